@@ -1,0 +1,31 @@
+//! The shape that all endpoints share.
+
+use std::net::SocketAddr;
+
+/// Nanoseconds of the driver's monotonic clock.
+pub type Nanos = u64;
+
+/// A protocol without I/O: a driver feeds it datagrams and time, and sends what it wants sent.
+///
+/// A driver's turn: `handle` what arrived, `handle_timeout` if it is due, do what the user asked; then
+/// `poll_event` until `None`; then `poll_transmit` until `None`; then sleep until `poll_timeout` or the next input.
+/// Packets are assembled in `poll_transmit`, so what came together leaves together.
+pub trait Endpoint {
+    /// What the driver has to know or do.
+    type Event;
+
+    /// A datagram has arrived.
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]);
+
+    /// `poll_timeout` is due.
+    fn handle_timeout(&mut self, now: Nanos);
+
+    /// Writes the next datagram to send into `buffer` and returns where to; `None` when there is none.
+    fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr>;
+
+    /// The next event; `None` when there is none.
+    fn poll_event(&mut self) -> Option<Self::Event>;
+
+    /// When `handle_timeout` is wanted next; `None`: not before something else happens.
+    fn poll_timeout(&self) -> Option<Nanos>;
+}

@@ -1,0 +1,10 @@
+//! Client and executor of the tasks program, as state machines without I/O. `docs/internals/tasks.md` is the
+//! protocol; `docs/internals/endpoints.md` says how drivers use them.
+
+pub mod client;
+pub mod executor;
+
+mod endpoint;
+pub mod functions;
+
+pub use endpoint::{Endpoint, Nanos};

@@ -1,0 +1,64 @@
+//! Writes a packet into a buffer.
+
+use crate::{Completion, PACKET_MAX};
+use zerocopy::{Immutable, IntoBytes};
+
+/// Where the header keeps the number of records.
+const COUNT_OFFSET: usize = 4;
+
+/// Appends records to a packet and keeps its `count`. The buffer is cleared first and never grows beyond
+/// [`PACKET_MAX`].
+///
+/// ```
+/// use midflight_wire::{Builder, Header, Operation, Probe, parse, Packet};
+/// let mut buffer = Vec::new();
+/// Builder::new(&mut buffer, &Probe { header: Header::new(Operation::Probe, 0, 7), client: 1.into() });
+/// assert!(matches!(parse(&buffer), Ok(Packet::Probe(p, [])) if p.header.sequence.get() == 7));
+/// ```
+#[derive(Debug)]
+pub struct Builder<'a> {
+    buffer: &'a mut Vec<u8>,
+}
+
+impl<'a> Builder<'a> {
+    /// Starts with the fixed part, whose first bytes are the [`crate::Header`].
+    pub fn new<H: IntoBytes + Immutable>(buffer: &'a mut Vec<u8>, fixed: &H) -> Self {
+        buffer.clear();
+        buffer.extend_from_slice(fixed.as_bytes());
+        Self { buffer }
+    }
+
+    /// Sets `count` without records, for REGISTER and SUBMIT_ACK.
+    pub fn set_count(&mut self, count: u8) {
+        self.buffer[COUNT_OFFSET] = count;
+    }
+
+    /// Records so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        usize::from(self.buffer[COUNT_OFFSET])
+    }
+
+    /// Appends a record.
+    pub fn push<R: IntoBytes + Immutable>(&mut self, record: &R) {
+        self.buffer.extend_from_slice(record.as_bytes());
+        self.buffer[COUNT_OFFSET] += 1;
+        debug_assert!(self.buffer.len() <= PACKET_MAX);
+    }
+
+    /// Appends a completion with its result, padded to four bytes; `false` (and nothing appended) where the
+    /// packet has no room for it.
+    #[must_use]
+    pub fn push_completion(&mut self, completion: &Completion, result: &[u8]) -> bool {
+        debug_assert_eq!(result.len(), completion.result_length.get() as usize);
+        let padded = result.len().next_multiple_of(4);
+        let full = self.count() >= crate::COMPLETE_MAX;
+        if full || self.buffer.len() + size_of::<Completion>() + padded > PACKET_MAX {
+            return false;
+        }
+        self.push(completion);
+        self.buffer.extend_from_slice(result);
+        self.buffer.resize(self.buffer.len() + padded - result.len(), 0);
+        true
+    }
+}

@@ -1,0 +1,301 @@
+//! The packet structures, field for field as `dataplane/include/midflight/wire.h` lays them out, where each
+//! field is explained. A test compares the two layouts and `docs/wire.md`.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use zerocopy::byteorder::network_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Derives what makes a structure readable from and writable to bytes at any alignment.
+macro_rules! layout {
+    ($($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* pub $field:ident: $ty:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+            #[repr(C)]
+            #[allow(missing_docs, reason = "wire.h and docs/wire.md have a sentence per field")]
+            pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
+        )*
+
+        /// One field of a packet structure: its name, offset and size in bytes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Field {
+            /// Name, as in wire.h.
+            pub name: &'static str,
+            /// Bytes from the start of the structure.
+            pub offset: usize,
+            /// Bytes.
+            pub size: usize,
+        }
+
+        /// Every structure with its size in bytes and its fields: what tests hold against wire.h and docs/wire.md.
+        #[must_use]
+        pub fn structures() -> Vec<(&'static str, usize, Vec<Field>)> {
+            vec![$((
+                stringify!($name),
+                size_of::<$name>(),
+                vec![$(Field {
+                    name: stringify!($field),
+                    offset: std::mem::offset_of!($name, $field),
+                    size: size_of::<$ty>(),
+                },)*],
+            ),)*]
+        }
+    };
+}
+
+layout! {
+    /// 16 bytes that open every packet.
+    pub struct Header {
+        pub magic: U16,
+        pub version: u8,
+        pub operation: u8,
+        pub count: u8,
+        pub flags: u8,
+        pub reserved: U16,
+        pub epoch: U32,
+        pub sequence: U32,
+    }
+
+    /// An IPv6 address (IPv4 mapped) and a UDP port.
+    pub struct Address {
+        pub ip: [u8; 16],
+        pub port: U16,
+        pub reserved: U16,
+    }
+
+    /// TASK_INFO: what a client says of a task.
+    pub struct TaskInfo {
+        pub tid: U32,
+        pub function: U32,
+        pub priority: u8,
+        pub resources: u8,
+        pub argument_length: u8,
+        pub attempt: u8,
+        pub argument: [u8; 16],
+    }
+
+    /// Where bytes that exceed the packet are.
+    pub struct BlobRef {
+        pub id: U64,
+        pub length: U32,
+        pub port: U16,
+        pub reserved: U16,
+    }
+
+    /// client → switch; [`TaskInfo`] records follow.
+    pub struct Submit {
+        pub header: Header,
+        pub client: U64,
+        pub uid: U32,
+        pub jid: U32,
+    }
+
+    /// switch → client.
+    pub struct SubmitAck {
+        pub header: Header,
+        pub client: U64,
+        pub taken: U32,
+        pub not_taken: U32,
+        pub reason: u8,
+        pub reserved: [u8; 3],
+        pub room: U32,
+    }
+
+    /// executor → switch.
+    pub struct Register {
+        pub header: Header,
+        pub executor: U64,
+        pub first: U32,
+        pub resources: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// switch → executor; [`SlotName`] records follow.
+    pub struct Registered {
+        pub header: Header,
+        pub executor: U64,
+        pub first: U32,
+        pub lease_ms: U32,
+        pub seen: Address,
+        pub reason: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// A registered slot.
+    pub struct SlotName {
+        pub slot: U32,
+        pub generation: U32,
+    }
+
+    /// switch → executor; [`SlotName`] records follow, or none: all are void.
+    pub struct Reset {
+        pub header: Header,
+    }
+
+    /// executor → switch; [`Wait`] records follow.
+    pub struct Retrieve {
+        pub header: Header,
+        pub resources: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// A slot that wants a task.
+    pub struct Wait {
+        pub slot: U32,
+        pub generation: U32,
+        pub sequence: U32,
+    }
+
+    /// switch → executor; [`Assignment`] records follow.
+    pub struct Assign {
+        pub header: Header,
+    }
+
+    /// A task for a waiting slot.
+    pub struct Assignment {
+        pub client: U64,
+        pub slot: U32,
+        pub generation: U32,
+        pub sequence: U32,
+        pub waited_us: U32,
+        pub task: TaskInfo,
+        pub uid: U32,
+        pub jid: U32,
+        pub address: Address,
+        pub submission: U32,
+        pub index: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// executor → switch; [`SlotName`] records follow.
+    pub struct Keepalive {
+        pub header: Header,
+    }
+
+    /// executor → switch; [`Leave`] records follow.
+    pub struct Release {
+        pub header: Header,
+    }
+
+    /// A slot that wants no more tasks.
+    pub struct Leave {
+        pub slot: U32,
+        pub generation: U32,
+        pub sequence: U32,
+        pub done: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// switch → executor; [`SlotName`] records follow.
+    pub struct Released {
+        pub header: Header,
+    }
+
+    /// executor → client; [`Completion`] records follow, each with its result.
+    pub struct Complete {
+        pub header: Header,
+        pub client: U64,
+        pub executor: U64,
+    }
+
+    /// How an attempt ended.
+    pub struct Completion {
+        pub submission: U32,
+        pub index: u8,
+        pub attempt: u8,
+        pub status: u8,
+        pub by_reference: u8,
+        pub waited_us: U32,
+        pub held_us: U32,
+        pub ran_ns: U64,
+        pub result_length: U32,
+        pub reserved: U32,
+    }
+
+    /// client → executor; [`Completed`] records follow.
+    pub struct CompleteAck {
+        pub header: Header,
+        pub client: U64,
+    }
+
+    /// A completion that the client has.
+    pub struct Completed {
+        pub submission: U32,
+        pub index: u8,
+        pub attempt: u8,
+        pub state: u8,
+        pub reserved: u8,
+    }
+
+    /// A submitted task.
+    pub struct TaskName {
+        pub submission: U32,
+        pub index: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// client → switch; [`TaskName`] records follow.
+    pub struct Probe {
+        pub header: Header,
+        pub client: U64,
+    }
+
+    /// switch → client.
+    pub struct ProbeAck {
+        pub header: Header,
+        pub client: U64,
+        pub seen: Address,
+        pub room: U32,
+        pub open: U32,
+        pub known: u8,
+        pub reserved: [u8; 3],
+    }
+
+    /// client → switch; [`TaskName`] records follow.
+    pub struct Cancel {
+        pub header: Header,
+        pub client: U64,
+    }
+
+    /// switch → client.
+    pub struct CancelAck {
+        pub header: Header,
+        pub client: U64,
+        pub taken_out: U32,
+        pub reason: u8,
+        pub reserved: [u8; 3],
+    }
+}
+
+impl Header {
+    /// A header of this version with no records yet ([`crate::Builder`] counts them).
+    #[must_use]
+    pub fn new(operation: crate::Operation, epoch: u32, sequence: u32) -> Self {
+        Self {
+            magic: crate::MAGIC.into(),
+            version: crate::VERSION,
+            operation: operation as u8,
+            count: 0,
+            flags: 0,
+            reserved: 0.into(),
+            epoch: epoch.into(),
+            sequence: sequence.into(),
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        let ip = match address.ip() {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        Self { ip: ip.octets(), port: address.port().into(), reserved: 0.into() }
+    }
+}
+
+impl From<Address> for SocketAddr {
+    fn from(address: Address) -> Self {
+        SocketAddr::new(Ipv6Addr::from(address.ip).to_canonical(), address.port.get())
+    }
+}

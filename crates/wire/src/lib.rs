@@ -1,0 +1,137 @@
+//! The packet formats of Midflight.
+//!
+//! [`layout`](crate::Header) holds the structures, byte for byte as in `dataplane/include/midflight/wire.h`;
+//! [`parse`] reads a datagram into a [`Packet`] or says why it is none; [`Builder`] writes one.
+//! `docs/wire.md` explains each field.
+
+mod builder;
+mod layout;
+mod parse;
+
+pub use builder::Builder;
+pub use layout::*;
+pub use parse::{Completions, Packet, Reject, parse};
+
+/// "MF", the first two bytes of every packet.
+pub const MAGIC: u16 = 0x4D46;
+/// The version of the format.
+pub const VERSION: u8 = 1;
+/// Bytes of the largest datagram: an Ethernet frame's under IPv6.
+pub const PACKET_MAX: usize = 1452;
+/// Tasks in a SUBMIT.
+pub const SUBMIT_MAX: usize = 32;
+/// Slots in RETRIEVE, ASSIGN and RELEASE.
+pub const SLOTS_MAX: usize = 16;
+/// Slots in REGISTER, REGISTERED, RESET, KEEPALIVE and RELEASED.
+pub const REGISTER_MAX: usize = 64;
+/// Tasks in a CANCEL.
+pub const CANCEL_MAX: usize = 32;
+/// Tasks in a PROBE.
+pub const PROBE_MAX: usize = 32;
+/// Completions in COMPLETE and COMPLETE_ACK.
+pub const COMPLETE_MAX: usize = 32;
+/// Bytes of argument inside a task.
+pub const ARGUMENT_MAX: usize = 16;
+/// Bytes of result inside a completion.
+pub const RESULT_MAX: usize = 1024;
+/// Sequences of a client that the switch remembers (T8).
+pub const WINDOW: u32 = 64;
+/// Priority levels; 1 is the highest.
+pub const LEVELS: u8 = 8;
+/// `argument_length` of an argument that is a [`BlobRef`].
+pub const BY_REFERENCE: u8 = 255;
+/// Bytes of the largest argument or result by reference.
+pub const BLOB_MAX: u32 = 64 << 20;
+
+/// A byte on the wire that stands for one of a few names.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$vdoc])* $variant = $number,)* }
+
+        impl $name {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The one with this number.
+            #[must_use]
+            pub fn from_number(number: u8) -> Option<Self> {
+                match number { $($number => Some(Self::$variant),)* _ => None }
+            }
+        }
+    )*};
+}
+
+codes! {
+    /// What a packet is for.
+    Operation {
+        /// client → switch: queue these tasks.
+        Submit = 1,
+        /// switch → client: these were taken, these not.
+        SubmitAck = 2,
+        /// executor → switch: wants slots.
+        Register = 3,
+        /// switch → executor: has slots.
+        Registered = 4,
+        /// switch → executor: these slots are void.
+        Reset = 5,
+        /// executor → switch: these slots want a task.
+        Retrieve = 6,
+        /// switch → executor: tasks for slots.
+        Assign = 7,
+        /// executor → switch: these slots live.
+        Keepalive = 8,
+        /// executor → switch: these slots want no more.
+        Release = 9,
+        /// switch → executor: these slots are forgotten.
+        Released = 10,
+        /// executor → client: these attempts ended.
+        Complete = 11,
+        /// client → executor: these results are here.
+        CompleteAck = 12,
+        /// client → switch: which epoch is it, and does it have these tasks?
+        Probe = 13,
+        /// switch → client: this one.
+        ProbeAck = 14,
+        /// client → switch: do not run these.
+        Cancel = 15,
+        /// switch → client: these will not run.
+        CancelAck = 16,
+    }
+
+    /// Why a request was not taken whole.
+    Reason {
+        /// It was.
+        None = 0,
+        /// The queue has no room (T7).
+        Full = 1,
+        /// The sequence is below the window (T8).
+        TooOld = 2,
+        /// No room for another client.
+        ClientsFull = 3,
+        /// No room for another executor slot.
+        SlotsFull = 4,
+    }
+
+    /// How an attempt ended.
+    Status {
+        /// The function returned; the result is its value.
+        Ok = 0,
+        /// The function failed; the result is its message.
+        Failed = 1,
+        /// The executor has no such function.
+        Unknown = 2,
+        /// The argument could not be fetched.
+        Abandoned = 3,
+    }
+
+    /// What a client says of a completion.
+    AckState {
+        /// Has it, or does not want it.
+        Done = 0,
+        /// Is fetching the result by reference.
+        Fetching = 1,
+    }
+}

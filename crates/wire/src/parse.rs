@@ -1,0 +1,240 @@
+//! Reads a datagram. Nothing is trusted: every length and count is checked before a record is looked at.
+
+use crate::layout::*;
+use crate::{
+    ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
+    RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION,
+};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// Why a datagram is no packet. The names are those of `verdict.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reject {
+    /// Shorter than its header and its records.
+    Truncated,
+    /// Longer than its header and its records.
+    Trailing,
+    /// Not a Midflight packet.
+    BadMagic,
+    /// A version of the format that we do not speak.
+    BadVersion,
+    /// An operation that does not exist.
+    UnknownOperation,
+    /// No records, or more than the operation may carry.
+    BadCount,
+    /// A priority outside 1 to 8.
+    BadPriority,
+    /// An argument length that is neither 0 to 16 nor by reference.
+    BadArgument,
+    /// A completion whose result is longer than a packet may carry, or whose reference has the wrong size.
+    BadResult,
+}
+
+impl std::fmt::Display for Reject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "truncated",
+            Self::Trailing => "trailing",
+            Self::BadMagic => "bad_magic",
+            Self::BadVersion => "bad_version",
+            Self::UnknownOperation => "unknown_operation",
+            Self::BadCount => "bad_count",
+            Self::BadPriority => "bad_priority",
+            Self::BadArgument => "bad_argument",
+            Self::BadResult => "bad_result",
+        })
+    }
+}
+
+impl std::error::Error for Reject {}
+
+/// A well-formed packet, borrowed from its datagram.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "named after the operations")]
+pub enum Packet<'a> {
+    Submit(&'a Submit, &'a [TaskInfo]),
+    SubmitAck(&'a SubmitAck),
+    Register(&'a Register),
+    Registered(&'a Registered, &'a [SlotName]),
+    Reset(&'a Reset, &'a [SlotName]),
+    Retrieve(&'a Retrieve, &'a [Wait]),
+    Assign(&'a Assign, &'a [Assignment]),
+    Keepalive(&'a Keepalive, &'a [SlotName]),
+    Release(&'a Release, &'a [Leave]),
+    Released(&'a Released, &'a [SlotName]),
+    Complete(&'a Complete, Completions<'a>),
+    CompleteAck(&'a CompleteAck, &'a [Completed]),
+    Probe(&'a Probe, &'a [TaskName]),
+    ProbeAck(&'a ProbeAck),
+    Cancel(&'a Cancel, &'a [TaskName]),
+    CancelAck(&'a CancelAck),
+}
+
+/// The completions of a COMPLETE, each with its result's bytes; checked whole before it is handed out.
+#[derive(Clone, Copy, Debug)]
+pub struct Completions<'a> {
+    count: u8,
+    rest: &'a [u8],
+}
+
+/// Reads a datagram.
+///
+/// # Errors
+/// A [`Reject`] where it is malformed in any way.
+pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
+    let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    if header.magic.get() != MAGIC {
+        return Err(Reject::BadMagic);
+    }
+    if header.version != VERSION {
+        return Err(Reject::BadVersion);
+    }
+    let operation = Operation::from_number(header.operation).ok_or(Reject::UnknownOperation)?;
+    Ok(match operation {
+        Operation::Submit => {
+            let (fixed, tasks) = with_records(datagram, header, 1..=SUBMIT_MAX)?;
+            tasks.iter().try_for_each(check_task)?;
+            Packet::Submit(fixed, tasks)
+        }
+        Operation::SubmitAck => Packet::SubmitAck(counting(datagram, header, 1..=SUBMIT_MAX)?),
+        Operation::Register => Packet::Register(counting(datagram, header, 1..=REGISTER_MAX)?),
+        Operation::Registered => {
+            let (fixed, slots) = with_records(datagram, header, 0..=REGISTER_MAX)?;
+            Packet::Registered(fixed, slots)
+        }
+        Operation::Reset => {
+            let (fixed, slots) = with_records(datagram, header, 0..=REGISTER_MAX)?;
+            Packet::Reset(fixed, slots)
+        }
+        Operation::Retrieve => {
+            let (fixed, waits) = with_records(datagram, header, 1..=SLOTS_MAX)?;
+            Packet::Retrieve(fixed, waits)
+        }
+        Operation::Assign => {
+            let (fixed, assignments) = with_records::<_, Assignment>(datagram, header, 1..=SLOTS_MAX)?;
+            assignments.iter().try_for_each(|a| check_task(&a.task))?;
+            Packet::Assign(fixed, assignments)
+        }
+        Operation::Keepalive => {
+            let (fixed, slots) = with_records(datagram, header, 1..=REGISTER_MAX)?;
+            Packet::Keepalive(fixed, slots)
+        }
+        Operation::Release => {
+            let (fixed, leaves) = with_records(datagram, header, 1..=SLOTS_MAX)?;
+            Packet::Release(fixed, leaves)
+        }
+        Operation::Released => {
+            let (fixed, slots) = with_records(datagram, header, 1..=REGISTER_MAX)?;
+            Packet::Released(fixed, slots)
+        }
+        Operation::Complete => {
+            let (fixed, completions) = complete(datagram, header)?;
+            Packet::Complete(fixed, completions)
+        }
+        Operation::CompleteAck => {
+            let (fixed, completed) = with_records(datagram, header, 1..=COMPLETE_MAX)?;
+            Packet::CompleteAck(fixed, completed)
+        }
+        Operation::Probe => {
+            let (fixed, names) = with_records(datagram, header, 0..=PROBE_MAX)?;
+            Packet::Probe(fixed, names)
+        }
+        Operation::ProbeAck => Packet::ProbeAck(counting(datagram, header, 0..=PROBE_MAX)?),
+        Operation::Cancel => {
+            let (fixed, names) = with_records(datagram, header, 1..=CANCEL_MAX)?;
+            Packet::Cancel(fixed, names)
+        }
+        Operation::CancelAck => Packet::CancelAck(counting(datagram, header, 1..=CANCEL_MAX)?),
+    })
+}
+
+/// A packet without records, whose `count` only says a number.
+fn counting<'a, H>(datagram: &'a [u8], header: &Header, bound: std::ops::RangeInclusive<usize>) -> Result<&'a H, Reject>
+where
+    H: FromBytes + KnownLayout + Immutable + Unaligned,
+{
+    if !bound.contains(&usize::from(header.count)) {
+        return Err(Reject::BadCount);
+    }
+    let (fixed, rest) = H::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    if rest.is_empty() { Ok(fixed) } else { Err(Reject::Trailing) }
+}
+
+/// A packet with `count` records of one size.
+fn with_records<'a, H, R>(
+    datagram: &'a [u8],
+    header: &Header,
+    bound: std::ops::RangeInclusive<usize>,
+) -> Result<(&'a H, &'a [R]), Reject>
+where
+    H: FromBytes + KnownLayout + Immutable + Unaligned,
+    R: FromBytes + KnownLayout + Immutable + Unaligned,
+{
+    let count = usize::from(header.count);
+    if !bound.contains(&count) {
+        return Err(Reject::BadCount);
+    }
+    let (fixed, rest) = H::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    let (records, rest) = <[R]>::ref_from_prefix_with_elems(rest, count).map_err(|_| Reject::Truncated)?;
+    if rest.is_empty() { Ok((fixed, records)) } else { Err(Reject::Trailing) }
+}
+
+fn check_task(task: &TaskInfo) -> Result<(), Reject> {
+    if task.priority == 0 || task.priority > LEVELS {
+        return Err(Reject::BadPriority);
+    }
+    if usize::from(task.argument_length) > ARGUMENT_MAX && task.argument_length != BY_REFERENCE {
+        return Err(Reject::BadArgument);
+    }
+    Ok(())
+}
+
+fn complete<'a>(datagram: &'a [u8], header: &Header) -> Result<(&'a Complete, Completions<'a>), Reject> {
+    if !(1..=COMPLETE_MAX).contains(&usize::from(header.count)) {
+        return Err(Reject::BadCount);
+    }
+    let (fixed, rest) = Complete::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    let completions = Completions { count: header.count, rest };
+    let mut unread = completions;
+    while unread.count > 0 {
+        unread.read()?;
+    }
+    if unread.rest.is_empty() { Ok((fixed, completions)) } else { Err(Reject::Trailing) }
+}
+
+impl<'a> Completions<'a> {
+    fn read(&mut self) -> Result<(&'a Completion, &'a [u8]), Reject> {
+        let (completion, rest) = Completion::ref_from_prefix(self.rest).map_err(|_| Reject::Truncated)?;
+        let length = completion.result_length.get() as usize;
+        let fits = match completion.by_reference {
+            0 => length <= RESULT_MAX,
+            1 => length == size_of::<BlobRef>(),
+            _ => false,
+        };
+        if !fits {
+            return Err(Reject::BadResult);
+        }
+        let padded = length.next_multiple_of(4);
+        if rest.len() < padded {
+            return Err(Reject::Truncated);
+        }
+        self.rest = &rest[padded..];
+        self.count -= 1;
+        Ok((completion, &rest[..length]))
+    }
+}
+
+impl<'a> Iterator for Completions<'a> {
+    type Item = (&'a Completion, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.count == 0 {
+            return None;
+        }
+        self.read().ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::from(self.count), Some(usize::from(self.count)))
+    }
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * The tasks program of the soft engine: the cluster's one task queue.
+ *
+ * Pure functions over memory that the caller owns. Time and randomness are arguments; nothing is allocated;
+ * no packet costs more than a constant amount of work (T12). `docs/internals/core.md` explains the
+ * structures, `docs/internals/tasks.md` the protocol.
+ *
+ *     size_t size = mf_tasks_size(&config);
+ *     struct mf_tasks *tasks = aligned memory of that size, all zero;
+ *     mf_tasks_init(tasks, &config, epoch, secret);
+ *     for each datagram:   mf_tasks_packet(tasks, now_ns, &from, data, length, &out);  send out
+ *     every 10 ms or so:   mf_tasks_tick(tasks, now_ns, &out);                         send out
+ */
+#ifndef MIDFLIGHT_TASKS_H
+#define MIDFLIGHT_TASKS_H
+
+#include <stdint.h>
+
+#include "midflight/verdict.h"
+#include "midflight/wire.h"
+
+#define MF_QUEUE_MAX (4u << 20)
+#define MF_EXECUTOR_SLOTS_MAX (1u << 20)
+#define MF_CLIENTS_MAX (1u << 20)
+#define MF_TICK_SLOTS 1024   /* slots that one tick looks at */
+#define MF_OUT_MAX 36        /* datagrams that one call may owe: answers, and one ASSIGN per task */
+#define MF_WAIT_BUCKETS 40   /* bucket b counts waits of [2^(b-1), 2^b) us; bucket 0 those below 1 us */
+
+struct mf_tasks; /* one queue, complete */
+
+struct mf_tasks_config {
+    uint32_t queue;          /* task records, queued and assigned: 1 to MF_QUEUE_MAX */
+    uint32_t slots;          /* executor slots: 1 to MF_EXECUTOR_SLOTS_MAX */
+    uint32_t clients;        /* 1 to MF_CLIENTS_MAX */
+    uint32_t levels;         /* priority levels: 1 to MF_LEVELS */
+    uint64_t lease_ns;       /* T10: silence after which an assigned task is queued again; a parked slot
+                                is taken out after half of it */
+    uint64_t slot_idle_ns;   /* silence after which a slot without a task is forgotten */
+    uint64_t client_idle_ns; /* silence after which a client without open tasks may be forgotten */
+};
+
+struct mf_tasks_stats {
+    uint64_t packets[MF_OP_END];   /* datagrams with a valid header, by operation */
+    uint64_t reasons[MF_V_END];    /* [MF_V_OK]: datagrams taken; others: see verdict.h */
+    uint64_t submitted;            /* tasks acknowledged */
+    uint64_t assigned;             /* assignments, further attempts included, repeats not */
+    uint64_t completed;            /* tasks whose slot said that they are done */
+    uint64_t expired;              /* tasks whose slot went silent (T10) */
+    uint64_t returned;             /* tasks that a leaving slot gave back, or whose registration was renewed */
+    uint64_t cancelled;            /* tasks taken out by their client */
+    uint64_t wait_us[MF_WAIT_BUCKETS]; /* acceptance to first assignment */
+    uint64_t wait_sum_us;
+    uint32_t queued[MF_LEVELS];    /* tasks in the queue now, by level (index 0 is level 1) */
+    uint32_t parked;               /* slots waiting now */
+    uint32_t busy;                 /* slots with a task now */
+    uint32_t slots;                /* slots registered now */
+    uint32_t clients;              /* clients known now */
+};
+
+struct mf_out_packet {
+    struct mf_address to;
+    uint32_t length;
+    uint8_t data[MF_PACKET_MAX];
+    uint8_t reserved[4];
+};
+
+/* What a call owes to the network, in order. The core groups assignments to one address into one datagram. */
+struct mf_out {
+    uint32_t count;
+    uint32_t reserved;
+    struct mf_out_packet packet[MF_OUT_MAX];
+};
+
+/* Bytes of state for this configuration; 0 where a bound is violated. */
+uint64_t mf_tasks_size(const struct mf_tasks_config *config);
+
+/* `tasks`: zeroed memory of mf_tasks_size() bytes, aligned to 64. `epoch`: random, not 0. `secret`: random;
+ * it salts hashes and slot generations against forged packets. */
+void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, uint64_t secret);
+
+/* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
+enum mf_verdict mf_tasks_packet(struct mf_tasks *tasks, uint64_t now_ns, const struct mf_address *from,
+                                const uint8_t *data, uint32_t length, struct mf_out *out);
+
+/* Looks at the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes what is silent for too long
+ * from them (T10). Overwrites `out`. Returns the number of slots it looked at. */
+uint32_t mf_tasks_tick(struct mf_tasks *tasks, uint64_t now_ns, struct mf_out *out);
+
+const struct mf_tasks_stats *mf_tasks_stats(const struct mf_tasks *tasks);
+
+/* For tests: walks all structures. 0: sound; else the line of the check in tasks_check.c that failed. */
+int mf_tasks_check(const struct mf_tasks *tasks);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * Every failure has a name (rule 6 of the house): one list of what the switch may say of a datagram, or of
+ * one record in it. C, Rust, metrics and docs/wire.md share it; `midflight_drops_total{reason="..."}` uses
+ * the names in lower case.
+ */
+#ifndef MIDFLIGHT_VERDICT_H
+#define MIDFLIGHT_VERDICT_H
+
+/* Reasons up to MF_V_BAD_ARGUMENT speak of a whole datagram, which then changed nothing (T11); the later
+ * ones of one record in it, or of one task. */
+#define MF_VERDICTS(X)                                                                             \
+    X(OK, "taken")                                                                                 \
+    X(TRUNCATED, "shorter than its header and its records")                                        \
+    X(TRAILING, "longer than its header and its records")                                          \
+    X(BAD_MAGIC, "not a Midflight packet")                                                         \
+    X(BAD_VERSION, "a version of the format that this switch does not speak")                      \
+    X(UNKNOWN_OPERATION, "an operation that does not exist")                                       \
+    X(NOT_FOR_SWITCH, "an operation that is never sent to a switch")                               \
+    X(BAD_COUNT, "no records, or more than the operation may carry")                               \
+    X(BAD_PRIORITY, "a task's priority is 0 or below the lowest level of this switch")             \
+    X(BAD_ARGUMENT, "a task's argument length is neither 0 to 16 nor by reference")                \
+    X(FOREIGN_EPOCH, "sent to a switch that ran here before; answered by RESET")                   \
+    X(FOREIGN_SLOT, "a slot that is not registered, or not any more; answered by RESET")           \
+    X(SPOOFED_SLOT, "a slot that belongs to another address")                                      \
+    X(STALE_WAIT, "a wait older than the slot's present one")                                      \
+    X(REPEATED_WAIT, "a wait repeated, kept parked or assigned the same task again")               \
+    X(REPEATED_SUBMIT, "a SUBMIT or CANCEL repeated within the window, answered as before")        \
+    X(TOO_OLD, "a SUBMIT or CANCEL below the client's window")                                     \
+    X(FULL, "a task that found the queue full and was returned to its client")                     \
+    X(CLIENTS_FULL, "a SUBMIT of a new client that found no room for one")                         \
+    X(SLOTS_FULL, "a slot that found no room")                                                     \
+    X(NOT_QUEUED, "a task to cancel that is not queued (any more)")
+
+enum mf_verdict {
+#define X(name, text) MF_V_##name,
+    MF_VERDICTS(X)
+#undef X
+    MF_V_END
+};
+
+#endif
