@@ -1,0 +1,127 @@
+//! What an executor and its driver say to each other: tasks to run, how they ended, and what else happened.
+
+use crate::Nanos;
+use midflight_wire::{BlobRef, Status, TaskInfo};
+use std::net::SocketAddr;
+
+/// Names one run to the driver; unique for as long as the executor lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunKey {
+    /// The slot, from 0.
+    pub slot: u32,
+    /// Counts the runs of this slot.
+    pub run: u32,
+}
+
+/// A task to run now. Its slot is taken until [`super::Executor::finish`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// To be given back in [`super::Executor::finish`].
+    pub key: RunKey,
+    /// Function, argument, priority and attempt (from 1).
+    pub task: TaskInfo,
+    /// Whose it is.
+    pub uid: u32,
+    /// The job it belongs to.
+    pub jid: u32,
+    /// The client's address, as the switch sees it; an argument by reference is fetched from its IP.
+    pub client: SocketAddr,
+    /// The client's random identity.
+    pub client_identity: u64,
+    /// From acceptance to assignment, by the switch's clock, in microseconds.
+    pub waited_us: u32,
+    /// When the ASSIGN arrived.
+    pub arrived: Nanos,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// What the client is told.
+    pub status: Status,
+    /// The function's value, or the message of its failure.
+    pub result: Output,
+    /// When the function started.
+    pub started: Nanos,
+    /// When it ended.
+    pub ended: Nanos,
+}
+
+/// A result, or where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// At most [`midflight_wire::RESULT_MAX`] bytes.
+    Inline(Vec<u8>),
+    /// Served over TCP by the driver, until [`Event::Settled`].
+    ByReference(BlobRef),
+}
+
+/// What the driver has to know or do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Run this task: exactly once for each assignment.
+    Run(Run),
+    /// The driver may drop the result by reference of this run: the client has it, or it was given up. Not told of
+    /// runs with inline results.
+    Settled {
+        /// The run.
+        run: RunKey,
+        /// Whether the client has it.
+        delivered: bool,
+    },
+    /// Registered at a switch, at the start or anew.
+    Registered {
+        /// Which one.
+        switch: SocketAddr,
+        /// Slots that are registered now.
+        slots: u32,
+        /// Our address, as the switch sees it.
+        seen: SocketAddr,
+    },
+    /// The switch has no room for some slots; they ask again later.
+    SlotsFull {
+        /// Slots that are registered.
+        got: u32,
+    },
+    /// The switch was silent for two leases: this is the next one, where all slots register now.
+    SwitchChanged {
+        /// Its address.
+        switch: SocketAddr,
+    },
+    /// [`super::Executor::drain`] has ended: nothing is held, nothing is owed. Once.
+    Drained,
+}
+
+/// What happened so far, by count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Assignments accepted: tasks run.
+    pub runs: u64,
+    /// Runs that ended.
+    pub finished: u64,
+    /// Completions that their client has acknowledged.
+    pub delivered: u64,
+    /// Completions that were given up unacknowledged.
+    pub given_up: u64,
+    /// COMPLETE records sent again.
+    pub complete_repeats: u64,
+    /// Waits sent again.
+    pub wait_repeats: u64,
+    /// Assignments that answered no present wait, ignored.
+    pub stale_assignments: u64,
+    /// Slots declared void by a switch.
+    pub resets: u64,
+    /// Slots refused by a switch for lack of room.
+    pub slots_full: u64,
+    /// Changes to another switch of the list.
+    pub switch_changes: u64,
+    /// Datagrams that were malformed, or never sent to executors.
+    pub rejected: u64,
+    /// Well-formed datagrams from another address than the present switch's, of an epoch that has passed, or that
+    /// answer nothing that was asked, ignored.
+    pub foreign: u64,
+    /// Acknowledgements of completions that are not (any more) kept.
+    pub unknown_acks: u64,
+    /// Calls of `finish` for a run that does not run, ignored.
+    pub unknown_finishes: u64,
+}
