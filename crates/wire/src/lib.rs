@@ -23,7 +23,7 @@ pub const SUBMIT_MAX: usize = 32;
 /// Slots in RETRIEVE, ASSIGN and RELEASE.
 pub const SLOTS_MAX: usize = 16;
 /// Slots in REGISTER, REGISTERED, RESET, KEEPALIVE and RELEASED.
-pub const REGISTER_MAX: usize = 64;
+pub const REGISTER_MAX: usize = 32;
 /// Tasks in a CANCEL.
 pub const CANCEL_MAX: usize = 32;
 /// Tasks in a PROBE.

@@ -9,8 +9,8 @@
  *     size_t size = mf_tasks_size(&config);
  *     struct mf_tasks *tasks = aligned memory of that size, all zero;
  *     mf_tasks_init(tasks, &config, epoch, secret);
- *     for each datagram:   mf_tasks_packet(tasks, now_ns, &from, data, length, &out);  send out
- *     every 10 ms or so:   mf_tasks_tick(tasks, now_ns, &out);                         send out
+ *     for each datagram:   mf_tasks_packet(tasks, now_ns, &datagram, &out);  send out
+ *     every 10 ms or so:   mf_tasks_tick(tasks, now_ns, &out);               send out
  */
 #ifndef MIDFLIGHT_TASKS_H
 #define MIDFLIGHT_TASKS_H
@@ -58,6 +58,12 @@ struct mf_tasks_stats {
     uint32_t clients;              /* clients known now */
 };
 
+struct mf_datagram {
+    struct mf_address from;
+    uint32_t length;
+    const uint8_t *data;
+};
+
 struct mf_out_packet {
     struct mf_address to;
     uint32_t length;
@@ -70,7 +76,7 @@ struct mf_out {
     uint32_t count;
     uint32_t reserved;
     struct mf_out_packet packet[MF_OUT_MAX];
-};
+} __attribute__((aligned(8)));
 
 /* Bytes of state for this configuration; 0 where a bound is violated. */
 uint64_t mf_tasks_size(const struct mf_tasks_config *config);
@@ -80,8 +86,8 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *config);
 void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, uint64_t secret);
 
 /* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
-enum mf_verdict mf_tasks_packet(struct mf_tasks *tasks, uint64_t now_ns, const struct mf_address *from,
-                                const uint8_t *data, uint32_t length, struct mf_out *out);
+enum mf_verdict mf_tasks_packet(struct mf_tasks *tasks, uint64_t now_ns, const struct mf_datagram *in,
+                                struct mf_out *out);
 
 /* Looks at the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes what is silent for too long
  * from them (T10). Overwrites `out`. Returns the number of slots it looked at. */

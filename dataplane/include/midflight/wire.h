@@ -15,6 +15,9 @@
 
 #include <stdint.h>
 
+/* No structure has holes; this says that it may lie at any address. */
+#define MF_WIRE __attribute__((packed))
+
 #define MF_MAGIC 0x4D46 /* "MF" */
 #define MF_VERSION 1
 #define MF_PACKET_MAX 1452 /* 1500 - 40 (IPv6) - 8 (UDP) */
@@ -22,7 +25,7 @@
 /* How many records a packet may carry. */
 #define MF_SUBMIT_MAX 32    /* tasks: one bit each in the bitmaps of SUBMIT_ACK */
 #define MF_SLOTS_MAX 16     /* slots in RETRIEVE, ASSIGN, RELEASE: a full RETRIEVE is answered by one ASSIGN */
-#define MF_REGISTER_MAX 64  /* slots in REGISTER, REGISTERED, RESET, KEEPALIVE */
+#define MF_REGISTER_MAX 32  /* slots in REGISTER, REGISTERED, RESET, KEEPALIVE */
 #define MF_CANCEL_MAX 32    /* tasks: one bit each in the bitmap of CANCEL_ACK */
 #define MF_PROBE_MAX 32     /* tasks: one bit each in the bitmap of PROBE_ACK */
 #define MF_COMPLETE_MAX 32  /* completions in COMPLETE, as many as fit */
@@ -83,7 +86,7 @@ enum mf_ack_state {
 };
 
 /* 16 bytes that open every packet. */
-struct mf_header {
+struct MF_WIRE mf_header {
     uint16_t magic;    /* MF_MAGIC */
     uint8_t version;   /* MF_VERSION */
     uint8_t operation; /* enum mf_operation */
@@ -95,14 +98,14 @@ struct mf_header {
 };
 
 /* An IPv6 address (IPv4 as ::ffff:a.b.c.d) and a UDP port. */
-struct mf_address {
+struct MF_WIRE mf_address {
     uint8_t ip[16];
     uint16_t port;
     uint16_t reserved; /* 0 */
 };
 
 /* TASK_INFO: what a client says of a task. */
-struct mf_task_info {
+struct MF_WIRE mf_task_info {
     uint32_t tid;            /* task within the job; <uid, jid, tid> names it to people */
     uint32_t function;       /* TDESC: which function */
     uint8_t priority;        /* TPRIO: 1 (highest) to MF_LEVELS */
@@ -113,7 +116,7 @@ struct mf_task_info {
 };
 
 /* Where bytes that exceed the packet are: at the sender's IP address, this TCP port. */
-struct mf_blob_ref {
+struct MF_WIRE mf_blob_ref {
     uint64_t id;     /* random: knowing it is the permission to fetch */
     uint32_t length; /* bytes, at most MF_BLOB_MAX */
     uint16_t port;
@@ -121,7 +124,7 @@ struct mf_blob_ref {
 };
 
 /* client -> switch: `count` (1 to MF_SUBMIT_MAX) mf_task_info follow. */
-struct mf_submit {
+struct MF_WIRE mf_submit {
     struct mf_header header; /* sequence: names the submission; +1 for each new packet of the client */
     uint64_t client;         /* random identity of the client process */
     uint32_t uid;
@@ -129,7 +132,7 @@ struct mf_submit {
 };
 
 /* switch -> client. count repeats the SUBMIT's; bit i speaks of its record i. */
-struct mf_submit_ack {
+struct MF_WIRE mf_submit_ack {
     struct mf_header header;
     uint64_t client;
     uint32_t taken;     /* tasks that are now the switch's */
@@ -140,7 +143,7 @@ struct mf_submit_ack {
 };
 
 /* executor -> switch: wants `count` (1 to MF_REGISTER_MAX) slots; no records. */
-struct mf_register {
+struct MF_WIRE mf_register {
     struct mf_header header;
     uint64_t executor; /* random identity of the executor process */
     uint32_t first;    /* local number of the first of these slots; the same one gets the same slot */
@@ -149,7 +152,7 @@ struct mf_register {
 };
 
 /* switch -> executor: `count` mf_slot follow, for the local numbers from `first` on. */
-struct mf_registered {
+struct MF_WIRE mf_registered {
     struct mf_header header;
     uint64_t executor;
     uint32_t first;
@@ -160,36 +163,36 @@ struct mf_registered {
 };
 
 /* A slot in REGISTERED, RESET, KEEPALIVE, RELEASED. */
-struct mf_slot_name {
+struct MF_WIRE mf_slot_name {
     uint32_t slot;
     uint32_t generation; /* random, new at each registration */
 };
 
 /* switch -> executor. count 0: the epoch is not this switch's, all slots are void; else `count`
  * mf_slot_name follow, which are void. The executor registers them anew. */
-struct mf_reset {
+struct MF_WIRE mf_reset {
     struct mf_header header;
 };
 
 /* executor -> switch: `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
-struct mf_retrieve {
+struct MF_WIRE mf_retrieve {
     struct mf_header header;
     uint8_t resources; /* what these slots offer from now on */
     uint8_t reserved[3];
 };
 
-struct mf_wait {
+struct MF_WIRE mf_wait {
     uint32_t slot;
     uint32_t generation;
     uint32_t sequence; /* larger than the slot's last: the last task is done, and the slot wants one */
 };
 
 /* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_assignment follow. */
-struct mf_assign {
+struct MF_WIRE mf_assign {
     struct mf_header header;
 };
 
-struct mf_assignment {
+struct MF_WIRE mf_assignment {
     uint64_t client;
     uint32_t slot;
     uint32_t generation;
@@ -205,16 +208,16 @@ struct mf_assignment {
 };
 
 /* executor -> switch: `count` (1 to MF_REGISTER_MAX) mf_slot_name follow, alive. Answered only by RESET. */
-struct mf_keepalive {
+struct MF_WIRE mf_keepalive {
     struct mf_header header;
 };
 
 /* executor -> switch: `count` (1 to MF_SLOTS_MAX) mf_leave follow. */
-struct mf_release {
+struct MF_WIRE mf_release {
     struct mf_header header;
 };
 
-struct mf_leave {
+struct MF_WIRE mf_leave {
     uint32_t slot;
     uint32_t generation;
     uint32_t sequence; /* the slot's last wait */
@@ -223,19 +226,19 @@ struct mf_leave {
 };
 
 /* switch -> executor: `count` mf_slot_name follow; the switch knows them no more. */
-struct mf_released {
+struct MF_WIRE mf_released {
     struct mf_header header;
 };
 
 /* executor -> client: `count` (1 to MF_COMPLETE_MAX) mf_completion follow, each with its result behind it,
  * padded to a multiple of four bytes. The switch never parses it. */
-struct mf_complete {
+struct MF_WIRE mf_complete {
     struct mf_header header; /* epoch: of the switch that assigned */
     uint64_t client;
     uint64_t executor;
 };
 
-struct mf_completion {
+struct MF_WIRE mf_completion {
     uint32_t submission; /* with `index`: names the task to the client */
     uint8_t index;
     uint8_t attempt; /* as assigned */
@@ -249,12 +252,12 @@ struct mf_completion {
 };
 
 /* client -> executor: `count` (1 to MF_COMPLETE_MAX) mf_completed follow. */
-struct mf_complete_ack {
+struct MF_WIRE mf_complete_ack {
     struct mf_header header;
     uint64_t client;
 };
 
-struct mf_completed {
+struct MF_WIRE mf_completed {
     uint32_t submission;
     uint8_t index;
     uint8_t attempt;
@@ -263,7 +266,7 @@ struct mf_completed {
 };
 
 /* A task, as its client submitted it: in PROBE and CANCEL. */
-struct mf_task_name {
+struct MF_WIRE mf_task_name {
     uint32_t submission;
     uint8_t index;
     uint8_t reserved[3];
@@ -271,13 +274,13 @@ struct mf_task_name {
 
 /* client -> switch: which epoch is it, and does it still have these tasks? `count` (0 to MF_PROBE_MAX)
  * mf_task_name follow. The sequence is the client's own count of its probes and outside the window. */
-struct mf_probe {
+struct MF_WIRE mf_probe {
     struct mf_header header;
     uint64_t client;
 };
 
 /* switch -> client. count repeats the PROBE's; bit i speaks of its record i. */
-struct mf_probe_ack {
+struct MF_WIRE mf_probe_ack {
     struct mf_header header;
     uint64_t client;
     struct mf_address seen; /* the sender as the switch sees it */
@@ -289,13 +292,13 @@ struct mf_probe_ack {
 
 /* client -> switch: `count` (1 to MF_CANCEL_MAX) mf_task_name follow. Its sequence is drawn from the same
  * window as SUBMIT's, so a repeated CANCEL gets the same answer. */
-struct mf_cancel {
+struct MF_WIRE mf_cancel {
     struct mf_header header;
     uint64_t client;
 };
 
 /* switch -> client: bit i speaks of record i of the CANCEL. */
-struct mf_cancel_ack {
+struct MF_WIRE mf_cancel_ack {
     struct mf_header header;
     uint64_t client;
     uint32_t taken_out; /* tasks that were queued and will not be assigned; the others may run */

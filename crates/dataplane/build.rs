@@ -1,0 +1,26 @@
+//! Compiles the C core. With the feature `sanitize` it is compiled and linked with ASan and UBSan, for tests and fuzzers.
+
+fn main() {
+    let root = std::path::Path::new("../../dataplane");
+    let sources = [root.join("src/tasks.c"), root.join("src/tasks_check.c")];
+    println!("cargo:rerun-if-changed={}", root.display());
+    let mut build = cc::Build::new();
+    build
+        .files(sources)
+        .include(root.join("include"))
+        .include(root.join("src"))
+        .std("gnu11")
+        .flag("-Wall")
+        .flag("-Wextra")
+        .flag("-Werror")
+        .warnings_into_errors(true)
+        .opt_level(2);
+    if std::env::var_os("CARGO_FEATURE_SANITIZE").is_some() {
+        build.flag("-fsanitize=address,undefined").flag("-fno-sanitize-recover=all").flag("-g").opt_level(1);
+        // Fuzzers bring ASan's runtime themselves, through rustc.
+        if std::env::var_os("CARGO_CFG_FUZZING").is_none() {
+            println!("cargo:rustc-link-arg-tests=-fsanitize=address,undefined");
+        }
+    }
+    build.compile("midflight_dataplane");
+}

@@ -1,0 +1,100 @@
+//! The C interface, as `dataplane/include/midflight/tasks.h` declares it. A test compares the sizes.
+
+use midflight_wire::{Address, LEVELS, PACKET_MAX};
+
+/// `MF_OP_END`: operations are numbered from 1.
+pub const OPERATIONS: usize = 17;
+/// `MF_WAIT_BUCKETS`.
+pub const WAIT_BUCKETS: usize = 40;
+/// `MF_OUT_MAX`.
+pub const OUT_MAX: usize = 36;
+
+/// `struct mf_tasks`: only ever behind a pointer.
+#[repr(C)]
+pub(crate) struct RawTasks {
+    _opaque: [u8; 0],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct RawConfig {
+    pub queue: u32,
+    pub slots: u32,
+    pub clients: u32,
+    pub levels: u32,
+    pub lease_ns: u64,
+    pub slot_idle_ns: u64,
+    pub client_idle_ns: u64,
+}
+
+/// What a switch has counted: `struct mf_tasks_stats`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Datagrams with a valid header, by the number of their operation.
+    pub packets: [u64; OPERATIONS],
+    /// By the number of the [`crate::Verdict`]: datagrams taken, datagrams and records refused.
+    pub reasons: [u64; crate::Verdict::COUNT],
+    /// Tasks acknowledged.
+    pub submitted: u64,
+    /// Assignments, further attempts included, repeats not.
+    pub assigned: u64,
+    /// Tasks whose slot said that they are done.
+    pub completed: u64,
+    /// Tasks whose slot went silent (T10).
+    pub expired: u64,
+    /// Tasks that a leaving or renewed slot gave back.
+    pub returned: u64,
+    /// Tasks taken out by their client.
+    pub cancelled: u64,
+    /// Acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
+    pub wait_us: [u64; WAIT_BUCKETS],
+    /// Sum of those waits.
+    pub wait_sum_us: u64,
+    /// Tasks queued now, by level; index 0 is level 1.
+    pub queued: [u32; LEVELS as usize],
+    /// Slots that wait now.
+    pub parked: u32,
+    /// Slots with a task now.
+    pub busy: u32,
+    /// Slots registered now.
+    pub slots: u32,
+    /// Clients known now.
+    pub clients: u32,
+}
+
+#[repr(C)]
+pub(crate) struct RawDatagram {
+    pub from: Address,
+    pub length: u32,
+    pub data: *const u8,
+}
+
+#[repr(C)]
+pub(crate) struct RawPacket {
+    pub to: Address,
+    pub length: u32,
+    pub data: [u8; PACKET_MAX],
+    pub reserved: [u8; 4],
+}
+
+#[repr(C, align(8))]
+pub(crate) struct RawOut {
+    pub count: u32,
+    pub reserved: u32,
+    pub packet: [RawPacket; OUT_MAX],
+}
+
+unsafe extern "C" {
+    pub(crate) fn mf_tasks_size(config: *const RawConfig) -> u64;
+    pub(crate) fn mf_tasks_init(tasks: *mut RawTasks, config: *const RawConfig, epoch: u32, secret: u64);
+    pub(crate) fn mf_tasks_packet(
+        tasks: *mut RawTasks,
+        now_ns: u64,
+        datagram: *const RawDatagram,
+        out: *mut RawOut,
+    ) -> u32;
+    pub(crate) fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
+    pub(crate) fn mf_tasks_stats(tasks: *const RawTasks) -> *const Stats;
+    pub(crate) fn mf_tasks_check(tasks: *const RawTasks) -> i32;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* Tasks meet slots. T6 holds between any two calls: no parked slot may run a queued task. */
+#ifndef MIDFLIGHT_ASSIGN_H
+#define MIDFLIGHT_ASSIGN_H
+
+#include "parking.h"
+#include "queue.h"
+#include "reply.h"
+
+/* The histogram's bucket: 0 below 1 us, b for [2^(b-1), 2^b) us. */
+MF_INLINE uint32_t wait_bucket(uint64_t us)
+{
+    uint32_t bucket = us ? 64u - (uint32_t)__builtin_clzll(us) : 0;
+    return bucket < MF_WAIT_BUCKETS ? bucket : MF_WAIT_BUCKETS - 1;
+}
+
+/* Gives a task that is in no list to a slot that is in none. */
+MF_INLINE void assign(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint32_t slot_number)
+{
+    struct record *r = record_at(s, task);
+    struct slot *slot = slot_at(s, slot_number);
+    uint64_t waited_us = now_ns > r->key ? (now_ns - r->key) / 1000 : 0;
+    r->state = RECORD_ASSIGNED;
+    if (r->info.attempt != 255)
+        r->info.attempt++;
+    if (!r->tried) {
+        r->tried = 1;
+        s->stats.wait_us[wait_bucket(waited_us)]++;
+        s->stats.wait_sum_us += waited_us;
+    }
+    slot->state = SLOT_ASSIGNED;
+    slot->record = task;
+    s->stats.assigned++;
+    s->stats.busy++;
+    put_assignment(s, out, slot_number, slot, r, waited_us);
+}
+
+/* The same assignment again, to a slot that repeats its wait (T2). */
+static void assign_again(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t slot_number)
+{
+    const struct slot *slot = slot_at(s, slot_number);
+    const struct record *r = record_at(s, slot->record);
+    put_assignment(s, out, slot_number, slot, r, now_ns > r->key ? (now_ns - r->key) / 1000 : 0);
+}
+
+/* A slot waits: it gets the oldest task of the highest level that it may run, or is parked. */
+MF_INLINE void wait_for_task(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t slot_number)
+{
+    uint32_t task = queue_oldest(s, slot_at(s, slot_number)->resources);
+    if (task == NONE) {
+        park(s, slot_number);
+        return;
+    }
+    queue_remove(s, task);
+    assign(s, out, now_ns, task, slot_number);
+}
+
+/* A task that was just accepted goes to a parked slot, or to the tail of its list. */
+MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
+{
+    uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
+    if (MF_LIKELY(slot_number == NONE)) {
+        queue_push_tail(s, task);
+        return;
+    }
+    unpark(s, slot_number);
+    assign(s, out, now_ns, task, slot_number);
+}
+
+/* Takes the task from a slot that holds one. */
+MF_INLINE uint32_t take_from_slot(struct mf_tasks *s, struct slot *slot)
+{
+    uint32_t task = slot->record;
+    slot->record = NONE;
+    slot->state = SLOT_FREE;
+    s->stats.busy--;
+    return task;
+}
+
+/* The slot's task is done. */
+MF_INLINE void finish_task(struct mf_tasks *s, struct slot *slot)
+{
+    forget_task(s, take_from_slot(s, slot));
+    s->stats.completed++;
+}
+
+/* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). */
+static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
+{
+    uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
+    if (slot_number == NONE) {
+        queue_push_head(s, task);
+        return;
+    }
+    unpark(s, slot_number);
+    assign(s, out, now_ns, task, slot_number);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* Integers in network byte order, and the small arithmetic that every part uses. */
+#ifndef MIDFLIGHT_BYTES_H
+#define MIDFLIGHT_BYTES_H
+
+#include <stdint.h>
+
+#include "midflight/wire.h"
+
+#define MF_INLINE static inline __attribute__((always_inline))
+#define MF_LIKELY(x) __builtin_expect(!!(x), 1)
+#define MF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* A hint that the kernel's machine has no instruction for. */
+#ifdef __bpf__
+#define MF_PREFETCH(address) ((void)(address))
+#else
+#define MF_PREFETCH(address) __builtin_prefetch((address), 1)
+#endif
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define mf_net16(x) __builtin_bswap16(x)
+#define mf_net32(x) __builtin_bswap32(x)
+#define mf_net64(x) __builtin_bswap64(x)
+#else
+#define mf_net16(x) ((uint16_t)(x))
+#define mf_net32(x) ((uint32_t)(x))
+#define mf_net64(x) ((uint64_t)(x))
+#endif
+
+/* Distance of two serial numbers (RFC 1982): positive where `a` is the later one. */
+MF_INLINE int32_t mf_serial_distance(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b);
+}
+
+/* Spreads a 64-bit value over all bits (the finaliser of splitmix64). */
+MF_INLINE uint64_t mf_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+/* Bits 0 to n - 1, n from 1 to 32. */
+MF_INLINE uint32_t mf_low_bits(uint32_t n)
+{
+    return 0xffffffffu >> (32 - n);
+}
+
+MF_INLINE int mf_address_equal(const struct mf_address *a, const struct mf_address *b)
+{
+    return __builtin_memcmp(a->ip, b->ip, sizeof(a->ip)) == 0 && a->port == b->port;
+}
+
+#endif

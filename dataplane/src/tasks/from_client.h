@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* SUBMIT, CANCEL and PROBE. */
+#ifndef MIDFLIGHT_FROM_CLIENT_H
+#define MIDFLIGHT_FROM_CLIENT_H
+
+#include "assign.h"
+
+/* Of EVICT_LOOK clients, frees the one that has been silent longest, if any may go: no open task, and idle. */
+static void evict_client(struct mf_tasks *s, uint64_t now_ns)
+{
+    uint32_t found = NONE;
+    for (uint32_t look = 0; look < EVICT_LOOK && look < s->clients.capacity; look++) {
+        s->evict_cursor = s->evict_cursor % s->clients.capacity + 1;
+        const struct client *c = client_at(s, s->evict_cursor);
+        if (c->open == 0 && now_ns - c->heard_ns >= s->client_idle_ns &&
+            (found == NONE || c->heard_ns < client_at(s, found)->heard_ns))
+            found = s->evict_cursor;
+    }
+    if (found == NONE)
+        return;
+    client_index_remove(s, found);
+    give_client(s, found);
+    s->stats.clients--;
+}
+
+/* Remembers a new client, whose first packet has this sequence; NONE where there is no room. */
+static uint32_t add_client(struct mf_tasks *s, uint64_t now_ns, uint64_t identity, uint32_t sequence)
+{
+    if (s->clients.used == s->clients.capacity)
+        evict_client(s, now_ns);
+    uint32_t i = take_client(s);
+    if (i == NONE)
+        return NONE;
+    struct client *c = client_at(s, i);
+    c->identity = identity;
+    c->seen = 0;
+    c->highest = sequence;
+    c->open = 0;
+    client_index_insert(s, client_bucket(s, identity), i);
+    s->stats.clients++;
+    return i;
+}
+
+/* What the window says of a sequence (T8). */
+enum freshness { FRESH, REPEATED, TOO_OLD };
+
+/* Moves the window where the sequence is above it, and marks it as seen. */
+MF_INLINE enum freshness window_see(struct client *c, uint32_t sequence)
+{
+    int32_t ahead = mf_serial_distance(sequence, c->highest);
+    if (ahead > 0) {
+        c->seen = ahead < MF_WINDOW ? c->seen << ahead : 0;
+        c->highest = sequence;
+        ahead = 0;
+    }
+    if (ahead <= -MF_WINDOW)
+        return TOO_OLD;
+    uint64_t bit = 1ull << -ahead;
+    if (c->seen & bit)
+        return REPEATED;
+    c->seen |= bit;
+    return FRESH;
+}
+
+/* Puts one task of a SUBMIT into a record; NONE where the queue is full. */
+MF_INLINE uint32_t accept_task(struct mf_tasks *s, struct call *call, uint32_t client, uint32_t submission,
+                               uint32_t index)
+{
+    const struct mf_submit *packet = (const struct mf_submit *)call->data;
+    uint32_t i = take_record(s);
+    if (MF_UNLIKELY(i == NONE))
+        return NONE;
+    struct record *r = record_at(s, i);
+    s->last_key = call->now_ns > s->last_key ? call->now_ns : s->last_key + 1;
+    r->key = s->last_key;
+    r->client = client;
+    r->submission = submission;
+    r->uid = packet->uid;
+    r->jid = packet->jid;
+    __builtin_memcpy(&r->info, call->data + sizeof(*packet) + index * sizeof(r->info), sizeof(r->info));
+    r->index = (uint8_t)index;
+    r->tried = 0;
+    client_at(s, client)->open++;
+    task_index_insert(s, task_bucket(s, client, submission, index), i);
+    return i;
+}
+
+/* Takes tasks in order until no record is free; returns the bitmap of those taken. */
+MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, struct call *call, uint32_t client, uint32_t submission)
+{
+    uint32_t taken = 0;
+    for (uint32_t index = 0; index < call->count && index < MF_SUBMIT_MAX; index++) {
+        uint32_t task = accept_task(s, call, client, submission, index);
+        if (MF_UNLIKELY(task == NONE)) {
+            s->stats.reasons[MF_V_FULL] += call->count - index;
+            break;
+        }
+        taken |= 1u << index;
+        s->stats.submitted++;
+        place(s, call->out, call->now_ns, task);
+    }
+    return taken;
+}
+
+/* Checks what the length cannot: T11 asks that a bad task in the last place costs no state either. */
+MF_INLINE enum mf_verdict check_tasks(const struct mf_tasks *s, const struct call *call)
+{
+    const struct mf_task_info *info = (const struct mf_task_info *)(call->data + sizeof(struct mf_submit));
+    for (uint32_t i = 0; i < call->count && i < MF_SUBMIT_MAX; i++) {
+        if (info[i].priority == 0 || info[i].priority > s->levels)
+            return MF_V_BAD_PRIORITY;
+        if (info[i].argument_length > MF_ARGUMENT_MAX && info[i].argument_length != MF_BY_REFERENCE)
+            return MF_V_BAD_ARGUMENT;
+    }
+    return MF_V_OK;
+}
+
+/* The client of a SUBMIT or CANCEL, heard; its place in the window goes to `fresh`. */
+MF_INLINE struct client *hear_client(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t sequence,
+                                     enum freshness *fresh)
+{
+    struct client *c = client_at(s, i);
+    c->heard_ns = call->now_ns;
+    *fresh = window_see(c, sequence);
+    if (*fresh != TOO_OLD)
+        c->address = *call->from;
+    return c;
+}
+
+static enum mf_verdict handle_submit(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_submit *packet = (const struct mf_submit *)call->data;
+    enum mf_verdict verdict = check_tasks(s, call);
+    if (verdict != MF_V_OK)
+        return verdict;
+    uint64_t identity = packet->client;
+    uint32_t sequence = mf_net32(packet->header.sequence);
+    uint32_t taken = 0;
+    enum mf_reason reason = MF_REASON_FULL; /* of what is not taken below */
+    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_submit_ack));
+    put_header(s, answer->data, MF_OP_SUBMIT_ACK, call->count, packet->header.sequence);
+
+    uint32_t i = find_client(s, identity);
+    if (MF_UNLIKELY(i == NONE))
+        i = add_client(s, call->now_ns, identity, sequence);
+    if (MF_UNLIKELY(i == NONE)) {
+        verdict = MF_V_CLIENTS_FULL;
+        reason = MF_REASON_CLIENTS_FULL;
+    } else {
+        enum freshness fresh;
+        hear_client(s, call, i, sequence, &fresh);
+        uint32_t *stored = &window_at(s, i)->answer[sequence % MF_WINDOW];
+        if (MF_LIKELY(fresh == FRESH)) {
+            taken = *stored = accept_tasks(s, call, i, sequence);
+        } else if (fresh == REPEATED) {
+            verdict = MF_V_REPEATED_SUBMIT;
+            taken = *stored;
+        } else {
+            verdict = MF_V_TOO_OLD;
+            reason = MF_REASON_TOO_OLD;
+        }
+    }
+    struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
+    uint32_t all = mf_low_bits(call->count);
+    ack->client = identity;
+    ack->taken = mf_net32(taken & all);
+    ack->not_taken = mf_net32(all & ~taken);
+    ack->reason = (all & ~taken) ? reason : MF_REASON_NONE;
+    ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
+    ack->room = mf_net32(room(s));
+    return verdict;
+}
+
+/* The record that a name in PROBE or CANCEL speaks of, or NONE. */
+MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct mf_task_name *name)
+{
+    return find_task(s, client, mf_net32(name->submission), name->index);
+}
+
+/* Takes out what is still queued; returns the bitmap. */
+static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
+{
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->data + sizeof(struct mf_cancel));
+    uint32_t taken_out = 0;
+    for (uint32_t k = 0; k < call->count && k < MF_CANCEL_MAX; k++) {
+        uint32_t task = named_task(s, client, &names[k]);
+        if (task == NONE || record_at(s, task)->state != RECORD_QUEUED) {
+            count(s, MF_V_NOT_QUEUED);
+            continue;
+        }
+        queue_remove(s, task);
+        forget_task(s, task);
+        s->stats.cancelled++;
+        taken_out |= 1u << k;
+    }
+    return taken_out;
+}
+
+static enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_cancel *packet = (const struct mf_cancel *)call->data;
+    uint64_t identity = packet->client;
+    uint32_t sequence = mf_net32(packet->header.sequence);
+    enum mf_verdict verdict = MF_V_OK;
+    uint32_t taken_out = 0;
+    uint32_t i = find_client(s, identity);
+    if (i == NONE) {
+        s->stats.reasons[MF_V_NOT_QUEUED] += call->count;
+    } else {
+        enum freshness fresh;
+        hear_client(s, call, i, sequence, &fresh);
+        uint32_t *stored = &window_at(s, i)->answer[sequence % MF_WINDOW];
+        if (fresh == FRESH) {
+            taken_out = *stored = cancel_tasks(s, call, i);
+        } else if (fresh == REPEATED) {
+            verdict = MF_V_REPEATED_SUBMIT;
+            taken_out = *stored;
+        } else {
+            verdict = MF_V_TOO_OLD;
+        }
+    }
+    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_cancel_ack));
+    put_header(s, answer->data, MF_OP_CANCEL_ACK, call->count, packet->header.sequence);
+    struct mf_cancel_ack *ack = (struct mf_cancel_ack *)answer->data;
+    ack->client = identity;
+    ack->taken_out = mf_net32(taken_out & mf_low_bits(call->count));
+    ack->reason = verdict == MF_V_TOO_OLD ? MF_REASON_TOO_OLD : MF_REASON_NONE;
+    ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
+    return verdict;
+}
+
+static enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_probe *packet = (const struct mf_probe *)call->data;
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->data + sizeof(*packet));
+    uint64_t identity = packet->client;
+    uint32_t open = 0;
+    uint32_t i = find_client(s, identity);
+    if (i != NONE) {
+        client_at(s, i)->heard_ns = call->now_ns;
+        for (uint32_t k = 0; k < call->count && k < MF_PROBE_MAX; k++)
+            open |= (uint32_t)(named_task(s, i, &names[k]) != NONE) << k;
+    }
+    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_probe_ack));
+    put_header(s, answer->data, MF_OP_PROBE_ACK, call->count, packet->header.sequence);
+    struct mf_probe_ack *ack = (struct mf_probe_ack *)answer->data;
+    ack->client = identity;
+    ack->seen = *call->from;
+    ack->room = mf_net32(room(s));
+    ack->open = mf_net32(open);
+    ack->known = i != NONE;
+    ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
+    return MF_V_OK;
+}
+
+#endif

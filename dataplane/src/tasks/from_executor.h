@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* REGISTER, RETRIEVE, KEEPALIVE and RELEASE. */
+#ifndef MIDFLIGHT_FROM_EXECUTOR_H
+#define MIDFLIGHT_FROM_EXECUTOR_H
+
+#include "assign.h"
+
+/* A generation that nobody outside can guess; never 0. */
+MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
+{
+    uint32_t drawn = (uint32_t)(mf_mix(s->secret + ++s->generations * 0x9e3779b97f4a7c15ull) >> 32);
+    return drawn ? drawn : 1;
+}
+
+/* A registered slot loses what it has: a wait, or a task, which goes to another. */
+static void clear_slot(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t i)
+{
+    struct slot *slot = slot_at(s, i);
+    if (slot->state == SLOT_WAITING) {
+        unpark(s, i);
+    } else if (slot->state == SLOT_ASSIGNED) {
+        s->stats.returned++;
+        requeue(s, out, now_ns, take_from_slot(s, slot));
+    }
+}
+
+/* Forgets a slot that is FREE. */
+static void vacate(struct mf_tasks *s, uint32_t i)
+{
+    slot_at(s, i)->state = SLOT_VACANT;
+    slot_index_remove(s, i);
+    give_slot(s, i);
+    s->stats.slots--;
+}
+
+/* The slot of an executor's local number: the one it has, or a vacant one; NONE where there is none. */
+static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
+{
+    uint32_t i = find_slot(s, executor, local);
+    if (i != NONE)
+        return i;
+    i = take_slot(s);
+    if (i == NONE)
+        return NONE;
+    struct slot_owner *owner = slot_owner_at(s, i);
+    owner->executor = executor;
+    owner->local = local;
+    slot_at(s, i)->generation = 0;
+    slot_at(s, i)->record = NONE;
+    slot_at(s, i)->state = SLOT_FREE;
+    slot_index_insert(s, slot_bucket(s, executor, local), i);
+    s->stats.slots++;
+    return i;
+}
+
+/* Starts a new generation, unless this very registration did so before. */
+static void renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
+{
+    struct slot *slot = slot_at(s, i);
+    struct slot_owner *owner = slot_owner_at(s, i);
+    slot->heard_ns = call->now_ns;
+    if (slot->generation != 0 && owner->registration == registration)
+        return;
+    owner->registration = registration;
+    slot->generation = draw_generation(s);
+    slot->sequence = 0;
+    slot->spent = 1;
+    clear_slot(s, call->out, call->now_ns, i);
+    slot->address = *call->from;
+    slot->resources = resources;
+}
+
+static enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_register *packet = (const struct mf_register *)call->data;
+    uint64_t executor = packet->executor;
+    uint32_t first = mf_net32(packet->first), registration = mf_net32(packet->header.sequence);
+    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_registered));
+    struct mf_registered *registered = (struct mf_registered *)answer->data;
+    struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
+    uint32_t k = 0;
+    put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
+    for (; k < call->count && k < MF_REGISTER_MAX; k++) {
+        uint32_t i = find_or_add_slot(s, executor, first + k);
+        if (i == NONE)
+            break;
+        renew_slot(s, call, i, registration, packet->resources);
+        names[k].slot = mf_net32(i);
+        names[k].generation = mf_net32(slot_at(s, i)->generation);
+    }
+    s->stats.reasons[MF_V_SLOTS_FULL] += call->count - k;
+    header_of(answer)->count = (uint8_t)k;
+    answer->length += k * sizeof(*names);
+    registered->executor = executor;
+    registered->first = packet->first;
+    registered->lease_ms = mf_net32((uint32_t)(s->lease_ns / 1000000));
+    registered->seen = *call->from;
+    registered->reason = k < call->count ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
+    registered->reserved[0] = registered->reserved[1] = registered->reserved[2] = 0;
+    return MF_V_OK;
+}
+
+/* The registered slot that a record names, heard; null where it is unknown (`*known` = 0) or another's. */
+MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t generation, int *known)
+{
+    struct slot *slot = slot_at(s, i);
+    *known = i != NONE && i <= s->slots.fresh && slot->state != SLOT_VACANT && slot->generation == generation;
+    if (MF_UNLIKELY(!*known))
+        return 0;
+    if (MF_UNLIKELY(!mf_address_equal(&slot->address, call->from))) {
+        count(s, MF_V_SPOOFED_SLOT);
+        return 0;
+    }
+    slot->heard_ns = call->now_ns;
+    return slot;
+}
+
+/* A wait with a sequence above the slot's: its last task is done, and it wants another. */
+MF_INLINE void wait_anew(struct mf_tasks *s, struct call *call, uint32_t i, struct slot *slot, uint32_t sequence,
+                         uint8_t resources)
+{
+    slot->sequence = sequence;
+    slot->spent = 0;
+    if (slot->state == SLOT_WAITING) {
+        if (slot->resources == resources)
+            return; /* keeps its place */
+        unpark(s, i);
+    } else if (slot->state == SLOT_ASSIGNED) {
+        finish_task(s, slot);
+    }
+    slot->resources = resources;
+    wait_for_task(s, call->out, call->now_ns, i);
+}
+
+/* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. Returns 0 where
+ * the slot must register anew. */
+static int wait_again(struct mf_tasks *s, struct call *call, uint32_t i, struct slot *slot)
+{
+    if (slot->state == SLOT_FREE && slot->spent) {
+        count(s, MF_V_STALE_WAIT);
+        return 0;
+    }
+    count(s, MF_V_REPEATED_WAIT);
+    if (slot->state == SLOT_FREE)
+        wait_for_task(s, call->out, call->now_ns, i);
+    else if (slot->state == SLOT_ASSIGNED)
+        assign_again(s, call->out, call->now_ns, i);
+    return 1;
+}
+
+static enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)call->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(call->data + sizeof(*packet));
+    struct mf_slot_name void_names[MF_SLOTS_MAX];
+    uint32_t voids = 0;
+    if (MF_UNLIKELY(packet->header.epoch != s->epoch)) {
+        put_reset_all(s, call);
+        return MF_V_FOREIGN_EPOCH;
+    }
+    for (uint32_t k = 0; k < call->count && k < MF_SLOTS_MAX; k++) {
+        int known;
+        uint32_t i = mf_net32(waits[k].slot), sequence = mf_net32(waits[k].sequence);
+        if (MF_UNLIKELY(i > s->slots.fresh))
+            i = NONE;
+        struct slot *slot = hear_slot(s, call, i, mf_net32(waits[k].generation), &known);
+        int valid = known;
+        if (!known)
+            count(s, MF_V_FOREIGN_SLOT);
+        if (slot) {
+            int32_t ahead = mf_serial_distance(sequence, slot->sequence);
+            if (MF_LIKELY(ahead > 0))
+                wait_anew(s, call, i, slot, sequence, packet->resources);
+            else if (ahead == 0)
+                valid = wait_again(s, call, i, slot);
+            else
+                count(s, MF_V_STALE_WAIT);
+        }
+        if (MF_UNLIKELY(!valid)) {
+            struct mf_slot_name name = {waits[k].slot, waits[k].generation};
+            void_names[voids++ & (MF_SLOTS_MAX - 1)] = name;
+        }
+    }
+    struct mf_out_packet *reset = 0;
+    for (uint32_t k = 0; k < voids && k < MF_SLOTS_MAX; k++)
+        put_name(s, call, &reset, MF_OP_RESET, void_names[k]);
+    return MF_V_OK;
+}
+
+static enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_keepalive *packet = (const struct mf_keepalive *)call->data;
+    const struct mf_slot_name *names = (const struct mf_slot_name *)(call->data + sizeof(*packet));
+    struct mf_out_packet *reset = 0;
+    if (packet->header.epoch != s->epoch) {
+        put_reset_all(s, call);
+        return MF_V_FOREIGN_EPOCH;
+    }
+    for (uint32_t k = 0; k < call->count && k < MF_REGISTER_MAX; k++) {
+        int known;
+        uint32_t i = mf_net32(names[k].slot);
+        if (i > s->slots.fresh)
+            i = NONE;
+        hear_slot(s, call, i, mf_net32(names[k].generation), &known);
+        if (known)
+            continue;
+        count(s, MF_V_FOREIGN_SLOT);
+        put_name(s, call, &reset, MF_OP_RESET, names[k]);
+    }
+    return MF_V_OK;
+}
+
+/* One slot leaves. Returns whether it is registered no more; a task it gave back goes to `*task`. */
+static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
+{
+    int known;
+    uint32_t i = mf_net32(record->slot);
+    if (i > s->slots.fresh)
+        i = NONE;
+    struct slot *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
+    if (!slot)
+        return !known; /* unknown: a repeat, or forgotten; spoofed: stays */
+    int32_t ahead = mf_serial_distance(mf_net32(record->sequence), slot->sequence);
+    if (ahead < 0) {
+        count(s, MF_V_STALE_WAIT);
+        return 0;
+    }
+    if (slot->state == SLOT_WAITING) {
+        unpark(s, i);
+    } else if (slot->state == SLOT_ASSIGNED && (record->done || ahead > 0)) {
+        finish_task(s, slot);
+    } else if (slot->state == SLOT_ASSIGNED) {
+        s->stats.returned++;
+        *task = take_from_slot(s, slot);
+    }
+    vacate(s, i);
+    return 1;
+}
+
+static enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
+{
+    const struct mf_release *packet = (const struct mf_release *)call->data;
+    const struct mf_leave *records = (const struct mf_leave *)(call->data + sizeof(*packet));
+    uint32_t tasks[MF_SLOTS_MAX];
+    struct mf_out_packet *released = 0;
+    if (packet->header.epoch != s->epoch) {
+        put_reset_all(s, call);
+        return MF_V_FOREIGN_EPOCH;
+    }
+    for (uint32_t k = 0; k < call->count && k < MF_SLOTS_MAX; k++) {
+        struct mf_slot_name name = {records[k].slot, records[k].generation};
+        tasks[k] = NONE;
+        if (leave(s, call, &records[k], &tasks[k]))
+            put_name(s, call, &released, MF_OP_RELEASED, name);
+    }
+    /* Only now: a task given back may go to a slot that is parked, but not to one that leaves in this packet. */
+    for (uint32_t k = 0; k < call->count && k < MF_SLOTS_MAX; k++)
+        if (tasks[k] != NONE)
+            requeue(s, call->out, call->now_ns, tasks[k]);
+    return MF_V_OK;
+}
+
+#endif

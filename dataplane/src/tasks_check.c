@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/* For tests and fuzzers: walks every structure of a queue and says whether they agree. Not built for the kernel. */
+#include "tasks/queue.h"
+#include "tasks/parking.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return __LINE__;                                                                       \
+    } while (0)
+
+/* What the walks have found so far. */
+struct found {
+    uint32_t queued[MF_LEVELS], queued_all, parked, busy, slots;
+    uint64_t open;
+};
+
+/* T3: behind the requeued ones, which come first, keys ascend. Returns the line of a failed check, or 0. */
+static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, struct found *found)
+{
+    const struct list *list = &s->queued[level][mask];
+    uint32_t before = NONE;
+    uint64_t last_key = 0;
+    int used = (s->queued_masks[level][mask >> 6] >> (mask & 63)) & 1;
+    CHECK(used == (list->head != NONE));
+    CHECK(!used || s->head_key[level][mask] == record_at(s, list->head)->key);
+    for (uint32_t i = list->head; i != NONE; i = record_at(s, i)->next) {
+        const struct record *r = record_at(s, i);
+        CHECK(i <= s->records.fresh && r->state == RECORD_QUEUED && r->prev == before);
+        CHECK(level_of(r) == level && r->info.resources == mask);
+        CHECK(r->tried || r->key > last_key);
+        CHECK(!r->tried || last_key == 0);
+        if (!r->tried)
+            last_key = r->key;
+        CHECK(++found->queued_all <= s->records.used);
+        found->queued[level]++;
+        before = i;
+    }
+    CHECK(list->tail == before);
+    return 0;
+}
+
+/* T6: what is parked can run nothing that is queued. */
+static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *found)
+{
+    const struct list *list = &s->parked[mask];
+    uint32_t before = NONE;
+    CHECK(((s->parked_masks[mask >> 6] >> (mask & 63)) & 1) == (list->head != NONE));
+    CHECK(list->head == NONE || queue_oldest(s, mask) == NONE);
+    for (uint32_t i = list->head; i != NONE; i = slot_at(s, i)->next) {
+        const struct slot *slot = slot_at(s, i);
+        CHECK(i <= s->slots.fresh && slot->state == SLOT_WAITING && slot->prev == before);
+        CHECK(slot->resources == mask && slot->record == NONE);
+        CHECK(before == NONE || slot_at(s, before)->parked_key < slot->parked_key);
+        CHECK(++found->parked <= s->slots.used);
+        before = i;
+    }
+    CHECK(list->tail == before);
+    return 0;
+}
+
+/* Each record and slot is where its state says, and can be found by its name. */
+static int check_elements(struct mf_tasks *s, struct found *found)
+{
+    uint32_t assigned = 0;
+    for (uint32_t i = 1; i <= s->records.fresh; i++) {
+        const struct record *r = record_at(s, i);
+        if (r->state == RECORD_FREE)
+            continue;
+        assigned += r->state == RECORD_ASSIGNED;
+        CHECK(r->client != NONE && r->client <= s->clients.fresh);
+        CHECK(find_task(s, r->client, r->submission, r->index) == i);
+    }
+    for (uint32_t i = 1; i <= s->slots.fresh; i++) {
+        const struct slot *slot = slot_at(s, i);
+        if (slot->state == SLOT_VACANT)
+            continue;
+        found->slots++;
+        CHECK(slot->generation != 0);
+        CHECK(find_slot(s, slot_owner_at(s, i)->executor, slot_owner_at(s, i)->local) == i);
+        CHECK((slot->state == SLOT_ASSIGNED) == (slot->record != NONE));
+        if (slot->state != SLOT_ASSIGNED)
+            continue;
+        found->busy++;
+        CHECK(record_at(s, slot->record)->state == RECORD_ASSIGNED);
+        /* T5 */
+        CHECK((record_at(s, slot->record)->info.resources & ~slot->resources) == 0);
+    }
+    CHECK(assigned == found->busy); /* T2: a task with each busy slot, no two slots with one task */
+    return 0;
+}
+
+/* T1: what was acknowledged is queued, assigned, completed or was taken out. */
+static int check_counts(struct mf_tasks *s, const struct found *found)
+{
+    const struct mf_tasks_stats *stats = &s->stats;
+    uint64_t open = 0;
+    CHECK(found->queued_all + found->busy == s->records.used);
+    CHECK(found->slots == s->slots.used && found->slots == stats->slots);
+    CHECK(found->parked == stats->parked && found->busy == stats->busy);
+    CHECK(stats->submitted == stats->completed + stats->cancelled + s->records.used);
+    for (uint32_t level = 0; level < MF_LEVELS; level++) {
+        CHECK(found->queued[level] == stats->queued[level]);
+        CHECK(((s->levels_used >> level) & 1) == (found->queued[level] != 0));
+    }
+    for (uint32_t bucket = 0; bucket <= s->client_buckets; bucket++)
+        for (uint32_t i = *client_bucket_at(s, bucket); i != NONE; i = client_at(s, i)->link.next)
+            open += client_at(s, i)->open;
+    CHECK(open == s->records.used);
+    CHECK(stats->clients == s->clients.used);
+    return 0;
+}
+
+int mf_tasks_check(const struct mf_tasks *tasks)
+{
+    /* The walks share their accessors with the engine, which writes through them; nothing is written here. */
+    struct mf_tasks *s = (struct mf_tasks *)tasks;
+    struct found found = {0};
+    int line = 0;
+    for (uint32_t level = 0; level < MF_LEVELS && !line; level++)
+        for (uint32_t mask = 0; mask < MASKS && !line; mask++)
+            line = check_queue_list(s, level, mask, &found);
+    for (uint32_t mask = 0; mask < MASKS && !line; mask++)
+        line = check_parked_list(s, mask, &found);
+    if (!line)
+        line = check_elements(s, &found);
+    return line ? line : check_counts(s, &found);
+}
