@@ -1,0 +1,115 @@
+//! What a client is told at its start, with the defaults of every bound and time.
+
+use super::same_host_and_port;
+use crate::Nanos;
+use std::net::SocketAddr;
+
+/// One millisecond.
+pub(super) const MS: Nanos = 1_000_000;
+
+/// Who the client is, where the switches are, and its bounds. [`ClientConfig::new`] has the defaults.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// Random 64 bits that name this client process to switches and executors.
+    pub identity: u64,
+    /// Where all randomness of this client comes from: first sequence, jitter.
+    pub seed: u64,
+    /// Who asks: the first part of a task's name to people.
+    pub uid: u32,
+    /// The switches, in the order of preference; the next one is taken when the present one falls silent.
+    pub switches: Vec<SocketAddr>,
+    /// Tasks that may be open at once. Default 1,048,576.
+    pub max_open: usize,
+    /// SUBMIT packets in flight, at most: 1 to 32. Default 32.
+    pub window_max: u32,
+    /// Retransmission timeout before the first round trip is measured. Default 100 ms.
+    pub rto_initial: Nanos,
+    /// Smallest retransmission timeout. Default 5 ms.
+    pub rto_min: Nanos,
+    /// Largest retransmission timeout, also when doubling. Default 1 s.
+    pub rto_max: Nanos,
+    /// First wait after a full queue; doubles each time. Default 1 ms.
+    pub backoff_min: Nanos,
+    /// Longest wait after a full queue. Default 1 s.
+    pub backoff_max: Nanos,
+    /// While tasks are open, the switch is asked for its epoch this often, and for tasks older than this. Default 100 ms.
+    pub probe_interval: Nanos,
+    /// A task that the switch no longer has and whose completion does not arrive for this long is submitted again.
+    /// Default 500 ms.
+    pub gone_after: Nanos,
+    /// A switch that answers nothing for this long is left for the next one. Default 1 s.
+    pub switch_silence: Nanos,
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// No switch.
+    #[error("`switches` is empty: name at least one switch, such as 127.0.0.1:4747")]
+    NoSwitch,
+    /// The same switch twice.
+    #[error("`switches` names {0} twice: name each switch once")]
+    RepeatedSwitch(SocketAddr),
+    /// A number outside its range.
+    #[error("`{name}` is {value}: set it to {range}")]
+    OutOfRange {
+        /// The field.
+        name: &'static str,
+        /// What it was set to.
+        value: u64,
+        /// What it may be.
+        range: &'static str,
+    },
+}
+
+impl ClientConfig {
+    /// The defaults. `identity` and `seed` are random numbers of the caller's.
+    #[must_use]
+    pub fn new(identity: u64, seed: u64, switches: Vec<SocketAddr>) -> Self {
+        Self {
+            identity,
+            seed,
+            uid: 0,
+            switches,
+            max_open: 1 << 20,
+            window_max: 32,
+            rto_initial: 100 * MS,
+            rto_min: 5 * MS,
+            rto_max: 1_000 * MS,
+            backoff_min: MS,
+            backoff_max: 1_000 * MS,
+            probe_interval: 100 * MS,
+            gone_after: 500 * MS,
+            switch_silence: 1_000 * MS,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if self.switches.is_empty() {
+            return Err(ConfigError::NoSwitch);
+        }
+        for (i, &switch) in self.switches.iter().enumerate() {
+            if self.switches[..i].iter().any(|&other| same_host_and_port(other, switch)) {
+                return Err(ConfigError::RepeatedSwitch(switch));
+            }
+        }
+        let max_open = self.max_open as u64;
+        let in_range =
+            |name, value, ok, range| if ok { Ok(()) } else { Err(ConfigError::OutOfRange { name, value, range }) };
+        in_range("max_open", max_open, (1..=1 << 24).contains(&max_open), "1 to 16,777,216")?;
+        in_range("window_max", self.window_max.into(), (1..=32).contains(&self.window_max), "1 to 32")?;
+        in_range("rto_min", self.rto_min, self.rto_min > 0, "at least 1 ns")?;
+        in_range("rto_initial", self.rto_initial, self.rto_initial >= self.rto_min, "at least `rto_min`")?;
+        in_range("rto_max", self.rto_max, self.rto_max >= self.rto_initial, "at least `rto_initial`")?;
+        in_range("backoff_min", self.backoff_min, self.backoff_min > 0, "at least 1 ns")?;
+        in_range("backoff_max", self.backoff_max, self.backoff_max >= self.backoff_min, "at least `backoff_min`")?;
+        in_range("probe_interval", self.probe_interval, self.probe_interval > 0, "at least 1 ns")?;
+        in_range("gone_after", self.gone_after, self.gone_after > 0, "at least 1 ns")?;
+        in_range(
+            "switch_silence",
+            self.switch_silence,
+            self.switch_silence >= self.probe_interval,
+            "at least `probe_interval`",
+        )
+    }
+}

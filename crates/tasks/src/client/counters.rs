@@ -1,0 +1,48 @@
+//! What a client counts: nothing is dropped in silence.
+
+/// All count from the start of the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Tasks that `submit` took.
+    pub submitted: u64,
+    /// Tasks that ended in `Completed`.
+    pub completed: u64,
+    /// Tasks that ended in `Lost`.
+    pub lost: u64,
+    /// Tasks that ended in `Cancelled`.
+    pub cancelled: u64,
+    /// Attempts that followed an end that was not final: ABANDONED, a retried failure, a timeout, a failed fetch.
+    pub retried: u64,
+    /// Tasks submitted again because the switch was another (T9).
+    pub resubmitted: u64,
+    /// Tasks submitted again because the switch had them no more and no completion came.
+    pub gone: u64,
+    /// Tasks that the switch returned: it was full (T7).
+    pub full: u64,
+    /// Tasks that the switch returned: their SUBMIT was below the window (T8).
+    pub too_old: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// SUBMIT and CANCEL packets sent again.
+    pub retransmitted: u64,
+    /// Probes sent again.
+    pub probes_repeated: u64,
+    /// Times that the client went to the next switch of its list.
+    pub failovers: u64,
+    /// Completions that were no task's first: acknowledged and dropped.
+    pub completions_ignored: u64,
+    /// Datagrams dropped: no packet of this protocol.
+    pub malformed: u64,
+    /// Datagrams dropped: an operation that is not for clients.
+    pub not_for_client: u64,
+    /// Datagrams dropped: another client's identity.
+    pub foreign_identity: u64,
+    /// Answers dropped: not from the present switch's address.
+    pub foreign_address: u64,
+    /// Answers dropped: of an epoch that has passed.
+    pub old_epoch: u64,
+    /// Answers dropped: to nothing that awaits one (repeated, late).
+    pub unexpected_answers: u64,
+    /// Answers dropped: they contradict the packet that they answer.
+    pub bad_answers: u64,
+}

@@ -1,0 +1,105 @@
+//! What a client tells its driver.
+
+use super::TaskKey;
+use crate::Nanos;
+use midflight_wire::{BlobRef, Status};
+use std::net::SocketAddr;
+
+/// What the driver has to know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`;
+/// only a `Completed` whose result is by reference is provisional until [`super::Client::fetched`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A task ended. If the result is by reference, the driver fetches it and calls [`super::Client::fetched`]: with
+    /// `true` this was the task's end, with `false` another attempt follows, or `Lost` if none is left.
+    Completed {
+        /// Which task.
+        key: TaskKey,
+        /// How it ended: `Ok`, or `Failed` and `Unknown` where the task does not ask for retries or has none left.
+        status: Status,
+        /// Which attempt this was, from 1; stays at 255.
+        attempt: u8,
+        /// Its value, or the message of its failure.
+        result: Outcome,
+        /// Where its time went.
+        timing: Timing,
+    },
+    /// A task ended without a result.
+    Lost {
+        /// Which task.
+        key: TaskKey,
+        /// Why.
+        why: LostWhy,
+    },
+    /// A task was cancelled and will not be assigned. An earlier attempt may have run, if its switch or executor died.
+    Cancelled {
+        /// Which task.
+        key: TaskKey,
+    },
+    /// A task could not be cancelled: it may run, and its end is still told.
+    NotCancelled {
+        /// Which task.
+        key: TaskKey,
+    },
+    /// The switch answered for the first time, or another one answers, or it was started anew.
+    SwitchChanged {
+        /// Its address.
+        switch: SocketAddr,
+        /// Its epoch.
+        epoch: u32,
+        /// Tasks that are submitted again because of it (T9).
+        resubmitted: usize,
+    },
+    /// The address that the switch sees. If it differs from the driver's own there is NAT between them, and
+    /// executors cannot reach this client. Told at first and when it changes.
+    SeenAs(SocketAddr),
+}
+
+/// The value of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Here it is.
+    Inline(Vec<u8>),
+    /// The executor keeps it; fetch it there over TCP at the reference's port.
+    ByReference {
+        /// The address from which the completion came.
+        executor: SocketAddr,
+        /// What to ask for.
+        blob: BlobRef,
+    },
+}
+
+/// Why a task has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LostWhy {
+    /// The last attempt's time passed.
+    TimedOut,
+    /// The last attempt's executor could not fetch the argument.
+    Abandoned,
+    /// The last attempt's result could not be fetched.
+    FetchFailed,
+}
+
+impl std::fmt::Display for LostWhy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "timed out",
+            Self::Abandoned => "the executor could not fetch the argument",
+            Self::FetchFailed => "the result could not be fetched from the executor",
+        })
+    }
+}
+
+/// Where a task's time went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Timing {
+    /// When [`super::Client::submit`] was called (this client's clock).
+    pub submitted: Nanos,
+    /// When the completion arrived (this client's clock).
+    pub completed: Nanos,
+    /// From its acceptance to its assignment (the switch's clock).
+    pub waited_us: u32,
+    /// From the arrival of the assignment to the start (the executor's clock).
+    pub held_us: u32,
+    /// From start to end (the executor's clock).
+    pub ran_ns: u64,
+}

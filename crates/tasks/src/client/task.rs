@@ -1,0 +1,154 @@
+//! A task as its caller gives it.
+
+use crate::Nanos;
+use midflight_wire::{ARGUMENT_MAX, BLOB_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Names a task in this client: unique, counting up from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskKey(pub u64);
+
+/// What to run, and how. [`Task::new`] has the defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// The function's number: [`crate::functions::function_id`].
+    pub function: u32,
+    /// Its argument.
+    pub argument: Argument,
+    /// 1 (the highest) to 8. Default 4.
+    pub priority: u8,
+    /// The executor must have at least these resources, one bit each. Default none.
+    pub resources: u8,
+    /// How long an attempt may take, from being asked for (by `submit`, or by the end of the attempt before) to its
+    /// completion. A result that is being fetched is no longer timed. Default: for ever.
+    pub timeout: Option<Nanos>,
+    /// How many attempts there may be when attempts are abandoned, time out or (with `retry_failed`) fail; 0 means 1.
+    /// Attempts that die with their switch or executor are not counted. Default 3.
+    pub attempts: u32,
+    /// Whether a failure, or a function that the executor does not know, is tried again. Default `false`.
+    pub retry_failed: bool,
+}
+
+/// The argument of a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument {
+    /// In the packet: the first `length` bytes.
+    Inline {
+        /// Padded with zeros.
+        bytes: [u8; ARGUMENT_MAX],
+        /// Up to 16.
+        length: u8,
+    },
+    /// The driver keeps it, and executors fetch it there over TCP.
+    ByReference(BlobRef),
+}
+
+impl Argument {
+    /// No argument.
+    pub const NONE: Self = Self::Inline { bytes: [0; ARGUMENT_MAX], length: 0 };
+
+    /// These bytes inside the packet; `None` if there are more than [`ARGUMENT_MAX`].
+    #[must_use]
+    pub fn inline(argument: &[u8]) -> Option<Self> {
+        let mut bytes = [0; ARGUMENT_MAX];
+        bytes.get_mut(..argument.len())?.copy_from_slice(argument);
+        Some(Self::Inline { bytes, length: u8::try_from(argument.len()).ok()? })
+    }
+
+    /// The argument inside a task's record.
+    #[must_use]
+    pub fn of(task: &TaskInfo) -> Self {
+        if task.argument_length == BY_REFERENCE {
+            let (blob, _) = BlobRef::read_from_prefix(&task.argument).expect("a reference is as long as an argument");
+            return Self::ByReference(blob);
+        }
+        Self::Inline { bytes: task.argument, length: task.argument_length }
+    }
+}
+
+impl Task {
+    /// A task with the defaults.
+    #[must_use]
+    pub fn new(function: u32, argument: Argument) -> Self {
+        Self { function, argument, priority: 4, resources: 0, timeout: None, attempts: 3, retry_failed: false }
+    }
+
+    /// The record that speaks of this task on the wire.
+    pub(super) fn info(&self, tid: u32) -> TaskInfo {
+        let mut argument = [0; ARGUMENT_MAX];
+        let argument_length = match &self.argument {
+            Argument::Inline { bytes, length } => {
+                let length_used = usize::from(*length);
+                argument[..length_used].copy_from_slice(&bytes[..length_used]);
+                *length
+            }
+            Argument::ByReference(blob) => {
+                argument.copy_from_slice(blob.as_bytes());
+                BY_REFERENCE
+            }
+        };
+        TaskInfo {
+            tid: tid.into(),
+            function: self.function.into(),
+            priority: self.priority,
+            resources: self.resources,
+            argument_length,
+            attempt: 0,
+            argument,
+        }
+    }
+
+    pub(super) fn check(&self, index: usize) -> Result<(), SubmitError> {
+        if self.priority == 0 || self.priority > LEVELS {
+            return Err(SubmitError::BadPriority { index, priority: self.priority });
+        }
+        match &self.argument {
+            Argument::Inline { length, .. } if usize::from(*length) > ARGUMENT_MAX => {
+                Err(SubmitError::ArgumentTooLong { index, length: *length })
+            }
+            Argument::ByReference(blob) if blob.length.get() > BLOB_MAX => {
+                Err(SubmitError::BlobTooLong { index, length: blob.length.get() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why `submit` took none of the tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// More tasks would be open than the bound allows.
+    #[error("{open} tasks are open and {asked} more would exceed `max_open` = {max_open}: wait for some to end")]
+    TooManyOpen {
+        /// Tasks that are open.
+        open: usize,
+        /// Tasks that this call brought.
+        asked: usize,
+        /// The bound.
+        max_open: usize,
+    },
+    /// A priority outside 1 to 8.
+    #[error("task {index}: priority {priority} does not exist: use 1 (the highest) to {LEVELS}")]
+    BadPriority {
+        /// Which task of the call.
+        index: usize,
+        /// Its priority.
+        priority: u8,
+    },
+    /// An inline argument that does not fit.
+    #[error("task {index}: an inline argument of {length} bytes exceeds {ARGUMENT_MAX}: pass it by reference")]
+    ArgumentTooLong {
+        /// Which task of the call.
+        index: usize,
+        /// Its length in bytes.
+        length: u8,
+    },
+    /// An argument by reference that is too large.
+    #[error("task {index}: an argument of {length} bytes exceeds {BLOB_MAX}: split it")]
+    BlobTooLong {
+        /// Which task of the call.
+        index: usize,
+        /// Its length in bytes.
+        length: u32,
+    },
+}
