@@ -1,1 +1,17 @@
-//! (being written)
+//! The control side of a switch: what it is told and what it says of itself.
+//!
+//! - [`config`]: the documented TOML configuration, with every bound and timeout of the switch;
+//! - [`resources`]: names of resources and the bits of a task's mask that they stand for;
+//! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
+//! - [`http`]: the server of `/metrics`, `/healthz` and `/status`.
+//!
+//! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
+
+pub mod config;
+pub mod http;
+pub mod metrics;
+pub mod resources;
+
+pub use config::{Config, ConfigError};
+pub use metrics::{ShellCounters, Snapshot};
+pub use resources::{ResourceError, ResourceNames};

@@ -1,0 +1,327 @@
+//! The configuration file of a cluster. [`DEFAULT_TOML`] documents every key and is what `switch --print-config` prints;
+//! `docs/configuration.md` says when to change which.
+
+use crate::resources::ResourceNames;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The commented default file.
+pub const DEFAULT_TOML: &str = include_str!("default.toml");
+
+/// UDP port of a switch.
+pub const DEFAULT_PORT: u16 = 7700;
+/// TCP port of a switch's `/metrics`, `/healthz` and `/status`.
+pub const DEFAULT_HTTP_PORT: u16 = 7701;
+
+/// All that a switch is told.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where clients and executors reach the switch (UDP).
+    #[serde(deserialize_with = "address")]
+    pub listen: SocketAddr,
+    /// Where `/metrics` and the others are served (TCP), if at all.
+    #[serde(deserialize_with = "optional_address")]
+    pub http: Option<SocketAddr>,
+    /// The queue's bounds and timeouts.
+    pub tasks: TasksConfig,
+    /// The UDP socket.
+    pub socket: SocketConfig,
+    /// Names of resources.
+    pub resources: ResourceNames,
+}
+
+/// Bounds and timeouts of the task queue; `tasks.h` explains them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TasksConfig {
+    /// Task records, queued and assigned.
+    pub queue: u32,
+    /// Executor slots.
+    pub slots: u32,
+    /// Clients.
+    pub clients: u32,
+    /// Priority levels.
+    pub levels: u32,
+    /// Silence after which an assigned task is queued again (T10).
+    #[serde(deserialize_with = "duration")]
+    pub lease: Duration,
+    /// Silence after which a slot without a task is forgotten.
+    #[serde(deserialize_with = "duration")]
+    pub slot_idle: Duration,
+    /// Silence after which a client without open tasks may be forgotten.
+    #[serde(deserialize_with = "duration")]
+    pub client_idle: Duration,
+    /// Time between two looks for silent slots.
+    #[serde(deserialize_with = "duration")]
+    pub tick: Duration,
+}
+
+/// What the switch asks of the kernel for its socket.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SocketConfig {
+    /// SO_RCVBUF.
+    pub receive_buffer_bytes: u32,
+    /// SO_SNDBUF.
+    pub send_buffer_bytes: u32,
+}
+
+/// Why a configuration cannot be used; one line that names file, key and allowed values.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {error}; `midflight switch --print-config` prints a file to start from", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A line is not TOML, names an unknown key or has a value of a wrong type.
+    #[error("{}:{line}: {message}", file.display())]
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A value is outside its bounds.
+    #[error("{}: {message}", file.display())]
+    Value {
+        /// The file.
+        file: PathBuf,
+        /// Key, value and bounds.
+        message: String,
+    },
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)),
+            http: Some(SocketAddr::from(([127, 0, 0, 1], DEFAULT_HTTP_PORT))),
+            tasks: TasksConfig::default(),
+            socket: SocketConfig::default(),
+            resources: ResourceNames::default(),
+        }
+    }
+}
+
+impl Default for TasksConfig {
+    fn default() -> Self {
+        Self {
+            queue: 131_072,
+            slots: 65_536,
+            clients: 65_536,
+            levels: 8,
+            lease: Duration::from_secs(1),
+            slot_idle: Duration::from_secs(10),
+            client_idle: Duration::from_secs(60),
+            tick: Duration::from_millis(10),
+        }
+    }
+}
+
+impl Default for SocketConfig {
+    fn default() -> Self {
+        Self { receive_buffer_bytes: 8 << 20, send_buffer_bytes: 8 << 20 }
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
+    pub fn load(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::Unreadable { file: file.to_path_buf(), error })?;
+        Self::parse(&text, file)
+    }
+
+    /// As [`Config::load`], from text; `file` is what errors name.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|error| at_line(text, file, &error))?;
+        config.validate().map_err(|message| ConfigError::Value { file: file.to_path_buf(), message })?;
+        Ok(config)
+    }
+
+    /// Checks every bound; the error names key, value and what is allowed.
+    ///
+    /// # Errors
+    /// The first value that is outside its bounds.
+    pub fn validate(&self) -> Result<(), String> {
+        const MAX_BUFFER: u32 = 1 << 30;
+        let (tasks, socket) = (&self.tasks, &self.socket);
+        within("tasks.queue", tasks.queue, 1..=4 << 20)?;
+        within("tasks.slots", tasks.slots, 1..=1 << 20)?;
+        within("tasks.clients", tasks.clients, 1..=1 << 20)?;
+        within("tasks.levels", tasks.levels, 1..=u32::from(midflight_wire::LEVELS))?;
+        within_time("tasks.lease", tasks.lease, ("100ms", 100), ("1h", 3_600_000))?;
+        within_time("tasks.slot_idle", tasks.slot_idle, ("100ms", 100), ("24h", 86_400_000))?;
+        within_time("tasks.client_idle", tasks.client_idle, ("1s", 1_000), ("24h", 86_400_000))?;
+        within_time("tasks.tick", tasks.tick, ("1ms", 1), ("1s", 1_000))?;
+        within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
+        within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
+        self.resources.validate().map_err(|error| error.to_string())
+    }
+}
+
+fn within<T: PartialOrd + Display>(key: &str, value: T, allowed: RangeInclusive<T>) -> Result<(), String> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{key} = {value}: must be {} to {}", allowed.start(), allowed.end()))
+}
+
+/// Bounds come as people write them, and in milliseconds.
+fn within_time(key: &str, value: Duration, least: (&str, u64), most: (&str, u64)) -> Result<(), String> {
+    if (Duration::from_millis(least.1)..=Duration::from_millis(most.1)).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{key} = {value:?}: must be \"{}\" to \"{}\"", least.0, most.0))
+}
+
+/// toml's own errors span several lines; people and scripts want `file:line: what`.
+fn at_line(text: &str, file: &Path, error: &toml::de::Error) -> ConfigError {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.matches('\n').count();
+    let key = text.lines().nth(line).and_then(|text| text.split_once('=')).map(|(key, _)| key.trim());
+    let message = error.message().replace('\n', " ");
+    let message = match key {
+        Some(key) if !message.contains(&format!("`{key}`")) => format!("key `{key}`: {message}"),
+        _ => message,
+    };
+    ConfigError::Line { file: file.to_path_buf(), line: line + 1, message }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text)
+        .map_err(|_| D::Error::custom(format!("\"{text}\" is not a duration such as \"500ms\" or \"1m 30s\"")))
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| {
+        D::Error::custom(format!(
+            "\"{text}\" is not an IP address with a port, such as \"0.0.0.0:7700\" or \"[::]:7700\""
+        ))
+    })
+}
+
+fn optional_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        D::Error::custom(format!(
+            "\"{text}\" is not an IP address with a port, such as \"127.0.0.1:7701\", nor \"\" for off"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(text, Path::new("m.toml")).map_err(|error| error.to_string())
+    }
+
+    /// `table.key` of every line that sets one, also in a comment.
+    fn documented_keys() -> Vec<String> {
+        let mut table = String::new();
+        let mut keys = Vec::new();
+        for line in DEFAULT_TOML.lines() {
+            if let Some(name) = line.strip_prefix('[') {
+                table = format!("{}.", name.trim_end_matches(']'));
+            } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+                keys.push(format!("{table}{key}"));
+            }
+        }
+        keys
+    }
+
+    #[test]
+    fn the_printed_default_is_the_default() {
+        assert_eq!(parse(DEFAULT_TOML), Ok(Config::default()));
+        assert_eq!(parse(""), Ok(Config::default()));
+        Config::default().validate().unwrap();
+    }
+
+    #[test]
+    fn the_guide_lists_every_key_of_the_default_file() {
+        let guide = include_str!("../../../docs/configuration.md");
+        let keys = documented_keys();
+        assert_eq!(keys.len(), 12, "{keys:?}");
+        for key in keys {
+            assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_comment_above_it() {
+        let lines: Vec<_> = DEFAULT_TOML.lines().collect();
+        for (above, line) in lines.iter().zip(&lines[1..]) {
+            let sets = !line.starts_with('#') && line.contains(" = ");
+            assert!(!sets || above.starts_with('#'), "no comment above: {line}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_the_known_ones() {
+        let error = parse("[tasks]\nquue = 5\n").unwrap_err();
+        assert!(error.starts_with("m.toml:2: unknown field `quue`, expected one of `queue`, `slots`"), "{error}");
+        assert_eq!(error.lines().count(), 1);
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_type_is_named_with_its_key() {
+        for (text, part) in [
+            ("[tasks]\nqueue = \"many\"", "m.toml:2: key `queue`: invalid type: string \"many\""),
+            ("[tasks]\nlease = \"soon\"", "m.toml:2: key `lease`: \"soon\" is not a duration"),
+            ("listen = \"here\"", "m.toml:1: key `listen`: \"here\" is not an IP address with a port"),
+            ("http = \"9000\"", "m.toml:1: key `http`: \"9000\" is not an IP address with a port"),
+            ("listen = ", "m.toml:1: key `listen`: "),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(part), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_out_of_bounds_is_named_with_the_bounds() {
+        for (text, error) in [
+            ("[tasks]\nqueue = 0", "m.toml: tasks.queue = 0: must be 1 to 4194304"),
+            ("[tasks]\nlevels = 9", "m.toml: tasks.levels = 9: must be 1 to 8"),
+            ("[tasks]\nlease = \"10ms\"", "m.toml: tasks.lease = 10ms: must be \"100ms\" to \"1h\""),
+            ("[socket]\nsend_buffer_bytes = 1", "m.toml: socket.send_buffer_bytes = 1: must be 65536 to 1073741824"),
+            ("[resources]\ngpu = 9", "m.toml: resources.gpu = 9: must be 0 to 7"),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), error);
+        }
+    }
+
+    #[test]
+    fn durations_and_addresses_are_as_people_write_them() {
+        let config =
+            parse("listen = \"[::1]:7\"\nhttp = \"\"\n[tasks]\nlease = \"1m 30s\"\n[resources]\ngpu = 2").unwrap();
+        assert_eq!(config.listen, "[::1]:7".parse().unwrap());
+        assert_eq!((config.http, config.tasks.lease), (None, Duration::from_secs(90)));
+        assert_eq!(config.resources.mask("gpu"), Ok(4));
+    }
+}
