@@ -45,5 +45,5 @@ transcripts: ## regenerate the core's transcripts; then read the difference
 	git diff --stat -- crates/dataplane/tests
 
 golden: ## regenerate the golden packets; then read the difference
-	MIDFLIGHT_REGENERATE=1 $(CARGO) test --locked -p midflight-wire --test golden
+	MIDFLIGHT_REGENERATE=1 $(CARGO) test --locked -p midflight-wire --test wire golden
 	git diff --stat -- crates/wire/tests/golden

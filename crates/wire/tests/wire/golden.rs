@@ -1,0 +1,306 @@
+//! Golden packets, one for each operation: the bytes that another implementation must read and write.
+//! `MIDFLIGHT_REGENERATE=1 cargo test -p midflight-wire golden` writes them anew.
+
+use crate::owned::Owned;
+use midflight_wire::*;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+const EPOCH: u32 = 0xE9_0C_00_01;
+const CLIENT: u64 = 0xC11E_0000_0000_0001;
+const EXECUTOR: u64 = 0xE8EC_0000_0000_0002;
+
+fn header(operation: Operation, count: u8, sequence: u32) -> Header {
+    Header { count, ..Header::new(operation, EPOCH, sequence) }
+}
+
+fn address(text: &str) -> Address {
+    Address::from(text.parse::<std::net::SocketAddr>().unwrap())
+}
+
+fn task(tid: u32, priority: u8) -> TaskInfo {
+    let mut argument = [0; 16];
+    argument[..5].copy_from_slice(b"hello");
+    TaskInfo {
+        tid: tid.into(),
+        function: 0x0102_0304.into(),
+        priority,
+        resources: 0b0000_0101,
+        argument_length: 5,
+        attempt: 0,
+        argument,
+    }
+}
+
+fn task_by_reference(tid: u32) -> TaskInfo {
+    let blob = BlobRef { id: 0xB10B.into(), length: 1_000_000.into(), port: 4243.into(), reserved: 0.into() };
+    TaskInfo { argument_length: BY_REFERENCE, argument: zerocopy::transmute!(blob), ..task(tid, 8) }
+}
+
+fn slot(number: u32) -> SlotName {
+    SlotName { slot: number.into(), generation: (0x6E00 + number).into() }
+}
+
+fn name(submission: u32, index: u8) -> TaskName {
+    TaskName { submission: submission.into(), index, reserved: [0; 3] }
+}
+
+/// A story to read: its name, what it says, and the packet.
+fn samples() -> Vec<(&'static str, &'static str, Owned)> {
+    use Operation as Op;
+    let r3 = [0; 3];
+    vec![
+        (
+            "submit",
+            "A client's first SUBMIT: job 7 of user 1000, one task with an argument inside and one by reference.",
+            Owned::Submit(
+                Submit {
+                    header: Header { epoch: 0.into(), ..header(Op::Submit, 2, 1) },
+                    client: CLIENT.into(),
+                    uid: 1000.into(),
+                    jid: 7.into(),
+                },
+                vec![task(0, 1), task_by_reference(1)],
+            ),
+        ),
+        (
+            "submit_ack",
+            "The queue had room for the first task only.",
+            Owned::SubmitAck(SubmitAck {
+                header: header(Op::SubmitAck, 2, 1),
+                client: CLIENT.into(),
+                taken: 0b01.into(),
+                not_taken: 0b10.into(),
+                reason: Reason::Full as u8,
+                reserved: r3,
+                room: 0.into(),
+            }),
+        ),
+        (
+            "register",
+            "An executor wants two slots, its local numbers 4 and 5, with the resources 0 and 2.",
+            Owned::Register(Register {
+                header: Header { epoch: 0.into(), ..header(Op::Register, 2, 1) },
+                executor: EXECUTOR.into(),
+                first: 4.into(),
+                resources: 0b0000_0101,
+                reserved: r3,
+            }),
+        ),
+        (
+            "registered",
+            "It got them: slots 100 and 101, with a lease of one second.",
+            Owned::Registered(
+                Registered {
+                    header: header(Op::Registered, 2, 1),
+                    executor: EXECUTOR.into(),
+                    first: 4.into(),
+                    lease_ms: 1000.into(),
+                    seen: address("192.0.2.9:40000"),
+                    reason: Reason::None as u8,
+                    reserved: r3,
+                },
+                vec![slot(100), slot(101)],
+            ),
+        ),
+        ("reset", "Slot 100 is void.", Owned::Reset(Reset { header: header(Op::Reset, 1, 0) }, vec![slot(100)])),
+        (
+            "retrieve",
+            "Slot 100 waits for the first time; slot 101 is done with its eighth task.",
+            Owned::Retrieve(
+                Retrieve { header: header(Op::Retrieve, 2, 0), resources: 0b0000_0101, reserved: r3 },
+                vec![
+                    Wait { slot: 100.into(), generation: 0x6E64.into(), sequence: 1.into() },
+                    Wait { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into() },
+                ],
+            ),
+        ),
+        (
+            "assign",
+            "Slot 100 gets the first task of the SUBMIT, which waited for 250 us.",
+            Owned::Assign(
+                Assign { header: header(Op::Assign, 1, 0) },
+                vec![Assignment {
+                    client: CLIENT.into(),
+                    slot: 100.into(),
+                    generation: 0x6E64.into(),
+                    sequence: 1.into(),
+                    waited_us: 250.into(),
+                    task: TaskInfo { attempt: 1, ..task(0, 1) },
+                    uid: 1000.into(),
+                    jid: 7.into(),
+                    address: address("[2001:db8::1]:50000"),
+                    submission: 1.into(),
+                    index: 0,
+                    reserved: r3,
+                }],
+            ),
+        ),
+        (
+            "keepalive",
+            "Slots 100 and 101 live.",
+            Owned::Keepalive(Keepalive { header: header(Op::Keepalive, 2, 0) }, vec![slot(100), slot(101)]),
+        ),
+        (
+            "release",
+            "Slot 100 is done and leaves; slot 101 leaves without having got a task.",
+            Owned::Release(
+                Release { header: header(Op::Release, 2, 0) },
+                vec![
+                    Leave { slot: 100.into(), generation: 0x6E64.into(), sequence: 1.into(), done: 1, reserved: r3 },
+                    Leave { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into(), done: 0, reserved: r3 },
+                ],
+            ),
+        ),
+        (
+            "released",
+            "Both are forgotten.",
+            Owned::Released(Released { header: header(Op::Released, 2, 0) }, vec![slot(100), slot(101)]),
+        ),
+        (
+            "complete",
+            "The first task returned \"world\", padded to eight bytes; the second one's result is by reference.",
+            Owned::Complete(
+                Complete { header: header(Op::Complete, 2, 0), client: CLIENT.into(), executor: EXECUTOR.into() },
+                vec![completion(0, 0, b"world"), completion(1, 1, &[0xB1; 16])],
+            ),
+        ),
+        (
+            "complete_ack",
+            "The first result is here, the second is being fetched.",
+            Owned::CompleteAck(
+                CompleteAck { header: header(Op::CompleteAck, 2, 0), client: CLIENT.into() },
+                [AckState::Done, AckState::Fetching]
+                    .iter()
+                    .enumerate()
+                    .map(|(index, state)| Completed {
+                        submission: 1.into(),
+                        index: index as u8,
+                        attempt: 1,
+                        state: *state as u8,
+                        reserved: 0,
+                    })
+                    .collect(),
+            ),
+        ),
+        (
+            "probe",
+            "Does the switch still have both tasks?",
+            Owned::Probe(
+                Probe { header: header(Op::Probe, 2, 77), client: CLIENT.into() },
+                vec![name(1, 0), name(1, 1)],
+            ),
+        ),
+        (
+            "probe_ack",
+            "The second one only.",
+            Owned::ProbeAck(ProbeAck {
+                header: header(Op::ProbeAck, 2, 77),
+                client: CLIENT.into(),
+                seen: address("192.0.2.7:50000"),
+                room: 131_071.into(),
+                open: 0b10.into(),
+                known: 1,
+                reserved: r3,
+            }),
+        ),
+        (
+            "cancel",
+            "Do not run the second task.",
+            Owned::Cancel(Cancel { header: header(Op::Cancel, 1, 2), client: CLIENT.into() }, vec![name(1, 1)]),
+        ),
+        (
+            "cancel_ack",
+            "It will not run.",
+            Owned::CancelAck(CancelAck {
+                header: header(Op::CancelAck, 1, 2),
+                client: CLIENT.into(),
+                taken_out: 0b1.into(),
+                reason: Reason::None as u8,
+                reserved: r3,
+            }),
+        ),
+    ]
+}
+
+fn completion(index: u8, by_reference: u8, result: &[u8]) -> (Completion, Vec<u8>) {
+    let completion = Completion {
+        submission: 1.into(),
+        index,
+        attempt: 1,
+        status: Status::Ok as u8,
+        by_reference,
+        waited_us: 250.into(),
+        held_us: 3.into(),
+        ran_ns: 5_000_000.into(),
+        result_length: (result.len() as u32).into(),
+        reserved: 0.into(),
+    };
+    (completion, result.to_vec())
+}
+
+/// The text of a golden file, after all have been regenerated where that is asked for.
+fn golden(name: &str) -> String {
+    static REGENERATED: LazyLock<()> = LazyLock::new(|| {
+        if std::env::var_os("MIDFLIGHT_REGENERATE").is_some() {
+            for (name, comment, packet) in samples() {
+                std::fs::write(path(name), to_text(comment, &packet.encode())).unwrap();
+            }
+        }
+    });
+    LazyLock::force(&REGENERATED);
+    std::fs::read_to_string(path(name)).unwrap()
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.hex"))
+}
+
+/// A comment line, then 16 bytes a line.
+fn to_text(comment: &str, bytes: &[u8]) -> String {
+    let mut text = format!("# {comment}\n");
+    for line in bytes.chunks(16) {
+        let bytes: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        writeln!(text, "{}", bytes.join(" ")).unwrap();
+    }
+    text
+}
+
+fn from_text(text: &str) -> Vec<u8> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(str::split_whitespace)
+        .map(|byte| u8::from_str_radix(byte, 16).unwrap())
+        .collect()
+}
+
+#[test]
+fn golden_every_operation_has_one() {
+    let operations: Vec<u8> = samples().iter().map(|(_, _, packet)| packet.encode()[3]).collect();
+    let all: Vec<u8> = Operation::ALL.iter().map(|operation| *operation as u8).collect();
+    assert_eq!(operations, all);
+    let files = std::fs::read_dir(path("submit").parent().unwrap()).unwrap().count();
+    assert_eq!(files, all.len(), "tests/golden holds a file that no test reads");
+}
+
+#[test]
+fn golden_packets_are_written_byte_for_byte() {
+    for (name, comment, packet) in samples() {
+        let text = to_text(comment, &packet.encode());
+        assert_eq!(
+            text,
+            golden(name),
+            "{name}: the format has changed; if it was meant to, raise VERSION and `make golden`"
+        );
+    }
+}
+
+#[test]
+fn golden_packets_are_read_field_for_field() {
+    for (name, _, packet) in samples() {
+        let bytes = from_text(&golden(name));
+        let read = parse(&bytes).unwrap_or_else(|reject| panic!("{name}: {reject}"));
+        assert_eq!(Owned::from(read), packet, "{name}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The format: its three descriptions agree, its golden vectors hold, and its parser trusts nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod agreement;
+mod golden;
+mod owned;
+mod properties;

@@ -1,0 +1,62 @@
+//! A packet with its records, owned: what a test builds, compares and encodes.
+
+use midflight_wire::*;
+
+/// Declares `Owned` for packets without records, with records of one type, and for COMPLETE.
+macro_rules! owned {
+    (plain: $($plain:ident)*; records: $($name:ident($record:ident))*) => {
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum Owned {
+            $($plain($plain),)*
+            $($name($name, Vec<$record>),)*
+            Complete(Complete, Vec<(Completion, Vec<u8>)>),
+        }
+
+        impl From<Packet<'_>> for Owned {
+            fn from(packet: Packet<'_>) -> Self {
+                match packet {
+                    $(Packet::$plain(fixed) => Self::$plain(*fixed),)*
+                    $(Packet::$name(fixed, records) => Self::$name(*fixed, records.to_vec()),)*
+                    Packet::Complete(fixed, completions) => {
+                        Self::Complete(*fixed, completions.map(|(c, result)| (*c, result.to_vec())).collect())
+                    }
+                }
+            }
+        }
+
+        impl Owned {
+            pub(crate) fn encode(&self) -> Vec<u8> {
+                let mut buffer = Vec::new();
+                match self {
+                    $(Self::$plain(fixed) => {
+                        Builder::new(&mut buffer, fixed);
+                    })*
+                    $(Self::$name(fixed, records) => {
+                        let mut builder = Builder::new(&mut buffer, &without_count(fixed, |f| &mut f.header));
+                        records.iter().for_each(|record| builder.push(record));
+                    })*
+                    Self::Complete(fixed, completions) => {
+                        let mut builder = Builder::new(&mut buffer, &without_count(fixed, |f| &mut f.header));
+                        for (completion, result) in completions {
+                            assert!(builder.push_completion(completion, result), "no room for a completion");
+                        }
+                    }
+                }
+                buffer
+            }
+        }
+    };
+}
+
+owned! {
+    plain: SubmitAck Register ProbeAck CancelAck;
+    records: Submit(TaskInfo) Registered(SlotName) Reset(SlotName) Retrieve(Wait) Assign(Assignment) Keepalive(SlotName)
+        Release(Leave) Released(SlotName) CompleteAck(Completed) Probe(TaskName) Cancel(TaskName)
+}
+
+/// The fixed part as it is before the builder has counted the records.
+fn without_count<F: Copy>(fixed: &F, header: impl Fn(&mut F) -> &mut Header) -> F {
+    let mut fixed = *fixed;
+    header(&mut fixed).count = 0;
+    fixed
+}
