@@ -56,9 +56,6 @@ pub struct TasksConfig {
     /// Silence after which a client without open tasks may be forgotten.
     #[serde(deserialize_with = "duration")]
     pub client_idle: Duration,
-    /// Time between two looks for silent slots.
-    #[serde(deserialize_with = "duration")]
-    pub tick: Duration,
 }
 
 /// What the switch asks of the kernel for its socket.
@@ -124,7 +121,6 @@ impl Default for TasksConfig {
             lease: Duration::from_secs(1),
             slot_idle: Duration::from_secs(10),
             client_idle: Duration::from_secs(60),
-            tick: Duration::from_millis(10),
         }
     }
 }
@@ -132,6 +128,21 @@ impl Default for TasksConfig {
 impl Default for SocketConfig {
     fn default() -> Self {
         Self { receive_buffer_bytes: 8 << 20, send_buffer_bytes: 8 << 20 }
+    }
+}
+
+impl From<&TasksConfig> for midflight_dataplane::TasksConfig {
+    fn from(config: &TasksConfig) -> Self {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            queue: config.queue,
+            slots: config.slots,
+            clients: config.clients,
+            levels: config.levels,
+            lease_ns: nanos(config.lease),
+            slot_idle_ns: nanos(config.slot_idle),
+            client_idle_ns: nanos(config.client_idle),
+        }
     }
 }
 
@@ -170,7 +181,6 @@ impl Config {
         within_time("tasks.lease", tasks.lease, ("100ms", 100), ("1h", 3_600_000))?;
         within_time("tasks.slot_idle", tasks.slot_idle, ("100ms", 100), ("24h", 86_400_000))?;
         within_time("tasks.client_idle", tasks.client_idle, ("1s", 1_000), ("24h", 86_400_000))?;
-        within_time("tasks.tick", tasks.tick, ("1ms", 1), ("1s", 1_000))?;
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
         self.resources.validate().map_err(|error| error.to_string())
@@ -260,13 +270,15 @@ mod tests {
         assert_eq!(parse(DEFAULT_TOML), Ok(Config::default()));
         assert_eq!(parse(""), Ok(Config::default()));
         Config::default().validate().unwrap();
+        let core = midflight_dataplane::TasksConfig::from(&Config::default().tasks);
+        assert_eq!(core, midflight_dataplane::TasksConfig::default());
     }
 
     #[test]
     fn the_guide_lists_every_key_of_the_default_file() {
         let guide = include_str!("../../../docs/configuration.md");
         let keys = documented_keys();
-        assert_eq!(keys.len(), 12, "{keys:?}");
+        assert_eq!(keys.len(), 11, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }

@@ -159,7 +159,7 @@ impl Snapshot {
         const LAST: usize = 26;
         let bounded = self.wait_us.iter().take(LAST + 1).enumerate();
         let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
-        buckets.push((f64::MAX, self.wait_us.iter().skip(LAST + 1).sum()));
+        buckets.push((f64::INFINITY, self.wait_us.iter().skip(LAST + 1).sum()));
         let help = "From a task's acknowledgement to its first assignment";
         let mut metric = encoder.encode_descriptor("wait_seconds", help, None, MetricType::Histogram)?;
         let count = self.wait_us.iter().sum();
@@ -306,7 +306,9 @@ pub(crate) mod tests {
     fn wait_buckets_are_cumulative_and_end_in_infinity() {
         let text = snapshot().to_prometheus();
         let line = |bound: &str, n: u64| format!("midflight_wait_seconds_bucket{{le=\"{bound}\"}} {n}");
-        for line in [line("1e-6", 5), line("4e-6", 5), line("8e-6", 9), line("67.108864", 9), line("+Inf", 10)] {
+        for line in
+            [line("0.000001", 5), line("0.000004", 5), line("0.000008", 9), line("67.108864", 9), line("+Inf", 10)]
+        {
             assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
         }
     }
