@@ -1,0 +1,28 @@
+//! Draconis: one job a line, `job_id,arrival_us,task_runtime_us,num_tasks`; a header line may come first.
+
+use super::lines::Reason;
+use super::numbers::{integer, whole};
+use super::read::{Jobs, Parser};
+use super::{Job, TaskSpec};
+
+pub(super) struct Draconis;
+
+impl Parser for Draconis {
+    fn line(&mut self, first: bool, line: &str, jobs: &mut Jobs) -> Result<(), Reason> {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let [_job_id, arrival, runtime, count] = fields[..] else {
+            return Err(Reason::Fields { wanted: "4", got: fields.len() });
+        };
+        if first && arrival == "arrival_us" {
+            return Ok(());
+        }
+        let arrival_ns = whole("arrival_us", arrival, 1_000)? as i64; // at most 2^62
+        let duration_ns = whole("task_runtime_us", runtime, 1_000)?;
+        let said = jobs.job_size(integer("num_tasks", count)?)?;
+        if said == 0 {
+            return Err(Reason::Count { said, listed: 0 });
+        }
+        jobs.push(Job { arrival_ns, tasks: vec![TaskSpec { duration_ns, priority: 0 }; said as usize] });
+        Ok(())
+    }
+}
