@@ -3,24 +3,66 @@
 //! It registers its slots at a switch, lets each wait for a task, hands what is assigned to its driver as
 //! [`Event::Run`], takes the end by [`Executor::finish`], reports it to the client and lets the slot wait again.
 //! `docs/internals/tasks.md` ("The executor") is the protocol.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `slots` | what each slot is doing; RETRIEVE, KEEPALIVE, RELEASE |
+//! | `register` | which slots want a name at the switch; REGISTER |
+//! | `completions` | results on their way to clients; COMPLETE |
+//! | `link` | the switch in use, its epoch and its silence |
+//! | `timers` | what is to be repeated when |
 
+mod completions;
 mod config;
+mod hash;
+mod link;
+mod register;
 mod run;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod timers;
 
 pub use config::{ConfigError, ExecutorConfig, SLOTS_MAX};
 pub use run::{Counters, End, Event, Output, Run, RunKey};
 
 use crate::{Endpoint, Nanos};
-use std::collections::VecDeque;
+use completions::{Completions, Recipient};
+use link::Link;
+use midflight_wire::{
+    Assign, Assignment, CompleteAck, Completed, Completion, Packet, RESULT_MAX, Registered, Released, Reset, SlotName,
+    Status, parse,
+};
+use register::Registrar;
+use run::Report;
+use slots::{Held, Name, Slots, State};
 use std::net::SocketAddr;
+
+/// Leases that a switch may tell: one below 3 ms could not be kept, and one above an hour is as good as none.
+const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drain {
+    No,
+    Since(Nanos),
+    Done,
+}
 
 /// The executor's state machine; see the module.
 #[derive(Debug)]
 pub struct Executor {
-    config: ExecutorConfig,
-    counters: Counters,
-    events: VecDeque<Event>,
-    draining: bool,
+    link: Link,
+    slots: Slots,
+    registrar: Registrar,
+    completions: Completions,
+    report: Report,
+    /// When running slots are named in KEEPALIVEs next; set while any runs.
+    keepalive_due: Option<Nanos>,
+    /// Slots were registered, which the driver has not been told.
+    newly_registered: bool,
+    seen: Option<SocketAddr>,
+    drain: Drain,
+    drain_silence: Nanos,
 }
 
 impl Executor {
@@ -28,67 +70,413 @@ impl Executor {
     ///
     /// # Errors
     /// Where the configuration is out of bounds.
-    pub fn new(config: ExecutorConfig, _now: Nanos) -> Result<Self, ConfigError> {
+    pub fn new(config: ExecutorConfig, now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self { config, counters: Counters::default(), events: VecDeque::new(), draining: false })
+        let mut executor = Self {
+            link: Link::new(&config, now),
+            slots: Slots::new(&config),
+            registrar: Registrar::new(&config),
+            completions: Completions::new(&config),
+            report: Report::default(),
+            keepalive_due: None,
+            newly_registered: false,
+            seen: None,
+            drain: Drain::No,
+            drain_silence: config.drain_silence,
+        };
+        executor.slots.locals().for_each(|local| executor.registrar.want(local));
+        executor.settle(now);
+        Ok(executor)
     }
 
-    /// The task of `run` ended, or could not start ([`midflight_wire::Status::Unknown`],
-    /// [`midflight_wire::Status::Abandoned`]). Its slot waits for the next one.
-    pub fn finish(&mut self, _now: Nanos, _run: RunKey, _end: End) {
-        self.counters.unknown_finishes += 1;
+    /// The task of `run` ended, or could not start ([`Status::Unknown`], [`Status::Abandoned`]). Its slot waits for the
+    /// next one. An inline result beyond [`RESULT_MAX`] bytes is a [`Status::Failed`] that says so.
+    pub fn finish(&mut self, now: Nanos, run: RunKey, end: End) {
+        let Some(held) = self.slots.finish(run) else {
+            self.report.counters.unknown_finishes += 1;
+            return;
+        };
+        self.report.counters.finished += 1;
+        self.complete(run, &held, end);
+        let registered = self.slots.get(run.slot).is_some_and(|slot| slot.registered);
+        match (self.drain == Drain::No, registered) {
+            (true, true) => self.slots.wait(run.slot),
+            (true, false) => self.unregistered(run.slot),
+            (false, true) => self.slots.leave(run.slot),
+            (false, false) => self.slots.enter(run.slot, State::Gone),
+        }
+        self.settle(now);
     }
 
     /// Takes nothing new, finishes what runs, leaves the switch; ends with [`Event::Drained`].
-    pub fn drain(&mut self, _now: Nanos) {
-        self.draining = true;
+    pub fn drain(&mut self, now: Nanos) {
+        if self.drain != Drain::No {
+            return;
+        }
+        self.drain = Drain::Since(now);
+        self.registrar.clear();
+        for local in self.slots.locals() {
+            match self.slots.get(local).map(|slot| slot.state) {
+                Some(State::Unregistered) => self.slots.enter(local, State::Gone),
+                Some(State::Waiting) => self.slots.leave(local),
+                _ => {}
+            }
+        }
+        self.link.expect(now, false); // silence counts from now on
+        self.settle(now);
     }
 
     /// Whether a drain has ended.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.draining
+        self.drain == Drain::Done
     }
 
     /// Runs that have not ended.
     #[must_use]
     pub fn running(&self) -> u32 {
-        0
+        self.slots.census.running
+    }
+
+    /// Slots that are registered at the switch, as far as is known.
+    #[must_use]
+    pub fn registered(&self) -> u32 {
+        self.slots.census.registered
+    }
+
+    /// Completions that their clients have not acknowledged.
+    #[must_use]
+    pub fn unacknowledged(&self) -> usize {
+        self.completions.len()
     }
 
     /// The switch that is in use.
     #[must_use]
     pub fn switch(&self) -> SocketAddr {
-        self.config.switches[0]
+        self.link.address()
     }
 
     /// What happened so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.report.counters
+    }
+
+    fn complete(&mut self, run: RunKey, held: &Held, end: End) {
+        let (status, result) = match end.result {
+            Output::Inline(bytes) if bytes.len() > RESULT_MAX => {
+                let message = format!("result of {} bytes: beyond {RESULT_MAX}, pass it by reference", bytes.len());
+                (Status::Failed, Output::Inline(message.into_bytes()))
+            }
+            result => (end.status, result),
+        };
+        let (by_reference, result_length) = match &result {
+            Output::Inline(bytes) => (0, bytes.len() as u32),
+            Output::ByReference(_) => (1, size_of::<midflight_wire::BlobRef>() as u32),
+        };
+        let held_us = end.started.saturating_sub(held.arrived) / 1000;
+        let completion = Completion {
+            submission: held.submission.into(),
+            index: held.index,
+            attempt: held.attempt,
+            status: status as u8,
+            by_reference,
+            waited_us: held.waited_us.into(),
+            held_us: u32::try_from(held_us).unwrap_or(u32::MAX).into(),
+            ran_ns: end.ended.saturating_sub(end.started).into(),
+            result_length: result_length.into(),
+            reserved: 0.into(),
+        };
+        let recipient = Recipient { client: held.client, address: held.address, epoch: held.epoch };
+        self.completions.add(recipient, completion, result, run, &mut self.report);
+    }
+
+    fn on_registered(&mut self, now: Nanos, answer: &Registered, names: &[SlotName]) {
+        let epoch = answer.header.epoch.get();
+        if self.link.has_passed(epoch) {
+            self.report.counters.foreign += 1;
+            return;
+        }
+        let Some((request, round_trip)) = self.registrar.answered(now, answer) else {
+            self.report.counters.foreign += 1;
+            return;
+        };
+        if epoch != self.link.epoch() {
+            self.restarted(epoch);
+        }
+        self.link.heard(now);
+        self.link.lease = Nanos::from(answer.lease_ms.get().clamp(*LEASE_MS.start(), *LEASE_MS.end())) * 1_000_000;
+        if let Some(round_trip) = round_trip {
+            self.link.round_trip.sample(round_trip);
+        }
+        self.seen = Some(answer.seen.into());
+        let locals = request.first..request.first + request.count;
+        let mut names = names.iter();
+        for local in locals {
+            match names.next() {
+                Some(name) => self.named(local, name.into(), request.sequence),
+                None if self.slots.get(local).is_some_and(|slot| slot.state == State::Unregistered) => {
+                    self.report.counters.slots_full += 1;
+                    self.registrar.refused(local);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The switch calls a slot by this name now.
+    fn named(&mut self, local: u32, name: Name, registration: u32) {
+        let Some(slot) = self.slots.get(local) else { return };
+        let older = slot.registered && (registration.wrapping_sub(slot.registration) as i32) < 0;
+        if older || (slot.registered && slot.name == name) {
+            return;
+        }
+        match slot.state {
+            State::Unregistered => {}
+            State::Waiting => self.slots.void(local),
+            State::Running => return self.slots.void(local),
+            State::Leaving | State::Gone => return,
+        }
+        self.registrar.satisfied(local);
+        self.slots.register(local, name, registration);
+        self.newly_registered = true;
+    }
+
+    /// Another epoch: the switch knows none of our slots.
+    fn restarted(&mut self, epoch: u32) {
+        self.link.enter(epoch);
+        self.void_all();
+    }
+
+    fn void_all(&mut self) {
+        for local in self.slots.locals() {
+            self.void(local);
+        }
+    }
+
+    fn void(&mut self, local: u32) {
+        self.slots.void(local);
+        if self.slots.get(local).is_some_and(|slot| slot.state == State::Unregistered) {
+            self.registrar.want(local);
+        }
+    }
+
+    fn unregistered(&mut self, local: u32) {
+        self.slots.enter(local, State::Unregistered);
+        self.registrar.want(local);
+    }
+
+    fn on_reset(&mut self, now: Nanos, reset: &Reset, names: &[SlotName]) {
+        let epoch = reset.header.epoch.get();
+        if names.is_empty() {
+            // An answer to an epoch that we have left already says nothing new.
+            if epoch == self.link.epoch() || self.link.has_passed(epoch) {
+                self.report.counters.foreign += 1;
+                return;
+            }
+            self.link.heard(now);
+            self.report.counters.resets += u64::from(self.slots.census.registered);
+            self.restarted(epoch);
+        } else if self.is_present(now, epoch) {
+            for name in names {
+                if let Some(local) = self.slots.find(name.into()) {
+                    self.report.counters.resets += 1;
+                    self.void(local);
+                }
+            }
+        }
+    }
+
+    fn on_assign(&mut self, now: Nanos, assign: &Assign, assignments: &[Assignment]) {
+        let epoch = assign.header.epoch.get();
+        if !self.is_present(now, epoch) {
+            return;
+        }
+        for assignment in assignments {
+            let Some((run, round_trip)) = self.slots.assign(now, epoch, assignment) else {
+                self.report.counters.stale_assignments += 1;
+                continue;
+            };
+            if let Some(round_trip) = round_trip {
+                self.link.round_trip.sample(round_trip);
+            }
+            self.report.counters.runs += 1;
+            self.report.events.push_back(Event::Run(run));
+        }
+    }
+
+    fn on_released(&mut self, now: Nanos, released: &Released, names: &[SlotName]) {
+        if self.is_present(now, released.header.epoch.get()) {
+            for name in names {
+                if let Some(local) = self.slots.find(name.into()) {
+                    self.void(local);
+                }
+            }
+        }
+    }
+
+    fn on_complete_ack(&mut self, now: Nanos, ack: &CompleteAck, completed: &[Completed]) {
+        for one in completed {
+            self.completions.acknowledge(now, ack.client.get(), one, &mut self.report);
+        }
+    }
+
+    /// Whether a packet of the switch is of the present epoch; then it was heard.
+    fn is_present(&mut self, now: Nanos, epoch: u32) -> bool {
+        let present = epoch != 0 && epoch == self.link.epoch();
+        if present {
+            self.link.heard(now);
+        } else {
+            self.report.counters.foreign += 1;
+        }
+        present
+    }
+
+    /// Brings what depends on the slots' states up to date, after any input.
+    fn settle(&mut self, now: Nanos) {
+        let census = self.slots.census;
+        let expecting = census.waiting > 0 || census.leaving > 0 || !self.registrar.is_quiet();
+        self.link.expect(now, expecting);
+        match self.keepalive_due {
+            None if census.running > 0 => self.keepalive_due = Some(now + self.link.lease / 3),
+            Some(_) if census.running == 0 => self.keepalive_due = None,
+            _ => {}
+        }
+        if self.registrar.is_quiet() {
+            self.tell_registration(now);
+        }
+        if matches!(self.drain, Drain::Since(_))
+            && census.running == 0
+            && census.leaving == 0
+            && self.completions.len() == 0
+        {
+            self.drain = Drain::Done;
+            self.report.events.push_back(Event::Drained);
+        }
+    }
+
+    /// All that was asked is answered: tells what came of it.
+    fn tell_registration(&mut self, now: Nanos) {
+        let slots = self.slots.census.registered;
+        if let (true, Some(seen)) = (std::mem::take(&mut self.newly_registered), self.seen) {
+            self.report.events.push_back(Event::Registered { switch: self.link.address(), slots, seen });
+        }
+        if self.registrar.back_off(now) {
+            self.report.events.push_back(Event::SlotsFull { got: slots });
+        }
+    }
+
+    /// When silence of the switch calls for something: first a question that a living one answers (a parked wait gets
+    /// no answer), later another switch.
+    fn silence_due(&self) -> Option<Nanos> {
+        let since = self.link.silent_since()?;
+        if self.drain != Drain::No {
+            return (self.slots.census.leaving > 0).then_some(since + self.drain_silence);
+        }
+        if self.registrar.is_quiet() {
+            Some(since + self.link.lease)
+        } else {
+            self.link.has_alternative().then_some(since + 2 * self.link.lease)
+        }
+    }
+
+    fn on_silence(&mut self, now: Nanos) {
+        if self.drain != Drain::No {
+            for local in self.slots.locals() {
+                if self.slots.get(local).is_some_and(|slot| slot.state == State::Leaving) {
+                    self.slots.void(local);
+                }
+            }
+        } else if self.registrar.is_quiet() {
+            let mut locals = self.slots.locals();
+            let waiting = locals.find_map(|local| {
+                self.slots.get(local).filter(|slot| slot.state == State::Waiting).map(|slot| (local, slot.registration))
+            });
+            if let Some((local, registration)) = waiting {
+                self.registrar.probe(now, local, registration);
+            }
+        } else {
+            self.next_switch(now);
+        }
+    }
+
+    fn next_switch(&mut self, now: Nanos) {
+        self.link.next_switch(now);
+        self.registrar.clear();
+        self.void_all();
+        for local in self.slots.locals() {
+            if self.slots.get(local).is_some_and(|slot| slot.state == State::Unregistered) {
+                self.registrar.want(local);
+            }
+        }
+        self.report.counters.switch_changes += 1;
+        self.report.events.push_back(Event::SwitchChanged { switch: self.link.address() });
     }
 }
 
 impl Endpoint for Executor {
     type Event = Event;
 
-    fn handle(&mut self, _now: Nanos, _from: SocketAddr, datagram: &[u8]) {
-        if midflight_wire::parse(datagram).is_err() {
-            self.counters.rejected += 1;
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        let Ok(packet) = parse(datagram) else {
+            self.report.counters.rejected += 1;
+            return;
+        };
+        let from_switch = from == self.link.address();
+        match packet {
+            Packet::CompleteAck(ack, completed) => self.on_complete_ack(now, ack, completed),
+            Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),
+            Packet::Registered(answer, names) if from_switch => self.on_registered(now, answer, names),
+            Packet::Reset(reset, names) if from_switch => self.on_reset(now, reset, names),
+            Packet::Released(released, names) if from_switch => self.on_released(now, released, names),
+            Packet::Assign(..) | Packet::Registered(..) | Packet::Reset(..) | Packet::Released(..) => {
+                self.report.counters.foreign += 1;
+            }
+            _ => self.report.counters.rejected += 1,
         }
+        self.settle(now);
     }
 
-    fn handle_timeout(&mut self, _now: Nanos) {}
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.report.counters.wait_repeats += self.slots.handle_timeout(now);
+        self.completions.handle_timeout(now, &mut self.report);
+        self.registrar.handle_timeout(now);
+        if self.keepalive_due.is_some_and(|due| due <= now) {
+            self.slots.keep_alive();
+            self.keepalive_due = Some(now + self.link.lease / 3);
+        }
+        if self.silence_due().is_some_and(|due| due <= now) {
+            self.on_silence(now);
+        }
+        self.settle(now);
+    }
 
-    fn poll_transmit(&mut self, _now: Nanos, _buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        None
+    fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        // A completion leaves before the wait that tells the switch that its task is done.
+        if let Some(client) = self.completions.poll_transmit(now, buffer) {
+            return Some(client);
+        }
+        let Link { round_trip, lease, .. } = &self.link;
+        let epoch = self.link.epoch();
+        let sent = self.slots.transmit_retrieve(now, epoch, round_trip, *lease, buffer)
+            || self.slots.transmit_release(now, epoch, round_trip, *lease, buffer)
+            || self.slots.transmit_keepalive(epoch, buffer)
+            || self.registrar.poll_transmit(now, round_trip, buffer);
+        sent.then(|| self.link.address())
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.report.events.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        None
+        let times = [
+            self.slots.next_timeout(),
+            self.completions.next_timeout(),
+            self.registrar.next_timeout(),
+            self.keepalive_due,
+            self.silence_due(),
+        ];
+        times.into_iter().flatten().min()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// Names one run to the driver; unique for as long as the executor lives.
@@ -124,4 +125,11 @@ pub struct Counters {
     pub unknown_acks: u64,
     /// Calls of `finish` for a run that does not run, ignored.
     pub unknown_finishes: u64,
+}
+
+/// Events that wait for the driver, and the counters.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) events: VecDeque<Event>,
+    pub(super) counters: Counters,
 }

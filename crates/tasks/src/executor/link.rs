@@ -1,0 +1,95 @@
+//! The switch in use: which one of the list, its epoch, what is known of the way to it, and whether it is silent.
+
+use super::ExecutorConfig;
+use super::timers::RoundTrip;
+use crate::Nanos;
+use std::net::SocketAddr;
+
+/// Epochs that have passed, remembered so that a late packet cannot bring one back.
+const PASSED: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct Link {
+    switches: Vec<SocketAddr>,
+    current: usize,
+    /// 0 until a switch has told its own.
+    epoch: u32,
+    passed: [u32; PASSED],
+    next_passed: usize,
+    lease_assumed: Nanos,
+    round_trip_assumed: Nanos,
+    pub(super) lease: Nanos,
+    pub(super) round_trip: RoundTrip,
+    heard: Nanos,
+    /// Since when an answer is expected without a break.
+    expecting: Option<Nanos>,
+}
+
+impl Link {
+    pub(super) fn new(config: &ExecutorConfig, now: Nanos) -> Self {
+        Self {
+            switches: config.switches.clone(),
+            current: 0,
+            epoch: 0,
+            passed: [0; PASSED],
+            next_passed: 0,
+            lease_assumed: config.lease,
+            round_trip_assumed: config.round_trip,
+            lease: config.lease,
+            round_trip: RoundTrip::assumed(config.round_trip),
+            heard: now,
+            expecting: None,
+        }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.switches[self.current]
+    }
+
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Whether a packet of this epoch is of the past.
+    pub(super) fn has_passed(&self, epoch: u32) -> bool {
+        epoch == 0 || self.passed.contains(&epoch)
+    }
+
+    /// The switch has (re)started: its epoch is this one.
+    pub(super) fn enter(&mut self, epoch: u32) {
+        if self.epoch != 0 {
+            self.passed[self.next_passed] = self.epoch;
+            self.next_passed = (self.next_passed + 1) % PASSED;
+        }
+        self.epoch = epoch;
+    }
+
+    pub(super) fn heard(&mut self, now: Nanos) {
+        self.heard = self.heard.max(now);
+    }
+
+    /// Keeps track of whether an answer is expected: silence counts from then on.
+    pub(super) fn expect(&mut self, now: Nanos, expecting: bool) {
+        self.expecting = expecting.then(|| self.expecting.unwrap_or(now));
+    }
+
+    /// Since when the switch has been silent though an answer is expected.
+    pub(super) fn silent_since(&self) -> Option<Nanos> {
+        self.expecting.map(|since| since.max(self.heard))
+    }
+
+    pub(super) fn has_alternative(&self) -> bool {
+        self.switches.len() > 1
+    }
+
+    /// Turns to the next switch of the list.
+    pub(super) fn next_switch(&mut self, now: Nanos) {
+        self.current = (self.current + 1) % self.switches.len();
+        // The epochs of another switch may come back with it.
+        (self.epoch, self.passed) = (0, [0; PASSED]);
+        self.lease = self.lease_assumed;
+        self.round_trip = RoundTrip::assumed(self.round_trip_assumed);
+        self.heard = now;
+        self.expecting = None;
+    }
+}

@@ -1,0 +1,164 @@
+//! Registration: which slots want a name at the switch, what was asked for them, and the answers. A REGISTER names
+//! consecutive slots under a fresh sequence; its repeats carry the same one, so they change nothing.
+
+use super::ExecutorConfig;
+use super::timers::RoundTrip;
+use crate::Nanos;
+use midflight_wire::{Builder, Header, Operation, REGISTER_MAX, Register, Registered};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeSet;
+
+/// REGISTERs in flight: further ones follow as answers come, so that a large executor does not flood a new switch.
+const REQUESTS_MAX: usize = 8;
+/// How long slots that found no room wait before they ask again, at first.
+const REFUSED_DELAY: Nanos = 100_000_000;
+
+/// One REGISTER that is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) sequence: u32,
+    first_sent: Nanos,
+    tries: u32,
+    /// When it is sent next.
+    due: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Registrar {
+    executor: u64,
+    resources: u8,
+    delay_min: Nanos,
+    delay_max: Nanos,
+    refused_max: Nanos,
+    wanted: BTreeSet<u32>,
+    requests: Vec<Request>,
+    refused: Vec<u32>,
+    refused_due: Option<Nanos>,
+    refused_delay: Nanos,
+    next_sequence: u32,
+    random: Pcg64Mcg,
+}
+
+impl Registrar {
+    pub(super) fn new(config: &ExecutorConfig) -> Self {
+        Self {
+            executor: config.identity,
+            resources: config.resources,
+            delay_min: config.repeat_min,
+            delay_max: config.register_max,
+            refused_max: config.slots_full_max,
+            wanted: BTreeSet::new(),
+            requests: Vec::new(),
+            refused: Vec::new(),
+            refused_due: None,
+            refused_delay: REFUSED_DELAY.min(config.slots_full_max),
+            next_sequence: 1,
+            random: Pcg64Mcg::seed_from_u64(config.seed),
+        }
+    }
+
+    /// Whether nothing is asked or wanted at the moment; refused slots may still wait for their time.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.requests.is_empty() && self.wanted.is_empty()
+    }
+
+    pub(super) fn want(&mut self, local: u32) {
+        self.wanted.insert(local);
+    }
+
+    /// Forgets everything, as the switch is another one or nothing is wanted any more.
+    pub(super) fn clear(&mut self) {
+        self.wanted.clear();
+        self.requests.clear();
+        self.refused.clear();
+        self.refused_due = None;
+    }
+
+    /// Repeats the registration of one slot, which changes nothing and makes a living switch answer.
+    pub(super) fn probe(&mut self, now: Nanos, local: u32, registration: u32) {
+        let request = Request { first: local, count: 1, sequence: registration, first_sent: 0, tries: 0, due: now };
+        self.requests.push(request);
+    }
+
+    /// Takes the request that this answers, and its round trip, where it is unambiguous.
+    pub(super) fn answered(&mut self, now: Nanos, answer: &Registered) -> Option<(Request, Option<Nanos>)> {
+        let (first, sequence) = (answer.first.get(), answer.header.sequence.get());
+        let index = self.requests.iter().position(|r| r.first == first && r.sequence == sequence && r.tries > 0)?;
+        let request = self.requests.swap_remove(index);
+        Some((request, (request.tries == 1).then(|| now.saturating_sub(request.first_sent))))
+    }
+
+    /// A slot needs nothing any more: it has a name.
+    pub(super) fn satisfied(&mut self, local: u32) {
+        self.wanted.remove(&local);
+        self.refused_delay = REFUSED_DELAY.min(self.refused_max);
+    }
+
+    /// The switch had no room for a slot, which asks again later.
+    pub(super) fn refused(&mut self, local: u32) {
+        self.wanted.remove(&local);
+        self.refused.push(local);
+    }
+
+    /// Sets the time at which refused slots ask again; whether there are any for which it was not set before.
+    pub(super) fn back_off(&mut self, now: Nanos) -> bool {
+        if self.refused.is_empty() || self.refused_due.is_some() {
+            return false;
+        }
+        self.refused_due = Some(now + self.refused_delay + self.random.random_range(0..=self.refused_delay / 4));
+        self.refused_delay = (2 * self.refused_delay).min(self.refused_max);
+        true
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Nanos> {
+        self.requests.iter().map(|request| request.due).chain(self.refused_due).min()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        if self.refused_due.is_some_and(|due| due <= now) {
+            self.refused_due = None;
+            self.wanted.extend(self.refused.drain(..));
+        }
+    }
+
+    /// Writes a REGISTER, if one is due, first or again.
+    pub(super) fn poll_transmit(&mut self, now: Nanos, round_trip: &RoundTrip, buffer: &mut Vec<u8>) -> bool {
+        self.ask(now);
+        let Some(request) = self.requests.iter_mut().find(|request| request.due <= now) else { return false };
+        if request.tries == 0 {
+            request.first_sent = now;
+        }
+        let delay = (round_trip.twice(self.delay_min) << request.tries.min(15)).min(self.delay_max);
+        request.due = now + delay + self.random.random_range(0..=delay / 4);
+        request.tries = request.tries.saturating_add(1);
+        // The epoch is left open: whichever switch runs there may answer.
+        let header = Header::new(Operation::Register, 0, request.sequence);
+        let fixed = Register {
+            header,
+            executor: self.executor.into(),
+            first: request.first.into(),
+            resources: self.resources,
+            reserved: [0; 3],
+        };
+        Builder::new(buffer, &fixed).set_count(request.count as u8);
+        true
+    }
+
+    /// Makes requests of consecutive slots that want a name.
+    fn ask(&mut self, now: Nanos) {
+        while self.requests.len() < REQUESTS_MAX
+            && let Some(first) = self.wanted.pop_first()
+        {
+            let mut count = 1;
+            while (count as usize) < REGISTER_MAX && self.wanted.remove(&(first + count)) {
+                count += 1;
+            }
+            let sequence = self.next_sequence;
+            self.next_sequence = self.next_sequence.wrapping_add(1).max(1);
+            self.requests.push(Request { first, count, sequence, first_sent: 0, tries: 0, due: now });
+        }
+    }
+}

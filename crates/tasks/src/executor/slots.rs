@@ -1,0 +1,374 @@
+//! The slots: what each is doing, under which name the switch knows it, and the packets that speak for slots
+//! (RETRIEVE, KEEPALIVE, RELEASE).
+
+use super::hash::Keyed;
+use super::timers::{RoundTrip, Timers};
+use super::{ExecutorConfig, Run, RunKey};
+use crate::Nanos;
+use midflight_wire::{
+    Assignment, Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX, SlotName,
+    Wait,
+};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+/// What a slot is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Has no name at the switch, wants one.
+    Unregistered,
+    /// Has asked for a task.
+    Waiting,
+    /// Has a task. Its name may be void meanwhile; then it registers when the task is done.
+    Running,
+    /// Has told the switch that it wants no more.
+    Leaving,
+    /// Has left, for good.
+    Gone,
+}
+
+/// The task that a slot runs, as far as its completion needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) client: u64,
+    pub(super) address: SocketAddr,
+    pub(super) epoch: u32,
+    pub(super) submission: u32,
+    pub(super) index: u8,
+    pub(super) attempt: u8,
+    pub(super) waited_us: u32,
+    pub(super) arrived: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) state: State,
+    /// Whether `name` is valid at the switch, as far as we know.
+    pub(super) registered: bool,
+    /// Whether it stands in `waits` or `leaves`.
+    queued: bool,
+    /// Whether the last task is done: what RELEASE says.
+    done: bool,
+    pub(super) name: Name,
+    /// The registration that gave it its name.
+    pub(super) registration: u32,
+    sequence: u32,
+    run: u32,
+    /// Times that the present wait or leave was sent.
+    tries: u8,
+    /// When the present wait was first sent.
+    asked: Nanos,
+    held: Option<Held>,
+}
+
+/// A slot's number and generation at the switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) number: u32,
+    pub(super) generation: u32,
+}
+
+impl From<&SlotName> for Name {
+    fn from(name: &SlotName) -> Self {
+        Self { number: name.slot.get(), generation: name.generation.get() }
+    }
+}
+
+impl From<Name> for SlotName {
+    fn from(name: Name) -> Self {
+        Self { slot: name.number.into(), generation: name.generation.into() }
+    }
+}
+
+/// How many slots are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Census {
+    pub(super) waiting: u32,
+    pub(super) running: u32,
+    pub(super) leaving: u32,
+    /// With a valid name at the switch.
+    pub(super) registered: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    resources: u8,
+    repeat_min: Nanos,
+    slots: Vec<Slot>,
+    by_number: HashMap<u32, u32, Keyed>,
+    /// Slots whose wait is to be sent, first or again. An entry whose slot moved on meanwhile is passed over.
+    waits: VecDeque<u32>,
+    /// Slots whose leave is to be sent.
+    leaves: VecDeque<u32>,
+    timers: Timers,
+    /// The next slot that KEEPALIVE looks at; at the end while none is due.
+    keepalive: usize,
+    pub(super) census: Census,
+}
+
+impl Slots {
+    pub(super) fn new(config: &ExecutorConfig) -> Self {
+        let slot = || Slot {
+            state: State::Unregistered,
+            registered: false,
+            queued: false,
+            done: false,
+            name: Name::default(),
+            registration: 0,
+            sequence: 0,
+            run: 0,
+            tries: 0,
+            asked: 0,
+            held: None,
+        };
+        Self {
+            resources: config.resources,
+            repeat_min: config.repeat_min,
+            slots: (0..config.slots).map(|_| slot()).collect(),
+            by_number: HashMap::with_hasher(Keyed(config.seed)),
+            waits: VecDeque::new(),
+            leaves: VecDeque::new(),
+            timers: Timers::new(),
+            keepalive: config.slots as usize,
+            census: Census::default(),
+        }
+    }
+
+    pub(super) fn get(&self, local: u32) -> Option<&Slot> {
+        self.slots.get(local as usize)
+    }
+
+    pub(super) fn locals(&self) -> std::ops::Range<u32> {
+        0..self.slots.len() as u32
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+
+    /// The slot that has this name now.
+    pub(super) fn find(&self, name: Name) -> Option<u32> {
+        let &local = self.by_number.get(&name.number)?;
+        (self.slots[local as usize].name == name).then_some(local)
+    }
+
+    /// An unregistered slot got a name: it waits, from sequence 1.
+    pub(super) fn register(&mut self, local: u32, name: Name, registration: u32) {
+        // A number that another slot of ours had was given anew, so that one's name is void.
+        if let Some(other) = self.by_number.insert(name.number, local)
+            && other != local
+            && self.slots[other as usize].registered
+        {
+            self.slots[other as usize].registered = false;
+            self.census.registered -= 1;
+        }
+        let slot = &mut self.slots[local as usize];
+        (slot.name, slot.registration, slot.registered, slot.sequence) = (name, registration, true, 0);
+        self.census.registered += 1;
+        self.wait(local);
+    }
+
+    /// A slot's name is void: a waiting one has to register, a running one when it is done, a leaving one has left.
+    pub(super) fn void(&mut self, local: u32) {
+        let slot = &mut self.slots[local as usize];
+        if !slot.registered {
+            return;
+        }
+        slot.registered = false;
+        if self.by_number.get(&slot.name.number) == Some(&local) {
+            self.by_number.remove(&slot.name.number);
+        }
+        self.census.registered -= 1;
+        match slot.state {
+            State::Waiting => self.enter(local, State::Unregistered),
+            State::Leaving => self.enter(local, State::Gone),
+            State::Unregistered | State::Running | State::Gone => {}
+        }
+    }
+
+    /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate.
+    pub(super) fn assign(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<(Run, Option<Nanos>)> {
+        let name = Name { number: assignment.slot.get(), generation: assignment.generation.get() };
+        let local = self.find(name)?;
+        let slot = &mut self.slots[local as usize];
+        if slot.state != State::Waiting || slot.sequence != assignment.sequence.get() || slot.tries == 0 {
+            return None;
+        }
+        let held = Held {
+            client: assignment.client.get(),
+            address: assignment.address.into(),
+            epoch,
+            submission: assignment.submission.get(),
+            index: assignment.index,
+            attempt: assignment.task.attempt,
+            waited_us: assignment.waited_us.get(),
+            arrived: now,
+        };
+        slot.held = Some(held);
+        slot.run = slot.run.wrapping_add(1);
+        let run = Run {
+            key: RunKey { slot: local, run: slot.run },
+            task: assignment.task,
+            uid: assignment.uid.get(),
+            jid: assignment.jid.get(),
+            client: held.address,
+            client_identity: held.client,
+            waited_us: held.waited_us,
+            arrived: now,
+        };
+        // A task that waited longer than we did was there when the wait came: the answer was immediate.
+        let elapsed = now.saturating_sub(slot.asked);
+        let round_trip = (u64::from(held.waited_us) * 1000 > elapsed).then_some(elapsed);
+        self.enter(local, State::Running);
+        Some((run, round_trip))
+    }
+
+    /// What `run` held, if it runs. The caller says what the slot does next.
+    pub(super) fn finish(&mut self, run: RunKey) -> Option<Held> {
+        let slot = self.slots.get_mut(run.slot as usize)?;
+        if slot.state != State::Running || slot.run != run.run {
+            return None;
+        }
+        slot.done = true;
+        slot.held.take()
+    }
+
+    /// A registered slot asks for a task, under its next sequence.
+    pub(super) fn wait(&mut self, local: u32) {
+        self.enter(local, State::Waiting);
+        let slot = &mut self.slots[local as usize];
+        slot.sequence = slot.sequence.wrapping_add(1);
+        (slot.tries, slot.queued, slot.done) = (0, true, false);
+        self.waits.push_back(local);
+    }
+
+    /// A registered slot asks for nothing more.
+    pub(super) fn leave(&mut self, local: u32) {
+        self.enter(local, State::Leaving);
+        let slot = &mut self.slots[local as usize];
+        (slot.tries, slot.queued) = (0, true);
+        self.leaves.push_back(local);
+    }
+
+    /// Moves a slot to a state whose entry needs nothing to be sent, and keeps the census.
+    pub(super) fn enter(&mut self, local: u32, state: State) {
+        let slot = &mut self.slots[local as usize];
+        for (of, change) in [(slot.state, -1), (state, 1)] {
+            let count = match of {
+                State::Waiting => &mut self.census.waiting,
+                State::Running => &mut self.census.running,
+                State::Leaving => &mut self.census.leaving,
+                State::Unregistered | State::Gone => continue,
+            };
+            *count = count.wrapping_add_signed(change);
+        }
+        slot.state = state;
+        slot.queued = false;
+        self.timers.disarm(local);
+    }
+
+    /// Queues the waits and leaves that are to be repeated; how many waits those are.
+    pub(super) fn handle_timeout(&mut self, now: Nanos) -> u64 {
+        let mut repeats = 0;
+        while let Some(local) = self.timers.pop(now) {
+            let slot = &mut self.slots[local as usize];
+            let queue = match slot.state {
+                State::Waiting => &mut self.waits,
+                State::Leaving => &mut self.leaves,
+                State::Unregistered | State::Running | State::Gone => continue,
+            };
+            repeats += u64::from(slot.state == State::Waiting);
+            slot.queued = true;
+            queue.push_back(local);
+        }
+        repeats
+    }
+
+    /// All slots that run are to be named in KEEPALIVEs.
+    pub(super) fn keep_alive(&mut self) {
+        self.keepalive = 0;
+    }
+
+    /// Writes a RETRIEVE, if a wait is to be sent. Repeats back off to a third of the lease.
+    pub(super) fn transmit_retrieve(
+        &mut self,
+        now: Nanos,
+        epoch: u32,
+        round_trip: &RoundTrip,
+        lease: Nanos,
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        let header = Header::new(Operation::Retrieve, epoch, 0);
+        let mut packet = Builder::new(buffer, &Retrieve { header, resources: self.resources, reserved: [0; 3] });
+        let base = round_trip.twice(self.repeat_min);
+        while packet.count() < SLOTS_MAX
+            && let Some(local) = self.waits.pop_front()
+        {
+            let slot = &mut self.slots[local as usize];
+            if slot.state != State::Waiting || !slot.queued {
+                continue;
+            }
+            if slot.tries == 0 {
+                slot.asked = now;
+            }
+            packet.push(&Wait {
+                slot: slot.name.number.into(),
+                generation: slot.name.generation.into(),
+                sequence: slot.sequence.into(),
+            });
+            slot.queued = false;
+            self.timers.arm(local, now, slot.tries, base, lease / 3);
+            slot.tries = slot.tries.saturating_add(1);
+        }
+        packet.count() > 0
+    }
+
+    /// Writes a RELEASE, if a leave is to be sent.
+    pub(super) fn transmit_release(
+        &mut self,
+        now: Nanos,
+        epoch: u32,
+        round_trip: &RoundTrip,
+        lease: Nanos,
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        let mut packet = Builder::new(buffer, &Release { header: Header::new(Operation::Release, epoch, 0) });
+        let base = round_trip.twice(self.repeat_min);
+        while packet.count() < SLOTS_MAX
+            && let Some(local) = self.leaves.pop_front()
+        {
+            let slot = &mut self.slots[local as usize];
+            if slot.state != State::Leaving || !slot.queued {
+                continue;
+            }
+            packet.push(&Leave {
+                slot: slot.name.number.into(),
+                generation: slot.name.generation.into(),
+                sequence: slot.sequence.into(),
+                done: slot.done.into(),
+                reserved: [0; 3],
+            });
+            slot.queued = false;
+            self.timers.arm(local, now, slot.tries, base, lease / 3);
+            slot.tries = slot.tries.saturating_add(1);
+        }
+        packet.count() > 0
+    }
+
+    /// Writes a KEEPALIVE, if running slots are to be named.
+    pub(super) fn transmit_keepalive(&mut self, epoch: u32, buffer: &mut Vec<u8>) -> bool {
+        if self.keepalive >= self.slots.len() {
+            return false;
+        }
+        let mut packet = Builder::new(buffer, &Keepalive { header: Header::new(Operation::Keepalive, epoch, 0) });
+        while packet.count() < REGISTER_MAX
+            && let Some(slot) = self.slots.get(self.keepalive)
+        {
+            self.keepalive += 1;
+            if slot.state == State::Running && slot.registered {
+                packet.push(&SlotName::from(slot.name));
+            }
+        }
+        packet.count() > 0
+    }
+}

@@ -1,0 +1,237 @@
+//! The executor against a switch and clients that the tests play by hand.
+
+mod completions;
+mod property;
+mod registration;
+mod running;
+
+use super::*;
+use midflight_wire::{
+    AckState, Address, Builder, Complete, Header, Operation, REGISTER_MAX, Reason, Register, Retrieve, TaskInfo, Wait,
+};
+
+pub(super) const MS: Nanos = 1_000_000;
+pub(super) const EPOCH: u32 = 0xE90C;
+pub(super) const CLIENT: u64 = 77;
+
+pub(super) fn switch(n: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, n], 9000))
+}
+
+pub(super) fn client(n: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 1, n], 7000))
+}
+
+/// An executor, its clock, and what it sent and told in its last turn.
+pub(super) struct World {
+    pub(super) executor: Executor,
+    pub(super) now: Nanos,
+    pub(super) sent: Vec<(SocketAddr, Vec<u8>)>,
+    pub(super) events: Vec<Event>,
+}
+
+impl World {
+    pub(super) fn new(slots: u32) -> Self {
+        Self::with(ExecutorConfig::new(42, 1, vec![switch(1), switch(2)], slots, 0b101))
+    }
+
+    pub(super) fn with(config: ExecutorConfig) -> Self {
+        let executor = Executor::new(config, 0).unwrap();
+        let mut world = Self { executor, now: 0, sent: Vec::new(), events: Vec::new() };
+        world.turn();
+        world
+    }
+
+    /// An executor whose slots are registered as number 100 + local, generation 7, and have sent their first waits.
+    pub(super) fn registered(slots: u32) -> Self {
+        let mut world = Self::new(slots);
+        world.grant(EPOCH, 7);
+        world
+    }
+
+    pub(super) fn turn(&mut self) {
+        self.events = std::iter::from_fn(|| self.executor.poll_event()).collect();
+        let mut buffer = Vec::new();
+        self.sent.clear();
+        while let Some(to) = self.executor.poll_transmit(self.now, &mut buffer) {
+            self.sent.push((to, buffer.clone()));
+        }
+    }
+
+    /// Lets time pass to `until`, and takes every turn that is due meanwhile; all that was sent and told.
+    pub(super) fn pass(&mut self, until: Nanos) {
+        let (mut sent, mut events) = (Vec::new(), Vec::new());
+        while let Some(due) = self.executor.poll_timeout().filter(|&due| due <= until) {
+            self.now = self.now.max(due);
+            self.executor.handle_timeout(self.now);
+            self.turn();
+            let next = self.executor.poll_timeout();
+            assert!(next.is_none_or(|next| next > self.now), "a timeout that was handled is due again");
+            sent.append(&mut self.sent);
+            events.append(&mut self.events);
+        }
+        (self.now, self.sent, self.events) = (until, sent, events);
+    }
+
+    pub(super) fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) {
+        self.executor.handle(self.now, from, datagram);
+        self.turn();
+    }
+
+    /// Answers all REGISTERs of the last turn, and those that follow.
+    pub(super) fn grant(&mut self, epoch: u32, generation: u32) {
+        let mut sent = Vec::new();
+        loop {
+            let requests = self.registers();
+            sent.append(&mut self.sent);
+            if requests.is_empty() {
+                break;
+            }
+            for (to, request) in requests {
+                let answer = registered(epoch, &request, u32::from(request.header.count), generation);
+                self.executor.handle(self.now, to, &answer);
+            }
+            let events = std::mem::take(&mut self.events);
+            self.turn();
+            self.events.splice(0..0, events);
+        }
+        self.sent = sent;
+    }
+
+    pub(super) fn registers(&self) -> Vec<(SocketAddr, Register)> {
+        let requests = self.sent.iter().filter_map(|(to, packet)| match parse(packet) {
+            Ok(Packet::Register(request)) => Some((*to, *request)),
+            _ => None,
+        });
+        requests.collect()
+    }
+
+    /// All waits of the last turn: slot, generation, sequence.
+    pub(super) fn waits(&self) -> Vec<(u32, u32, u32)> {
+        let packets = self.sent.iter().filter_map(|(_, packet)| match parse(packet) {
+            Ok(Packet::Retrieve(_, waits)) => Some(waits),
+            _ => None,
+        });
+        packets.flatten().map(|w| (w.slot.get(), w.generation.get(), w.sequence.get())).collect()
+    }
+
+    pub(super) fn operations(&self) -> Vec<Operation> {
+        self.sent.iter().map(|(_, packet)| Operation::from_number(packet[3]).unwrap()).collect()
+    }
+
+    pub(super) fn runs(&self) -> Vec<Run> {
+        self.events.iter().filter_map(|event| if let Event::Run(run) = event { Some(*run) } else { None }).collect()
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        *self.executor.counters()
+    }
+
+    pub(super) fn assign(&mut self, assignments: &[Assignment]) {
+        self.deliver(switch(1), &assign(EPOCH, assignments));
+    }
+
+    /// Assigns task `index` to local slot `slot` at `sequence` and returns the run.
+    pub(super) fn start(&mut self, slot: u32, sequence: u32, index: u8) -> Run {
+        self.assign(&[assignment(slot, 7, sequence, index)]);
+        let runs = self.runs();
+        assert_eq!(runs.len(), 1, "one run");
+        runs[0]
+    }
+
+    pub(super) fn finish(&mut self, run: &Run, result: &[u8]) {
+        let end = End {
+            status: Status::Ok,
+            result: Output::Inline(result.to_vec()),
+            started: run.arrived + 5_000,
+            ended: run.arrived + 9_000,
+        };
+        self.executor.finish(self.now, run.key, end);
+        self.turn();
+    }
+}
+
+pub(super) fn registered(epoch: u32, request: &Register, count: u32, generation: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let full = count < u32::from(request.header.count);
+    let fixed = Registered {
+        header: Header::new(Operation::Registered, epoch, request.header.sequence.get()),
+        executor: request.executor,
+        first: request.first,
+        lease_ms: 300.into(),
+        seen: Address::from(client(200)),
+        reason: if full { Reason::SlotsFull } else { Reason::None } as u8,
+        reserved: [0; 3],
+    };
+    let mut packet = Builder::new(&mut bytes, &fixed);
+    for local in 0..count {
+        let slot = 100 + request.first.get() + local;
+        packet.push(&SlotName { slot: slot.into(), generation: generation.into() });
+    }
+    bytes
+}
+
+/// Task `index` of submission 9, for local slot `slot`.
+pub(super) fn assignment(slot: u32, generation: u32, sequence: u32, index: u8) -> Assignment {
+    let task = TaskInfo {
+        tid: u32::from(index).into(),
+        function: 3.into(),
+        priority: 1,
+        resources: 0,
+        argument_length: 0,
+        attempt: 2,
+        argument: [0; 16],
+    };
+    Assignment {
+        client: CLIENT.into(),
+        slot: (100 + slot).into(),
+        generation: generation.into(),
+        sequence: sequence.into(),
+        waited_us: 11.into(),
+        task,
+        uid: 5.into(),
+        jid: 6.into(),
+        address: client(1).into(),
+        submission: 9.into(),
+        index,
+        reserved: [0; 3],
+    }
+}
+
+pub(super) fn assign(epoch: u32, assignments: &[Assignment]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut packet = Builder::new(&mut bytes, &Assign { header: Header::new(Operation::Assign, epoch, 0) });
+    assignments.iter().for_each(|assignment| packet.push(assignment));
+    bytes
+}
+
+pub(super) fn named(operation: Operation, epoch: u32, slots: &[(u32, u32)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut packet = Builder::new(&mut bytes, &Reset { header: Header::new(operation, epoch, 0) });
+    for &(slot, generation) in slots {
+        packet.push(&SlotName { slot: (100 + slot).into(), generation: generation.into() });
+    }
+    bytes
+}
+
+pub(super) fn ack(index: u8, state: AckState) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let fixed = CompleteAck { header: Header::new(Operation::CompleteAck, EPOCH, 0), client: CLIENT.into() };
+    let one = Completed { submission: 9.into(), index, attempt: 2, state: state as u8, reserved: 0 };
+    Builder::new(&mut bytes, &fixed).push(&one);
+    bytes
+}
+
+/// Slot numbers named by the packets of one operation in the last turn, a list a packet.
+pub(super) fn names(world: &World, operation: Operation) -> Vec<Vec<u32>> {
+    let lists = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
+        Ok(Packet::Keepalive(_, names)) if operation == Operation::Keepalive => {
+            Some(names.iter().map(|name| name.slot.get()).collect())
+        }
+        Ok(Packet::Release(_, leaves)) if operation == Operation::Release => {
+            Some(leaves.iter().map(|leave| leave.slot.get()).collect())
+        }
+        _ => None,
+    });
+    lists.collect()
+}

@@ -1,0 +1,190 @@
+//! Registration, resets, other switches, drain.
+
+use super::*;
+
+#[test]
+fn all_slots_register_and_wait() {
+    let mut world = World::new(70);
+    let counts: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), usize::from(r.header.count))).collect();
+    assert_eq!(counts, [(0, REGISTER_MAX), (32, REGISTER_MAX), (64, 6)]);
+    world.grant(EPOCH, 7);
+    assert_eq!(world.waits().len(), 70);
+    assert!(world.waits().iter().all(|&(_, generation, sequence)| (generation, sequence) == (7, 1)));
+    assert_eq!(world.events, [Event::Registered { switch: switch(1), slots: 70, seen: client(200) }]);
+}
+
+#[test]
+fn a_lost_register_is_repeated_under_its_sequence() {
+    let mut world = World::new(4);
+    let first = world.registers()[0].1;
+    world.pass(500 * MS);
+    let repeats = world.registers();
+    assert!(repeats.len() >= 3, "doubling from 20 ms: {} repeats", repeats.len());
+    assert!(repeats.iter().all(|(_, request)| *request == first));
+    // Both answers of the switch arrive: the second one is not asked for any more.
+    let answer = registered(EPOCH, &first, 4, 7);
+    world.deliver(switch(1), &answer);
+    world.deliver(switch(1), &answer);
+    assert_eq!((world.executor.registered(), world.counters().foreign), (4, 1));
+}
+
+#[test]
+fn slots_full_keeps_what_it_got_and_asks_again() {
+    let mut world = World::new(8);
+    let request = world.registers()[0].1;
+    world.deliver(switch(1), &registered(EPOCH, &request, 3, 7));
+    assert_eq!(world.waits().len(), 3);
+    assert!(world.events.contains(&Event::SlotsFull { got: 3 }));
+    world.pass(140 * MS);
+    let again = world.registers();
+    assert!(again.iter().all(|repeat| *repeat == again[0]));
+    assert_eq!((again[0].1.first.get(), again[0].1.header.count), (3, 5));
+    assert_ne!(again[0].1.header.sequence, request.header.sequence);
+    world.grant(EPOCH, 8);
+    assert_eq!(world.executor.registered(), 8);
+}
+
+#[test]
+fn t9_reset_of_all_registers_waiting_slots_at_once_and_running_ones_when_done() {
+    let mut world = World::registered(4);
+    let run = world.start(1, 1, 0);
+    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
+    let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
+    assert_eq!(asked, [(0, 1), (2, 2)], "slot 1 runs");
+    world.grant(0xBEEF, 9);
+    assert_eq!(world.executor.registered(), 3);
+    world.finish(&run, b"late");
+    assert_eq!(world.operations(), [Operation::Complete, Operation::Register]);
+    let Ok(Packet::Complete(complete, _)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
+    assert_eq!(complete.header.epoch.get(), EPOCH, "of the switch that assigned");
+    world.grant(0xBEEF, 10);
+    assert_eq!(world.executor.registered(), 4);
+}
+
+#[test]
+fn a_reset_that_is_late_changes_nothing() {
+    let mut world = World::registered(2);
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
+    assert!(world.sent.is_empty(), "it speaks of an epoch before this one");
+    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
+    world.grant(0xBEEF, 9);
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[(0, 7)]));
+    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[(0, 7)]));
+    world.deliver(switch(3), &named(Operation::Reset, 0xF00D, &[]));
+    assert!(world.sent.is_empty());
+    assert_eq!(world.executor.registered(), 2);
+}
+
+#[test]
+fn a_reset_that_names_slots_registers_just_those() {
+    let mut world = World::registered(4);
+    let run = world.start(3, 1, 0);
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[(2, 7), (3, 7), (1, 6)]));
+    let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
+    assert_eq!(asked, [(2, 1)], "slot 1 has another generation, slot 3 runs");
+    world.grant(EPOCH, 8);
+    assert_eq!(world.waits(), [(102, 8, 1)]);
+    world.finish(&run, b"");
+    world.grant(EPOCH, 9);
+    assert_eq!(world.waits(), [(103, 9, 1)]);
+}
+
+#[test]
+fn a_silent_switch_is_asked_and_then_left() {
+    let mut world = World::registered(2);
+    // A parked wait gets no answer. The registration repeated does, where the switch lives, and changes nothing.
+    world.pass(301 * MS);
+    let probe = world.registers()[0].1;
+    assert_eq!((probe.first.get(), probe.header.count), (0, 1));
+    world.deliver(switch(1), &registered(EPOCH, &probe, 1, 7));
+    assert!(world.sent.is_empty() && world.events.is_empty());
+    assert_eq!(world.executor.registered(), 2);
+    world.pass(850 * MS);
+    assert!(world.events.is_empty());
+    world.pass(910 * MS);
+    assert_eq!(world.events, [Event::SwitchChanged { switch: switch(2) }], "two leases after it was heard");
+    assert!(world.registers().iter().any(|(to, request)| *to == switch(2) && request.header.count == 2));
+    world.grant(0xBEEF, 9);
+    assert_eq!((world.executor.switch(), world.executor.registered()), (switch(2), 2));
+}
+
+#[test]
+fn a_single_switch_is_never_given_up() {
+    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 2, 0));
+    world.grant(EPOCH, 7);
+    world.pass(60_000 * MS);
+    assert!(world.events.is_empty());
+    assert!(world.sent.len() < 60 * 12, "bounded: {} packets in a minute", world.sent.len());
+    let probe = world.registers().last().unwrap().1;
+    world.deliver(switch(1), &registered(0xBEEF, &probe, 1, 9));
+    world.grant(0xBEEF, 9);
+    assert_eq!(world.executor.registered(), 2, "it came back with another epoch");
+}
+
+#[test]
+fn a_switch_that_does_not_answer_at_the_start_is_left() {
+    let mut world = World::new(2);
+    world.pass(2_100 * MS);
+    assert_eq!(world.events, [Event::SwitchChanged { switch: switch(2) }]);
+    world.grant(EPOCH, 7);
+    assert_eq!(world.executor.registered(), 2);
+}
+
+#[test]
+fn drain_releases_waits_finishes_runs_and_ends_when_all_is_settled() {
+    let mut world = World::registered(3);
+    let run = world.start(1, 1, 0);
+    world.executor.drain(world.now);
+    world.turn();
+    assert_eq!(names(&world, Operation::Release), [[100, 102]]);
+    // An assignment that crossed the RELEASE is the switch's to queue again.
+    world.assign(&[assignment(0, 7, 1, 5)]);
+    assert!(world.runs().is_empty());
+    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(0, 7), (2, 7)]));
+    assert!(!world.executor.is_drained());
+    world.finish(&run, b"");
+    assert_eq!(world.operations(), [Operation::Complete, Operation::Release]);
+    let Ok(Packet::Release(_, leaves)) = parse(&world.sent[1].1) else { panic!("RELEASE") };
+    assert_eq!((leaves[0].done, leaves[0].sequence.get()), (1, 1));
+    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(1, 7)]));
+    assert!(!world.executor.is_drained(), "a completion is owed");
+    world.deliver(client(1), &ack(0, AckState::Done));
+    assert_eq!(world.events, [Event::Drained]);
+    world.pass(10_000 * MS);
+    assert!(world.executor.is_drained() && world.sent.is_empty() && world.events.is_empty());
+}
+
+#[test]
+fn drain_does_not_wait_for_a_silent_switch() {
+    let mut world = World::registered(3);
+    world.executor.drain(world.now);
+    world.turn();
+    world.pass(1_990 * MS);
+    assert!(names(&world, Operation::Release).len() > 3, "repeated");
+    assert!(!world.executor.is_drained());
+    world.pass(2_010 * MS);
+    assert_eq!(world.events, [Event::Drained]);
+    assert_eq!(world.executor.poll_timeout(), None);
+}
+
+#[test]
+fn drain_of_an_executor_that_never_registered_ends_at_once() {
+    let mut world = World::new(3);
+    world.executor.drain(world.now);
+    world.turn();
+    assert_eq!(world.events, [Event::Drained]);
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_what_to_do() {
+    let refused = |change: fn(&mut ExecutorConfig)| {
+        let mut config = ExecutorConfig::new(1, 1, vec![switch(1)], 1, 0);
+        change(&mut config);
+        Executor::new(config, 0).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|c| c.switches.clear()), "no switch: name at least one address");
+    assert_eq!(refused(|c| c.slots = 4097), "4097 slots: use 1 to 4096, and several executors for more");
+    assert_eq!(refused(|c| c.lease = 5), "lease = 5 ns: use 100 us to 1 h");
+    assert_eq!(refused(|c| c.completions = 0), "completions and complete_tries must be at least 1");
+}

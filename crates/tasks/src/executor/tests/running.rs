@@ -1,0 +1,161 @@
+//! Waits, assignments, keepalives.
+
+use super::*;
+
+#[test]
+fn t2_an_assignment_is_run_exactly_once() {
+    let mut world = World::registered(2);
+    let task = assignment(0, 7, 1, 0);
+    world.assign(&[task, task]);
+    world.assign(&[task]);
+    assert_eq!(world.counters().runs, 1);
+    assert_eq!(world.counters().stale_assignments, 2);
+    assert_eq!(world.executor.running(), 1);
+}
+
+#[test]
+fn an_assignment_that_answers_no_present_wait_is_ignored() {
+    let mut world = World::registered(2);
+    let foreign = [assignment(0, 6, 1, 0), assignment(0, 7, 2, 0), assignment(0, 7, 0, 0), assignment(9, 7, 1, 0)];
+    world.assign(&foreign);
+    world.deliver(switch(1), &assign(EPOCH + 1, &[assignment(0, 7, 1, 0)]));
+    world.deliver(switch(2), &assign(EPOCH, &[assignment(0, 7, 1, 0)]));
+    assert_eq!(world.counters().runs, 0);
+    assert_eq!((world.counters().stale_assignments, world.counters().foreign), (4, 2));
+    // After its task is done, the old wait's assignment comes once more.
+    let run = world.start(0, 1, 0);
+    world.finish(&run, b"");
+    world.assign(&[assignment(0, 7, 1, 1)]);
+    assert_eq!(world.counters().runs, 1);
+}
+
+#[test]
+fn a_run_says_what_its_task_is() {
+    let mut world = World::registered(1);
+    world.now = 3 * MS;
+    let run = world.start(0, 1, 4);
+    assert_eq!((run.key.slot, run.uid, run.jid, run.waited_us, run.arrived), (0, 5, 6, 11, 3 * MS));
+    assert_eq!((run.task.tid.get(), run.task.attempt), (4, 2));
+    assert_eq!((run.client, run.client_identity), (client(1), CLIENT));
+}
+
+#[test]
+fn done_completes_first_then_waits_under_the_next_sequence() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    world.finish(&run, b"value");
+    assert_eq!(world.operations(), [Operation::Complete, Operation::Retrieve]);
+    assert_eq!(world.waits(), [(100, 7, 2)]);
+    let Ok(Packet::Complete(complete, mut completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
+    assert_eq!((world.sent[0].0, complete.client.get(), complete.executor.get()), (client(1), CLIENT, 42));
+    let (completion, result) = completions.next().unwrap();
+    assert_eq!((completion.submission.get(), completion.index, completion.attempt), (9, 0, 2));
+    assert_eq!((completion.waited_us.get(), completion.held_us.get(), completion.ran_ns.get()), (11, 5, 4_000));
+    assert_eq!((completion.status, result), (Status::Ok as u8, b"value".as_slice()));
+}
+
+#[test]
+fn what_finishes_together_leaves_together() {
+    let mut world = World::registered(40);
+    let tasks: Vec<_> = (0..40).map(|slot| assignment(slot, 7, 1, slot as u8)).collect();
+    let mut runs = Vec::new();
+    for tasks in tasks.chunks(16) {
+        world.assign(tasks);
+        runs.extend(world.runs());
+    }
+    let end = End { status: Status::Ok, result: Output::Inline(Vec::new()), started: 0, ended: 0 };
+    runs.iter().for_each(|run| world.executor.finish(world.now, run.key, end.clone()));
+    world.turn();
+    use Operation::{Complete, Retrieve};
+    assert_eq!(world.operations(), [Complete, Complete, Retrieve, Retrieve, Retrieve]);
+    let counts: Vec<_> = world.sent.iter().map(|(_, packet)| packet[4]).collect();
+    assert_eq!(counts, [32, 8, 16, 16, 8]);
+}
+
+#[test]
+fn a_lost_wait_is_repeated_and_a_parked_one_backs_off_to_a_third_of_the_lease() {
+    let mut world = World::registered(1);
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let due = world.executor.poll_timeout().unwrap();
+        world.pass(due);
+        if !world.waits().is_empty() {
+            assert_eq!(world.waits(), [(100, 7, 1)], "the same wait");
+            times.push(world.now);
+        }
+    }
+    assert_eq!(times[0], MS, "after the shortest repeat: the round trip was nil");
+    let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|&gap| gap <= 100 * MS), "{gaps:?}");
+    assert!(gaps.iter().rev().take(3).all(|&gap| gap >= 85 * MS), "{gaps:?}");
+}
+
+#[test]
+fn thousands_of_parked_slots_cost_few_packets() {
+    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 4096, 0));
+    world.grant(EPOCH, 7);
+    world.pass(2_000 * MS);
+    world.pass(2_250 * MS);
+    let retrieves = world.operations().iter().filter(|&&op| op == Operation::Retrieve).count();
+    assert!((256 * 2..=256 * 3).contains(&retrieves), "{retrieves} RETRIEVEs in 250 ms");
+    assert_eq!(world.waits().len().div_ceil(SLOTS), retrieves, "full packets");
+}
+
+const SLOTS: usize = midflight_wire::SLOTS_MAX;
+
+#[test]
+fn t10_running_slots_are_kept_alive_each_third_of_the_lease() {
+    let mut world = World::registered(40);
+    let tasks: Vec<_> = (0..36).map(|slot| assignment(slot, 7, 1, slot as u8)).collect();
+    tasks.chunks(16).for_each(|tasks| world.assign(tasks));
+    world.pass(99 * MS);
+    assert!(names(&world, Operation::Keepalive).is_empty());
+    world.pass(301 * MS);
+    let lists = names(&world, Operation::Keepalive);
+    assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [32, 4, 32, 4, 32, 4]);
+    assert!(lists.iter().flatten().all(|slot| (100..136).contains(slot)), "slots that wait are not named");
+}
+
+#[test]
+fn an_immediate_answer_measures_the_round_trip() {
+    let mut world = World::registered(1);
+    for sequence in 1..=20 {
+        world.now += 4 * MS;
+        let mut task = assignment(0, 7, sequence, 0);
+        task.waited_us = 1_000_000.into();
+        world.assign(&[task]);
+        let run = world.runs()[0];
+        world.finish(&run, b"");
+        world.deliver(client(1), &ack(0, AckState::Done));
+    }
+    let (asked, due) = (world.now, world.executor.poll_timeout().unwrap());
+    assert!((due - asked) > 6 * MS, "twice 4 ms, nearly: {}", due - asked);
+}
+
+#[test]
+fn t11_bad_packets_are_counted_and_change_nothing() {
+    let mut world = World::registered(1);
+    let good = assign(EPOCH, &[assignment(0, 7, 1, 0)]);
+    for length in 0..good.len() {
+        world.deliver(switch(1), &good[..length]);
+    }
+    let mut bytes = Vec::new();
+    let header = Header::new(Operation::Retrieve, EPOCH, 0);
+    let wait = Wait { slot: 100.into(), generation: 7.into(), sequence: 1.into() };
+    Builder::new(&mut bytes, &Retrieve { header, resources: 0, reserved: [0; 3] }).push(&wait);
+    world.deliver(switch(1), &bytes);
+    assert_eq!(world.counters().rejected, good.len() as u64 + 1);
+    assert_eq!(world.executor.running(), 0);
+    world.assign(&[assignment(0, 7, 1, 0)]);
+    assert_eq!(world.executor.running(), 1);
+}
+
+#[test]
+fn finishing_what_does_not_run_is_counted() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    world.finish(&run, b"");
+    world.finish(&run, b"");
+    assert_eq!((world.counters().finished, world.counters().unknown_finishes), (1, 1));
+    assert_eq!(world.executor.unacknowledged(), 1);
+}

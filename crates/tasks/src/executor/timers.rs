@@ -1,0 +1,182 @@
+//! Timers of numbered items that ask again after a doubling time: slots that wait, completions that are not
+//! acknowledged. Items at the same step of their backoff wait equally long, so they stand in one list in the order
+//! of their times: arming, disarming and expiring an item each touch a constant number of entries, and parked
+//! slots cost nothing until they are due.
+
+use crate::Nanos;
+
+/// Doublings that are told apart; the last list holds all further ones.
+const STEPS: usize = 16;
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    due: Nanos,
+    previous: u32,
+    next: u32,
+    /// The list that the item stands in, while it is armed.
+    step: Option<u8>,
+}
+
+const IDLE: Entry = Entry { due: 0, previous: NONE, next: NONE, step: None };
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Timers {
+    entries: Vec<Entry>,
+    lists: [List; STEPS],
+}
+
+impl Timers {
+    pub(super) fn new() -> Self {
+        Self { entries: Vec::new(), lists: [List { head: NONE, tail: NONE }; STEPS] }
+    }
+
+    /// Arms `item`: `base` doubled `step` times after `now`, at most `max`. Later steps are rounded down to an eighth
+    /// of their time, so that items which back off together share packets.
+    pub(super) fn arm(&mut self, item: u32, now: Nanos, step: u8, base: Nanos, max: Nanos) {
+        self.disarm(item);
+        let index = item as usize;
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, IDLE);
+        }
+        let step = step.min(STEPS as u8 - 1);
+        let delay = (base << step).min(max);
+        let mut due = now + delay;
+        if step > 0 {
+            due -= due % (delay / 8).max(1);
+        }
+        let list = &mut self.lists[usize::from(step)];
+        let previous = list.tail;
+        list.tail = item;
+        if previous == NONE {
+            list.head = item;
+        } else {
+            let before = &mut self.entries[previous as usize];
+            before.next = item;
+            due = due.max(before.due); // the base may have shrunk since
+        }
+        self.entries[index] = Entry { due, previous, next: NONE, step: Some(step) };
+    }
+
+    pub(super) fn disarm(&mut self, item: u32) {
+        let Some(entry) = self.entries.get_mut(item as usize) else { return };
+        let Entry { previous, next, step: Some(step), .. } = *entry else { return };
+        *entry = IDLE;
+        match self.entries.get_mut(previous as usize) {
+            Some(before) => before.next = next,
+            None => self.lists[usize::from(step)].head = next,
+        }
+        match self.entries.get_mut(next as usize) {
+            Some(after) => after.previous = previous,
+            None => self.lists[usize::from(step)].tail = previous,
+        }
+    }
+
+    /// When the next item is due.
+    pub(super) fn next(&self) -> Option<Nanos> {
+        self.heads().map(|head| self.entries[head as usize].due).min()
+    }
+
+    /// Takes an item that is due.
+    pub(super) fn pop(&mut self, now: Nanos) -> Option<u32> {
+        let due = self.heads().find(|&head| self.entries[head as usize].due <= now)?;
+        self.disarm(due);
+        Some(due)
+    }
+
+    /// Takes the item that has backed off furthest.
+    pub(super) fn pop_furthest(&mut self) -> Option<u32> {
+        let furthest = self.heads().last()?;
+        self.disarm(furthest);
+        Some(furthest)
+    }
+
+    fn heads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.lists.iter().map(|list| list.head).filter(|&head| head != NONE)
+    }
+}
+
+/// A smoothed round trip. Samples of repeated requests count from the first sending: a loss makes the estimate
+/// larger for a while, which errs on the side of fewer packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundTrip {
+    smoothed: Nanos,
+    measured: bool,
+}
+
+impl RoundTrip {
+    /// Longer samples are cut: they speak of a failure, not of the way.
+    const SAMPLE_MAX: Nanos = 250_000_000;
+
+    pub(super) fn assumed(round_trip: Nanos) -> Self {
+        Self { smoothed: round_trip, measured: false }
+    }
+
+    pub(super) fn sample(&mut self, round_trip: Nanos) {
+        let round_trip = round_trip.min(Self::SAMPLE_MAX);
+        self.smoothed = if self.measured { (7 * self.smoothed + round_trip) / 8 } else { round_trip };
+        self.measured = true;
+    }
+
+    /// Twice the round trip, at least `min`: when to ask again.
+    pub(super) fn twice(&self, min: Nanos) -> Nanos {
+        (2 * self.smoothed).max(min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_repeat_comes_after_twice_the_round_trip() {
+        let mut round_trip = RoundTrip::assumed(10_000);
+        assert_eq!(round_trip.twice(1_000), 20_000);
+        round_trip.sample(3_000);
+        assert_eq!(round_trip.twice(1_000), 6_000, "the first sample replaces the assumption");
+        assert_eq!(round_trip.twice(9_000), 9_000);
+    }
+
+    #[test]
+    fn items_that_back_off_together_become_due_together() {
+        let mut timers = Timers::new();
+        for item in 0..100 {
+            timers.arm(item, 1_000_000 + u64::from(item) * 100, 6, 1_000_000, 64_000_000);
+        }
+        let due = timers.next().unwrap();
+        let together = std::iter::from_fn(|| timers.pop(due)).count();
+        assert!(together >= 90, "{together} of 100");
+    }
+
+    proptest! {
+        /// The lists against a map: the same items are due at the same times, up to the clamp of a list's order.
+        #[test]
+        fn timers_match_a_map(ops in prop::collection::vec((0u32..20, 0u8..6, 0u64..3_000, any::<bool>()), 1..200)) {
+            let (mut timers, mut model, mut now) = (Timers::new(), BTreeMap::new(), 0);
+            for (item, step, wait, arm) in ops {
+                now += wait;
+                if arm {
+                    timers.arm(item, now, step, 100, 2_000);
+                    model.insert(item, now + (100 << step).min(2_000));
+                } else {
+                    timers.disarm(item);
+                    model.remove(&item);
+                }
+                while let Some(item) = timers.pop(now) {
+                    let due: Nanos = model.remove(&item).expect("armed in the model");
+                    prop_assert!(due - due / 8 <= now + 250, "{item} due {due} popped at {now}");
+                }
+                prop_assert!(model.values().all(|&due| due > now), "nothing due stays");
+                prop_assert_eq!(timers.next().is_some(), !model.is_empty());
+            }
+        }
+    }
+}
