@@ -160,7 +160,7 @@ fn table_after(page: &str, after: &str) -> Vec<Vec<String>> {
         .skip(2) // heading and rule
         .map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect())
         .collect();
-    assert!(!rows.is_empty(), "docs/wire.md has no table behind {after:?}");
+    assert!(!rows.is_empty(), "no table behind {after:?}");
     rows
 }
 
@@ -305,6 +305,15 @@ fn docs_agree_on_every_verdict() {
     let documented: Vec<(String, String)> =
         table_after(&page, "## Verdicts").into_iter().map(|row| (row[0].clone(), row[2].clone())).collect();
     assert_eq!(documented, c().verdicts);
+}
+
+#[test]
+fn troubleshooting_has_every_verdict() {
+    let page = read("docs/troubleshooting.md");
+    let explained: Vec<String> =
+        table_after(&page, "## Verdicts").iter().map(|row| row[0].trim_matches('`').to_uppercase()).collect();
+    let verdicts: Vec<String> = c().verdicts.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(explained, verdicts);
 }
 
 /// What Rust rejects bears the name of a verdict; BAD_RESULT speaks of COMPLETE, which no switch reads.
