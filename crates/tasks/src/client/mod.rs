@@ -1,9 +1,31 @@
 //! The client: submits tasks to a switch, and matches the completions that executors send.
+//!
+//! [`Client`] is the machine; each kind of input has a file of its own: `transmit` assembles what leaves, `answers`
+//! takes what the switch says, `completions` what executors say, `clock` what falls due, and `course` moves a task
+//! from one state to the next. What they work on is in `table` (tasks and their names), `in_flight` (unanswered
+//! packets and the window), `round_trip`, `backoff`, `probe`, `switches`, `acks` and `deadlines`.
+//! `docs/internals/tasks.md` ("The client") says what happens and why.
 
+mod acks;
+mod answers;
+mod backoff;
+mod clock;
+mod completions;
 mod config;
 mod counters;
+mod course;
+mod deadlines;
 mod events;
+mod in_flight;
+mod probe;
+mod round_trip;
+mod switches;
+mod table;
 mod task;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
 
 pub use config::{ClientConfig, ConfigError};
 pub use counters::Counters;
@@ -11,73 +33,157 @@ pub use events::{Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use crate::{Endpoint, Nanos};
-use std::collections::VecDeque;
+use acks::Acks;
+use backoff::Backoff;
+use completions::Fetch;
+use deadlines::Deadlines;
+use in_flight::{Cancellation, Flights};
+use midflight_wire::{AckState, Packet, parse};
+use probe::Probe;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+use round_trip::RoundTrip;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
+use switches::Switches;
+use table::{Record, State, Table};
 
 /// Submits tasks and matches their completions. Drive it as [`Endpoint`] says.
 pub struct Client {
     config: ClientConfig,
     counters: Counters,
-    events: VecDeque<Event>,
+    rng: Pcg32,
     next_key: u64,
-    open: usize,
+    table: Table,
+    flights: Flights,
+    round_trip: RoundTrip,
+    backoff: Backoff,
+    switches: Switches,
+    probe: Probe,
+    /// Tasks to be taken out of the switch's queue.
+    cancellations: VecDeque<Cancellation>,
+    /// Tasks that the switch has no more, and when their completion is overdue.
+    gone: VecDeque<(Nanos, Cancellation)>,
+    deadlines: Deadlines,
+    /// Results by reference that the driver is fetching, by task.
+    fetches: HashMap<u64, Fetch>,
+    acks: Acks,
+    events: VecDeque<Event>,
+    seen_as: Option<SocketAddr>,
 }
 
 impl Client {
-    /// A client that has sent nothing yet. It begins by asking the first switch for its epoch.
+    /// A client that has sent nothing yet. It begins by asking the first switch for its epoch, and goes round the
+    /// list until one answers: [`Event::SwitchChanged`].
     ///
     /// # Errors
     /// A [`ConfigError`] that says which field to change.
-    pub fn new(config: ClientConfig, _now: Nanos) -> Result<Self, ConfigError> {
+    pub fn new(config: ClientConfig, now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self { config, counters: Counters::default(), events: VecDeque::new(), next_key: 0, open: 0 })
+        let mut rng = Pcg32::seed_from_u64(config.seed);
+        Ok(Self {
+            counters: Counters::default(),
+            next_key: 0,
+            table: Table::new(),
+            flights: Flights::new(rng.next_u32(), config.window_max),
+            round_trip: RoundTrip::new(&config),
+            backoff: Backoff::new(&config),
+            switches: Switches::new(&config.switches, now),
+            probe: Probe::new(rng.next_u32(), now),
+            cancellations: VecDeque::new(),
+            gone: VecDeque::new(),
+            deadlines: Deadlines::default(),
+            fetches: HashMap::new(),
+            acks: Acks::default(),
+            events: VecDeque::new(),
+            seen_as: None,
+            rng,
+            config,
+        })
     }
 
-    /// All tasks of one job, or more of them: their keys are consecutive.
+    /// All tasks of one job, or more of them: their keys are consecutive. What is submitted before the next
+    /// `poll_transmit` shares packets, if it is of the same job.
     ///
     /// # Errors
     /// A [`SubmitError`]: then none was taken.
-    pub fn submit(&mut self, _now: Nanos, _jid: u32, tasks: &[Task]) -> Result<Range<u64>, SubmitError> {
+    pub fn submit(&mut self, now: Nanos, jid: u32, tasks: &[Task]) -> Result<Range<u64>, SubmitError> {
         for (index, task) in tasks.iter().enumerate() {
             task.check(index)?;
         }
-        if self.open + tasks.len() > self.config.max_open {
-            return Err(SubmitError::TooManyOpen {
-                open: self.open,
-                asked: tasks.len(),
-                max_open: self.config.max_open,
-            });
+        let (open, asked, max_open) = (self.open(), tasks.len(), self.config.max_open);
+        if asked > max_open - open {
+            return Err(SubmitError::TooManyOpen { open, asked, max_open });
+        }
+        if open == 0 {
+            self.begin_to_watch(now);
         }
         let first = self.next_key;
-        self.next_key += tasks.len() as u64;
-        self.open += tasks.len();
+        for task in tasks {
+            let key = self.next_key;
+            self.next_key += 1;
+            // The key, as far as it fits, also tells the tasks of a job apart that came by several calls.
+            let mut record = Record::new(key, jid, task.info(key as u32), now);
+            record.attempts_left = task.attempts.saturating_sub(1);
+            record.retry_failed = task.retry_failed;
+            record.timeout = task.timeout.unwrap_or(Nanos::MAX);
+            let at = self.table.insert(record);
+            self.start_clock(now, at);
+        }
+        self.counters.submitted += asked as u64;
         Ok(first..self.next_key)
     }
 
     /// Asks for these tasks not to be run. Each that is still open ends in [`Event::Cancelled`], or is answered by
     /// [`Event::NotCancelled`] or its end; keys of tasks that have ended are ignored.
-    pub fn cancel(&mut self, _now: Nanos, _keys: &[TaskKey]) {}
+    pub fn cancel(&mut self, _now: Nanos, keys: &[TaskKey]) {
+        for &key in keys {
+            let Some(at) = self.table.by_key(key.0) else { continue };
+            let record = self.table.get_mut(at);
+            match record.state {
+                State::Waiting => self.cancelled(at),
+                // Cancelled as soon as its SUBMIT is answered: a CANCEL might overtake it.
+                State::Sent => record.cancel_wanted = true,
+                State::Open if !record.cancel_wanted => {
+                    record.cancel_wanted = true;
+                    self.cancellations.extend(record.name().map(|name| Cancellation { key: key.0, name }));
+                }
+                State::Open => {}
+                State::Fetching => self.events.push_back(Event::NotCancelled { key }),
+            }
+        }
+    }
 
     /// The driver has (`ok`), or failed to get, the bytes of a result by reference.
-    pub fn fetched(&mut self, _now: Nanos, _key: TaskKey, _ok: bool) {}
+    pub fn fetched(&mut self, now: Nanos, key: TaskKey, ok: bool) {
+        let Some(fetch) = self.fetches.remove(&key.0) else { return };
+        self.acks.push(fetch.executor, fetch.name.submission, fetch.name.index, fetch.attempt, AckState::Done);
+        let Some(at) = self.table.by_key(key.0) else { return };
+        if ok {
+            self.counters.completed += 1;
+            self.table.remove(at);
+        } else {
+            self.retry_or_lose(now, at, fetch.attempt, LostWhy::FetchFailed);
+        }
+    }
 
     /// Tasks that have not ended.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.open
+        self.table.len()
     }
 
-    /// The switch that is asked at present, and its epoch (0 before its first answer).
+    /// The switch that is asked at present, and its last known epoch (0 before its first answer).
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
-        (self.config.switches[0], 0)
+        (self.switches.address(), self.switches.epoch())
     }
 
     /// The smoothed round trip to the switch; `None` before the first was measured.
     #[must_use]
     pub fn round_trip(&self) -> Option<Nanos> {
-        None
+        self.round_trip.smoothed()
     }
 
     /// What has been counted.
@@ -90,16 +196,29 @@ impl Client {
 impl Endpoint for Client {
     type Event = Event;
 
-    fn handle(&mut self, _now: Nanos, _from: SocketAddr, datagram: &[u8]) {
-        if midflight_wire::parse(datagram).is_err() {
-            self.counters.malformed += 1;
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        match parse(datagram) {
+            Err(_) => self.counters.malformed += 1,
+            Ok(Packet::Complete(fixed, completions)) => self.handle_complete(now, from, fixed, completions),
+            Ok(Packet::SubmitAck(ack)) => self.handle_submit_ack(now, from, ack),
+            Ok(Packet::CancelAck(ack)) => self.handle_cancel_ack(now, from, ack),
+            Ok(Packet::ProbeAck(ack)) => self.handle_probe_ack(now, from, ack),
+            Ok(_) => self.counters.not_for_client += 1,
         }
     }
 
-    fn handle_timeout(&mut self, _now: Nanos) {}
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.flights.expire(now, &mut self.round_trip);
+        self.resubmit_overdue(now);
+        self.end_late_attempts(now);
+        self.watch_switch(now);
+        self.schedule_probe(now);
+    }
 
-    fn poll_transmit(&mut self, _now: Nanos, _buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        None
+    fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        let to = self.transmit(now, buffer)?;
+        self.counters.sent += 1;
+        Some(to)
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -107,7 +226,7 @@ impl Endpoint for Client {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        None
+        self.next_timeout()
     }
 }
 

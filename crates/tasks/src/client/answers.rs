@@ -1,0 +1,161 @@
+//! What the switch answers. An answer counts only if it comes from the switch that is asked, for this client, to
+//! something that awaits it, and in the epoch that holds our tasks; a new epoch first sends those tasks anew.
+
+use super::in_flight::{Cancellation, Request};
+use super::switches::Judgement;
+use super::table::State;
+use super::{Client, Event};
+use crate::Nanos;
+use midflight_wire::{CancelAck, Header, ProbeAck, Reason, SubmitAck};
+use std::net::SocketAddr;
+
+impl Client {
+    /// Whether an answer counts; the reason why not is counted. `is_awaited`: it answers something outstanding.
+    fn admit(&mut self, now: Nanos, from: SocketAddr, client: u64, header: &Header, is_awaited: bool) -> bool {
+        let epoch = header.epoch.get();
+        let refused = if client != self.config.identity {
+            &mut self.counters.foreign_identity
+        } else if !self.switches.is_present(from) {
+            &mut self.counters.foreign_address
+        } else if !is_awaited {
+            &mut self.counters.unexpected_answers
+        } else if epoch == 0 {
+            &mut self.counters.bad_answers
+        } else {
+            match self.switches.judge(epoch) {
+                Judgement::Past => &mut self.counters.old_epoch,
+                judgement => {
+                    if judgement == Judgement::New {
+                        self.change_switch(now, epoch);
+                    }
+                    self.switches.heard = now;
+                    return true;
+                }
+            }
+        };
+        *refused += 1;
+        false
+    }
+
+    pub(super) fn handle_submit_ack(&mut self, now: Nanos, from: SocketAddr, ack: &SubmitAck) {
+        let sequence = ack.header.sequence.get();
+        let (taken, not_taken) = (ack.taken.get(), ack.not_taken.get());
+        let count = match self.flights.get(sequence).map(|flight| &flight.request) {
+            Some(&Request::Submit { count, .. }) => Some(count),
+            _ => None,
+        };
+        if !self.admit(now, from, ack.client.get(), &ack.header, count.is_some()) {
+            return;
+        }
+        let all = u32::MAX >> (32 - u32::from(ack.header.count).clamp(1, 32));
+        let reason = Reason::from_number(ack.reason);
+        let (Some(reason), true) = (reason, count == Some(ack.header.count) && taken ^ not_taken == all) else {
+            self.counters.bad_answers += 1;
+            return;
+        };
+        let Some(flight) = self.flights.take(sequence) else { return };
+        if flight.sent_once {
+            self.round_trip.sample(now.saturating_sub(flight.sent_at));
+        }
+        self.pace(now, flight.sent_at, not_taken, reason);
+        for (index, at) in self.table.sent_in(sequence) {
+            if taken >> index & 1 == 1 {
+                self.taken(now, at);
+            } else {
+                // One that was sent again may have been taken by a switch that died since: it keeps its name.
+                if flight.sent_once && reason != Reason::TooOld {
+                    self.table.unname(at);
+                }
+                self.submit_again(at);
+            }
+        }
+        if let Request::Submit { unwanted, .. } = flight.request {
+            self.cancellations.extend(unwanted.into_iter().filter(|it| taken >> it.name.index & 1 == 1));
+        }
+        self.flights.recycle(flight.packet);
+    }
+
+    /// Goes faster if all was taken, slower if the switch was full (T7).
+    fn pace(&mut self, now: Nanos, sent_at: Nanos, not_taken: u32, reason: Reason) {
+        if not_taken == 0 {
+            self.backoff.reset();
+            self.flights.widen();
+        } else if reason == Reason::TooOld {
+            self.counters.too_old += u64::from(not_taken.count_ones());
+        } else {
+            self.counters.full += u64::from(not_taken.count_ones());
+            if self.backoff.full(now, sent_at, &mut self.rng) {
+                self.flights.narrow(now, sent_at);
+            }
+        }
+    }
+
+    pub(super) fn handle_cancel_ack(&mut self, now: Nanos, from: SocketAddr, ack: &CancelAck) {
+        let sequence = ack.header.sequence.get();
+        let asked = match self.flights.get(sequence).map(|flight| &flight.request) {
+            Some(Request::Cancel(asked)) => Some(asked.len()),
+            _ => None,
+        };
+        if !self.admit(now, from, ack.client.get(), &ack.header, asked.is_some()) {
+            return;
+        }
+        if asked != Some(usize::from(ack.header.count)) {
+            self.counters.bad_answers += 1;
+            return;
+        }
+        // A change of the switch has dropped it: its tasks are with nobody.
+        let Some(flight) = self.flights.take(sequence) else { return };
+        if flight.sent_once {
+            self.round_trip.sample(now.saturating_sub(flight.sent_at));
+        }
+        let Request::Cancel(asked) = flight.request else { return };
+        if Reason::from_number(ack.reason) == Some(Reason::TooOld) {
+            self.cancellations.extend(asked);
+            return;
+        }
+        for (index, Cancellation { key, name }) in asked.into_iter().enumerate() {
+            let Some(at) = self.table.by_key_and_name(key, name) else { continue };
+            let record = self.table.get_mut(at);
+            if record.state != State::Open || !record.cancel_wanted {
+                continue;
+            }
+            if ack.taken_out.get() >> index & 1 == 1 {
+                self.cancelled(at);
+            } else {
+                record.cancel_wanted = false;
+                let key = record.key();
+                self.events.push_back(Event::NotCancelled { key });
+            }
+        }
+    }
+
+    pub(super) fn handle_probe_ack(&mut self, now: Nanos, from: SocketAddr, ack: &ProbeAck) {
+        let is_awaited = self.probe.awaits_answer && self.probe.sequence == ack.header.sequence.get();
+        let asked = self.probe.tasks.len();
+        if !self.admit(now, from, ack.client.get(), &ack.header, is_awaited) {
+            return;
+        }
+        if asked != usize::from(ack.header.count) {
+            self.counters.bad_answers += 1;
+            return;
+        }
+        if self.probe.sent_once {
+            self.round_trip.sample(now.saturating_sub(self.probe.sent_at));
+        }
+        let seen = SocketAddr::from(ack.seen);
+        if self.seen_as.replace(seen) != Some(seen) {
+            self.events.push_back(Event::SeenAs(seen));
+        }
+        self.probe.awaits_answer = false;
+        let due = now + self.config.gone_after;
+        // Empty after a change of the switch: the question was about tasks of the old one.
+        for (index, it) in self.probe.tasks.drain(..).enumerate() {
+            let Some(at) = self.table.by_key_and_name(it.key, it.name) else { continue };
+            let record = self.table.get_mut(at);
+            if ack.open.get() >> index & 1 == 0 && record.state == State::Open && !record.gone {
+                record.gone = true;
+                self.gone.push_back((due, it));
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How long to wait after the switch was full (T7): exponentially longer, with jitter.
+
+use super::ClientConfig;
+use crate::Nanos;
+use rand::RngExt;
+use rand_pcg::Pcg32;
+
+/// Holds new SUBMITs back. Retransmissions still go: they ask for nothing new.
+pub(super) struct Backoff {
+    min: Nanos,
+    max: Nanos,
+    /// The present wait; 0 when the last answer took all.
+    wait: Nanos,
+    began: Nanos,
+    until: Nanos,
+}
+
+impl Backoff {
+    pub(super) fn new(config: &ClientConfig) -> Self {
+        Self { min: config.backoff_min, max: config.backoff_max, wait: 0, began: 0, until: 0 }
+    }
+
+    /// Tasks were returned from a SUBMIT of `sent_at`. Answers to what was in flight when the wait began are part of
+    /// the same news and do not prolong it; `true` if this one is news.
+    pub(super) fn full(&mut self, now: Nanos, sent_at: Nanos, rng: &mut Pcg32) -> bool {
+        if self.wait > 0 && sent_at <= self.began {
+            return false;
+        }
+        self.wait = (self.wait * 2).clamp(self.min, self.max);
+        self.began = now;
+        self.until = now + rng.random_range(self.wait.div_ceil(2)..=self.wait);
+        true
+    }
+
+    /// An answer took all its tasks, or the switch is another one.
+    pub(super) fn reset(&mut self) {
+        self.wait = 0;
+        self.until = 0;
+    }
+
+    /// New SUBMITs may go from then on.
+    pub(super) fn until(&self) -> Nanos {
+        self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::config::MS;
+    use rand::SeedableRng;
+
+    #[test]
+    fn t7_wait_doubles_from_1_ms_to_1_s_with_jitter_and_ends_when_all_is_taken() {
+        let mut backoff = Backoff::new(&ClientConfig::new(1, 1, Vec::new()));
+        let mut rng = Pcg32::seed_from_u64(7);
+        let mut now = 1;
+        for power in 0..14 {
+            let wait = (MS << power).min(1_000 * MS);
+            assert!(backoff.full(now, now, &mut rng));
+            assert!((now + wait / 2..=now + wait).contains(&backoff.until()), "wait {power}");
+            now = backoff.until() + 1;
+        }
+        backoff.reset();
+        assert_eq!(backoff.until(), 0);
+        assert!(backoff.full(now, now, &mut rng));
+        assert!(backoff.until() <= now + MS);
+    }
+
+    #[test]
+    fn t7_answers_to_one_flight_count_once() {
+        let mut backoff = Backoff::new(&ClientConfig::new(1, 1, Vec::new()));
+        let mut rng = Pcg32::seed_from_u64(7);
+        assert!(backoff.full(100, 50, &mut rng));
+        let until = backoff.until();
+        assert!(!backoff.full(120, 60, &mut rng));
+        assert_eq!(backoff.until(), until);
+    }
+}

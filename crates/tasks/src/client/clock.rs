@@ -1,0 +1,107 @@
+//! What falls due: retransmissions, silence, overdue completions, late attempts, probes.
+
+use super::Client;
+use super::in_flight::Cancellation;
+use super::table::{List, State};
+use crate::Nanos;
+use midflight_wire::PROBE_MAX;
+
+impl Client {
+    /// Something is expected of the switch.
+    fn is_watching(&self) -> bool {
+        self.open() > 0 || !self.switches.is_settled()
+    }
+
+    /// The first task comes: silence counts from now.
+    pub(super) fn begin_to_watch(&mut self, now: Nanos) {
+        if self.switches.is_settled() {
+            self.switches.heard = now;
+            self.probe.restart(now + self.config.probe_interval);
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Nanos> {
+        let watching = self.is_watching().then(|| self.probe.due.min(self.silent_at()));
+        let held = self.may_submit_then().then(|| self.backoff.until());
+        let overdue = self.gone.front().map(|(due, _)| *due);
+        [self.flights.next_due(), watching, held, overdue, self.deadlines.next()].into_iter().flatten().min()
+    }
+
+    fn silent_at(&self) -> Nanos {
+        self.switches.heard + self.config.switch_silence
+    }
+
+    /// Tasks wait for nothing but the end of a backoff.
+    fn may_submit_then(&self) -> bool {
+        let waiting = self.table.front(List::Returned).or(self.table.front(List::Fresh)).is_some();
+        waiting && self.flights.may_submit() && !self.table.knows_submission(self.flights.next())
+    }
+
+    /// A silent switch is left for the next one of the list.
+    pub(super) fn watch_switch(&mut self, now: Nanos) {
+        if !self.is_watching() || now < self.silent_at() {
+            return;
+        }
+        if self.switches.go_on(now) {
+            self.counters.failovers += 1;
+            self.round_trip.reset();
+            self.flights.resend_all(self.round_trip.timeout());
+            self.probe.restart(now);
+        }
+    }
+
+    /// Completions that did not come in time died with their executors.
+    pub(super) fn resubmit_overdue(&mut self, now: Nanos) {
+        while let Some(&(due, Cancellation { key, name })) = self.gone.front()
+            && due <= now
+        {
+            self.gone.pop_front();
+            let Some(at) = self.table.by_key_and_name(key, name) else { continue };
+            let record = self.table.get_mut(at);
+            if record.state == State::Open && record.gone {
+                record.info.attempt = record.info.attempt.saturating_add(1);
+                self.counters.gone += 1;
+                self.submit_again(at);
+            }
+        }
+    }
+
+    /// Attempts that have taken longer than their tasks allow.
+    pub(super) fn end_late_attempts(&mut self, now: Nanos) {
+        while let Some((deadline, key)) = self.deadlines.pop_due(now) {
+            if let Some(at) = self.table.by_key(key)
+                && self.table.get(at).deadline == deadline
+                && self.table.get(at).state != State::Fetching
+            {
+                self.time_out(now, at);
+            }
+        }
+    }
+
+    /// Decides whether to ask the switch now, and about which tasks: those that were not checked for longest.
+    pub(super) fn schedule_probe(&mut self, now: Nanos) {
+        if !self.is_watching() || now < self.probe.due || self.probe.ready {
+            return;
+        }
+        if self.probe.awaits_answer {
+            self.probe.ready = true;
+            return;
+        }
+        self.probe.due = now + self.config.probe_interval;
+        self.probe.tasks.clear();
+        while self.probe.tasks.len() < PROBE_MAX
+            && let Some(at) = self.table.front(List::Open)
+            && self.table.get(at).checked_at + self.config.probe_interval <= now
+        {
+            self.table.append(at, List::Open);
+            let record = self.table.get_mut(at);
+            record.checked_at = now;
+            let key = record.key;
+            if !record.gone {
+                self.probe.tasks.extend(record.name().map(|name| Cancellation { key, name }));
+            }
+        }
+        let heard_lately = now < self.switches.heard + self.config.probe_interval;
+        self.probe.ready = !self.probe.tasks.is_empty() || !heard_lately || !self.switches.is_settled();
+    }
+}

@@ -1,0 +1,134 @@
+//! What executors say: attempts ended. The first final completion of a task wins; all are acknowledged, those of
+//! unknown tasks too, so that executors forget them.
+
+use super::table::{Name, Record, State};
+use super::{Client, Event, LostWhy, Outcome, Timing};
+use crate::Nanos;
+use midflight_wire::{AckState, BlobRef, Complete, Completion, Completions, Status};
+use std::net::SocketAddr;
+use zerocopy::FromBytes;
+
+/// A result that the driver is fetching.
+pub(super) struct Fetch {
+    pub(super) executor: SocketAddr,
+    pub(super) name: Name,
+    pub(super) attempt: u8,
+}
+
+/// What a completion does to its task.
+enum Verdict {
+    /// It ends it.
+    Final(Status),
+    /// Another attempt follows, or none is left.
+    Retry(LostWhy),
+    /// Nothing: a later attempt is under way.
+    Nothing,
+}
+
+impl Client {
+    pub(super) fn handle_complete(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        fixed: &Complete,
+        completions: Completions<'_>,
+    ) {
+        if fixed.client.get() != self.config.identity {
+            self.counters.foreign_identity += 1;
+            return;
+        }
+        for (completion, result) in completions {
+            let Some(status) = Status::from_number(completion.status) else {
+                self.counters.malformed += 1;
+                continue;
+            };
+            let name = Name { submission: completion.submission.get(), index: completion.index };
+            let state = self.completed(now, from, name, status, completion, result);
+            self.acks.push(from, name.submission, name.index, completion.attempt, state);
+        }
+    }
+
+    /// Takes one completion, and says how to acknowledge it.
+    fn completed(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        name: Name,
+        status: Status,
+        completion: &Completion,
+        result: &[u8],
+    ) -> AckState {
+        let Some(at) = self.table.by_name(name) else {
+            self.counters.completions_ignored += 1;
+            return AckState::Done;
+        };
+        let record = self.table.get(at);
+        if record.state == State::Fetching {
+            self.counters.completions_ignored += 1;
+            let is_repeated = self.fetches.get(&record.key).is_some_and(|fetch| {
+                fetch.executor == from && fetch.name == name && fetch.attempt == completion.attempt
+            });
+            return if is_repeated { AckState::Fetching } else { AckState::Done };
+        }
+        match judge(record, name, status) {
+            Verdict::Nothing => self.counters.completions_ignored += 1,
+            Verdict::Retry(why) => self.retry_or_lose(now, at, completion.attempt, why),
+            Verdict::Final(status) => {
+                return self.end(now, from, at, name, status, completion, result);
+            }
+        }
+        AckState::Done
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that a completion consists of")]
+    fn end(
+        &mut self,
+        now: Nanos,
+        executor: SocketAddr,
+        at: u32,
+        name: Name,
+        status: Status,
+        completion: &Completion,
+        result: &[u8],
+    ) -> AckState {
+        let record = self.table.get_mut(at);
+        let key = record.key();
+        let attempt = completion.attempt;
+        let timing = Timing {
+            submitted: record.submitted,
+            completed: now,
+            waited_us: completion.waited_us.get(),
+            held_us: completion.held_us.get(),
+            ran_ns: completion.ran_ns.get(),
+        };
+        // The parser has seen to it that a reference has a reference's length.
+        let blob = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
+        let (result, state) = if let Some(blob) = blob {
+            record.state = State::Fetching;
+            record.deadline = Nanos::MAX;
+            self.table.unlink(at);
+            self.fetches.insert(key.0, Fetch { executor, name, attempt });
+            (Outcome::ByReference { executor, blob }, AckState::Fetching)
+        } else {
+            self.counters.completed += 1;
+            self.table.remove(at);
+            (Outcome::Inline(result.to_vec()), AckState::Done)
+        };
+        self.events.push_back(Event::Completed { key, status, attempt, result, timing });
+        state
+    }
+}
+
+/// A result is welcome under any name; a failure only speaks of the attempt that it names.
+fn judge(record: &Record, name: Name, status: Status) -> Verdict {
+    let is_present = record.name() == Some(name) && record.is_with_switch();
+    match status {
+        Status::Ok => Verdict::Final(status),
+        Status::Failed | Status::Unknown if !record.retry_failed => Verdict::Final(status),
+        _ if !is_present => Verdict::Nothing,
+        Status::Abandoned => Verdict::Retry(LostWhy::Abandoned),
+        Status::Failed | Status::Unknown if record.attempts_left == 0 => Verdict::Final(status),
+        // The reason is never told: an attempt is left.
+        Status::Failed | Status::Unknown => Verdict::Retry(LostWhy::Abandoned),
+    }
+}

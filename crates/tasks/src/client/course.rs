@@ -1,0 +1,115 @@
+//! From one state of a task to the next.
+
+use super::in_flight::{Cancellation, Request};
+use super::table::{List, State};
+use super::{Client, Event, LostWhy};
+use crate::Nanos;
+
+impl Client {
+    /// An attempt begins: its time runs from now.
+    pub(super) fn start_clock(&mut self, now: Nanos, at: u32) {
+        let record = self.table.get_mut(at);
+        if record.timeout == Nanos::MAX {
+            return;
+        }
+        record.deadline = now.saturating_add(record.timeout);
+        let (deadline, key) = (record.deadline, record.key);
+        let table = &self.table;
+        self.deadlines.push(deadline, key, table.len(), |deadline, key| {
+            table.by_key(key).is_some_and(|at| table.get(at).deadline == deadline)
+        });
+    }
+
+    /// The switch has taken it.
+    pub(super) fn taken(&mut self, now: Nanos, at: u32) {
+        self.table.append(at, List::Open);
+        let record = self.table.get_mut(at);
+        record.state = State::Open;
+        record.checked_at = now;
+        if record.cancel_wanted {
+            let key = record.key;
+            self.cancellations.extend(record.name().map(|name| Cancellation { key, name }));
+        }
+    }
+
+    /// It is to be submitted again, or ends if it is not wanted.
+    pub(super) fn submit_again(&mut self, at: u32) {
+        let record = self.table.get_mut(at);
+        record.state = State::Waiting;
+        record.gone = false;
+        if record.cancel_wanted {
+            self.cancelled(at);
+        } else {
+            self.table.append(at, List::Returned);
+        }
+    }
+
+    /// An attempt has ended without a final result. `attempt` is its number, if known.
+    pub(super) fn retry_or_lose(&mut self, now: Nanos, at: u32, attempt: u8, why: LostWhy) {
+        let record = self.table.get_mut(at);
+        let Some(left) = record.attempts_left.checked_sub(1) else {
+            let key = record.key();
+            self.events.push_back(Event::Lost { key, why });
+            self.counters.lost += 1;
+            self.table.remove(at);
+            return;
+        };
+        record.attempts_left = left;
+        record.info.attempt = record.info.attempt.saturating_add(1).max(attempt);
+        self.counters.retried += 1;
+        self.start_clock(now, at);
+        self.submit_again(at);
+    }
+
+    /// It ends, cancelled.
+    pub(super) fn cancelled(&mut self, at: u32) {
+        let key = self.table.get(at).key();
+        self.events.push_back(Event::Cancelled { key });
+        self.counters.cancelled += 1;
+        self.table.remove(at);
+    }
+
+    /// An attempt has taken too long: the switch shall not start it any more, whatever becomes of the task.
+    pub(super) fn time_out(&mut self, now: Nanos, at: u32) {
+        let record = self.table.get(at);
+        let cancellation = record.name().map(|name| Cancellation { key: record.key, name });
+        match (record.state, cancellation) {
+            (State::Open, Some(it)) if !record.cancel_wanted => self.cancellations.push_back(it),
+            (State::Sent, Some(it)) => {
+                if let Some(flight) = self.flights.get_mut(it.name.submission)
+                    && let Request::Submit { unwanted, .. } = &mut flight.request
+                {
+                    unwanted.push(it);
+                }
+            }
+            _ => {}
+        }
+        self.retry_or_lose(now, at, 0, LostWhy::TimedOut);
+    }
+
+    /// Another switch answers, or the same one started anew. It has none of the tasks that the old one took: they are
+    /// submitted again (T9). What is in flight stays so under its sequence: if the new switch has taken it already,
+    /// its window says so, and nothing is queued twice (T8).
+    pub(super) fn change_switch(&mut self, now: Nanos, epoch: u32) {
+        let was_another = self.switches.settle(epoch);
+        let mut resubmitted = 0;
+        while let Some(at) = self.table.front(List::Open) {
+            let record = self.table.get_mut(at);
+            record.info.attempt = record.info.attempt.saturating_add(1);
+            resubmitted += usize::from(!record.cancel_wanted);
+            self.submit_again(at);
+        }
+        self.counters.resubmitted += resubmitted as u64;
+        for sequence in self.flights.cancels() {
+            self.flights.take(sequence);
+        }
+        self.cancellations.clear();
+        self.gone.clear();
+        self.backoff.reset();
+        self.probe.restart(now + self.config.probe_interval);
+        if was_another {
+            self.flights.resend_all(self.round_trip.timeout());
+        }
+        self.events.push_back(Event::SwitchChanged { switch: self.switches.address(), epoch, resubmitted });
+    }
+}

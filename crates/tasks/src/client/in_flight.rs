@@ -1,0 +1,267 @@
+//! SUBMIT and CANCEL packets that the switch has not answered: sequences, retransmission, window.
+//!
+//! Sequences are compared by serial-number arithmetic. The oldest unanswered one stays so close below the next that
+//! the switch's window of 64 (T8) always covers it, so packets in flight lie in a short ring.
+
+use super::round_trip::RoundTrip;
+use super::table::Name;
+use crate::Nanos;
+use std::collections::VecDeque;
+
+/// Sequences from the oldest unanswered one to the next, at most: well inside the switch's window.
+pub(super) const SPAN_MAX: usize = 48;
+/// The window before anything is known.
+const WINDOW_INITIAL: f64 = 8.0;
+
+/// A task to be taken out of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cancellation {
+    pub(super) key: u64,
+    pub(super) name: Name,
+}
+
+/// What a packet in flight asks for.
+pub(super) enum Request {
+    /// `unwanted`: tasks that have timed out since; if they are taken they are cancelled at once.
+    Submit { count: u8, unwanted: Vec<Cancellation> },
+    /// Tasks to take out.
+    Cancel(Vec<Cancellation>),
+}
+
+/// A packet that awaits its answer.
+pub(super) struct InFlight {
+    pub(super) request: Request,
+    pub(super) packet: Vec<u8>,
+    pub(super) sent_at: Nanos,
+    pub(super) sent_once: bool,
+    timeout: Nanos,
+    due: Nanos,
+    resend: bool,
+}
+
+/// All packets in flight.
+pub(super) struct Flights {
+    ring: VecDeque<Option<InFlight>>,
+    /// The sequence of the ring's first place.
+    base: u32,
+    submits: u32,
+    window: f64,
+    window_max: f64,
+    /// When the window was reduced last: once for a round trip.
+    reduced_at: Nanos,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Flights {
+    pub(super) fn new(first: u32, window_max: u32) -> Self {
+        let window_max = f64::from(window_max);
+        let window = WINDOW_INITIAL.min(window_max);
+        Self { ring: VecDeque::new(), base: first, submits: 0, window, window_max, reduced_at: 0, spare: Vec::new() }
+    }
+
+    /// The sequence of the next packet.
+    pub(super) fn next(&self) -> u32 {
+        // The ring has at most 48 places.
+        self.base.wrapping_add(self.ring.len() as u32)
+    }
+
+    /// Leaves out the next sequence, which only an empty ring may.
+    pub(super) fn skip(&mut self) {
+        debug_assert!(self.ring.is_empty());
+        self.base = self.base.wrapping_add(1);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.ring.len() < SPAN_MAX
+    }
+
+    pub(super) fn may_submit(&self) -> bool {
+        self.has_room() && f64::from(self.submits) < self.window
+    }
+
+    /// A buffer for the next packet.
+    pub(super) fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Packet `next()` is being sent.
+    pub(super) fn push(&mut self, now: Nanos, timeout: Nanos, packet: Vec<u8>, request: Request) {
+        self.submits += u32::from(matches!(request, Request::Submit { .. }));
+        self.ring.push_back(Some(InFlight {
+            request,
+            packet,
+            sent_at: now,
+            sent_once: true,
+            timeout,
+            due: now + timeout,
+            resend: false,
+        }));
+    }
+
+    fn place(&self, sequence: u32) -> usize {
+        sequence.wrapping_sub(self.base) as usize
+    }
+
+    pub(super) fn get(&self, sequence: u32) -> Option<&InFlight> {
+        self.ring.get(self.place(sequence))?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, sequence: u32) -> Option<&mut InFlight> {
+        let place = self.place(sequence);
+        self.ring.get_mut(place)?.as_mut()
+    }
+
+    /// This packet awaits no answer any more. Its buffer comes back by `recycle`.
+    pub(super) fn take(&mut self, sequence: u32) -> Option<InFlight> {
+        let place = self.place(sequence);
+        let flight = self.ring.get_mut(place)?.take()?;
+        self.submits -= u32::from(matches!(flight.request, Request::Submit { .. }));
+        while let Some(None) = self.ring.front() {
+            self.ring.pop_front();
+            self.base = self.base.wrapping_add(1);
+        }
+        Some(flight)
+    }
+
+    pub(super) fn recycle(&mut self, packet: Vec<u8>) {
+        self.spare.push(packet);
+    }
+
+    /// The switch answered a SUBMIT and had room: the window grows by one for each window of answers.
+    pub(super) fn widen(&mut self) {
+        self.window = (self.window + 1.0 / self.window).min(self.window_max);
+    }
+
+    /// A packet of `sent_at` was lost or met a full queue: half the window, once for each flight.
+    pub(super) fn narrow(&mut self, now: Nanos, sent_at: Nanos) {
+        if sent_at >= self.reduced_at {
+            self.reduced_at = now;
+            self.window = (self.window / 2.0).max(1.0);
+        }
+    }
+
+    /// Marks what has not been answered in time.
+    pub(super) fn expire(&mut self, now: Nanos, round_trip: &mut RoundTrip) {
+        let mut lost_at = None;
+        for flight in self.ring.iter_mut().flatten() {
+            if flight.due <= now && !flight.resend {
+                flight.resend = true;
+                flight.timeout = round_trip.back_off(flight.timeout);
+                lost_at = lost_at.max(Some(flight.sent_at));
+            }
+        }
+        if let Some(sent_at) = lost_at {
+            self.narrow(now, sent_at);
+        }
+    }
+
+    /// All is to be sent again now: the switch is another one.
+    pub(super) fn resend_all(&mut self, timeout: Nanos) {
+        for flight in self.ring.iter_mut().flatten() {
+            flight.resend = true;
+            flight.timeout = timeout;
+        }
+    }
+
+    /// The oldest sequence to be sent again.
+    pub(super) fn to_resend(&self) -> Option<u32> {
+        let place = self.ring.iter().position(|flight| flight.as_ref().is_some_and(|f| f.resend))?;
+        Some(self.base.wrapping_add(place as u32))
+    }
+
+    /// It is being sent again.
+    pub(super) fn resent(&mut self, sequence: u32, now: Nanos) -> &[u8] {
+        let Some(flight) = self.get_mut(sequence) else { return &[] };
+        flight.resend = false;
+        flight.sent_once = false;
+        flight.sent_at = now;
+        flight.due = now + flight.timeout;
+        &flight.packet
+    }
+
+    /// The sequences of all CANCELs.
+    pub(super) fn cancels(&self) -> Vec<u32> {
+        self.ring
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| matches!(f, Some(InFlight { request: Request::Cancel(_), .. })))
+            .map(|(place, _)| self.base.wrapping_add(place as u32))
+            .collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        self.ring.iter().flatten().filter(|f| !f.resend).map(|f| f.due).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientConfig;
+    use crate::client::config::MS;
+
+    fn submit(flights: &mut Flights, now: Nanos) -> u32 {
+        let sequence = flights.next();
+        flights.push(now, 10 * MS, vec![1], Request::Submit { count: 1, unwanted: Vec::new() });
+        sequence
+    }
+
+    #[test]
+    fn t8_oldest_unanswered_sequence_is_within_48_of_the_next_across_the_wrap() {
+        let mut flights = Flights::new(u32::MAX - 10, 32);
+        let oldest = submit(&mut flights, 0);
+        while flights.has_room() {
+            let sequence = submit(&mut flights, 0);
+            if sequence.wrapping_sub(oldest) > 2 {
+                assert!(flights.take(sequence).is_some());
+                assert!(flights.take(sequence).is_none(), "answered once");
+            }
+        }
+        assert_eq!(flights.next().wrapping_sub(oldest), 48);
+        assert!(flights.take(oldest).is_some());
+        assert!(flights.has_room());
+        assert_eq!(flights.next().wrapping_sub(oldest), 48, "sequences are not used twice");
+        assert!(flights.get(oldest).is_none());
+        assert!(flights.get(oldest.wrapping_add(1)).is_some());
+        assert!(flights.get(flights.next()).is_none());
+    }
+
+    #[test]
+    fn window_grows_by_one_a_round_and_halves_once_a_flight() {
+        let mut flights = Flights::new(0, 32);
+        assert!(flights.may_submit());
+        for _ in 0..8 {
+            submit(&mut flights, 5);
+        }
+        assert!(!flights.may_submit());
+        (0..8).for_each(|_| flights.widen());
+        assert!(flights.window > 8.9 && flights.window < 9.1);
+        flights.narrow(20, 5);
+        flights.narrow(21, 6);
+        assert!(flights.window > 4.4 && flights.window < 4.6);
+        (0..10_000).for_each(|_| flights.widen());
+        assert!(flights.window <= 32.0);
+    }
+
+    #[test]
+    fn unanswered_packets_are_sent_again_with_doubling_timeouts() {
+        let mut flights = Flights::new(3, 32);
+        let mut round_trip = RoundTrip::new(&ClientConfig::new(1, 1, Vec::new()));
+        submit(&mut flights, 0);
+        let mut now = 0;
+        for timeout in [10, 20, 40, 80, 160, 320, 640, 1000, 1000] {
+            assert_eq!(flights.next_due(), Some(now + timeout * MS));
+            now += timeout * MS;
+            flights.expire(now - 1, &mut round_trip);
+            assert_eq!(flights.to_resend(), None);
+            flights.expire(now, &mut round_trip);
+            assert_eq!(flights.to_resend(), Some(3));
+            assert_eq!(flights.next_due(), None);
+            assert_eq!(flights.resent(3, now), [1]);
+        }
+    }
+}

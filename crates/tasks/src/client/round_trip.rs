@@ -1,0 +1,105 @@
+//! The round trip to the switch, measured, and the retransmission timeout that follows from it (RFC 6298).
+
+use super::ClientConfig;
+use crate::Nanos;
+
+/// Smoothed round trip, its variation, and the timeout.
+pub(super) struct RoundTrip {
+    smoothed: Option<Nanos>,
+    variation: Nanos,
+    timeout: Nanos,
+    initial: Nanos,
+    min: Nanos,
+    max: Nanos,
+}
+
+impl RoundTrip {
+    pub(super) fn new(config: &ClientConfig) -> Self {
+        Self {
+            smoothed: None,
+            variation: 0,
+            timeout: config.rto_initial,
+            initial: config.rto_initial,
+            min: config.rto_min,
+            max: config.rto_max,
+        }
+    }
+
+    /// Takes the round trip of a packet that was sent once (Karn: the answer to one sent twice is ambiguous).
+    pub(super) fn sample(&mut self, measured: Nanos) {
+        let smoothed = match self.smoothed {
+            None => {
+                self.variation = measured / 2;
+                measured
+            }
+            Some(smoothed) => {
+                self.variation = (3 * self.variation + smoothed.abs_diff(measured)) / 4;
+                (7 * smoothed + measured) / 8
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.timeout = (smoothed + 4 * self.variation).clamp(self.min, self.max);
+    }
+
+    /// A packet with this timeout was not answered: its next one. New packets wait no less, until a round trip is
+    /// measured; else a path that became slow could never be measured again.
+    pub(super) fn back_off(&mut self, timeout: Nanos) -> Nanos {
+        let doubled = timeout.saturating_mul(2).min(self.max);
+        self.timeout = self.timeout.max(doubled);
+        doubled
+    }
+
+    /// The path is another one.
+    pub(super) fn reset(&mut self) {
+        self.smoothed = None;
+        self.timeout = self.initial;
+    }
+
+    pub(super) fn timeout(&self) -> Nanos {
+        self.timeout
+    }
+
+    pub(super) fn smoothed(&self) -> Option<Nanos> {
+        self.smoothed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::config::MS;
+
+    fn round_trip() -> RoundTrip {
+        RoundTrip::new(&ClientConfig::new(1, 1, Vec::new()))
+    }
+
+    #[test]
+    fn first_and_second_sample_follow_rfc_6298() {
+        let mut rt = round_trip();
+        assert_eq!(rt.timeout(), 100 * MS);
+        rt.sample(20 * MS);
+        assert_eq!(rt.timeout(), 60 * MS, "20 + 4 * 10");
+        rt.sample(28 * MS);
+        assert_eq!(rt.smoothed(), Some(21 * MS));
+        assert_eq!(rt.timeout(), 21 * MS + 4 * (9 * MS + MS / 2), "variation (3 * 10 + 8) / 4");
+    }
+
+    #[test]
+    fn timeout_stays_within_its_bounds() {
+        let mut rt = round_trip();
+        (0..50).for_each(|_| rt.sample(50_000));
+        assert_eq!(rt.timeout(), 5 * MS);
+        rt.sample(10_000 * MS);
+        assert_eq!(rt.timeout(), 1_000 * MS);
+    }
+
+    #[test]
+    fn backing_off_doubles_and_holds_for_new_packets_until_a_sample() {
+        let mut rt = round_trip();
+        let next = rt.back_off(rt.timeout());
+        assert_eq!((next, rt.timeout()), (200 * MS, 200 * MS));
+        assert_eq!(rt.back_off(900 * MS), 1_000 * MS);
+        rt.sample(10 * MS);
+        assert_eq!(rt.timeout(), 30 * MS);
+    }
+}

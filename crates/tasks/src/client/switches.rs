@@ -1,0 +1,141 @@
+//! Which switch is asked, and in which epoch it lives.
+
+use super::same_host_and_port;
+use crate::Nanos;
+use std::net::SocketAddr;
+
+/// Epochs of a switch that are remembered to have passed: their late answers say nothing of its successor.
+const PAST_MAX: usize = 8;
+
+struct Switch {
+    address: SocketAddr,
+    /// Its last known epoch; 0 before the first.
+    epoch: u32,
+    past: [u32; PAST_MAX],
+}
+
+/// What an answer's epoch means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// The one that holds our tasks.
+    Present,
+    /// A late answer of a switch that is gone.
+    Past,
+    /// Another switch, which holds none of our tasks.
+    New,
+}
+
+/// The list of switches.
+pub(super) struct Switches {
+    list: Vec<Switch>,
+    asked: usize,
+    /// The switch and epoch that hold our tasks.
+    holder: Option<(usize, u32)>,
+    /// When the one that is asked was heard last, or began to be asked.
+    pub(super) heard: Nanos,
+}
+
+impl Switches {
+    pub(super) fn new(addresses: &[SocketAddr], now: Nanos) -> Self {
+        let list = addresses.iter().map(|&address| Switch { address, epoch: 0, past: [0; PAST_MAX] }).collect();
+        Self { list, asked: 0, holder: None, heard: now }
+    }
+
+    /// Where to send.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.list[self.asked].address
+    }
+
+    pub(super) fn is_present(&self, from: SocketAddr) -> bool {
+        same_host_and_port(self.address(), from)
+    }
+
+    /// Whether the switch that is asked is known to hold our tasks.
+    pub(super) fn is_settled(&self) -> bool {
+        self.holder.is_some_and(|(switch, _)| switch == self.asked)
+    }
+
+    /// The last known epoch of the switch that is asked; 0 before the first.
+    pub(super) fn epoch(&self) -> u32 {
+        self.list[self.asked].epoch
+    }
+
+    pub(super) fn judge(&self, epoch: u32) -> Judgement {
+        if self.holder == Some((self.asked, epoch)) {
+            Judgement::Present
+        } else if self.list[self.asked].past.contains(&epoch) {
+            Judgement::Past
+        } else {
+            Judgement::New
+        }
+    }
+
+    /// From now on tasks are with the switch that is asked, in this epoch. Whether there was another before.
+    pub(super) fn settle(&mut self, epoch: u32) -> bool {
+        let switch = &mut self.list[self.asked];
+        if switch.epoch != 0 && switch.epoch != epoch {
+            switch.past.rotate_right(1);
+            switch.past[0] = switch.epoch;
+        }
+        switch.epoch = epoch;
+        self.holder.replace((self.asked, epoch)).is_some()
+    }
+
+    /// The switch is silent: ask the next one. It may be the same one, if it is alone; then what we held to be its
+    /// past is forgotten, in case that a late answer has misled us. Whether it is another.
+    pub(super) fn go_on(&mut self, now: Nanos) -> bool {
+        self.asked = (self.asked + 1) % self.list.len();
+        self.list[self.asked].past = [0; PAST_MAX];
+        self.heard = now;
+        self.list.len() > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Switches {
+        Switches::new(&["10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap()], 0)
+    }
+
+    #[test]
+    fn t9_late_answers_of_a_past_epoch_are_told_from_a_new_one() {
+        let mut s = two();
+        assert_eq!(s.judge(5), Judgement::New);
+        assert!(!s.settle(5));
+        assert_eq!(s.judge(5), Judgement::Present);
+        assert_eq!(s.judge(6), Judgement::New);
+        assert!(s.settle(6));
+        assert_eq!(s.judge(5), Judgement::Past);
+    }
+
+    #[test]
+    fn t9_returning_to_the_holder_of_the_tasks_is_no_change() {
+        let mut s = two();
+        s.settle(5);
+        assert!(s.go_on(1));
+        assert!(!s.is_settled());
+        assert_eq!(s.judge(5), Judgement::New, "an epoch is one switch's");
+        assert!(s.go_on(2));
+        assert_eq!(s.judge(5), Judgement::Present);
+    }
+
+    #[test]
+    fn t9_a_switch_misjudged_as_past_is_found_again_after_silence() {
+        let mut s = Switches::new(&["[::1]:1".parse().unwrap()], 0);
+        s.settle(5);
+        s.settle(4);
+        assert_eq!(s.judge(5), Judgement::Past);
+        assert!(!s.go_on(9));
+        assert_eq!(s.judge(5), Judgement::New);
+        assert_eq!(s.heard, 9);
+    }
+
+    #[test]
+    fn an_ipv4_switch_is_recognised_in_its_mapped_form() {
+        let s = two();
+        assert!(s.is_present("[::ffff:10.0.0.1]:1".parse().unwrap()));
+        assert!(!s.is_present("10.0.0.2:1".parse().unwrap()));
+    }
+}

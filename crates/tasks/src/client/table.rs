@@ -1,0 +1,327 @@
+//! The tasks that have not ended: a slab of records, found by key or by the names under which they were submitted.
+//!
+//! Records lie in one vector and are reused through a free list. A record is in at most one of three doubly linked
+//! lists, so that every change of state is constant work and no call walks over all tasks.
+
+use super::TaskKey;
+use crate::Nanos;
+use midflight_wire::{SUBMIT_MAX, TaskInfo, TaskName};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Names that a task keeps: a completion under any of them counts.
+const NAMES_MAX: usize = 4;
+/// No record.
+const NONE: u32 = u32::MAX;
+
+/// A task as it was submitted once: its SUBMIT's sequence, and its record in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Name {
+    pub(super) submission: u32,
+    pub(super) index: u8,
+}
+
+impl Name {
+    pub(super) fn on_the_wire(self) -> TaskName {
+        TaskName { submission: self.submission.into(), index: self.index, reserved: [0; 3] }
+    }
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Waits to be sent, in [`List::Returned`] or [`List::Fresh`].
+    Waiting,
+    /// In an unacknowledged SUBMIT.
+    Sent,
+    /// Taken by the switch, in [`List::Open`].
+    Open,
+    /// Done; the driver fetches its result.
+    Fetching,
+}
+
+/// The lists that a record may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    /// To be submitted again; goes before `Fresh`.
+    Returned = 0,
+    /// To be submitted for the first time.
+    Fresh = 1,
+    /// Taken by the switch, in the order of `checked_at`.
+    Open = 2,
+}
+
+/// What is known of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) key: u64,
+    /// As it goes on the wire; `attempt` counts the attempts made before.
+    pub(super) info: TaskInfo,
+    pub(super) jid: u32,
+    /// Further attempts that the caller allows.
+    pub(super) attempts_left: u32,
+    pub(super) submitted: Nanos,
+    /// How long an attempt may take; `Nanos::MAX`: for ever.
+    pub(super) timeout: Nanos,
+    /// When the present attempt has taken too long.
+    pub(super) deadline: Nanos,
+    /// When the switch took it, or was asked for it last.
+    pub(super) checked_at: Nanos,
+    pub(super) state: State,
+    pub(super) retry_failed: bool,
+    pub(super) cancel_wanted: bool,
+    /// The switch has it no more; its completion is overdue when its time in the queue of such tasks comes.
+    pub(super) gone: bool,
+    list: Option<List>,
+    named: u8,
+    names: [Name; NAMES_MAX],
+    previous: u32,
+    next: u32,
+}
+
+impl Record {
+    pub(super) fn new(key: u64, jid: u32, info: TaskInfo, now: Nanos) -> Self {
+        Self {
+            key,
+            info,
+            jid,
+            attempts_left: 0,
+            submitted: now,
+            timeout: Nanos::MAX,
+            deadline: Nanos::MAX,
+            checked_at: now,
+            state: State::Waiting,
+            retry_failed: false,
+            cancel_wanted: false,
+            gone: false,
+            list: None,
+            named: 0,
+            names: [Name::default(); NAMES_MAX],
+            previous: NONE,
+            next: NONE,
+        }
+    }
+
+    /// The name under which it was submitted last.
+    pub(super) fn name(&self) -> Option<Name> {
+        Some(self.names[usize::from(self.named.checked_sub(1)?)])
+    }
+
+    pub(super) fn key(&self) -> TaskKey {
+        TaskKey(self.key)
+    }
+
+    /// The switch may work on it under its present name.
+    pub(super) fn is_with_switch(&self) -> bool {
+        matches!(self.state, State::Sent | State::Open)
+    }
+}
+
+/// Hashes numbers that this client drew itself, one after the other: nobody can choose them to collide.
+#[derive(Default)]
+pub(super) struct CountingHasher(u64);
+
+impl Hasher for CountingHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(self.0.rotate_left(8) ^ u64::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    /// Neighbours get neighbouring low bits (buckets) and well-mixed high bits (tags).
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number ^ (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) & !0xFFFF_FFFF);
+    }
+}
+
+pub(super) type CountingMap<K, V> = HashMap<K, V, BuildHasherDefault<CountingHasher>>;
+
+/// The tasks of one SUBMIT that still go by its name.
+struct Submission {
+    records: Box<[u32]>,
+    live: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Ends {
+    head: u32,
+    tail: u32,
+}
+
+/// All tasks that have not ended.
+pub(super) struct Table {
+    records: Vec<Record>,
+    free: Vec<u32>,
+    lists: [Ends; 3],
+    by_key: CountingMap<u64, u32>,
+    submissions: CountingMap<u32, Submission>,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            free: Vec::new(),
+            lists: [Ends { head: NONE, tail: NONE }; 3],
+            by_key: CountingMap::default(),
+            submissions: CountingMap::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Adds a task at the end of [`List::Fresh`].
+    pub(super) fn insert(&mut self, record: Record) -> u32 {
+        let key = record.key;
+        let at = if let Some(at) = self.free.pop() {
+            self.records[at as usize] = record;
+            at
+        } else {
+            self.records.push(record);
+            u32::try_from(self.records.len() - 1).expect("max_open is far below 2^32")
+        };
+        self.by_key.insert(key, at);
+        self.append(at, List::Fresh);
+        at
+    }
+
+    /// Forgets a task and all its names.
+    pub(super) fn remove(&mut self, at: u32) {
+        self.unlink(at);
+        let record = &self.records[at as usize];
+        let (names, named) = (record.names, usize::from(record.named));
+        self.by_key.remove(&record.key);
+        for name in &names[..named] {
+            self.forget_name(*name);
+        }
+        self.free.push(at);
+    }
+
+    pub(super) fn get(&self, at: u32) -> &Record {
+        &self.records[at as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut Record {
+        &mut self.records[at as usize]
+    }
+
+    pub(super) fn by_key(&self, key: u64) -> Option<u32> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// The task with this key, if its present name is this one.
+    pub(super) fn by_key_and_name(&self, key: u64, name: Name) -> Option<u32> {
+        self.by_key(key).filter(|&at| self.get(at).name() == Some(name))
+    }
+
+    pub(super) fn by_name(&self, name: Name) -> Option<u32> {
+        let submission = self.submissions.get(&name.submission)?;
+        submission.records.get(usize::from(name.index)).copied().filter(|&at| at != NONE)
+    }
+
+    /// Whether some task still goes by the name of this submission.
+    pub(super) fn knows_submission(&self, sequence: u32) -> bool {
+        self.submissions.contains_key(&sequence)
+    }
+
+    /// Those tasks of a submission that wait for its answer, with their place in it.
+    pub(super) fn sent_in(&self, sequence: u32) -> impl Iterator<Item = (u8, u32)> + use<> {
+        let mut waiting = [(0, NONE); SUBMIT_MAX];
+        let mut count = 0;
+        if let Some(submission) = self.submissions.get(&sequence) {
+            for (index, &at) in (0_u8..).zip(&submission.records) {
+                if at != NONE
+                    && self.get(at).state == State::Sent
+                    && self.get(at).name() == Some(Name { submission: sequence, index })
+                {
+                    waiting[count] = (index, at);
+                    count += 1;
+                }
+            }
+        }
+        waiting.into_iter().take(count)
+    }
+
+    /// Names these tasks after a new submission; each forgets its oldest name if it has too many.
+    pub(super) fn name(&mut self, sequence: u32, records: &[u32]) {
+        for (index, &at) in (0_u8..).zip(records) {
+            let record = &mut self.records[at as usize];
+            if usize::from(record.named) == NAMES_MAX {
+                let oldest = record.names[0];
+                record.names.rotate_left(1);
+                record.named -= 1;
+                self.forget_name(oldest);
+            }
+            let record = &mut self.records[at as usize];
+            record.names[usize::from(record.named)] = Name { submission: sequence, index };
+            record.named += 1;
+        }
+        let live = u8::try_from(records.len()).expect("a SUBMIT has at most 32 tasks");
+        self.submissions.insert(sequence, Submission { records: records.into(), live });
+    }
+
+    /// The task's present name was never the switch's: forget it.
+    pub(super) fn unname(&mut self, at: u32) {
+        let record = &mut self.records[at as usize];
+        if let Some(name) = record.name() {
+            record.named -= 1;
+            self.forget_name(name);
+        }
+    }
+
+    fn forget_name(&mut self, name: Name) {
+        let Some(submission) = self.submissions.get_mut(&name.submission) else { return };
+        submission.records[usize::from(name.index)] = NONE;
+        submission.live -= 1;
+        if submission.live == 0 {
+            self.submissions.remove(&name.submission);
+        }
+    }
+
+    /// The first record of a list.
+    pub(super) fn front(&self, list: List) -> Option<u32> {
+        let head = self.lists[list as usize].head;
+        (head != NONE).then_some(head)
+    }
+
+    /// Moves a record to the end of a list.
+    pub(super) fn append(&mut self, at: u32, list: List) {
+        self.unlink(at);
+        let tail = std::mem::replace(&mut self.lists[list as usize].tail, at);
+        let record = &mut self.records[at as usize];
+        record.list = Some(list);
+        record.previous = tail;
+        if tail == NONE {
+            self.lists[list as usize].head = at;
+        } else {
+            self.records[tail as usize].next = at;
+        }
+    }
+
+    /// Takes a record out of its list.
+    pub(super) fn unlink(&mut self, at: u32) {
+        let record = &mut self.records[at as usize];
+        let Some(list) = record.list.take() else { return };
+        let previous = std::mem::replace(&mut record.previous, NONE);
+        let next = std::mem::replace(&mut record.next, NONE);
+        let ends = &mut self.lists[list as usize];
+        match previous {
+            NONE => ends.head = next,
+            _ => self.records[previous as usize].next = next,
+        }
+        match next {
+            NONE => ends.tail = previous,
+            _ => self.records[next as usize].previous = previous,
+        }
+    }
+}

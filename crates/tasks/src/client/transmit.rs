@@ -1,0 +1,141 @@
+//! Assembles what leaves.
+
+use super::Client;
+use super::in_flight::{Cancellation, Request};
+use super::table::{List, State};
+use crate::Nanos;
+use midflight_wire::{Builder, CANCEL_MAX, Cancel, Header, Operation, Probe, SUBMIT_MAX, Submit};
+use std::net::SocketAddr;
+
+impl Client {
+    pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        let to_switch = self.resend(now, buffer) || self.cancel_some(now, buffer) || self.submit_some(now, buffer) || {
+            self.probe.ready && {
+                self.ask(now, buffer);
+                true
+            }
+        };
+        if to_switch { Some(self.switches.address()) } else { self.acks.transmit(self.config.identity, buffer) }
+    }
+
+    /// Sends a packet again that was not answered in time.
+    fn resend(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
+        while let Some(sequence) = self.flights.to_resend() {
+            if self.is_moot(sequence) {
+                self.drop_flight(sequence);
+                continue;
+            }
+            buffer.clear();
+            buffer.extend_from_slice(self.flights.resent(sequence, now));
+            self.counters.retransmitted += 1;
+            return true;
+        }
+        false
+    }
+
+    /// All of a SUBMIT's tasks have ended or gone other ways: nothing hangs on its answer.
+    fn is_moot(&self, sequence: u32) -> bool {
+        let is_submit =
+            self.flights.get(sequence).is_some_and(|flight| matches!(flight.request, Request::Submit { .. }));
+        is_submit && self.table.sent_in(sequence).next().is_none()
+    }
+
+    fn drop_flight(&mut self, sequence: u32) {
+        let Some(flight) = self.flights.take(sequence) else { return };
+        if let Request::Submit { unwanted, .. } = flight.request {
+            self.cancellations.extend(unwanted);
+        }
+        self.flights.recycle(flight.packet);
+    }
+
+    /// Whether the next packet with a sequence may go. A sequence under whose name tasks are still open, 2^32 packets
+    /// later, is left out.
+    fn may_go(&mut self) -> bool {
+        while self.table.knows_submission(self.flights.next()) {
+            if !self.flights.is_empty() {
+                return false;
+            }
+            self.flights.skip();
+        }
+        true
+    }
+
+    fn header(&self, operation: Operation, sequence: u32) -> Header {
+        Header::new(operation, self.switches.epoch(), sequence)
+    }
+
+    fn cancel_some(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
+        if self.cancellations.is_empty() || !self.flights.has_room() || !self.may_go() {
+            return false;
+        }
+        let count = self.cancellations.len().min(CANCEL_MAX);
+        let some: Vec<Cancellation> = self.cancellations.drain(..count).collect();
+        let header = self.header(Operation::Cancel, self.flights.next());
+        let mut packet = Builder::new(buffer, &Cancel { header, client: self.config.identity.into() });
+        some.iter().for_each(|it| packet.push(&it.name.on_the_wire()));
+        self.put_in_flight(now, buffer, Request::Cancel(some));
+        true
+    }
+
+    /// Up to 32 tasks of one job, those to be submitted again first.
+    fn submit_some(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
+        if now < self.backoff.until() || !self.flights.may_submit() {
+            return false;
+        }
+        let Some(list) = [List::Returned, List::Fresh].into_iter().find(|&list| self.table.front(list).is_some())
+        else {
+            return false;
+        };
+        if !self.may_go() {
+            return false;
+        }
+        let mut records = [0; SUBMIT_MAX];
+        let mut count = 0;
+        let mut jid = 0;
+        while count < SUBMIT_MAX
+            && let Some(at) = self.table.front(list)
+            && (count == 0 || self.table.get(at).jid == jid)
+        {
+            jid = self.table.get(at).jid;
+            self.table.unlink(at);
+            self.table.get_mut(at).state = State::Sent;
+            records[count] = at;
+            count += 1;
+        }
+        let sequence = self.flights.next();
+        self.table.name(sequence, &records[..count]);
+        let header = self.header(Operation::Submit, sequence);
+        let (client, uid) = (self.config.identity.into(), self.config.uid.into());
+        let mut packet = Builder::new(buffer, &Submit { header, client, uid, jid: jid.into() });
+        records[..count].iter().for_each(|&at| packet.push(&self.table.get(at).info));
+        let count = packet.count() as u8;
+        self.put_in_flight(now, buffer, Request::Submit { count, unwanted: Vec::new() });
+        true
+    }
+
+    fn put_in_flight(&mut self, now: Nanos, packet: &[u8], request: Request) {
+        let mut copy = self.flights.buffer();
+        copy.clear();
+        copy.extend_from_slice(packet);
+        self.flights.push(now, self.round_trip.timeout(), copy, request);
+    }
+
+    /// Sends the probe that is ready, for the first time or again.
+    fn ask(&mut self, now: Nanos, buffer: &mut Vec<u8>) {
+        self.probe.ready = false;
+        self.probe.sent_once = !self.probe.awaits_answer;
+        if self.probe.awaits_answer {
+            self.counters.probes_repeated += 1;
+        } else {
+            self.probe.sequence = self.probe.sequence.wrapping_add(1);
+        }
+        self.probe.awaits_answer = true;
+        self.probe.sent_at = now;
+        // Several may be lost before the switch counts as silent.
+        let patience = self.round_trip.timeout().min(self.config.switch_silence / 4);
+        self.probe.due = now + self.config.probe_interval.max(patience);
+        let header = self.header(Operation::Probe, self.probe.sequence);
+        let mut packet = Builder::new(buffer, &Probe { header, client: self.config.identity.into() });
+        self.probe.tasks.iter().for_each(|it| packet.push(&it.name.on_the_wire()));
+    }
+}
