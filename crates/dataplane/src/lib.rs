@@ -1,11 +1,14 @@
 //! The safe face of Midflight's C core, the soft engine.
 //!
 //! [`Tasks`] is the cluster's one task queue: datagrams in, datagrams out. `docs/internals/core.md` explains its
-//! structures, `docs/internals/tasks.md` the protocol.
+//! structures, `docs/internals/tasks.md` the protocol. [`model`] says what the protocol demands of each packet, and
+//! [`transcript`] tells stories to any engine.
 
 mod ffi;
 mod memory;
+pub mod model;
 mod tasks;
+pub mod transcript;
 mod verdict;
 
 pub use ffi::{OPERATIONS, Stats, WAIT_BUCKETS};

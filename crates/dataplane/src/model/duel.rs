@@ -1,0 +1,82 @@
+//! An engine against the model: the same datagrams to both, and every difference is an error.
+
+use super::{Datagram, Model};
+use crate::transcript::Engine;
+use crate::{TasksConfig, Verdict};
+use midflight_wire::parse;
+use std::net::SocketAddr;
+
+/// Bytes of the largest datagram that a switch may send.
+const PACKET_MAX: usize = midflight_wire::PACKET_MAX;
+
+/// Both of them, at the same point of the same story.
+#[derive(Debug)]
+pub struct Duel<E> {
+    engine: E,
+    model: Model,
+}
+
+impl<E: Engine> Duel<E> {
+    /// `engine` has just started, with this configuration and epoch.
+    pub fn new(engine: E, config: &TasksConfig, epoch: u32) -> Self {
+        Self { engine, model: Model::new(config, epoch) }
+    }
+
+    /// A datagram to both.
+    ///
+    /// # Errors
+    /// Where the engine does not do what the model says, or a rule is broken afterwards.
+    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        let (verdict, sent) = self.engine.packet(now_ns, from, datagram);
+        let context = || format!("{} from {from} at {now_ns} ns", describe(datagram));
+        let (right, owed) =
+            self.model.follow(now_ns, from, datagram, &sent).map_err(|what| format!("{what}\nafter {}", context()))?;
+        if verdict != right {
+            return Err(format!("verdict {verdict:?} instead of {right:?} on {}", context()));
+        }
+        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter {}", context()))?;
+        if verdict as u32 <= Verdict::BadArgument as u32 && verdict != Verdict::Ok && !sent.is_empty() {
+            return Err(format!("T11: {verdict:?} was answered, on {}", context()));
+        }
+        Ok(sent)
+    }
+
+    /// A tick of both.
+    ///
+    /// # Errors
+    /// As for [`Duel::packet`].
+    pub fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        let (looked, sent) = self.engine.tick(now_ns);
+        let (right, owed) = self.model.tick(now_ns);
+        if looked != right {
+            return Err(format!("tick at {now_ns} ns looked at {looked} slots instead of {right}"));
+        }
+        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
+        Ok(sent)
+    }
+
+    fn compare(&self, sent: &[Datagram], owed: &[Datagram]) -> Result<(), String> {
+        if sent != owed {
+            let list = |all: &[Datagram]| -> String {
+                all.iter().map(|(to, bytes)| format!("\n  to {to}: {}", describe(bytes))).collect()
+            };
+            return Err(format!("sent:{}\ninstead of:{}", list(sent), list(owed)));
+        }
+        if let Some((to, bytes)) = sent.iter().find(|(_, bytes)| bytes.len() > PACKET_MAX) {
+            return Err(format!("{} bytes to {to} do not fit a packet", bytes.len()));
+        }
+        let (counted, right) = (self.engine.stats(), self.model.stats());
+        if counted != right {
+            return Err(format!("counted {counted:?}\ninstead of {right:?}"));
+        }
+        self.engine.check().map_err(|what| format!("engine unsound: {what}"))?;
+        self.model.check()
+    }
+}
+
+fn describe(datagram: &[u8]) -> String {
+    match parse(datagram) {
+        Ok(packet) => format!("{packet:?}"),
+        Err(reject) => format!("{} bytes ({reject})", datagram.len()),
+    }
+}

@@ -1,0 +1,280 @@
+//! The reference model of the tasks program: what each packet must cause, in plain Rust.
+//!
+//! It is written from `docs/internals/tasks.md` and the headers, not from the C core, and as simply as it can
+//! be: vectors, linear searches, one function per message. Given the same datagrams and ticks as an engine it
+//! says, byte for byte, the same answers, the same verdicts and the same counters.
+//!
+//! The document leaves an engine two free choices: the epoch, and which vacant slot and which generation a
+//! registration gets. [`Model::packet`] makes them by itself; [`Model::follow`] checks and adopts those that
+//! an engine made.
+
+mod answers;
+mod clients;
+mod duel;
+mod executors;
+mod play;
+mod queue;
+
+pub use duel::Duel;
+pub use play::{EPOCH, play};
+
+use crate::{OPERATIONS, Stats, TasksConfig, Verdict, WAIT_BUCKETS};
+use answers::Answers;
+use clients::Client;
+use executors::Slot;
+use midflight_wire::{Header, LEVELS, Operation, Packet, Reject, SlotName, TaskInfo, parse};
+use queue::Task;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use zerocopy::FromBytes;
+
+/// A datagram and where it goes.
+pub type Datagram = (SocketAddr, Vec<u8>);
+
+/// Slots that one tick looks at.
+const TICK_SLOTS: u32 = 1024;
+/// Datagrams that one call may owe.
+const OUT_MAX: usize = 65;
+
+/// The switch, as the document describes it.
+#[derive(Clone, Debug)]
+pub struct Model {
+    config: TasksConfig,
+    epoch: u32,
+    /// Nanoseconds; set by each call.
+    now: u64,
+    clients: Vec<Client>,
+    /// Tasks that wait, in the order of their lists: the first of a level and mask is the head of that list.
+    queued: Vec<Task>,
+    /// Registered slots by number. A vacant one is absent.
+    slots: BTreeMap<u32, Slot>,
+    /// Numbers of the slots that wait, the one that has waited longest first.
+    parked: Vec<u32>,
+    /// Slot numbers that were ever registered: what ticks look at, in this order, round and round.
+    known_slots: BTreeSet<u32>,
+    /// The slot that the last tick looked at last.
+    cursor: Option<u32>,
+    /// When the youngest task was acknowledged, in nanoseconds.
+    accepted_ns: u64,
+    /// The last generation that the model drew by itself; it starts at the epoch, so two switches draw others.
+    generation: u32,
+    /// What an engine chose for the registration at hand, not yet adopted; `None`: the model chooses.
+    choices: Option<Vec<SlotName>>,
+    /// Why a choice of the engine is wrong.
+    objection: Option<String>,
+    stats: Stats,
+}
+
+impl Model {
+    /// A switch that has just started.
+    #[must_use]
+    pub fn new(config: &TasksConfig, epoch: u32) -> Self {
+        Self {
+            config: *config,
+            epoch,
+            now: 0,
+            clients: Vec::new(),
+            queued: Vec::new(),
+            slots: BTreeMap::new(),
+            parked: Vec::new(),
+            known_slots: BTreeSet::new(),
+            cursor: None,
+            accepted_ns: 0,
+            generation: epoch,
+            choices: None,
+            objection: None,
+            stats: nothing_counted(),
+        }
+    }
+
+    /// Takes one datagram and says the verdict on it and what is owed for it.
+    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        self.now = now_ns;
+        let mut answers = Answers::new(self.epoch);
+        let verdict = self.take(from, datagram, &mut answers);
+        self.count(verdict, 1);
+        (verdict, answers.finish())
+    }
+
+    /// Like [`Model::packet`], but adopts the slots and generations that an engine chose in its `answers`.
+    ///
+    /// # Errors
+    /// Says which choice is wrong: a slot that is not vacant or does not exist, or a generation that is not new.
+    pub fn follow(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &[u8],
+        answers: &[Datagram],
+    ) -> Result<(Verdict, Vec<Datagram>), String> {
+        let registered = answers.iter().find_map(|(_, bytes)| match parse(bytes) {
+            Ok(Packet::Registered(_, names)) => Some(names.to_vec()),
+            _ => None,
+        });
+        self.choices = Some(registered.unwrap_or_default());
+        let said = self.packet(now_ns, from, datagram);
+        self.choices = None;
+        self.objection.take().map_or(Ok(said), Err)
+    }
+
+    /// Looks at the next slots, and takes from them what has been silent for too long. Says how many it looked at.
+    pub fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        self.now = now_ns;
+        let mut answers = Answers::new(self.epoch);
+        let mut looked = 0;
+        while looked < TICK_SLOTS.min(self.known_slots.len() as u32) && answers.assigns() < OUT_MAX {
+            let behind = self.known_slots.iter().find(|&&number| self.cursor.is_none_or(|cursor| number > cursor));
+            let Some(&next) = behind.or(self.known_slots.first()) else { break };
+            self.look_at(next, &mut answers);
+            self.cursor = Some(next);
+            looked += 1;
+        }
+        (looked, answers.finish())
+    }
+
+    /// The counters, and the gauges as they stand now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        for task in &self.queued {
+            stats.queued[usize::from(task.info.priority) - 1] += 1;
+        }
+        stats.parked = self.parked.len() as u32;
+        stats.busy = self.slots.values().filter(|slot| slot.task().is_some()).count() as u32;
+        stats.slots = self.slots.len() as u32;
+        stats.clients = self.clients.len() as u32;
+        stats
+    }
+
+    /// Whether the rules that speak of a moment hold at this one: T1, T5, T6, T7.
+    ///
+    /// # Errors
+    /// Says which does not.
+    pub fn check(&self) -> Result<(), String> {
+        let stats = self.stats();
+        let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
+        let accounted = queued + u64::from(stats.busy) + stats.completed + stats.cancelled;
+        if stats.submitted != accounted {
+            return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.submitted));
+        }
+        for (number, slot) in &self.slots {
+            if slot.task().is_some_and(|task| !suffices(slot.resources, task.info.resources)) {
+                return Err(format!("T5: slot {number} has a task that it may not run"));
+            }
+            let is_parked = self.parked.contains(number);
+            if is_parked && self.queued.iter().any(|task| suffices(slot.resources, task.info.resources)) {
+                return Err(format!("T6: slot {number} is parked while a task that it may run is queued"));
+            }
+        }
+        if self.records() > self.config.queue as usize {
+            return Err(format!("T7: {} tasks in a queue of {}", self.records(), self.config.queue));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, from: SocketAddr, datagram: &[u8], answers: &mut Answers) -> Verdict {
+        let packet = match self.read(datagram) {
+            Ok(packet) => packet,
+            Err(verdict) => return verdict,
+        };
+        match packet {
+            Packet::Submit(submit, tasks) => self.submit(from, submit, tasks, answers),
+            Packet::Cancel(cancel, names) => self.cancel(from, cancel, names, answers),
+            Packet::Probe(probe, names) => self.probe(from, probe, names, answers),
+            Packet::Register(register) => self.register(from, register, answers),
+            Packet::Retrieve(retrieve, waits) => self.retrieve(from, retrieve, waits, answers),
+            Packet::Keepalive(keepalive, names) => self.keepalive(from, keepalive, names, answers),
+            Packet::Release(release, leaves) => self.release(from, release, leaves, answers),
+            _ => Verdict::NotForSwitch,
+        }
+    }
+
+    /// T11: what is wrong with a datagram, before anything is changed.
+    fn read<'a>(&mut self, datagram: &'a [u8]) -> Result<Packet<'a>, Verdict> {
+        let packet = parse(datagram);
+        if let Ok((header, _)) = Header::ref_from_prefix(datagram)
+            && !matches!(packet, Err(Reject::BadMagic | Reject::BadVersion | Reject::UnknownOperation))
+        {
+            self.stats.packets[usize::from(header.operation)] += 1;
+            if Operation::from_number(header.operation).is_none_or(|operation| !is_for_switch(operation)) {
+                return Err(Verdict::NotForSwitch);
+            }
+        }
+        match packet {
+            Ok(Packet::Submit(_, tasks)) => self.check_tasks(tasks)?,
+            Err(Reject::BadPriority | Reject::BadArgument) => self.check_tasks(tasks_of(datagram))?,
+            _ => {}
+        }
+        packet.map_err(|reject| match reject {
+            Reject::Truncated => Verdict::Truncated,
+            Reject::Trailing => Verdict::Trailing,
+            Reject::BadMagic => Verdict::BadMagic,
+            Reject::BadVersion => Verdict::BadVersion,
+            Reject::UnknownOperation => Verdict::UnknownOperation,
+            Reject::BadCount => Verdict::BadCount,
+            Reject::BadPriority => Verdict::BadPriority,
+            Reject::BadArgument => Verdict::BadArgument,
+            Reject::BadResult => Verdict::NotForSwitch,
+        })
+    }
+
+    /// The first fault of a SUBMIT's tasks, record by record.
+    fn check_tasks(&self, tasks: &[TaskInfo]) -> Result<(), Verdict> {
+        for task in tasks {
+            if task.priority == 0 || u32::from(task.priority) > self.config.levels {
+                return Err(Verdict::BadPriority);
+            }
+            if usize::from(task.argument_length) > midflight_wire::ARGUMENT_MAX
+                && task.argument_length != midflight_wire::BY_REFERENCE
+            {
+                return Err(Verdict::BadArgument);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, verdict: Verdict, times: usize) {
+        self.stats.reasons[verdict as usize] += times as u64;
+    }
+}
+
+fn nothing_counted() -> Stats {
+    Stats {
+        packets: [0; OPERATIONS],
+        reasons: [0; Verdict::COUNT],
+        submitted: 0,
+        assigned: 0,
+        completed: 0,
+        expired: 0,
+        returned: 0,
+        cancelled: 0,
+        wait_us: [0; WAIT_BUCKETS],
+        wait_sum_us: 0,
+        queued: [0; LEVELS as usize],
+        parked: 0,
+        busy: 0,
+        slots: 0,
+        clients: 0,
+    }
+}
+
+/// Whether an offer contains all that a task needs (T5).
+fn suffices(offered: u8, needed: u8) -> bool {
+    needed & !offered == 0
+}
+
+/// Serial-number arithmetic: whether `a` is later than `b`.
+fn is_later(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}
+
+fn is_for_switch(operation: Operation) -> bool {
+    use Operation::{Cancel, Keepalive, Probe, Register, Release, Retrieve, Submit};
+    matches!(operation, Submit | Register | Retrieve | Keepalive | Release | Probe | Cancel)
+}
+
+/// The tasks of a SUBMIT whose lengths are right.
+fn tasks_of(datagram: &[u8]) -> &[TaskInfo] {
+    let records = datagram.get(size_of::<midflight_wire::Submit>()..).unwrap_or_default();
+    <[TaskInfo]>::ref_from_bytes(records).unwrap_or_default()
+}

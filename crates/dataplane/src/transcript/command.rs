@@ -1,0 +1,273 @@
+//! Turns a story's command into a datagram: `<who> <operation> [sequence][: records] [| changes]`.
+
+use super::names::{Endpoint, Names};
+use super::words::{items, number, parse_mask, parse_range};
+use midflight_wire::{
+    BY_REFERENCE, BlobRef, Builder, Cancel, Complete, Header, Keepalive, Leave, Operation, Probe, Register, Release,
+    Retrieve, SlotName, Submit, TaskInfo, TaskName, Wait,
+};
+use std::net::SocketAddr;
+use zerocopy::IntoBytes;
+
+/// What is to be sent, once or in many variations.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub(super) from: SocketAddr,
+    pub(super) datagram: Vec<u8>,
+    pub(super) every: Option<Every>,
+}
+
+/// Variations of one datagram, to show that none of them does harm.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Every {
+    /// Each shorter length.
+    Cut,
+    /// Each value of the byte at this offset but the right one.
+    Byte(usize),
+}
+
+/// What follows the `|` of a command.
+struct Changes {
+    epoch: u32,
+    offers: Option<u8>,
+    jid: u32,
+    bytes: Vec<(usize, u8)>,
+    resize: isize,
+    from: Option<SocketAddr>,
+    every: Option<Every>,
+}
+
+/// The switch's epoch, and one that it never had.
+pub(super) const FOREIGN_EPOCH: u32 = 0xFFFF_0000;
+
+pub(super) fn parse(line: &str, names: &Names, epoch: u32) -> Result<Sending, String> {
+    let (said, changes) = line.split_once('|').unwrap_or((line, ""));
+    let changes = parse_changes(changes, names, epoch)?;
+    let (head, records) = said.split_once(':').unwrap_or((said, ""));
+    let mut words = head.split_whitespace();
+    let who = words.next().unwrap_or_default();
+    let sender = names.endpoint(who).ok_or_else(|| format!("{who:?} is nobody: declare a client or an executor"))?;
+    let verb = words.next().unwrap_or_default();
+    let sequence = words.next().map_or(Ok(0), number)?;
+    let mut datagram = Vec::new();
+    write(&mut datagram, sender, verb, sequence, records, &changes, names)?;
+    for &(offset, value) in &changes.bytes {
+        *datagram.get_mut(offset).ok_or("the datagram has no such byte")? = value;
+    }
+    datagram.resize(datagram.len().saturating_add_signed(changes.resize), 0);
+    Ok(Sending { from: changes.from.unwrap_or(sender.address), datagram, every: changes.every })
+}
+
+fn write(
+    buffer: &mut Vec<u8>,
+    sender: &Endpoint,
+    verb: &str,
+    sequence: u32,
+    records: &str,
+    changes: &Changes,
+    names: &Names,
+) -> Result<(), String> {
+    let header = |operation| Header::new(operation, changes.epoch, sequence);
+    let identity = sender.identity.into();
+    let offers = changes.offers.unwrap_or(sender.offers);
+    let is_of_client = matches!(verb, "submit" | "cancel" | "probe");
+    if is_of_client != sender.is_client {
+        return Err(format!(
+            "{} does not {verb}: clients submit, cancel and probe, executors do the rest",
+            sender.name
+        ));
+    }
+    match verb {
+        "submit" => {
+            let uid = (sender.identity as u32).into();
+            let fixed = Submit { header: header(Operation::Submit), client: identity, uid, jid: changes.jid.into() };
+            push_all(buffer, &fixed, tasks(records)?)
+        }
+        "cancel" => {
+            push_all(buffer, &Cancel { header: header(Operation::Cancel), client: identity }, task_names(records)?)
+        }
+        "probe" => {
+            push_all(buffer, &Probe { header: header(Operation::Probe), client: identity }, task_names(records)?)
+        }
+        "register" => {
+            let locals = parse_range(records.trim())?;
+            let first = (*locals.start()).into();
+            let fixed = Register {
+                header: header(Operation::Register),
+                executor: identity,
+                first,
+                resources: offers,
+                reserved: [0; 3],
+            };
+            let mut builder = Builder::new(buffer, &fixed);
+            builder.set_count(locals.count() as u8);
+            Ok(())
+        }
+        "retrieve" => {
+            let fixed = Retrieve { header: header(Operation::Retrieve), resources: offers, reserved: [0; 3] };
+            push_all(buffer, &fixed, waits(records, sender, names)?)
+        }
+        "keepalive" => {
+            let mut all = Vec::new();
+            for item in items(records) {
+                all.extend(slots(item, sender, names)?);
+            }
+            push_all(buffer, &Keepalive { header: header(Operation::Keepalive) }, all)
+        }
+        "release" => push_all(buffer, &Release { header: header(Operation::Release) }, leaves(records, sender, names)?),
+        "complete" => {
+            let fixed = Complete { header: header(Operation::Complete), client: identity, executor: identity };
+            push_all::<_, TaskName>(buffer, &fixed, Vec::new())
+        }
+        _ => Err(format!("{verb:?} is no operation of a story")),
+    }
+}
+
+fn push_all<H, R>(buffer: &mut Vec<u8>, fixed: &H, records: Vec<R>) -> Result<(), String>
+where
+    H: zerocopy::IntoBytes + zerocopy::Immutable,
+    R: zerocopy::IntoBytes + zerocopy::Immutable,
+{
+    let count = u8::try_from(records.len()).map_err(|_| "more than 255 records")?;
+    Builder::new(buffer, fixed).set_count(count);
+    for record in records {
+        buffer.extend_from_slice(record.as_bytes());
+    }
+    Ok(())
+}
+
+/// `100`, `100-103 level 2 needs AB attempt 1 function 7 argument 5` (bytes) `or argument reference`.
+fn tasks(records: &str) -> Result<Vec<TaskInfo>, String> {
+    let mut all = Vec::new();
+    for item in items(records) {
+        let mut words = item.split_whitespace();
+        let tids = parse_range(words.next().unwrap_or_default())?;
+        let mut info = TaskInfo {
+            tid: 0.into(),
+            function: 0.into(),
+            priority: 1,
+            resources: 0,
+            argument_length: 0,
+            attempt: 0,
+            argument: [0; 16],
+        };
+        while let Some(what) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{what:?} lacks a value"))?;
+            match what {
+                "level" => info.priority = number(value)?,
+                "needs" => info.resources = parse_mask(value)?,
+                "attempt" => info.attempt = number(value)?,
+                "function" => info.function = number::<u32>(value)?.into(),
+                "argument" => set_argument(&mut info, value)?,
+                _ => return Err(format!("a task has no {what:?}")),
+            }
+        }
+        all.extend(tids.map(|tid| TaskInfo { tid: tid.into(), ..info }));
+    }
+    Ok(all)
+}
+
+fn set_argument(info: &mut TaskInfo, value: &str) -> Result<(), String> {
+    if value == "reference" {
+        let blob = BlobRef { id: 1.into(), length: 5000.into(), port: 7001.into(), reserved: 0.into() };
+        info.argument_length = BY_REFERENCE;
+        info.argument.copy_from_slice(blob.as_bytes());
+        return Ok(());
+    }
+    info.argument_length = number(value)?;
+    let used = usize::from(info.argument_length).min(info.argument.len());
+    info.argument[..used].fill(0xAA);
+    Ok(())
+}
+
+/// `1.0`, `1.0-3`: submission and index.
+fn task_names(records: &str) -> Result<Vec<TaskName>, String> {
+    let mut all = Vec::new();
+    for item in items(records) {
+        let (submission, indices) = item.split_once('.').ok_or("a task is named by submission.index")?;
+        let submission = number::<u32>(submission)?.into();
+        for index in parse_range(indices)? {
+            let index = u8::try_from(index).map_err(|_| "an index is below 256")?;
+            all.push(TaskName { submission, index, reserved: [0; 3] });
+        }
+    }
+    Ok(all)
+}
+
+/// `0 wait 1`, `0-15 wait 2`.
+fn waits(records: &str, sender: &Endpoint, names: &Names) -> Result<Vec<Wait>, String> {
+    let mut all = Vec::new();
+    for item in items(records) {
+        let (slot, sequence) = item.split_once(" wait ").ok_or("say: <slot> wait <sequence>")?;
+        let sequence = number::<u32>(sequence)?;
+        for name in slots(slot, sender, names)? {
+            all.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
+        }
+    }
+    Ok(all)
+}
+
+/// `0 wait 1 done`, `0 wait 1 withdrawn`.
+fn leaves(records: &str, sender: &Endpoint, names: &Names) -> Result<Vec<Leave>, String> {
+    let mut all = Vec::new();
+    for item in items(records) {
+        let (wait, how) = item.rsplit_once(' ').ok_or("say: <slot> wait <sequence> done")?;
+        let done = match how {
+            "done" => 1,
+            "withdrawn" => 0,
+            _ => return Err(format!("a slot leaves done or withdrawn, not {how:?}")),
+        };
+        for wait in waits(wait, sender, names)? {
+            let (slot, generation, sequence) = (wait.slot, wait.generation, wait.sequence);
+            all.push(Leave { slot, generation, sequence, done, reserved: [0; 3] });
+        }
+    }
+    Ok(all)
+}
+
+/// `0`, `0-15`, `eve/0`, `0@1` (an earlier registration), `#7` (a number that nobody has).
+fn slots(text: &str, sender: &Endpoint, names: &Names) -> Result<Vec<SlotName>, String> {
+    let text = text.trim();
+    if let Some(unknown) = text.strip_prefix('#') {
+        return Ok(vec![SlotName { slot: number::<u32>(unknown)?.into(), generation: 1.into() }]);
+    }
+    let (owner, locals) = match text.split_once('/') {
+        Some((owner, locals)) => (names.endpoint(owner).ok_or_else(|| format!("{owner:?} is nobody"))?, locals),
+        None => (sender, text),
+    };
+    let (locals, ordinal) = match locals.split_once('@') {
+        Some((locals, ordinal)) => (locals, Some(number(ordinal)?)),
+        None => (locals, None),
+    };
+    parse_range(locals)?
+        .map(|local| {
+            names
+                .slot(owner.identity, local, ordinal)
+                .ok_or_else(|| format!("{} never registered slot {local}", owner.name))
+        })
+        .collect()
+}
+
+fn parse_changes(text: &str, names: &Names, epoch: u32) -> Result<Changes, String> {
+    let mut changes = Changes { epoch, offers: None, jid: 1, bytes: Vec::new(), resize: 0, from: None, every: None };
+    for item in items(text) {
+        let words: Vec<&str> = item.split_whitespace().collect();
+        match words[..] {
+            ["epoch", "foreign"] => changes.epoch = FOREIGN_EPOCH,
+            ["epoch", value] => changes.epoch = number(value)?,
+            ["offers", mask] => changes.offers = Some(parse_mask(mask)?),
+            ["jid", value] => changes.jid = number(value)?,
+            ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),
+            ["longer", bytes] => changes.resize = number(bytes)?,
+            ["shorter", bytes] => changes.resize = -number::<isize>(bytes)?,
+            ["every", "cut"] => changes.every = Some(Every::Cut),
+            ["every", "byte", offset] => changes.every = Some(Every::Byte(number(offset)?)),
+            ["from", other] => {
+                let other = names.endpoint(other).ok_or_else(|| format!("{other:?} is nobody"))?;
+                changes.from = Some(other.address);
+            }
+            _ => return Err(format!("{item:?} is no change that a datagram can have")),
+        }
+    }
+    Ok(changes)
+}

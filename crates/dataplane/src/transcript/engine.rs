@@ -1,0 +1,79 @@
+//! What a story is told by: an engine, as packets in and packets out.
+
+use crate::model::{Datagram, Model};
+use crate::{ConfigError, Out, Stats, Tasks, TasksConfig, Verdict};
+use std::net::SocketAddr;
+
+/// An implementation of the tasks program.
+pub trait Engine {
+    /// Takes one datagram: the verdict on it, and what is owed for it, in order.
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>);
+    /// Time has come: how many slots it looked at, and what is owed.
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>);
+    /// What was counted so far, and the gauges now.
+    fn stats(&self) -> Stats;
+    /// Whether its structures agree with each other.
+    ///
+    /// # Errors
+    /// Says what does not.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// The C core, as user space runs it.
+#[derive(Debug)]
+pub struct Core {
+    tasks: Tasks,
+    out: Out,
+}
+
+impl Core {
+    /// A switch that has just started.
+    ///
+    /// # Errors
+    /// Where a bound of the configuration is violated.
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, ConfigError> {
+        Ok(Self { tasks: Tasks::new(config, epoch, secret)?, out: Out::new() })
+    }
+
+    fn sent(&self) -> Vec<Datagram> {
+        self.out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect()
+    }
+}
+
+impl Engine for Core {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let verdict = self.tasks.packet(now_ns, from, datagram, &mut self.out);
+        (verdict, self.sent())
+    }
+
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        let looked = self.tasks.tick(now_ns, &mut self.out);
+        (looked, self.sent())
+    }
+
+    fn stats(&self) -> Stats {
+        *self.tasks.stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.tasks.check().map_err(|line| format!("tasks_check.c, line {line}"))
+    }
+}
+
+impl Engine for Model {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        Model::packet(self, now_ns, from, datagram)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        Model::tick(self, now_ns)
+    }
+
+    fn stats(&self) -> Stats {
+        Model::stats(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Model::check(self)
+    }
+}

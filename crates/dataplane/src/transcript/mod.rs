@@ -1,0 +1,29 @@
+//! Stories: text files of packets in and packets out, which every engine must tell alike.
+//!
+//! A line of a story is a comment (`#`), a command, or, indented by four spaces, what an engine answers to the command
+//! above it. [`run`] executes the commands against an engine and returns the story with the answers that it really
+//! gave: a test compares the two, and writing the second over the first regenerates the file.
+//!
+//! ```text
+//! # Two tasks find no executor and wait; the first executor gets the older one.
+//! switch queue=8
+//! client ann
+//! executor eve
+//! ann submit 1: 100, 101 level 2 needs AB
+//!     ok
+//!     -> ann SUBMIT_ACK 1: taken 0-1, room 6
+//! ```
+//!
+//! What an engine draws at random never shows: slots and generations appear as the executor's local number and the
+//! count of its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`).
+//! `transcripts/README.md` lists the commands.
+
+mod command;
+mod engine;
+mod names;
+mod render;
+mod runner;
+mod words;
+
+pub use engine::{Core, Engine};
+pub use runner::{Start, StoryError, run};

@@ -1,0 +1,111 @@
+//! Who is who in a story, and what to call the slots that an engine numbered at random.
+
+use midflight_wire::{Packet, SlotName, parse};
+use std::net::SocketAddr;
+
+/// A client or an executor.
+#[derive(Clone, Debug)]
+pub(super) struct Endpoint {
+    pub(super) name: String,
+    pub(super) is_client: bool,
+    pub(super) identity: u64,
+    pub(super) address: SocketAddr,
+    /// What an executor's slots offer.
+    pub(super) offers: u8,
+}
+
+/// A registration that an engine made.
+#[derive(Clone, Debug)]
+struct Registration {
+    executor: u64,
+    local: u32,
+    /// 1 for the first of this local number.
+    ordinal: u32,
+    slot: u32,
+    generation: u32,
+}
+
+/// The cast.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    endpoints: Vec<Endpoint>,
+    registrations: Vec<Registration>,
+}
+
+impl Names {
+    pub(super) fn declare(&mut self, name: &str, is_client: bool, at: Option<SocketAddr>, offers: u8) {
+        let number = self.endpoints.len() as u8 + 1;
+        self.endpoints.push(Endpoint {
+            name: name.to_owned(),
+            is_client,
+            identity: u64::from(number),
+            address: at.unwrap_or(SocketAddr::from(([10, 0, 0, number], 7000))),
+            offers,
+        });
+    }
+
+    pub(super) fn endpoint(&self, name: &str) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.name == name)
+    }
+
+    pub(super) fn endpoint_mut(&mut self, name: &str) -> Option<&mut Endpoint> {
+        self.endpoints.iter_mut().find(|endpoint| endpoint.name == name)
+    }
+
+    pub(super) fn by_identity(&self, identity: u64) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.identity == identity)
+    }
+
+    /// The name of whoever is at this address, or the address.
+    pub(super) fn at(&self, address: SocketAddr) -> String {
+        let found = self.endpoints.iter().find(|endpoint| endpoint.address == address);
+        found.map_or_else(|| address.to_string(), |endpoint| endpoint.name.clone())
+    }
+
+    /// Learns the slots of a REGISTERED.
+    pub(super) fn learn(&mut self, datagram: &[u8]) {
+        let Ok(Packet::Registered(registered, names)) = parse(datagram) else { return };
+        for (local, name) in (registered.first.get()..).zip(names) {
+            self.learn_slot(registered.executor.get(), local, name);
+        }
+    }
+
+    fn learn_slot(&mut self, executor: u64, local: u32, name: &SlotName) {
+        let (slot, generation) = (name.slot.get(), name.generation.get());
+        let of_local = |known: &&Registration| known.executor == executor && known.local == local;
+        let last = self.registrations.iter().rev().find(of_local);
+        if last.is_some_and(|last| last.slot == slot && last.generation == generation) {
+            return;
+        }
+        let ordinal = last.map_or(1, |last| last.ordinal + 1);
+        self.registrations.push(Registration { executor, local, ordinal, slot, generation });
+    }
+
+    /// The slot of an executor's local number, at its last registration or at the given one.
+    pub(super) fn slot(&self, executor: u64, local: u32, ordinal: Option<u32>) -> Option<SlotName> {
+        let wanted = |known: &&Registration| {
+            known.executor == executor && known.local == local && ordinal.is_none_or(|ordinal| known.ordinal == ordinal)
+        };
+        let found = self.registrations.iter().rev().find(wanted)?;
+        Some(SlotName { slot: found.slot.into(), generation: found.generation.into() })
+    }
+
+    /// What to call a slot in a packet to `reader`: `0`, `eve/0` where it is another's, `0@1` where it is not the
+    /// last registration, `#7` where nobody has it.
+    pub(super) fn call(&self, reader: SocketAddr, slot: u32, generation: u32) -> String {
+        let is_it = |known: &&Registration| known.slot == slot && known.generation == generation;
+        let Some(found) = self.registrations.iter().rev().find(is_it) else { return format!("#{slot}") };
+        let owner = match self.by_identity(found.executor) {
+            Some(owner) if owner.address == reader => String::new(),
+            Some(owner) => format!("{}/", owner.name),
+            None => "?/".to_owned(),
+        };
+        let later = |other: &&Registration| {
+            other.executor == found.executor && other.local == found.local && other.ordinal > found.ordinal
+        };
+        match self.registrations.iter().find(later) {
+            Some(_) => format!("{owner}{}@{}", found.local, found.ordinal),
+            None => format!("{owner}{}", found.local),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Writes what an engine sent for people to read: every field that can differ, by the story's names.
+
+use super::names::Names;
+use super::words::{bits, mask};
+use crate::Stats;
+use midflight_wire::{Assignment, BY_REFERENCE, Header, LEVELS, Packet, Reason, Registered, SubmitAck, parse};
+use std::fmt::Write;
+use std::net::SocketAddr;
+use zerocopy::FromBytes;
+
+/// One datagram: a line, and one more per assignment.
+pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) -> Vec<String> {
+    let mut lines = vec![format!("-> {} ", names.at(to))];
+    let packet = match parse(bytes) {
+        Ok(packet) => packet,
+        Err(reject) => {
+            lines[0] += &format!("MALFORMED ({reject}): {bytes:02x?}");
+            return lines;
+        }
+    };
+    let said = match packet {
+        Packet::SubmitAck(ack) => submit_ack(ack, names),
+        Packet::Registered(registered, _) => registered_line(registered, to, names),
+        Packet::Reset(_, []) => "RESET all".to_owned(),
+        Packet::Reset(_, slots) => format!("RESET {}", slot_list(slots, to, names)),
+        Packet::Released(_, slots) => format!("RELEASED {}", slot_list(slots, to, names)),
+        Packet::Assign(_, assignments) => {
+            lines.extend(assignments.iter().map(|a| assignment(a, to, names)));
+            "ASSIGN".to_owned()
+        }
+        Packet::ProbeAck(ack) => {
+            let known = if ack.known == 1 { "known" } else { "unknown" };
+            let (sequence, count) = (ack.header.sequence, ack.header.count);
+            let seen = seen_as(ack.seen.into(), to);
+            format!("PROBE_ACK {sequence}: {known}{seen}, {} of {count} open, room {}", bits(ack.open.get()), ack.room)
+        }
+        Packet::CancelAck(ack) => {
+            let (sequence, count) = (ack.header.sequence, ack.header.count);
+            let why = because(ack.reason);
+            format!("CANCEL_ACK {sequence}: {} of {count} taken out{why}", bits(ack.taken_out.get()))
+        }
+        _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
+    };
+    lines[0] += &said;
+    lines[0] += foreign(bytes, epoch);
+    lines
+}
+
+/// Every answer carries the epoch.
+fn foreign(bytes: &[u8], epoch: u32) -> &'static str {
+    match Header::ref_from_prefix(bytes) {
+        Ok((header, _)) if header.epoch.get() == epoch && header.flags == 0 && header.reserved.get() == 0 => "",
+        _ => ", WRONG HEADER",
+    }
+}
+
+fn submit_ack(ack: &SubmitAck, names: &Names) -> String {
+    let whose = names.by_identity(ack.client.get()).map_or("?", |client| &client.name);
+    let mut line = format!("SUBMIT_ACK {} of {whose}: taken {}", ack.header.sequence, bits(ack.taken.get()));
+    if ack.not_taken.get() != 0 {
+        line += &format!(", not taken {}{}", bits(ack.not_taken.get()), because(ack.reason));
+    }
+    let every = u32::MAX >> (32 - u32::from(ack.header.count));
+    if ack.taken.get() ^ ack.not_taken.get() != every {
+        line += ", WHICH IS NOT ALL";
+    }
+    format!("{line}, room {}", ack.room)
+}
+
+fn registered_line(registered: &Registered, to: SocketAddr, names: &Names) -> String {
+    let first = registered.first.get();
+    let locals = match u32::from(registered.header.count) {
+        0 => "no slots".to_owned(),
+        1 => format!("slot {first}"),
+        count => format!("slots {first}-{}", first + count - 1),
+    };
+    let whose = names.by_identity(registered.executor.get()).map_or("?", |executor| &executor.name);
+    let (sequence, lease, why) = (registered.header.sequence, registered.lease_ms, because(registered.reason));
+    let seen = seen_as(registered.seen.into(), to);
+    format!("REGISTERED {sequence} of {whose}: {locals}{why}, lease {lease}ms{seen}")
+}
+
+fn seen_as(seen: SocketAddr, to: SocketAddr) -> String {
+    if seen == to { String::new() } else { format!(", seen as {seen}") }
+}
+
+fn because(reason: u8) -> String {
+    match Reason::from_number(reason) {
+        Some(Reason::None) => String::new(),
+        Some(Reason::Full) => " (full)".to_owned(),
+        Some(Reason::TooOld) => " (too old)".to_owned(),
+        Some(Reason::ClientsFull) => " (clients full)".to_owned(),
+        Some(Reason::SlotsFull) => " (slots full)".to_owned(),
+        None => format!(" (REASON {reason})"),
+    }
+}
+
+fn slot_list(slots: &[midflight_wire::SlotName], to: SocketAddr, names: &Names) -> String {
+    let called: Vec<_> = slots.iter().map(|slot| names.call(to, slot.slot.get(), slot.generation.get())).collect();
+    called.join(", ")
+}
+
+fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
+    let slot = names.call(to, a.slot.get(), a.generation.get());
+    let client = names.by_identity(a.client.get());
+    let who = client.map_or("?", |client| &client.name);
+    let mut line = format!("     {slot} wait {}: task {} ({who} {}.{}", a.sequence, a.task.tid, a.submission, a.index);
+    let address = SocketAddr::from(a.address);
+    if client.is_none_or(|client| client.address != address) {
+        let _ = write!(line, " at {address}");
+    }
+    if u64::from(a.uid.get()) != a.client.get() || a.jid.get() != 1 {
+        let _ = write!(line, ", uid {}, jid {}", a.uid, a.jid);
+    }
+    let _ = write!(line, "), attempt {}", a.task.attempt);
+    if a.task.priority != 1 {
+        let _ = write!(line, ", level {}", a.task.priority);
+    }
+    if a.task.resources != 0 {
+        let _ = write!(line, ", needs {}", mask(a.task.resources));
+    }
+    if a.task.function.get() != 0 {
+        let _ = write!(line, ", function {}", a.task.function);
+    }
+    match a.task.argument_length {
+        0 => {}
+        BY_REFERENCE => line += ", argument by reference",
+        bytes => {
+            let _ = write!(line, ", argument of {bytes} bytes");
+        }
+    }
+    let _ = write!(line, ", waited {}us", a.waited_us);
+    line
+}
+
+/// All that was counted and is not 0.
+pub(super) fn stats(stats: &Stats) -> Vec<String> {
+    let named = |pairs: &[(&str, u64)]| {
+        let words: Vec<_> = pairs.iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();
+        if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+    };
+    let counters = named(&[
+        ("submitted", stats.submitted),
+        ("assigned", stats.assigned),
+        ("completed", stats.completed),
+        ("expired", stats.expired),
+        ("returned", stats.returned),
+        ("cancelled", stats.cancelled),
+    ]);
+    let mut gauges: Vec<(String, u64)> = (1..=LEVELS)
+        .map(|level| (format!("queued at level {level}:"), stats.queued[usize::from(level) - 1].into()))
+        .collect();
+    for (name, value) in
+        [("parked", stats.parked), ("busy", stats.busy), ("slots", stats.slots), ("clients", stats.clients)]
+    {
+        gauges.push((name.to_owned(), value.into()));
+    }
+    let gauges: Vec<_> = gauges.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let waits: Vec<_> = (0..stats.wait_us.len())
+        .filter(|&bucket| stats.wait_us[bucket] != 0)
+        .map(|bucket| format!("{} below {}us", stats.wait_us[bucket], 1u64 << bucket))
+        .collect();
+    let waits = if waits.is_empty() { "none".to_owned() } else { waits.join(", ") };
+    vec![
+        format!("counted: {counters}"),
+        format!("now: {}", named(&gauges)),
+        format!("first waits: {waits}; {}us in all", stats.wait_sum_us),
+    ]
+}
