@@ -1,1 +1,37 @@
-//! (being written)
+//! The real world: clock, sockets, threads and processes that run the state machines of the lower floors.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `clock`, `waker`, `socket` | monotonic time, waking a thread that waits for packets, batched UDP |
+//! | `driver` | runs one endpoint over one socket, for client and executor alike |
+//! | `switch` | the C core on a thread of its own |
+//! | `client`, `job`, `results` | submitting jobs and waiting for their results |
+//! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `blob` | arguments and results that exceed a packet, over TCP |
+//!
+//! Everything that is bounded has a documented default in the options of its part; every loss is counted by name.
+
+mod blob;
+mod client;
+pub mod clock;
+mod driver;
+mod error;
+mod exec;
+mod executor;
+mod functions;
+mod job;
+mod results;
+mod socket;
+mod switch;
+mod waker;
+mod workers;
+
+pub use blob::{BlobCounters, BlobOptions};
+pub use client::{Client, ClientCounts, ClientOptions};
+pub use error::{Error, resolve};
+pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
+pub use functions::TaskContext;
+pub use job::{Job, JobBuilder, TaskSpec};
+pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
+pub use socket::{SocketCounters, SocketCounts};
+pub use switch::{Switch, SwitchConfig};

@@ -1,0 +1,357 @@
+//! The client: jobs in, outcomes out. The thread that submits encodes and sends; the network thread receives and hands
+//! each outcome to whoever waits for it.
+
+mod handler;
+
+use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
+use crate::clock;
+use crate::driver::{Driver, lock};
+use crate::error::Error;
+use crate::job::{Job, TaskSpec};
+use crate::results::{Canceller, JobHandle, JobState, Sink, TaskError, TaskOutcome};
+use crate::socket::{Socket, SocketCounts};
+use crate::waker::Waker;
+use handler::{Fetch, ResultHandler};
+use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
+use midflight_wire::{ARGUMENT_MAX, BLOB_MAX};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A submitter that waits for room looks at least this often.
+const ROOM_POLL: Duration = Duration::from_millis(20);
+
+/// Where the switches are, and the client's bounds. [`ClientOptions::new`] has the defaults.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The switches, the preferred one first.
+    pub switches: Vec<SocketAddr>,
+    /// The local UDP address, also for the TCP server of arguments. Default: loopback where all switches are on
+    /// loopback, else all interfaces.
+    pub bind: Option<SocketAddr>,
+    /// Who asks, the first part of a task's name. Default: the user's number.
+    pub uid: u32,
+    /// Tasks that may be open at once. Default 1,048,576.
+    pub max_open: usize,
+    /// Whether `submit` waits for room where `max_open` is reached. Default yes; otherwise it is an error.
+    pub wait_for_room: bool,
+    /// Bounds of arguments by reference.
+    pub blobs: BlobOptions,
+    /// Results by reference that are fetched at once. Default 4.
+    pub fetchers: usize,
+}
+
+impl ClientOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new(switches: Vec<SocketAddr>) -> Self {
+        Self {
+            switches,
+            bind: None,
+            uid: rustix::process::getuid().as_raw(),
+            max_open: 1 << 20,
+            wait_for_room: true,
+            blobs: BlobOptions::default(),
+            fetchers: 4,
+        }
+    }
+}
+
+/// What a client has counted.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientCounts {
+    /// Of the protocol.
+    pub protocol: protocol::Counters,
+    /// Of the socket.
+    pub socket: SocketCounts,
+    /// Of arguments by reference.
+    pub blobs: BlobCounters,
+}
+
+/// Arguments by reference, by task; shorter than the job where the last ones have none.
+type Leases = Vec<Option<Arc<BlobLease>>>;
+type ClientDriver = Driver<protocol::Client, ResultHandler>;
+
+/// A client of a switch, to be used from any number of threads. Dropping it closes it.
+pub struct Client {
+    shared: Arc<Shared>,
+    blobs: Arc<BlobStore>,
+    server: BlobServer,
+    wait_for_room: bool,
+    next_jid: AtomicU32,
+    closed: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared {
+    driver: ClientDriver,
+    room: Arc<Room>,
+}
+
+/// Where submitters wait for room.
+#[derive(Debug, Default)]
+struct Room {
+    waiting: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client that begins to talk to the first switch. It does not wait for its answer: see [`Self::wait_connected`].
+    ///
+    /// # Errors
+    /// Where the options are out of range or the kernel refuses sockets or threads.
+    pub fn connect(options: ClientOptions) -> Result<Self, Error> {
+        let bind = options.bind.unwrap_or_else(|| local_for(&options.switches));
+        let config = ClientConfig {
+            uid: options.uid,
+            max_open: options.max_open,
+            ..ClientConfig::new(rand::random(), rand::random(), options.switches)
+        };
+        let endpoint = protocol::Client::new(config, clock::now());
+        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+        if options.fetchers == 0 {
+            return Err(Error::Configuration("fetchers is 0: set it to at least 1".to_owned()));
+        }
+        let blobs = BlobStore::new(options.blobs);
+        let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), false)?;
+        let socket = Socket::bind(bind)?;
+        let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
+        let room = Arc::new(Room::default());
+        let (fetches, to_fetch) = crossbeam_channel::unbounded();
+        let handler = ResultHandler::new(socket.local_addr(), fetches, Arc::clone(&room));
+        let shared = Arc::new(Shared { driver: Driver::new(endpoint, handler, socket, waker), room });
+        let client = Self {
+            shared,
+            blobs,
+            server,
+            wait_for_room: options.wait_for_room,
+            next_jid: AtomicU32::new(1),
+            closed: AtomicBool::new(false),
+            threads: Mutex::default(),
+        };
+        client.start_threads(options.fetchers, &to_fetch)?;
+        Ok(client)
+    }
+
+    fn start_threads(&self, fetchers: usize, to_fetch: &crossbeam_channel::Receiver<Fetch>) -> Result<(), Error> {
+        let refused = |source| Error::Resources { what: "start a thread", source };
+        let mut threads = lock(&self.threads);
+        let shared = Arc::clone(&self.shared);
+        let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run());
+        threads.push(network.map_err(refused)?);
+        let fetcher = Arc::new(Fetcher::default());
+        for _ in 0..fetchers {
+            let (shared, fetcher, to_fetch) = (Arc::clone(&self.shared), Arc::clone(&fetcher), to_fetch.clone());
+            let thread = std::thread::Builder::new().name("mf-fetch".into()).spawn(move || {
+                for fetch in to_fetch {
+                    fetch.run(&fetcher, &shared.driver);
+                }
+            });
+            threads.push(thread.map_err(refused)?);
+        }
+        Ok(())
+    }
+
+    /// The local UDP address.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.driver.socket.local_addr()
+    }
+
+    /// Waits until a switch has answered; `false` when none does in time.
+    #[must_use]
+    pub fn wait_connected(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        while self.switch().1 == 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// The switch in use and its epoch, 0 before its first answer.
+    #[must_use]
+    pub fn switch(&self) -> (SocketAddr, u32) {
+        self.shared.driver.peek(|endpoint, _| endpoint.switch())
+    }
+
+    /// The address that the switch sees, once it has said so. If its port is not [`Self::local_addr`]'s there is NAT
+    /// between them, and executors cannot reach this client.
+    #[must_use]
+    pub fn seen_as(&self) -> Option<SocketAddr> {
+        self.shared.driver.peek(|_, handler| handler.seen_as())
+    }
+
+    /// The smoothed round trip to the switch.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.shared.driver.peek(|endpoint, _| endpoint.round_trip()).map(Duration::from_nanos)
+    }
+
+    /// Tasks that have not ended.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.shared.driver.peek(|endpoint, _| endpoint.open())
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> ClientCounts {
+        let (driver, blobs) = (&self.shared.driver, self.blobs.counters());
+        ClientCounts { protocol: driver.peek(|e, _| *e.counters()), socket: driver.socket.counts(), blobs }
+    }
+
+    /// Submits a job.
+    ///
+    /// # Errors
+    /// Where a task is out of range, too many are open, or arguments by reference have no room; then none is taken.
+    pub fn submit(&self, job: impl Into<Job>) -> Result<JobHandle, Error> {
+        self.submit_job(&job.into(), None)
+    }
+
+    /// Submits a job whose outcomes are given to `sink` as they come, each with the task's place in the job.
+    /// `sink` is called by the network thread: it must not block.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub fn submit_to(
+        &self,
+        job: impl Into<Job>,
+        sink: impl Fn(usize, TaskOutcome) + Send + Sync + 'static,
+    ) -> Result<JobHandle, Error> {
+        self.submit_job(&job.into(), Some(Box::new(sink)))
+    }
+
+    fn submit_job(&self, job: &Job, sink: Option<Sink>) -> Result<JobHandle, Error> {
+        let (tasks, leases) = self.prepare(&job.tasks)?;
+        let jid = job.jid.unwrap_or_else(|| self.next_jid.fetch_add(1, Ordering::Relaxed));
+        let state = JobState::new(tasks.len(), sink);
+        let mut leases = Some(leases);
+        let mut attempt = || {
+            self.shared.driver.with(|now, endpoint, handler| {
+                if self.closed.load(Ordering::Acquire) {
+                    return Err(Error::Closed);
+                }
+                let keys = endpoint.submit(now, jid, &tasks)?;
+                handler.expect(keys.start, &state, leases.take().unwrap_or_default());
+                Ok(keys)
+            })
+        };
+        let keys = if self.wait_for_room { self.shared.room.wait_for(attempt) } else { attempt() }?;
+        Ok(JobHandle { state, client: self.shared.clone(), first: keys.start, length: tasks.len(), jid })
+    }
+
+    /// What the protocol wants to know of tasks, and the leases of their arguments.
+    fn prepare(&self, specs: &[TaskSpec]) -> Result<(Vec<Task>, Leases), Error> {
+        let mut tasks = Vec::with_capacity(specs.len());
+        let mut leases = Leases::new();
+        for (index, spec) in specs.iter().enumerate() {
+            let argument = match Argument::inline(&spec.argument) {
+                Some(inline) => inline,
+                None => {
+                    let same = index.checked_sub(1).filter(|&i| Arc::ptr_eq(&specs[i].argument, &spec.argument));
+                    let lease = match same.and_then(|i| leases.get(i).cloned().flatten()) {
+                        Some(lease) => lease,
+                        None => Arc::new(self.keep(index, &spec.argument)?),
+                    };
+                    let reference = lease.reference(self.server.port());
+                    leases.resize(index, None);
+                    leases.push(Some(lease));
+                    Argument::ByReference(reference)
+                }
+            };
+            tasks.push(Task {
+                function: spec.function,
+                argument,
+                priority: spec.priority,
+                resources: spec.resources,
+                timeout: spec.timeout.map(clock::nanos),
+                attempts: spec.attempts,
+                retry_failed: spec.retry_failed,
+            });
+        }
+        Ok((tasks, leases))
+    }
+
+    fn keep(&self, index: usize, argument: &Arc<Vec<u8>>) -> Result<BlobLease, Error> {
+        debug_assert!(argument.len() > ARGUMENT_MAX);
+        let (length, max) = (argument.len(), BLOB_MAX as usize);
+        if length > max {
+            return Err(Error::ArgumentTooLong { index, length, max });
+        }
+        let max_bytes = self.blobs.options().max_bytes;
+        self.blobs.keep(Arc::clone(argument), Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })
+    }
+
+    /// Ends the client. Whoever still waits is told [`TaskError::Closed`].
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Release);
+        let open = self.shared.driver.with(|_, _, handler| handler.close());
+        self.shared.driver.stop();
+        for job in open {
+            job.end_all(&TaskError::Closed);
+        }
+        self.shared.room.announce();
+        let own = std::thread::current().id(); // a sink may hold the last handle
+        for thread in lock(&self.threads).drain(..).filter(|thread| thread.thread().id() != own) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Canceller for Shared {
+    fn cancel(&self, keys: &[u64]) {
+        let keys: Vec<TaskKey> = keys.iter().copied().map(TaskKey).collect();
+        self.driver.with(|now, endpoint, _| endpoint.cancel(now, &keys));
+    }
+}
+
+impl Room {
+    /// Tries until something else than a lack of room is the answer.
+    fn wait_for<T>(&self, mut attempt: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        loop {
+            match attempt() {
+                Err(Error::Submit(SubmitError::TooManyOpen { asked, max_open, .. })) if asked <= max_open => {}
+                other => return other,
+            }
+            let mut waiting = lock(&self.waiting);
+            *waiting += 1;
+            let waited = self.changed.wait_timeout(waiting, ROOM_POLL);
+            *waited.unwrap_or_else(std::sync::PoisonError::into_inner).0 -= 1;
+        }
+    }
+
+    fn announce(&self) {
+        if *lock(&self.waiting) > 0 {
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Where to bind: what is only on this machine is only reachable from it.
+pub(crate) fn local_for(switches: &[SocketAddr]) -> SocketAddr {
+    let loopback = switches.iter().all(|switch| switch.ip().to_canonical().is_loopback());
+    let ipv4 = switches.iter().all(SocketAddr::is_ipv4);
+    match (ipv4, loopback) {
+        (true, true) => (Ipv4Addr::LOCALHOST, 0).into(),
+        (true, false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        (false, true) if switches.iter().all(SocketAddr::is_ipv6) => (Ipv6Addr::LOCALHOST, 0).into(),
+        (false, _) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}

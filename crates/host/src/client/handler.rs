@@ -1,0 +1,181 @@
+//! What a client does with the events of the protocol: outcomes go to their jobs, references to the fetchers.
+
+use super::{ClientDriver, Leases, Room};
+use crate::blob::Fetcher;
+use crate::driver::Handler;
+use crate::results::{JobState, TaskError, TaskOutcome, TaskResult, TaskTiming};
+use crossbeam_channel::Sender;
+use midflight_tasks::client::{Client, Event, LostWhy, Outcome, TaskKey};
+use midflight_wire::{BlobRef, Status};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Knows who waits for what.
+pub(crate) struct ResultHandler {
+    local: SocketAddr,
+    seen_as: Option<SocketAddr>,
+    /// Jobs with open tasks, by the key of their first task.
+    jobs: BTreeMap<u64, Expected>,
+    /// Jobs with outcomes that have not been announced.
+    changed: Vec<Arc<JobState>>,
+    fetches: Option<Sender<Fetch>>,
+    room: Arc<Room>,
+}
+
+struct Expected {
+    state: Arc<JobState>,
+    leases: Leases,
+}
+
+/// A completion, but for the bytes of its result.
+#[derive(Clone, Copy, Debug)]
+struct Completion {
+    key: TaskKey,
+    status: Status,
+    attempt: u8,
+    timing: TaskTiming,
+}
+
+/// A result to fetch.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    completion: Completion,
+    executor: SocketAddr,
+    blob: BlobRef,
+}
+
+impl ResultHandler {
+    pub(crate) fn new(local: SocketAddr, fetches: Sender<Fetch>, room: Arc<Room>) -> Self {
+        let (jobs, changed) = (BTreeMap::new(), Vec::new());
+        Self { local, seen_as: None, jobs, changed, fetches: Some(fetches), room }
+    }
+
+    pub(crate) fn seen_as(&self) -> Option<SocketAddr> {
+        self.seen_as
+    }
+
+    /// Tasks from `first` on belong to `state`.
+    pub(crate) fn expect(&mut self, first: u64, state: &Arc<JobState>, leases: Leases) {
+        if !state.is_empty() {
+            self.jobs.insert(first, Expected { state: Arc::clone(state), leases });
+        }
+    }
+
+    /// Nothing is expected or fetched any more; returns whoever still waits.
+    pub(crate) fn close(&mut self) -> Vec<Arc<JobState>> {
+        self.fetches = None;
+        std::mem::take(&mut self.jobs).into_values().map(|expected| expected.state).collect()
+    }
+
+    fn end(&mut self, key: TaskKey, outcome: TaskOutcome) {
+        let Some((&first, expected)) = self.jobs.range_mut(..=key.0).next_back() else {
+            return; // closed
+        };
+        let index = (key.0 - first) as usize;
+        let state = Arc::clone(&expected.state);
+        if let Some(lease) = expected.leases.get_mut(index) {
+            *lease = None;
+        }
+        if state.end(index, outcome) {
+            self.jobs.remove(&first);
+        }
+        if !self.changed.last().is_some_and(|last| Arc::ptr_eq(last, &state)) {
+            self.changed.push(state);
+        }
+    }
+
+    fn completed(&mut self, client: &mut Client, completion: Completion, result: Outcome) {
+        match result {
+            Outcome::Inline(bytes) => self.end(completion.key, completion.with(bytes)),
+            Outcome::ByReference { executor, blob } => {
+                let fetch = Fetch { completion, executor, blob };
+                let refused = self.fetches.as_ref().is_none_or(|fetches| fetches.send(fetch).is_err());
+                if refused {
+                    client.fetched(completion.timing.completed, completion.key, false);
+                }
+            }
+        }
+    }
+
+    fn saw_address(&mut self, seen: SocketAddr) {
+        if seen.port() != self.local.port() {
+            tracing::warn!(
+                "the switch sees {seen} instead of port {}: there is NAT on the way, executors cannot reach this \
+                 client; run it in the switch's network",
+                self.local.port()
+            );
+        }
+        self.seen_as = Some(seen);
+    }
+}
+
+impl Handler<Client> for ResultHandler {
+    fn event(&mut self, client: &mut Client, event: Event) {
+        match event {
+            Event::Completed { key, status, attempt, result, timing } => {
+                self.completed(client, Completion { key, status, attempt, timing }, result);
+            }
+            Event::Lost { key, why } => self.end(key, Err(lost(why))),
+            Event::Cancelled { key } => self.end(key, Err(TaskError::Cancelled)),
+            Event::NotCancelled { .. } => {} // its end is still told
+            Event::SwitchChanged { switch, epoch, resubmitted } => {
+                tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
+            }
+            Event::SeenAs(seen) => self.saw_address(seen),
+        }
+    }
+
+    fn after(&mut self) -> impl FnOnce() + use<> {
+        let changed = std::mem::take(&mut self.changed);
+        let room = (!changed.is_empty()).then(|| Arc::clone(&self.room));
+        move || {
+            for job in changed {
+                job.announce();
+            }
+            if let Some(room) = room {
+                room.announce();
+            }
+        }
+    }
+}
+
+impl Completion {
+    fn with(self, bytes: Vec<u8>) -> TaskOutcome {
+        let Self { status, attempt, timing, .. } = self;
+        match status {
+            Status::Ok => Ok(TaskResult { value: bytes, attempt, timing }),
+            Status::Failed => {
+                let message = String::from_utf8_lossy(&bytes).into_owned();
+                Err(TaskError::Failed { message, attempt, timing })
+            }
+            Status::Unknown => Err(TaskError::Unknown),
+            Status::Abandoned => Err(lost(LostWhy::Abandoned)),
+        }
+    }
+}
+
+impl Fetch {
+    /// On a fetcher's thread.
+    pub(crate) fn run(self, fetcher: &Fetcher, driver: &ClientDriver) {
+        let fetched = fetcher.fetch(self.executor.ip(), &self.blob);
+        if let Err(error) = &fetched {
+            tracing::warn!("a result was not fetched: {error}");
+        }
+        let key = self.completion.key;
+        driver.with(|now, client, handler| {
+            client.fetched(now, key, fetched.is_ok());
+            if let Ok(bytes) = fetched {
+                handler.end(key, self.completion.with(bytes));
+            }
+        });
+    }
+}
+
+fn lost(why: LostWhy) -> TaskError {
+    match why {
+        LostWhy::TimedOut => TaskError::TimedOut,
+        LostWhy::Abandoned => TaskError::Lost("no executor could fetch the argument"),
+        LostWhy::FetchFailed => TaskError::Lost("the result could not be fetched from its executor"),
+    }
+}

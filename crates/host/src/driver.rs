@@ -1,0 +1,162 @@
+//! Runs one endpoint over one socket. The endpoint is behind a mutex: a user's thread that submits, or a worker that
+//! finishes, does its turn itself and sends what that caused, without handing it to another thread. The network
+//! thread receives and keeps time.
+
+use crate::clock;
+use crate::socket::{ReceiveBatch, SendQueue, Socket};
+use crate::waker::Waker;
+use midflight_tasks::{Endpoint, Nanos};
+use midflight_wire::PACKET_MAX;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The endpoint's own timeouts may come this late, where being on time would cost a wake-up: they are retransmissions.
+const SLACK_NS: Nanos = 1_000_000;
+/// For this long after a packet or a call the network thread sleeps at most `SLACK_NS`, so that the next call within
+/// that time need not wake it for its timeout.
+const LINGER_NS: Nanos = 10_000_000;
+
+/// A lock that does not care whether a holder panicked: what it guards is whole between statements that may panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What acts on an endpoint's events. All is called with the endpoint locked, except the result of `after`.
+pub(crate) trait Handler<E: Endpoint>: Send {
+    /// An event of the endpoint.
+    fn event(&mut self, endpoint: &mut E, event: E::Event);
+    /// When `due` wants to be called, to the nanosecond.
+    fn deadline(&self) -> Option<Nanos> {
+        None
+    }
+    /// `deadline` may have come.
+    fn due(&mut self, _now: Nanos, _endpoint: &mut E) {}
+    /// What is left to do once the endpoint is not locked any more.
+    fn after(&mut self) -> impl FnOnce() + use<Self, E>;
+}
+
+pub(crate) struct Driver<E, H> {
+    core: Mutex<Core<E, H>>,
+    pub(crate) socket: Socket,
+    waker: Waker,
+    stop: AtomicBool,
+}
+
+struct Core<E, H> {
+    endpoint: E,
+    handler: H,
+    sends: SendQueue,
+    packet: Vec<u8>,
+    /// When the network thread will look next; 0 while it is awake.
+    sleeps_until: Nanos,
+    /// When something happened last.
+    active: Nanos,
+}
+
+impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
+    pub(crate) fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
+        let core = Core {
+            endpoint,
+            handler,
+            sends: SendQueue::default(),
+            packet: Vec::with_capacity(PACKET_MAX),
+            sleeps_until: 0,
+            active: 0,
+        };
+        Self { core: Mutex::new(core), socket, waker, stop: AtomicBool::new(false) }
+    }
+
+    /// Does something to the endpoint, then what follows from it, on the caller's thread.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(Nanos, &mut E, &mut H) -> R) -> R {
+        let mut core = lock(&self.core);
+        let now = clock::now();
+        let state = &mut *core;
+        let result = act(now, &mut state.endpoint, &mut state.handler);
+        state.active = now;
+        state.turn(now, &self.socket);
+        let wake = state.must_wake();
+        let after = state.handler.after();
+        drop(core);
+        if wake {
+            self.waker.wake();
+        }
+        after();
+        result
+    }
+
+    /// Looks at the endpoint; nothing follows.
+    pub(crate) fn peek<R>(&self, look: impl FnOnce(&E, &H) -> R) -> R {
+        let core = lock(&self.core);
+        look(&core.endpoint, &core.handler)
+    }
+
+    /// The network thread's life, until `stop`.
+    pub(crate) fn run(&self) {
+        // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut batch = ReceiveBatch::new();
+        while !self.stop.load(Ordering::Acquire) {
+            let received = self.socket.receive(&mut batch);
+            let mut core = lock(&self.core);
+            let now = clock::now();
+            let state = &mut *core;
+            for (from, datagram) in batch.iter() {
+                state.endpoint.handle(now, from, datagram);
+                state.active = now;
+            }
+            if state.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+                state.endpoint.handle_timeout(now);
+            }
+            state.handler.due(now, &mut state.endpoint);
+            state.turn(now, &self.socket);
+            let until = if received { now } else { state.sleep_until(now) };
+            state.sleeps_until = if received { 0 } else { until };
+            let after = state.handler.after();
+            drop(core);
+            after();
+            if !received {
+                let now = clock::now();
+                let timeout = (until != Nanos::MAX).then(|| until.saturating_sub(now));
+                self.waker.wait(&self.socket, timeout);
+            }
+        }
+    }
+
+    /// Makes `run` return soon.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+impl<E: Endpoint, H: Handler<E>> Core<E, H> {
+    /// Events, which may cause more, then datagrams.
+    fn turn(&mut self, now: Nanos, socket: &Socket) {
+        while let Some(event) = self.endpoint.poll_event() {
+            self.handler.event(&mut self.endpoint, event);
+        }
+        while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
+            self.sends.push(socket, to, &self.packet);
+        }
+        self.sends.flush(socket);
+    }
+
+    fn sleep_until(&self, now: Nanos) -> Nanos {
+        let endpoint = self.endpoint.poll_timeout().unwrap_or(Nanos::MAX);
+        let handler = self.handler.deadline().unwrap_or(Nanos::MAX);
+        let linger = if now < self.active + LINGER_NS { now + SLACK_NS } else { Nanos::MAX };
+        endpoint.min(handler).min(linger)
+    }
+
+    /// Whether the network thread would sleep for too long now. It is told once.
+    fn must_wake(&mut self) -> bool {
+        let endpoint = self.endpoint.poll_timeout().map_or(Nanos::MAX, |due| due.saturating_add(SLACK_NS));
+        let due = endpoint.min(self.handler.deadline().unwrap_or(Nanos::MAX));
+        let wake = due < self.sleeps_until;
+        if wake {
+            self.sleeps_until = 0;
+        }
+        wake
+    }
+}

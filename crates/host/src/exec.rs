@@ -1,0 +1,199 @@
+//! `exec`: a command line by `/bin/sh -c`, in a process group of its own, with what it wrote and how it ended. It has
+//! ended when both of its outputs are closed and the shell is gone, so background processes that keep them count.
+
+use crate::driver::lock;
+use midflight_tasks::functions::ExecResult;
+use midflight_wire::BLOB_MAX;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::HashSet;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What both outputs together may hold; the rest of the largest result is for the exit code and the note on the cut.
+const OUTPUT_MAX: usize = BLOB_MAX as usize - 256;
+const READ_BYTES: usize = 64 << 10;
+/// How often to look whether a process whose outputs are closed has ended: at first, and at most.
+const REAP_FIRST: Duration = Duration::from_micros(50);
+const REAP_MAX: Duration = Duration::from_millis(20);
+
+/// The processes of one executor.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    groups: Mutex<Groups>,
+    cut_bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Groups {
+    running: HashSet<Pid>,
+    refused: bool,
+}
+
+impl Processes {
+    /// Bytes of output beyond the bound, dropped.
+    pub(crate) fn cut_bytes(&self) -> u64 {
+        self.cut_bytes.load(Relaxed)
+    }
+
+    /// Kills all process groups and refuses new ones.
+    pub(crate) fn kill_all(&self) {
+        let mut groups = lock(&self.groups);
+        groups.refused = true;
+        for group in &groups.running {
+            let _ = kill_process_group(*group, Signal::KILL); // gone already, then
+        }
+    }
+
+    /// Runs a command line; the value is an encoded [`ExecResult`].
+    pub(crate) fn exec(&self, command_line: &[u8]) -> Result<Vec<u8>, String> {
+        if lock(&self.groups).refused {
+            return Err("the executor is ending".to_owned());
+        }
+        let mut child = self.spawn(command_line)?;
+        let mut output = Output::default();
+        output.read_all(&mut child);
+        let status = self.reap(&mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
+        if output.cut > 0 {
+            self.cut_bytes.fetch_add(output.cut, Relaxed);
+            let note = format!("\nmidflight: {} bytes of output beyond {OUTPUT_MAX} were dropped\n", output.cut);
+            output.stderr.extend_from_slice(note.as_bytes());
+        }
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Ok(ExecResult { code, stdout: output.stdout, stderr: output.stderr }.encode())
+    }
+
+    fn spawn(&self, command_line: &[u8]) -> Result<Child, String> {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(std::ffi::OsStr::from_bytes(command_line)).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| format!("cannot start /bin/sh: {error}"))?;
+        let mut groups = lock(&self.groups);
+        if let Some(group) = group_of(&child) {
+            groups.running.insert(group);
+            if groups.refused {
+                let _ = kill_process_group(group, Signal::KILL); // `kill_all` came before it was listed
+            }
+        }
+        Ok(child)
+    }
+
+    /// A group is unlisted in the moment in which its number becomes free.
+    fn reap(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
+        let mut pause = REAP_FIRST;
+        loop {
+            let mut groups = lock(&self.groups);
+            let ended = child.try_wait();
+            if !matches!(ended, Ok(None)) {
+                if let Some(group) = group_of(child) {
+                    groups.running.remove(&group);
+                }
+                return ended.and_then(|status| status.ok_or_else(|| std::io::ErrorKind::NotFound.into()));
+            }
+            drop(groups);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(REAP_MAX);
+        }
+    }
+}
+
+fn group_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+#[derive(Default)]
+struct Output {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    cut: u64,
+}
+
+impl Output {
+    /// Until both are closed.
+    fn read_all(&mut self, child: &mut Child) {
+        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+        let mut buffer = vec![0; READ_BYTES];
+        while stdout.is_some() || stderr.is_some() {
+            let mut fds = Vec::with_capacity(2);
+            fds.extend(stdout.as_ref().map(|out| PollFd::from_borrowed_fd(out.as_fd(), PollFlags::IN)));
+            fds.extend(stderr.as_ref().map(|err| PollFd::from_borrowed_fd(err.as_fd(), PollFlags::IN)));
+            if poll(&mut fds, None).is_err() {
+                continue; // interrupted
+            }
+            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+            let out_ready = stdout.is_some() && ready.next().unwrap_or(false);
+            let err_ready = stderr.is_some() && ready.next().unwrap_or(false);
+            let room = OUTPUT_MAX - self.stdout.len() - self.stderr.len();
+            if out_ready {
+                read_once(&mut stdout, &mut self.stdout, &mut buffer, room, &mut self.cut);
+            }
+            let room = OUTPUT_MAX - self.stdout.len() - self.stderr.len();
+            if err_ready {
+                read_once(&mut stderr, &mut self.stderr, &mut buffer, room, &mut self.cut);
+            }
+        }
+    }
+}
+
+/// Reads what is there; closes `pipe` at its end.
+fn read_once<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>, buffer: &mut [u8], room: usize, cut: &mut u64) {
+    let Some(reader) = pipe else { return };
+    match reader.read(buffer) {
+        Ok(0) => *pipe = None,
+        Ok(length) => {
+            kept.extend_from_slice(&buffer[..length.min(room)]);
+            *cut += length.saturating_sub(room) as u64;
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+        Err(_) => *pipe = None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exec(command_line: &str) -> ExecResult {
+        ExecResult::decode(&Processes::default().exec(command_line.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn outputs_and_the_exit_code_are_captured() {
+        let result = exec("echo out; echo err >&2; exit 3");
+        assert_eq!(result, ExecResult { code: 3, stdout: b"out\n".to_vec(), stderr: b"err\n".to_vec() });
+        assert_eq!(exec("kill -TERM $$").code, 128 + 15);
+    }
+
+    #[test]
+    fn output_beyond_the_bound_is_dropped_and_said() {
+        let processes = Processes::default();
+        let result = processes.exec(b"head -c 70000000 /dev/zero; echo late >&2").unwrap();
+        assert!(result.len() <= BLOB_MAX as usize);
+        let result = ExecResult::decode(&result).unwrap();
+        assert_eq!((result.code, result.stdout.len()), (0, OUTPUT_MAX));
+        assert!(String::from_utf8_lossy(&result.stderr).contains("were dropped"));
+        assert_eq!(processes.cut_bytes(), 70_000_000 + 5 - OUTPUT_MAX as u64);
+    }
+
+    #[test]
+    fn killing_ends_the_whole_group_and_refuses_more() {
+        let processes = Processes::default();
+        let result = std::thread::scope(|scope| {
+            let running = scope.spawn(|| processes.exec(b"sleep 100 & sleep 100"));
+            while lock(&processes.groups).running.is_empty() {
+                std::thread::yield_now();
+            }
+            processes.kill_all();
+            running.join().unwrap().unwrap()
+        });
+        assert_eq!(ExecResult::decode(&result).unwrap().code, 128 + 9);
+        assert!(processes.exec(b"true").is_err());
+        assert!(lock(&processes.groups).running.is_empty());
+    }
+}

@@ -1,0 +1,184 @@
+//! The executor: takes tasks from a switch and runs them. Functions of microseconds and timers run on the network
+//! thread, which also keeps the slots alive; all others on workers, so that no task can starve it.
+
+mod builder;
+mod handler;
+
+pub use builder::ExecutorBuilder;
+
+use crate::blob::{BlobCounters, BlobServer, BlobStore};
+use crate::driver::{Driver, lock};
+use crate::exec::Processes;
+use crate::socket::SocketCounts;
+use crate::workers::Workers;
+use handler::RunHandler;
+use midflight_tasks::executor::{self as protocol};
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long dropping waits for functions that still run.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a drain that ran out of time waits for what it killed.
+const KILL_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A running executor; dropping it kills its commands and ends it at once. See [`Executor::drain`].
+pub struct Executor {
+    driver: Arc<ExecutorDriver>,
+    status: Arc<Status>,
+    workers: Arc<Workers>,
+    processes: Arc<Processes>,
+    blobs: Arc<BlobStore>,
+    _server: BlobServer,
+    thread: Option<JoinHandle<()>>,
+}
+
+type ExecutorDriver = Driver<protocol::Executor, RunHandler>;
+
+/// A drain did not end in time; what ran was killed, and the switch gives it to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{running} tasks still ran after {timeout:?}; the switch gives them to other executors")]
+pub struct DrainError {
+    /// Tasks that ran.
+    pub running: u32,
+    /// What was waited.
+    pub timeout: Duration,
+}
+
+/// What an executor has counted.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutorCounts {
+    /// Of the protocol.
+    pub protocol: protocol::Counters,
+    /// Of the socket.
+    pub socket: SocketCounts,
+    /// Of results by reference.
+    pub blobs: BlobCounters,
+    /// Inline functions that held the network thread for more than a millisecond.
+    pub inline_overruns: u64,
+    /// Bytes of commands' output that were dropped beyond 64 MiB.
+    pub output_cut_bytes: u64,
+    /// Worker threads.
+    pub workers: usize,
+}
+
+/// What happened last, for those who wait for it.
+#[derive(Debug, Default)]
+struct Status {
+    now: Mutex<Now>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Now {
+    slots: u32,
+    drained: bool,
+}
+
+impl Status {
+    fn set(&self, change: impl FnOnce(&mut Now)) {
+        change(&mut lock(&self.now));
+        self.changed.notify_all();
+    }
+
+    /// Waits for `wanted`; `false` when it does not come in time.
+    fn wait(&self, timeout: Duration, wanted: impl Fn(&Now) -> bool) -> bool {
+        let waited = self.changed.wait_timeout_while(lock(&self.now), timeout, |now| !wanted(now));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl Executor {
+    /// Describes an executor.
+    #[must_use]
+    pub fn builder() -> ExecutorBuilder {
+        ExecutorBuilder::default()
+    }
+
+    /// The local UDP address.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.driver.socket.local_addr()
+    }
+
+    /// The switch in use.
+    #[must_use]
+    pub fn switch(&self) -> SocketAddr {
+        self.driver.peek(|endpoint, _| endpoint.switch())
+    }
+
+    /// Slots that are registered at the switch now.
+    #[must_use]
+    pub fn registered(&self) -> u32 {
+        lock(&self.status.now).slots
+    }
+
+    /// Waits until `slots` are registered; `false` when they are not in time.
+    #[must_use]
+    pub fn wait_registered(&self, slots: u32, timeout: Duration) -> bool {
+        self.status.wait(timeout, |now| now.slots >= slots)
+    }
+
+    /// Tasks that run now.
+    #[must_use]
+    pub fn running(&self) -> u32 {
+        self.driver.peek(|endpoint, _| endpoint.running())
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> ExecutorCounts {
+        let (protocol, inline_overruns) = self.driver.peek(|e, handler| (*e.counters(), handler.overruns()));
+        ExecutorCounts {
+            protocol,
+            socket: self.driver.socket.counts(),
+            blobs: self.blobs.counters(),
+            inline_overruns,
+            output_cut_bytes: self.processes.cut_bytes(),
+            workers: self.workers.threads(),
+        }
+    }
+
+    /// Begins to leave: takes nothing new. [`Self::drain`] waits for the end of it.
+    pub fn begin_drain(&self) {
+        self.driver.with(|now, endpoint, _| endpoint.drain(now));
+    }
+
+    /// Takes nothing new, finishes what runs, leaves the switch, and waits for all that. After `timeout`, commands are
+    /// killed.
+    ///
+    /// # Errors
+    /// Where tasks still ran after `timeout`.
+    pub fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
+        self.begin_drain();
+        let deadline = Instant::now() + timeout;
+        if self.status.wait(deadline.saturating_duration_since(Instant::now()), |now| now.drained) {
+            return Ok(());
+        }
+        let running = self.running();
+        self.processes.kill_all();
+        self.status.wait(KILL_PATIENCE, |now| now.drained);
+        if running == 0 { Ok(()) } else { Err(DrainError { running, timeout }) }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.driver.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.processes.kill_all();
+        let left = self.workers.close(DROP_PATIENCE);
+        if left > 0 {
+            tracing::warn!("{left} functions still run; their threads end with the process");
+        }
+    }
+}

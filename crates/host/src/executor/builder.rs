@@ -1,0 +1,135 @@
+//! Describes and starts an executor.
+
+use super::handler::{RunHandler, Runner};
+use super::{Executor, Status};
+use crate::blob::{BlobOptions, BlobServer, BlobStore, Fetcher};
+use crate::client::local_for;
+use crate::clock;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::exec::Processes;
+use crate::functions::{Call, Function, Functions, TaskContext, wrap};
+use crate::socket::Socket;
+use crate::waker::Waker;
+use crate::workers::Workers;
+use midflight_tasks::executor::{self as protocol, ExecutorConfig};
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// See [`Executor::builder`]. Besides the registered functions it knows `noop`, `sleep`, `spin` and `exec`.
+#[derive(Default)]
+pub struct ExecutorBuilder {
+    switches: Vec<SocketAddr>,
+    bind: Option<SocketAddr>,
+    slots: Option<u32>,
+    resources: u8,
+    blobs: BlobOptions,
+    functions: Vec<(String, bool, Arc<Call>)>,
+}
+
+impl std::fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecutorBuilder").field("switches", &self.switches).finish_non_exhaustive()
+    }
+}
+
+impl ExecutorBuilder {
+    /// A switch to take tasks from; the next ones are used when it falls silent.
+    #[must_use]
+    pub fn switch(mut self, address: SocketAddr) -> Self {
+        self.switches.push(address);
+        self
+    }
+
+    /// The local UDP address, also for the TCP server of results. Default: loopback where all switches are on
+    /// loopback, else all interfaces.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = Some(address);
+        self
+    }
+
+    /// Tasks that may run at once: 1 to 4,096. Default: the number of cores.
+    #[must_use]
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = Some(slots);
+        self
+    }
+
+    /// What this executor offers, one bit a resource. Default nothing.
+    #[must_use]
+    pub fn resources(mut self, mask: u8) -> Self {
+        self.resources = mask;
+        self
+    }
+
+    /// Bounds of results by reference.
+    #[must_use]
+    pub fn blobs(mut self, options: BlobOptions) -> Self {
+        self.blobs = options;
+        self
+    }
+
+    /// Registers a function that runs on worker threads. Its errors and panics reach the caller as
+    /// [`crate::TaskError::Failed`].
+    #[must_use]
+    pub fn register<F, E>(mut self, name: &str, function: F) -> Self
+    where
+        F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
+        E: Display,
+    {
+        self.functions.push((name.to_owned(), false, wrap(function)));
+        self
+    }
+
+    /// Registers a function of microseconds that never blocks: it runs on the network thread, with less latency.
+    #[must_use]
+    pub fn register_inline<F, E>(mut self, name: &str, function: F) -> Self
+    where
+        F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
+        E: Display,
+    {
+        self.functions.push((name.to_owned(), true, wrap(function)));
+        self
+    }
+
+    /// Starts it; it registers its slots by itself, now and whenever a switch was restarted.
+    ///
+    /// # Errors
+    /// Where the description is out of range or the kernel refuses sockets or threads.
+    pub fn start(self) -> Result<Executor, Error> {
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let slots = self.slots.unwrap_or_else(cores);
+        let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
+        let config = ExecutorConfig::new(rand::random(), rand::random(), self.switches, slots, self.resources);
+        let endpoint = protocol::Executor::new(config, clock::now());
+        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+
+        let processes = Arc::new(Processes::default());
+        let mut functions = Functions::built_in(&processes)?;
+        for (name, inline, call) in self.functions {
+            functions.register(&name, if inline { Function::Inline(call) } else { Function::Worker(call) })?;
+        }
+        let blobs = BlobStore::new(self.blobs);
+        let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
+        let socket = Socket::bind(bind)?;
+        let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
+        let (status, workers) = (Arc::new(Status::default()), Arc::new(Workers::new(slots as usize)));
+        let driver = Arc::new_cyclic(|driver| {
+            let runner = Runner {
+                driver: driver.clone(),
+                blobs: Arc::clone(&blobs),
+                blob_port: server.port(),
+                fetcher: Fetcher::default(),
+            };
+            let local = socket.local_addr();
+            let handler = RunHandler::new(functions, Arc::clone(&workers), Arc::clone(&status), runner, local);
+            Driver::new(endpoint, handler, socket, waker)
+        });
+        let network = Arc::clone(&driver);
+        let thread = std::thread::Builder::new().name("mf-executor".into()).spawn(move || network.run());
+        let thread = Some(thread.map_err(|source| Error::Resources { what: "start a thread", source })?);
+        Ok(Executor { driver, status, workers, processes, blobs, _server: server, thread })
+    }
+}

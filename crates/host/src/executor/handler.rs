@@ -1,0 +1,277 @@
+//! What an executor does with the events of the protocol: each run goes to where its function runs, and comes back as
+//! an end.
+
+use super::{ExecutorDriver, Status};
+use crate::blob::{BlobLease, BlobStore, Fetcher};
+use crate::clock;
+use crate::driver::Handler;
+use crate::functions::{Call, Function, Functions, TaskContext, duration_ns};
+use crate::workers::Workers;
+use midflight_tasks::Nanos;
+use midflight_tasks::client::Argument;
+use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
+use midflight_tasks::functions::SLEEP;
+use midflight_wire::{BLOB_MAX, BlobRef, RESULT_MAX, Status as EndStatus};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// An inline function that takes longer than this is counted, and now and then reported.
+const INLINE_MAX_NS: Nanos = 1_000_000;
+/// How long a worker waits for room among the results that are kept for clients.
+const ROOM_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs what the switch assigns.
+pub(crate) struct RunHandler {
+    functions: Functions,
+    workers: Arc<Workers>,
+    status: Arc<Status>,
+    runner: Arc<Runner>,
+    local: SocketAddr,
+    /// Sleeping tasks: when they end, which, since when.
+    sleeping: BinaryHeap<Reverse<(Nanos, RunKey, Nanos)>>,
+    /// Results that are kept for their clients.
+    leases: HashMap<RunKey, BlobLease>,
+    overruns: u64,
+}
+
+/// What a worker needs.
+pub(crate) struct Runner {
+    pub(crate) driver: Weak<ExecutorDriver>,
+    pub(crate) blobs: Arc<BlobStore>,
+    pub(crate) blob_port: u16,
+    pub(crate) fetcher: Fetcher,
+}
+
+impl RunHandler {
+    pub(crate) fn new(
+        functions: Functions,
+        workers: Arc<Workers>,
+        status: Arc<Status>,
+        runner: Runner,
+        local: SocketAddr,
+    ) -> Self {
+        let (sleeping, leases) = (BinaryHeap::new(), HashMap::new());
+        Self { functions, workers, status, runner: Arc::new(runner), local, sleeping, leases, overruns: 0 }
+    }
+
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    fn run(&mut self, executor: &mut Executor, run: Run) {
+        let argument = Argument::of(&run.task);
+        let function = self.functions.get(run.task.function.get()).cloned();
+        match (function, argument) {
+            (None, _) => self.finish(executor, run.key, Ended::now(EndStatus::Unknown)),
+            (Some(Function::Inline(call)), Argument::Inline { bytes, length }) => {
+                let ended = self.runner.call(&*call, &run, &bytes[..usize::from(length)], Duration::ZERO);
+                self.note_overrun(&run, &ended);
+                self.finish(executor, run.key, ended);
+            }
+            (Some(Function::Sleep), Argument::Inline { bytes, length }) => {
+                let started = clock::now();
+                match duration_ns(SLEEP, &bytes[..usize::from(length)]) {
+                    Ok(duration) => {
+                        self.sleeping.push(Reverse((started.saturating_add(duration), run.key, started)));
+                    }
+                    Err(message) => self.finish(executor, run.key, Ended::failed(message)),
+                }
+            }
+            (Some(Function::Sleep), Argument::ByReference(blob)) => {
+                let message = duration_ns(SLEEP, &vec![0; blob.length.get().min(BLOB_MAX) as usize]).err();
+                self.finish(executor, run.key, Ended::failed(message.unwrap_or_default()));
+            }
+            (Some(Function::Inline(call) | Function::Worker(call)), argument) => {
+                self.give_to_worker(executor, run, call, argument);
+            }
+        }
+    }
+
+    fn give_to_worker(&mut self, executor: &mut Executor, run: Run, call: Arc<Call>, argument: Argument) {
+        let runner = Arc::clone(&self.runner);
+        let work = Box::new(move || {
+            let ended = runner.run(&*call, &run, &argument);
+            if let Some(driver) = runner.driver.upgrade() {
+                driver.with(|_, executor, handler| handler.finish(executor, run.key, ended));
+            }
+        });
+        if !self.workers.run(work) {
+            self.finish(executor, run.key, Ended::now(EndStatus::Abandoned));
+        }
+    }
+
+    fn finish(&mut self, executor: &mut Executor, run: RunKey, ended: Ended) {
+        self.leases.extend(ended.lease.map(|lease| (run, lease)));
+        executor.finish(clock::now(), run, ended.end);
+    }
+
+    fn note_overrun(&mut self, run: &Run, ended: &Ended) {
+        let took = ended.end.ended - ended.end.started;
+        if took > INLINE_MAX_NS {
+            self.overruns += 1;
+            if self.overruns.is_power_of_two() {
+                let name = self.functions.name(run.task.function.get());
+                tracing::warn!(
+                    "inline function {name:?} held the network thread for {} us ({} such so far): register it with \
+                     `register`, not `register_inline`",
+                    took / 1000,
+                    self.overruns
+                );
+            }
+        }
+    }
+
+    fn registered(&self, switch: SocketAddr, slots: u32, seen: SocketAddr) {
+        if seen.port() != self.local.port() {
+            tracing::warn!(
+                "the switch sees {seen} instead of port {}: there is NAT on the way, clients cannot reach this \
+                 executor; run it in the switch's network",
+                self.local.port()
+            );
+        }
+        tracing::info!("{slots} slots registered at {switch}");
+        self.status.set(|now| now.slots = slots);
+    }
+}
+
+impl Handler<Executor> for RunHandler {
+    fn event(&mut self, executor: &mut Executor, event: Event) {
+        match event {
+            Event::Run(run) => self.run(executor, run),
+            Event::Settled { run, delivered } => {
+                self.leases.remove(&run);
+                if !delivered {
+                    tracing::warn!("a result was not fetched by its client in time and is dropped");
+                }
+            }
+            Event::Registered { switch, slots, seen } => self.registered(switch, slots, seen),
+            Event::SlotsFull { got } => {
+                tracing::warn!("the switch has room for {got} slots only: raise `slots` in its configuration");
+                self.status.set(|now| now.slots = got);
+            }
+            Event::SwitchChanged { switch } => tracing::warn!("the switch is silent; trying {switch}"),
+            Event::Drained => self.status.set(|now| now.drained = true),
+        }
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        self.sleeping.peek().map(|Reverse((end, ..))| *end)
+    }
+
+    fn due(&mut self, now: Nanos, executor: &mut Executor) {
+        while let Some(&Reverse((end, run, started))) = self.sleeping.peek()
+            && end <= now
+        {
+            self.sleeping.pop();
+            let end = End { status: EndStatus::Ok, result: Output::Inline(Vec::new()), started, ended: now };
+            executor.finish(now, run, end);
+        }
+    }
+
+    fn after(&mut self) -> impl FnOnce() + use<> {
+        || {}
+    }
+}
+
+/// How a run ended, and the lease of its result.
+pub(crate) struct Ended {
+    end: End,
+    lease: Option<BlobLease>,
+}
+
+impl Ended {
+    /// Before it began.
+    fn now(status: EndStatus) -> Self {
+        let now = clock::now();
+        Self { end: End { status, result: Output::Inline(Vec::new()), started: now, ended: now }, lease: None }
+    }
+
+    fn failed(message: String) -> Self {
+        let mut ended = Self::now(EndStatus::Failed);
+        ended.end.result = Output::Inline(cut_message(message));
+        ended
+    }
+}
+
+impl Runner {
+    /// On a worker's thread.
+    fn run(&self, call: &Call, run: &Run, argument: &Argument) -> Ended {
+        match argument {
+            Argument::Inline { bytes, length } => self.call(call, run, &bytes[..usize::from(*length)], ROOM_PATIENCE),
+            Argument::ByReference(blob) => match self.fetch(run, blob) {
+                Some(bytes) => self.call(call, run, &bytes, ROOM_PATIENCE),
+                None => Ended::now(EndStatus::Abandoned),
+            },
+        }
+    }
+
+    fn fetch(&self, run: &Run, blob: &BlobRef) -> Option<Vec<u8>> {
+        let fetched = self.fetcher.fetch(run.client.ip(), blob);
+        fetched.inspect_err(|error| tracing::warn!("an argument was not fetched: {error}")).ok()
+    }
+
+    fn call(&self, call: &Call, run: &Run, argument: &[u8], patience: Duration) -> Ended {
+        let context = TaskContext {
+            attempt: run.task.attempt,
+            uid: run.uid,
+            jid: run.jid,
+            tid: run.task.tid.get(),
+            priority: run.task.priority,
+            client: run.client,
+        };
+        let started = clock::now();
+        let result = call(&context, argument);
+        let ended = clock::now();
+        let (status, result, lease) = match result.and_then(|value| self.keep(value, patience)) {
+            Ok((output, lease)) => (EndStatus::Ok, output, lease),
+            Err(message) => (EndStatus::Failed, Output::Inline(cut_message(message)), None),
+        };
+        Ended { end: End { status, result, started, ended }, lease }
+    }
+
+    /// A value as it travels.
+    fn keep(&self, value: Vec<u8>, patience: Duration) -> Result<(Output, Option<BlobLease>), String> {
+        if value.len() <= RESULT_MAX {
+            return Ok((Output::Inline(value), None));
+        }
+        let length = value.len();
+        if length > BLOB_MAX as usize {
+            return Err(format!(
+                "a result of {length} bytes exceeds {BLOB_MAX}: write it to a file, or split the task"
+            ));
+        }
+        let max = self.blobs.options().max_bytes;
+        let lease = self.blobs.keep(Arc::new(value), patience).map_err(|_full| {
+            format!("no room for a result of {length} bytes: {max} bytes are kept for clients that did not fetch them")
+        })?;
+        Ok((Output::ByReference(lease.reference(self.blob_port)), Some(lease)))
+    }
+}
+
+/// Messages travel in the packet.
+fn cut_message(message: String) -> Vec<u8> {
+    let mut length = message.len().min(RESULT_MAX);
+    while !message.is_char_boundary(length) {
+        length -= 1;
+    }
+    let mut bytes = message.into_bytes();
+    bytes.truncate(length);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        assert_eq!(cut_message("short".to_owned()), b"short");
+        let cut = String::from_utf8(cut_message("ä".repeat(600) + "x")).unwrap();
+        assert_eq!(cut.len(), RESULT_MAX);
+        let cut = String::from_utf8(cut_message("x".to_owned() + &"ä".repeat(600))).unwrap();
+        assert_eq!(cut.len(), RESULT_MAX - 1);
+    }
+}

@@ -1,0 +1,151 @@
+//! The functions that an executor knows: the user's, and the built-in ones.
+
+use crate::clock;
+use crate::error::Error;
+use crate::exec::Processes;
+use midflight_tasks::Nanos;
+use midflight_tasks::functions::{EXEC, NOOP, SLEEP, SPIN, function_id};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a function may know of the task that it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskContext {
+    /// Which attempt this is, from 1. Tasks may run more than once, so what they do is to be idempotent.
+    pub attempt: u8,
+    /// Who asked.
+    pub uid: u32,
+    /// Which job.
+    pub jid: u32,
+    /// Which task of the job.
+    pub tid: u32,
+    /// 1 (the highest) to 8.
+    pub priority: u8,
+    /// The client's address, as the switch sees it.
+    pub client: SocketAddr,
+}
+
+/// A function, with its errors and panics as messages.
+pub(crate) type Call = dyn Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, String> + Send + Sync;
+
+/// Where a function runs.
+#[derive(Clone)]
+pub(crate) enum Function {
+    /// On the network thread: it takes microseconds.
+    Inline(Arc<Call>),
+    /// On a worker thread.
+    Worker(Arc<Call>),
+    /// Nowhere: a timer.
+    Sleep,
+}
+
+/// By the number of the name.
+#[derive(Default)]
+pub(crate) struct Functions(HashMap<u32, (String, Function)>);
+
+impl Functions {
+    /// With the built-in ones; `exec` runs under `processes`.
+    pub(crate) fn built_in(processes: &Arc<Processes>) -> Result<Self, Error> {
+        let mut functions = Self::default();
+        let processes = Arc::clone(processes);
+        functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::new()))))?;
+        functions.register(SLEEP, Function::Sleep)?;
+        functions.register(SPIN, Function::Worker(wrap(|_, argument| spin(duration_ns(SPIN, argument)?))))?;
+        functions.register(EXEC, Function::Worker(wrap(move |_, argument| processes.exec(argument))))?;
+        Ok(functions)
+    }
+
+    pub(crate) fn register(&mut self, name: &str, function: Function) -> Result<(), Error> {
+        let id = function_id(name);
+        if let Some((other, _)) = self.0.get(&id) {
+            let why = if other == name { "is registered twice" } else { "has the same number as another function" };
+            return Err(Error::Configuration(format!("function {name:?} {why} ({other:?}): choose another name")));
+        }
+        self.0.insert(id, (name.to_owned(), function));
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Function> {
+        self.0.get(&id).map(|(_, function)| function)
+    }
+
+    pub(crate) fn name(&self, id: u32) -> &str {
+        self.0.get(&id).map_or("?", |(name, _)| name)
+    }
+}
+
+/// A user's function, made safe to call from anywhere.
+pub(crate) fn wrap<F, E>(function: F) -> Arc<Call>
+where
+    F: Fn(&TaskContext, &[u8]) -> Result<Vec<u8>, E> + Send + Sync + 'static,
+    E: Display,
+{
+    Arc::new(move |context, argument| match catch_unwind(AssertUnwindSafe(|| function(context, argument))) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            Err(format!("panicked: {}", text.unwrap_or("(no message)")))
+        }
+    })
+}
+
+/// The argument of `sleep` and `spin`.
+pub(crate) fn duration_ns(function: &str, argument: &[u8]) -> Result<Nanos, String> {
+    let bytes = <[u8; 8]>::try_from(argument);
+    let wanted = |_| format!("{function} wants 8 bytes, nanoseconds in network byte order, not {}", argument.len());
+    bytes.map(u64::from_be_bytes).map_err(wanted)
+}
+
+/// Computes until this thread has had that much CPU time.
+fn spin(duration: Nanos) -> Result<Vec<u8>, String> {
+    let cpu = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+    };
+    let end = cpu().saturating_add(duration);
+    loop {
+        let left = end.saturating_sub(cpu());
+        if left == 0 {
+            return Ok(Vec::new());
+        }
+        // Reading the thread's clock is a system call; the wall clock is not, and never runs slower.
+        let until = clock::now().saturating_add(left);
+        while clock::now() < until {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_registered_once() {
+        let mut functions = Functions::default();
+        functions.register("f", Function::Sleep).unwrap();
+        let error = functions.register("f", Function::Sleep).unwrap_err().to_string();
+        assert!(error.contains("registered twice"), "{error}");
+    }
+
+    #[test]
+    fn spin_takes_cpu_time() {
+        let before = clock_gettime(ClockId::ThreadCPUTime);
+        spin(3_000_000).unwrap();
+        let after = clock_gettime(ClockId::ThreadCPUTime);
+        let taken = (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
+        assert!(taken >= 3_000_000, "{taken} ns");
+    }
+
+    #[test]
+    fn a_duration_is_eight_bytes() {
+        assert_eq!(duration_ns(SPIN, &5u64.to_be_bytes()), Ok(5));
+        assert!(duration_ns(SPIN, b"5").unwrap_err().contains("8 bytes"));
+    }
+}

@@ -1,0 +1,375 @@
+//! Batched UDP: one system call takes up to 8 buffers of up to 64 KiB (GRO), one sends a run of equal datagrams to
+//! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers only ever see IPv4 addresses as IPv4.
+
+use crate::error::Error;
+use midflight_wire::PACKET_MAX;
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, Protocol, Type};
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a socket asks of the kernel for each direction; `net.core.rmem_max` and `wmem_max` may give less.
+const KERNEL_BUFFER_BYTES: usize = 4 << 20;
+/// Buffers filled by one system call.
+const RECEIVE_BATCH: usize = 8;
+/// Bytes of one buffer: the most that GRO puts together.
+const RECEIVE_BYTES: usize = 65_535;
+/// The most that one GSO send may hold.
+const SEND_BYTES: usize = 65_000;
+/// How long a full send buffer may block a sender before the datagrams are dropped and counted.
+const SEND_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
+/// Counts of one socket, by name.
+#[derive(Debug, Default)]
+pub struct SocketCounters {
+    received: AtomicU64,
+    receive_calls: AtomicU64,
+    receive_errors: AtomicU64,
+    receive_oversized: AtomicU64,
+    sent: AtomicU64,
+    send_calls: AtomicU64,
+    send_errors: AtomicU64,
+    send_blocked: AtomicU64,
+}
+
+/// A snapshot of [`SocketCounters`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketCounts {
+    /// Datagrams received.
+    pub received: u64,
+    /// System calls that received something.
+    pub receive_calls: u64,
+    /// System calls that failed to receive.
+    pub receive_errors: u64,
+    /// Datagrams longer than any packet; they reach the parser, which refuses them.
+    pub receive_oversized: u64,
+    /// Datagrams that arrived when the socket's buffer was full, dropped by the kernel.
+    pub kernel_dropped: u64,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// System calls that sent something.
+    pub send_calls: u64,
+    /// Datagrams dropped because the kernel refused them (no route, forbidden, too long).
+    pub send_errors: u64,
+    /// Datagrams dropped because the send buffer stayed full.
+    pub send_blocked: u64,
+}
+
+/// A nonblocking UDP socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    counters: SocketCounters,
+}
+
+impl Socket {
+    pub(crate) fn bind(address: SocketAddr) -> Result<Self, Error> {
+        Self::open(address).map_err(|source| Error::Bind { protocol: "UDP", address, source })
+    }
+
+    fn open(address: SocketAddr) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(false)?;
+        }
+        socket.set_recv_buffer_size(KERNEL_BUFFER_BYTES)?;
+        socket.set_send_buffer_size(KERNEL_BUFFER_BYTES)?;
+        socket.bind(&address.into())?;
+        warn_if_small(&socket)?;
+        let socket = UdpSocket::from(socket);
+        let state = UdpSocketState::new((&socket).into())?;
+        let local = socket.local_addr()?;
+        Ok(Self { socket, state, local, counters: SocketCounters::default() })
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub(crate) fn counts(&self) -> SocketCounts {
+        let c = &self.counters;
+        SocketCounts {
+            received: c.received.load(Relaxed),
+            receive_calls: c.receive_calls.load(Relaxed),
+            receive_errors: c.receive_errors.load(Relaxed),
+            receive_oversized: c.receive_oversized.load(Relaxed),
+            kernel_dropped: u64::from(self.kernel_dropped()),
+            sent: c.sent.load(Relaxed),
+            send_calls: c.send_calls.load(Relaxed),
+            send_errors: c.send_errors.load(Relaxed),
+            send_blocked: c.send_blocked.load(Relaxed),
+        }
+    }
+
+    /// Datagrams that the kernel dropped because this socket's buffer was full.
+    fn kernel_dropped(&self) -> u32 {
+        const SK_MEMINFO_DROPS: usize = 8; // include/uapi/linux/sock_diag.h
+        let mut info = [0u32; SK_MEMINFO_DROPS + 1];
+        let mut length = size_of_val(&info) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes into `info`, and both outlive the call.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MEMINFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result == 0 { info[SK_MEMINFO_DROPS] } else { 0 }
+    }
+
+    /// Takes what has arrived into `batch`, without waiting; `false` when that was nothing.
+    pub(crate) fn receive(&self, batch: &mut ReceiveBatch) -> bool {
+        batch.filled = 0;
+        let mut chunks = batch.bytes.chunks_exact_mut(RECEIVE_BYTES).map(IoSliceMut::new);
+        let mut buffers: [IoSliceMut<'_>; RECEIVE_BATCH] =
+            std::array::from_fn(|_| chunks.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+        match self.state.recv((&self.socket).into(), &mut buffers, &mut batch.meta) {
+            Ok(filled) => batch.filled = filled,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                self.counters.receive_errors.fetch_add(1, Relaxed);
+                tracing::warn!("receiving on {} failed: {error}", self.local);
+            }
+        }
+        if batch.filled > 0 {
+            let metas = &batch.meta[..batch.filled];
+            let datagrams: usize = metas.iter().map(|m| m.len.div_ceil(m.stride.max(1)).max(1)).sum();
+            let oversized = metas.iter().filter(|m| m.stride > PACKET_MAX).count();
+            self.counters.received.fetch_add(datagrams as u64, Relaxed);
+            self.counters.receive_calls.fetch_add(1, Relaxed);
+            self.counters.receive_oversized.fetch_add(oversized as u64, Relaxed);
+        }
+        batch.filled > 0
+    }
+
+    /// Sends `contents`, which are datagrams of `segment` bytes (the last may be shorter).
+    fn send(&self, to: SocketAddr, contents: &[u8], segment: usize) {
+        let datagrams = contents.len().div_ceil(segment.max(1)).max(1);
+        let segment_size = (datagrams > 1).then_some(segment);
+        let mut transmit =
+            Transmit { destination: self.destination(to), ecn: None, contents, segment_size, src_ip: None };
+        if self.try_send(&transmit, datagrams).is_ok() || datagrams == 1 {
+            return;
+        }
+        // Some devices refuse GSO: one by one, then. quinn-udp has noted it, so this happens once.
+        transmit.segment_size = None;
+        for datagram in contents.chunks(segment) {
+            transmit.contents = datagram;
+            let _ = self.try_send(&transmit, 1); // counted inside
+        }
+    }
+
+    /// An error is one that sending one by one may avoid; all others are counted here.
+    fn try_send(&self, transmit: &Transmit<'_>, datagrams: usize) -> Result<(), ()> {
+        let mut result = self.state.try_send((&self.socket).into(), transmit);
+        if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&SEND_PATIENCE));
+            result = self.state.try_send((&self.socket).into(), transmit);
+        }
+        let count = match result {
+            Ok(()) => {
+                self.counters.send_calls.fetch_add(1, Relaxed);
+                &self.counters.sent
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => &self.counters.send_blocked,
+            Err(_) if datagrams > 1 => return Err(()),
+            Err(error) => {
+                tracing::debug!("sending to {} failed: {error}", transmit.destination);
+                &self.counters.send_errors
+            }
+        };
+        count.fetch_add(datagrams as u64, Relaxed);
+        Ok(())
+    }
+
+    /// IPv4 goes out of an IPv6 socket as a mapped address.
+    fn destination(&self, to: SocketAddr) -> SocketAddr {
+        match to {
+            SocketAddr::V4(v4) if self.local.is_ipv6() => {
+                SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into()
+            }
+            other => other,
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn warn_if_small(socket: &socket2::Socket) -> io::Result<()> {
+    let (receive, send) = (socket.recv_buffer_size()?, socket.send_buffer_size()?);
+    // The kernel doubles what is asked for, to cover its own overhead.
+    if receive < 2 * KERNEL_BUFFER_BYTES || send < 2 * KERNEL_BUFFER_BYTES {
+        tracing::warn!(
+            "the kernel gives {} KiB to receive and {} KiB to send instead of {}: bursts may be lost and repeated; \
+             sysctl -w net.core.rmem_max={KERNEL_BUFFER_BYTES} net.core.wmem_max={KERNEL_BUFFER_BYTES}",
+            receive / 2048,
+            send / 2048,
+            KERNEL_BUFFER_BYTES >> 10,
+        );
+    }
+    Ok(())
+}
+
+/// Room for what one system call receives.
+pub(crate) struct ReceiveBatch {
+    bytes: Vec<u8>,
+    meta: [RecvMeta; RECEIVE_BATCH],
+    filled: usize,
+}
+
+impl ReceiveBatch {
+    pub(crate) fn new() -> Self {
+        // Zeroed memory costs nothing until the kernel writes to it.
+        Self { bytes: vec![0; RECEIVE_BATCH * RECEIVE_BYTES], meta: [RecvMeta::default(); RECEIVE_BATCH], filled: 0 }
+    }
+
+    /// The datagrams, each with its sender.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        let buffers = self.bytes.chunks_exact(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
+        buffers.flat_map(|(bytes, meta)| {
+            let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
+            let empty = (meta.len == 0).then_some(&[][..]);
+            empty.into_iter().chain(bytes[..meta.len].chunks(meta.stride.max(1))).map(move |datagram| (from, datagram))
+        })
+    }
+}
+
+/// Destinations for which datagrams are collected at once.
+const LANES: usize = 4;
+
+/// Collects datagrams, so that a run of equal ones to one destination leaves by one system call. The order is kept
+/// for each destination, not between them.
+#[derive(Debug, Default)]
+pub(crate) struct SendQueue {
+    lanes: [Lane; LANES],
+    next: usize,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    to: Option<SocketAddr>,
+    bytes: Vec<u8>,
+    segment: usize,
+    count: usize,
+}
+
+impl SendQueue {
+    pub(crate) fn push(&mut self, socket: &Socket, to: SocketAddr, datagram: &[u8]) {
+        let known = self.lanes.iter().position(|lane| lane.to == Some(to));
+        let lane = known.or_else(|| self.lanes.iter().position(|lane| lane.to.is_none())).unwrap_or_else(|| {
+            self.next = (self.next + 1) % LANES;
+            self.next
+        });
+        self.lanes[lane].push(socket, to, datagram);
+    }
+
+    pub(crate) fn flush(&mut self, socket: &Socket) {
+        for lane in &mut self.lanes {
+            lane.flush(socket);
+        }
+    }
+}
+
+impl Lane {
+    fn push(&mut self, socket: &Socket, to: SocketAddr, datagram: &[u8]) {
+        let fits = self.to == Some(to)
+            && datagram.len() <= self.segment
+            && self.count < socket.state.max_gso_segments()
+            && self.bytes.len() + datagram.len() <= SEND_BYTES;
+        if !fits {
+            self.flush(socket);
+            self.to = Some(to);
+            self.segment = datagram.len();
+        }
+        self.bytes.extend_from_slice(datagram);
+        self.count += 1;
+        if datagram.len() < self.segment || datagram.is_empty() {
+            self.flush(socket); // only the last one may be shorter
+        }
+    }
+
+    fn flush(&mut self, socket: &Socket) {
+        if let Some(to) = self.to.take() {
+            socket.send(to, &self.bytes, self.segment);
+            self.bytes.clear();
+            self.count = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waker::Waker;
+
+    fn receive_all(socket: &Socket, expected: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+        let (waker, mut batch, mut all) = (Waker::new().unwrap(), ReceiveBatch::new(), Vec::new());
+        while all.len() < expected {
+            waker.wait(socket, Some(2_000_000_000));
+            assert!(socket.receive(&mut batch), "{} of {expected} arrived", all.len());
+            all.extend(batch.iter().map(|(from, bytes)| (from, bytes.to_vec())));
+        }
+        all
+    }
+
+    #[test]
+    fn runs_of_equal_datagrams_leave_together_and_arrive_apart() {
+        let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        let sizes = [100, 100, 100, 60, 100, 1452, 1452, 1, 0, 7];
+        let mut queue = SendQueue::default();
+        for (i, size) in sizes.iter().enumerate() {
+            queue.push(&a, b.local_addr(), &vec![i as u8; *size]);
+        }
+        queue.flush(&a);
+        let got = receive_all(&b, sizes.len());
+        let expected: Vec<_> = sizes.iter().enumerate().map(|(i, s)| (a.local_addr(), vec![i as u8; *s])).collect();
+        assert_eq!(got, expected);
+        assert_eq!(a.counts().sent, sizes.len() as u64);
+        assert!(a.counts().send_calls < sizes.len() as u64);
+        assert_eq!(b.counts().received, sizes.len() as u64);
+    }
+
+    #[test]
+    fn an_ipv6_wildcard_talks_to_ipv4_and_shows_it_as_ipv4() {
+        let dual = Socket::bind("[::]:0".parse().unwrap()).unwrap();
+        let four = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let to_dual: SocketAddr = ([127, 0, 0, 1], dual.local_addr().port()).into();
+        let mut queue = SendQueue::default();
+        queue.push(&four, to_dual, b"there");
+        queue.flush(&four);
+        assert_eq!(receive_all(&dual, 1), [(four.local_addr(), b"there".to_vec())]);
+        queue.push(&dual, four.local_addr(), b"back");
+        queue.flush(&dual);
+        assert_eq!(receive_all(&four, 1), [(to_dual, b"back".to_vec())]);
+    }
+
+    #[test]
+    fn what_the_kernel_drops_is_counted() {
+        let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        socket2::SockRef::from(&b.socket).set_recv_buffer_size(4096).unwrap();
+        for _ in 0..100 {
+            a.send(b.local_addr(), &[0; 1000], 1000);
+        }
+        assert!(b.counts().kernel_dropped > 50, "{:?}", b.counts());
+    }
+
+    #[test]
+    fn a_port_in_use_is_one_line_that_says_what_to_do() {
+        let first = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let error = Socket::bind(first.local_addr()).unwrap_err().to_string();
+        assert!(error.contains("choose another port") && !error.contains('\n'), "{error}");
+    }
+}
