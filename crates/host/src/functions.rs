@@ -102,17 +102,18 @@ pub(crate) fn duration_ns(function: &str, argument: &[u8]) -> Result<Nanos, Stri
     bytes.map(u64::from_be_bytes).map_err(wanted)
 }
 
-/// Computes until this thread has had that much CPU time.
+/// Computes until this thread has had that much CPU time; returns when it started.
 fn spin(duration: Nanos) -> Result<Vec<u8>, String> {
     let cpu = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
     };
+    let started = clock::now();
     let end = cpu().saturating_add(duration);
     loop {
         let left = end.saturating_sub(cpu());
         if left == 0 {
-            return Ok(Vec::new());
+            return Ok(started.to_be_bytes().to_vec());
         }
         // Reading the thread's clock is a system call; the wall clock is not, and never runs slower.
         let until = clock::now().saturating_add(left);

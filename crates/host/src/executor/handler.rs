@@ -166,8 +166,8 @@ impl Handler<Executor> for RunHandler {
             && end <= now
         {
             self.sleeping.pop();
-            let end = End { status: EndStatus::Ok, result: Output::Inline(Vec::new()), started, ended: now };
-            executor.finish(now, run, end);
+            let result = Output::Inline(started.to_be_bytes().to_vec());
+            executor.finish(now, run, End { status: EndStatus::Ok, result, started, ended: now });
         }
     }
 

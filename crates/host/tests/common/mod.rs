@@ -1,0 +1,49 @@
+//! A switch, executors and clients in this process, over loopback.
+
+#![allow(dead_code, reason = "each test binary uses what it needs")]
+
+use midflight_host::{Client, ClientOptions, Executor, ExecutorBuilder, Switch, SwitchConfig, TaskError, TaskOutcome};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// No test waits longer for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+pub(crate) fn switch() -> Switch {
+    Switch::start(&SwitchConfig::new(loopback())).unwrap()
+}
+
+pub(crate) fn client(switch: SocketAddr) -> Client {
+    Client::connect(ClientOptions::new(vec![switch])).unwrap()
+}
+
+/// Starts it and waits until all its slots are registered.
+pub(crate) fn started(builder: ExecutorBuilder, switch: SocketAddr, slots: u32) -> Executor {
+    let executor = builder.switch(switch).slots(slots).start().unwrap();
+    assert!(executor.wait_registered(slots, PATIENCE), "{} of {slots} slots", executor.registered());
+    executor
+}
+
+/// A switch, an executor with that many slots and the built-in functions, and a client.
+pub(crate) fn world(slots: u32) -> (Switch, Executor, Client) {
+    let switch = switch();
+    let executor = started(Executor::builder(), switch.local_addr(), slots);
+    let client = client(switch.local_addr());
+    (switch, executor, client)
+}
+
+/// The values; panics with the first error.
+pub(crate) fn values(outcomes: Vec<TaskOutcome>) -> Vec<Vec<u8>> {
+    outcomes.into_iter().map(|outcome| outcome.unwrap().value).collect()
+}
+
+pub(crate) fn failure(outcome: TaskOutcome) -> String {
+    match outcome {
+        Err(TaskError::Failed { message, .. }) => message,
+        other => panic!("not a failure: {other:?}"),
+    }
+}

@@ -1,0 +1,219 @@
+//! The order and place in which tasks run, and what ends them.
+
+mod common;
+
+use common::{PATIENCE, client, loopback, started, switch, values, world};
+use midflight_host::{Client, ClientOptions, Error, Executor, Job, Switch, SwitchConfig, TaskError};
+use std::time::{Duration, Instant};
+
+fn ms(ms: u64) -> [u8; 8] {
+    (ms * 1_000_000).to_be_bytes()
+}
+
+#[test]
+fn ten_thousand_tasks_end_once_each() {
+    let (switch, executor, client) = world(64);
+    let job = client.submit(Job::builder("noop").repeat(10_000, "").build()).unwrap();
+    let mut seen = vec![false; 10_000];
+    for (index, outcome) in job.completions() {
+        assert!(outcome.is_ok() && !std::mem::replace(&mut seen[index], true));
+    }
+    assert!(seen.iter().all(|seen| *seen));
+    assert_eq!(client.open(), 0);
+    assert_eq!(executor.counts().protocol.runs, 10_000);
+    drop(executor);
+    switch.stop();
+}
+
+#[test]
+fn t4_higher_priorities_go_first() {
+    let (_switch, _executor, client) = world(1);
+    let blocker = client.submit(Job::builder("sleep").task(ms(100)).build()).unwrap();
+    let levels = [8u8, 5, 1, 4, 2];
+    let tasks = levels.iter().fold(Job::builder("sleep"), |job, level| job.priority(*level).task(ms(1)));
+    let job = client.submit(tasks.build()).unwrap();
+    let order: Vec<u8> = job.completions().map(|(index, _)| levels[index]).collect();
+    assert_eq!(order, [1, 2, 4, 5, 8]);
+    assert!(blocker.wait().remove(0).is_ok());
+}
+
+#[test]
+fn t5_tasks_only_run_where_their_resources_are() {
+    let switch = switch();
+    let named = |name: &'static str| move |_: &_, _: &[u8]| Ok::<_, String>(name.as_bytes().to_vec());
+    let address = switch.local_addr();
+    let _plain = started(Executor::builder().register("who", named("plain")), address, 2);
+    let _gpu = started(Executor::builder().resources(0b10).register("who", named("gpu")), address, 2);
+    let client = client(address);
+    let job = Job::builder("who").resources(0b10).repeat(50, "").build();
+    assert!(values(client.submit(job).unwrap().wait()).iter().all(|name| name == b"gpu"));
+    let nowhere = client.submit(Job::builder("who").resources(0b100).task("").build()).unwrap();
+    assert!(!nowhere.wait_timeout(Duration::from_millis(50)));
+    nowhere.cancel();
+    assert_eq!(nowhere.wait(), [Err(TaskError::Cancelled)]);
+}
+
+#[test]
+fn what_has_not_been_assigned_can_be_cancelled() {
+    let (_switch, executor, client) = world(1);
+    let running = client.submit(Job::builder("sleep").task(ms(80)).build()).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while executor.running() == 0 {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let queued = client.submit(Job::builder("sleep").repeat(100, ms(1)).build()).unwrap();
+    queued.cancel();
+    running.cancel();
+    assert!(queued.wait().into_iter().all(|outcome| outcome == Err(TaskError::Cancelled)));
+    assert!(running.wait().remove(0).is_ok(), "what runs ends as it would have");
+    assert_eq!(executor.counts().protocol.runs, 1);
+}
+
+#[test]
+fn a_drained_executor_finishes_what_it_holds_and_takes_nothing_new() {
+    let (switch, leaving, client) = world(2);
+    let held = client.submit(Job::builder("sleep").repeat(2, ms(80)).build()).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while leaving.running() < 2 {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    leaving.begin_drain();
+    let later = client.submit(Job::builder("noop").repeat(10, "").build()).unwrap();
+    leaving.drain(PATIENCE).unwrap();
+    assert!(held.wait().iter().all(Result::is_ok));
+    assert_eq!(leaving.counts().protocol.runs, 2);
+    let _other = started(Executor::builder(), switch.local_addr(), 2);
+    assert!(later.wait().iter().all(Result::is_ok));
+}
+
+#[test]
+fn a_drain_out_of_time_kills_commands_and_says_so() {
+    let (_switch, executor, client) = world(1);
+    let job = client.submit(Job::builder("exec").task("sleep 60").build()).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while executor.running() == 0 {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let began = Instant::now();
+    assert_eq!(executor.drain(Duration::from_millis(50)).unwrap_err().running, 1);
+    assert!(job.wait().remove(0).is_ok(), "with exit code 137");
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn t9_a_restarted_switch_gets_everything_again_and_each_result_comes_once() {
+    let mut switch = switch();
+    let address = switch.local_addr();
+    let executors: Vec<_> = (0..2).map(|_| started(Executor::builder(), address, 8)).collect();
+    let client = client(address);
+    let mut job = client.submit(Job::builder("sleep").repeat(2_000, ms(2)).build()).unwrap().completions();
+    let mut seen = vec![0; 2_000];
+    let mut restarted = None;
+    while let Some((index, outcome)) = job.next_timeout(PATIENCE) {
+        assert!(outcome.is_ok());
+        seen[index] += 1;
+        if restarted.is_none() && job.left() == 1_200 {
+            switch.stop();
+            switch = Switch::start(&SwitchConfig::new(address)).unwrap();
+            restarted = Some(Instant::now());
+        }
+    }
+    assert_eq!(job.left(), 0);
+    assert!(seen.iter().all(|times| *times == 1));
+    println!("after the restart the rest took {:?}", restarted.unwrap().elapsed());
+    assert!(client.counts().protocol.resubmitted > 0);
+    drop(executors);
+}
+
+#[test]
+fn t10_tasks_of_an_executor_that_dies_run_elsewhere() {
+    let mut config = SwitchConfig::new(loopback());
+    config.tasks.lease_ns = 200_000_000;
+    let switch = Switch::start(&config).unwrap();
+    let dying = started(Executor::builder(), switch.local_addr(), 4);
+    let client = client(switch.local_addr());
+    let job = client.submit(Job::builder("sleep").repeat(8, ms(100)).build()).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while dying.running() < 4 {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(dying);
+    let _other = started(Executor::builder(), switch.local_addr(), 8);
+    let outcomes = job.wait();
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert_eq!(outcomes.iter().flatten().filter(|result| result.attempt > 1).count(), 4);
+}
+
+#[test]
+fn t7_a_small_queue_holds_back_but_loses_nothing() {
+    let mut config = SwitchConfig::new(loopback());
+    config.tasks.queue = 64;
+    let switch = Switch::start(&config).unwrap();
+    let _executor = started(Executor::builder(), switch.local_addr(), 8);
+    let client = client(switch.local_addr());
+    let job = client.submit(Job::builder("noop").repeat(3_000, "").build()).unwrap();
+    assert!(job.wait().iter().all(Result::is_ok));
+    assert!(client.counts().protocol.full > 0);
+}
+
+#[test]
+fn open_tasks_are_bounded_by_waiting_or_by_an_error() {
+    let (switch, _executor, _) = world(4);
+    let options = ClientOptions { max_open: 10, ..ClientOptions::new(vec![switch.local_addr()]) };
+    let strict = Client::connect(ClientOptions { wait_for_room: false, ..options.clone() }).unwrap();
+    let _held = strict.submit(Job::builder("sleep").repeat(8, ms(50)).build()).unwrap();
+    let error = strict.submit(Job::builder("noop").repeat(3, "").build()).unwrap_err();
+    assert!(matches!(error, Error::Submit(_)) && error.to_string().contains("max_open"), "{error}");
+    let patient = Client::connect(options).unwrap();
+    let jobs: Vec<_> =
+        (0..20).map(|_| patient.submit(Job::builder("sleep").repeat(5, ms(1)).build()).unwrap()).collect();
+    assert!(jobs.into_iter().flat_map(|job| job.wait()).all(|outcome| outcome.is_ok()));
+    assert!(patient.submit(Job::builder("noop").repeat(11, "").build()).is_err());
+}
+
+#[test]
+fn closing_a_client_ends_every_wait() {
+    let switch = switch(); // and no executor
+    let client = client(switch.local_addr());
+    assert!(client.wait_connected(PATIENCE));
+    let job = client.submit(Job::builder("noop").repeat(3, "").build()).unwrap();
+    let waiter = std::thread::spawn(move || job.wait());
+    std::thread::sleep(Duration::from_millis(20));
+    client.close();
+    assert!(waiter.join().unwrap().into_iter().all(|outcome| outcome == Err(TaskError::Closed)));
+}
+
+#[test]
+fn ipv6_and_ipv4_meet_at_one_switch() {
+    let switch = Switch::start(&SwitchConfig::new("[::]:0".parse().unwrap())).unwrap();
+    let port = switch.local_addr().port();
+    let _executor = started(Executor::builder(), ([127, 0, 0, 1], port).into(), 2);
+    let four = client(([127, 0, 0, 1], port).into());
+    assert!(four.submit(Job::builder("noop").repeat(10, "").build()).unwrap().wait().iter().all(Result::is_ok));
+    let six = client("[::1]:0".parse::<std::net::SocketAddr>().map(|a| (a.ip(), port).into()).unwrap());
+    assert!(six.wait_connected(PATIENCE));
+}
+
+#[test]
+fn misconfiguration_is_one_line_that_says_what_to_do() {
+    let errors = [
+        Executor::builder().start().unwrap_err().to_string(),
+        Executor::builder().switch(loopback()).slots(0).start().unwrap_err().to_string(),
+        Executor::builder()
+            .switch(loopback())
+            .register("noop", |_, _| Ok::<_, String>(vec![]))
+            .start()
+            .unwrap_err()
+            .to_string(),
+        Client::connect(ClientOptions::new(vec![])).unwrap_err().to_string(),
+        midflight_host::resolve("no port").unwrap_err().to_string(),
+    ];
+    let says = ["name at least one", "use 1 to", "choose another name", "name at least one", "HOST:PORT"];
+    for (error, says) in errors.iter().zip(says) {
+        assert!(error.contains(says) && !error.contains('\n'), "{error}");
+    }
+}
