@@ -1,0 +1,110 @@
+//! What happened in a world, in order: what tests and reports look at.
+
+use crate::NodeId;
+use midflight_tasks::Nanos;
+use midflight_tasks::client::TaskKey;
+use midflight_tasks::executor::RunKey;
+use std::ops::Range;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A client took tasks.
+    Submitted {
+        /// The client.
+        client: NodeId,
+        /// The job.
+        jid: u32,
+        /// The keys of its tasks.
+        keys: Range<u64>,
+    },
+    /// An executor began to run a task.
+    Started {
+        /// Where.
+        executor: NodeId,
+        /// Names the run on this executor.
+        run: RunKey,
+        /// Whose task, if that client is of this world.
+        client: Option<NodeId>,
+        /// Its job.
+        jid: u32,
+        /// Its number in the job.
+        tid: u32,
+        /// From 1.
+        attempt: u8,
+    },
+    /// A run ended, and its executor was still there.
+    Ended {
+        /// Where.
+        executor: NodeId,
+        /// Which.
+        run: RunKey,
+    },
+    /// A client told its caller the end of a task.
+    Told {
+        /// The client.
+        client: NodeId,
+        /// The task.
+        key: TaskKey,
+        /// Which end.
+        how: Told,
+    },
+    /// An executor has drained.
+    Drained {
+        /// Which one.
+        executor: NodeId,
+    },
+    /// A node died.
+    Crashed {
+        /// Which one.
+        node: NodeId,
+    },
+    /// A node came back.
+    Restarted {
+        /// Which one.
+        node: NodeId,
+    },
+}
+
+/// The end of a task, as its caller sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It ran.
+    Completed {
+        /// Whether its status was Ok.
+        ok: bool,
+        /// Which attempt.
+        attempt: u8,
+        /// Its result.
+        result: Vec<u8>,
+    },
+    /// No attempt was left.
+    Lost,
+    /// It was taken out.
+    Cancelled,
+}
+
+/// All that happened, in order.
+#[derive(Debug, Default)]
+pub struct History {
+    happenings: Vec<(Nanos, Happening)>,
+    told: usize,
+}
+
+impl History {
+    pub(crate) fn add(&mut self, at: Nanos, happening: Happening) {
+        self.told += usize::from(matches!(happening, Happening::Told { .. }));
+        self.happenings.push((at, happening));
+    }
+
+    /// Ends of tasks that were told.
+    #[must_use]
+    pub fn told(&self) -> usize {
+        self.told
+    }
+
+    /// In order, with their times.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Nanos, &Happening)> {
+        self.happenings.iter().map(|(at, happening)| (*at, happening))
+    }
+}

@@ -1,0 +1,293 @@
+//! The tasks program in the simulated world: what a caller sees when the network and the processes fail.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
+use midflight_dataplane::TasksConfig;
+use midflight_sim::{Action, Faults, Happening, NodeId, Told, World};
+use midflight_tasks::client::{Argument, ClientConfig, Task};
+use midflight_tasks::executor::ExecutorConfig;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+const MS: u64 = 1_000_000;
+const TASKS: u32 = 2_000;
+const JOB: u32 = 100;
+
+/// A switch, four executors of eight slots and two clients that submit 2,000 tasks in jobs of 100, one every 4 ms.
+struct Cluster {
+    world: World,
+    switch: NodeId,
+    executors: Vec<NodeId>,
+    clients: Vec<NodeId>,
+}
+
+impl Cluster {
+    fn new(seed: u64, faults: Faults, queue: u32) -> Self {
+        Self::with_resources(seed, faults, queue, [0; 4])
+    }
+
+    fn with_resources(seed: u64, faults: Faults, queue: u32, resources: [u8; 4]) -> Self {
+        let mut world = World::new(seed, faults);
+        let config = TasksConfig { queue, slots: 64, clients: 8, ..TasksConfig::default() };
+        let switch = world.add_switch(config).unwrap();
+        let switches = vec![world.address(switch)];
+        let executors = resources
+            .map(|resources| world.add_executor(ExecutorConfig::new(0, 0, switches.clone(), 8, resources)).unwrap());
+        let clients = (0..2).map(|_| world.add_client(ClientConfig::new(0, 0, switches.clone())).unwrap()).collect();
+        Self { world, switch, executors: executors.to_vec(), clients }
+    }
+
+    fn submit_all(&mut self, task: impl Fn(u32) -> Task) {
+        let numbers: Vec<u32> = (0..TASKS).collect();
+        for (job, numbers) in (0u32..).zip(numbers.chunks(JOB as usize)) {
+            let client = self.clients[job as usize % 2];
+            let tasks = numbers.iter().map(|&number| task(number)).collect();
+            let at = MS + u64::from(job) * 4 * MS;
+            self.world.at(at, Action::Submit { client, jid: job, tasks });
+        }
+    }
+
+    /// Runs until every task has ended; then a little longer, to see that nothing ends twice.
+    fn finish(&mut self) {
+        let all = self.world.run(60_000 * MS, |world| world.history().told() == TASKS as usize);
+        assert!(all, "{} of {TASKS} ended within a minute", self.world.history().told());
+        let until = self.world.now() + 3_000 * MS;
+        self.world.run(until, |_| false);
+        self.world.check_switch(self.switch).unwrap();
+    }
+
+    /// Every task has one end, and that is its own result.
+    fn assert_each_completed_once(&self) {
+        let mut numbers = HashMap::new();
+        let mut told = BTreeSet::new();
+        for (_, happening) in self.world.history().iter() {
+            match happening {
+                Happening::Submitted { client, jid, keys } => {
+                    numbers.extend(keys.clone().zip(jid * JOB..).map(|(key, number)| ((*client, key), number)));
+                }
+                Happening::Told { client, key, how: Told::Completed { ok: true, result, .. } } => {
+                    let number = numbers[&(*client, key.0)];
+                    assert_eq!(result[8..12], number.to_be_bytes(), "the result of another task");
+                    assert!(told.insert(number), "task {number} ended twice");
+                }
+                Happening::Told { how, .. } => panic!("{how:?}"),
+                _ => {}
+            }
+        }
+        assert_eq!(told.len(), TASKS as usize);
+    }
+
+    /// Starts per task.
+    fn starts(&self) -> BTreeMap<u32, u32> {
+        let mut starts = BTreeMap::new();
+        for (_, happening) in self.world.history().iter() {
+            if let Happening::Started { jid, tid, .. } = happening {
+                *starts.entry(jid * JOB + tid % JOB).or_default() += 1;
+            }
+        }
+        starts
+    }
+}
+
+/// Task `number`, which runs for 0.3 to 1.8 ms and returns its number.
+fn task(number: u32) -> Task {
+    let run = 300_000 + u64::from(number * 7919 % 1500) * 1000;
+    let mut argument = [0; 12];
+    argument[..8].copy_from_slice(&run.to_be_bytes());
+    argument[8..].copy_from_slice(&number.to_be_bytes());
+    Task::new(1, Argument::inline(&argument).unwrap())
+}
+
+#[test]
+fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
+    for seed in 0..3 {
+        let mut cluster = Cluster::with_resources(seed, Faults::NONE, 4096, [0b00, 0b01, 0b11, 0b11]);
+        cluster.world.watch();
+        cluster.submit_all(|number| {
+            let mut task = task(number);
+            task.priority = 1 + (number % 3) as u8;
+            task.resources = [0b00, 0b01, 0b10, 0b11][number as usize / 3 % 4];
+            task
+        });
+        cluster.finish();
+        cluster.assert_each_completed_once();
+        assert!(cluster.starts().values().all(|&starts| starts == 1), "T2: one attempt each");
+        let stats = cluster.world.switch(cluster.switch).unwrap();
+        assert_eq!((stats.assigned, stats.expired, stats.returned), (u64::from(TASKS), 0, 0));
+    }
+}
+
+#[test]
+fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders() {
+    for seed in 0..20 {
+        let faults = Faults::lossy([0.01, 0.03, 0.05][seed as usize % 3]);
+        let mut cluster = Cluster::new(seed, faults, 4096);
+        cluster.submit_all(task);
+        cluster.finish();
+        cluster.assert_each_completed_once();
+        let network = cluster.world.network();
+        assert!(network.lost > 0 && network.duplicated > 0 && network.held_back > 0);
+    }
+}
+
+#[test]
+fn t7_every_task_completes_through_a_queue_that_is_far_too_small() {
+    for seed in 0..4 {
+        let mut cluster = Cluster::new(seed, Faults::lossy(0.02), 48);
+        cluster.submit_all(task);
+        cluster.finish();
+        cluster.assert_each_completed_once();
+        let full = cluster.world.switch(cluster.switch).unwrap().reasons[midflight_dataplane::Verdict::Full as usize];
+        assert!(full > 0, "the queue was full");
+    }
+}
+
+#[test]
+fn t9_a_switch_that_restarts_costs_no_task() {
+    let mut recoveries = Vec::new();
+    for seed in 0..20 {
+        let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
+        cluster.submit_all(task);
+        let (crash, back) = ((20 + seed) * MS, (40 + seed) * MS);
+        cluster.world.at(crash, Action::Crash(cluster.switch));
+        cluster.world.at(back, Action::Restart(cluster.switch));
+        cluster.world.at(back + 25 * MS, Action::Crash(cluster.switch));
+        cluster.world.at(back + 26 * MS, Action::Restart(cluster.switch));
+        cluster.finish();
+        cluster.assert_each_completed_once();
+        recoveries.push(first_start_after(&cluster, back) - back);
+    }
+    print_recovery("a switch restart, until the first task starts", &recoveries);
+    assert!(recoveries.iter().all(|&recovery| recovery < 1_000 * MS));
+}
+
+fn first_start_after(cluster: &Cluster, time: u64) -> u64 {
+    let history = cluster.world.history();
+    let started = |(at, happening): &(u64, &Happening)| *at > time && matches!(happening, Happening::Started { .. });
+    history.iter().find(started).unwrap().0
+}
+
+#[test]
+fn t10_executors_that_die_cost_no_task() {
+    let mut recoveries = Vec::new();
+    for seed in 0..20 {
+        let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
+        cluster.submit_all(task);
+        let crash = (15 + seed) * MS;
+        let [first, second, ..] = cluster.executors[..] else { unreachable!("four") };
+        cluster.world.at(crash, Action::Crash(first));
+        cluster.world.at(crash, Action::Crash(second));
+        cluster.world.at(crash + 300 * MS, Action::Restart(second));
+        cluster.finish();
+        cluster.assert_each_completed_once();
+        recoveries.push(last_rerun(&cluster, crash) - crash);
+    }
+    print_recovery("the death of two executors, until their last task starts elsewhere", &recoveries);
+    // A lease of 1 s, after the last packet of the slot; or the client's probes, where the completion was lost.
+    assert!(recoveries.iter().all(|&recovery| recovery < 2_500 * MS));
+}
+
+/// When the last task started again that was running on an executor as it died.
+fn last_rerun(cluster: &Cluster, crash: u64) -> u64 {
+    let mut held = BTreeMap::new();
+    let mut last = crash;
+    for (at, happening) in cluster.world.history().iter() {
+        match happening {
+            Happening::Started { executor, run, jid, tid, .. } if at <= crash => {
+                held.insert((*executor, *run), (*jid, *tid));
+            }
+            Happening::Ended { executor, run } if at <= crash => drop(held.remove(&(*executor, *run))),
+            Happening::Started { jid, tid, .. } => {
+                let dead = &cluster.executors[..2];
+                if held.iter().any(|((executor, _), task)| dead.contains(executor) && *task == (*jid, *tid)) {
+                    last = at;
+                }
+            }
+            _ => {}
+        }
+    }
+    last
+}
+
+fn print_recovery(what: &str, recoveries: &[u64]) {
+    let mut sorted = recoveries.to_vec();
+    sorted.sort_unstable();
+    let ms = |time: u64| time as f64 / MS as f64;
+    let (median, max) = (sorted[sorted.len() / 2], sorted[sorted.len() - 1]);
+    println!(
+        "recovery from {what}: median {:.1} ms, max {:.1} ms (simulated, {} seeds)",
+        ms(median),
+        ms(max),
+        sorted.len()
+    );
+}
+
+#[test]
+fn everything_at_once_costs_no_task() {
+    for seed in 0..20 {
+        let mut cluster = Cluster::new(seed, Faults::lossy(0.03), 96);
+        cluster.submit_all(task);
+        let at = |ms: u64| (ms + seed) * MS;
+        let (world, switch) = (&mut cluster.world, cluster.switch);
+        world.at(at(10), Action::Crash(cluster.executors[0]));
+        world.at(at(25), Action::Crash(switch));
+        world.at(at(30), Action::Restart(switch));
+        world.at(at(45), Action::Restart(cluster.executors[0]));
+        world.at(at(50), Action::Crash(cluster.executors[1]));
+        world.at(at(60), Action::Drain(cluster.executors[2]));
+        world.at(at(70), Action::Crash(switch));
+        world.at(at(71), Action::Restart(switch));
+        cluster.finish();
+        cluster.assert_each_completed_once();
+    }
+}
+
+#[test]
+fn a_client_that_dies_does_not_disturb_the_other() {
+    let mut cluster = Cluster::new(1, Faults::lossy(0.01), 4096);
+    cluster.submit_all(task);
+    let [dead, alive] = cluster.clients[..] else { unreachable!("two") };
+    cluster.world.at(30 * MS, Action::Crash(dead));
+    let told = |world: &World, client: NodeId| {
+        let ends =
+            world.history().iter().filter(|(_, h)| matches!(h, Happening::Told { client: c, .. } if *c == client));
+        ends.count()
+    };
+    assert!(cluster.world.run(20_000 * MS, |world| told(world, alive) == TASKS as usize / 2));
+    // Its tasks ran, and their completions are given up in the end.
+    let until = cluster.world.now() + 10_000 * MS;
+    cluster.world.run(until, |_| false);
+    for &executor in &cluster.executors {
+        assert_eq!(cluster.world.executor(executor).unwrap().unacknowledged(), 0);
+    }
+}
+
+#[test]
+fn a_drained_executor_leaves_nothing_behind() {
+    for seed in 0..5 {
+        let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
+        cluster.submit_all(task);
+        for (i, &executor) in cluster.executors[..3].iter().enumerate() {
+            cluster.world.at((10 + 10 * i as u64) * MS, Action::Drain(executor));
+        }
+        cluster.finish();
+        cluster.assert_each_completed_once();
+        let drained = cluster.world.history().iter().filter(|(_, h)| matches!(h, Happening::Drained { .. })).count();
+        assert_eq!(drained, 3);
+        let stats = cluster.world.switch(cluster.switch).unwrap();
+        assert_eq!((stats.slots, stats.expired), (8, 0), "no lease had to run out");
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let trace = |seed| {
+        let mut cluster = Cluster::new(seed, Faults::lossy(0.03), 96);
+        cluster.submit_all(task);
+        cluster.world.at(20 * MS, Action::Crash(cluster.switch));
+        cluster.world.at(25 * MS, Action::Restart(cluster.switch));
+        cluster.finish();
+        cluster.world.trace_hash()
+    };
+    assert_eq!(trace(7), trace(7));
+    assert_ne!(trace(7), trace(8));
+}
