@@ -159,8 +159,9 @@ impl Flights {
         }
     }
 
-    /// All is to be sent again now: the switch is another one.
+    /// All is to be sent again now: the switch is another one. What was lost on the old one says nothing of it.
     pub(super) fn resend_all(&mut self, timeout: Nanos) {
+        self.window = self.window.max(WINDOW_INITIAL.min(self.window_max));
         for flight in self.ring.iter_mut().flatten() {
             flight.resend = true;
             flight.timeout = timeout;

@@ -1,1 +1,246 @@
-//! The client, driven by hand.
+//! The client, driven by hand: the test plays switch, executors and clock.
+
+mod answers;
+mod cancel;
+mod completions;
+mod epochs;
+mod submit;
+mod world;
+
+use super::config::MS;
+use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
+use crate::{Endpoint, Nanos};
+use midflight_wire::{
+    Address, Builder, CancelAck, Complete, Completion, Header, Operation, Packet, ProbeAck, Reason, Status, SubmitAck,
+    TaskInfo, parse,
+};
+use std::net::SocketAddr;
+
+const IDENTITY: u64 = 77;
+const EPOCH: u32 = 5;
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn switch_a() -> SocketAddr {
+    address("10.0.0.1:1")
+}
+
+fn switch_b() -> SocketAddr {
+    address("10.0.0.2:1")
+}
+
+fn executor() -> SocketAddr {
+    address("10.0.1.1:9")
+}
+
+/// A packet that the client sent.
+#[derive(Clone, Debug, PartialEq)]
+enum Sent {
+    Submit {
+        to: SocketAddr,
+        sequence: u32,
+        jid: u32,
+        tasks: Vec<TaskInfo>,
+    },
+    Cancel {
+        sequence: u32,
+        names: Vec<(u32, u8)>,
+    },
+    Probe {
+        to: SocketAddr,
+        sequence: u32,
+        names: Vec<(u32, u8)>,
+    },
+    /// (submission, index, state)
+    CompleteAck {
+        to: SocketAddr,
+        records: Vec<(u32, u8, u8)>,
+    },
+}
+
+fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
+    let names = |names: &[midflight_wire::TaskName]| names.iter().map(|n| (n.submission.get(), n.index)).collect();
+    match parse(datagram).expect("the client sends well-formed packets") {
+        Packet::Submit(fixed, tasks) => {
+            assert_eq!(fixed.client.get(), IDENTITY);
+            let (sequence, jid) = (fixed.header.sequence.get(), fixed.jid.get());
+            Sent::Submit { to, sequence, jid, tasks: tasks.to_vec() }
+        }
+        Packet::Cancel(fixed, n) => Sent::Cancel { sequence: fixed.header.sequence.get(), names: names(n) },
+        Packet::Probe(fixed, n) => Sent::Probe { to, sequence: fixed.header.sequence.get(), names: names(n) },
+        Packet::CompleteAck(_, records) => {
+            Sent::CompleteAck { to, records: records.iter().map(|r| (r.submission.get(), r.index, r.state)).collect() }
+        }
+        other => panic!("a client sends no {other:?}"),
+    }
+}
+
+fn submit_ack(epoch: u32, sequence: u32, count: usize, taken: u32, reason: Reason) -> Vec<u8> {
+    let all = u32::MAX >> (32 - count);
+    let fixed = SubmitAck {
+        header: Header::new(Operation::SubmitAck, epoch, sequence),
+        client: IDENTITY.into(),
+        taken: taken.into(),
+        not_taken: (all & !taken).into(),
+        reason: reason as u8,
+        reserved: [0; 3],
+        room: 0.into(),
+    };
+    let mut datagram = Vec::new();
+    Builder::new(&mut datagram, &fixed).set_count(count as u8);
+    datagram
+}
+
+fn cancel_ack(epoch: u32, sequence: u32, count: usize, taken_out: u32) -> Vec<u8> {
+    let fixed = CancelAck {
+        header: Header::new(Operation::CancelAck, epoch, sequence),
+        client: IDENTITY.into(),
+        taken_out: taken_out.into(),
+        reason: 0,
+        reserved: [0; 3],
+    };
+    let mut datagram = Vec::new();
+    Builder::new(&mut datagram, &fixed).set_count(count as u8);
+    datagram
+}
+
+fn probe_ack(epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {
+    let fixed = ProbeAck {
+        header: Header::new(Operation::ProbeAck, epoch, sequence),
+        client: IDENTITY.into(),
+        seen: Address::from(address("10.0.9.9:99")),
+        room: 0.into(),
+        open: open.into(),
+        known: 1,
+        reserved: [0; 3],
+    };
+    let mut datagram = Vec::new();
+    Builder::new(&mut datagram, &fixed).set_count(count as u8);
+    datagram
+}
+
+/// A COMPLETE of one completion.
+fn complete(name: (u32, u8), attempt: u8, status: Status, by_reference: bool, result: &[u8]) -> Vec<u8> {
+    let header = Header::new(Operation::Complete, EPOCH, 0);
+    let mut datagram = Vec::new();
+    let mut packet = Builder::new(&mut datagram, &Complete { header, client: IDENTITY.into(), executor: 1.into() });
+    let completion = Completion {
+        submission: name.0.into(),
+        index: name.1,
+        attempt,
+        status: status as u8,
+        by_reference: u8::from(by_reference),
+        waited_us: 11.into(),
+        held_us: 12.into(),
+        ran_ns: 13.into(),
+        result_length: (result.len() as u32).into(),
+        reserved: 0.into(),
+    };
+    assert!(packet.push_completion(&completion, result));
+    datagram
+}
+
+fn task() -> Task {
+    Task::new(1, Argument::NONE)
+}
+
+/// A client in the test's hands.
+struct Hand {
+    client: Client,
+    now: Nanos,
+}
+
+impl Hand {
+    fn new(change: impl FnOnce(&mut ClientConfig)) -> Self {
+        let mut config = ClientConfig::new(IDENTITY, 3, vec![switch_a(), switch_b()]);
+        change(&mut config);
+        let now = 1_000 * MS;
+        Self { client: Client::new(config, now).unwrap(), now }
+    }
+
+    /// A client that has found the first switch, in `EPOCH`.
+    fn settled() -> Self {
+        let mut hand = Self::new(|_| {});
+        let [Sent::Probe { sequence, .. }] = hand.sent()[..] else { panic!("the client begins with a probe") };
+        hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
+        assert!(matches!(hand.events()[..], [Event::SwitchChanged { epoch: EPOCH, .. }, Event::SeenAs(_)]));
+        hand
+    }
+
+    fn sent(&mut self) -> Vec<Sent> {
+        let mut buffer = Vec::new();
+        let mut sent = Vec::new();
+        while let Some(to) = self.client.poll_transmit(self.now, &mut buffer) {
+            sent.push(read(to, &buffer));
+        }
+        sent
+    }
+
+    fn submits(&mut self) -> Vec<(u32, Vec<TaskInfo>)> {
+        let of_submit = |sent| match sent {
+            Sent::Submit { sequence, tasks, .. } => Some((sequence, tasks)),
+            _ => None,
+        };
+        self.sent().into_iter().filter_map(of_submit).collect()
+    }
+
+    /// Submits some tasks and sends them in one packet: its sequence.
+    fn submit(&mut self, tasks: &[Task]) -> (u32, Vec<TaskKey>) {
+        let keys = self.client.submit(self.now, 1, tasks).unwrap().map(TaskKey).collect();
+        let [(sequence, _)] = self.submits()[..] else { panic!("one SUBMIT") };
+        (sequence, keys)
+    }
+
+    /// Submits some tasks, which the switch takes.
+    fn open(&mut self, tasks: &[Task]) -> (u32, Vec<TaskKey>) {
+        let (sequence, keys) = self.submit(tasks);
+        self.switch_says(&submit_ack(EPOCH, sequence, tasks.len(), u32::MAX >> (32 - tasks.len()), Reason::None));
+        (sequence, keys)
+    }
+
+    fn switch_says(&mut self, datagram: &[u8]) {
+        self.client.handle(self.now, switch_a(), datagram);
+    }
+
+    fn executor_says(&mut self, datagram: &[u8]) {
+        self.client.handle(self.now, executor(), datagram);
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.client.poll_event()).collect()
+    }
+
+    /// Time passes; what falls due is done when it is due, and what is sent meanwhile is returned.
+    fn pass(&mut self, time: Nanos) -> Vec<Sent> {
+        let end = self.now + time;
+        let mut sent = Vec::new();
+        while let Some(due) = self.client.poll_timeout()
+            && due <= end
+        {
+            assert!(due >= self.now || !sent.is_empty() || self.now == 0, "what was due has been done");
+            self.now = due.max(self.now);
+            self.client.handle_timeout(self.now);
+            sent.extend(self.sent());
+            assert!(self.client.poll_timeout().is_none_or(|next| next > self.now), "the client spins");
+        }
+        self.now = end;
+        sent
+    }
+
+    /// Time passes, and the switch answers every probe that all tasks are open.
+    fn pass_with_open_tasks(&mut self, time: Nanos) -> Vec<Sent> {
+        let end = self.now + time;
+        let mut all = Vec::new();
+        while self.now < end {
+            for sent in self.pass(MS) {
+                if let Sent::Probe { sequence, names, .. } = &sent {
+                    self.switch_says(&probe_ack(EPOCH, *sequence, names.len(), u32::MAX));
+                }
+                all.push(sent);
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,143 @@
+//! Completions: the first one counts, all are acknowledged.
+
+use super::super::{LostWhy, Outcome};
+use super::*;
+use midflight_wire::{AckState, BlobRef};
+use zerocopy::IntoBytes;
+
+const DONE: u8 = AckState::Done as u8;
+const FETCHING: u8 = AckState::Fetching as u8;
+
+fn blob() -> BlobRef {
+    BlobRef { id: 1.into(), length: 5_000.into(), port: 80.into(), reserved: 0.into() }
+}
+
+fn ack(name: (u32, u8), state: u8) -> Sent {
+    Sent::CompleteAck { to: executor(), records: vec![(name.0, name.1, state)] }
+}
+
+#[test]
+fn t9_the_first_completion_is_told_and_all_are_acknowledged() {
+    let mut hand = Hand::settled();
+    let (sequence, keys) = hand.open(&[task(), task()]);
+    hand.now += 7 * MS;
+    hand.executor_says(&complete((sequence, 1), 1, Status::Ok, false, b"value"));
+    let events = hand.events();
+    let [Event::Completed { key, status: Status::Ok, attempt: 1, result, timing }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*key, result), (keys[1], &Outcome::Inline(b"value".to_vec())));
+    assert_eq!(timing.completed - timing.submitted, 7 * MS);
+    assert_eq!((timing.waited_us, timing.held_us, timing.ran_ns), (11, 12, 13));
+    assert_eq!(hand.sent(), [ack((sequence, 1), DONE)]);
+
+    hand.executor_says(&complete((sequence, 1), 1, Status::Ok, false, b"value"));
+    hand.executor_says(&complete((sequence.wrapping_add(9), 3), 1, Status::Ok, false, b"unknown"));
+    hand.executor_says(&complete((sequence, 200), 1, Status::Ok, false, b"unknown"));
+    assert_eq!(hand.events(), []);
+    let [Sent::CompleteAck { records, .. }] = &hand.sent()[..] else { panic!("one COMPLETE_ACK") };
+    assert_eq!(records.len(), 3);
+    assert_eq!(hand.client.counters().completions_ignored, 3);
+    assert_eq!(hand.client.open(), 1);
+}
+
+#[test]
+fn t8_a_completion_before_the_answer_counts_and_the_submit_is_repeated_for_the_others() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.submit(&[task(), task()]);
+    hand.executor_says(&complete((sequence, 0), 1, Status::Ok, false, b""));
+    assert_eq!(hand.events().len(), 1);
+    let sent = hand.pass(150 * MS);
+    assert!(
+        sent.iter().any(|s| matches!(s, Sent::Submit { sequence: s, tasks, .. } if *s == sequence && tasks.len() == 2))
+    );
+    hand.executor_says(&complete((sequence, 1), 1, Status::Ok, false, b""));
+    assert_eq!(hand.events().len(), 1);
+    let sent = hand.pass(3_000 * MS);
+    assert!(!sent.iter().any(|s| matches!(s, Sent::Submit { .. })), "nothing hangs on its answer any more");
+    assert_eq!(hand.client.poll_timeout(), None, "an idle client is silent");
+}
+
+#[test]
+fn t11_only_our_completions_count() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.open(&[task()]);
+    let mut foreign = complete((sequence, 0), 1, Status::Ok, false, b"");
+    foreign[16] ^= 1;
+    hand.executor_says(&foreign);
+    assert_eq!((hand.events(), hand.sent()), (vec![], vec![]));
+    assert_eq!(hand.client.counters().foreign_identity, 1);
+}
+
+#[test]
+fn failures_are_final_unless_retries_are_asked_for() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.open(&[task(), Task { retry_failed: true, attempts: 2, ..task() }]);
+    hand.executor_says(&complete((sequence, 0), 1, Status::Unknown, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { status: Status::Unknown, .. }]));
+    hand.executor_says(&complete((sequence, 1), 3, Status::Failed, false, b"first"));
+    hand.executor_says(&complete((sequence, 1), 3, Status::Failed, false, b"first"));
+    assert_eq!(hand.events(), []);
+    let [(second, tasks)] = &hand.submits()[..] else { panic!("one SUBMIT") };
+    assert_eq!(tasks[0].attempt, 3, "attempts that the switch counted are not counted back");
+    hand.executor_says(&complete((*second, 0), 4, Status::Failed, false, b"last"));
+    let expected = Outcome::Inline(b"last".to_vec());
+    assert!(
+        matches!(&hand.events()[..], [Event::Completed { status: Status::Failed, attempt: 4, result, .. }] if *result == expected)
+    );
+}
+
+#[test]
+fn abandoned_attempts_are_repeated_while_some_are_left() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&[Task { attempts: 2, ..task() }]);
+    hand.executor_says(&complete((first, 0), 1, Status::Abandoned, false, b""));
+    let [(second, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
+    hand.executor_says(&complete((first, 0), 1, Status::Abandoned, false, b""));
+    assert_eq!(hand.events(), [], "a repeated completion is not the second attempt's");
+    hand.executor_says(&complete((second, 0), 2, Status::Abandoned, false, b""));
+    assert_eq!(hand.events(), [Event::Lost { key: keys[0], why: LostWhy::Abandoned }]);
+}
+
+#[test]
+fn results_by_reference_are_acknowledged_when_they_are_here() {
+    let mut hand = Hand::settled();
+    let (sequence, keys) = hand.open(&[task()]);
+    let name = (sequence, 0);
+    for _ in 0..2 {
+        hand.executor_says(&complete(name, 1, Status::Ok, true, blob().as_bytes()));
+        assert_eq!(hand.sent(), [ack(name, FETCHING)]);
+    }
+    let events = hand.events();
+    let expected = Outcome::ByReference { executor: executor(), blob: blob() };
+    assert!(matches!(&events[..], [Event::Completed { result, .. }] if *result == expected));
+    hand.client.handle(hand.now, address("10.0.1.2:9"), &complete(name, 2, Status::Ok, false, b"second"));
+    assert_eq!((hand.events(), hand.client.open()), (vec![], 1), "the first completion wins");
+    hand.sent();
+    hand.client.fetched(hand.now, keys[0], true);
+    hand.client.fetched(hand.now, keys[0], true);
+    assert_eq!(hand.sent(), [ack(name, DONE)]);
+    assert_eq!((hand.events(), hand.client.open()), (vec![], 0));
+    assert_eq!(hand.client.counters().completed, 1);
+}
+
+#[test]
+fn a_fetch_that_fails_ends_the_attempt() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&[Task { attempts: 2, timeout: Some(200 * MS), ..task() }]);
+    hand.executor_says(&complete((first, 0), 1, Status::Ok, true, blob().as_bytes()));
+    hand.events();
+    hand.pass_with_open_tasks(500 * MS);
+    assert_eq!(hand.events(), [], "a fetch is not timed");
+    hand.client.fetched(hand.now, keys[0], false);
+    let sent = hand.sent();
+    let [Sent::Submit { sequence: second, .. }, Sent::CompleteAck { records, .. }] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(records[..], [(first, 0, DONE)], "the executor need not keep it");
+    hand.executor_says(&complete((*second, 0), 2, Status::Ok, true, blob().as_bytes()));
+    hand.events();
+    hand.client.fetched(hand.now, keys[0], false);
+    assert_eq!(hand.events(), [Event::Lost { key: keys[0], why: LostWhy::FetchFailed }]);
+    assert_eq!(hand.client.open(), 0);
+}

@@ -1,0 +1,149 @@
+//! Switches that die, fall silent, come back, or lose what they had.
+
+use super::*;
+
+const NEXT: u32 = EPOCH + 1;
+
+#[test]
+fn t9_tasks_of_a_dead_switch_are_submitted_again_and_what_is_in_flight_goes_on() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&vec![task(); 3]);
+    hand.executor_says(&complete((first, 1), 1, Status::Ok, false, b""));
+    let (in_flight, more) = hand.submit(&vec![task(); 2]);
+    hand.events();
+    hand.switch_says(&submit_ack(NEXT, in_flight, 2, 0b11, Reason::None));
+    let events = hand.events();
+    assert_eq!(events, [Event::SwitchChanged { switch: switch_a(), epoch: NEXT, resubmitted: 2 }]);
+    let submits = hand.submits();
+    let [(again, tasks)] = &submits[..] else { panic!("{submits:?}") };
+    let attempts: Vec<_> = tasks.iter().map(|t| (t.tid.get(), t.attempt)).collect();
+    assert_eq!(attempts, [(0, 1), (2, 1)], "only what has not completed, as a further attempt");
+
+    // Late answers of the dead one change nothing; completions under old names count.
+    hand.switch_says(&submit_ack(EPOCH, *again, 2, 0b11, Reason::None));
+    assert_eq!(hand.client.counters().old_epoch, 1);
+    hand.executor_says(&complete((first, 0), 1, Status::Ok, false, b""));
+    hand.executor_says(&complete((*again, 0), 2, Status::Ok, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { key, attempt: 1, .. }] if key == keys[0]));
+    let sent = hand.pass(150 * MS);
+    assert!(sent.iter().any(|s| matches!(s, Sent::Submit { sequence, .. } if sequence == again)), "not answered yet");
+    hand.executor_says(&complete((in_flight, 0), 1, Status::Ok, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { key, .. }] if key == more[0]));
+}
+
+#[test]
+fn t9_a_new_epoch_is_noticed_by_a_probe_within_100_ms() {
+    let mut hand = Hand::settled();
+    hand.open(&[task()]);
+    let sent = hand.pass(100 * MS);
+    let [Sent::Probe { sequence, names, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(names.len(), 1);
+    hand.switch_says(&probe_ack(NEXT, *sequence, 1, 0));
+    assert!(matches!(hand.events()[..], [Event::SwitchChanged { epoch: NEXT, resubmitted: 1, .. }]));
+    assert_eq!(hand.submits().len(), 1);
+}
+
+#[test]
+fn t9_a_silent_switch_is_left_for_the_next_which_gets_all_tasks() {
+    let mut hand = Hand::settled();
+    let (_, _) = hand.open(&vec![task(); 2]);
+    let (in_flight, _) = hand.submit(&[task()]);
+    let sent = hand.pass(1_050 * MS);
+    let to_b = |s: &Sent| match s {
+        Sent::Submit { to, .. } | Sent::Probe { to, .. } => *to == switch_b(),
+        _ => false,
+    };
+    let [Sent::Submit { sequence, .. }, Sent::Probe { sequence: probe, .. }] =
+        &sent.iter().filter(|s| to_b(s)).collect::<Vec<_>>()[..]
+    else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(*sequence, in_flight);
+    assert_eq!(hand.client.counters().failovers, 1);
+    // The first switch speaks again, too late.
+    hand.switch_says(&submit_ack(EPOCH, in_flight, 1, 1, Reason::None));
+    assert_eq!(hand.client.counters().foreign_address, 1);
+    hand.client.handle(hand.now, switch_b(), &probe_ack(900, *probe, 0, 0));
+    let events = hand.events();
+    assert_eq!(events[0], Event::SwitchChanged { switch: switch_b(), epoch: 900, resubmitted: 2 });
+    assert_eq!(hand.client.switch(), (switch_b(), 900));
+    assert_eq!(hand.sent().iter().filter(|s| to_b(s)).count(), 2, "all tasks are with the new one");
+}
+
+#[test]
+fn t9_a_lone_switch_that_was_silent_and_lives_keeps_its_tasks() {
+    let mut hand = Hand::new(|config| config.switches.truncate(1));
+    let [Sent::Probe { sequence, .. }] = hand.sent()[..] else { panic!("a probe") };
+    hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
+    hand.open(&[task()]);
+    hand.events();
+    let sent = hand.pass(5_000 * MS);
+    let Some(Sent::Probe { sequence, names, .. }) = sent.last() else { panic!("{sent:?}") };
+    hand.switch_says(&probe_ack(EPOCH, *sequence, names.len(), 1));
+    assert_eq!((hand.events(), hand.submits()), (vec![], vec![]));
+    assert_eq!(hand.client.counters().failovers, 0);
+}
+
+#[test]
+fn a_task_that_the_switch_lost_sight_of_is_submitted_again_after_500_ms() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&vec![task(); 2]);
+    let sent = hand.pass(100 * MS);
+    let [Sent::Probe { sequence, names, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(names[..], [(first, 0), (first, 1)]);
+    hand.switch_says(&probe_ack(EPOCH, *sequence, 2, 0));
+    hand.pass_with_open_tasks(300 * MS);
+    hand.executor_says(&complete((first, 0), 1, Status::Ok, false, b""));
+    assert!(
+        matches!(hand.events()[..], [Event::SeenAs(_)] | [Event::Completed { .. }]),
+        "its completion was under way"
+    );
+    assert!(!hand.pass_with_open_tasks(198 * MS).iter().any(|s| matches!(s, Sent::Submit { .. })));
+    let sent = hand.pass_with_open_tasks(3 * MS);
+    let Some(Sent::Submit { tasks, .. }) = sent.first() else { panic!("{sent:?}") };
+    assert_eq!((tasks[0].tid.get(), tasks[0].attempt), (1, 1));
+    assert_eq!(hand.client.counters().gone, 1);
+    hand.executor_says(&complete((first, 1), 1, Status::Ok, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { key, .. }] if key == keys[1]));
+}
+
+#[test]
+fn t12_probes_go_round_32_tasks_at_a_time_the_oldest_first() {
+    let mut hand = Hand::settled();
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let (sequence, _) = hand.open(&vec![task(); 32]);
+        order.extend((0..32).map(|index| (sequence, index)));
+    }
+    let asked = |sent: Vec<Sent>| -> Vec<(u32, u8)> {
+        sent.into_iter()
+            .flat_map(|s| match s {
+                Sent::Probe { names, .. } => names,
+                _ => vec![],
+            })
+            .collect()
+    };
+    assert_eq!(asked(hand.pass_with_open_tasks(100 * MS)), order[..32]);
+    let all = asked(hand.pass_with_open_tasks(302 * MS));
+    assert_eq!(all, [&order[32..], &order[..32]].concat());
+}
+
+#[test]
+fn t8_a_task_answers_to_its_last_four_names() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&[task()]);
+    let mut names = vec![first];
+    for epoch in NEXT..NEXT + 4 {
+        let sent = hand.pass(100 * MS);
+        let Some(Sent::Probe { sequence, .. }) = sent.last() else { panic!("{sent:?}") };
+        hand.switch_says(&probe_ack(epoch, *sequence, 1, 0));
+        let [(sequence, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
+        hand.switch_says(&submit_ack(epoch, sequence, 1, 1, Reason::None));
+        names.push(sequence);
+    }
+    hand.events();
+    hand.executor_says(&complete((names[0], 0), 1, Status::Ok, false, b""));
+    assert_eq!(hand.events(), [], "the fifth last is forgotten");
+    hand.executor_says(&complete((names[1], 0), 2, Status::Ok, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { key, .. }] if key == keys[0]));
+}

@@ -1,0 +1,183 @@
+//! What the client submits, when, and when again.
+
+use super::super::{Argument, ConfigError, LostWhy, SubmitError};
+use super::*;
+
+#[test]
+fn tasks_submitted_together_leave_together_by_job_in_order() {
+    let mut hand = Hand::settled();
+    hand.client.submit(hand.now, 1, &vec![task(); 40]).unwrap();
+    hand.client.submit(hand.now, 2, &vec![task(); 5]).unwrap();
+    let packets: Vec<_> = hand
+        .sent()
+        .into_iter()
+        .map(|sent| match sent {
+            Sent::Submit { to, jid, tasks, .. } => (to, jid, tasks.iter().map(|t| t.tid.get()).collect::<Vec<_>>()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [(1, (0..32)), (1, (32..40)), (2, (40..45))];
+    assert_eq!(packets, expected.map(|(jid, tids)| (switch_a(), jid, tids.collect())));
+}
+
+#[test]
+fn t8_an_unanswered_submit_is_sent_again_unchanged_until_it_is_answered() {
+    let mut hand = Hand::settled();
+    hand.client.submit(hand.now, 1, &vec![task(); 3]).unwrap();
+    let first = hand.sent();
+    assert_eq!(first.len(), 1);
+    let again: Vec<_> = hand.pass(700 * MS).into_iter().filter(|s| matches!(s, Sent::Submit { .. })).collect();
+    assert!(again.len() > 3, "{again:?}");
+    assert!(again.iter().all(|sent| *sent == first[0]));
+    let Sent::Submit { sequence, .. } = first[0] else { panic!() };
+    hand.switch_says(&submit_ack(EPOCH, sequence, 3, 7, Reason::None));
+    hand.switch_says(&submit_ack(EPOCH, sequence, 3, 7, Reason::None));
+    assert_eq!(hand.client.counters().unexpected_answers, 1, "a repeated answer is ignored");
+    assert!(!hand.pass_with_open_tasks(3_000 * MS).iter().any(|s| matches!(s, Sent::Submit { .. })));
+}
+
+#[test]
+fn t7_exactly_the_returned_tasks_are_submitted_again_after_a_wait_and_before_others() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.submit(&vec![task(); 8]);
+    hand.switch_says(&submit_ack(EPOCH, sequence, 8, 0b0001_1111, Reason::Full));
+    hand.client.submit(hand.now, 1, &[task()]).unwrap();
+    assert_eq!(hand.sent(), [], "the switch is full");
+    assert_eq!(hand.client.counters().full, 3);
+    let sent = hand.pass(MS);
+    let tids: Vec<Vec<u32>> = sent
+        .iter()
+        .map(|sent| match sent {
+            Sent::Submit { sequence: new, tasks, .. } => {
+                assert_ne!(*new, sequence);
+                tasks.iter().map(|t| t.tid.get()).collect()
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(tids, [vec![5, 6, 7], vec![8]]);
+}
+
+#[test]
+fn t7_a_switch_without_room_for_the_client_is_asked_again_later() {
+    let mut hand = Hand::settled();
+    let (sequence, _) = hand.submit(&[task()]);
+    hand.switch_says(&submit_ack(EPOCH, sequence, 1, 0, Reason::ClientsFull));
+    assert_eq!(hand.sent(), []);
+    assert_eq!(hand.pass(MS).len(), 1);
+}
+
+#[test]
+fn t8_too_old_is_submitted_at_once_under_a_new_sequence() {
+    let mut hand = Hand::settled();
+    let (sequence, keys) = hand.submit(&[task()]);
+    hand.switch_says(&submit_ack(EPOCH, sequence, 1, 0, Reason::TooOld));
+    let [(new, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
+    assert_eq!(new, sequence.wrapping_add(1));
+    hand.executor_says(&complete((sequence, 0), 1, Status::Ok, false, b"old"));
+    assert!(
+        matches!(&hand.events()[..], [Event::Completed { key, .. }] if *key == keys[0]),
+        "a completion under the old name counts"
+    );
+}
+
+#[test]
+fn t8_no_more_than_the_window_is_in_flight() {
+    let mut hand = Hand::settled();
+    hand.client.submit(hand.now, 1, &vec![task(); 32 * 100]).unwrap();
+    let mut outstanding: Vec<u32> = hand.submits().into_iter().map(|(sequence, _)| sequence).collect();
+    assert_eq!(outstanding.len(), 8, "the first window");
+    let oldest = outstanding[0];
+    let mut most = 8;
+    // All but the oldest are answered.
+    while outstanding.len() > 1 {
+        let sequence = outstanding.pop().unwrap();
+        hand.switch_says(&submit_ack(EPOCH, sequence, 32, u32::MAX, Reason::None));
+        let new: Vec<u32> = hand.submits().into_iter().map(|(sequence, _)| sequence).collect();
+        assert!(new.iter().all(|sequence| sequence.wrapping_sub(oldest) < 48));
+        outstanding.extend(new);
+        most = most.max(outstanding.len());
+    }
+    assert!((9..=32).contains(&most), "{most} were in flight");
+}
+
+#[test]
+fn attempts_that_take_too_long_are_cancelled_and_repeated_then_lost() {
+    let mut hand = Hand::settled();
+    let slow = Task { timeout: Some(50 * MS), attempts: 2, ..task() };
+    let (first, keys) = hand.open(&[slow]);
+    let sent = hand.pass_with_open_tasks(50 * MS);
+    assert!(sent.iter().any(|s| matches!(s, Sent::Cancel { names, .. } if names[..] == [(first, 0)])), "{sent:?}");
+    let [Sent::Submit { sequence: second, tasks, .. }] =
+        &sent.iter().filter(|s| matches!(s, Sent::Submit { .. })).collect::<Vec<_>>()[..]
+    else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(tasks[0].attempt, 1);
+    // The second attempt times out before its SUBMIT is answered: it is cancelled when it is.
+    hand.pass_with_open_tasks(50 * MS);
+    assert_eq!(hand.events(), [Event::Lost { key: keys[0], why: LostWhy::TimedOut }]);
+    hand.switch_says(&submit_ack(EPOCH, *second, 1, 1, Reason::None));
+    assert!(hand.sent().iter().any(|s| matches!(s, Sent::Cancel { names, .. } if names[..] == [(*second, 0)])));
+    hand.executor_says(&complete((*second, 0), 2, Status::Ok, false, b""));
+    assert_eq!(hand.events(), [], "a late completion is dropped");
+    assert!(matches!(&hand.sent()[..], [Sent::CompleteAck { .. }]), "but acknowledged");
+    assert_eq!(hand.client.open(), 0);
+}
+
+#[test]
+fn a_result_of_an_attempt_that_timed_out_counts_while_the_task_is_open() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&[Task { timeout: Some(50 * MS), attempts: 9, retry_failed: true, ..task() }]);
+    hand.pass_with_open_tasks(50 * MS);
+    hand.executor_says(&complete((first, 0), 1, Status::Failed, false, b"late failure"));
+    assert_eq!(hand.events(), [], "the second attempt is under way");
+    hand.executor_says(&complete((first, 0), 1, Status::Ok, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { key, attempt: 1, .. }] if key == keys[0]));
+}
+
+#[test]
+fn more_than_max_open_tasks_are_refused_whole() {
+    let mut hand = Hand::new(|config| config.max_open = 10);
+    hand.client.submit(hand.now, 1, &vec![task(); 8]).unwrap();
+    let refused = hand.client.submit(hand.now, 1, &vec![task(); 3]).unwrap_err();
+    assert_eq!(refused, SubmitError::TooManyOpen { open: 8, asked: 3, max_open: 10 });
+    assert_eq!(hand.client.open(), 8);
+    assert_eq!(hand.client.submit(hand.now, 1, &vec![task(); 2]), Ok(8..10));
+}
+
+#[test]
+fn t11_tasks_that_no_switch_would_take_are_refused() {
+    let mut hand = Hand::settled();
+    let mut submit = |bad: Task| hand.client.submit(hand.now, 1, &[task(), bad]).unwrap_err();
+    assert_eq!(submit(Task { priority: 0, ..task() }), SubmitError::BadPriority { index: 1, priority: 0 });
+    assert_eq!(submit(Task { priority: 9, ..task() }), SubmitError::BadPriority { index: 1, priority: 9 });
+    let argument = Argument::Inline { bytes: [0; 16], length: 17 };
+    assert_eq!(submit(Task { argument, ..task() }), SubmitError::ArgumentTooLong { index: 1, length: 17 });
+    assert_eq!(hand.client.open(), 0);
+}
+
+#[test]
+fn arguments_are_on_the_wire_what_they_were_given_as() {
+    let mut hand = Hand::settled();
+    let blob = midflight_wire::BlobRef { id: 9.into(), length: 100.into(), port: 80.into(), reserved: 0.into() };
+    let arguments = [Argument::inline(b"abc").unwrap(), Argument::ByReference(blob), Argument::NONE];
+    let tasks: Vec<Task> = arguments.iter().map(|&argument| Task { argument, ..task() }).collect();
+    hand.client.submit(hand.now, 1, &tasks).unwrap();
+    let [(_, infos)] = &hand.submits()[..] else { panic!("one SUBMIT") };
+    assert_eq!(infos.iter().map(Argument::of).collect::<Vec<_>>(), arguments);
+    assert_eq!(Argument::inline(&[0; 17]), None);
+}
+
+#[test]
+fn configurations_that_cannot_work_are_refused() {
+    let new = |change: fn(&mut ClientConfig)| {
+        let mut config = ClientConfig::new(1, 1, vec![switch_a()]);
+        change(&mut config);
+        Client::new(config, 0).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(new(|c| c.switches.clear()), ConfigError::NoSwitch);
+    assert!(matches!(new(|c| c.switches.push(address("[::ffff:10.0.0.1]:1"))), ConfigError::RepeatedSwitch(_)));
+    let text = new(|c| c.window_max = 33).to_string();
+    assert_eq!(text, "`window_max` is 33: set it to 1 to 32");
+}
