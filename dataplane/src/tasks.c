@@ -33,9 +33,7 @@ static uint32_t buckets_for(uint32_t elements)
 /* Sets the offsets of the arrays and returns the size of all. Element 0 is never used. */
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
-    uint64_t at = pad(sizeof(*s));
-    s->records_at = at;
-    at = pad(at + (c->queue + 1ull) * sizeof(struct record));
+    uint64_t at = pad(RECORDS_AT + (c->queue + 1ull) * sizeof(struct record));
     s->task_links_at = at;
     at = pad(at + (c->queue + 1ull) * sizeof(struct link));
     s->task_buckets_at = at;
@@ -66,7 +64,7 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
     return lay_out(&layout, c);
 }
 
-/* The tables that turn questions about masks into a few bit operations (state.h). */
+/* The tables that turn questions about masks into a few bit operations (state.h), and empty lists. */
 static void fill_mask_tables(struct mf_tasks *s)
 {
     for (uint32_t a = 0; a < 64; a++) {
@@ -75,6 +73,9 @@ static void fill_mask_tables(struct mf_tasks *s)
             s->supersets[a] |= (uint64_t)((a & ~b) == 0) << b;
         }
     }
+    for (uint32_t level = 0; level < MF_LEVELS; level++)
+        for (uint32_t mask = 0; mask < MASKS; mask++)
+            s->heads[level][mask] = NO_HEAD;
     for (uint32_t mask = 0; mask < MASKS; mask++)
         s->sized[__builtin_popcount(mask)][mask >> 6] |= 1ull << (mask & 63);
 }
@@ -97,70 +98,61 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     fill_mask_tables(s);
 }
 
-/* What the lengths and counts of an operation must be. Operations that are not for a switch have `fixed` 0. */
-struct shape {
-    uint16_t fixed, record;
-    uint8_t least, most;
-};
-
-static const struct shape shapes[MF_OP_END] = {
-    [MF_OP_SUBMIT] = {sizeof(struct mf_submit), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX},
-    [MF_OP_REGISTER] = {sizeof(struct mf_register), 0, 1, MF_REGISTER_MAX},
-    [MF_OP_RETRIEVE] = {sizeof(struct mf_retrieve), sizeof(struct mf_wait), 1, MF_SLOTS_MAX},
-    [MF_OP_KEEPALIVE] = {sizeof(struct mf_keepalive), sizeof(struct mf_slot_name), 1, MF_REGISTER_MAX},
-    [MF_OP_RELEASE] = {sizeof(struct mf_release), sizeof(struct mf_leave), 1, MF_SLOTS_MAX},
-    [MF_OP_PROBE] = {sizeof(struct mf_probe), sizeof(struct mf_task_name), 0, MF_PROBE_MAX},
-    [MF_OP_CANCEL] = {sizeof(struct mf_cancel), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX},
-};
-
-/* Reads the header and checks that count and length agree, before anything else is looked at (T11). */
-MF_INLINE enum mf_verdict check_shape(struct mf_tasks *s, const uint8_t *data, uint32_t length,
-                                      enum mf_operation *operation, uint32_t *records)
+/* Reads the header of a datagram. */
+MF_INLINE enum mf_verdict check_header(const uint8_t *data, uint32_t length, uint32_t *operation)
 {
     const struct mf_header *header = (const struct mf_header *)data;
-    if (length < sizeof(*header))
+    if (MF_UNLIKELY(length < sizeof(*header)))
         return MF_V_TRUNCATED;
-    if (header->magic != mf_net16(MF_MAGIC))
-        return MF_V_BAD_MAGIC;
-    if (header->version != MF_VERSION)
-        return MF_V_BAD_VERSION;
-    if (header->operation == 0 || header->operation >= MF_OP_END)
-        return MF_V_UNKNOWN_OPERATION;
-    const struct shape *shape = &shapes[header->operation];
-    s->stats.packets[header->operation]++;
-    if (shape->fixed == 0)
-        return MF_V_NOT_FOR_SWITCH;
-    if (header->count < shape->least || header->count > shape->most)
-        return MF_V_BAD_COUNT;
-    uint32_t right = shape->fixed + (uint32_t)shape->record * header->count;
-    if (length != right)
-        return length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
     *operation = header->operation;
-    *records = header->count;
+    if (MF_UNLIKELY(header->magic != mf_net16(MF_MAGIC)))
+        return MF_V_BAD_MAGIC;
+    if (MF_UNLIKELY(header->version != MF_VERSION))
+        return MF_V_BAD_VERSION;
+    if (MF_UNLIKELY(*operation - 1 >= MF_OP_END - 1))
+        return MF_V_UNKNOWN_OPERATION;
     return MF_V_OK;
+}
+
+/* The most frequent operations come first. */
+MF_INLINE enum mf_verdict handle(struct mf_tasks *s, struct call *call, uint32_t operation)
+{
+    if (operation == MF_OP_RETRIEVE)
+        return handle_retrieve(s, call);
+    if (operation == MF_OP_SUBMIT)
+        return handle_submit(s, call);
+    switch (operation) {
+    case MF_OP_KEEPALIVE:
+        return handle_keepalive(s, call);
+    case MF_OP_PROBE:
+        return handle_probe(s, call);
+    case MF_OP_REGISTER:
+        return handle_register(s, call);
+    case MF_OP_RELEASE:
+        return handle_release(s, call);
+    case MF_OP_CANCEL:
+        return handle_cancel(s, call);
+    default:
+        return MF_V_NOT_FOR_SWITCH;
+    }
 }
 
 enum mf_verdict mf_tasks_packet(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out)
 {
-    struct call call = {.now_ns = now_ns, .from = &in->from, .data = in->data, .out = out};
-    enum mf_operation operation = 0;
+    uint32_t operation = 0;
+    enum mf_verdict verdict = check_header(in->data, in->length, &operation);
     out->count = 0;
-    enum mf_verdict verdict = check_shape(s, in->data, in->length, &operation, &call.count);
     if (MF_LIKELY(verdict == MF_V_OK)) {
-        if (operation == MF_OP_RETRIEVE)
-            verdict = handle_retrieve(s, &call);
-        else if (operation == MF_OP_SUBMIT)
-            verdict = handle_submit(s, &call);
-        else if (operation == MF_OP_KEEPALIVE)
-            verdict = handle_keepalive(s, &call);
-        else if (operation == MF_OP_PROBE)
-            verdict = handle_probe(s, &call);
-        else if (operation == MF_OP_REGISTER)
-            verdict = handle_register(s, &call);
-        else if (operation == MF_OP_RELEASE)
-            verdict = handle_release(s, &call);
-        else
-            verdict = handle_cancel(s, &call);
+        struct call call = {
+            .now_ns = now_ns,
+            .from = &in->from,
+            .data = in->data,
+            .length = in->length,
+            .count = ((const struct mf_header *)in->data)->count,
+            .out = out,
+        };
+        s->stats.packets[operation]++;
+        verdict = handle(s, &call, operation);
     }
     count(s, verdict);
     return verdict;

@@ -139,10 +139,10 @@ impl Tasks {
     }
 
     /// Takes one datagram and overwrites `out`. `now_ns` never decreases.
-    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], out: &mut Out) -> Verdict {
+    pub fn packet(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &[u8], out: &mut Out) -> Verdict {
         // Longer than any packet is TRAILING whatever it is exactly, so the cut loses nothing.
         let length = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
-        let datagram = RawDatagram { from: Address::from(from), length, data: datagram.as_ptr() };
+        let datagram = RawDatagram { from: from.into(), length, data: datagram.as_ptr() };
         // SAFETY: pointers are valid for the call, the datagram's bytes for its length.
         let verdict = unsafe { mf_tasks_packet(self.raw(), now_ns, &raw const datagram, &raw mut *out.0) };
         Verdict::ALL[verdict as usize]

@@ -1,6 +1,7 @@
 //! The C core against the reference model: random stories, every answer, verdict and counter compared, all structures
 //! walked and the T rules checked after each datagram.
 
+use midflight_dataplane::Verdict;
 use midflight_dataplane::model::{EPOCH, play};
 use midflight_dataplane::transcript::Core;
 use proptest::prelude::*;
@@ -29,4 +30,23 @@ proptest! {
         let told = play(&story.0, |config| Core::new(config, EPOCH, secret).expect("within its bounds"));
         prop_assert!(told.is_ok(), "{}", told.unwrap_err());
     }
+}
+
+/// The stories are worth telling: between them they meet every verdict, and everything that can happen to a task.
+#[test]
+fn stories_reach_everything() {
+    let mut random = rand_pcg::Pcg64Mcg::new(2026);
+    let mut reasons = [0; Verdict::COUNT];
+    let mut events = [0; 6];
+    for _ in 0..200 {
+        let bytes: Vec<u8> = (0..3000).map(|_| random.next_u32() as u8).collect();
+        let stats = play(&bytes, |config| Core::new(config, EPOCH, 1).expect("within its bounds")).expect("agreement");
+        reasons.iter_mut().zip(stats.reasons).for_each(|(sum, times)| *sum += times);
+        let here = [stats.submitted, stats.assigned, stats.completed, stats.expired, stats.returned, stats.cancelled];
+        events.iter_mut().zip(here).for_each(|(sum, times)| *sum += times);
+    }
+    for verdict in Verdict::ALL {
+        assert!(reasons[*verdict as usize] >= 10, "{verdict:?}: {}", reasons[*verdict as usize]);
+    }
+    assert!(events.iter().all(|&times| times >= 100), "{events:?}");
 }

@@ -10,8 +10,15 @@
 /* The histogram's bucket: 0 below 1 us, b for [2^(b-1), 2^b) us. */
 MF_INLINE uint32_t wait_bucket(uint64_t us)
 {
-    uint32_t bucket = us ? 64u - (uint32_t)__builtin_clzll(us) : 0;
+    uint32_t bucket = us ? mf_highest_bit(us) + 1 : 0;
     return bucket < MF_WAIT_BUCKETS ? bucket : MF_WAIT_BUCKETS - 1;
+}
+
+/* From a task's acceptance to now, in microseconds. */
+MF_INLINE uint64_t waited(const struct record *r, uint64_t now_ns)
+{
+    uint64_t accepted_ns = r->key << KEY_SHIFT;
+    return now_ns > accepted_ns ? (now_ns - accepted_ns) / 1000 : 0;
 }
 
 /* Gives a task that is in no list to a slot that is in none. */
@@ -19,28 +26,30 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, u
 {
     struct record *r = record_at(s, task);
     struct slot *slot = slot_at(s, slot_number);
-    uint64_t waited_us = now_ns > r->key ? (now_ns - r->key) / 1000 : 0;
+    uint64_t waited_us = waited(r, now_ns);
+    uint8_t attempt = r->info.attempt + (r->info.attempt != 255);
+    put_assignment(s, out, slot_number, slot, r, attempt, waited_us);
+    r->info.attempt = attempt; /* only now: a store into what is about to be copied would stall the copy */
     r->state = RECORD_ASSIGNED;
-    if (r->info.attempt != 255)
-        r->info.attempt++;
     if (!r->tried) {
         r->tried = 1;
         s->stats.wait_us[wait_bucket(waited_us)]++;
         s->stats.wait_sum_us += waited_us;
     }
+    MF_PREFETCH(task_link_at(s, task)); /* for the time when it is done */
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
+    slot->waited_us = waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us;
     s->stats.assigned++;
     s->stats.busy++;
-    put_assignment(s, out, slot_number, slot, r, waited_us);
 }
 
 /* The same assignment again, to a slot that repeats its wait (T2). */
-static void assign_again(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t slot_number)
+static void assign_again(struct mf_tasks *s, struct mf_out *out, uint32_t slot_number)
 {
     const struct slot *slot = slot_at(s, slot_number);
     const struct record *r = record_at(s, slot->record);
-    put_assignment(s, out, slot_number, slot, r, now_ns > r->key ? (now_ns - r->key) / 1000 : 0);
+    put_assignment(s, out, slot_number, slot, r, r->info.attempt, slot->waited_us);
 }
 
 /* A slot waits: it gets the oldest task of the highest level that it may run, or is parked. */

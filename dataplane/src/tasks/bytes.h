@@ -8,13 +8,34 @@
 #include "midflight/wire.h"
 
 #define MF_INLINE static inline __attribute__((always_inline))
+/* Handlers stay functions of their own: one that holds all others has no registers left. */
+#define MF_HANDLER static __attribute__((noinline))
 #define MF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* A hint that the kernel's machine has no instruction for. */
+/* Three things that a processor has instructions for and the kernel's machine has not: the number of the lowest bit
+ * that is set, of the highest one, and a hint to fetch memory. */
 #ifdef __bpf__
+MF_INLINE uint32_t mf_lowest_bit(uint64_t x)
+{
+    return (uint32_t)__builtin_popcountll((x & -x) - 1);
+}
+
+MF_INLINE uint32_t mf_highest_bit(uint64_t x)
+{
+    x |= x >> 1;
+    x |= x >> 2;
+    x |= x >> 4;
+    x |= x >> 8;
+    x |= x >> 16;
+    x |= x >> 32;
+    return (uint32_t)__builtin_popcountll(x) - 1;
+}
+
 #define MF_PREFETCH(address) ((void)(address))
 #else
+#define mf_lowest_bit(x) ((uint32_t)__builtin_ctzll(x))
+#define mf_highest_bit(x) (63u - (uint32_t)__builtin_clzll(x))
 #define MF_PREFETCH(address) __builtin_prefetch((address), 1)
 #endif
 

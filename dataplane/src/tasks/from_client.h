@@ -71,7 +71,8 @@ MF_INLINE uint32_t accept_task(struct mf_tasks *s, struct call *call, uint32_t c
     if (MF_UNLIKELY(i == NONE))
         return NONE;
     struct record *r = record_at(s, i);
-    s->last_key = call->now_ns > s->last_key ? call->now_ns : s->last_key + 1;
+    uint64_t now = call->now_ns >> KEY_SHIFT;
+    s->last_key = now > s->last_key ? now : s->last_key + 1;
     r->key = s->last_key;
     r->client = client;
     r->submission = submission;
@@ -127,11 +128,14 @@ MF_INLINE struct client *hear_client(struct mf_tasks *s, struct call *call, uint
     return c;
 }
 
-static enum mf_verdict handle_submit(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, struct call *call)
 {
     const struct mf_submit *packet = (const struct mf_submit *)call->data;
-    enum mf_verdict verdict = check_tasks(s, call);
-    if (verdict != MF_V_OK)
+    enum mf_verdict verdict =
+        check_shape(call, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
+    if (MF_LIKELY(verdict == MF_V_OK))
+        verdict = check_tasks(s, call);
+    if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
     uint64_t identity = packet->client;
     uint32_t sequence = mf_net32(packet->header.sequence);
@@ -196,12 +200,14 @@ static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t cli
     return taken_out;
 }
 
-static enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
 {
     const struct mf_cancel *packet = (const struct mf_cancel *)call->data;
+    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX);
+    if (verdict != MF_V_OK)
+        return verdict;
     uint64_t identity = packet->client;
     uint32_t sequence = mf_net32(packet->header.sequence);
-    enum mf_verdict verdict = MF_V_OK;
     uint32_t taken_out = 0;
     uint32_t i = find_client(s, identity);
     if (i == NONE) {
@@ -229,10 +235,13 @@ static enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     return verdict;
 }
 
-static enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
 {
     const struct mf_probe *packet = (const struct mf_probe *)call->data;
     const struct mf_task_name *names = (const struct mf_task_name *)(call->data + sizeof(*packet));
+    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 0, MF_PROBE_MAX);
+    if (verdict != MF_V_OK)
+        return verdict;
     uint64_t identity = packet->client;
     uint32_t open = 0;
     uint32_t i = find_client(s, identity);

@@ -12,16 +12,24 @@ MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
     return drawn ? drawn : 1;
 }
 
-/* A registered slot loses what it has: a wait, or a task, which goes to another. */
-static void clear_slot(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t i)
+/* A registered slot loses what it has: a wait, or a task. Returns the task, which is then in no list, or NONE. */
+static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
 {
     struct slot *slot = slot_at(s, i);
-    if (slot->state == SLOT_WAITING) {
+    if (slot->state == SLOT_WAITING)
         unpark(s, i);
-    } else if (slot->state == SLOT_ASSIGNED) {
-        s->stats.returned++;
-        requeue(s, out, now_ns, take_from_slot(s, slot));
-    }
+    if (slot->state != SLOT_ASSIGNED)
+        return NONE;
+    s->stats.returned++;
+    return take_from_slot(s, slot);
+}
+
+/* Called when a packet's last record is done: what it gives back never goes to a slot that leaves in it. */
+static void requeue_all(struct mf_tasks *s, struct call *call, const uint32_t *tasks, uint32_t count)
+{
+    for (uint32_t k = 0; k < count && k < MF_REGISTER_MAX; k++)
+        if (tasks[k] != NONE)
+            requeue(s, call->out, call->now_ns, tasks[k]);
 }
 
 /* Forgets a slot that is FREE. */
@@ -53,38 +61,43 @@ static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t
     return i;
 }
 
-/* Starts a new generation, unless this very registration did so before. */
-static void renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
+/* Starts a new generation, unless this very registration did so before. Returns the task that it gave back, or NONE. */
+static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
 {
     struct slot *slot = slot_at(s, i);
     struct slot_owner *owner = slot_owner_at(s, i);
     slot->heard_ns = call->now_ns;
     if (slot->generation != 0 && owner->registration == registration)
-        return;
+        return NONE;
     owner->registration = registration;
     slot->generation = draw_generation(s);
     slot->sequence = 0;
     slot->spent = 1;
-    clear_slot(s, call->out, call->now_ns, i);
     slot->address = *call->from;
+    uint32_t task = clear_slot(s, i);
     slot->resources = resources;
+    return task;
 }
 
-static enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
 {
     const struct mf_register *packet = (const struct mf_register *)call->data;
+    enum mf_verdict verdict = check_shape(call, sizeof(*packet), 0, 1, MF_REGISTER_MAX);
+    if (verdict != MF_V_OK)
+        return verdict;
     uint64_t executor = packet->executor;
     uint32_t first = mf_net32(packet->first), registration = mf_net32(packet->header.sequence);
     struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_registered));
     struct mf_registered *registered = (struct mf_registered *)answer->data;
     struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
+    uint32_t tasks[MF_REGISTER_MAX];
     uint32_t k = 0;
     put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
     for (; k < call->count && k < MF_REGISTER_MAX; k++) {
         uint32_t i = find_or_add_slot(s, executor, first + k);
         if (i == NONE)
             break;
-        renew_slot(s, call, i, registration, packet->resources);
+        tasks[k] = renew_slot(s, call, i, registration, packet->resources);
         names[k].slot = mf_net32(i);
         names[k].generation = mf_net32(slot_at(s, i)->generation);
     }
@@ -97,6 +110,7 @@ static enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
     registered->seen = *call->from;
     registered->reason = k < call->count ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
     registered->reserved[0] = registered->reserved[1] = registered->reserved[2] = 0;
+    requeue_all(s, call, tasks, k);
     return MF_V_OK;
 }
 
@@ -144,16 +158,19 @@ static int wait_again(struct mf_tasks *s, struct call *call, uint32_t i, struct 
     if (slot->state == SLOT_FREE)
         wait_for_task(s, call->out, call->now_ns, i);
     else if (slot->state == SLOT_ASSIGNED)
-        assign_again(s, call->out, call->now_ns, i);
+        assign_again(s, call->out, i);
     return 1;
 }
 
-static enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)call->data;
     const struct mf_wait *waits = (const struct mf_wait *)(call->data + sizeof(*packet));
     struct mf_slot_name void_names[MF_SLOTS_MAX];
     uint32_t voids = 0;
+    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*waits), 1, MF_SLOTS_MAX);
+    if (MF_UNLIKELY(verdict != MF_V_OK))
+        return verdict;
     if (MF_UNLIKELY(packet->header.epoch != s->epoch)) {
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
@@ -187,11 +204,14 @@ static enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call)
     return MF_V_OK;
 }
 
-static enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
 {
     const struct mf_keepalive *packet = (const struct mf_keepalive *)call->data;
     const struct mf_slot_name *names = (const struct mf_slot_name *)(call->data + sizeof(*packet));
     struct mf_out_packet *reset = 0;
+    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 1, MF_REGISTER_MAX);
+    if (verdict != MF_V_OK)
+        return verdict;
     if (packet->header.epoch != s->epoch) {
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
@@ -237,12 +257,15 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
     return 1;
 }
 
-static enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
 {
     const struct mf_release *packet = (const struct mf_release *)call->data;
     const struct mf_leave *records = (const struct mf_leave *)(call->data + sizeof(*packet));
     uint32_t tasks[MF_SLOTS_MAX];
     struct mf_out_packet *released = 0;
+    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
+    if (verdict != MF_V_OK)
+        return verdict;
     if (packet->header.epoch != s->epoch) {
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
@@ -253,10 +276,7 @@ static enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
         if (leave(s, call, &records[k], &tasks[k]))
             put_name(s, call, &released, MF_OP_RELEASED, name);
     }
-    /* Only now: a task given back may go to a slot that is parked, but not to one that leaves in this packet. */
-    for (uint32_t k = 0; k < call->count && k < MF_SLOTS_MAX; k++)
-        if (tasks[k] != NONE)
-            requeue(s, call->out, call->now_ns, tasks[k]);
+    requeue_all(s, call, tasks, call->count);
     return MF_V_OK;
 }
 

@@ -1,38 +1,45 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * Hash chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index).
- * Chains are doubly linked, so taking an element out costs the same wherever it stands; looking one up follows at
- * most CHAIN_MAX links. Buckets are salted with the switch's secret: nobody outside can make chains long.
+ * Looking one up follows at most CHAIN_MAX links. Buckets are salted with the switch's secret: nobody outside can make
+ * chains long.
  *
- * `prev` of a chain's first element names its bucket (with the top bit set), of the others the element before.
+ * `back` of an element names the cell that names the element: its bucket, or the `next` of the element before. So taking one
+ * out costs the same wherever it stands, without a branch. Element 0 is written to where a chain ends, and never read.
  */
 #ifndef MIDFLIGHT_INDEX_H
 #define MIDFLIGHT_INDEX_H
 
 #include "state.h"
 
-#define IN_BUCKET 0x80000000u
+/* A cell is a 32-bit word of the state, counted from its start. */
+MF_INLINE uint32_t *cell_at(struct mf_tasks *s, uint32_t cell)
+{
+    return (uint32_t *)s + cell;
+}
+
+MF_INLINE uint32_t cell_of(const struct mf_tasks *s, const uint32_t *word)
+{
+    return (uint32_t)(word - (const uint32_t *)s);
+}
 
 #define MF_INDEX(name, link_of, bucket_of)                                                         \
     MF_INLINE void name##_insert(struct mf_tasks *s, uint32_t bucket, uint32_t i)                  \
     {                                                                                              \
-        struct link *own = link_of(s, i);                                                          \
         uint32_t *first = bucket_of(s, bucket);                                                    \
-        own->next = *first;                                                                        \
-        own->prev = bucket | IN_BUCKET;                                                            \
-        if (*first != NONE)                                                                        \
-            link_of(s, *first)->prev = i;                                                          \
+        struct link *own = link_of(s, i);                                                          \
+        uint32_t next = *first;                                                                    \
+        own->next = next;                                                                          \
+        own->back = cell_of(s, first);                                                             \
+        link_of(s, next)->back = cell_of(s, &own->next);                                           \
         *first = i;                                                                                \
     }                                                                                              \
     MF_INLINE void name##_remove(struct mf_tasks *s, uint32_t i)                                   \
     {                                                                                              \
-        struct link *own = link_of(s, i);                                                          \
-        if (own->prev & IN_BUCKET)                                                                 \
-            *bucket_of(s, own->prev & ~IN_BUCKET) = own->next;                                     \
-        else                                                                                       \
-            link_of(s, own->prev)->next = own->next;                                               \
-        if (own->next != NONE)                                                                     \
-            link_of(s, own->next)->prev = own->prev;                                               \
+        const struct link *own = link_of(s, i);                                                    \
+        uint32_t next = own->next, back = own->back;                                               \
+        *cell_at(s, back) = next;                                                                  \
+        link_of(s, next)->back = back;                                                             \
     }
 
 MF_INLINE struct link *slot_link_at(struct mf_tasks *s, uint32_t i)
@@ -49,11 +56,11 @@ MF_INDEX(task_index, task_link_at, task_bucket_at)
 MF_INDEX(slot_index, slot_link_at, slot_bucket_at)
 MF_INDEX(client_index, client_link_at, client_bucket_at)
 
-/* Tasks of one SUBMIT, and of the next few of its client, lie in neighbouring buckets: one cache line. */
+/* Tasks of one SUBMIT lie in neighbouring buckets, those of the next few SUBMITs of its client behind them. */
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint64_t block = ((uint64_t)client << 32) | (submission >> 4);
-    return (uint32_t)(mf_mix(block ^ s->secret) + (submission & 15) + index) & s->task_buckets;
+    return (uint32_t)(mf_mix(block ^ s->secret) + (submission & 15) * MF_SUBMIT_MAX + index) & s->task_buckets;
 }
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)

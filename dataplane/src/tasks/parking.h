@@ -48,7 +48,7 @@ MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
 static void longest_parked(struct mf_tasks *s, uint64_t candidates, uint32_t word, uint64_t *best, uint32_t *found)
 {
     while (candidates) {
-        uint32_t i = s->parked[word * 64 + (uint32_t)__builtin_ctzll(candidates)].head;
+        uint32_t i = s->parked[word * 64 + mf_lowest_bit(candidates)].head;
         uint64_t key = slot_at(s, i)->parked_key;
         candidates &= candidates - 1;
         if (key < *best) {
@@ -62,9 +62,11 @@ static void longest_parked(struct mf_tasks *s, uint64_t candidates, uint32_t wor
 MF_INLINE uint32_t parked_for(struct mf_tasks *s, uint32_t mask)
 {
     uint64_t candidates[MASK_WORDS], any = 0;
+    if (MF_LIKELY(s->stats.parked == 0))
+        return NONE;
     for (uint32_t word = 0; word < MASK_WORDS; word++)
         any |= candidates[word] = s->parked_masks[word] & masks_around(s, mask, word);
-    if (MF_LIKELY(!any))
+    if (!any)
         return NONE;
     for (uint32_t resources = 0; resources <= 8; resources++) {
         uint64_t best = ~0ull;

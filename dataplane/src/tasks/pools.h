@@ -9,12 +9,14 @@
     MF_INLINE uint32_t take_##name(struct mf_tasks *s)                                             \
     {                                                                                              \
         uint32_t i = s->pool.free;                                                                 \
-        if (i != NONE)                                                                             \
+        if (i != NONE) {                                                                           \
             s->pool.free = at(s, i)->next;                                                         \
-        else if (s->pool.fresh < s->pool.capacity)                                                 \
+            MF_PREFETCH(at(s, s->pool.free)); /* for the next call */                              \
+        } else if (s->pool.fresh < s->pool.capacity) {                                               \
             i = ++s->pool.fresh;                                                                   \
-        else                                                                                       \
+        } else {                                                                                     \
             return NONE;                                                                           \
+        }                                                                                          \
         s->pool.used++;                                                                            \
         return i;                                                                                  \
     }                                                                                              \

@@ -10,6 +10,14 @@
 
 #include "pools.h"
 
+#define NO_HEAD (~0ull)
+
+/* What stands for a head among its rivals: its key, and its mask to find its list again. */
+MF_INLINE void set_head(struct mf_tasks *s, uint32_t level, uint32_t mask, const struct record *head)
+{
+    s->heads[level][mask] = head->key << 8 | mask;
+}
+
 MF_INLINE void list_is_used(struct mf_tasks *s, uint32_t level, uint32_t mask)
 {
     s->queued_masks[level][mask >> 6] |= 1ull << (mask & 63);
@@ -19,6 +27,7 @@ MF_INLINE void list_is_used(struct mf_tasks *s, uint32_t level, uint32_t mask)
 MF_INLINE void list_is_empty(struct mf_tasks *s, uint32_t level, uint32_t mask)
 {
     uint64_t *words = s->queued_masks[level];
+    s->heads[level][mask] = NO_HEAD;
     words[mask >> 6] &= ~(1ull << (mask & 63));
     if ((words[0] | words[1] | words[2] | words[3]) == 0)
         s->levels_used &= ~(1u << level);
@@ -42,7 +51,7 @@ MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i)
         record_at(s, list->tail)->next = i;
     } else {
         list->head = i;
-        s->head_key[level][mask] = r->key;
+        set_head(s, level, mask, r);
         list_is_used(s, level, mask);
     }
     list->tail = i;
@@ -63,7 +72,7 @@ MF_INLINE void queue_push_head(struct mf_tasks *s, uint32_t i)
     else
         list->tail = i;
     list->head = i;
-    s->head_key[level][mask] = r->key;
+    set_head(s, level, mask, r);
     list_is_used(s, level, mask);
     s->stats.queued[level]++;
 }
@@ -83,7 +92,7 @@ MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
         list->head = r->next;
         if (r->next != NONE) {
             const struct record *head = record_at(s, r->next);
-            s->head_key[level][mask] = head->key;
+            set_head(s, level, mask, head);
             /* By the time this list is served again, the record behind its head has arrived from memory. */
             MF_PREFETCH(record_at(s, head->next));
         } else {
@@ -93,44 +102,44 @@ MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
     s->stats.queued[level]--;
 }
 
-/* The smallest key among the heads in one word of masks; `best` and `best_mask` keep the winner. Few candidates are
- * visited one by one, many by a scan without branches. */
-MF_INLINE void oldest_in_word(const uint64_t *key, uint64_t candidates, uint32_t word, uint64_t *best,
-                              uint32_t *best_mask)
+MF_INLINE uint64_t older(uint64_t a, uint64_t b)
 {
-    if (__builtin_popcountll(candidates) <= 16) {
-        while (candidates) {
-            uint32_t mask = word * 64 + (uint32_t)__builtin_ctzll(candidates);
-            candidates &= candidates - 1;
-            uint64_t k = key[mask];
-            *best_mask = k < *best ? mask : *best_mask;
-            *best = k < *best ? k : *best;
-        }
-        return;
+    return a < b ? a : b;
+}
+
+/* The oldest of the heads whose bits are set: one by one, or, where it is all 64, in four chains that a processor
+ * follows at once. */
+MF_INLINE uint64_t oldest_in_word(const uint64_t *heads, uint64_t candidates)
+{
+    uint64_t oldest = NO_HEAD, chain[3] = {NO_HEAD, NO_HEAD, NO_HEAD};
+    if (MF_LIKELY(candidates != ~0ull)) {
+        for (; candidates; candidates &= candidates - 1)
+            oldest = older(oldest, heads[mf_lowest_bit(candidates)]);
+        return oldest;
     }
-    for (uint32_t bit = 0; bit < 64; bit++) {
-        uint64_t k = key[word * 64 + bit] | (((candidates >> bit) & 1) - 1);
-        *best_mask = k < *best ? word * 64 + bit : *best_mask;
-        *best = k < *best ? k : *best;
+    for (uint32_t i = 0; i < 64; i += 4) {
+        oldest = older(oldest, heads[i]);
+        chain[0] = older(chain[0], heads[i + 1]);
+        chain[1] = older(chain[1], heads[i + 2]);
+        chain[2] = older(chain[2], heads[i + 3]);
     }
+    return older(older(oldest, chain[0]), older(chain[1], chain[2]));
 }
 
 /* The task that an executor with these resources gets next, or NONE. */
 MF_INLINE uint32_t queue_oldest(struct mf_tasks *s, uint32_t resources)
 {
-    uint32_t levels = s->levels_used;
-    while (levels) {
-        uint32_t level = (uint32_t)__builtin_ctz(levels) & (MF_LEVELS - 1);
-        uint64_t best = ~0ull;
-        uint32_t best_mask = 0;
-        levels &= levels - 1;
-        for (uint32_t word = 0; word < MASK_WORDS; word++) {
-            uint64_t candidates = s->queued_masks[level][word] & masks_within(s, resources, word);
-            if (candidates)
-                oldest_in_word(s->head_key[level], candidates, word, &best, &best_mask);
-        }
-        if (best != ~0ull)
-            return s->queued[level][best_mask].head;
+    uint64_t within = s->subsets[resources & 63]; /* masks_within(), where the high bits allow any */
+    uint32_t high = resources >> 6;
+    for (uint32_t levels = s->levels_used; levels; levels &= levels - 1) {
+        uint32_t level = mf_lowest_bit(levels) & (MF_LEVELS - 1);
+        const uint64_t *words = s->queued_masks[level], *heads = s->heads[level];
+        uint64_t oldest = oldest_in_word(heads, words[0] & within);
+        for (uint32_t word = 1; word < MASK_WORDS; word++)
+            if ((words[word] & within) && (word & ~high) == 0)
+                oldest = older(oldest, oldest_in_word(heads + word * 64, words[word] & within));
+        if (MF_LIKELY(oldest != NO_HEAD))
+            return s->queued[level][oldest & (MASKS - 1)].head;
     }
     return NONE;
 }

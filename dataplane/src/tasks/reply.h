@@ -5,27 +5,40 @@
 
 #include "state.h"
 
-/* What every handler gets: the datagram, already checked for its length, and where answers go. */
+/* What every handler gets. */
 struct call {
     uint64_t now_ns;
     const struct mf_address *from;
     const uint8_t *data;
+    uint32_t length;
     uint32_t count; /* records */
     struct mf_out *out;
 };
 
+/* Whether count and length agree: what a handler asks before it looks at anything else (T11). */
+MF_INLINE enum mf_verdict check_shape(const struct call *call, uint32_t fixed, uint32_t record, uint32_t least,
+                                      uint32_t most)
+{
+    uint32_t right = fixed + record * call->count;
+    if (call->count < least || call->count > most)
+        return MF_V_BAD_COUNT;
+    if (MF_UNLIKELY(call->length != right))
+        return call->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
+    return MF_V_OK;
+}
+
 MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_operation operation, uint32_t count,
                           uint32_t sequence)
 {
-    struct mf_header header = {
-        .magic = mf_net16(MF_MAGIC),
-        .version = MF_VERSION,
-        .operation = operation,
-        .count = (uint8_t)count,
-        .epoch = s->epoch,
-        .sequence = sequence,
-    };
-    __builtin_memcpy(data, &header, sizeof(header));
+    struct mf_header *header = (struct mf_header *)data;
+    header->magic = mf_net16(MF_MAGIC);
+    header->version = MF_VERSION;
+    header->operation = operation;
+    header->count = (uint8_t)count;
+    header->flags = 0;
+    header->reserved = 0;
+    header->epoch = s->epoch;
+    header->sequence = sequence;
 }
 
 /* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
@@ -78,7 +91,7 @@ MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct m
 }
 
 MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out *out, uint32_t slot_number, const struct slot *slot,
-                              const struct record *r, uint64_t waited_us)
+                              const struct record *r, uint8_t attempt, uint64_t waited_us)
 {
     const struct client *client = client_at(s, r->client);
     struct mf_out_packet *packet = assign_packet(s, out, &slot->address);
@@ -89,6 +102,7 @@ MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out *out, uint32_t s
     a->sequence = mf_net32(slot->sequence);
     a->waited_us = mf_net32(waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us);
     a->task = r->info;
+    a->task.attempt = attempt;
     a->uid = r->uid;
     a->jid = r->jid;
     a->address = client->address;

@@ -14,18 +14,19 @@
 #define MASKS 256        /* resource masks */
 #define MASK_WORDS 4     /* 64-bit words in a bitmap of masks */
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
+#define KEY_SHIFT 3      /* a key counts 8 ns: 56 bits of them last 18 years */
 #define EVICT_LOOK 64    /* clients that are looked at to evict one */
 
 enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED };
 
 /* A task: one cache line. */
 struct record {
-    uint64_t key;        /* acceptance time in ns, made strictly increasing: the order of T3 */
+    uint64_t key;        /* acceptance time in units of 8 ns, made strictly increasing: the order of T3 */
     uint32_t next, prev; /* in the list of its level and mask; `next` in the list of free records */
     uint32_t client;
     uint32_t submission; /* sequence of its SUBMIT */
-    uint32_t uid, jid;   /* network byte order: the switch only hands them on */
     struct mf_task_info info; /* as it came; `attempt` counts attempts begun */
+    uint32_t uid, jid;   /* network byte order: the switch only hands them on */
     uint8_t index;       /* its place in the SUBMIT */
     uint8_t state;       /* enum record_state */
     uint8_t tried;       /* 1 after the first assignment by this switch */
@@ -34,7 +35,7 @@ struct record {
 
 /* A place in a hash chain (index.h). */
 struct link {
-    uint32_t next, prev;
+    uint32_t next, back;
 };
 
 enum slot_state { SLOT_VACANT, SLOT_FREE, SLOT_WAITING, SLOT_ASSIGNED };
@@ -51,7 +52,8 @@ struct slot {
     uint8_t state;       /* enum slot_state */
     uint8_t resources;
     uint8_t spent;       /* 1: only a larger sequence may wait (T10) */
-    uint8_t reserved[5];
+    uint8_t reserved;
+    uint32_t waited_us;  /* of the assignment, as it was told */
 };
 
 /* What only REGISTER touches. */
@@ -100,8 +102,8 @@ struct mf_tasks {
     uint32_t levels_used; /* bit l: level l has tasks */
     struct pool records, slots, clients;
 
-    /* Offsets of the arrays from the start of this struct. */
-    uint64_t records_at, task_links_at, task_buckets_at;
+    /* Offsets of the arrays from the start of this struct; the records follow it directly. */
+    uint64_t task_links_at, task_buckets_at;
     uint64_t slots_at, slot_owners_at, slot_buckets_at;
     uint64_t clients_at, windows_at, client_buckets_at;
 
@@ -110,7 +112,7 @@ struct mf_tasks {
     uint64_t sized[9][MASK_WORDS]; /* bitmap of the masks with so many resources */
 
     uint64_t queued_masks[MF_LEVELS][MASK_WORDS]; /* lists that are not empty */
-    uint64_t head_key[MF_LEVELS][MASKS];          /* key of each list's head; stale where it is empty */
+    uint64_t heads[MF_LEVELS][MASKS];             /* of each list; see queue.h */
     struct list queued[MF_LEVELS][MASKS];
     uint64_t parked_masks[MASK_WORDS];
     struct list parked[MASKS];
@@ -118,13 +120,19 @@ struct mf_tasks {
     struct mf_tasks_stats stats;
 };
 
+#define RECORDS_AT ((sizeof(struct mf_tasks) + 63) & ~63ull)
+
+MF_INLINE struct record *record_at(struct mf_tasks *s, uint32_t i)
+{
+    return (struct record *)((uint8_t *)s + RECORDS_AT) + i;
+}
+
 #define MF_ARRAY(name, type, offset)                                                               \
     MF_INLINE type *name(struct mf_tasks *s, uint32_t i)                                           \
     {                                                                                              \
         return (type *)((uint8_t *)s + s->offset) + i;                                             \
     }
 
-MF_ARRAY(record_at, struct record, records_at)
 MF_ARRAY(task_link_at, struct link, task_links_at)
 MF_ARRAY(task_bucket_at, uint32_t, task_buckets_at)
 MF_ARRAY(slot_at, struct slot, slots_at)
@@ -133,12 +141,6 @@ MF_ARRAY(slot_bucket_at, uint32_t, slot_buckets_at)
 MF_ARRAY(client_at, struct client, clients_at)
 MF_ARRAY(window_at, struct window, windows_at)
 MF_ARRAY(client_bucket_at, uint32_t, client_buckets_at)
-
-/* Masks contained in `mask`, of those whose high two bits are `word`. */
-MF_INLINE uint64_t masks_within(const struct mf_tasks *s, uint32_t mask, uint32_t word)
-{
-    return (word & ~(mask >> 6)) ? 0 : s->subsets[mask & 63];
-}
 
 /* Masks that contain `mask`, of those whose high two bits are `word`. */
 MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_t word)

@@ -102,7 +102,7 @@ impl Model {
 
     fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo) -> Task {
         self.stats.submitted += 1;
-        self.accepted_ns = self.now.max(self.accepted_ns + 1);
+        self.accepted_ns = (self.now & !7).max(self.accepted_ns + 8);
         Task {
             client: submit.client.get(),
             submission: submit.header.sequence.get(),

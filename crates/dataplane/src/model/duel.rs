@@ -2,7 +2,7 @@
 
 use super::{Datagram, Model};
 use crate::transcript::Engine;
-use crate::{TasksConfig, Verdict};
+use crate::{Stats, TasksConfig, Verdict};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
@@ -53,6 +53,12 @@ impl<E: Engine> Duel<E> {
         }
         self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
         Ok(sent)
+    }
+
+    /// What both have counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.model.stats()
     }
 
     fn compare(&self, sent: &[Datagram], owed: &[Datagram]) -> Result<(), String> {

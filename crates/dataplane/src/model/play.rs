@@ -2,8 +2,8 @@
 //! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
 
 use super::duel::Duel;
-use crate::TasksConfig;
 use crate::transcript::Engine;
+use crate::{Stats, TasksConfig};
 use midflight_wire::{
     BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
     SlotName, Submit, TaskInfo, TaskName, Wait, parse,
@@ -24,10 +24,11 @@ const REMEMBERED: usize = 24;
 pub const EPOCH: u32 = 77;
 
 /// Plays the story of `bytes`: `start` makes an engine with the configuration that the bytes ask for and [`EPOCH`].
+/// Returns what was counted.
 ///
 /// # Errors
 /// Where the engine differs from the model or breaks a rule.
-pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> Result<(), String> {
+pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> Result<Stats, String> {
     let mut bytes = Bytes(bytes);
     let config = TasksConfig {
         queue: 1 + bytes.below(16),
@@ -41,7 +42,7 @@ pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> R
     while !game.bytes.0.is_empty() {
         game.step()?;
     }
-    Ok(())
+    Ok(game.duel.stats())
 }
 
 /// Choices yet to be made; 0 for ever when they run out.
@@ -257,7 +258,7 @@ impl<E: Engine> Game<'_, E> {
 
     /// Tasks of the last few submissions of a client.
     fn task_names(&mut self, client: usize, least: u32) -> Vec<TaskName> {
-        let count = (self.count(32) - 1).max(least);
+        let count = self.count(32).saturating_sub(1).max(least);
         let mut names = Vec::new();
         for _ in 0..count {
             let submission = self.clients[client].wrapping_sub(self.bytes.below(6)).into();
