@@ -1,0 +1,180 @@
+//! `midflight replay`: a trace (or a generated workload) through a switch, with its scheduling delays.
+
+use crate::envelope::Envelope;
+use crate::progress::Progress;
+use crate::replay::plan::{Plan, Wanted, Work};
+use crate::replay::{self, Stop, summary};
+use crate::signals::Shutdown;
+use crate::{report, usage};
+use anyhow::{Context, Result};
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_sim::workload::Format;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight replay                                       a generated workload, 32 executors, about 12 s
+  midflight replay trace.tr --executors 64               a trace, its median task scaled to 5 ms, load 0.8
+  midflight replay --report replay.html                  and a page with plots
+  midflight replay tasks.csv.gz --format google --strict
+  midflight replay --switch 10.0.0.1:7700                through a switch that runs elsewhere
+
+Scheduling delay is from submission to start. Queueing is the part in which no suitable executor was free; dispatch
+is the rest. docs/replay.md explains formats, scaling and every number.
+
+EXIT CODES
+  0 all tasks ended, 1 failed or tasks were lost, 2 wrong usage or an unreadable trace, 130 interrupted";
+
+const INTERRUPTED: u8 = 130;
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The trace; without it a workload is generated
+    file: Option<PathBuf>,
+    /// The trace's format; default: told by its name and first line
+    #[arg(long, value_enum)]
+    format: Option<FormatName>,
+    /// Scale durations so that this is their median
+    #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = usage::duration)]
+    median: Duration,
+    /// Scale arrivals so that executors are busy for this share of the time
+    #[arg(long, value_name = "LOAD", default_value_t = 0.8)]
+    load: f64,
+    /// Tasks that may run at once; default: 32 for sleep, the number of cores for spin
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    executors: Option<u32>,
+    /// What tasks do
+    #[arg(long, value_enum, default_value_t = Work::Sleep)]
+    work: Work,
+    /// A running switch; default: one in this process
+    #[arg(long, value_name = "HOST:PORT")]
+    switch: Option<String>,
+    /// Seed of the generator, drawn priorities and the order of repetitions
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Submit for this long: repeats a shorter trace, cuts a longer one
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
+    duration: Option<Duration>,
+    /// Submit no further job once this many tasks have been
+    #[arg(long, value_name = "TASKS")]
+    limit: Option<u64>,
+    /// Four levels (the trace's, or drawn), or one queue
+    #[arg(long, value_enum, default_value_t = Switched::On)]
+    priorities: Switched,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Print the results as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// A malformed line is an error
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatName {
+    /// arrival, count, mean, durations; blank-separated seconds
+    Tr,
+    /// Alibaba 2017 batch_task CSV
+    Alibaba,
+    /// job_id,arrival_us,task_runtime_us,num_tasks
+    Draconis,
+    /// Google ClusterData 2011 task_events CSV
+    Google,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Tr => Self::Tr,
+            FormatName::Alibaba => Self::Alibaba,
+            FormatName::Draconis => Self::Draconis,
+            FormatName::Google => Self::Google,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switched {
+    On,
+    Off,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let switch = args.switch.as_deref().map(usage::resolve).transpose()?;
+    let plan = Plan::new(&wanted(args)).map_err(|error| usage::error(format!("{error:#}")))?;
+    check_report(args)?;
+    let say = |line: &str| if args.json { eprintln!("{line}") } else { println!("{line}") };
+    plan.describe().iter().for_each(|line| say(line));
+    if args.work == Work::Spin && plan.executors as usize > cores() {
+        say(&format!("{} executors compute on {} cores: tasks will take longer than planned", plan.executors, cores()));
+    }
+
+    let stop = Stop::default();
+    let stopper = stop.clone();
+    Shutdown::new()?.each(move |count| match count {
+        1 => stopper.stop(),
+        _ => std::process::exit(INTERRUPTED.into()),
+    });
+    let mut progress = Progress::new(plan.tasks, false);
+    let outcome = replay::run(&plan, switch, &stop, &mut progress)?;
+    progress.finish();
+
+    let envelope = Envelope::new("replay", summary::measures(&plan, &outcome));
+    if let Some(path) = &args.report {
+        let page = report::page(&plan, &outcome, &envelope)?;
+        std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if args.json {
+        envelope.print(true);
+        summary::remarks(&plan, &outcome).iter().for_each(|remark| eprintln!("{remark}"));
+    } else {
+        print!("\n{}", summary::table(&plan, &outcome));
+    }
+    if let Some(path) = &args.report {
+        say(&format!("report: {}", path.display()));
+    }
+    Ok(match outcome.ended {
+        replay::outcome::Ended::Interrupted => ExitCode::from(INTERRUPTED),
+        _ if outcome.lost + outcome.failed > 0 => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn wanted(args: &Args) -> Wanted {
+    let executors = match args.work {
+        Work::Sleep => 32,
+        Work::Spin => u32::try_from(cores()).unwrap_or(1),
+    };
+    Wanted {
+        file: args.file.clone(),
+        format: args.format.map(Format::from),
+        strict: args.strict,
+        median: args.median,
+        load: args.load,
+        executors: args.executors.unwrap_or(executors),
+        work: args.work,
+        priorities: args.priorities == Switched::On,
+        seed: args.seed,
+        duration: args.duration,
+        limit: args.limit,
+    }
+}
+
+/// A report that cannot be written is known before the run, not after it.
+fn check_report(args: &Args) -> Result<()> {
+    let Some(path) = &args.report else { return Ok(()) };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if directory.is_some_and(|directory| !directory.is_dir()) || path.is_dir() {
+        return Err(usage::error(format!("--report {}: name a file in a directory that exists", path.display())));
+    }
+    Ok(())
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,130 @@
+//! Scheduling delay and its parts, as histograms.
+
+use hdrhistogram::Histogram;
+
+/// Where the time of one task went, in nanoseconds of one clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// Submitted by the client.
+    pub submitted_ns: u64,
+    /// Started by an executor.
+    pub started_ns: u64,
+    /// Its function ended.
+    pub ended_ns: u64,
+    /// From acceptance by the switch to assignment: by T6 no suitable executor was free.
+    pub queueing_ns: u64,
+    /// 1 is the highest.
+    pub level: u8,
+}
+
+impl Passage {
+    /// From submission to start.
+    pub(crate) fn delay_ns(&self) -> u64 {
+        self.started_ns.saturating_sub(self.submitted_ns)
+    }
+
+    /// The delay less the queueing: the ways to the switch and to the executor, and the threads on them.
+    pub(crate) fn dispatch_ns(&self) -> u64 {
+        self.delay_ns().saturating_sub(self.queueing_ns)
+    }
+}
+
+/// A distribution of nanoseconds with three significant digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Distribution(Histogram<u64>);
+
+impl Distribution {
+    pub(crate) fn new() -> Self {
+        // Three digits are within the crate's range of 0 to 5.
+        #[expect(clippy::unwrap_used, reason = "the only error is a number of digits above 5")]
+        Self(Histogram::new(3).unwrap())
+    }
+
+    pub(crate) fn record(&mut self, ns: u64) {
+        // The histogram grows as needed; what it cannot grow to is recorded as the largest value.
+        if self.0.record(ns).is_err() {
+            self.0.saturating_record(ns);
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The value that `quantile` (0 to 1) of the recorded ones do not exceed; 0 where there are none.
+    pub(crate) fn quantile_ns(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile).min(self.0.max())
+    }
+
+    pub(crate) fn max_ns(&self) -> u64 {
+        self.0.max()
+    }
+
+    /// Points (nanoseconds, share of values up to there) of the cumulative distribution: one per recorded value.
+    pub(crate) fn cumulative(&self) -> Vec<(u64, f64)> {
+        let total = self.0.len() as f64;
+        let mut below = 0;
+        let recorded = self.0.iter_recorded();
+        recorded
+            .map(|step| {
+                below += step.count_since_last_iteration();
+                (step.value_iterated_to().min(self.0.max()), below as f64 / total)
+            })
+            .collect()
+    }
+}
+
+/// Delay, queueing and dispatch of a set of tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct Delays {
+    pub delay: Distribution,
+    pub queueing: Distribution,
+    pub dispatch: Distribution,
+}
+
+impl Delays {
+    pub(crate) fn new() -> Self {
+        Self { delay: Distribution::new(), queueing: Distribution::new(), dispatch: Distribution::new() }
+    }
+
+    pub(crate) fn record(&mut self, passage: &Passage) {
+        self.delay.record(passage.delay_ns());
+        self.queueing.record(passage.queueing_ns);
+        self.dispatch.record(passage.dispatch_ns());
+    }
+
+    /// With their names, the whole first.
+    pub(crate) fn parts(&self) -> [(&'static str, &Distribution); 3] {
+        [("delay", &self.delay), ("queueing", &self.queueing), ("dispatch", &self.dispatch)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dispatch_is_the_delay_less_the_queueing() {
+        let passage = Passage { submitted_ns: 100, started_ns: 5_100, ended_ns: 9_000, queueing_ns: 4_000, level: 1 };
+        assert_eq!((passage.delay_ns(), passage.dispatch_ns()), (5_000, 1_000));
+        // The switch counts whole microseconds; a rounding beyond the delay leaves no dispatch rather than a wrapped one.
+        assert_eq!(Passage { queueing_ns: 6_000, ..passage }.dispatch_ns(), 0);
+    }
+
+    #[test]
+    fn quantiles_and_the_cumulative_distribution_agree() {
+        let mut distribution = Distribution::new();
+        (1..=100).for_each(|us| distribution.record(us * 1_000));
+        assert_eq!(distribution.quantile_ns(0.5) / 100, 500);
+        assert_eq!(distribution.max_ns() / 100, 1_000);
+        let points = distribution.cumulative();
+        assert_eq!(points.len(), 100);
+        assert!((points[49].1 - 0.5).abs() < 1e-9 && (points[99].1 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_empty_distribution_has_zeros() {
+        let empty = Distribution::new();
+        assert_eq!((empty.count(), empty.quantile_ns(0.99), empty.cumulative().len()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,92 @@
+//! What a replay found.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::delays::{Delays, Distribution, Passage};
+use super::series::Series;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All that was to be submitted was, and all of it ended.
+    Complete,
+    /// By Ctrl-C: what had not been submitted by then was not.
+    Interrupted,
+    /// Nothing ended for so long that the rest was given up.
+    Stalled,
+}
+
+/// Counts and distributions of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub jobs: u64,
+    /// Tasks submitted.
+    pub tasks: u64,
+    /// Tasks whose result arrived.
+    pub completed: u64,
+    /// Tasks whose function failed.
+    pub failed: u64,
+    /// Tasks that ended without a result, or not at all.
+    pub lost: u64,
+    /// Results of a second or later attempt.
+    pub retried: u64,
+    pub all: Delays,
+    pub levels: BTreeMap<u8, Delays>,
+    /// How much later than planned jobs were submitted.
+    pub lateness: Distribution,
+    pub series: Series,
+    /// The sum of the times in which functions ran.
+    pub busy_ns: u128,
+    origin_ns: u64,
+    last_end_ns: u64,
+    pub ended: Ended,
+}
+
+impl Outcome {
+    /// Nothing has happened since `origin_ns`.
+    pub(crate) fn new(origin_ns: u64) -> Self {
+        Self {
+            jobs: 0,
+            tasks: 0,
+            completed: 0,
+            failed: 0,
+            lost: 0,
+            retried: 0,
+            all: Delays::new(),
+            levels: BTreeMap::new(),
+            lateness: Distribution::new(),
+            series: Series::new(origin_ns),
+            busy_ns: 0,
+            origin_ns,
+            last_end_ns: origin_ns,
+            ended: Ended::Complete,
+        }
+    }
+
+    /// A result arrived.
+    pub(crate) fn record(&mut self, passage: &Passage, attempt: u8) {
+        self.completed += 1;
+        self.retried += u64::from(attempt > 1);
+        self.all.record(passage);
+        self.levels.entry(passage.level).or_insert_with(Delays::new).record(passage);
+        self.series.record(passage);
+        self.busy_ns += u128::from(passage.ended_ns.saturating_sub(passage.started_ns));
+        self.last_end_ns = self.last_end_ns.max(passage.ended_ns);
+    }
+
+    /// From the first planned arrival to the last end of a task.
+    pub(crate) fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.last_end_ns - self.origin_ns)
+    }
+
+    /// Results per second.
+    pub(crate) fn throughput(&self) -> f64 {
+        self.completed as f64 / self.elapsed().as_secs_f64().max(1e-9)
+    }
+
+    /// The share of the executors' time in which they ran functions, 0 to 1.
+    pub(crate) fn utilisation(&self, executors: u32) -> f64 {
+        self.busy_ns as f64 / (self.elapsed().as_nanos().max(1) as f64 * f64::from(executors.max(1)))
+    }
+}

@@ -1,0 +1,261 @@
+//! What will be played: jobs from a file or the generator, scaled, with priorities.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use midflight_sim::workload::{
+    Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, read_file,
+};
+
+use super::summary::human_ns;
+
+/// The generator's run without `--duration`.
+const GENERATED: Duration = Duration::from_secs(12);
+/// The level of all tasks with `--priorities off`.
+const ONE_LEVEL: u8 = 1;
+
+/// What tasks do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Work {
+    /// Wait: any number of executors fits any machine
+    Sleep,
+    /// Compute: needs a core for each executor
+    Spin,
+}
+
+impl Work {
+    /// The built-in function's name, and what people call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => midflight_tasks::functions::SLEEP,
+            Self::Spin => midflight_tasks::functions::SPIN,
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub file: Option<PathBuf>,
+    pub format: Option<Format>,
+    pub strict: bool,
+    pub median: Duration,
+    pub load: f64,
+    pub executors: u32,
+    pub work: Work,
+    pub priorities: bool,
+    pub seed: u64,
+    pub duration: Option<Duration>,
+    pub limit: Option<u64>,
+}
+
+/// What will be played.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Where the jobs come from, for people.
+    pub source: String,
+    pub workload: Workload,
+    pub scale: Scale,
+    pub median: Duration,
+    pub load: f64,
+    pub executors: u32,
+    pub work: Work,
+    pub priorities: bool,
+    pub seed: u64,
+    /// Malformed lines of the file.
+    pub malformed: u64,
+    /// What reading had to say.
+    pub notes: Vec<String>,
+    /// Jobs and tasks that will be submitted.
+    pub jobs: u64,
+    pub tasks: u64,
+    /// The last arrival.
+    planned_ns: u64,
+    /// The longest task.
+    pub longest: Duration,
+    until_ns: Option<u64>,
+}
+
+impl Plan {
+    /// Reads or generates, scales and draws.
+    pub(crate) fn new(wanted: &Wanted) -> Result<Self> {
+        let duration_ns = wanted.duration.map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        let (mut plan, scale_error_hint) = match &wanted.file {
+            Some(file) => {
+                let options = ReadOptions { format: wanted.format, strict: wanted.strict, ..ReadOptions::default() };
+                let reading = read_file(file, &options)?;
+                let notes = notes(&reading);
+                let mut plan = Self::of(wanted, format!("{} ({:?})", file.display(), reading.format), reading.workload);
+                (plan.malformed, plan.notes, plan.until_ns) = (reading.malformed, notes, duration_ns);
+                (plan, file.display().to_string())
+            }
+            None => {
+                let shape = Shape { work: work_in_medians(wanted), ..Shape::default() };
+                let workload = generate(&shape, wanted.seed);
+                (
+                    Self::of(wanted, format!("generated, seed {}", wanted.seed), workload),
+                    "the generated workload".into(),
+                )
+            }
+        };
+        let median_ns = u64::try_from(wanted.median.as_nanos()).unwrap_or(u64::MAX);
+        let target = Target { median_ns, load: wanted.load, executors: wanted.executors };
+        let scaled = plan.workload.scale(&target);
+        plan.scale = scaled.map_err(|error| anyhow::anyhow!("{scale_error_hint}: {error}"))?;
+        if wanted.priorities {
+            plan.workload.draw_priorities(wanted.seed);
+        } else {
+            plan.workload.set_priorities(ONE_LEVEL);
+        }
+        plan.count(wanted.limit)?;
+        Ok(plan)
+    }
+
+    fn of(wanted: &Wanted, source: String, workload: Workload) -> Self {
+        let scale = Scale { f: 1.0, g: 1.0, work_s: 0.0, span_s: 0.0, rounded_to_zero: 0 };
+        let Wanted { median, load, executors, work, priorities, seed, .. } = *wanted;
+        Self {
+            source,
+            workload,
+            scale,
+            median,
+            load,
+            executors,
+            work,
+            priorities,
+            seed,
+            malformed: 0,
+            notes: Vec::new(),
+            jobs: 0,
+            tasks: 0,
+            planned_ns: 0,
+            longest: Duration::ZERO,
+            until_ns: None,
+        }
+    }
+
+    fn count(&mut self, limit: Option<u64>) -> Result<()> {
+        let (mut jobs, mut tasks, mut planned_ns, mut longest_ns) = (0, 0, 0, 0);
+        for arrival in self.workload.arrivals(self.until_ns, self.seed) {
+            if limit.is_some_and(|limit| tasks >= limit) {
+                break;
+            }
+            jobs += 1;
+            tasks += arrival.job.tasks.len() as u64;
+            planned_ns = arrival.at_ns;
+            longest_ns = longest_ns.max(arrival.job.tasks.iter().map(|task| task.duration_ns).max().unwrap_or(0));
+        }
+        ensure!(jobs > 0, "nothing to play: --duration and --limit leave no job");
+        (self.jobs, self.tasks, self.planned_ns) = (jobs, tasks, planned_ns);
+        self.longest = Duration::from_nanos(longest_ns);
+        Ok(())
+    }
+
+    /// The jobs to submit and when, since the first.
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
+        self.workload.arrivals(self.until_ns, self.seed).take(usize::try_from(self.jobs).unwrap_or(usize::MAX))
+    }
+
+    /// From the first arrival to the last, in seconds.
+    pub(crate) fn planned_s(&self) -> f64 {
+        self.planned_ns as f64 / 1e9
+    }
+
+    /// What will be played, for people.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let mut lines =
+            vec![format!("{}: {} jobs, {} tasks in {:.1} s", self.source, self.jobs, self.tasks, self.planned_s())];
+        lines.push(format!(
+            "durations / {:.4} (f): median {}, sum {:.1} s; arrivals × {:.4} (g): load {} on {} executors that {}",
+            self.scale.f,
+            human_ns(u64::try_from(self.median.as_nanos()).unwrap_or(u64::MAX)),
+            self.scale.work_s,
+            self.scale.g,
+            self.load,
+            self.executors,
+            self.work.name()
+        ));
+        lines.extend(self.notes.iter().cloned());
+        lines
+    }
+}
+
+/// How much work the generator has to make for the load and the duration asked for.
+fn work_in_medians(wanted: &Wanted) -> f64 {
+    let seconds = wanted.duration.unwrap_or(GENERATED).as_secs_f64();
+    let work = wanted.load * f64::from(wanted.executors) * seconds / wanted.median.as_secs_f64().max(1e-9);
+    // The shape stops at this many medians; a run that long does not end, and scaling refuses what is not a number.
+    if work.is_finite() { work.min(1e9) } else { 0.0 }
+}
+
+fn notes(reading: &Reading) -> Vec<String> {
+    let mut notes: Vec<String> = reading.shown.iter().map(ToString::to_string).collect();
+    if reading.malformed > reading.shown.len() as u64 {
+        notes.push(format!("{} of {} lines are malformed; the first are above", reading.malformed, reading.lines));
+    }
+    notes.extend(reading.skipped().map(|(why, rows)| format!("{rows} rows left out: {}", why.as_str())));
+    notes
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn wanted() -> Wanted {
+        Wanted {
+            file: None,
+            format: None,
+            strict: false,
+            median: Duration::from_millis(5),
+            load: 0.8,
+            executors: 32,
+            work: Work::Sleep,
+            priorities: true,
+            seed: 1,
+            duration: None,
+            limit: None,
+        }
+    }
+
+    pub(crate) fn plan() -> Plan {
+        Plan::new(&wanted()).unwrap()
+    }
+
+    #[test]
+    fn without_a_file_and_a_duration_the_plan_lasts_about_twelve_seconds() {
+        let plan = plan();
+        assert!((10.0..15.0).contains(&plan.planned_s()), "{}", plan.planned_s());
+        assert!(plan.longest < Duration::from_millis(2_500), "{:?}", plan.longest);
+        let median_ns = plan.workload.duration_quantile_ns(0.5).unwrap();
+        assert!((4_990_000..=5_010_000).contains(&median_ns), "{median_ns}");
+    }
+
+    #[test]
+    fn the_generator_fills_the_duration_asked_for() {
+        let plan = Plan::new(&Wanted { duration: Some(Duration::from_secs(60)), ..wanted() }).unwrap();
+        assert!((50.0..75.0).contains(&plan.planned_s()), "{}", plan.planned_s());
+    }
+
+    #[test]
+    fn a_limit_ends_with_the_job_that_reaches_it() {
+        let plan = Plan::new(&Wanted { limit: Some(100), ..wanted() }).unwrap();
+        assert!((100..200).contains(&plan.tasks), "{}", plan.tasks);
+        assert_eq!(plan.arrivals().map(|arrival| arrival.job.tasks.len() as u64).sum::<u64>(), plan.tasks);
+    }
+
+    #[test]
+    fn without_priorities_all_tasks_share_one_level() {
+        let plan = Plan::new(&Wanted { priorities: false, ..wanted() }).unwrap();
+        assert!(plan.arrivals().flat_map(|arrival| &arrival.job.tasks).all(|task| task.priority == ONE_LEVEL));
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_an_error_with_the_reason() {
+        let error = |wanted: Wanted| format!("{:#}", Plan::new(&wanted).unwrap_err());
+        assert!(error(Wanted { limit: Some(0), ..wanted() }).contains("--limit"));
+        assert!(error(Wanted { load: 0.0, ..wanted() }).contains("the load must be greater than 0"));
+        let missing = Wanted { file: Some("/nonexistent.tr".into()), ..wanted() };
+        assert!(error(missing).starts_with("/nonexistent.tr: "));
+    }
+}

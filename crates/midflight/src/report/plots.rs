@@ -1,0 +1,232 @@
+//! The page's plots, as SVG.
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::replay::delays::Distribution;
+use crate::replay::series::Point;
+
+/// Red, green, blue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Colour(pub u8, pub u8, pub u8);
+
+impl Colour {
+    fn rgb(self) -> RGBColor {
+        RGBColor(self.0, self.1, self.2)
+    }
+}
+
+pub(super) const RUNNING: Colour = Colour(13, 148, 136);
+pub(super) const OFFERED: Colour = Colour(100, 116, 139);
+pub(super) const WAITING: Colour = Colour(217, 119, 6);
+/// Delay, queueing, dispatch.
+pub(super) const PART_COLOURS: [Colour; 3] = [Colour(30, 41, 59), Colour(217, 119, 6), Colour(37, 99, 235)];
+/// From the highest level to the lowest.
+pub(super) const LEVEL_COLOURS: [Colour; 4] =
+    [Colour(190, 18, 60), Colour(217, 119, 6), Colour(13, 148, 136), Colour(79, 70, 229)];
+
+/// How many points a plot over time has.
+pub(super) const TIME_POINTS: usize = 480;
+
+const WIDTH: u32 = 960;
+const CDF_HEIGHT: u32 = 340;
+const TIME_HEIGHT: u32 = 220;
+const INK: RGBColor = RGBColor(71, 85, 105);
+const GRID: RGBColor = RGBColor(226, 232, 240);
+const AXIS: RGBColor = RGBColor(148, 163, 184);
+
+/// A distribution with its name and colour.
+pub(super) struct Curve<'a> {
+    pub name: String,
+    pub colour: Colour,
+    pub distribution: &'a Distribution,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Runs `draw` on an empty picture.
+fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+        draw(&area)?;
+        area.present().map_err(failed)?;
+    }
+    Ok(text)
+}
+
+fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("cannot draw a plot: {error}")
+}
+
+/// Cumulative distributions over a logarithmic axis of time. What is shorter than the axis stands at its left edge.
+pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
+    const SHORTEST_NS: f64 = 1e3;
+    let longest_ns = curves.iter().map(|curve| curve.distribution.max_ns()).max().unwrap_or(0) as f64;
+    let decades = (longest_ns.max(SHORTEST_NS * 10.0)).log10().ceil() as i32;
+    let end_ns = 10f64.powi(decades);
+    svg(CDF_HEIGHT, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(8)
+            .margin_right(24)
+            .x_label_area_size(30)
+            .y_label_area_size(52)
+            .build_cartesian_2d((SHORTEST_NS..end_ns).log_scale(), 0.0..1.0)
+            .map_err(failed)?;
+        chart
+            .configure_mesh()
+            .x_labels(decades.unsigned_abs() as usize)
+            .x_label_formatter(&|ns| decade(*ns))
+            .y_labels(6)
+            .y_label_formatter(&|share| format!("{:.0} %", share * 100.0))
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(AXIS)
+            .label_style(("sans-serif", 13).into_font().color(&INK))
+            .draw()
+            .map_err(failed)?;
+        for curve in curves {
+            let points = steps(curve.distribution, SHORTEST_NS, end_ns);
+            chart.draw_series(LineSeries::new(points, curve.colour.rgb().stroke_width(2))).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+/// The curve within the axis: points that a screen shows as one are left out, and where values are far apart it is a step.
+fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f64)> {
+    let all: Vec<(f64, f64)> = distribution.cumulative().into_iter().map(|(ns, share)| (ns as f64, share)).collect();
+    let within = all.partition_point(|&(ns, _)| ns <= start_ns);
+    let below = within.checked_sub(1).map_or(0.0, |last| all[last].1);
+    let mut points = vec![(start_ns, below)];
+    let (mut x, mut y) = (start_ns, below);
+    for &(ns, share) in &all[within..] {
+        if ns / x > 1.1 {
+            points.push((ns, y));
+        }
+        if ns / x > 1.005 || share - y > 0.002 || share >= 1.0 {
+            points.push((ns, share));
+            (x, y) = (ns, share);
+        }
+    }
+    if distribution.count() > 0 {
+        points.push((end_ns, 1.0));
+    }
+    points
+}
+
+/// Decades have a label, what is between has none.
+fn decade(ns: f64) -> String {
+    let power = ns.log10().round();
+    if (ns / 10f64.powf(power) - 1.0).abs() > 1e-6 {
+        return String::new();
+    }
+    let (unit_power, unit) = match power as i32 {
+        ..3 => (0, "ns"),
+        3..6 => (3, "µs"),
+        6..9 => (6, "ms"),
+        _ => (9, "s"),
+    };
+    format!("{} {unit}", 10f64.powi(power as i32 - unit_power))
+}
+
+/// Busy executors and the work that arrived, over time.
+pub(super) fn load(points: &[Point], executors: u32) -> Result<String> {
+    let offered = moving_mean(points, points.len() / 20);
+    let executors = f64::from(executors);
+    let top = offered.iter().map(|&(_, y)| y).fold(executors, f64::max) * 1.08;
+    let running: Vec<(f64, f64)> = points.iter().map(|point| (point.at_s, point.running)).collect();
+    over_time(points, top, |chart| {
+        draw_area(chart, &running, RUNNING)?;
+        chart.draw_series(LineSeries::new(offered, OFFERED.rgb().stroke_width(2))).map_err(failed)?;
+        let all = [(0.0, executors), (last_s(points), executors)];
+        chart.draw_series(DashedLineSeries::new(all, 6, 4, INK.stroke_width(1))).map_err(failed)?;
+        Ok(())
+    })
+}
+
+/// Tasks that wait, over time.
+pub(super) fn queue(points: &[Point]) -> Result<String> {
+    let waiting: Vec<(f64, f64)> = points.iter().map(|point| (point.at_s, point.waiting as f64)).collect();
+    let top = waiting.iter().map(|&(_, y)| y).fold(4.0, f64::max) * 1.08;
+    over_time(points, top, |chart| draw_area(chart, &waiting, WAITING))
+}
+
+type TimeChart<'a, 'b> = ChartContext<
+    'a,
+    SVGBackend<'b>,
+    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
+>;
+
+fn over_time(points: &[Point], top: f64, draw: impl FnOnce(&mut TimeChart<'_, '_>) -> Result<()>) -> Result<String> {
+    svg(TIME_HEIGHT, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(8)
+            .margin_right(24)
+            .x_label_area_size(30)
+            .y_label_area_size(52)
+            .build_cartesian_2d(0.0..last_s(points), 0.0..top)
+            .map_err(failed)?;
+        chart
+            .configure_mesh()
+            .x_labels(12)
+            .x_label_formatter(&|s| format!("{} s", (s * 100.0).round() / 100.0))
+            .y_labels(5)
+            .y_label_formatter(&|y| format!("{}", (y * 100.0).round() / 100.0))
+            .disable_x_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(AXIS)
+            .label_style(("sans-serif", 13).into_font().color(&INK))
+            .draw()
+            .map_err(failed)?;
+        draw(&mut chart)
+    })
+}
+
+fn draw_area(chart: &mut TimeChart<'_, '_>, line: &[(f64, f64)], colour: Colour) -> Result<()> {
+    let (fill, edge) = (colour.rgb().mix(0.22), colour.rgb().stroke_width(1));
+    chart.draw_series(AreaSeries::new(line.iter().copied(), 0.0, fill).border_style(edge)).map_err(failed)?;
+    Ok(())
+}
+
+fn last_s(points: &[Point]) -> f64 {
+    points.last().map_or(1.0, |point| point.at_s)
+}
+
+/// Work arrives in bursts: a mean over `radius` points to both sides shows the load.
+fn moving_mean(points: &[Point], radius: usize) -> Vec<(f64, f64)> {
+    let mean = |index: usize| {
+        let around = &points[index.saturating_sub(radius)..(index + radius + 1).min(points.len())];
+        around.iter().map(|point| point.offered).sum::<f64>() / around.len() as f64
+    };
+    (0..points.len()).map(|index| (points[index].at_s, mean(index))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_decades_have_labels() {
+        assert_eq!([1e3, 1e4, 1e6, 1e8, 1e9, 1e10].map(decade), ["1 µs", "10 µs", "1 ms", "100 ms", "1 s", "10 s"]);
+        assert_eq!(decade(2e4), "");
+    }
+
+    #[test]
+    fn what_is_shorter_than_the_axis_stands_at_its_left_edge() {
+        let mut distribution = Distribution::new();
+        [0, 0, 50_000, 100_000].into_iter().for_each(|ns| distribution.record(ns));
+        let points = steps(&distribution, 1e3, 1e6);
+        assert_eq!(points[0], (1e3, 0.5));
+        assert_eq!(points.last(), Some(&(1e6, 1.0)));
+    }
+
+    #[test]
+    fn the_moving_mean_keeps_the_level() {
+        let point = |i: u32| Point { at_s: f64::from(i), waiting: 0, running: 0.0, offered: f64::from(i % 2) * 2.0 };
+        let points: Vec<Point> = (0..100).map(point).collect();
+        assert!(moving_mean(&points, 10)[20..80].iter().all(|&(_, y)| (y - 1.0).abs() < 0.1));
+    }
+}
