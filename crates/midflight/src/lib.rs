@@ -1,1 +1,54 @@
-//! (being written)
+//! Midflight schedules requests while they are in flight: tasks wait in one queue in a *switch* on the network, free
+//! *executors* pull them, results go straight to the *client*. See `docs/` for the guide; this page is the map of the library.
+//!
+//! | you want to | take |
+//! |---|---|
+//! | submit work and get results | [`Client`], [`Job::builder`], [`JobHandle`] |
+//! | wait for one task, or `.await` it | [`TaskHandle`] ([`JobHandle::into_tasks`]) |
+//! | take results as they come | [`Completions`] ([`JobHandle::completions`]) |
+//! | offer functions to the cluster | [`Executor::builder`], [`ExecutorBuilder::register`], [`TaskContext`] |
+//! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
+//!
+//! # A cluster in one process
+//!
+//! ```
+//! use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+//! let executor = Executor::builder()
+//!     .switch(switch.local_addr())
+//!     .register("double", |_task, argument| {
+//!         let number: u32 = std::str::from_utf8(argument)?.parse()?;
+//!         Ok::<_, Box<dyn std::error::Error>>((2 * number).to_string().into_bytes())
+//!     })
+//!     .start()?;
+//!
+//! let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+//! let job = client.submit(Job::builder("double").task("20").task("21").build())?;
+//! let values: Vec<_> = job.wait().into_iter().map(|outcome| outcome.map(|result| result.value)).collect();
+//! assert_eq!(values, [Ok(b"40".to_vec()), Ok(b"42".to_vec())]);
+//! # drop(executor);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What to know
+//!
+//! - A task is a function's name and an argument of up to 64 MiB; its result may be as large. Up to 16 bytes of argument and
+//!   1,024 bytes of result travel in the packets themselves, the rest directly between client and executor.
+//! - Tasks may run more than once, when an executor or the switch dies: make functions idempotent
+//!   ([`TaskContext::attempt`] says which attempt it is). The caller sees exactly one outcome.
+//! - A function's error or panic is a [`TaskError::Failed`] with its message; it never ends the executor.
+//! - Priority is 1 (the highest) to 8; resources are a mask of eight bits, and an executor only gets tasks whose mask is
+//!   contained in its own. [`ResourceNames`] maps names to bits.
+//! - [`functions`] has the built-in functions: `noop`, `sleep`, `spin` and `exec`.
+//!
+//! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`.
+
+pub use midflight_control::ResourceNames;
+pub use midflight_host::{
+    BlobOptions, Client, ClientOptions, Completions, DrainError, Error, Executor, ExecutorBuilder, Job, JobBuilder,
+    JobHandle, Switch, SwitchConfig, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming,
+    resolve,
+};
+pub use midflight_tasks::functions;

@@ -1,0 +1,47 @@
+//! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
+
+mod bench;
+mod executor;
+pub(crate) mod map;
+mod replay;
+mod status;
+mod submit;
+pub(crate) mod switch;
+mod up;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start a switch and executors on this machine, and say what to type next
+    Up(up::Args),
+    /// Start a switch
+    Switch(switch::Args),
+    /// Start an executor: slots that pull tasks from a switch and run them
+    Executor(executor::Args),
+    /// Call a function many times
+    Submit(submit::Args),
+    /// Run command lines in parallel; their output comes in the order of the input
+    Map(map::Args),
+    /// Replay a trace (or a generated workload) and measure the scheduling delay
+    Replay(replay::Args),
+    /// Show what a switch is doing
+    Status(status::Args),
+    /// Measure this machine
+    Bench(bench::Args),
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => up::run(&args),
+        Command::Switch(args) => switch::run(&args),
+        Command::Executor(args) => executor::run(&args),
+        Command::Submit(args) => submit::run(&args),
+        Command::Map(args) => map::run(args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Bench(args) => bench::run(args),
+    }
+}

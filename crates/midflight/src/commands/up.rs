@@ -1,0 +1,78 @@
+//! `midflight up`: everything on this machine.
+
+use crate::commands::map::cores;
+use crate::embedded::Embedded;
+use crate::signals::Shutdown;
+use crate::usage;
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use midflight_control::config::DEFAULT_PORT;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight up                           a switch on 127.0.0.1:7700 and an executor with a slot for each core
+  midflight up --executors 4 --slots 16
+  midflight up --listen 127.0.0.1:0      on a free port
+
+Ctrl-C finishes what runs and ends it; a second one ends at once.
+
+EXIT CODES
+  0 ended by a signal, 1 failed (port in use), 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Executors to start in this process
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    executors: u32,
+    /// Slots of each; default: cores of this machine
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    slots: Option<u32>,
+    /// UDP address of the switch; default: 127.0.0.1:7700, or the configuration's
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// TCP address of /metrics, /healthz and /status, or "off"; default: 127.0.0.1:7701, or the configuration's
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
+    /// How long tasks may go on after Ctrl-C before they are killed
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1m")]
+    drain: Duration,
+    #[command(flatten)]
+    file: usage::ConfigFile,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut config = args.file.load()?;
+    if args.file.config.is_none() {
+        config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+    }
+    usage::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
+    let slots = args.slots.unwrap_or_else(cores);
+    let mut shutdown = Shutdown::new()?;
+    let embedded = Embedded::start(&config, args.executors, slots)?;
+    greet(&embedded, args.executors, slots);
+    shutdown.wait();
+    eprintln!("finishing what runs; Ctrl-C again ends at once");
+    shutdown.each(|_| std::process::exit(i32::from(crate::FAILURE)));
+    embedded.executors.iter().for_each(midflight_host::Executor::begin_drain);
+    embedded.executors.iter().try_for_each(|executor| executor.drain(args.drain))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn greet(embedded: &Embedded, executors: u32, slots: u32) {
+    let switch = embedded.address();
+    let of_switch = if switch.port() == DEFAULT_PORT { String::new() } else { format!(" --switch {switch}") };
+    println!("switch on {switch}, {executors} executors with {slots} slots each. In another terminal:");
+    println!();
+    println!("  midflight submit noop -n 100000{of_switch}");
+    println!("  seq 20 | midflight map --switch {switch} -- 'sleep 0.5; echo done:'");
+    if let Some(http) = embedded.running.http {
+        println!("  midflight status --http {http}");
+        println!("  curl http://{http}/metrics");
+    }
+    println!();
+    println!("Ctrl-C ends it.");
+}

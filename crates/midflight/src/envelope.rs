@@ -1,0 +1,109 @@
+//! What every command that measures prints with `--json`: one object that says what was measured, where and of which commit.
+
+use serde::Serialize;
+use serde_json::{Number, Value};
+
+/// One JSON object on stdout; progress and everything else goes to stderr.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Envelope {
+    bench: String,
+    machine: Machine,
+    commit: &'static str,
+    results: Vec<Measure>,
+}
+
+/// The machine that measured.
+#[derive(Clone, Debug, Serialize)]
+struct Machine {
+    cpu: String,
+    cores: usize,
+    kernel: String,
+}
+
+/// One number; the name is dotted and stable, a count is an integer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Measure {
+    /// For example `loop.rtt_p50_us`.
+    pub name: String,
+    /// Integer or decimal.
+    pub value: Value,
+    /// For example `us`.
+    pub unit: &'static str,
+}
+
+impl Measure {
+    /// A measured quantity, rounded to three decimals; null where there is none (not a number).
+    pub(crate) fn quantity(name: &str, value: f64, unit: &'static str) -> Self {
+        let rounded = (value * 1e3).round() / 1e3;
+        Self { name: name.into(), value: Number::from_f64(rounded).map_or(Value::Null, Value::Number), unit }
+    }
+
+    /// A count.
+    pub(crate) fn count(name: &str, value: u64, unit: &'static str) -> Self {
+        Self { name: name.into(), value: value.into(), unit }
+    }
+}
+
+impl Envelope {
+    /// The results of `bench` on this machine.
+    pub(crate) fn new(bench: &str, results: Vec<Measure>) -> Self {
+        Self { bench: bench.into(), machine: Machine::this(), commit: commit(), results }
+    }
+
+    /// Writes the results to stdout: as one JSON object, or for people.
+    pub(crate) fn print(&self, json: bool) {
+        if json {
+            println!("{}", serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}")));
+            return;
+        }
+        let width = self.results.iter().map(|r| r.name.len()).max().unwrap_or(0);
+        for Measure { name, value, unit } in &self.results {
+            println!("{name:width$}  {value} {unit}");
+        }
+        let Machine { cpu, cores, kernel } = &self.machine;
+        println!("\n{} · {cores} cores of {cpu} · {kernel} · commit {}", self.bench, self.commit);
+    }
+}
+
+/// The commit that this binary was built from, "unknown" outside a repository.
+pub(crate) fn commit() -> &'static str {
+    env!("MIDFLIGHT_COMMIT")
+}
+
+impl Machine {
+    fn this() -> Self {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
+        let cpu = model.and_then(|line| line.split_once(':')).map_or("unknown", |(_, name)| name.trim());
+        let uname = rustix::system::uname();
+        Self {
+            cpu: cpu.into(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_object_has_the_keys_of_the_house_rule() {
+        let results =
+            vec![Measure::quantity("loop.rtt_p50_us", 12.34567, "us"), Measure::count("replay.lost", 0, "tasks")];
+        let json = serde_json::to_value(Envelope::new("loop", results)).unwrap();
+        assert_eq!(json["bench"], "loop");
+        assert_eq!(json["results"][0]["value"], 12.346);
+        assert_eq!(json["results"][1], serde_json::json!({"name": "replay.lost", "value": 0, "unit": "tasks"}));
+        for key in ["cpu", "cores", "kernel"] {
+            assert!(!json["machine"][key].is_null(), "{key}");
+        }
+        assert!(json["commit"].as_str().is_some_and(|commit| !commit.is_empty()));
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_null() {
+        assert_eq!(Measure::quantity("a.b", f64::NAN, "us").value, Value::Null);
+    }
+}

@@ -1,0 +1,62 @@
+//! How far a job is: a bar on a terminal, a plain line now and then in a pipe. Always on stderr.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Between two lines in a pipe.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Progress of `total` tasks.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    total: u64,
+    done: u64,
+    next_line: Instant,
+}
+
+impl Progress {
+    /// Shows nothing when `quiet`.
+    pub(crate) fn new(total: u64, quiet: bool) -> Self {
+        let bar = (std::io::stderr().is_terminal() && !quiet).then(|| {
+            let template = "{bar:40} {human_pos}/{human_len} tasks, {per_sec}, {elapsed} (eta {eta})";
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(total).with_style(style)
+        });
+        let first = if quiet { Duration::MAX } else { LINE_EVERY };
+        let next_line = Instant::now().checked_add(first).unwrap_or_else(far);
+        Self { bar, total, done: 0, next_line }
+    }
+
+    /// One more task has ended.
+    pub(crate) fn advance(&mut self) {
+        self.done += 1;
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        } else if Instant::now() >= self.next_line {
+            eprintln!("{}/{} tasks", self.done, self.total);
+            self.next_line = Instant::now() + LINE_EVERY;
+        }
+    }
+
+    /// Writes to stdout or stderr without tearing the bar.
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A moment that this process will not see.
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(100 * 365 * 86_400)
+}

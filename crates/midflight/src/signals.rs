@@ -1,0 +1,30 @@
+//! SIGINT and SIGTERM as something to wait for.
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// From now on SIGINT and SIGTERM do not end the process but are waited for.
+#[derive(Debug)]
+pub(crate) struct Shutdown(Signals);
+
+impl Shutdown {
+    /// Takes the two signals.
+    pub(crate) fn new() -> Result<Self> {
+        Signals::new([SIGINT, SIGTERM]).map(Self).context("cannot handle signals")
+    }
+
+    /// Waits for the next one and says which it was.
+    pub(crate) fn wait(&mut self) -> &'static str {
+        if self.0.forever().next() == Some(SIGINT) { "SIGINT" } else { "SIGTERM" }
+    }
+
+    /// Calls `act` with the number (from 1) of each signal, on a thread of its own.
+    pub(crate) fn each(mut self, act: impl Fn(u32) + Send + 'static) {
+        std::thread::spawn(move || {
+            for (count, _signal) in (1..).zip(self.0.forever()) {
+                act(count);
+            }
+        });
+    }
+}
