@@ -127,7 +127,7 @@ impl Default for TasksConfig {
 
 impl Default for SocketConfig {
     fn default() -> Self {
-        Self { receive_buffer_bytes: 8 << 20, send_buffer_bytes: 8 << 20 }
+        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20 }
     }
 }
 

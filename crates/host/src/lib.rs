@@ -33,5 +33,5 @@ pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
-pub use socket::{SocketCounters, SocketCounts};
+pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{Switch, SwitchConfig};

@@ -11,8 +11,21 @@ use std::net::{SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a socket asks of the kernel for each direction; `net.core.rmem_max` and `wmem_max` may give less.
-const KERNEL_BUFFER_BYTES: usize = 4 << 20;
+/// What a socket asks of the kernel; `net.core.rmem_max` and `wmem_max` may give less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// Bytes of datagrams that wait to be received. Default 4 MiB.
+    pub receive_bytes: usize,
+    /// Bytes of datagrams that wait to be sent. Default 4 MiB.
+    pub send_bytes: usize,
+}
+
+impl Default for SocketBuffers {
+    fn default() -> Self {
+        Self { receive_bytes: 4 << 20, send_bytes: 4 << 20 }
+    }
+}
+
 /// Buffers filled by one system call.
 const RECEIVE_BATCH: usize = 8;
 /// Bytes of one buffer: the most that GRO puts together.
@@ -69,18 +82,22 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn bind(address: SocketAddr) -> Result<Self, Error> {
-        Self::open(address).map_err(|source| Error::Bind { protocol: "UDP", address, source })
+        Self::bind_with(address, SocketBuffers::default())
     }
 
-    fn open(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind_with(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, Error> {
+        Self::open(address, buffers).map_err(|source| Error::Bind { protocol: "UDP", address, source })
+    }
+
+    fn open(address: SocketAddr, buffers: SocketBuffers) -> io::Result<Self> {
         let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() {
             socket.set_only_v6(false)?;
         }
-        socket.set_recv_buffer_size(KERNEL_BUFFER_BYTES)?;
-        socket.set_send_buffer_size(KERNEL_BUFFER_BYTES)?;
+        socket.set_recv_buffer_size(buffers.receive_bytes)?;
+        socket.set_send_buffer_size(buffers.send_bytes)?;
         socket.bind(&address.into())?;
-        warn_if_small(&socket)?;
+        warn_if_small(&socket, buffers)?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let local = socket.local_addr()?;
@@ -206,16 +223,18 @@ impl AsFd for Socket {
     }
 }
 
-fn warn_if_small(socket: &socket2::Socket) -> io::Result<()> {
-    let (receive, send) = (socket.recv_buffer_size()?, socket.send_buffer_size()?);
+fn warn_if_small(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<()> {
     // The kernel doubles what is asked for, to cover its own overhead.
-    if receive < 2 * KERNEL_BUFFER_BYTES || send < 2 * KERNEL_BUFFER_BYTES {
+    let (receive, send) = (socket.recv_buffer_size()? / 2, socket.send_buffer_size()? / 2);
+    let SocketBuffers { receive_bytes, send_bytes } = wanted;
+    if receive < receive_bytes || send < send_bytes {
         tracing::warn!(
-            "the kernel gives {} KiB to receive and {} KiB to send instead of {}: bursts may be lost and repeated; \
-             sysctl -w net.core.rmem_max={KERNEL_BUFFER_BYTES} net.core.wmem_max={KERNEL_BUFFER_BYTES}",
-            receive / 2048,
-            send / 2048,
-            KERNEL_BUFFER_BYTES >> 10,
+            "the kernel gives {} KiB to receive (of {}) and {} KiB to send (of {}): bursts may be lost and repeated; \
+             sysctl -w net.core.rmem_max={receive_bytes} net.core.wmem_max={send_bytes}",
+            receive >> 10,
+            receive_bytes >> 10,
+            send >> 10,
+            send_bytes >> 10,
         );
     }
     Ok(())
@@ -276,6 +295,13 @@ impl SendQueue {
 
     pub(crate) fn flush(&mut self, socket: &Socket) {
         for lane in &mut self.lanes {
+            lane.flush(socket);
+        }
+    }
+
+    /// As `flush`, but what was begun last leaves first.
+    pub(crate) fn flush_last_first(&mut self, socket: &Socket) {
+        for lane in self.lanes.iter_mut().rev() {
             lane.flush(socket);
         }
     }

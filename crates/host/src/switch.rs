@@ -4,14 +4,15 @@
 use crate::clock;
 use crate::driver::lock;
 use crate::error::Error;
-use crate::socket::{ReceiveBatch, SendQueue, Socket, SocketCounts};
+use crate::socket::{ReceiveBatch, SendQueue, Socket, SocketBuffers, SocketCounts};
 use crate::waker::Waker;
 use midflight_dataplane::{Out, Stats, Tasks, TasksConfig};
 use midflight_tasks::Nanos;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const TICK_EVERY_NS: Nanos = 10_000_000;
 /// Every slot is looked at once in this many ticks: 100 ms.
@@ -28,13 +29,15 @@ pub struct SwitchConfig {
     pub listen: SocketAddr,
     /// Bounds and times of the queue.
     pub tasks: TasksConfig,
+    /// The kernel's buffers of its socket.
+    pub buffers: SocketBuffers,
 }
 
 impl SwitchConfig {
     /// The default bounds.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, tasks: TasksConfig::default() }
+        Self { listen, tasks: TasksConfig::default(), buffers: SocketBuffers::default() }
     }
 }
 
@@ -53,6 +56,8 @@ struct Shared {
     stop: AtomicBool,
     /// At most 100 ms old.
     published: Mutex<Stats>,
+    /// When the thread last ticked.
+    ticked: AtomicU64,
 }
 
 impl Switch {
@@ -64,10 +69,11 @@ impl Switch {
         let epoch = rand::random_range(1..=u32::MAX);
         let tasks = Tasks::new(&config.tasks, epoch, rand::random())
             .map_err(|error| Error::Configuration(error.to_string()))?;
-        let socket = Socket::bind(config.listen)?;
+        let socket = Socket::bind_with(config.listen, config.buffers)?;
         let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
         let published = Mutex::new(*tasks.stats());
-        let shared = Arc::new(Shared { socket, waker, stop: AtomicBool::new(false), published });
+        let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
+        let shared = Arc::new(Shared { socket, waker, stop, published, ticked });
         let ticks = config.tasks.slots.div_ceil(SLOTS_PER_CALL * TICKS_PER_ROUND);
         let mut life = Life::new(Arc::clone(&shared), tasks, ticks);
         let thread = std::thread::Builder::new().name("mf-switch".into()).spawn(move || life.run());
@@ -91,6 +97,12 @@ impl Switch {
     #[must_use]
     pub fn stats(&self) -> Stats {
         *lock(&self.shared.published)
+    }
+
+    /// Time since its thread last made progress; it does every 10 ms.
+    #[must_use]
+    pub fn silent_for(&self) -> Duration {
+        Duration::from_nanos(clock::now().saturating_sub(self.shared.ticked.load(Ordering::Relaxed)))
     }
 
     /// What the socket has counted.
@@ -144,7 +156,8 @@ impl Life {
             if now >= self.next_tick {
                 self.tick(now);
             }
-            self.sends.flush(&self.shared.socket);
+            // The core answers a SUBMIT before it assigns, but it is the executor who is waited for.
+            self.sends.flush_last_first(&self.shared.socket);
             if !received {
                 let timeout = self.next_tick.saturating_sub(clock::now());
                 self.shared.waker.wait(&self.shared.socket, Some(timeout));
@@ -160,6 +173,7 @@ impl Life {
 
     fn tick(&mut self, now: Nanos) {
         self.next_tick = now + TICK_EVERY_NS;
+        self.shared.ticked.store(now, Ordering::Relaxed);
         for _ in 0..self.ticks {
             self.tasks.tick(now, &mut self.out);
             self.send();
