@@ -15,9 +15,10 @@ pub const fn function_id(name: &str) -> u32 {
 
 /// Built in: returns nothing, at once.
 pub const NOOP: &str = "noop";
-/// Built in: waits. Argument: nanoseconds, 8 bytes, network byte order.
+/// Built in: waits. Argument: nanoseconds, 8 bytes, network byte order. Result: when it started, nanoseconds of
+/// the executor's `CLOCK_MONOTONIC`, as the argument.
 pub const SLEEP: &str = "sleep";
-/// Built in: computes. Argument as for [`SLEEP`].
+/// Built in: computes. Argument and result as for [`SLEEP`].
 pub const SPIN: &str = "spin";
 /// Built in: runs a command line by `/bin/sh -c`. Argument: the command line. Result: an [`ExecResult`].
 pub const EXEC: &str = "exec";
