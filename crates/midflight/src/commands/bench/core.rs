@@ -1,12 +1,15 @@
-//! What a decision costs: the C core alone, on packets that lie in memory.
+//! `midflight bench core`: what a decision costs. The C core alone, on packets that lie in memory.
 //!
 //! An operation is one single-task packet. The queue is kept at its depth: blocks of submits and of retrieves take turns, and
 //! only the calls are timed. Every block checks that as many tasks were assigned as were accepted.
 
+use crate::envelope::{Envelope, Measure};
 use anyhow::{Context, Result, ensure};
+use clap::Args as ClapArgs;
 use midflight_dataplane::{Out, Tasks, TasksConfig, Verdict};
 use midflight_wire::{Address, Builder, Header, Operation, Packet, Register, Retrieve, Submit, TaskInfo, Wait, parse};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 use std::time::Instant;
 
 const CLIENT: u64 = 0x00c1_1e27;
@@ -17,6 +20,65 @@ const SLOTS: u32 = 64;
 const BLOCK: usize = 4096;
 const SUBMIT_BATCH: usize = 32;
 const RETRIEVE_BATCH: usize = 16;
+/// Tasks in the queue, usually and where it is deep.
+const DEPTH: usize = 64 << 10;
+const DEEP: usize = 1 << 20;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench core
+  midflight bench core --quick           two seconds, less exact
+  midflight bench core --json
+
+RESULTS (medians of blocks of 4,096 operations, then of the runs; one core)
+  core.submit_ns, core.retrieve_ns       one task a packet; 64 Ki tasks queued, 4 levels, 8 masks
+  core.retrieve_worst_ns                 256 masks of one level, all of which the executor may run
+  core.batch_ns_per_task                 the mean of a SUBMIT of 32 tasks and a RETRIEVE of 16 slots, a task each
+  core.batch_submit_ns_per_task, core.batch_retrieve_ns_per_task
+  core.deep_ratio                        submit and retrieve with 1 Mi tasks queued, against 64 Ki
+  core.state_bytes, core.state_bytes_1m  of a queue's memory: default bounds; room for 1 Mi tasks
+
+EXIT CODES
+  0 measured, 1 failed, 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// One JSON object on stdout
+    #[arg(long)]
+    json: bool,
+    /// Fewer and shorter runs
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let (runs, blocks) = if args.quick { (1, 20) } else { (5, 200) };
+    let mut costs: [Vec<Cost>; 4] = Default::default();
+    for run in 1..=runs {
+        eprintln!("run {run} of {runs}");
+        let usual = Size { depth: DEPTH, blocks };
+        costs[0].push(measure(usual, Mix::SINGLE)?);
+        costs[1].push(measure(Size { depth: DEEP, blocks }, Mix::SINGLE)?);
+        costs[2].push(measure(usual, Mix::BATCH)?);
+        costs[3].push(measure(usual, Mix::WORST)?);
+    }
+    let [single, deep, batch, worst] = costs.map(|runs| Cost::median(&runs));
+    let bytes = |queue| TasksConfig { queue, ..TasksConfig::default() }.state_bytes();
+    let results = vec![
+        Measure::quantity("core.submit_ns", single.submit_ns, "ns"),
+        Measure::quantity("core.retrieve_ns", single.retrieve_ns, "ns"),
+        Measure::quantity("core.retrieve_worst_ns", worst.retrieve_ns, "ns"),
+        Measure::quantity("core.batch_ns_per_task", batch.mean_ns(), "ns"),
+        Measure::quantity("core.batch_submit_ns_per_task", batch.submit_ns, "ns"),
+        Measure::quantity("core.batch_retrieve_ns_per_task", batch.retrieve_ns, "ns"),
+        Measure::quantity("core.deep_ratio", deep.mean_ns() / single.mean_ns(), ""),
+        Measure::count("core.state_bytes", bytes(TasksConfig::default().queue), "bytes"),
+        Measure::count("core.state_bytes_1m", bytes(1 << 20), "bytes"),
+    ];
+    Envelope::new("core", results).print(args.json);
+    Ok(ExitCode::SUCCESS)
+}
 
 /// How large a run is.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +94,17 @@ pub(crate) struct Size {
 pub(crate) struct Cost {
     pub submit_ns: f64,
     pub retrieve_ns: f64,
+}
+
+impl Cost {
+    fn median(runs: &[Self]) -> Self {
+        let of = |part: fn(&Self) -> f64| median(&mut runs.iter().map(part).collect::<Vec<_>>());
+        Self { submit_ns: of(|c| c.submit_ns), retrieve_ns: of(|c| c.retrieve_ns) }
+    }
+
+    fn mean_ns(self) -> f64 {
+        f64::midpoint(self.submit_ns, self.retrieve_ns)
+    }
 }
 
 /// Which tasks are queued.
