@@ -2,57 +2,69 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
-use midflight_dataplane::TasksConfig;
+use midflight_dataplane::{Stats, TasksConfig, Verdict};
 use midflight_sim::{Action, Faults, Happening, NodeId, Told, World};
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const MS: u64 = 1_000_000;
-const TASKS: u32 = 2_000;
 const JOB: u32 = 100;
 
-/// A switch, four executors of eight slots and two clients that submit 2,000 tasks in jobs of 100, one every 4 ms.
+/// Switches, executors of eight slots, and two clients that submit tasks in jobs of 100.
 struct Cluster {
     world: World,
-    switch: NodeId,
+    switches: Vec<NodeId>,
     executors: Vec<NodeId>,
     clients: Vec<NodeId>,
+    tasks: u32,
 }
 
 impl Cluster {
+    /// One switch and four executors.
     fn new(seed: u64, faults: Faults, queue: u32) -> Self {
-        Self::with_resources(seed, faults, queue, [0; 4])
+        Self::with(seed, faults, queue, 1, &[0; 4])
     }
 
-    fn with_resources(seed: u64, faults: Faults, queue: u32, resources: [u8; 4]) -> Self {
+    /// An executor for each mask of `resources`.
+    fn with(seed: u64, faults: Faults, queue: u32, switches: usize, resources: &[u8]) -> Self {
         let mut world = World::new(seed, faults);
-        let config = TasksConfig { queue, slots: 64, clients: 8, ..TasksConfig::default() };
-        let switch = world.add_switch(config).unwrap();
-        let switches = vec![world.address(switch)];
-        let executors = resources
-            .map(|resources| world.add_executor(ExecutorConfig::new(0, 0, switches.clone(), 8, resources)).unwrap());
-        let clients = (0..2).map(|_| world.add_client(ClientConfig::new(0, 0, switches.clone())).unwrap()).collect();
-        Self { world, switch, executors: executors.to_vec(), clients }
+        let config = TasksConfig { queue, slots: 1024, clients: 8, ..TasksConfig::default() };
+        let switches: Vec<_> = (0..switches).map(|_| world.add_switch(config).unwrap()).collect();
+        let at: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
+        let executor = |&mask: &u8| world.add_executor(ExecutorConfig::new(0, 0, at.clone(), 8, mask)).unwrap();
+        let executors = resources.iter().map(executor).collect();
+        let clients = (0..2).map(|_| world.add_client(ClientConfig::new(0, 0, at.clone())).unwrap()).collect();
+        Self { world, switches, executors, clients, tasks: 0 }
     }
 
-    fn submit_all(&mut self, task: impl Fn(u32) -> Task) {
-        let numbers: Vec<u32> = (0..TASKS).collect();
-        for (job, numbers) in (0u32..).zip(numbers.chunks(JOB as usize)) {
-            let client = self.clients[job as usize % 2];
-            let tasks = numbers.iter().map(|&number| task(number)).collect();
-            let at = MS + u64::from(job) * 4 * MS;
-            self.world.at(at, Action::Submit { client, jid: job, tasks });
+    /// 2,000 tasks, a job every 4 ms.
+    fn submit(&mut self, task: impl Fn(u32) -> Task) {
+        self.submit_jobs(20, 4 * MS, task);
+    }
+
+    fn submit_jobs(&mut self, jobs: u32, every: u64, task: impl Fn(u32) -> Task) {
+        for jid in 0..jobs {
+            let client = self.clients[jid as usize % 2];
+            let tasks = (jid * JOB..(jid + 1) * JOB).map(&task).collect();
+            self.world.at(MS + u64::from(jid) * every, Action::Submit { client, jid, tasks });
         }
+        self.tasks = jobs * JOB;
+    }
+
+    /// The first switch's counters.
+    fn stats(&self) -> &Stats {
+        self.world.switch(self.switches[0]).unwrap()
     }
 
     /// Runs until every task has ended; then a little longer, to see that nothing ends twice.
     fn finish(&mut self) {
-        let all = self.world.run(60_000 * MS, |world| world.history().told() == TASKS as usize);
-        assert!(all, "{} of {TASKS} ended within a minute", self.world.history().told());
+        let tasks = self.tasks as usize;
+        let all = self.world.run(60_000 * MS, |world| world.history().told() == tasks);
+        assert!(all, "{} of {tasks} ended within a minute", self.world.history().told());
         let until = self.world.now() + 3_000 * MS;
         self.world.run(until, |_| false);
-        self.world.check_switch(self.switch).unwrap();
+        self.switches.iter().for_each(|&switch| self.world.check_switch(switch).unwrap());
     }
 
     /// Every task has one end, and that is its own result.
@@ -73,7 +85,7 @@ impl Cluster {
                 _ => {}
             }
         }
-        assert_eq!(told.len(), TASKS as usize);
+        assert_eq!(told.len(), self.tasks as usize);
     }
 
     /// Starts per task.
@@ -100,9 +112,9 @@ fn task(number: u32) -> Task {
 #[test]
 fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
     for seed in 0..3 {
-        let mut cluster = Cluster::with_resources(seed, Faults::NONE, 4096, [0b00, 0b01, 0b11, 0b11]);
+        let mut cluster = Cluster::with(seed, Faults::NONE, 4096, 1, &[0b00, 0b01, 0b11, 0b11]);
         cluster.world.watch();
-        cluster.submit_all(|number| {
+        cluster.submit(|number| {
             let mut task = task(number);
             task.priority = 1 + (number % 3) as u8;
             task.resources = [0b00, 0b01, 0b10, 0b11][number as usize / 3 % 4];
@@ -111,8 +123,8 @@ fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
         cluster.finish();
         cluster.assert_each_completed_once();
         assert!(cluster.starts().values().all(|&starts| starts == 1), "T2: one attempt each");
-        let stats = cluster.world.switch(cluster.switch).unwrap();
-        assert_eq!((stats.assigned, stats.expired, stats.returned), (u64::from(TASKS), 0, 0));
+        let stats = cluster.stats();
+        assert_eq!((stats.assigned, stats.expired, stats.returned), (u64::from(cluster.tasks), 0, 0));
     }
 }
 
@@ -121,7 +133,7 @@ fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders()
     for seed in 0..20 {
         let faults = Faults::lossy([0.01, 0.03, 0.05][seed as usize % 3]);
         let mut cluster = Cluster::new(seed, faults, 4096);
-        cluster.submit_all(task);
+        cluster.submit(task);
         cluster.finish();
         cluster.assert_each_completed_once();
         let network = cluster.world.network();
@@ -133,10 +145,10 @@ fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders()
 fn t7_every_task_completes_through_a_queue_that_is_far_too_small() {
     for seed in 0..4 {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.02), 48);
-        cluster.submit_all(task);
+        cluster.submit(task);
         cluster.finish();
         cluster.assert_each_completed_once();
-        let full = cluster.world.switch(cluster.switch).unwrap().reasons[midflight_dataplane::Verdict::Full as usize];
+        let full = cluster.stats().reasons[Verdict::Full as usize];
         assert!(full > 0, "the queue was full");
     }
 }
@@ -146,12 +158,12 @@ fn t9_a_switch_that_restarts_costs_no_task() {
     let mut recoveries = Vec::new();
     for seed in 0..20 {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
-        cluster.submit_all(task);
+        cluster.submit(task);
         let (crash, back) = ((20 + seed) * MS, (40 + seed) * MS);
-        cluster.world.at(crash, Action::Crash(cluster.switch));
-        cluster.world.at(back, Action::Restart(cluster.switch));
-        cluster.world.at(back + 25 * MS, Action::Crash(cluster.switch));
-        cluster.world.at(back + 26 * MS, Action::Restart(cluster.switch));
+        cluster.world.at(crash, Action::Crash(cluster.switches[0]));
+        cluster.world.at(back, Action::Restart(cluster.switches[0]));
+        cluster.world.at(back + 25 * MS, Action::Crash(cluster.switches[0]));
+        cluster.world.at(back + 26 * MS, Action::Restart(cluster.switches[0]));
         cluster.finish();
         cluster.assert_each_completed_once();
         recoveries.push(first_start_after(&cluster, back) - back);
@@ -171,7 +183,7 @@ fn t10_executors_that_die_cost_no_task() {
     let mut recoveries = Vec::new();
     for seed in 0..20 {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
-        cluster.submit_all(task);
+        cluster.submit(task);
         let crash = (15 + seed) * MS;
         let [first, second, ..] = cluster.executors[..] else { unreachable!("four") };
         cluster.world.at(crash, Action::Crash(first));
@@ -179,29 +191,26 @@ fn t10_executors_that_die_cost_no_task() {
         cluster.world.at(crash + 300 * MS, Action::Restart(second));
         cluster.finish();
         cluster.assert_each_completed_once();
-        recoveries.push(last_rerun(&cluster, crash) - crash);
+        recoveries.push(last_rerun(&cluster, &[first, second], crash) - crash);
     }
     print_recovery("the death of two executors, until their last task starts elsewhere", &recoveries);
     // A lease of 1 s, after the last packet of the slot; or the client's probes, where the completion was lost.
     assert!(recoveries.iter().all(|&recovery| recovery < 2_500 * MS));
 }
 
-/// When the last task started again that was running on an executor as it died.
-fn last_rerun(cluster: &Cluster, crash: u64) -> u64 {
+/// When the last task started again that was running on one of these executors as they died.
+fn last_rerun(cluster: &Cluster, dead: &[NodeId], death: u64) -> u64 {
     let mut held = BTreeMap::new();
-    let mut last = crash;
+    let mut last = death;
     for (at, happening) in cluster.world.history().iter() {
         match happening {
-            Happening::Started { executor, run, jid, tid, .. } if at <= crash => {
+            Happening::Started { executor, run, jid, tid, .. } if at <= death && dead.contains(executor) => {
                 held.insert((*executor, *run), (*jid, *tid));
             }
-            Happening::Ended { executor, run } if at <= crash => drop(held.remove(&(*executor, *run))),
-            Happening::Started { jid, tid, .. } => {
-                let dead = &cluster.executors[..2];
-                if held.iter().any(|((executor, _), task)| dead.contains(executor) && *task == (*jid, *tid)) {
-                    last = at;
-                }
+            Happening::Ended { executor, run } if at <= death => {
+                held.remove(&(*executor, *run));
             }
+            Happening::Started { jid, tid, .. } if held.values().any(|task| *task == (*jid, *tid)) => last = at,
             _ => {}
         }
     }
@@ -222,12 +231,39 @@ fn print_recovery(what: &str, recoveries: &[u64]) {
 }
 
 #[test]
+fn t9_t10_a_hundred_thousand_tasks_survive_the_switch_and_half_of_the_executors() {
+    let mut cluster = Cluster::with(1, Faults::lossy(0.01), 131_072, 1, &[0; 16]);
+    cluster.submit_jobs(1_000, MS, task);
+    let (crash, back, death) = (400 * MS, 500 * MS, 700 * MS);
+    cluster.world.at(crash, Action::Crash(cluster.switches[0]));
+    cluster.world.at(back, Action::Restart(cluster.switches[0]));
+    let dead = cluster.executors[..8].to_vec();
+    dead.iter().for_each(|&executor| cluster.world.at(death, Action::Crash(executor)));
+    cluster.finish();
+    cluster.assert_each_completed_once();
+    assert_eq!(cluster.tasks, 100_000);
+    print_recovery("a switch restart with 100,000 tasks", &[first_start_after(&cluster, back) - back]);
+    print_recovery("the death of 8 of 16 executors", &[last_rerun(&cluster, &dead, death) - death]);
+}
+
+#[test]
+fn t9_all_turn_to_the_next_switch_when_the_first_dies_for_good() {
+    for seed in 0..5 {
+        let mut cluster = Cluster::with(seed, Faults::lossy(0.02), 4096, 2, &[0; 4]);
+        cluster.submit(task);
+        cluster.world.at((20 + seed) * MS, Action::Crash(cluster.switches[0]));
+        cluster.finish();
+        cluster.assert_each_completed_once();
+    }
+}
+
+#[test]
 fn everything_at_once_costs_no_task() {
     for seed in 0..20 {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.03), 96);
-        cluster.submit_all(task);
+        cluster.submit(task);
         let at = |ms: u64| (ms + seed) * MS;
-        let (world, switch) = (&mut cluster.world, cluster.switch);
+        let (world, switch) = (&mut cluster.world, cluster.switches[0]);
         world.at(at(10), Action::Crash(cluster.executors[0]));
         world.at(at(25), Action::Crash(switch));
         world.at(at(30), Action::Restart(switch));
@@ -244,7 +280,7 @@ fn everything_at_once_costs_no_task() {
 #[test]
 fn a_client_that_dies_does_not_disturb_the_other() {
     let mut cluster = Cluster::new(1, Faults::lossy(0.01), 4096);
-    cluster.submit_all(task);
+    cluster.submit(task);
     let [dead, alive] = cluster.clients[..] else { unreachable!("two") };
     cluster.world.at(30 * MS, Action::Crash(dead));
     let told = |world: &World, client: NodeId| {
@@ -252,7 +288,7 @@ fn a_client_that_dies_does_not_disturb_the_other() {
             world.history().iter().filter(|(_, h)| matches!(h, Happening::Told { client: c, .. } if *c == client));
         ends.count()
     };
-    assert!(cluster.world.run(20_000 * MS, |world| told(world, alive) == TASKS as usize / 2));
+    assert!(cluster.world.run(20_000 * MS, |world| told(world, alive) == 1_000));
     // Its tasks ran, and their completions are given up in the end.
     let until = cluster.world.now() + 10_000 * MS;
     cluster.world.run(until, |_| false);
@@ -265,7 +301,7 @@ fn a_client_that_dies_does_not_disturb_the_other() {
 fn a_drained_executor_leaves_nothing_behind() {
     for seed in 0..5 {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
-        cluster.submit_all(task);
+        cluster.submit(task);
         for (i, &executor) in cluster.executors[..3].iter().enumerate() {
             cluster.world.at((10 + 10 * i as u64) * MS, Action::Drain(executor));
         }
@@ -273,7 +309,7 @@ fn a_drained_executor_leaves_nothing_behind() {
         cluster.assert_each_completed_once();
         let drained = cluster.world.history().iter().filter(|(_, h)| matches!(h, Happening::Drained { .. })).count();
         assert_eq!(drained, 3);
-        let stats = cluster.world.switch(cluster.switch).unwrap();
+        let stats = cluster.stats();
         assert_eq!((stats.slots, stats.expired), (8, 0), "no lease had to run out");
     }
 }
@@ -282,9 +318,9 @@ fn a_drained_executor_leaves_nothing_behind() {
 fn the_same_seed_is_the_same_run() {
     let trace = |seed| {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.03), 96);
-        cluster.submit_all(task);
-        cluster.world.at(20 * MS, Action::Crash(cluster.switch));
-        cluster.world.at(25 * MS, Action::Restart(cluster.switch));
+        cluster.submit(task);
+        cluster.world.at(20 * MS, Action::Crash(cluster.switches[0]));
+        cluster.world.at(25 * MS, Action::Restart(cluster.switches[0]));
         cluster.finish();
         cluster.world.trace_hash()
     };

@@ -46,6 +46,12 @@ impl Link {
         self.switches[self.current]
     }
 
+    /// Whether a datagram came from the switch in use, however the driver's socket writes IPv4.
+    pub(super) fn is_from_switch(&self, from: SocketAddr) -> bool {
+        let switch = self.address();
+        from.port() == switch.port() && from.ip().to_canonical() == switch.ip().to_canonical()
+    }
+
     pub(super) fn epoch(&self) -> u32 {
         self.epoch
     }

@@ -422,7 +422,7 @@ impl Endpoint for Executor {
             self.report.counters.rejected += 1;
             return;
         };
-        let from_switch = from == self.link.address();
+        let from_switch = self.link.is_from_switch(from);
         match packet {
             Packet::CompleteAck(ack, completed) => self.on_complete_ack(now, ack, completed),
             Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),

@@ -1,6 +1,7 @@
 //! The executor against a switch and clients that the tests play by hand.
 
 mod completions;
+mod cost;
 mod property;
 mod registration;
 mod running;

@@ -30,6 +30,15 @@ fn an_assignment_that_answers_no_present_wait_is_ignored() {
 }
 
 #[test]
+fn a_switch_is_known_however_its_ipv4_address_is_written() {
+    let mut world = World::registered(1);
+    let std::net::IpAddr::V4(ip) = switch(1).ip() else { panic!("IPv4") };
+    let mapped = SocketAddr::from((ip.to_ipv6_mapped(), switch(1).port()));
+    world.deliver(mapped, &assign(EPOCH, &[assignment(0, 7, 1, 0)]));
+    assert_eq!(world.counters().runs, 1);
+}
+
+#[test]
 fn a_run_says_what_its_task_is() {
     let mut world = World::registered(1);
     world.now = 3 * MS;

@@ -1,0 +1,60 @@
+//! What a task costs: `cargo test --release -p midflight-tasks executor::tests::cost -- --ignored --nocapture`.
+
+use super::*;
+use std::time::{Duration, Instant};
+
+/// 64 slots, all given tasks by four ASSIGNs, all done at once, all acknowledged by two COMPLETE_ACKs. Only the
+/// executor's calls are timed.
+#[test]
+#[ignore = "measures"]
+fn a_task_costs_less_than_a_microsecond() {
+    const ROUNDS: u32 = 20_000;
+    let mut world = World::registered(64);
+    let (mut spent, mut buffer) = (Duration::ZERO, Vec::new());
+    let mut packets = 0;
+    for round in 1..=ROUNDS {
+        world.now += 100_000;
+        let all: Vec<_> = (0..64).map(|slot| at_round(assignment(slot, 7, round, slot as u8), round)).collect();
+        let assigns: Vec<_> = all.chunks(16).map(|tasks| assign(EPOCH, tasks)).collect();
+        let acks: Vec<_> = all.chunks(32).map(ack_all).collect();
+        let start = Instant::now();
+        for datagram in &assigns {
+            world.executor.handle(world.now, switch(1), datagram);
+            while let Some(event) = world.executor.poll_event() {
+                let Event::Run(run) = event else { continue };
+                let result = Output::Inline(Vec::new());
+                let end = End { status: Status::Ok, result, started: world.now, ended: world.now };
+                world.executor.finish(world.now, run.key, end);
+            }
+        }
+        while world.executor.poll_transmit(world.now, &mut buffer).is_some() {
+            packets += 1;
+        }
+        for datagram in &acks {
+            world.executor.handle(world.now, client(1), datagram);
+        }
+        assert!(world.executor.poll_timeout() > Some(world.now));
+        spent += start.elapsed();
+    }
+    assert_eq!(world.counters().delivered, u64::from(ROUNDS) * 64);
+    let tasks = f64::from(ROUNDS) * 64.0;
+    let ns = spent.as_nanos() as f64 / tasks;
+    println!("{ns:.0} ns a task, {:.4} packets sent a task", f64::from(packets) / tasks);
+    assert!(ns < 1_000.0);
+}
+
+fn at_round(mut assignment: Assignment, round: u32) -> Assignment {
+    assignment.submission = round.into();
+    assignment
+}
+
+fn ack_all(tasks: &[Assignment]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let fixed = CompleteAck { header: Header::new(Operation::CompleteAck, EPOCH, 0), client: CLIENT.into() };
+    let mut packet = Builder::new(&mut bytes, &fixed);
+    for task in tasks {
+        let (submission, index, attempt) = (task.submission, task.index, task.task.attempt);
+        packet.push(&Completed { submission, index, attempt, state: AckState::Done as u8, reserved: 0 });
+    }
+    bytes
+}
