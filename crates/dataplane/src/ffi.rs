@@ -7,7 +7,7 @@ pub const OPERATIONS: usize = 17;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
 /// `MF_OUT_MAX`.
-pub(crate) const OUT_MAX: usize = 65;
+pub(crate) const OUT_MAX: usize = 36;
 
 /// `struct mf_tasks`: only ever behind a pointer.
 #[repr(C)]

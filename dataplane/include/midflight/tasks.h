@@ -24,7 +24,7 @@
 #define MF_EXECUTOR_SLOTS_MAX (1u << 20)
 #define MF_CLIENTS_MAX (1u << 20)
 #define MF_TICK_SLOTS 1024   /* slots that one tick looks at */
-#define MF_OUT_MAX 65        /* datagrams that one call may owe: an answer to REGISTER, and one ASSIGN per slot */
+#define MF_OUT_MAX 36        /* datagrams that one call may owe: answers, and one ASSIGN per task or slot */
 #define MF_WAIT_BUCKETS 40   /* bucket b counts waits of [2^(b-1), 2^b) us; bucket 0 those below 1 us */
 
 struct mf_tasks; /* one queue, complete */

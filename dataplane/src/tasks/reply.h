@@ -41,6 +41,8 @@ MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_opera
     header->sequence = sequence;
 }
 
+_Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
+
 /* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
 MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {

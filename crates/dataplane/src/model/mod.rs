@@ -34,7 +34,7 @@ pub type Datagram = (SocketAddr, Vec<u8>);
 /// Slots that one tick looks at.
 const TICK_SLOTS: u32 = 1024;
 /// Datagrams that one call may owe.
-const OUT_MAX: usize = 65;
+const OUT_MAX: usize = 36;
 
 /// The switch, as the document describes it.
 #[derive(Clone, Debug)]
