@@ -19,7 +19,7 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) 
         }
     };
     let said = match packet {
-        Packet::SubmitAck(ack) => submit_ack(ack, names),
+        Packet::SubmitAck(ack) => submit_ack(ack, to, names),
         Packet::Registered(registered, _) => registered_line(registered, to, names),
         Packet::Reset(_, []) => "RESET all".to_owned(),
         Packet::Reset(_, slots) => format!("RESET {}", slot_list(slots, to, names)),
@@ -32,12 +32,12 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) 
             let known = if ack.known == 1 { "known" } else { "unknown" };
             let (sequence, count) = (ack.header.sequence, ack.header.count);
             let seen = seen_as(ack.seen.into(), to);
-            format!("PROBE_ACK {sequence}: {known}{seen}, {} of {count} open, room {}", bits(ack.open.get()), ack.room)
+            format!("PROBE_ACK {sequence}: {known}{seen}, open {} of {count}, room {}", bits(ack.open.get()), ack.room)
         }
         Packet::CancelAck(ack) => {
             let (sequence, count) = (ack.header.sequence, ack.header.count);
             let why = because(ack.reason);
-            format!("CANCEL_ACK {sequence}: {} of {count} taken out{why}", bits(ack.taken_out.get()))
+            format!("CANCEL_ACK {sequence}: taken out {} of {count}{why}", bits(ack.taken_out.get()))
         }
         _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
     };
@@ -54,9 +54,9 @@ fn foreign(bytes: &[u8], epoch: u32) -> &'static str {
     }
 }
 
-fn submit_ack(ack: &SubmitAck, names: &Names) -> String {
-    let whose = names.by_identity(ack.client.get()).map_or("?", |client| &client.name);
-    let mut line = format!("SUBMIT_ACK {} of {whose}: taken {}", ack.header.sequence, bits(ack.taken.get()));
+fn submit_ack(ack: &SubmitAck, to: SocketAddr, names: &Names) -> String {
+    let whose = whose(ack.client.get(), to, names);
+    let mut line = format!("SUBMIT_ACK {}{whose}: taken {}", ack.header.sequence, bits(ack.taken.get()));
     if ack.not_taken.get() != 0 {
         line += &format!(", not taken {}{}", bits(ack.not_taken.get()), because(ack.reason));
     }
@@ -74,10 +74,19 @@ fn registered_line(registered: &Registered, to: SocketAddr, names: &Names) -> St
         1 => format!("slot {first}"),
         count => format!("slots {first}-{}", first + count - 1),
     };
-    let whose = names.by_identity(registered.executor.get()).map_or("?", |executor| &executor.name);
+    let whose = whose(registered.executor.get(), to, names);
     let (sequence, lease, why) = (registered.header.sequence, registered.lease_ms, because(registered.reason));
     let seen = seen_as(registered.seen.into(), to);
-    format!("REGISTERED {sequence} of {whose}: {locals}{why}, lease {lease}ms{seen}")
+    format!("REGISTERED {sequence}{whose}: {locals}{why}, lease {lease}ms{seen}")
+}
+
+/// Nothing where the reader is the one that the packet speaks of.
+fn whose(identity: u64, to: SocketAddr, names: &Names) -> String {
+    match names.by_identity(identity) {
+        Some(endpoint) if endpoint.address == to => String::new(),
+        Some(endpoint) => format!(" of {}", endpoint.name),
+        None => format!(" of identity {identity}"),
+    }
 }
 
 fn seen_as(seen: SocketAddr, to: SocketAddr) -> String {

@@ -1,0 +1,96 @@
+//! The stories of `transcripts/tasks/`, told to the reference model and to the C core: both must give the answers that
+//! the files say. `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-dataplane --test transcripts` writes the model's
+//! answers into the files; read the difference before you commit it.
+
+use midflight_dataplane::TasksConfig;
+use midflight_dataplane::model::Model;
+use midflight_dataplane::transcript::{Core, Engine, Start, run};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The stories with their paths, brought up to date first where that is asked for.
+fn stories() -> &'static [(PathBuf, String)] {
+    static STORIES: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
+    STORIES.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts/tasks");
+        let entries = std::fs::read_dir(&folder).expect("the folder exists");
+        let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+        paths.sort();
+        paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
+    })
+}
+
+fn read(path: &Path) -> String {
+    let story = std::fs::read_to_string(path).expect("readable");
+    if std::env::var_os("UPDATE_TRANSCRIPTS").is_none() {
+        return story;
+    }
+    let told = tell(path, &story, &mut new_model);
+    std::fs::write(path, &told).expect("writable");
+    told
+}
+
+fn tell(path: &Path, story: &str, start: &mut Start<'_>) -> String {
+    run(story, start).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn new_model(config: &TasksConfig, epoch: u32, _secret: u64) -> Box<dyn Engine> {
+    Box::new(Model::new(config, epoch))
+}
+
+fn new_core(config: &TasksConfig, epoch: u32, secret: u64) -> Box<dyn Engine> {
+    Box::new(Core::new(config, epoch, secret).expect("the story's bounds are legal"))
+}
+
+/// Tells one story and says where the engine first departs from it.
+fn departure(path: &Path, story: &str, start: &mut Start<'_>) -> Option<String> {
+    let told = tell(path, story, start);
+    let (mut said, mut written) = (told.lines(), story.lines());
+    for number in 1.. {
+        let (said, written) = (said.next(), written.next());
+        if said != written {
+            let at = format!("{}, line {number}", path.display());
+            return Some(format!("{at}:\n  story:  {written:?}\n  engine: {said:?}\n"));
+        }
+        said?;
+    }
+    None
+}
+
+fn assert_told(start: &mut Start<'_>) {
+    let departures: String = stories().iter().filter_map(|(path, story)| departure(path, story, start)).collect();
+    assert!(departures.is_empty(), "{departures}");
+}
+
+/// One story a rule, at least.
+#[test]
+fn each_rule_has_a_story() {
+    for rule in 1..=12 {
+        let cited = |(path, story): &(PathBuf, String)| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("t{rule}_")))
+                && story.contains(&format!("T{rule}"))
+        };
+        assert!(stories().iter().any(cited), "no story tells T{rule}");
+    }
+}
+
+#[test]
+fn model_tells_the_stories() {
+    assert_told(&mut new_model);
+}
+
+#[test]
+fn core_tells_the_stories() {
+    assert_told(&mut new_core);
+}
+
+/// A story that nobody can follow is refused with its line and what to write instead.
+#[test]
+fn a_senseless_command_is_named_with_its_line() {
+    let error = |story: &str| run(story, &mut new_model).expect_err("senseless").to_string();
+    assert_eq!(error("# no switch\ntick\n"), "line 2: there is no switch yet: begin with `switch`");
+    assert_eq!(error("switch\nann submit 1: 1\n"), "line 2: \"ann\" is nobody: declare a client or an executor");
+    assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");
+    assert!(error("switch\nclient ann\nann retrieve: 0 wait 1\n").contains("clients submit, cancel and probe"));
+}
