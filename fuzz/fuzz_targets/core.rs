@@ -1,0 +1,14 @@
+//! Any story of packets and ticks: the C core, under ASan and UBSan, must do what the model says and keep the T rules
+//! after each of them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use midflight_dataplane::model::{EPOCH, play};
+use midflight_dataplane::transcript::Core;
+
+fuzz_target!(|story: &[u8]| {
+    let secret = story.len() as u64;
+    if let Err(difference) = play(story, |config| Core::new(config, EPOCH, secret).expect("within its bounds")) {
+        panic!("{difference}");
+    }
+});

@@ -1,0 +1,77 @@
+//! Any datagram: it parses or is refused, in agreement with the C core; and what parses is built again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use midflight_dataplane::transcript::{Core, Engine};
+use midflight_dataplane::{TasksConfig, Verdict};
+use midflight_wire::{Builder, PACKET_MAX, Packet, parse};
+use std::net::SocketAddr;
+use zerocopy::{Immutable, IntoBytes};
+
+fuzz_target!(|datagram: &[u8]| {
+    let packet = parse(datagram);
+    if let (Ok(packet), true) = (&packet, datagram.len() <= PACKET_MAX) {
+        let again = rebuild(packet);
+        // Whatever a COMPLETE is padded with is built as zeros.
+        let is_padded = matches!(packet, Packet::Complete(..));
+        assert!(again == datagram || is_padded && again.len() == datagram.len() && parse(&again).is_ok());
+    }
+    let config = TasksConfig { queue: 40, slots: 70, clients: 2, ..TasksConfig::default() };
+    let mut core = Core::new(&config, 1, 1).expect("within its bounds");
+    let (verdict, sent) = core.packet(1, SocketAddr::from(([10, 0, 0, 1], 1)), datagram);
+    let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::BadArgument as u32;
+    match packet {
+        Ok(_) => assert!(!is_refused || verdict == Verdict::NotForSwitch, "{verdict:?}"),
+        Err(_) => assert!(is_refused, "{verdict:?}"),
+    }
+    assert!(!is_refused || sent.is_empty());
+    for (_, answer) in sent {
+        assert!(parse(&answer).is_ok(), "{answer:02x?}");
+    }
+});
+
+fn rebuild(packet: &Packet<'_>) -> Vec<u8> {
+    match packet {
+        Packet::Submit(fixed, tasks) => with(*fixed, tasks),
+        Packet::SubmitAck(fixed) => alone(*fixed, fixed.header.count),
+        Packet::Register(fixed) => alone(*fixed, fixed.header.count),
+        Packet::Registered(fixed, slots) => with(*fixed, slots),
+        Packet::Reset(fixed, slots) => with(*fixed, slots),
+        Packet::Retrieve(fixed, waits) => with(*fixed, waits),
+        Packet::Assign(fixed, assignments) => with(*fixed, assignments),
+        Packet::Keepalive(fixed, slots) => with(*fixed, slots),
+        Packet::Release(fixed, leaves) => with(*fixed, leaves),
+        Packet::Released(fixed, slots) => with(*fixed, slots),
+        Packet::Complete(fixed, completions) => {
+            let mut buffer = Vec::new();
+            let mut header = **fixed;
+            header.header.count = 0;
+            let mut builder = Builder::new(&mut buffer, &header);
+            for (completion, result) in *completions {
+                assert!(builder.push_completion(completion, result), "what fitted a datagram fits again");
+            }
+            buffer
+        }
+        Packet::CompleteAck(fixed, completed) => with(*fixed, completed),
+        Packet::Probe(fixed, names) => with(*fixed, names),
+        Packet::ProbeAck(fixed) => alone(*fixed, fixed.header.count),
+        Packet::Cancel(fixed, names) => with(*fixed, names),
+        Packet::CancelAck(fixed) => alone(*fixed, fixed.header.count),
+    }
+}
+
+fn alone<H: IntoBytes + Immutable>(fixed: &H, count: u8) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    Builder::new(&mut buffer, fixed).set_count(count);
+    buffer
+}
+
+fn with<H: IntoBytes + Immutable, R: IntoBytes + Immutable>(fixed: &H, records: &[R]) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    let mut builder = Builder::new(&mut buffer, fixed);
+    builder.set_count(0);
+    for record in records {
+        builder.push(record);
+    }
+    buffer
+}
