@@ -1,5 +1,7 @@
 //! The four trace formats: what each line means, what is refused and why, and that no bytes make a reader panic.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::io::Write;
 
 use flate2::Compression;

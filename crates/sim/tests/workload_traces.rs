@@ -1,5 +1,7 @@
 //! The traces themselves, where they are present: as many jobs and tasks as their README says, and the sums after scaling.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::path::PathBuf;
 
 use midflight_sim::workload::{ReadOptions, Reading, Scale, Skip, Target, read_file};
