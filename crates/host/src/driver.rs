@@ -32,8 +32,8 @@ pub(crate) trait Handler<E: Endpoint>: Send {
     }
     /// `deadline` may have come.
     fn due(&mut self, _now: Nanos, _endpoint: &mut E) {}
-    /// What is left to do once the endpoint is not locked any more.
-    fn after(&mut self) -> impl FnOnce() + use<Self, E>;
+    /// What is left to do once the endpoint is not locked any more, if anything.
+    fn after(&mut self) -> Option<impl FnOnce() + use<Self, E>>;
 }
 
 pub(crate) struct Driver<E, H> {
@@ -74,14 +74,17 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         let state = &mut *core;
         let result = act(now, &mut state.endpoint, &mut state.handler);
         state.active = now;
-        state.turn(now, &self.socket);
+        state.take_events();
+        state.transmit(now, &self.socket);
         let wake = state.must_wake();
         let after = state.handler.after();
         drop(core);
         if wake {
             self.waker.wake();
         }
-        after();
+        if let Some(after) = after {
+            after();
+        }
         result
     }
 
@@ -109,12 +112,18 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
                 state.endpoint.handle_timeout(now);
             }
             state.handler.due(now, &mut state.endpoint);
-            state.turn(now, &self.socket);
+            state.take_events();
+            if let Some(after) = state.handler.after() {
+                // Whoever waits for a result comes before the datagrams that only acknowledge it.
+                drop(core);
+                after();
+                core = lock(&self.core);
+            }
+            let state = &mut *core;
+            state.transmit(now, &self.socket);
             let until = if received { now } else { state.sleep_until(now) };
             state.sleeps_until = if received { 0 } else { until };
-            let after = state.handler.after();
             drop(core);
-            after();
             if !received {
                 let now = clock::now();
                 let timeout = (until != Nanos::MAX).then(|| until.saturating_sub(now));
@@ -131,11 +140,14 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
 }
 
 impl<E: Endpoint, H: Handler<E>> Core<E, H> {
-    /// Events, which may cause more, then datagrams.
-    fn turn(&mut self, now: Nanos, socket: &Socket) {
+    /// Events, which may cause more.
+    fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             self.handler.event(&mut self.endpoint, event);
         }
+    }
+
+    fn transmit(&mut self, now: Nanos, socket: &Socket) {
         while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
             self.sends.push(socket, to, &self.packet);
         }

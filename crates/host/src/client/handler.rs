@@ -126,17 +126,17 @@ impl Handler<Client> for ResultHandler {
         }
     }
 
-    fn after(&mut self) -> impl FnOnce() + use<> {
-        let changed = std::mem::take(&mut self.changed);
-        let room = (!changed.is_empty()).then(|| Arc::clone(&self.room));
-        move || {
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        if self.changed.is_empty() {
+            return None;
+        }
+        let (changed, room) = (std::mem::take(&mut self.changed), Arc::clone(&self.room));
+        Some(move || {
             for job in changed {
                 job.announce();
             }
-            if let Some(room) = room {
-                room.announce();
-            }
-        }
+            room.announce();
+        })
     }
 }
 

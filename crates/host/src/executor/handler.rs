@@ -171,8 +171,8 @@ impl Handler<Executor> for RunHandler {
         }
     }
 
-    fn after(&mut self) -> impl FnOnce() + use<> {
-        || {}
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        None::<fn()>
     }
 }
 

@@ -1,0 +1,130 @@
+//! A bad network: every endpoint X has a door in the relay, and what Y sends to X's door reaches X out of Y's own door.
+//! So all endpoints know each other by doors only, and every datagram passes here, to be lost, doubled or held back.
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How bad it is: probabilities for a datagram.
+#[derive(Clone, Copy)]
+pub(crate) struct Faults {
+    pub(crate) loss: f64,
+    pub(crate) duplication: f64,
+    /// Held back for up to 2 ms, so that later ones overtake it.
+    pub(crate) reordering: f64,
+}
+
+/// What it did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) passed: u64,
+    pub(crate) lost: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) reordered: u64,
+}
+
+pub(crate) struct Relay {
+    door: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Done>>,
+}
+
+impl Relay {
+    /// In front of the switch.
+    pub(crate) fn start(switch: SocketAddr, faults: Faults, seed: u64) -> Self {
+        let mut mesh = Mesh::new(faults, seed);
+        mesh.door_of(switch);
+        let door = mesh.doors[0].local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                mesh.step();
+            }
+            mesh.done
+        });
+        Self { door, stop, thread: Some(thread) }
+    }
+
+    /// The switch, as its clients and executors see it.
+    pub(crate) fn door(&self) -> SocketAddr {
+        self.door
+    }
+
+    pub(crate) fn stop(mut self) -> Done {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+struct Mesh {
+    faults: Faults,
+    random: StdRng,
+    owners: Vec<SocketAddr>,
+    doors: Vec<UdpSocket>,
+    known: HashMap<SocketAddr, usize>,
+    held: Vec<(Instant, usize, SocketAddr, Vec<u8>)>,
+    done: Done,
+}
+
+impl Mesh {
+    fn new(faults: Faults, seed: u64) -> Self {
+        let random = StdRng::seed_from_u64(seed);
+        let (owners, doors, known, held) = Default::default();
+        Self { faults, random, owners, doors, known, held, done: Done::default() }
+    }
+
+    fn door_of(&mut self, owner: SocketAddr) -> usize {
+        *self.known.entry(owner).or_insert_with(|| {
+            let door = UdpSocket::bind(super::loopback()).unwrap();
+            door.set_nonblocking(true).unwrap();
+            let _ = socket2::SockRef::from(&door).set_recv_buffer_size(4 << 20);
+            self.doors.push(door);
+            self.owners.push(owner);
+            self.doors.len() - 1
+        })
+    }
+
+    fn step(&mut self) {
+        let mut fds: Vec<_> = self.doors.iter().map(|door| PollFd::new(door, PollFlags::IN)).collect();
+        let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 500_000 }));
+        let ready: Vec<usize> = (0..fds.len()).filter(|&i| !fds[i].revents().is_empty()).collect();
+        drop(fds);
+        let mut buffer = [0; 2048];
+        for to in ready {
+            for _ in 0..256 {
+                let Ok((length, from)) = self.doors[to].recv_from(&mut buffer) else { break };
+                let from = self.door_of(from);
+                self.pass(from, self.owners[to], &buffer[..length]);
+            }
+        }
+        let now = Instant::now();
+        for (_, from, to, datagram) in self.held.extract_if(.., |(due, ..)| *due <= now) {
+            let _ = self.doors[from].send_to(&datagram, to);
+        }
+    }
+
+    fn pass(&mut self, from: usize, to: SocketAddr, datagram: &[u8]) {
+        if self.random.random_bool(self.faults.loss) {
+            self.done.lost += 1;
+            return;
+        }
+        if self.random.random_bool(self.faults.reordering) {
+            self.done.reordered += 1;
+            let due = Instant::now() + Duration::from_micros(self.random.random_range(0..2000));
+            self.held.push((due, from, to, datagram.to_vec()));
+            return;
+        }
+        self.done.passed += 1;
+        let _ = self.doors[from].send_to(datagram, to);
+        if self.random.random_bool(self.faults.duplication) {
+            self.done.duplicated += 1;
+            let _ = self.doors[from].send_to(datagram, to);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! A network that loses, doubles and reorders, and parties that die meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
+
+mod common;
+
+use common::relay::{Faults, Relay};
+use common::{PATIENCE, client, started, switch};
+use midflight_host::{Client, Executor, Job, Switch, SwitchConfig};
+use std::time::Instant;
+
+const BAD: Faults = Faults { loss: 0.01, duplication: 0.01, reordering: 0.01 };
+
+/// All tasks of the job end well, each once; `midway` is called when half of them have.
+fn run_all(client: &Client, job: Job, mut midway: impl FnMut()) {
+    let tasks = job.tasks.len();
+    let mut job = client.submit(job).unwrap().completions();
+    let mut seen = vec![false; tasks];
+    while let Some((index, outcome)) = job.next_timeout(PATIENCE) {
+        assert!(outcome.is_ok(), "task {index}: {outcome:?}");
+        assert!(!std::mem::replace(&mut seen[index], true), "task {index} ended twice");
+        if job.left() == tasks / 2 {
+            midway();
+        }
+    }
+    assert_eq!(job.left(), 0, "{:?}", client.counts());
+}
+
+#[test]
+fn t1_t8_a_bad_network_loses_and_doubles_no_task() {
+    let switch = switch();
+    let relay = Relay::start(switch.local_addr(), BAD, 1);
+    let executors: Vec<_> = (0..2).map(|_| started(Executor::builder(), relay.door(), 32)).collect();
+    let client = client(relay.door());
+    run_all(&client, Job::builder("noop").repeat(100_000, "").build(), || {});
+    let runs: u64 = executors.iter().map(|executor| executor.counts().protocol.runs).sum();
+    println!("100,000 tasks took {runs} runs; {:?}", client.counts().protocol);
+    drop((client, executors));
+    let done = relay.stop();
+    assert!(done.lost > 20 && done.duplicated > 20 && done.reordered > 20, "{done:?}");
+}
+
+#[test]
+fn t9_t10_a_bad_network_a_new_switch_and_dying_executors_lose_nothing() {
+    let mut switch = Some(switch());
+    let address = switch.as_ref().unwrap().local_addr();
+    let relay = Relay::start(address, BAD, 2);
+    let mut executors: Vec<_> = (0..4).map(|_| started(Executor::builder(), relay.door(), 8)).collect();
+    let client = client(relay.door());
+    let sleeps = Job::builder("sleep").repeat(4_000, 1_000_000u64.to_be_bytes()).build();
+    let mut died = None;
+    run_all(&client, sleeps, || {
+        switch.take().unwrap().stop();
+        switch = Some(Switch::start(&SwitchConfig::new(address)).unwrap());
+        executors.truncate(2);
+        died = Some(Instant::now());
+    });
+    println!("a new switch and half of the executors: the second half took {:?}", died.unwrap().elapsed());
+}
