@@ -1,0 +1,36 @@
+//! What is urgent overtakes what waits: one slot, a queue of slow tasks, and then one of the highest level.
+//!
+//! `cargo run --example priorities`
+
+use midflight::{Client, ClientOptions, Executor, Job, Switch, SwitchConfig, functions};
+use std::error::Error;
+use std::sync::mpsc;
+use std::time::Duration;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let switch = Switch::start(&SwitchConfig::new("127.0.0.1:0".parse()?))?;
+    let _executor = Executor::builder().switch(switch.local_addr()).slots(1).start()?;
+    let client = Client::connect(ClientOptions::new(vec![switch.local_addr()]))?;
+    let sleep = u64::try_from(Duration::from_millis(10).as_nanos())?.to_be_bytes();
+
+    // Who ends when, told by a channel.
+    let (ended, order) = mpsc::channel();
+    let submit = |name: &'static str, priority: u8, count: usize| {
+        let ended = ended.clone();
+        let job = Job::builder(functions::SLEEP).priority(priority).repeat(count, sleep).build();
+        client.submit_to(job, move |_, _| {
+            // The receiver is there until the end of main.
+            let _ = ended.send(name);
+        })
+    };
+    submit("batch", 8, 10)?;
+    // The first of the batch is running when the urgent task arrives; the others have to let it pass.
+    let first = order.recv()?;
+    submit("urgent", 1, 1)?;
+    let rest: Vec<_> = order.iter().take(10).collect();
+
+    println!("{first}, then {}", rest.join(", "));
+    let place = rest.iter().position(|&name| name == "urgent");
+    assert!(place.is_some_and(|place| place <= 2), "the urgent task came at place {place:?}");
+    Ok(())
+}

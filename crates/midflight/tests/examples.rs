@@ -1,0 +1,28 @@
+//! The examples run, and what they assert holds. `cargo test` builds them beside the command.
+
+use std::path::Path;
+use std::process::Command;
+
+fn run(example: &str) -> String {
+    let beside = Path::new(env!("CARGO_BIN_EXE_midflight")).with_file_name("examples").join(example);
+    assert!(beside.exists(), "{} is missing: cargo build -p midflight --examples", beside.display());
+    let output = Command::new(beside).output().unwrap();
+    assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn hello_greets_and_reports_the_error() {
+    assert_eq!(run("hello"), "Hello, Ada!\nHello, Grace!\nno greeting: nobody to greet\n");
+}
+
+#[test]
+fn pi_is_mapped_and_reduced() {
+    assert!(run("pi").starts_with("pi is about 3.14"));
+}
+
+#[test]
+fn t4_the_urgent_task_overtakes_the_batch() {
+    let order = run("priorities");
+    assert!(order.starts_with("batch, then ") && order.contains("urgent, batch"), "{order}");
+}
