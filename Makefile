@@ -40,10 +40,10 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	    $(FUZZ_CARGO) fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
 	done
 
-transcripts: ## regenerate the core's transcripts; then read the difference
-	MIDFLIGHT_REGENERATE=1 $(CARGO) test --locked -p midflight-dataplane --test transcripts
-	git diff --stat -- crates/dataplane/tests
+transcripts: ## regenerate the answers in transcripts/; then read the difference
+	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-dataplane --test transcripts
+	git diff --stat -- transcripts
 
 golden: ## regenerate the golden packets; then read the difference
-	MIDFLIGHT_REGENERATE=1 $(CARGO) test --locked -p midflight-wire --test wire golden
+	UPDATE_GOLDEN=1 $(CARGO) test --locked -p midflight-wire --test wire golden
 	git diff --stat -- crates/wire/tests/golden

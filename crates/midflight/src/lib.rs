@@ -52,3 +52,9 @@ pub use midflight_host::{
     resolve,
 };
 pub use midflight_tasks::functions;
+
+/// The code in the guide compiles, and the README's runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/functions.md")]
+struct Guide;

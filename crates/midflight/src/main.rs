@@ -59,10 +59,20 @@ fn main() -> ExitCode {
     let result = start_log(cli.log.as_deref()).and_then(|()| commands::run(cli.command));
     result.unwrap_or_else(|error| {
         let code = if error.is::<usage::UsageError>() { USAGE } else { FAILURE };
-        // One line, whatever the causes brought with them.
-        eprintln!("error: {}", format!("{error:#}").replace('\n', " "));
+        eprintln!("error: {}", one_line(&error));
         ExitCode::from(code)
     })
+}
+
+/// An error and its causes, less those that it has quoted, on one line.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line += &format!(": {cause}");
+        }
+    }
+    line.replace('\n', " ")
 }
 
 /// clap's errors span paragraphs, the last of which are the usage and a pointer to the help.

@@ -1,5 +1,5 @@
 //! Golden packets, one for each operation: the bytes that another implementation must read and write.
-//! `MIDFLIGHT_REGENERATE=1 cargo test -p midflight-wire golden` writes them anew.
+//! `UPDATE_GOLDEN=1 cargo test -p midflight-wire golden` writes them anew.
 
 use crate::owned::Owned;
 use midflight_wire::*;
@@ -243,7 +243,7 @@ fn completion(index: u8, by_reference: u8, result: &[u8]) -> (Completion, Vec<u8
 /// The text of a golden file, after all have been regenerated where that is asked for.
 fn golden(name: &str) -> String {
     static REGENERATED: LazyLock<()> = LazyLock::new(|| {
-        if std::env::var_os("MIDFLIGHT_REGENERATE").is_some() {
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
             for (name, comment, packet) in samples() {
                 std::fs::write(path(name), to_text(comment, &packet.encode())).unwrap();
             }
