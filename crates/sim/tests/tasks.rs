@@ -1,4 +1,5 @@
 //! The tasks program in the simulated world: what a caller sees when the network and the processes fail.
+//! `MIDFLIGHT_SEEDS=500 cargo test -p midflight-sim --test tasks` tries that many seeds in each test.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -100,6 +101,11 @@ impl Cluster {
     }
 }
 
+/// The seeds to try: this many, or as many as the environment says.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    0..std::env::var("MIDFLIGHT_SEEDS").map_or(count, |text| text.parse().unwrap())
+}
+
 /// Task `number`, which runs for 0.3 to 1.8 ms and returns its number.
 fn task(number: u32) -> Task {
     let run = 300_000 + u64::from(number * 7919 % 1500) * 1000;
@@ -111,7 +117,7 @@ fn task(number: u32) -> Task {
 
 #[test]
 fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let mut cluster = Cluster::with(seed, Faults::NONE, 4096, 1, &[0b00, 0b01, 0b11, 0b11]);
         cluster.world.watch();
         cluster.submit(|number| {
@@ -130,7 +136,7 @@ fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
 
 #[test]
 fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let faults = Faults::lossy([0.01, 0.03, 0.05][seed as usize % 3]);
         let mut cluster = Cluster::new(seed, faults, 4096);
         cluster.submit(task);
@@ -143,7 +149,7 @@ fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders()
 
 #[test]
 fn t7_every_task_completes_through_a_queue_that_is_far_too_small() {
-    for seed in 0..4 {
+    for seed in seeds(4) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.02), 48);
         cluster.submit(task);
         cluster.finish();
@@ -156,10 +162,10 @@ fn t7_every_task_completes_through_a_queue_that_is_far_too_small() {
 #[test]
 fn t9_a_switch_that_restarts_costs_no_task() {
     let mut recoveries = Vec::new();
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
         cluster.submit(task);
-        let (crash, back) = ((20 + seed) * MS, (40 + seed) * MS);
+        let (crash, back) = ((20 + seed % 40) * MS, (40 + seed % 40) * MS);
         cluster.world.at(crash, Action::Crash(cluster.switches[0]));
         cluster.world.at(back, Action::Restart(cluster.switches[0]));
         cluster.world.at(back + 25 * MS, Action::Crash(cluster.switches[0]));
@@ -181,10 +187,10 @@ fn first_start_after(cluster: &Cluster, time: u64) -> u64 {
 #[test]
 fn t10_executors_that_die_cost_no_task() {
     let mut recoveries = Vec::new();
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
         cluster.submit(task);
-        let crash = (15 + seed) * MS;
+        let crash = (15 + seed % 40) * MS;
         let [first, second, ..] = cluster.executors[..] else { unreachable!("four") };
         cluster.world.at(crash, Action::Crash(first));
         cluster.world.at(crash, Action::Crash(second));
@@ -248,10 +254,10 @@ fn t9_t10_a_hundred_thousand_tasks_survive_the_switch_and_half_of_the_executors(
 
 #[test]
 fn t9_all_turn_to_the_next_switch_when_the_first_dies_for_good() {
-    for seed in 0..5 {
+    for seed in seeds(5) {
         let mut cluster = Cluster::with(seed, Faults::lossy(0.02), 4096, 2, &[0; 4]);
         cluster.submit(task);
-        cluster.world.at((20 + seed) * MS, Action::Crash(cluster.switches[0]));
+        cluster.world.at((20 + seed % 40) * MS, Action::Crash(cluster.switches[0]));
         cluster.finish();
         cluster.assert_each_completed_once();
     }
@@ -259,10 +265,10 @@ fn t9_all_turn_to_the_next_switch_when_the_first_dies_for_good() {
 
 #[test]
 fn everything_at_once_costs_no_task() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.03), 96);
         cluster.submit(task);
-        let at = |ms: u64| (ms + seed) * MS;
+        let at = |ms: u64| (ms + seed % 40) * MS;
         let (world, switch) = (&mut cluster.world, cluster.switches[0]);
         world.at(at(10), Action::Crash(cluster.executors[0]));
         world.at(at(25), Action::Crash(switch));
@@ -299,7 +305,7 @@ fn a_client_that_dies_does_not_disturb_the_other() {
 
 #[test]
 fn a_drained_executor_leaves_nothing_behind() {
-    for seed in 0..5 {
+    for seed in seeds(5) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
         cluster.submit(task);
         for (i, &executor) in cluster.executors[..3].iter().enumerate() {
@@ -309,8 +315,11 @@ fn a_drained_executor_leaves_nothing_behind() {
         cluster.assert_each_completed_once();
         let drained = cluster.world.history().iter().filter(|(_, h)| matches!(h, Happening::Drained { .. })).count();
         assert_eq!(drained, 3);
-        let stats = cluster.stats();
-        assert_eq!((stats.slots, stats.expired), (8, 0), "no lease had to run out");
+        assert_eq!(cluster.stats().expired, 0, "no lease had to run out");
+        // One that drained before it knew its slots did not release them: the switch forgets them by itself.
+        let until = cluster.world.now() + TasksConfig::default().slot_idle_ns;
+        cluster.world.run(until, |_| false);
+        assert_eq!(cluster.stats().slots, 8, "seed {seed}");
     }
 }
 
