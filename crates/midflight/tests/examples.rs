@@ -1,5 +1,7 @@
 //! The examples run, and what they assert holds. `cargo test` builds them beside the command.
 
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
 use std::path::Path;
 use std::process::Command;
 

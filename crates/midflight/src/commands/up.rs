@@ -65,7 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn greet(embedded: &Embedded, executors: u32, slots: u32) {
     let switch = embedded.address();
     let of_switch = if switch.port() == DEFAULT_PORT { String::new() } else { format!(" --switch {switch}") };
-    println!("switch on {switch}, {executors} executors with {slots} slots each. In another terminal:");
+    let executors = if executors == 1 { "an executor".into() } else { format!("{executors} executors, each") };
+    println!("switch on {switch}, {executors} with {slots} slots. In another terminal:");
     println!();
     println!("  midflight submit noop -n 100000{of_switch}");
     println!("  seq 20 | midflight map --switch {switch} -- 'sleep 0.5; echo done:'");

@@ -2,7 +2,7 @@
 
 use crate::usage;
 use anyhow::{Context, Result, ensure};
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub(super) fn read(file: Option<&Path>) -> Result<Vec<u8>> {
             })?;
         }
         None => {
+            if std::io::stdin().is_terminal() {
+                eprintln!("midflight: reading lines from the terminal; Ctrl-D ends them");
+            }
             std::io::stdin().lock().read_to_end(&mut input).context("cannot read the standard input")?;
         }
     }

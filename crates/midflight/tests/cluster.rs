@@ -1,0 +1,121 @@
+//! Switch, executors and clients as processes: the ways of a newcomer, and how processes end.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, Running, run, run_with, signal, status, wait_until};
+use rustix::process::Signal;
+use std::path::Path;
+
+fn get(http: &str, path: &str) -> String {
+    let mut response = ureq::get(format!("http://{http}{path}")).call().unwrap();
+    response.body_mut().read_to_string().unwrap()
+}
+
+#[test]
+fn up_then_submit_map_and_status() {
+    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--slots", "4"]);
+    let switch = up.first_line.split([' ', ',']).nth(2).unwrap().to_owned();
+    let said = run(&["submit", "noop", "-n", "5000", "--switch", &switch, "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(json["results"][0], serde_json::json!({"name": "submit.ok", "value": 5000, "unit": "tasks"}));
+    let said = run(&["submit", "exec", "echo hello", "-n", "2", "--switch", &switch]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "hello\nhello\n"), "{said:?}");
+    let said = run_with(&["map", "--switch", &switch, "--", "echo {}"], "1\n2\n3\n");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "1\n2\n3\n"), "{said:?}");
+    signal(&up.child, Signal::INT);
+    let (code, told) = up.end();
+    assert_eq!(code, Some(0));
+    for next in ["midflight submit noop", "midflight map --switch", "midflight status --http"] {
+        assert!(told.contains(next), "{next} is not in {told}");
+    }
+}
+
+#[test]
+fn status_metrics_and_health_say_what_happened() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address();
+    let _executor = Running::executor(address, 4, &[]);
+    assert_eq!(run(&["submit", "noop", "-n", "100", "--switch", &address.to_string()]).code, Some(0));
+    wait_until("100 tasks are counted as completed", || status(&switch.http())["tasks"]["completed"] == 100);
+    wait_until("all slots are parked", || status(&switch.http())["parked"] == 4);
+    let people = run(&["status", "--http", &switch.http()]).stdout;
+    assert!(people.contains("4 registered: 0 busy, 4 parked") && people.contains("100 completed"), "{people}");
+    let metrics = get(&switch.http(), "/metrics");
+    for line in ["midflight_tasks_submitted_total 100", "midflight_parked 4", "midflight_wait_seconds_count 100"] {
+        assert!(metrics.lines().any(|l| l == line), "no line {line} in\n{metrics}");
+    }
+    assert_eq!(get(&switch.http(), "/healthz"), "ok\n");
+}
+
+#[test]
+fn a_function_that_nobody_knows_is_reported() {
+    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1"]);
+    let switch = up.address().to_string();
+    let said = run(&["submit", "frobnicate", "--switch", &switch]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("no such function"), "{said:?}");
+    let said = run(&["submit", "exec", "exit 4", "--switch", &switch]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("0 ok, 1 failed"), "{said:?}");
+}
+
+#[test]
+fn t7_a_small_queue_refuses_tasks_and_none_is_lost() {
+    let directory = Directory::new("bounds");
+    let file = directory.write("m.toml", "[tasks]\nqueue = 16\nlevels = 2\n");
+    let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
+    let address = switch.address();
+    let _executor = Running::executor(address, 2, &[]);
+    // More tasks than the queue holds: the client is told FULL and sends the rest again; none is lost.
+    let said = run(&["submit", "noop", "-n", "200", "--priority", "2", "--switch", &address.to_string()]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    wait_until("all are completed", || status(&switch.http())["tasks"]["completed"] == 200);
+    let now = status(&switch.http());
+    assert!(now["drops"]["full"].as_u64().unwrap() > 0, "{now}");
+    assert_eq!(now["queued"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn sigterm_lets_the_executor_finish_and_take_nothing_new() {
+    let directory = Directory::new("drain");
+    let (started, go) = (directory.path("started"), directory.path("go"));
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let address = switch.address().to_string();
+    let first = Running::executor(switch.address(), 1, &[]);
+    let command = format!("touch {started}; while [ ! -e {go} ]; do sleep 0.01; done; echo first\n");
+    let map = common::spawn_with(&["map", "--switch", &address], &format!("{command}echo second\n"));
+    wait_until("the first command runs", || Path::new(&started).exists());
+    signal(&first.child, Signal::TERM);
+    let _second = Running::executor(switch.address(), 1, &[]);
+    directory.write("go", "");
+    assert_eq!(first.end(), (Some(0), "drained\n".to_owned()));
+    let said = common::Said::from(map.wait_with_output().unwrap());
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "first\nsecond\n"), "{said:?}");
+    wait_until("both are completed", || status(&switch.http())["tasks"]["completed"] == 2);
+    let tasks = status(&switch.http())["tasks"].clone();
+    assert_eq!((tasks["expired"].as_u64(), tasks["assigned"].as_u64()), (Some(0), Some(2)), "{tasks}");
+}
+
+#[test]
+fn ctrl_c_cancels_what_submit_has_not_started() {
+    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1"]);
+    let switch = up.address().to_string();
+    let submit = common::spawn_with(&["submit", "sleep", "300ms", "-n", "100", "--switch", &switch], "");
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    signal(&submit, Signal::INT);
+    let said = common::Said::from(submit.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert!(said.stderr.contains("1 ok, 0 failed, 0 lost, 99 cancelled"), "{said:?}");
+}
+
+#[test]
+fn a_switch_ends_cleanly_on_both_signals() {
+    for way in [Signal::INT, Signal::TERM] {
+        let switch = Running::switch("127.0.0.1:0", &[]);
+        signal(&switch.child, way);
+        assert_eq!(switch.end(), (Some(0), String::new()));
+    }
+}

@@ -1,0 +1,178 @@
+//! The built command as processes.
+
+#![allow(dead_code, reason = "each test binary uses what it needs")]
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// No test waits longer for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The command with these arguments.
+pub(crate) fn midflight(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_midflight"));
+    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// What a finished command said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: &[&str]) -> Said {
+    midflight(args).output().unwrap().into()
+}
+
+/// The same with something on its stdin.
+pub(crate) fn run_with(args: &[&str], stdin: &str) -> Said {
+    spawn_with(args, stdin).wait_with_output().unwrap().into()
+}
+
+/// Starts it with something on its stdin, all of its output captured.
+pub(crate) fn spawn_with(args: &[&str], stdin: &str) -> Child {
+    let mut command = midflight(args);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child
+}
+
+/// Asserts that a command failed with one line on stderr that has all these parts.
+#[track_caller]
+pub(crate) fn assert_error(said: &Said, code: i32, parts: &[&str]) {
+    assert_eq!(said.code, Some(code), "{said:?}");
+    assert_eq!(said.stderr.lines().count(), 1, "not one line: {said:?}");
+    assert!(said.stderr.starts_with("error: "), "{said:?}");
+    for part in parts {
+        assert!(said.stderr.contains(part), "{part:?} is not in {said:?}");
+    }
+}
+
+/// Sends a signal to a process that this test started.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// A subcommand that runs until it is told to end; dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// What it printed first.
+    pub first_line: String,
+}
+
+impl Running {
+    /// Starts it and waits for its first line.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut child = midflight(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut first_line = String::new();
+        stdout.read_line(&mut first_line).unwrap();
+        assert!(!first_line.is_empty(), "midflight {args:?} ended without a line");
+        Self { child, stdout, first_line }
+    }
+
+    /// A switch on this address, with HTTP on a free port.
+    pub(crate) fn switch(listen: &str, more: &[&str]) -> Self {
+        Self::start(&[&["switch", "--listen", listen, "--http", "127.0.0.1:0"], more].concat())
+    }
+
+    /// An executor; its slots are registered when this returns.
+    pub(crate) fn executor(switch: SocketAddr, slots: u32, more: &[&str]) -> Self {
+        let (switch, slots) = (switch.to_string(), slots.to_string());
+        Self::start(&[&["executor", "--switch", &switch, "--slots", &slots], more].concat())
+    }
+
+    /// Of a switch: where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let word = self.first_line.split([' ', ',']).nth(2);
+        word.unwrap().parse().unwrap()
+    }
+
+    /// Of a switch: where it serves HTTP.
+    pub(crate) fn http(&self) -> String {
+        self.first_line.trim().rsplit("http://").next().unwrap().to_owned()
+    }
+
+    /// What else it prints until it ends, and its exit code.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        while self.stdout.read_line(&mut rest).unwrap() > 0 {}
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "still not so: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The JSON of `status`.
+pub(crate) fn status(http: &str) -> serde_json::Value {
+    let said = run(&["status", "--json", "--http", http]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    serde_json::from_str(&said.stdout).unwrap()
+}
+
+/// A UDP port of loopback that was free a moment ago, for switches that have to come back on the same one.
+pub(crate) fn free_address() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A directory that goes with the test.
+pub(crate) struct Directory(PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.0.join(name), text).unwrap();
+        self.path(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What is left over lies in the target directory.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,90 @@
+//! Wrong usage and what cannot be done: one line that says what to do, and the right exit code.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, Running, assert_error, free_address, run, run_with};
+
+#[test]
+fn a_wrong_flag_is_named_with_what_is_similar() {
+    assert_error(&run(&["switch", "--listn", "x"]), 2, &["--listn", "'--listen'"]);
+    assert_error(&run(&["map", "--priority", "9"]), 2, &["'9'", "1..=8"]);
+    assert_error(&run(&["submit"]), 2, &["<FUNCTION>"]);
+    assert_error(&run(&["frobnicate"]), 2, &["frobnicate"]);
+}
+
+#[test]
+fn every_subcommand_has_examples_and_exit_codes() {
+    for subcommand in ["switch", "executor", "up", "submit", "map", "status"] {
+        let said = run(&[subcommand, "--help"]);
+        assert_eq!(said.code, Some(0));
+        for part in ["EXAMPLES", "EXIT CODES"] {
+            assert!(said.stdout.contains(part), "no {part} in {subcommand} --help");
+        }
+    }
+    let said = run(&["bench", "loop", "--help"]);
+    assert!(said.stdout.contains("EXAMPLES") && said.stdout.contains("EXIT CODES"));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    assert_error(&run(&["map", "-f", "/nonexistent"]), 2, &["/nonexistent", "No such file", "stdin"]);
+    assert_error(&run(&["switch", "--config", "/nonexistent"]), 2, &["/nonexistent", "--print-config"]);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_file_line_and_the_known_ones() {
+    let directory = Directory::new("unknown-key");
+    let file = directory.write("m.toml", "[tasks]\nquue = 5\n");
+    assert_error(&run(&["switch", "--config", &file]), 2, &["m.toml:2", "`quue`", "`queue`"]);
+    let file = directory.write("m.toml", "[tasks]\nlevels = 9\n");
+    assert_error(&run(&["switch", "--config", &file]), 2, &["m.toml", "tasks.levels = 9", "1 to 8"]);
+}
+
+#[test]
+fn an_unknown_resource_lists_the_known_ones() {
+    let directory = Directory::new("unknown-resource");
+    let file = directory.write("m.toml", "[resources]\ngpu = 0\n");
+    let said = run_with(&["map", "--config", &file, "--resources", "gpu,tpu"], "true\n");
+    assert_error(&said, 2, &["`tpu`", "gpu, r0 to r7", "[resources]"]);
+}
+
+#[test]
+fn a_port_in_use_is_named_with_what_to_do() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let taken = switch.address().to_string();
+    let said = run(&["switch", "--listen", &taken, "--http", "off"]);
+    assert_error(&said, 1, &[&taken, "UDP", "in use", "another port"]);
+    let said = run(&["up", "--listen", "127.0.0.1:0", "--http", &switch.http()]);
+    assert_error(&said, 1, &[&switch.http(), "in use", "--http"]);
+}
+
+#[test]
+fn an_address_that_does_not_resolve_is_named() {
+    assert_error(&run(&["submit", "noop", "--switch", "nowhere.invalid:7700"]), 2, &["nowhere.invalid", "HOST:PORT"]);
+    assert_error(&run(&["executor", "--switch", "localhost"]), 2, &["localhost", "HOST:PORT"]);
+}
+
+#[test]
+fn a_switch_that_does_not_answer_is_named_with_what_to_do() {
+    let nobody = free_address().to_string();
+    assert_error(&run(&["submit", "noop", "--switch", &nobody]), 1, &[&nobody, "midflight up", "--switch"]);
+    assert_error(&run(&["status", "--http", &nobody]), 1, &[&nobody, "midflight up", "--http"]);
+}
+
+#[test]
+fn a_duration_that_is_none_says_how_to_write_it() {
+    assert_error(&run(&["submit", "sleep", "long"]), 2, &["`long`", "500ms"]);
+    assert_error(&run(&["map", "--timeout", "5"]), 2, &["--timeout", "500ms"]);
+}
+
+#[test]
+fn the_printed_configuration_starts_a_switch() {
+    let said = run(&["switch", "--print-config"]);
+    assert_eq!(said.code, Some(0));
+    let directory = Directory::new("print-config");
+    let file = directory.write("m.toml", &said.stdout);
+    let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
+    assert!(switch.first_line.starts_with("switch on 127.0.0.1:"), "{}", switch.first_line);
+}
