@@ -1,0 +1,130 @@
+//! The guide speaks of what there is: its commands have those flags, its errors and metrics those names.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use midflight_dataplane::{Tasks, TasksConfig};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files below `folder` with this ending.
+fn files(folder: PathBuf, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn pages() -> Vec<(String, String)> {
+    let mut pages = files(root().join("docs"), ".md");
+    pages.push(root().join("README.md"));
+    pages.into_iter().map(|path| (path.display().to_string(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The lines of a page's shell blocks, without comments.
+fn shell_lines(page: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for line in page.lines() {
+        match line {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            _ if inside => lines.push(line.split(" #").next().unwrap().trim()),
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// The calls of `midflight` in a line: subcommands and the options before a `--`.
+fn calls(line: &str) -> Vec<Vec<&str>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let starts = words.iter().enumerate().filter(|(_, word)| **word == "midflight").map(|(at, _)| at + 1);
+    starts.map(|at| words[at..].iter().take_while(|w| !["--", "|", ">", "<"].contains(w)).copied().collect()).collect()
+}
+
+fn help(subcommands: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_midflight")).args(subcommands).arg("--help").output().unwrap();
+    assert!(output.status.success(), "midflight {}", subcommands.join(" "));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn commands_of_the_guide_have_these_flags() {
+    let mut helps = BTreeMap::new();
+    let mut checked = 0;
+    let pages = pages();
+    for (path, page) in &pages {
+        for call in shell_lines(page).into_iter().flat_map(calls) {
+            let depth = if call[0] == "bench" { 2 } else { 1 };
+            let help = helps.entry(call[..depth].to_vec()).or_insert_with(|| help(&call[..depth]));
+            let known: BTreeSet<&str> = help.split([' ', ',', '\n', '=']).collect();
+            for flag in call.iter().filter(|word| word.starts_with('-')) {
+                assert!(known.contains(flag), "{path}: midflight {}: {flag} does not exist", call.join(" "));
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 20, "only {checked} flags were found: does the test still read the guide?");
+}
+
+/// The first cell of each row of the table under a heading.
+fn first_cells<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let section = page.split_once(&format!("{heading}\n")).unwrap().1;
+    let rows = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    rows.skip(2).map(|row| row[1..].split('|').next().unwrap().trim()).collect()
+}
+
+#[test]
+fn errors_of_the_guide_stand_in_the_code() {
+    let code: String =
+        files(root().join("crates"), ".rs").into_iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
+    for message in first_cells(&page, "## Errors") {
+        assert!(code.contains(message.trim_matches('`')), "no error says {message}");
+    }
+}
+
+#[test]
+fn metrics_of_the_guide_are_those_of_a_switch() {
+    let tasks = Tasks::new(&TasksConfig::default(), 1, 1).unwrap();
+    let snapshot = midflight_control::Snapshot::new(
+        tasks.stats(),
+        8,
+        "127.0.0.1:7700".parse().unwrap(),
+        1,
+        0,
+        [("received".to_owned(), 0)].into(),
+    );
+    let text = snapshot.to_prometheus();
+    let ends = ["_bucket", "_sum", "_count"];
+    let served: BTreeSet<String> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split(['{', ' ']).next().unwrap())
+        .map(|name| ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned())
+        .collect();
+    let page = std::fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let metrics = page.split_once("| metric |").unwrap().1;
+    let documented: BTreeSet<String> = metrics
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .skip(2)
+        .flat_map(|row| row.split('|').nth(1).unwrap().split(", "))
+        .map(|cell| cell.trim_matches([' ', '`']).split('{').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(documented, served);
+}
