@@ -61,13 +61,14 @@ static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t
     return i;
 }
 
-/* Starts a new generation, unless this very registration did so before. Returns the task that it gave back, or NONE. */
+/* Starts a new generation, unless this registration or a later one did so before. Returns the task that it gave back, or
+ * NONE. */
 static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
 {
     struct slot *slot = slot_at(s, i);
     struct slot_owner *owner = slot_owner_at(s, i);
     slot->heard_ns = call->now_ns;
-    if (slot->generation != 0 && owner->registration == registration)
+    if (slot->generation != 0 && mf_serial_distance(registration, owner->registration) <= 0)
         return NONE;
     owner->registration = registration;
     slot->generation = draw_generation(s);

@@ -96,7 +96,7 @@ impl Model {
         let known = self.slots.iter().find(|(_, slot)| slot.executor == executor && slot.local == local);
         let known = known.map(|(&number, slot)| (number, slot.clone()));
         if let Some((number, slot)) = &known
-            && slot.registration == registration
+            && registration.wrapping_sub(slot.registration).cast_signed() <= 0
         {
             let unchanged = SlotName { slot: (*number).into(), generation: slot.generation.into() };
             self.hear(*number);
