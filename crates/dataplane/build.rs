@@ -17,9 +17,12 @@ fn main() {
         .opt_level(2);
     if std::env::var_os("CARGO_FEATURE_SANITIZE").is_some() {
         build.flag("-fsanitize=address,undefined").flag("-fno-sanitize-recover=all").flag("-g").opt_level(1);
-        // Fuzzers bring ASan's runtime themselves, through rustc.
+        // Fuzzers bring the runtimes themselves, through rustc. Else they are gcc's, named one by one: rustc links with
+        // -nodefaultlibs, which makes -fsanitize add none.
         if std::env::var_os("CARGO_CFG_FUZZING").is_none() {
-            println!("cargo:rustc-link-arg-tests=-fsanitize=address,undefined");
+            build.compiler("gcc");
+            println!("cargo:rustc-link-lib=dylib=asan");
+            println!("cargo:rustc-link-lib=dylib=ubsan");
         }
     }
     build.compile("midflight_dataplane");
