@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
-    let result = start_log(cli.log.as_deref()).and_then(|()| commands::run(cli.command));
+    let result = start_log(cli.log.as_deref(), cli.command.default_log()).and_then(|()| commands::run(cli.command));
     result.unwrap_or_else(|error| {
         let code = if error.is::<usage::UsageError>() { USAGE } else { FAILURE };
         eprintln!("error: {}", one_line(&error));
@@ -83,9 +83,9 @@ fn in_one_line(error: &str) -> String {
     format!("{}; see --help", paragraphs.join("; "))
 }
 
-fn start_log(filter: Option<&str>) -> anyhow::Result<()> {
+fn start_log(filter: Option<&str>, default: &str) -> anyhow::Result<()> {
     let text = filter.map(str::to_owned).or_else(|| std::env::var("RUST_LOG").ok());
-    let text = text.unwrap_or_else(|| "warn".into());
+    let text = text.unwrap_or_else(|| default.into());
     let filter = EnvFilter::try_new(&text).map_err(|error| {
         usage::error(format!("--log {text}: {error}; use error, warn, info, debug, trace or target=level lists"))
     })?;

@@ -4,6 +4,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+/// A job of which nothing has ended for this long may be waiting for executors that do not exist.
+const HINT_AFTER: Duration = Duration::from_secs(5);
 /// Between two lines in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
@@ -14,6 +16,8 @@ pub(crate) struct Progress {
     total: u64,
     done: u64,
     next_line: Instant,
+    /// When to ask whether there are executors.
+    hint: Option<Instant>,
 }
 
 impl Progress {
@@ -26,7 +30,7 @@ impl Progress {
         });
         let first = if quiet { Duration::MAX } else { LINE_EVERY };
         let next_line = Instant::now().checked_add(first).unwrap_or_else(far);
-        Self { bar, total, done: 0, next_line }
+        Self { bar, total, done: 0, next_line, hint: Some(Instant::now() + HINT_AFTER) }
     }
 
     /// One more task has ended.
@@ -37,6 +41,15 @@ impl Progress {
         } else if Instant::now() >= self.next_line {
             eprintln!("{}/{} tasks", self.done, self.total);
             self.next_line = Instant::now() + LINE_EVERY;
+        }
+    }
+
+    /// Call now and then while nothing ends.
+    pub(crate) fn wait(&mut self) {
+        if self.done == 0 && self.hint.is_some_and(|at| Instant::now() >= at) {
+            self.hint = None;
+            let question = "nothing has ended yet: does an executor with the wanted resources serve this switch?";
+            self.suspend(|| eprintln!("midflight: {question} see `midflight status`"));
         }
     }
 
@@ -59,4 +72,25 @@ impl Progress {
 /// A moment that this process will not see.
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(100 * 365 * 86_400)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job of which nothing has ended although it is time to ask why.
+    fn overdue() -> Progress {
+        Progress { hint: Some(Instant::now()), ..Progress::new(2, true) }
+    }
+
+    #[test]
+    fn the_question_for_executors_is_asked_once_and_only_while_nothing_ends() {
+        let mut silent = overdue();
+        silent.wait();
+        assert_eq!(silent.hint, None);
+        let mut moving = overdue();
+        moving.advance();
+        moving.wait();
+        assert!(moving.hint.is_some());
+    }
 }

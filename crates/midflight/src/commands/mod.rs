@@ -32,6 +32,17 @@ pub(crate) enum Command {
     Bench(bench::Args),
 }
 
+impl Command {
+    /// What is logged unless the user says otherwise. Who operates a service wants to know what could be better (such as small
+    /// kernel buffers), who runs a job wants its output.
+    pub(crate) fn default_log(&self) -> &'static str {
+        match self {
+            Self::Up(_) | Self::Switch(_) | Self::Executor(_) => "warn",
+            _ => "error",
+        }
+    }
+}
+
 /// Runs a subcommand.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {

@@ -102,6 +102,8 @@ fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Resul
         if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
             progress.advance();
             tally.add(outcome, &progress)?;
+        } else {
+            progress.wait();
         }
         match signals.load(Ordering::Relaxed) {
             0 => {}

@@ -16,7 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The command with these arguments.
 pub(crate) fn midflight(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_midflight"));
-    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    command.args(args).env("RUST_LOG", "error").stdin(Stdio::null());
     command
 }
 

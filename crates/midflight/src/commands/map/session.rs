@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Commands in one job.
 const JOB: usize = 256;
 
+/// How long to wait for an event before thinking about why none comes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Commands that are submitted and not yet printed; those that wait for one above them hold their output in memory.
 pub(super) const WINDOW: usize = 16_384;
 
@@ -89,12 +92,12 @@ impl<'a> Session<'a> {
     pub(super) fn run(mut self, events: &Receiver<Event>) -> Result<(Report, bool)> {
         self.fill()?;
         while self.open > 0 {
-            // The session itself holds a sender: there is always a next event.
-            let Ok(event) = events.recv() else { break };
-            match event {
-                Event::Ended(run, outcome) => self.ended(run, outcome)?,
-                Event::Interrupted(1) => self.interrupt()?,
-                Event::Interrupted(_) => break,
+            match events.recv_timeout(LOOK_EVERY) {
+                Ok(Event::Ended(run, outcome)) => self.ended(run, outcome)?,
+                Ok(Event::Interrupted(1)) => self.interrupt()?,
+                Ok(Event::Interrupted(_)) => break,
+                // Nothing happened: the session itself holds a sender.
+                Err(_) => self.progress.wait(),
             }
             self.fill()?;
         }
