@@ -19,7 +19,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["switch"] => switch(),
-        ["executor", address] => executor(address),
+        ["executor", address] => executor(address, SLOTS),
+        ["executor", address, slots] => executor(address, slots.parse()?),
         _ => measure(),
     }
 }
@@ -38,9 +39,9 @@ fn switch() -> Result<()> {
     Ok(())
 }
 
-fn executor(address: &str) -> Result<()> {
-    let executor = Executor::builder().switch(resolve(address)?).slots(SLOTS).start()?;
-    println!("{}", executor.wait_registered(SLOTS, Duration::from_secs(5)));
+fn executor(address: &str, slots: u32) -> Result<()> {
+    let executor = Executor::builder().switch(resolve(address)?).slots(slots).start()?;
+    println!("{}", executor.wait_registered(slots, Duration::from_secs(5)));
     until_parent_ends()?;
     eprintln!("executor: {:?}", executor.counts());
     Ok(())

@@ -40,13 +40,14 @@ pub(crate) struct Driver<E, H> {
     core: Mutex<Core<E, H>>,
     pub(crate) socket: Socket,
     waker: Waker,
+    /// For the turns of users' threads: what a turn sends leaves after the endpoint is unlocked.
+    spare_sends: Mutex<Vec<SendQueue>>,
     stop: AtomicBool,
 }
 
 struct Core<E, H> {
     endpoint: E,
     handler: H,
-    sends: SendQueue,
     packet: Vec<u8>,
     /// When the network thread will look next; 0 while it is awake.
     sleeps_until: Nanos,
@@ -56,15 +57,9 @@ struct Core<E, H> {
 
 impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     pub(crate) fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
-        let core = Core {
-            endpoint,
-            handler,
-            sends: SendQueue::default(),
-            packet: Vec::with_capacity(PACKET_MAX),
-            sleeps_until: 0,
-            active: 0,
-        };
-        Self { core: Mutex::new(core), socket, waker, stop: AtomicBool::new(false) }
+        let core = Core { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
+        let (spare_sends, stop) = (Mutex::default(), AtomicBool::new(false));
+        Self { core: Mutex::new(core), socket, waker, spare_sends, stop }
     }
 
     /// Does something to the endpoint, then what follows from it, on the caller's thread.
@@ -75,10 +70,13 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         let result = act(now, &mut state.endpoint, &mut state.handler);
         state.active = now;
         state.take_events();
-        state.transmit(now, &self.socket);
+        let mut sends = lock(&self.spare_sends).pop().unwrap_or_default();
+        state.transmit(now, &self.socket, &mut sends);
         let wake = state.must_wake();
         let after = state.handler.after();
         drop(core);
+        sends.flush(&self.socket);
+        lock(&self.spare_sends).push(sends);
         if wake {
             self.waker.wake();
         }
@@ -98,11 +96,11 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     pub(crate) fn run(&self) {
         // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut batch = ReceiveBatch::new();
+        let (mut batch, mut sends) = (ReceiveBatch::new(), SendQueue::default());
         while !self.stop.load(Ordering::Acquire) {
             let received = self.socket.receive(&mut batch);
             let mut core = lock(&self.core);
-            let now = clock::now();
+            let mut now = clock::now();
             let state = &mut *core;
             for (from, datagram) in batch.iter() {
                 state.endpoint.handle(now, from, datagram);
@@ -118,12 +116,14 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
                 drop(core);
                 after();
                 core = lock(&self.core);
+                now = clock::now(); // others had their turn meanwhile, and time never goes back
             }
             let state = &mut *core;
-            state.transmit(now, &self.socket);
+            state.transmit(now, &self.socket, &mut sends);
             let until = if received { now } else { state.sleep_until(now) };
             state.sleeps_until = if received { 0 } else { until };
             drop(core);
+            sends.flush(&self.socket);
             if !received {
                 let now = clock::now();
                 let timeout = (until != Nanos::MAX).then(|| until.saturating_sub(now));
@@ -147,11 +147,11 @@ impl<E: Endpoint, H: Handler<E>> Core<E, H> {
         }
     }
 
-    fn transmit(&mut self, now: Nanos, socket: &Socket) {
+    /// What does not fit `sends` leaves at once.
+    fn transmit(&mut self, now: Nanos, socket: &Socket, sends: &mut SendQueue) {
         while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
-            self.sends.push(socket, to, &self.packet);
+            sends.push(socket, to, &self.packet);
         }
-        self.sends.flush(socket);
     }
 
     fn sleep_until(&self, now: Nanos) -> Nanos {

@@ -2,6 +2,7 @@
 //! ended when both of its outputs are closed and the shell is gone, so background processes that keep them count.
 
 use crate::driver::lock;
+use crate::functions::TaskContext;
 use midflight_tasks::functions::ExecResult;
 use midflight_wire::BLOB_MAX;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -51,12 +52,13 @@ impl Processes {
         }
     }
 
-    /// Runs a command line; the value is an encoded [`ExecResult`].
-    pub(crate) fn exec(&self, command_line: &[u8]) -> Result<Vec<u8>, String> {
+    /// Runs a command line; the value is an encoded [`ExecResult`]. The command finds its task in its environment:
+    /// `MIDFLIGHT_ATTEMPT`, `MIDFLIGHT_JID`, `MIDFLIGHT_TID`.
+    pub(crate) fn exec(&self, context: &TaskContext, command_line: &[u8]) -> Result<Vec<u8>, String> {
         if lock(&self.groups).refused {
             return Err("the executor is ending".to_owned());
         }
-        let mut child = self.spawn(command_line)?;
+        let mut child = self.spawn(context, command_line)?;
         let mut output = Output::default();
         output.read_all(&mut child);
         let status = self.reap(&mut child).map_err(|error| format!("cannot wait for the command: {error}"))?;
@@ -69,9 +71,11 @@ impl Processes {
         Ok(ExecResult { code, stdout: output.stdout, stderr: output.stderr }.encode())
     }
 
-    fn spawn(&self, command_line: &[u8]) -> Result<Child, String> {
+    fn spawn(&self, context: &TaskContext, command_line: &[u8]) -> Result<Child, String> {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(std::ffi::OsStr::from_bytes(command_line)).process_group(0);
+        command.env("MIDFLIGHT_ATTEMPT", context.attempt.to_string());
+        command.env("MIDFLIGHT_JID", context.jid.to_string()).env("MIDFLIGHT_TID", context.tid.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|error| format!("cannot start /bin/sh: {error}"))?;
         let mut groups = lock(&self.groups);
@@ -159,8 +163,18 @@ fn read_once<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>, buffer: &mut [u8
 mod tests {
     use super::*;
 
+    fn context() -> TaskContext {
+        let client = ([127, 0, 0, 1], 1).into();
+        TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client }
+    }
+
     fn exec(command_line: &str) -> ExecResult {
-        ExecResult::decode(&Processes::default().exec(command_line.as_bytes()).unwrap()).unwrap()
+        ExecResult::decode(&Processes::default().exec(&context(), command_line.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_command_knows_its_attempt_and_its_name() {
+        assert_eq!(exec("echo $MIDFLIGHT_ATTEMPT $MIDFLIGHT_JID $MIDFLIGHT_TID").stdout, b"2 7 9\n");
     }
 
     #[test]
@@ -173,7 +187,7 @@ mod tests {
     #[test]
     fn output_beyond_the_bound_is_dropped_and_said() {
         let processes = Processes::default();
-        let result = processes.exec(b"head -c 70000000 /dev/zero; echo late >&2").unwrap();
+        let result = processes.exec(&context(), b"head -c 70000000 /dev/zero; echo late >&2").unwrap();
         assert!(result.len() <= BLOB_MAX as usize);
         let result = ExecResult::decode(&result).unwrap();
         assert_eq!((result.code, result.stdout.len()), (0, OUTPUT_MAX));
@@ -185,7 +199,7 @@ mod tests {
     fn killing_ends_the_whole_group_and_refuses_more() {
         let processes = Processes::default();
         let result = std::thread::scope(|scope| {
-            let running = scope.spawn(|| processes.exec(b"sleep 100 & sleep 100"));
+            let running = scope.spawn(|| processes.exec(&context(), b"sleep 100 & sleep 100"));
             while lock(&processes.groups).running.is_empty() {
                 std::thread::yield_now();
             }
@@ -193,7 +207,7 @@ mod tests {
             running.join().unwrap().unwrap()
         });
         assert_eq!(ExecResult::decode(&result).unwrap().code, 128 + 9);
-        assert!(processes.exec(b"true").is_err());
+        assert!(processes.exec(&context(), b"true").is_err());
         assert!(lock(&processes.groups).running.is_empty());
     }
 }

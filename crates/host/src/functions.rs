@@ -55,7 +55,7 @@ impl Functions {
         functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::new()))))?;
         functions.register(SLEEP, Function::Sleep)?;
         functions.register(SPIN, Function::Worker(wrap(|_, argument| spin(duration_ns(SPIN, argument)?))))?;
-        functions.register(EXEC, Function::Worker(wrap(move |_, argument| processes.exec(argument))))?;
+        functions.register(EXEC, Function::Worker(wrap(move |context, line| processes.exec(context, line))))?;
         Ok(functions)
     }
 

@@ -277,10 +277,12 @@ impl JobHandle {
         self.state.wait_all(Some(Instant::now() + timeout))
     }
 
-    /// The outcomes in the order in which they come. The iterator waits for each and ends after the last.
+    /// The outcomes in the order in which they come. The iterator waits for each and ends after the last. Of a job
+    /// whose outcomes go to a sink there are none.
     #[must_use]
     pub fn completions(self) -> Completions {
-        Completions { left: self.length, job: self }
+        let left = if self.state.sink.is_some() { 0 } else { self.length };
+        Completions { left, job: self }
     }
 
     /// One handle a task, each of which can be waited for or awaited.
