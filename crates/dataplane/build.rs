@@ -17,6 +17,7 @@ fn main() {
         .opt_level(2);
     if std::env::var_os("CARGO_FEATURE_SANITIZE").is_some() {
         build.flag("-fsanitize=address,undefined").flag("-fno-sanitize-recover=all").flag("-g").opt_level(1);
+        build.define("MF_REDZONE", "256");
         // Fuzzers bring the runtimes themselves, through rustc. Else they are gcc's, named one by one: rustc links with
         // -nodefaultlibs, which makes -fsanitize add none.
         if std::env::var_os("CARGO_CFG_FUZZING").is_none() {

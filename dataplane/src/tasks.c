@@ -17,9 +17,14 @@
 #include "tasks/from_client.h"
 #include "tasks/from_executor.h"
 
+/* Bytes between the arrays. Builds for ASan set it: an index that runs out of its array then falls into a gap. */
+#ifndef MF_REDZONE
+#define MF_REDZONE 0
+#endif
+
 static uint64_t pad(uint64_t bytes)
 {
-    return (bytes + 63) & ~63ull;
+    return ((bytes + 63) & ~63ull) + MF_REDZONE;
 }
 
 static uint32_t buckets_for(uint32_t elements)
@@ -51,6 +56,18 @@ static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
     s->client_buckets_at = at;
     return pad(at + (uint64_t)buckets_for(c->clients) * sizeof(uint32_t));
 }
+
+#if MF_REDZONE
+void __asan_poison_memory_region(const volatile void *start, uint64_t bytes);
+
+static void poison_gaps(struct mf_tasks *s)
+{
+    const uint64_t behind[] = {s->task_links_at,   s->task_buckets_at, s->slots_at,  s->slot_owners_at,
+                               s->slot_buckets_at, s->clients_at,      s->windows_at, s->client_buckets_at};
+    for (uint32_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
+        __asan_poison_memory_region((uint8_t *)s + behind[i] - MF_REDZONE, MF_REDZONE);
+}
+#endif
 
 uint64_t mf_tasks_size(const struct mf_tasks_config *c)
 {
@@ -96,6 +113,9 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->slots.capacity = c->slots;
     s->clients.capacity = c->clients;
     fill_mask_tables(s);
+#if MF_REDZONE
+    poison_gaps(s);
+#endif
 }
 
 /* Reads the header of a datagram. */
