@@ -10,6 +10,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// What a socket asks of the kernel; `net.core.rmem_max` and `wmem_max` may give less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ const RECEIVE_BATCH: usize = 8;
 const RECEIVE_BYTES: usize = 65_535;
 /// The most that one GSO send may hold.
 const SEND_BYTES: usize = 65_000;
+/// An error that stays must not become a busy loop.
+const RECEIVE_ERROR_PAUSE: Duration = Duration::from_millis(1);
 /// How long a full send buffer may block a sender before the datagrams are dropped and counted.
 const SEND_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
@@ -152,7 +155,8 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 self.counters.receive_errors.fetch_add(1, Relaxed);
-                tracing::warn!("receiving on {} failed: {error}", self.local);
+                tracing::debug!("receiving on {} failed: {error}", self.local);
+                std::thread::sleep(RECEIVE_ERROR_PAUSE);
             }
         }
         if batch.filled > 0 {

@@ -7,7 +7,8 @@ mod common;
 use common::relay::{Faults, Relay};
 use common::{PATIENCE, client, started, switch};
 use midflight_host::{Client, Executor, Job, Switch, SwitchConfig};
-use std::time::Instant;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
 
 const BAD: Faults = Faults { loss: 0.01, duplication: 0.01, reordering: 0.01 };
 
@@ -56,4 +57,29 @@ fn t9_t10_a_bad_network_a_new_switch_and_dying_executors_lose_nothing() {
         died = Some(Instant::now());
     });
     println!("a new switch and half of the executors: the second half took {:?}", died.unwrap().elapsed());
+}
+
+#[test]
+fn t11_garbage_to_every_socket_is_counted_and_harms_nobody() {
+    let switch = switch();
+    let executor = started(Executor::builder(), switch.local_addr(), 4);
+    let client = client(switch.local_addr());
+    let socket = UdpSocket::bind(common::loopback()).unwrap();
+    let valid_header = [0x4D, 0x46, 1, 7, 16, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let garbage = [&b""[..], b"M", b"GET / HTTP/1.1\r\n\r\n", &valid_header, &[0xFF; 1452], &[0x4D; 9000]];
+    for address in [switch.local_addr(), executor.local_addr(), client.local_addr()] {
+        for datagram in garbage {
+            socket.send_to(datagram, address).unwrap();
+        }
+    }
+    run_all(&client, Job::builder("noop").repeat(1_000, "").build(), || {});
+    let refused = || switch.stats().reasons[1..].iter().sum::<u64>();
+    let deadline = Instant::now() + PATIENCE;
+    while refused() < garbage.len() as u64 {
+        assert!(Instant::now() < deadline, "{:?}", switch.stats());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(executor.counts().protocol.rejected >= 5, "{:?}", executor.counts().protocol);
+    assert!(client.counts().protocol.malformed >= 5, "{:?}", client.counts().protocol);
+    assert_eq!(switch.socket_counts().receive_oversized, 1);
 }
