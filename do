@@ -52,7 +52,7 @@ install_rust() {
         script=$(mktemp)
         curl --proto '=https' --tlsv1.2 -sSf -o "$script" https://static.rust-lang.org/rustup/rustup-init.sh ||
             die "cannot fetch rustup; please install Rust $pinned yourself: https://rustup.rs"
-        sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain none ||
+        sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain none >/dev/null ||
             die "rustup's installer failed; please install Rust $pinned yourself: https://rustup.rs"
         rm -f "$script"
         PATH=$cargo_bin:$PATH
@@ -62,7 +62,7 @@ install_rust() {
         ! rustup run "$pinned" cargo fmt --version >/dev/null 2>&1
     then
         say "installing Rust $pinned"
-        rustup -q toolchain install "$pinned" --profile minimal -c rustfmt -c clippy --no-self-update ||
+        rustup -q toolchain install "$pinned" --profile minimal -c rustfmt -c clippy --no-self-update >/dev/null ||
             die "rustup cannot install Rust $pinned; is the network there? Try: rustup toolchain install $pinned"
     fi
 }
