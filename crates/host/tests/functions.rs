@@ -100,6 +100,20 @@ fn arguments_and_results_of_any_size_arrive_whole() {
 }
 
 #[test]
+fn thousands_of_small_arguments_and_results_go_by_reference_over_few_connections() {
+    let switch = switch();
+    let pad = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.repeat(61));
+    let executor = started(Executor::builder().register("pad", pad), switch.local_addr(), 8);
+    let client = client(switch.local_addr());
+    let arguments: Vec<Vec<u8>> = (0..2_000u64).map(|i| i.to_be_bytes().repeat(3)[..17].to_vec()).collect();
+    let job = client.submit(Job::builder("pad").tasks(arguments.clone()).build()).unwrap();
+    for (value, argument) in values(job.wait()).iter().zip(&arguments) {
+        assert!(*value == argument.repeat(61));
+    }
+    assert_eq!((client.counts().blobs.served, executor.counts().blobs.served), (2_000, 2_000));
+}
+
+#[test]
 fn many_tasks_share_one_argument_by_reference() {
     let switch = switch();
     let length = |_: &TaskContext, argument: &[u8]| Ok::<_, String>(argument.len().to_be_bytes().to_vec());
