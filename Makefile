@@ -21,6 +21,7 @@ test: ## unit, property, transcript and end-to-end tests; then the C core once m
 
 lint: ## formatting, Clippy, and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	.ci/lint-c
 
