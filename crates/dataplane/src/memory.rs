@@ -41,7 +41,7 @@ mod heap {
 
     #[repr(align(64))]
     #[derive(Debug)]
-    struct Line(UnsafeCell<[u8; 64]>);
+    struct Line(#[expect(dead_code, reason = "C reads and writes it")] UnsafeCell<[u8; 64]>);
 
     /// One region, zeroed at first.
     #[derive(Debug)]
