@@ -264,7 +264,7 @@ impl JobHandle {
         lock(&self.state.inner).open
     }
 
-    /// Waits for all tasks; outcomes are in the order of submission.
+    /// Waits for all tasks; outcomes are in the order of submission. Of a job whose outcomes go to a sink there are none.
     #[must_use]
     pub fn wait(self) -> Vec<TaskOutcome> {
         self.state.wait_all(None);
