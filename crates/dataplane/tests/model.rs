@@ -50,3 +50,15 @@ fn stories_reach_everything() {
     }
     assert!(events.iter().all(|&times| times >= 100), "{events:?}");
 }
+
+/// What the fuzzer once found worth keeping is told again, without a fuzzer.
+#[test]
+fn the_fuzzers_corpus_still_agrees() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/core");
+    for entry in std::fs::read_dir(folder).expect("the corpus is part of the repository") {
+        let path = entry.expect("readable").path();
+        let story = std::fs::read(&path).expect("readable");
+        let told = play(&story, |config| Core::new(config, EPOCH, 1).expect("within its bounds"));
+        assert!(told.is_ok(), "{}: {}", path.display(), told.unwrap_err());
+    }
+}

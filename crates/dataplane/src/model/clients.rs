@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::queue::Task;
-use super::{Model, is_later};
+use super::{Model, TASK_APART_NS, is_later};
 use crate::Verdict;
 use midflight_wire::{
     Cancel, CancelAck, Operation, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW,
@@ -102,7 +102,7 @@ impl Model {
 
     fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo) -> Task {
         self.stats.submitted += 1;
-        self.accepted_ns = (self.now & !7).max(self.accepted_ns + 8);
+        self.accepted_ns = (self.now - self.now % TASK_APART_NS).max(self.accepted_ns + TASK_APART_NS);
         Task {
             client: submit.client.get(),
             submission: submit.header.sequence.get(),

@@ -7,6 +7,17 @@
 //! The document leaves an engine two free choices: the epoch, and which vacant slot and which generation a
 //! registration gets. [`Model::packet`] makes them by itself; [`Model::follow`] checks and adopts those that
 //! an engine made.
+//!
+//! Where the document says nothing, the model and the engines agree on this:
+//!
+//! - What makes nothing of a whole datagram is its verdict (from TRUNCATED to BAD_ARGUMENT, FOREIGN_EPOCH, REPEATED_SUBMIT, TOO_OLD,
+//!   CLIENTS_FULL); what is wrong with a record is counted beside the verdict OK.
+//! - Answers repeat the sequence of SUBMIT, REGISTER, PROBE and CANCEL; RESET, RELEASED and ASSIGN have sequence 0.
+//! - A SUBMIT or CANCEL within the window says where its client is now; a TOO_OLD one and a PROBE do not.
+//! - A foreign epoch is answered by RESET to RELEASE, too. A slot whose record names another address stays as it is.
+//! - What REGISTER and RELEASE give back is assigned or queued when their last record is done, in the records' order.
+//! - The client forgotten for a new one is the one that has been silent for longest.
+//! - A tick takes slots in the order of their numbers, round and round; each slot changes its state once in a look.
 
 mod answers;
 mod clients;
@@ -31,6 +42,8 @@ use zerocopy::FromBytes;
 /// A datagram and where it goes.
 pub type Datagram = (SocketAddr, Vec<u8>);
 
+/// Nanoseconds by which the acceptance times of two tasks differ at least.
+const TASK_APART_NS: u64 = 8;
 /// Slots that one tick looks at.
 const TICK_SLOTS: u32 = 1024;
 /// Datagrams that one call may owe.
