@@ -20,14 +20,14 @@ const FAILURE: u8 = 1;
 /// Exit code of a command that was asked for something that does not make sense; also clap's.
 const USAGE: u8 = 2;
 
-const ABOUT: &str = "Schedules tasks while they are in flight: one queue in a switch, executors that pull from it.";
+const ABOUT: &str = "Schedules tasks in flight: one queue in a switch, executors that pull from it";
 
 const AFTER_HELP: &str = "\
 EXAMPLES
-  midflight up                                   a switch and executors on this machine; says what to type next
-  midflight submit noop -n 100000                a hundred thousand empty tasks through it
-  seq 10 | midflight map -- 'sleep 1; echo {}'   command lines in parallel, like GNU parallel, nothing else needed
-  midflight status                               what the switch is doing
+  midflight up                                  everything on this machine; says what to type next
+  midflight submit noop -n 100000               a hundred thousand empty tasks through it
+  seq 9 | midflight map -- 'sleep 1; echo {}'   command lines in parallel; needs nothing else
+  midflight status                              what the switch is doing
 
 EXIT CODES
   0  done
@@ -35,7 +35,8 @@ EXIT CODES
   2  wrong usage: a flag, a file, an address
   map has more: see `midflight map --help`
 
-Logs go to stderr; --log or the environment variable RUST_LOG chooses how much (error, warn, info, debug, trace).";
+Logs go to stderr; --log or the environment variable RUST_LOG chooses how much:
+error, warn, info, debug, trace.";
 
 #[derive(Parser)]
 #[command(name = "midflight", version, about = ABOUT, after_help = AFTER_HELP, propagate_version = true)]

@@ -50,7 +50,7 @@ pub(crate) struct TaskOptions {
     /// Resources that the executor must have, such as gpu,ssd (names of --config, or r0 to r7)
     #[arg(long, value_name = "NAMES", default_value = "")]
     pub resources: String,
-    /// How long an attempt may take, such as 500ms or 2m; default: for ever
+    /// How long one attempt may take, such as 500ms or 2m; default: for ever
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// How often a task that failed is tried again

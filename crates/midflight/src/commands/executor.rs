@@ -15,15 +15,16 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight executor                                    a slot for each core, for the switch of this machine
+  midflight executor                           a slot for each core, switch on this machine
   midflight executor --switch switch.example:7700 --slots 64
-  midflight executor --switch a:7700,b:7700             the second when the first falls silent
+  midflight executor --switch a:7700,b:7700    the second when the first falls silent
   midflight executor --config midflight.toml --resources gpu,ssd
 
-It runs noop, sleep, spin and exec (command lines); programs with the Rust library register their own functions.
+It runs noop, sleep, spin and exec (command lines). Programs that use the Rust library register
+their own functions.
 
-SIGTERM or SIGINT: takes nothing new, finishes what runs, hands over the results and ends. A second one ends at once; the switch
-then gives what ran to other executors.
+SIGTERM or SIGINT: takes nothing new, finishes what runs, hands over the results and ends. A
+second one ends at once; the switch then gives what ran to other executors.
 
 EXIT CODES
   0 drained, 1 failed, or tasks still ran when the drain ended, 2 wrong usage";

@@ -20,24 +20,25 @@ const MOST_FAILED: usize = 101;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight map < commands.txt                             each line is a command line of /bin/sh
-  ls *.png | midflight map -- convert {} {}.jpg            a template; {} is the line, quoted for the shell
-  ls *.log | midflight map gzip -9                         without {} the line comes last
-  midflight map -f commands.txt --retries 2 --timeout 30s  a run may take 30 s; what fails runs up to twice more
-  midflight map -f train.txt --switch switch.example:7700 --config midflight.toml --resources gpu,ssd
+  midflight map < commands.txt                     each line is a command line of /bin/sh
+  ls *.png | midflight map -- convert {} {}.jpg    a template; {} is the line, quoted
+  ls *.log | midflight map gzip -9                 without {} the line comes last
+  midflight map -f jobs --retries 2 --timeout 30s  30 s a run; what fails runs twice more
+  midflight map -f jobs --switch switch.example:7700 --config midflight.toml --resources gpu,ssd
 
-Without --switch, a switch and an executor with --jobs slots are started in this process. Each command's stdout and stderr come
-at once when it and all commands above it have ended, in the order of the input. Commands may run more than once when an
-executor dies. --timeout uses timeout(1) on the executors; the time in the queue does not count.
+Without --switch, a switch and an executor with --jobs slots are started in this process. Each
+command's stdout and stderr come at once when it and all commands above it have ended, in the order
+of the input. Commands may run more than once when an executor dies. --timeout uses timeout(1) on
+the executors; the time in the queue does not count.
 
-Ctrl-C takes out the commands that have not started, waits for those that run, and says which lines were cancelled; a second
-Ctrl-C ends at once.
+Ctrl-C takes out the commands that have not started, waits for those that run, and says which lines
+were cancelled; a second Ctrl-C ends at once.
 
 EXIT CODES
   0        all commands exited with 0
   1 - 100  that many commands failed; 101: more than 100
   130      interrupted
-  1, 2     also: could not run at all (1), wrong usage (2), with a line that begins with \"error:\" on stderr";
+  1, 2     also: could not run at all (1), wrong usage (2); stderr then has a line \"error: …\"";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]

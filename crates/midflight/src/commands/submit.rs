@@ -27,11 +27,13 @@ EXAMPLES
   midflight submit noop -n 100000                  how fast is it?
   midflight submit sleep 10ms -n 1000 --priority 1
   midflight submit exec 'uname -a'                 a command line; its output is printed
-  midflight submit thumbnail cat.png               a function that a program registered with the Rust library
+  midflight submit thumbnail cat.png               a function that a program registered
   midflight submit noop -n 100000 --json
 
-Results that are not empty are printed as they come, each on a line; the summary goes to stderr. sleep and spin take a duration, other
-functions get the bytes of ARGUMENT. Ctrl-C cancels what has not started; a second one ends at once.
+Results that are not empty are printed as they come, each on a line; the summary goes to stderr.
+sleep and spin take a duration, other functions get the bytes of ARGUMENT. --timeout counts from
+the submission, with the time in the queue. Ctrl-C cancels what has not started; a second one ends
+at once.
 
 EXIT CODES
   0 all succeeded, 1 some did not, or failed, 2 wrong usage, 130 interrupted";

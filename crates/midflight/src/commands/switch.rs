@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight switch                                    on UDP port 7700, all interfaces; status on 127.0.0.1:7701
+  midflight switch                                    UDP port 7700; status on 127.0.0.1:7701
   midflight switch --listen [::]:7700                 IPv6 and IPv4
   midflight switch --print-config > midflight.toml    every bound and timeout, explained
   midflight switch --config midflight.toml

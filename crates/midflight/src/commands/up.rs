@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight up                           a switch on 127.0.0.1:7700 and an executor with a slot for each core
+  midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
   midflight up --listen 127.0.0.1:0      on a free port
 

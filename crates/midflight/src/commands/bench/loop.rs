@@ -33,9 +33,9 @@ EXAMPLES
   midflight bench loop --json
 
 RESULTS (medians of the runs)
-  loop.rtt_p50_us, loop.rtt_p99_us       a no-op task from the submit call to its result, nothing else running
-  loop.tasks_per_s                       no-op tasks, one client, one executor process with 64 slots
-  loop.idle_cpu_percent                  of a core, in the switch, with 2,200 parked slots of 4 executor processes
+  loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result
+  loop.tasks_per_s                  no-op tasks, one client, one executor process with 64 slots
+  loop.idle_cpu_percent             of a core, in the switch: 2,200 parked slots, 4 executors
 
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";
