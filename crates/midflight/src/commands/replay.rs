@@ -11,7 +11,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::workload::Format;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = usage::duration)]
     median: Duration,
     /// Scale arrivals so that executors are busy for this share of the time
-    #[arg(long, value_name = "LOAD", default_value_t = 0.8)]
+    #[arg(long, value_name = "LOAD", default_value_t = 0.8, value_parser = load)]
     load: f64,
     /// Tasks that may run at once; default: 32 for sleep, the number of cores for spin
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -114,12 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         say(&format!("{} executors compute on {} cores: tasks will take longer than planned", plan.executors, cores()));
     }
 
-    let stop = Stop::default();
-    let stopper = stop.clone();
-    Shutdown::new()?.each(move |count| match count {
-        1 => stopper.stop(),
-        _ => std::process::exit(INTERRUPTED.into()),
-    });
+    let stop = stop_by_signals()?;
     let mut progress = Progress::new(plan.tasks, false);
     let outcome = replay::run(&plan, switch, &stop, &mut progress)?;
     progress.finish();
@@ -143,6 +139,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         _ if outcome.lost + outcome.failed > 0 => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// The first signal ends the run with a partial result. Another one ends the process; not at once, because some senders
+/// (`timeout`, a terminal and a parent together) send the same signal twice.
+fn stop_by_signals() -> Result<Stop> {
+    const SAME: Duration = Duration::from_millis(300);
+    let (stop, first) = (Stop::default(), OnceLock::new());
+    let stopper = stop.clone();
+    Shutdown::new()?.each(move |_count| {
+        stopper.stop();
+        if first.get_or_init(Instant::now).elapsed() > SAME {
+            std::process::exit(INTERRUPTED.into());
+        }
+    });
+    Ok(stop)
 }
 
 fn wanted(args: &Args) -> Wanted {
@@ -175,6 +186,25 @@ fn check_report(args: &Args) -> Result<()> {
     Ok(())
 }
 
+fn load(text: &str) -> Result<f64, String> {
+    const RANGE: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
+    let load = text.parse().ok().filter(|load| RANGE.contains(load));
+    load.ok_or_else(|| "a number from 0.001 to 1000; 1 keeps all executors busy".to_owned())
+}
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_means_nothing_is_refused() {
+        assert_eq!(load("0.8"), Ok(0.8));
+        for text in ["0", "-1", "nan", "inf", "1e300", "much"] {
+            assert!(load(text).is_err(), "{text}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use midflight_sim::workload::{
-    Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, read_file,
+    Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, ideal_end_ns, read_file,
 };
 
 use super::summary::human_ns;
@@ -72,6 +72,8 @@ pub(crate) struct Plan {
     pub tasks: u64,
     /// The last arrival.
     planned_ns: u64,
+    /// The last end if scheduling cost nothing.
+    ideal_ns: u64,
     /// The longest task.
     pub longest: Duration,
     until_ns: Option<u64>,
@@ -91,7 +93,7 @@ impl Plan {
                 (plan, file.display().to_string())
             }
             None => {
-                let shape = Shape { work: work_in_medians(wanted), ..Shape::default() };
+                let shape = Shape { work: work_in_medians(wanted)?, ..Shape::default() };
                 let workload = generate(&shape, wanted.seed);
                 (
                     Self::of(wanted, format!("generated, seed {}", wanted.seed), workload),
@@ -130,6 +132,7 @@ impl Plan {
             jobs: 0,
             tasks: 0,
             planned_ns: 0,
+            ideal_ns: 0,
             longest: Duration::ZERO,
             until_ns: None,
         }
@@ -149,6 +152,7 @@ impl Plan {
         ensure!(jobs > 0, "nothing to play: --duration and --limit leave no job");
         (self.jobs, self.tasks, self.planned_ns) = (jobs, tasks, planned_ns);
         self.longest = Duration::from_nanos(longest_ns);
+        self.ideal_ns = ideal_end_ns(self.arrivals(), self.executors);
         Ok(())
     }
 
@@ -160,6 +164,11 @@ impl Plan {
     /// From the first arrival to the last, in seconds.
     pub(crate) fn planned_s(&self) -> f64 {
         self.planned_ns as f64 / 1e9
+    }
+
+    /// From the first arrival to the last end if scheduling cost nothing, in seconds.
+    pub(crate) fn ideal_s(&self) -> f64 {
+        self.ideal_ns as f64 / 1e9
     }
 
     /// What will be played, for people.
@@ -182,11 +191,18 @@ impl Plan {
 }
 
 /// How much work the generator has to make for the load and the duration asked for.
-fn work_in_medians(wanted: &Wanted) -> f64 {
+fn work_in_medians(wanted: &Wanted) -> Result<f64> {
+    // As many tasks as a trace may have; a task has six medians of work on average.
+    const MOST_TASKS: f64 = (32 << 20) as f64;
     let seconds = wanted.duration.unwrap_or(GENERATED).as_secs_f64();
-    let work = wanted.load * f64::from(wanted.executors) * seconds / wanted.median.as_secs_f64().max(1e-9);
-    // The shape stops at this many medians; a run that long does not end, and scaling refuses what is not a number.
-    if work.is_finite() { work.min(1e9) } else { 0.0 }
+    let work = wanted.load * f64::from(wanted.executors) * seconds / wanted.median.as_secs_f64();
+    ensure!(
+        work / 6.0 <= MOST_TASKS,
+        "that would be a workload of about {:.1e} tasks, at most {MOST_TASKS:.1e} are generated: ask for a lower --load, \
+         a shorter --duration or a longer --median",
+        work / 6.0
+    );
+    Ok(work)
 }
 
 fn notes(reading: &Reading) -> Vec<String> {
@@ -257,5 +273,6 @@ pub(crate) mod tests {
         assert!(error(Wanted { load: 0.0, ..wanted() }).contains("the load must be greater than 0"));
         let missing = Wanted { file: Some("/nonexistent.tr".into()), ..wanted() };
         assert!(error(missing).starts_with("/nonexistent.tr: "));
+        assert!(error(Wanted { load: 1e300, ..wanted() }).contains("lower --load"));
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn measures(plan: &Plan, outcome: &Outcome) -> Vec<Measure> {
         Measure::quantity("replay.utilisation_percent", 100.0 * outcome.utilisation(plan.executors), "%"),
         Measure::quantity("replay.elapsed_s", outcome.elapsed().as_secs_f64(), "s"),
         Measure::quantity("replay.planned_s", plan.planned_s(), "s"),
+        Measure::quantity("replay.ideal_s", plan.ideal_s(), "s"),
         Measure::quantity("replay.submit_late_p99_us", outcome.lateness.quantile_ns(0.99) as f64 / 1e3, "us"),
         // Factors may be tiny: not rounded.
         Measure { name: "replay.scale_f".into(), value: plan.scale.f.into(), unit: "ratio" },
@@ -103,11 +104,13 @@ pub(crate) fn table(plan: &Plan, outcome: &Outcome) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{} of {} tasks in {:.1} s (arrivals: {:.1} s): {:.0} tasks/s, utilisation {:.1} %, lost {}, failed {}, retried {}",
+        "\n{} of {} tasks in {:.1} s (last arrival: {:.1} s; last end if scheduling cost nothing: {:.1} s)\n\
+         {:.0} tasks/s, utilisation {:.1} %, lost {}, failed {}, retried {}",
         outcome.completed,
         outcome.tasks,
         outcome.elapsed().as_secs_f64(),
         plan.planned_s(),
+        plan.ideal_s(),
         outcome.throughput(),
         100.0 * outcome.utilisation(plan.executors),
         outcome.lost,

@@ -7,6 +7,7 @@ mod arrivals;
 mod draconis;
 mod generate;
 mod google;
+mod ideal;
 mod lines;
 mod numbers;
 mod priority;
@@ -16,6 +17,7 @@ mod tr;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use generate::{Shape, generate};
+pub use ideal::ideal_end_ns;
 pub use lines::{Malformed, Reason};
 pub use priority::{LEVEL_SHARES, LEVELS, fold_google_priority};
 pub use read::{Format, ReadError, ReadOptions, Reading, Skip, read, read_file};
