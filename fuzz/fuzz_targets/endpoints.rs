@@ -1,0 +1,93 @@
+//! Any datagrams to a client and an executor, from the switch's address and from others: neither panics, and both keep
+//! what they send within the format. Headers are made right, so that bodies are reached; sequences follow those that the endpoint sent.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use midflight_tasks::client::{Argument, Client, ClientConfig, Task};
+use midflight_tasks::executor::{self, End, Executor, ExecutorConfig, Output};
+use midflight_tasks::{Endpoint, Nanos};
+use midflight_wire::{Header, Operation, Status, parse};
+use std::net::SocketAddr;
+use zerocopy::{FromBytes, IntoBytes};
+
+const SWITCH: ([u8; 4], u16) = ([10, 0, 0, 1], 7700);
+const OTHER: ([u8; 4], u16) = ([10, 0, 0, 2], 9000);
+/// All zero, as in the datagrams that a fuzzer begins with.
+const IDENTITY: u64 = 0;
+const SEED: u64 = 1;
+/// Datagrams that one turn may send before something must be wrong.
+const TURN_MAX: usize = 10_000;
+
+/// An endpoint, the time, and the sequence that it sent last.
+struct Side<E> {
+    endpoint: E,
+    now: Nanos,
+    sequence: u32,
+}
+
+impl<E: Endpoint> Side<E> {
+    fn turn(&mut self, mut event: impl FnMut(&mut E, Nanos, E::Event)) {
+        if self.endpoint.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.endpoint.handle_timeout(self.now);
+        }
+        while let Some(happened) = self.endpoint.poll_event() {
+            event(&mut self.endpoint, self.now, happened);
+        }
+        let mut buffer = Vec::new();
+        for sent in 0.. {
+            assert!(sent < TURN_MAX, "an endpoint that never stops sending");
+            if self.endpoint.poll_transmit(self.now, &mut buffer).is_none() {
+                break;
+            }
+            parse(&buffer).expect("what an endpoint sends is well-formed");
+            if let Ok((header, _)) = Header::read_from_prefix(&buffer) {
+                self.sequence = header.sequence.get();
+            }
+        }
+    }
+
+    /// Delivers a body under a header whose choices come from three bytes.
+    fn deliver(&mut self, choices: [u8; 3], body: &[u8]) {
+        let [kind, count, back] = choices;
+        let operation = Operation::ALL[usize::from(kind) % Operation::ALL.len()];
+        let sequence = self.sequence.wrapping_sub(u32::from(back & 7));
+        let mut header = Header::new(operation, 1 + u32::from(back >> 3 & 1), sequence);
+        header.count = count;
+        let datagram = [header.as_bytes(), body].concat();
+        let from: SocketAddr = if kind < 128 { SWITCH.into() } else { OTHER.into() };
+        self.endpoint.handle(self.now, from, &datagram);
+    }
+}
+
+fn play<E: Endpoint>(endpoint: E, mut story: &[u8], mut event: impl FnMut(&mut E, Nanos, E::Event)) {
+    let mut side = Side { endpoint, now: 1, sequence: 0 };
+    side.turn(&mut event);
+    while let Some((&[time, length, choices @ ..], rest)) = story.split_first_chunk::<5>() {
+        // From nothing to two seconds, finely where it is short.
+        side.now += u64::from(time).pow(4) / 2;
+        let (body, rest) = rest.split_at(rest.len().min(usize::from(length)));
+        side.deliver(choices, body);
+        side.turn(&mut event);
+        story = rest;
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&which, story)) = input.split_first() else { return };
+    let switches = vec![SWITCH.into()];
+    if which % 2 == 0 {
+        let mut client = Client::new(ClientConfig::new(IDENTITY, SEED, switches), 0).expect("defaults are valid");
+        let tasks: Vec<_> = (0..40).map(|_| Task::new(1, Argument::NONE)).collect();
+        client.submit(0, 1, &tasks).expect("there is room");
+        play(client, story, |_, _, _| {});
+    } else {
+        let config = ExecutorConfig::new(IDENTITY, SEED, switches, 4, 255);
+        let executor = Executor::new(config, 0).expect("defaults are valid");
+        play(executor, story, |executor, now, event| {
+            if let executor::Event::Run(run) = event {
+                let result = Output::Inline(Vec::new());
+                executor.finish(now, run.key, End { status: Status::Ok, result, started: now, ended: now });
+            }
+        });
+    }
+});
