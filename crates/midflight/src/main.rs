@@ -57,6 +57,9 @@ fn main() -> ExitCode {
         }
         Err(help) => help.exit(),
     };
+    if cli.command.ends_with_its_reader() {
+        signals::end_with_the_reader();
+    }
     let result = start_log(cli.log.as_deref(), cli.command.default_log()).and_then(|()| commands::run(cli.command));
     result.unwrap_or_else(|error| {
         let code = if error.is::<usage::UsageError>() { USAGE } else { FAILURE };

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as something to wait for.
+//! SIGINT and SIGTERM as something to wait for, and SIGPIPE.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -27,4 +27,11 @@ impl Shutdown {
             }
         });
     }
+}
+
+/// From now on writing to a pipe that nobody reads ends the process in silence, as other commands do; Rust's default is an
+/// error, which `println!` turns into a panic.
+pub(crate) fn end_with_the_reader() {
+    // SAFETY: the default action runs no code of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }

@@ -88,3 +88,19 @@ fn the_printed_configuration_starts_a_switch() {
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
     assert!(switch.first_line.starts_with("switch on 127.0.0.1:"), "{}", switch.first_line);
 }
+
+#[test]
+fn a_reader_that_went_away_is_no_panic() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_midflight"))
+        .args(["status", "--http", &switch.http()])
+        .stdout(writer)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert!(!ended.status.success());
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+}

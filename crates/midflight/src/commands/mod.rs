@@ -41,6 +41,11 @@ impl Command {
             _ => "error",
         }
     }
+
+    /// Whether a reader that went away (`| head`) ends it at once. Those that run children end them first.
+    pub(crate) fn ends_with_its_reader(&self) -> bool {
+        matches!(self, Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Bench(_))
+    }
 }
 
 /// Runs a subcommand.
