@@ -84,15 +84,18 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
 /* The tables that turn questions about masks into a few bit operations (state.h), and empty lists. */
 static void fill_mask_tables(struct mf_tasks *s)
 {
-    for (uint32_t a = 0; a < 64; a++) {
-        for (uint32_t b = 0; b < 64; b++) {
-            s->subsets[a] |= (uint64_t)((b & ~a) == 0) << b;
+    for (uint32_t a = 0; a < GROUP; a++)
+        for (uint32_t b = 0; b < GROUP; b++)
+            s->subsets[a] |= (uint8_t)(((b & ~a) == 0) << b);
+    for (uint32_t a = 0; a < GROUPS; a++)
+        for (uint32_t b = 0; b < GROUPS; b++)
+            s->groups_within[a] |= (uint32_t)((b & ~a) == 0) << b;
+    for (uint32_t a = 0; a < 64; a++)
+        for (uint32_t b = 0; b < 64; b++)
             s->supersets[a] |= (uint64_t)((a & ~b) == 0) << b;
-        }
-    }
     for (uint32_t level = 0; level < MF_LEVELS; level++)
         for (uint32_t mask = 0; mask < MASKS; mask++)
-            s->heads[level][mask] = NO_HEAD;
+            s->heads[level][mask] = s->seconds[level][mask] = NO_TASK;
     for (uint32_t mask = 0; mask < MASKS; mask++)
         s->sized[__builtin_popcount(mask)][mask >> 6] |= 1ull << (mask & 63);
 }
@@ -163,14 +166,7 @@ enum mf_verdict mf_tasks_packet(struct mf_tasks *s, uint64_t now_ns, const struc
     enum mf_verdict verdict = check_header(in->data, in->length, &operation);
     out->count = 0;
     if (MF_LIKELY(verdict == MF_V_OK)) {
-        struct call call = {
-            .now_ns = now_ns,
-            .from = &in->from,
-            .data = in->data,
-            .length = in->length,
-            .count = ((const struct mf_header *)in->data)->count,
-            .out = out,
-        };
+        struct call call = {now_ns, in, out};
         s->stats.packets[operation]++;
         verdict = handle(s, &call, operation);
     }

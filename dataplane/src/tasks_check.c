@@ -21,9 +21,11 @@ static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, s
     const struct list *list = &s->queued[level][mask];
     uint32_t before = NONE;
     uint64_t last_key = 0;
-    int used = (s->queued_masks[level][mask >> 6] >> (mask & 63)) & 1;
+    int used = (s->queued_masks[level][mask / GROUP] >> mask % GROUP) & 1;
     CHECK(used == (list->head != NONE));
-    CHECK(s->heads[level][mask] == (used ? record_at(s, list->head)->key << 8 | mask : NO_HEAD));
+    uint32_t second = used ? record_at(s, list->head)->next : NONE;
+    CHECK(s->heads[level][mask] == (used ? rank_of(record_at(s, list->head), mask) : NO_TASK));
+    CHECK(s->seconds[level][mask] == (second != NONE ? rank_of(record_at(s, second), mask) : NO_TASK));
     for (uint32_t i = list->head; i != NONE; i = record_at(s, i)->next) {
         const struct record *r = record_at(s, i);
         CHECK(i <= s->records.fresh && r->state == RECORD_QUEUED && r->prev == before);
@@ -46,7 +48,7 @@ static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *fo
     const struct list *list = &s->parked[mask];
     uint32_t before = NONE;
     CHECK(((s->parked_masks[mask >> 6] >> (mask & 63)) & 1) == (list->head != NONE));
-    CHECK(list->head == NONE || queue_oldest(s, mask) == NONE);
+    CHECK(list->head == NONE || !queue_suits(s, mask));
     for (uint32_t i = list->head; i != NONE; i = slot_at(s, i)->next) {
         const struct slot *slot = slot_at(s, i);
         CHECK(i <= s->slots.fresh && slot->state == SLOT_WAITING && slot->prev == before);
@@ -70,7 +72,7 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         assigned += r->state == RECORD_ASSIGNED;
         CHECK(r->client != NONE && r->client <= s->clients.fresh);
         /* Not always itself: a client that turns its sequence round has several tasks of one name. */
-        CHECK(find_task(s, r->client, r->submission, r->index) != NONE);
+        CHECK(find_task(s, r->client, mf_net32(r->submission), r->index) != NONE);
     }
     for (uint32_t i = 1; i <= s->slots.fresh; i++) {
         const struct slot *slot = slot_at(s, i);
@@ -103,6 +105,8 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     for (uint32_t level = 0; level < MF_LEVELS; level++) {
         CHECK(found->queued[level] == stats->queued[level]);
         CHECK(((s->levels_used >> level) & 1) == (found->queued[level] != 0));
+        for (uint32_t group = 0; group < GROUPS; group++)
+            CHECK(((s->queued_groups[level] >> group) & 1) == (s->queued_masks[level][group] != 0));
     }
     for (uint32_t bucket = 0; bucket <= s->client_buckets; bucket++)
         for (uint32_t i = *client_bucket_at(s, bucket); i != NONE; i = client_at(s, i)->link.next)

@@ -10,7 +10,7 @@
 /* The histogram's bucket: 0 below 1 us, b for [2^(b-1), 2^b) us. */
 MF_INLINE uint32_t wait_bucket(uint64_t us)
 {
-    uint32_t bucket = us ? mf_highest_bit(us) + 1 : 0;
+    uint32_t bucket = mf_highest_bit(us << 1 | 1);
     return bucket < MF_WAIT_BUCKETS ? bucket : MF_WAIT_BUCKETS - 1;
 }
 
@@ -21,59 +21,63 @@ MF_INLINE uint64_t waited(const struct record *r, uint64_t now_ns)
     return now_ns > accepted_ns ? (now_ns - accepted_ns) / 1000 : 0;
 }
 
-/* Gives a task that is in no list to a slot that is in none. */
-MF_INLINE void assign(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint32_t slot_number)
+/* Gives a task that is in no list to a slot that is in none, as the answer to its wait. */
+MF_INLINE void assign(struct mf_tasks *s, struct mf_out_packet *packet, const struct mf_wait *wait, uint64_t now_ns,
+                      uint32_t task, struct slot *slot)
 {
     struct record *r = record_at(s, task);
-    struct slot *slot = slot_at(s, slot_number);
     uint64_t waited_us = waited(r, now_ns);
-    uint8_t attempt = r->info.attempt + (r->info.attempt != 255);
-    put_assignment(s, out, slot_number, slot, r, attempt, waited_us);
-    r->info.attempt = attempt; /* only now: a store into what is about to be copied would stall the copy */
+    slot->waited_us = waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us;
+    slot->state = SLOT_ASSIGNED;
+    slot->record = task;
     r->state = RECORD_ASSIGNED;
-    if (!r->tried) {
+    uint8_t attempt = r->info.attempt + (r->info.attempt != 255);
+    put_assignment(s, packet, wait, r, attempt, slot->waited_us);
+    r->info.attempt = attempt; /* only now: a store into what is about to be copied would stall the copy */
+    if (MF_LIKELY(!r->tried)) {
         r->tried = 1;
         s->stats.wait_us[wait_bucket(waited_us)]++;
         s->stats.wait_sum_us += waited_us;
     }
     MF_PREFETCH(task_link_at(s, task)); /* for the time when it is done */
-    slot->state = SLOT_ASSIGNED;
-    slot->record = task;
-    slot->waited_us = waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us;
     s->stats.assigned++;
     s->stats.busy++;
 }
 
-/* The same assignment again, to a slot that repeats its wait (T2). */
-static void assign_again(struct mf_tasks *s, struct mf_out *out, uint32_t slot_number)
+/* A slot's last wait, as its executor said it. */
+MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot *slot)
 {
-    const struct slot *slot = slot_at(s, slot_number);
-    const struct record *r = record_at(s, slot->record);
-    put_assignment(s, out, slot_number, slot, r, r->info.attempt, slot->waited_us);
+    struct mf_wait wait = {mf_net32(slot_number), mf_net32(slot->generation), mf_net32(slot->sequence)};
+    return wait;
 }
 
-/* A slot waits: it gets the oldest task of the highest level that it may run, or is parked. */
-MF_INLINE void wait_for_task(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t slot_number)
+/* Gives a task to a parked slot. */
+static void assign_parked(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint32_t slot_number)
 {
-    uint32_t task = queue_oldest(s, slot_at(s, slot_number)->resources);
-    if (task == NONE) {
-        park(s, slot_number);
-        return;
-    }
-    queue_remove(s, task);
-    assign(s, out, now_ns, task, slot_number);
+    struct slot *slot = slot_at(s, slot_number);
+    struct mf_wait wait = wait_of(slot_number, slot);
+    unpark(s, slot_number);
+    assign(s, assign_packet(s, out, &slot->address), &wait, now_ns, task, slot);
 }
 
 /* A task that was just accepted goes to a parked slot, or to the tail of its list. */
 MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
-    if (MF_LIKELY(slot_number == NONE)) {
+    if (MF_LIKELY(slot_number == NONE))
         queue_push_tail(s, task);
-        return;
-    }
-    unpark(s, slot_number);
-    assign(s, out, now_ns, task, slot_number);
+    else
+        assign_parked(s, out, now_ns, task, slot_number);
+}
+
+/* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). */
+static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
+{
+    uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
+    if (slot_number == NONE)
+        queue_push_head(s, task);
+    else
+        assign_parked(s, out, now_ns, task, slot_number);
 }
 
 /* Takes the task from a slot that holds one. */
@@ -91,18 +95,6 @@ MF_INLINE void finish_task(struct mf_tasks *s, struct slot *slot)
 {
     forget_task(s, take_from_slot(s, slot));
     s->stats.completed++;
-}
-
-/* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). */
-static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
-{
-    uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
-    if (slot_number == NONE) {
-        queue_push_head(s, task);
-        return;
-    }
-    unpark(s, slot_number);
-    assign(s, out, now_ns, task, slot_number);
 }
 
 #endif

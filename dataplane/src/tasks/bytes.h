@@ -3,6 +3,7 @@
 #ifndef MIDFLIGHT_BYTES_H
 #define MIDFLIGHT_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "midflight/wire.h"
@@ -43,10 +44,12 @@ MF_INLINE uint32_t mf_highest_bit(uint64_t x)
 #define mf_net16(x) __builtin_bswap16(x)
 #define mf_net32(x) __builtin_bswap32(x)
 #define mf_net64(x) __builtin_bswap64(x)
+#define mf_low_byte_first(x) (x)
 #else
 #define mf_net16(x) ((uint16_t)(x))
 #define mf_net32(x) ((uint32_t)(x))
 #define mf_net64(x) ((uint64_t)(x))
+#define mf_low_byte_first(x) __builtin_bswap32(x)
 #endif
 
 /* Distance of two serial numbers (RFC 1982): positive where `a` is the later one. */
@@ -61,6 +64,14 @@ MF_INLINE uint64_t mf_mix(uint64_t x)
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
+}
+
+/* 32 well-mixed bits of a salted value: enough for hash tables. */
+MF_INLINE uint32_t mf_hash(uint64_t x)
+{
+    x *= 0x9e3779b97f4a7c15ull;
+    x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15ull;
+    return (uint32_t)(x >> 32);
 }
 
 /* Bits 0 to n - 1, n from 1 to 32. */

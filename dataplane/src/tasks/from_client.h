@@ -62,55 +62,48 @@ MF_INLINE enum freshness window_see(struct client *c, uint32_t sequence)
     return FRESH;
 }
 
-/* Puts one task of a SUBMIT into a record; NONE where the queue is full. */
-MF_INLINE uint32_t accept_task(struct mf_tasks *s, struct call *call, uint32_t client, uint32_t submission,
-                               uint32_t index)
-{
-    const struct mf_submit *packet = (const struct mf_submit *)call->data;
-    uint32_t i = take_record(s);
-    if (MF_UNLIKELY(i == NONE))
-        return NONE;
-    struct record *r = record_at(s, i);
-    uint64_t now = call->now_ns >> KEY_SHIFT;
-    s->last_key = now > s->last_key ? now : s->last_key + 1;
-    r->key = s->last_key;
-    r->client = client;
-    r->submission = submission;
-    r->uid = packet->uid;
-    r->jid = packet->jid;
-    __builtin_memcpy(&r->info, call->data + sizeof(*packet) + index * sizeof(r->info), sizeof(r->info));
-    r->index = (uint8_t)index;
-    r->tried = 0;
-    client_at(s, client)->open++;
-    task_index_insert(s, task_bucket(s, client, submission, index), i);
-    return i;
-}
-
 /* Takes tasks in order until no record is free; returns the bitmap of those taken. */
 MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, struct call *call, uint32_t client, uint32_t submission)
 {
-    uint32_t taken = 0;
-    for (uint32_t index = 0; index < call->count && index < MF_SUBMIT_MAX; index++) {
-        uint32_t task = accept_task(s, call, client, submission, index);
-        if (MF_UNLIKELY(task == NONE)) {
-            s->stats.reasons[MF_V_FULL] += call->count - index;
+    const struct mf_submit *packet = (const struct mf_submit *)call->in->data;
+    const struct mf_task_info *infos = (const struct mf_task_info *)(packet + 1);
+    uint64_t now_ns = call->now_ns, now = now_ns >> KEY_SHIFT;
+    uint32_t records = packet->header.count, index = 0;
+    uint32_t bucket = task_bucket(s, client, submission, 0); /* those of the other tasks follow it */
+    for (; index < records && index < MF_SUBMIT_MAX; index++) {
+        uint32_t i = take_record(s);
+        if (MF_UNLIKELY(i == NONE)) {
+            s->stats.reasons[MF_V_FULL] += records - index;
             break;
         }
-        taken |= 1u << index;
-        s->stats.submitted++;
-        place(s, call->out, call->now_ns, task);
+        struct record *r = record_at(s, i);
+        s->last_key = now > s->last_key ? now : s->last_key + 1;
+        r->key = s->last_key;
+        r->client = client;
+        r->info = infos[index];
+        r->uid = packet->uid;
+        r->jid = packet->jid;
+        r->submission = packet->header.sequence;
+        r->index = (uint8_t)index;
+        r->tried = 0;
+        task_index_insert(s, (bucket + index) & s->task_buckets, i);
+        place(s, call->out, now_ns, i);
     }
-    return taken;
+    client_at(s, client)->open += index;
+    s->stats.submitted += index;
+    return index ? mf_low_bits(index) : 0;
 }
 
 /* Checks what the length cannot: T11 asks that a bad task in the last place costs no state either. */
 MF_INLINE enum mf_verdict check_tasks(const struct mf_tasks *s, const struct call *call)
 {
-    const struct mf_task_info *info = (const struct mf_task_info *)(call->data + sizeof(struct mf_submit));
-    for (uint32_t i = 0; i < call->count && i < MF_SUBMIT_MAX; i++) {
-        if (info[i].priority == 0 || info[i].priority > s->levels)
+    const struct mf_submit *packet = (const struct mf_submit *)call->in->data;
+    const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
+    uint32_t records = packet->header.count, levels = s->levels;
+    for (uint32_t i = 0; i < records && i < MF_SUBMIT_MAX; i++) {
+        if (MF_UNLIKELY(info[i].priority - 1u >= levels))
             return MF_V_BAD_PRIORITY;
-        if (info[i].argument_length > MF_ARGUMENT_MAX && info[i].argument_length != MF_BY_REFERENCE)
+        if (MF_UNLIKELY(info[i].argument_length > MF_ARGUMENT_MAX && info[i].argument_length != MF_BY_REFERENCE))
             return MF_V_BAD_ARGUMENT;
     }
     return MF_V_OK;
@@ -124,13 +117,13 @@ MF_INLINE struct client *hear_client(struct mf_tasks *s, struct call *call, uint
     c->heard_ns = call->now_ns;
     *fresh = window_see(c, sequence);
     if (*fresh != TOO_OLD)
-        c->address = *call->from;
+        c->address = call->in->from;
     return c;
 }
 
 MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_submit *packet = (const struct mf_submit *)call->data;
+    const struct mf_submit *packet = (const struct mf_submit *)call->in->data;
     enum mf_verdict verdict =
         check_shape(call, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
     if (MF_LIKELY(verdict == MF_V_OK))
@@ -139,10 +132,12 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, struct call *call)
         return verdict;
     uint64_t identity = packet->client;
     uint32_t sequence = mf_net32(packet->header.sequence);
-    uint32_t taken = 0;
+    uint32_t taken = 0, all = mf_low_bits(packet->header.count);
     enum mf_reason reason = MF_REASON_FULL; /* of what is not taken below */
-    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_submit_ack));
-    put_header(s, answer->data, MF_OP_SUBMIT_ACK, call->count, packet->header.sequence);
+    /* Before the assignments that the tasks may get. */
+    struct mf_out_packet *answer = first_packet(call, sizeof(struct mf_submit_ack));
+    struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
+    put_header(s, answer->data, MF_OP_SUBMIT_ACK, packet->header.count, packet->header.sequence);
 
     uint32_t i = find_client(s, identity);
     if (MF_UNLIKELY(i == NONE))
@@ -164,13 +159,10 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, struct call *call)
             reason = MF_REASON_TOO_OLD;
         }
     }
-    struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
-    uint32_t all = mf_low_bits(call->count);
     ack->client = identity;
     ack->taken = mf_net32(taken & all);
     ack->not_taken = mf_net32(all & ~taken);
-    ack->reason = (all & ~taken) ? reason : MF_REASON_NONE;
-    ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
+    put_byte(&ack->reason, (all & ~taken) ? reason : MF_REASON_NONE);
     ack->room = mf_net32(room(s));
     return verdict;
 }
@@ -184,9 +176,9 @@ MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct 
 /* Takes out what is still queued; returns the bitmap. */
 static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
 {
-    const struct mf_task_name *names = (const struct mf_task_name *)(call->data + sizeof(struct mf_cancel));
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
     uint32_t taken_out = 0;
-    for (uint32_t k = 0; k < call->count && k < MF_CANCEL_MAX; k++) {
+    for (uint32_t k = 0; k < records_in(call) && k < MF_CANCEL_MAX; k++) {
         uint32_t task = named_task(s, client, &names[k]);
         if (task == NONE || record_at(s, task)->state != RECORD_QUEUED) {
             count(s, MF_V_NOT_QUEUED);
@@ -202,7 +194,7 @@ static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t cli
 
 MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_cancel *packet = (const struct mf_cancel *)call->data;
+    const struct mf_cancel *packet = (const struct mf_cancel *)call->in->data;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX);
     if (verdict != MF_V_OK)
         return verdict;
@@ -211,7 +203,7 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     uint32_t taken_out = 0;
     uint32_t i = find_client(s, identity);
     if (i == NONE) {
-        s->stats.reasons[MF_V_NOT_QUEUED] += call->count;
+        s->stats.reasons[MF_V_NOT_QUEUED] += records_in(call);
     } else {
         enum freshness fresh;
         hear_client(s, call, i, sequence, &fresh);
@@ -225,11 +217,11 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
             verdict = MF_V_TOO_OLD;
         }
     }
-    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_cancel_ack));
-    put_header(s, answer->data, MF_OP_CANCEL_ACK, call->count, packet->header.sequence);
+    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_cancel_ack));
+    put_header(s, answer->data, MF_OP_CANCEL_ACK, records_in(call), packet->header.sequence);
     struct mf_cancel_ack *ack = (struct mf_cancel_ack *)answer->data;
     ack->client = identity;
-    ack->taken_out = mf_net32(taken_out & mf_low_bits(call->count));
+    ack->taken_out = mf_net32(taken_out & mf_low_bits(records_in(call)));
     ack->reason = verdict == MF_V_TOO_OLD ? MF_REASON_TOO_OLD : MF_REASON_NONE;
     ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
     return verdict;
@@ -237,8 +229,8 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
 
 MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_probe *packet = (const struct mf_probe *)call->data;
-    const struct mf_task_name *names = (const struct mf_task_name *)(call->data + sizeof(*packet));
+    const struct mf_probe *packet = (const struct mf_probe *)call->in->data;
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(*packet));
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 0, MF_PROBE_MAX);
     if (verdict != MF_V_OK)
         return verdict;
@@ -247,14 +239,14 @@ MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
     uint32_t i = find_client(s, identity);
     if (i != NONE) {
         client_at(s, i)->heard_ns = call->now_ns;
-        for (uint32_t k = 0; k < call->count && k < MF_PROBE_MAX; k++)
+        for (uint32_t k = 0; k < records_in(call) && k < MF_PROBE_MAX; k++)
             open |= (uint32_t)(named_task(s, i, &names[k]) != NONE) << k;
     }
-    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_probe_ack));
-    put_header(s, answer->data, MF_OP_PROBE_ACK, call->count, packet->header.sequence);
+    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_probe_ack));
+    put_header(s, answer->data, MF_OP_PROBE_ACK, records_in(call), packet->header.sequence);
     struct mf_probe_ack *ack = (struct mf_probe_ack *)answer->data;
     ack->client = identity;
-    ack->seen = *call->from;
+    ack->seen = call->in->from;
     ack->room = mf_net32(room(s));
     ack->open = mf_net32(open);
     ack->known = i != NONE;

@@ -74,7 +74,7 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
     slot->generation = draw_generation(s);
     slot->sequence = 0;
     slot->spent = 1;
-    slot->address = *call->from;
+    slot->address = call->in->from;
     uint32_t task = clear_slot(s, i);
     slot->resources = resources;
     return task;
@@ -82,19 +82,19 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
 
 MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_register *packet = (const struct mf_register *)call->data;
+    const struct mf_register *packet = (const struct mf_register *)call->in->data;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), 0, 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t executor = packet->executor;
     uint32_t first = mf_net32(packet->first), registration = mf_net32(packet->header.sequence);
-    struct mf_out_packet *answer = next_packet(call->out, call->from, sizeof(struct mf_registered));
+    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
     struct mf_registered *registered = (struct mf_registered *)answer->data;
     struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
     uint32_t tasks[MF_REGISTER_MAX];
     uint32_t k = 0;
     put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
-    for (; k < call->count && k < MF_REGISTER_MAX; k++) {
+    for (; k < records_in(call) && k < MF_REGISTER_MAX; k++) {
         uint32_t i = find_or_add_slot(s, executor, first + k);
         if (i == NONE)
             break;
@@ -102,14 +102,14 @@ MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call
         names[k].slot = mf_net32(i);
         names[k].generation = mf_net32(slot_at(s, i)->generation);
     }
-    s->stats.reasons[MF_V_SLOTS_FULL] += call->count - k;
+    s->stats.reasons[MF_V_SLOTS_FULL] += records_in(call) - k;
     header_of(answer)->count = (uint8_t)k;
     answer->length += k * sizeof(*names);
     registered->executor = executor;
     registered->first = packet->first;
     registered->lease_ms = mf_net32((uint32_t)(s->lease_ns / 1000000));
-    registered->seen = *call->from;
-    registered->reason = k < call->count ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
+    registered->seen = call->in->from;
+    registered->reason = k < records_in(call) ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
     registered->reserved[0] = registered->reserved[1] = registered->reserved[2] = 0;
     requeue_all(s, call, tasks, k);
     return MF_V_OK;
@@ -118,11 +118,14 @@ MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call
 /* The registered slot that a record names, heard; null where it is unknown (`*known` = 0) or another's. */
 MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t generation, int *known)
 {
-    struct slot *slot = slot_at(s, i);
-    *known = i != NONE && i <= s->slots.fresh && slot->state != SLOT_VACANT && slot->generation == generation;
-    if (MF_UNLIKELY(!*known))
+    *known = 0;
+    if (MF_UNLIKELY(i > s->slots.fresh))
         return 0;
-    if (MF_UNLIKELY(!mf_address_equal(&slot->address, call->from))) {
+    struct slot *slot = slot_at(s, i); /* number 0 is always vacant */
+    if (MF_UNLIKELY(slot->state == SLOT_VACANT || slot->generation != generation))
+        return 0;
+    *known = 1;
+    if (MF_UNLIKELY(!mf_address_equal(&slot->address, &call->in->from))) {
         count(s, MF_V_SPOOFED_SLOT);
         return 0;
     }
@@ -130,45 +133,74 @@ MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t
     return slot;
 }
 
+/* A slot waits: it gets the oldest task of the highest level that it may run, or is parked. */
+MF_INLINE void wait_for_task(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, struct slot *slot)
+{
+    uint32_t task = queue_take(s, slot->resources);
+    if (MF_LIKELY(task != NONE))
+        assign(s, answer_packet(s, call), wait, call->now_ns, task, slot);
+    else
+        park(s, mf_net32(wait->slot));
+}
+
 /* A wait with a sequence above the slot's: its last task is done, and it wants another. */
-MF_INLINE void wait_anew(struct mf_tasks *s, struct call *call, uint32_t i, struct slot *slot, uint32_t sequence,
+MF_INLINE void wait_anew(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, struct slot *slot,
                          uint8_t resources)
 {
-    slot->sequence = sequence;
+    slot->sequence = mf_net32(wait->sequence);
     slot->spent = 0;
-    if (slot->state == SLOT_WAITING) {
+    if (MF_LIKELY(slot->state == SLOT_ASSIGNED)) {
+        finish_task(s, slot);
+    } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
             return; /* keeps its place */
-        unpark(s, i);
-    } else if (slot->state == SLOT_ASSIGNED) {
-        finish_task(s, slot);
+        unpark(s, mf_net32(wait->slot));
     }
     slot->resources = resources;
-    wait_for_task(s, call->out, call->now_ns, i);
+    wait_for_task(s, call, wait, slot);
 }
 
 /* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. Returns 0 where
  * the slot must register anew. */
-static int wait_again(struct mf_tasks *s, struct call *call, uint32_t i, struct slot *slot)
+static int wait_again(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, struct slot *slot)
 {
     if (slot->state == SLOT_FREE && slot->spent) {
         count(s, MF_V_STALE_WAIT);
         return 0;
     }
     count(s, MF_V_REPEATED_WAIT);
-    if (slot->state == SLOT_FREE)
-        wait_for_task(s, call->out, call->now_ns, i);
-    else if (slot->state == SLOT_ASSIGNED)
-        assign_again(s, call->out, i);
+    if (slot->state == SLOT_FREE) {
+        wait_for_task(s, call, wait, slot);
+    } else if (slot->state == SLOT_ASSIGNED) { /* the same assignment (T2) */
+        const struct record *r = record_at(s, slot->record);
+        put_assignment(s, answer_packet(s, call), wait, r, r->info.attempt, slot->waited_us);
+    }
+    return 1;
+}
+
+/* One wait. Returns 0 where the slot must register anew. */
+MF_INLINE int take_wait(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, uint8_t resources)
+{
+    int known;
+    struct slot *slot = hear_slot(s, call, mf_net32(wait->slot), mf_net32(wait->generation), &known);
+    if (MF_UNLIKELY(!known))
+        count(s, MF_V_FOREIGN_SLOT);
+    if (MF_UNLIKELY(!slot))
+        return known;
+    int32_t ahead = mf_serial_distance(mf_net32(wait->sequence), slot->sequence);
+    if (MF_UNLIKELY(ahead == 0))
+        return wait_again(s, call, wait, slot);
+    if (MF_LIKELY(ahead > 0))
+        wait_anew(s, call, wait, slot, resources);
+    else
+        count(s, MF_V_STALE_WAIT);
     return 1;
 }
 
 MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_retrieve *packet = (const struct mf_retrieve *)call->data;
-    const struct mf_wait *waits = (const struct mf_wait *)(call->data + sizeof(*packet));
-    struct mf_slot_name void_names[MF_SLOTS_MAX];
-    uint32_t voids = 0;
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)call->in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*waits), 1, MF_SLOTS_MAX);
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
@@ -176,39 +208,22 @@ MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
     }
-    for (uint32_t k = 0; k < call->count && k < MF_SLOTS_MAX; k++) {
-        int known;
-        uint32_t i = mf_net32(waits[k].slot), sequence = mf_net32(waits[k].sequence);
-        if (MF_UNLIKELY(i > s->slots.fresh))
-            i = NONE;
-        struct slot *slot = hear_slot(s, call, i, mf_net32(waits[k].generation), &known);
-        int valid = known;
-        if (!known)
-            count(s, MF_V_FOREIGN_SLOT);
-        if (slot) {
-            int32_t ahead = mf_serial_distance(sequence, slot->sequence);
-            if (MF_LIKELY(ahead > 0))
-                wait_anew(s, call, i, slot, sequence, packet->resources);
-            else if (ahead == 0)
-                valid = wait_again(s, call, i, slot);
-            else
-                count(s, MF_V_STALE_WAIT);
-        }
-        if (MF_UNLIKELY(!valid)) {
-            struct mf_slot_name name = {waits[k].slot, waits[k].generation};
-            void_names[voids++ & (MF_SLOTS_MAX - 1)] = name;
-        }
-    }
+    uint32_t records = packet->header.count, voids = 0;
+    for (uint32_t k = 0; k < records && k < MF_SLOTS_MAX; k++)
+        voids |= (uint32_t)!take_wait(s, call, &waits[k], packet->resources) << k;
     struct mf_out_packet *reset = 0;
-    for (uint32_t k = 0; k < voids && k < MF_SLOTS_MAX; k++)
-        put_name(s, call, &reset, MF_OP_RESET, void_names[k]);
+    for (; MF_UNLIKELY(voids != 0); voids &= voids - 1) {
+        const struct mf_wait *wait = &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX];
+        struct mf_slot_name name = {wait->slot, wait->generation};
+        put_name(s, call, &reset, MF_OP_RESET, &name);
+    }
     return MF_V_OK;
 }
 
 MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_keepalive *packet = (const struct mf_keepalive *)call->data;
-    const struct mf_slot_name *names = (const struct mf_slot_name *)(call->data + sizeof(*packet));
+    const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
+    const struct mf_slot_name *names = (const struct mf_slot_name *)(call->in->data + sizeof(*packet));
     struct mf_out_packet *reset = 0;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
@@ -217,16 +232,14 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
     }
-    for (uint32_t k = 0; k < call->count && k < MF_REGISTER_MAX; k++) {
+    for (uint32_t k = 0; k < records_in(call) && k < MF_REGISTER_MAX; k++) {
         int known;
         uint32_t i = mf_net32(names[k].slot);
-        if (i > s->slots.fresh)
-            i = NONE;
         hear_slot(s, call, i, mf_net32(names[k].generation), &known);
         if (known)
             continue;
         count(s, MF_V_FOREIGN_SLOT);
-        put_name(s, call, &reset, MF_OP_RESET, names[k]);
+        put_name(s, call, &reset, MF_OP_RESET, &names[k]);
     }
     return MF_V_OK;
 }
@@ -236,8 +249,6 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
 {
     int known;
     uint32_t i = mf_net32(record->slot);
-    if (i > s->slots.fresh)
-        i = NONE;
     struct slot *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
     if (!slot)
         return !known; /* unknown: a repeat, or forgotten; spoofed: stays */
@@ -260,8 +271,8 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
 
 MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_release *packet = (const struct mf_release *)call->data;
-    const struct mf_leave *records = (const struct mf_leave *)(call->data + sizeof(*packet));
+    const struct mf_release *packet = (const struct mf_release *)call->in->data;
+    const struct mf_leave *records = (const struct mf_leave *)(call->in->data + sizeof(*packet));
     uint32_t tasks[MF_SLOTS_MAX];
     struct mf_out_packet *released = 0;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
@@ -271,13 +282,13 @@ MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
     }
-    for (uint32_t k = 0; k < call->count && k < MF_SLOTS_MAX; k++) {
+    for (uint32_t k = 0; k < records_in(call) && k < MF_SLOTS_MAX; k++) {
         struct mf_slot_name name = {records[k].slot, records[k].generation};
         tasks[k] = NONE;
         if (leave(s, call, &records[k], &tasks[k]))
-            put_name(s, call, &released, MF_OP_RELEASED, name);
+            put_name(s, call, &released, MF_OP_RELEASED, &name);
     }
-    requeue_all(s, call, tasks, call->count);
+    requeue_all(s, call, tasks, records_in(call));
     return MF_V_OK;
 }
 

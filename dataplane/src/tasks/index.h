@@ -60,17 +60,17 @@ MF_INDEX(client_index, client_link_at, client_bucket_at)
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint64_t block = ((uint64_t)client << 32) | (submission >> 4);
-    return (uint32_t)(mf_mix(block ^ s->secret) + (submission & 15) * MF_SUBMIT_MAX + index) & s->task_buckets;
+    return (mf_hash(block ^ s->secret) + (submission & 15) * MF_SUBMIT_MAX + index) & s->task_buckets;
 }
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
 {
-    return (uint32_t)(mf_mix(executor ^ s->secret) + local) & s->slot_buckets;
+    return (mf_hash(executor ^ s->secret) + local) & s->slot_buckets;
 }
 
 MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
 {
-    return (uint32_t)mf_mix(identity ^ s->secret) & s->client_buckets;
+    return mf_hash(identity ^ s->secret) & s->client_buckets;
 }
 
 /* The record of a task that is queued or assigned, or NONE. */
@@ -79,7 +79,7 @@ static uint32_t find_task(struct mf_tasks *s, uint32_t client, uint32_t submissi
     uint32_t i = *task_bucket_at(s, task_bucket(s, client, submission, index));
     for (uint32_t step = 0; i != NONE && step < CHAIN_MAX; step++) {
         const struct record *r = record_at(s, i);
-        if (r->client == client && r->submission == submission && r->index == index)
+        if (r->client == client && r->submission == mf_net32(submission) && r->index == index)
             return i;
         i = task_link_at(s, i)->next;
     }

@@ -1,36 +1,42 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The queue: one FIFO list per (level, mask), a bitmap of the lists that are not empty, and the key of each head
- * beside it. The oldest task that an executor may run is the smallest key among the heads whose masks are contained in the
- * executor's: at most 256 comparisons, whatever the queue's length (T3, T4, T5, T12). The papers' swap search is
- * linear in the queue and reorders it.
+ * The queue: one FIFO list per (level, mask), bitmaps of the lists that are not empty, and beside them the ranks of each
+ * list's first two tasks. The oldest task that an executor may run is the smallest rank among the heads whose masks are
+ * contained in the executor's: at most 256 comparisons, whatever the queue's length (T3, T4, T5, T12). The papers' swap
+ * search is linear in the queue and reorders it.
  */
 #ifndef MIDFLIGHT_QUEUE_H
 #define MIDFLIGHT_QUEUE_H
 
 #include "pools.h"
 
-#define NO_HEAD (~0ull)
+#define NO_TASK (~0ull)
 
-/* What stands for a head among its rivals: its key, and its mask to find its list again. */
-MF_INLINE void set_head(struct mf_tasks *s, uint32_t level, uint32_t mask, const struct record *head)
+/* What stands for a task among its rivals: its key, and its mask to find its list again. */
+MF_INLINE uint64_t rank_of(const struct record *r, uint32_t mask)
 {
-    s->heads[level][mask] = head->key << 8 | mask;
+    return r->key << 8 | mask;
+}
+
+MF_INLINE uint64_t older(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 MF_INLINE void list_is_used(struct mf_tasks *s, uint32_t level, uint32_t mask)
 {
-    s->queued_masks[level][mask >> 6] |= 1ull << (mask & 63);
+    s->queued_masks[level][mask / GROUP] |= (uint8_t)(1u << mask % GROUP);
+    s->queued_groups[level] |= 1u << mask / GROUP;
     s->levels_used |= 1u << level;
 }
 
 MF_INLINE void list_is_empty(struct mf_tasks *s, uint32_t level, uint32_t mask)
 {
-    uint64_t *words = s->queued_masks[level];
-    s->heads[level][mask] = NO_HEAD;
-    words[mask >> 6] &= ~(1ull << (mask & 63));
-    if ((words[0] | words[1] | words[2] | words[3]) == 0)
-        s->levels_used &= ~(1u << level);
+    if (s->queued_masks[level][mask / GROUP] &= (uint8_t)~(1u << mask % GROUP))
+        return;
+    if (s->queued_groups[level] &= ~(1u << mask / GROUP))
+        return;
+    s->levels_used &= ~(1u << level);
 }
 
 MF_INLINE uint32_t level_of(const struct record *r)
@@ -44,18 +50,21 @@ MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i)
     struct record *r = record_at(s, i);
     uint32_t level = level_of(r), mask = r->info.resources;
     struct list *list = &s->queued[level][mask];
+    uint32_t tail = list->tail;
     r->state = RECORD_QUEUED;
     r->next = NONE;
-    r->prev = list->tail;
-    if (list->tail != NONE) {
-        record_at(s, list->tail)->next = i;
-    } else {
-        list->head = i;
-        set_head(s, level, mask, r);
-        list_is_used(s, level, mask);
-    }
+    r->prev = tail;
     list->tail = i;
     s->stats.queued[level]++;
+    if (tail != NONE) {
+        record_at(s, tail)->next = i;
+        /* The youngest of all tasks: it is the second only where there is none. */
+        s->seconds[level][mask] = older(s->seconds[level][mask], rank_of(r, mask));
+        return;
+    }
+    list->head = i;
+    s->heads[level][mask] = rank_of(r, mask);
+    list_is_used(s, level, mask);
 }
 
 /* Further attempts go before all first ones (T3, T10); the key still says when the task was accepted. */
@@ -72,74 +81,102 @@ MF_INLINE void queue_push_head(struct mf_tasks *s, uint32_t i)
     else
         list->tail = i;
     list->head = i;
-    set_head(s, level, mask, r);
+    s->seconds[level][mask] = s->heads[level][mask];
+    s->heads[level][mask] = rank_of(r, mask);
     list_is_used(s, level, mask);
     s->stats.queued[level]++;
 }
 
+/* Remembers which task is the second of a list, and asks memory for the one behind it. */
+MF_INLINE void set_second(struct mf_tasks *s, uint32_t level, uint32_t mask, uint32_t i)
+{
+    const struct record *r = record_at(s, i);
+    s->seconds[level][mask] = i != NONE ? rank_of(r, mask) : NO_TASK;
+    MF_PREFETCH(record_at(s, r->next));
+}
+
+/* Takes out the head of a list that has one. The next search must not wait for memory to learn the new head's rank: it is
+ * known beforehand, and only that of the task behind it is fetched. */
+MF_INLINE uint32_t queue_pop(struct mf_tasks *s, uint32_t level, uint32_t mask)
+{
+    struct list *list = &s->queued[level][mask];
+    uint32_t i = list->head;
+    uint32_t next = record_at(s, i)->next;
+    s->heads[level][mask] = s->seconds[level][mask];
+    list->head = next;
+    s->stats.queued[level]--;
+    if (MF_LIKELY(next != NONE)) {
+        struct record *head = record_at(s, next);
+        head->prev = NONE;
+        set_second(s, level, mask, head->next);
+    } else {
+        list->tail = NONE;
+        list_is_empty(s, level, mask);
+    }
+    return i;
+}
+
+/* Takes out a task wherever it stands. */
 MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
 {
     const struct record *r = record_at(s, i);
     uint32_t level = level_of(r), mask = r->info.resources;
     struct list *list = &s->queued[level][mask];
+    if (r->prev == NONE) {
+        queue_pop(s, level, mask);
+        return;
+    }
+    record_at(s, r->prev)->next = r->next;
     if (r->next != NONE)
         record_at(s, r->next)->prev = r->prev;
     else
         list->tail = r->prev;
-    if (r->prev != NONE) {
-        record_at(s, r->prev)->next = r->next;
-    } else {
-        list->head = r->next;
-        if (r->next != NONE) {
-            const struct record *head = record_at(s, r->next);
-            set_head(s, level, mask, head);
-            /* By the time this list is served again, the record behind its head has arrived from memory. */
-            MF_PREFETCH(record_at(s, head->next));
-        } else {
-            list_is_empty(s, level, mask);
-        }
-    }
+    if (r->prev == list->head)
+        set_second(s, level, mask, r->next);
     s->stats.queued[level]--;
 }
 
-MF_INLINE uint64_t older(uint64_t a, uint64_t b)
+/* The oldest head of a level that an executor with these resources may run, or NO_TASK. Who offers all three low resources
+ * may run all of a group: then bits need no look, and two chains of comparisons are followed at once. */
+MF_INLINE uint64_t oldest_in_level(const struct mf_tasks *s, uint32_t level, uint32_t resources)
 {
-    return a < b ? a : b;
+    uint32_t low = resources % GROUP;
+    uint32_t groups = s->queued_groups[level] & s->groups_within[resources / GROUP];
+    uint64_t even = NO_TASK, odd = NO_TASK;
+    for (; groups; groups &= groups - 1) {
+        uint32_t group = mf_lowest_bit(groups) % GROUPS;
+        const uint64_t *heads = &s->heads[level][group * GROUP];
+        if (MF_LIKELY(low == GROUP - 1)) {
+#pragma GCC unroll 4
+            for (uint32_t i = 0; i < GROUP; i += 2) {
+                even = older(even, heads[i]);
+                odd = older(odd, heads[i + 1]);
+            }
+            continue;
+        }
+        for (uint32_t masks = s->queued_masks[level][group] & s->subsets[low]; masks; masks &= masks - 1)
+            even = older(even, heads[mf_lowest_bit(masks)]);
+    }
+    return older(even, odd);
 }
 
-/* The oldest of the heads whose bits are set: one by one, or, where it is all 64, in four chains that a processor
- * follows at once. */
-MF_INLINE uint64_t oldest_in_word(const uint64_t *heads, uint64_t candidates)
+/* Whether an executor with these resources could get a task. */
+MF_INLINE int queue_suits(const struct mf_tasks *s, uint32_t resources)
 {
-    uint64_t oldest = NO_HEAD, chain[3] = {NO_HEAD, NO_HEAD, NO_HEAD};
-    if (MF_LIKELY(candidates != ~0ull)) {
-        for (; candidates; candidates &= candidates - 1)
-            oldest = older(oldest, heads[mf_lowest_bit(candidates)]);
-        return oldest;
-    }
-    for (uint32_t i = 0; i < 64; i += 4) {
-        oldest = older(oldest, heads[i]);
-        chain[0] = older(chain[0], heads[i + 1]);
-        chain[1] = older(chain[1], heads[i + 2]);
-        chain[2] = older(chain[2], heads[i + 3]);
-    }
-    return older(older(oldest, chain[0]), older(chain[1], chain[2]));
+    for (uint32_t level = 0; level < MF_LEVELS; level++)
+        if (oldest_in_level(s, level, resources) != NO_TASK)
+            return 1;
+    return 0;
 }
 
-/* The task that an executor with these resources gets next, or NONE. */
-MF_INLINE uint32_t queue_oldest(struct mf_tasks *s, uint32_t resources)
+/* Takes out the task that an executor with these resources gets next, or NONE. */
+MF_INLINE uint32_t queue_take(struct mf_tasks *s, uint32_t resources)
 {
-    uint64_t within = s->subsets[resources & 63]; /* masks_within(), where the high bits allow any */
-    uint32_t high = resources >> 6;
     for (uint32_t levels = s->levels_used; levels; levels &= levels - 1) {
-        uint32_t level = mf_lowest_bit(levels) & (MF_LEVELS - 1);
-        const uint64_t *words = s->queued_masks[level], *heads = s->heads[level];
-        uint64_t oldest = oldest_in_word(heads, words[0] & within);
-        for (uint32_t word = 1; word < MASK_WORDS; word++)
-            if ((words[word] & within) && (word & ~high) == 0)
-                oldest = older(oldest, oldest_in_word(heads + word * 64, words[word] & within));
-        if (MF_LIKELY(oldest != NO_HEAD))
-            return s->queued[level][oldest & (MASKS - 1)].head;
+        uint32_t level = mf_lowest_bit(levels) % MF_LEVELS;
+        uint64_t oldest = oldest_in_level(s, level, resources);
+        if (MF_LIKELY(oldest != NO_TASK))
+            return queue_pop(s, level, oldest % MASKS);
     }
     return NONE;
 }

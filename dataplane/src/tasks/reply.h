@@ -8,22 +8,24 @@
 /* What every handler gets. */
 struct call {
     uint64_t now_ns;
-    const struct mf_address *from;
-    const uint8_t *data;
-    uint32_t length;
-    uint32_t count; /* records */
+    const struct mf_datagram *in;
     struct mf_out *out;
 };
+
+MF_INLINE uint32_t records_in(const struct call *call)
+{
+    return ((const struct mf_header *)call->in->data)->count;
+}
 
 /* Whether count and length agree: what a handler asks before it looks at anything else (T11). */
 MF_INLINE enum mf_verdict check_shape(const struct call *call, uint32_t fixed, uint32_t record, uint32_t least,
                                       uint32_t most)
 {
-    uint32_t right = fixed + record * call->count;
-    if (call->count < least || call->count > most)
+    uint32_t records = records_in(call), right = fixed + record * records;
+    if (MF_UNLIKELY(records < least || records > most))
         return MF_V_BAD_COUNT;
-    if (MF_UNLIKELY(call->length != right))
-        return call->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
+    if (MF_UNLIKELY(call->in->length != right))
+        return call->in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
     return MF_V_OK;
 }
 
@@ -43,11 +45,28 @@ MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_opera
 
 _Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
 
+/* A byte, and 0 into the three reserved ones behind it. */
+MF_INLINE void put_byte(uint8_t *at, uint8_t byte)
+{
+    uint32_t word = mf_low_byte_first((uint32_t)byte);
+    __builtin_memcpy(at, &word, sizeof(word));
+}
+
 /* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
 MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {
     struct mf_out_packet *packet = &out->packet[out->count++];
     packet->to = *to;
+    packet->length = length;
+    return packet;
+}
+
+/* The same where it is known to be the first of the call. */
+MF_INLINE struct mf_out_packet *first_packet(struct call *call, uint32_t length)
+{
+    struct mf_out_packet *packet = &call->out->packet[0];
+    call->out->count = 1;
+    packet->to = call->in->from;
     packet->length = length;
     return packet;
 }
@@ -59,21 +78,21 @@ MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
 
 /* Appends a slot to a list of names (RESET, RELEASED); opens the datagram with the first. */
 static void put_name(const struct mf_tasks *s, struct call *call, struct mf_out_packet **packet,
-                     enum mf_operation operation, struct mf_slot_name name)
+                     enum mf_operation operation, const struct mf_slot_name *name)
 {
     if (*packet == 0) {
-        *packet = next_packet(call->out, call->from, sizeof(struct mf_header));
+        *packet = next_packet(call->out, &call->in->from, sizeof(struct mf_header));
         put_header(s, (*packet)->data, operation, 0, 0);
     }
-    __builtin_memcpy((*packet)->data + (*packet)->length, &name, sizeof(name));
-    (*packet)->length += sizeof(name);
+    __builtin_memcpy((*packet)->data + (*packet)->length, name, sizeof(*name));
+    (*packet)->length += sizeof(*name);
     header_of(*packet)->count++;
 }
 
 /* RESET without names: all of the sender's slots are void. */
 static void put_reset_all(const struct mf_tasks *s, struct call *call)
 {
-    struct mf_out_packet *packet = next_packet(call->out, call->from, sizeof(struct mf_reset));
+    struct mf_out_packet *packet = next_packet(call->out, &call->in->from, sizeof(struct mf_reset));
     put_header(s, packet->data, MF_OP_RESET, 0, 0);
 }
 
@@ -92,27 +111,36 @@ MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct m
     return packet;
 }
 
-MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out *out, uint32_t slot_number, const struct slot *slot,
-                              const struct record *r, uint8_t attempt, uint64_t waited_us)
+/* The ASSIGN that answers a RETRIEVE: its slots are all the sender's, and fit one datagram. */
+MF_INLINE struct mf_out_packet *answer_packet(const struct mf_tasks *s, struct call *call)
+{
+    if (call->out->count == 0)
+        put_header(s, first_packet(call, sizeof(struct mf_assign))->data, MF_OP_ASSIGN, 0, 0);
+    return &call->out->packet[0];
+}
+
+_Static_assert(offsetof(struct record, uid) - offsetof(struct record, info) ==
+                   offsetof(struct mf_assignment, uid) - offsetof(struct mf_assignment, task),
+               "one copy moves what the client said of a task");
+
+/* Appends the answer to a wait to its ASSIGN. */
+MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out_packet *packet, const struct mf_wait *wait,
+                              const struct record *r, uint8_t attempt, uint32_t waited_us)
 {
     const struct client *client = client_at(s, r->client);
-    struct mf_out_packet *packet = assign_packet(s, out, &slot->address);
     struct mf_assignment *a = (struct mf_assignment *)(packet->data + packet->length);
-    a->client = client->identity;
-    a->slot = mf_net32(slot_number);
-    a->generation = mf_net32(slot->generation);
-    a->sequence = mf_net32(slot->sequence);
-    a->waited_us = mf_net32(waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us);
-    a->task = r->info;
-    a->task.attempt = attempt;
-    a->uid = r->uid;
-    a->jid = r->jid;
-    a->address = client->address;
-    a->submission = mf_net32(r->submission);
-    a->index = r->index;
-    a->reserved[0] = a->reserved[1] = a->reserved[2] = 0;
     packet->length += sizeof(*a);
     header_of(packet)->count++;
+    a->client = client->identity;
+    a->slot = wait->slot;
+    a->generation = wait->generation;
+    a->sequence = wait->sequence;
+    a->waited_us = mf_net32(waited_us);
+    __builtin_memcpy(&a->task, &r->info, sizeof(a->task) + sizeof(a->uid) + sizeof(a->jid));
+    a->task.attempt = attempt;
+    a->address = client->address;
+    a->submission = r->submission;
+    put_byte(&a->index, r->index);
 }
 
 #endif

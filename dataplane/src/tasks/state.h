@@ -13,6 +13,8 @@
 #define NONE 0u
 #define MASKS 256        /* resource masks */
 #define MASK_WORDS 4     /* 64-bit words in a bitmap of masks */
+#define GROUP 8          /* masks that differ only in their low three bits */
+#define GROUPS 32        /* groups of masks */
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
 #define KEY_SHIFT 3      /* a key counts 8 ns: 56 bits of them last 18 years */
 #define EVICT_LOOK 64    /* clients that are looked at to evict one */
@@ -24,9 +26,9 @@ struct record {
     uint64_t key;        /* acceptance time in units of 8 ns, made strictly increasing: the order of T3 */
     uint32_t next, prev; /* in the list of its level and mask; `next` in the list of free records */
     uint32_t client;
-    uint32_t submission; /* sequence of its SUBMIT */
     struct mf_task_info info; /* as it came; `attempt` counts attempts begun */
     uint32_t uid, jid;   /* network byte order: the switch only hands them on */
+    uint32_t submission; /* sequence of its SUBMIT, network byte order */
     uint8_t index;       /* its place in the SUBMIT */
     uint8_t state;       /* enum record_state */
     uint8_t tried;       /* 1 after the first assignment by this switch */
@@ -107,12 +109,15 @@ struct mf_tasks {
     uint64_t slots_at, slot_owners_at, slot_buckets_at;
     uint64_t clients_at, windows_at, client_buckets_at;
 
-    uint64_t subsets[64];   /* bitmap of the six-bit masks contained in the index */
+    uint8_t subsets[GROUP];           /* bitmap of the three-bit masks contained in the index */
+    uint32_t groups_within[GROUPS];   /* bitmap of the five-bit masks contained in the index */
     uint64_t supersets[64]; /* bitmap of the six-bit masks that contain the index */
     uint64_t sized[9][MASK_WORDS]; /* bitmap of the masks with so many resources */
 
-    uint64_t queued_masks[MF_LEVELS][MASK_WORDS]; /* lists that are not empty */
-    uint64_t heads[MF_LEVELS][MASKS];             /* of each list; see queue.h */
+    uint8_t queued_masks[MF_LEVELS][GROUPS]; /* bit m of byte g: list 8g + m is not empty */
+    uint32_t queued_groups[MF_LEVELS];       /* bit g: byte g above is not 0 */
+    uint64_t heads[MF_LEVELS][MASKS];        /* of each list; see queue.h */
+    uint64_t seconds[MF_LEVELS][MASKS];      /* of the tasks behind them */
     struct list queued[MF_LEVELS][MASKS];
     uint64_t parked_masks[MASK_WORDS];
     struct list parked[MASKS];
