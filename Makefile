@@ -7,12 +7,16 @@ FUZZ_CARGO ?= $(CARGO) +nightly
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight --
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench fuzz transcripts golden
+.PHONY: help release demo test lint docs bench fuzz transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: ## the main job: schedule a generated workload through the switch and print the delays
+# With cargo's progress: the first time takes minutes.
+release:
+	@$(CARGO) build --locked --release -p midflight
+
+demo: release ## the main job: schedule a generated workload through the switch and print the delays
 	@$(MIDFLIGHT) replay $(ARGS)
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
@@ -29,7 +33,7 @@ docs: ## the Rust documentation, warnings as errors, and the links of the guide
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	.ci/check-links
 
-bench: ## the core, then the loop of client, switch and executor on this machine
+bench: release ## the core, then the loop of client, switch and executor on this machine
 	@$(MIDFLIGHT) bench core
 	@$(MIDFLIGHT) bench loop
 
