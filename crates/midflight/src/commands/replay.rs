@@ -22,8 +22,8 @@ EXAMPLES
   midflight replay tasks.csv.gz --format google --strict
   midflight replay --switch 10.0.0.1:7700                through a switch that runs elsewhere
 
-Scheduling delay is from submission to start. Queueing is the part in which no suitable executor was free; dispatch
-is the rest. docs/replay.md explains formats, scaling and every number.
+Scheduling delay is from submission to start. Its parts: pacing (the client's window holds the task back), queueing
+(no suitable executor is free) and dispatch (the rest). docs/replay.md explains formats, scaling and every number.
 
 EXIT CODES
   0 all tasks ended, 1 failed or tasks were lost, 2 wrong usage or an unreadable trace, 130 interrupted";

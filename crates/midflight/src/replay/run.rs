@@ -209,6 +209,7 @@ fn passage(level: u8, result: &TaskResult) -> Passage {
         told.filter(fits).unwrap_or_else(|| timing.completed.saturating_sub(timing.ran_ns).max(timing.submitted));
     Passage {
         submitted_ns: timing.submitted,
+        sent_ns: timing.sent,
         started_ns,
         ended_ns: started_ns + timing.ran_ns,
         queueing_ns: u64::from(timing.waited_us) * 1_000,
@@ -224,7 +225,8 @@ mod tests {
     use midflight_host::TaskTiming;
 
     fn result(value: Vec<u8>) -> TaskResult {
-        let timing = TaskTiming { submitted: 1_000, completed: 9_000, waited_us: 1, held_us: 0, ran_ns: 5_000 };
+        let timing =
+            TaskTiming { submitted: 1_000, sent: 1_500, completed: 9_000, waited_us: 1, held_us: 0, ran_ns: 5_000 };
         TaskResult { value, attempt: 1, timing }
     }
 

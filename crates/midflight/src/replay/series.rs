@@ -109,6 +109,7 @@ mod tests {
         let at = |ms| 7 * MS + ms * MS;
         Passage {
             submitted_ns: at(submitted_ms),
+            sent_ns: at(submitted_ms),
             started_ns: at(started_ms),
             ended_ns: at(ended_ms),
             queueing_ns: 0,

@@ -149,7 +149,14 @@ mod tests {
     fn outcome() -> Outcome {
         let mut outcome = Outcome::new(0);
         (outcome.jobs, outcome.tasks) = (1, 2);
-        let passage = Passage { submitted_ns: 0, started_ns: 3_000, ended_ns: 1_000_000, queueing_ns: 1_000, level: 1 };
+        let passage = Passage {
+            submitted_ns: 0,
+            sent_ns: 0,
+            started_ns: 3_000,
+            ended_ns: 1_000_000,
+            queueing_ns: 1_000,
+            level: 1,
+        };
         outcome.record(&passage, 1);
         outcome.record(&Passage { level: 3, ..passage }, 2);
         outcome

@@ -93,8 +93,9 @@ fn delay_section(outcome: &Outcome) -> Result<Markup> {
         section {
             h2 { "Scheduling delay" }
             p.caption { "Share of tasks that started within a time of their submission. "
-                b { "Queueing" } " is the part in which no suitable executor was free; "
-                b { "dispatch" } " is the rest: the ways to the switch and to the executor, and the threads on them." }
+                b { "Pacing" } " is how long the client's window held them back, "
+                b { "queueing" } " the time in which no suitable executor was free, "
+                b { "dispatch" } " the rest: the ways to the switch and to the executor, and the threads on them." }
             (legend(&curves))
             (PreEscaped(plots::cumulative(&curves)?))
             (delay_table("part", &parts.map(|(name, distribution)| (name.to_owned(), distribution))))
@@ -263,7 +264,8 @@ mod tests {
             let started_ns = submitted_ns + queueing_ns + 20_000 + (i * 7_919 % 60) * 1_000;
             let ended_ns = started_ns + 5_000_000 + (i * 104_729 % 40) * 1_000_000;
             let level = 1 + u8::from(i % 5 > 0) * 2;
-            outcome.record(&Passage { submitted_ns, started_ns, ended_ns, queueing_ns, level }, 1);
+            outcome
+                .record(&Passage { submitted_ns, sent_ns: submitted_ns, started_ns, ended_ns, queueing_ns, level }, 1);
         }
         (outcome.jobs, outcome.tasks) = (100, 2_000);
         outcome
@@ -292,7 +294,8 @@ mod tests {
     #[test]
     fn one_level_has_no_comparison_of_levels() {
         let mut outcome = Outcome::new(0);
-        outcome.record(&Passage { submitted_ns: 0, started_ns: 9, ended_ns: 20, queueing_ns: 0, level: 1 }, 1);
+        outcome
+            .record(&Passage { submitted_ns: 0, sent_ns: 0, started_ns: 9, ended_ns: 20, queueing_ns: 0, level: 1 }, 1);
         assert!(!render(&outcome).contains("By priority"));
     }
 

@@ -20,8 +20,9 @@ impl Colour {
 pub(super) const RUNNING: Colour = Colour(13, 148, 136);
 pub(super) const OFFERED: Colour = Colour(100, 116, 139);
 pub(super) const WAITING: Colour = Colour(217, 119, 6);
-/// Delay, queueing, dispatch.
-pub(super) const PART_COLOURS: [Colour; 3] = [Colour(30, 41, 59), Colour(217, 119, 6), Colour(37, 99, 235)];
+/// Delay, pacing, queueing, dispatch.
+pub(super) const PART_COLOURS: [Colour; 4] =
+    [Colour(30, 41, 59), Colour(13, 148, 136), Colour(217, 119, 6), Colour(37, 99, 235)];
 /// From the highest level to the lowest.
 pub(super) const LEVEL_COLOURS: [Colour; 4] =
     [Colour(190, 18, 60), Colour(217, 119, 6), Colour(13, 148, 136), Colour(79, 70, 229)];

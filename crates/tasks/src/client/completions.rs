@@ -96,6 +96,7 @@ impl Client {
         let attempt = completion.attempt;
         let timing = Timing {
             submitted: record.submitted,
+            sent: record.sent.unwrap_or(record.submitted),
             completed: now,
             waited_us: completion.waited_us.get(),
             held_us: completion.held_us.get(),

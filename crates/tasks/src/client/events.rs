@@ -94,6 +94,8 @@ impl std::fmt::Display for LostWhy {
 pub struct Timing {
     /// When [`super::Client::submit`] was called (this client's clock).
     pub submitted: Nanos,
+    /// When the task was first sent: the client's window spreads large jobs over time (this client's clock).
+    pub sent: Nanos,
     /// When the completion arrived (this client's clock).
     pub completed: Nanos,
     /// From its acceptance to its assignment (the switch's clock).

@@ -61,6 +61,8 @@ pub(super) struct Record {
     /// Further attempts that the caller allows.
     pub(super) attempts_left: u32,
     pub(super) submitted: Nanos,
+    /// When it was first sent.
+    pub(super) sent: Option<Nanos>,
     /// How long an attempt may take; `Nanos::MAX`: for ever.
     pub(super) timeout: Nanos,
     /// When the present attempt has taken too long.
@@ -87,6 +89,7 @@ impl Record {
             jid,
             attempts_left: 0,
             submitted: now,
+            sent: None,
             timeout: Nanos::MAX,
             deadline: Nanos::MAX,
             checked_at: now,

@@ -98,7 +98,9 @@ impl Client {
         {
             jid = self.table.get(at).jid;
             self.table.unlink(at);
-            self.table.get_mut(at).state = State::Sent;
+            let record = self.table.get_mut(at);
+            record.state = State::Sent;
+            record.sent.get_or_insert(now);
             records[count] = at;
             count += 1;
         }
