@@ -146,7 +146,7 @@ impl World {
     fn add(&mut self, kind: u8, blueprint: Blueprint) -> NodeId {
         let id = NodeId(self.nodes.len());
         let [high, low] = (id.0 as u16).to_be_bytes();
-        let address = SocketAddr::from(([10, kind, high, low], 4747));
+        let address = SocketAddr::from(([10, kind, high, low], 7700));
         self.by_address.insert(address, id);
         self.nodes.push(Node { address, blueprint, machine: None, incarnation: 0, wake: None });
         self.start(id);

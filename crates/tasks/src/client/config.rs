@@ -45,7 +45,7 @@ pub struct ClientConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No switch.
-    #[error("`switches` is empty: name at least one switch, such as 127.0.0.1:4747")]
+    #[error("`switches` is empty: name at least one switch, such as 127.0.0.1:7700")]
     NoSwitch,
     /// The same switch twice.
     #[error("`switches` names {0} twice: name each switch once")]
