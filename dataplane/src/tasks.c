@@ -39,10 +39,8 @@ static uint32_t buckets_for(uint32_t elements)
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
     uint64_t at = pad(RECORDS_AT + (c->queue + 1ull) * sizeof(struct record));
-    s->task_links_at = at;
-    at = pad(at + (c->queue + 1ull) * sizeof(struct link));
     s->task_buckets_at = at;
-    at = pad(at + (uint64_t)buckets_for(c->queue) * sizeof(uint32_t));
+    at = pad(at + (uint64_t)buckets_for(2 * c->queue) * sizeof(uint32_t));
     s->slots_at = at;
     at = pad(at + (c->slots + 1ull) * sizeof(struct slot));
     s->slot_owners_at = at;
@@ -62,7 +60,7 @@ void __asan_poison_memory_region(const volatile void *start, uint64_t bytes);
 
 static void poison_gaps(struct mf_tasks *s)
 {
-    const uint64_t behind[] = {s->task_links_at,   s->task_buckets_at, s->slots_at,  s->slot_owners_at,
+    const uint64_t behind[] = {s->task_buckets_at, s->slots_at,  s->slot_owners_at,
                                s->slot_buckets_at, s->clients_at,      s->windows_at, s->client_buckets_at};
     for (uint32_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
         __asan_poison_memory_region((uint8_t *)s + behind[i] - MF_REDZONE, MF_REDZONE);
@@ -109,7 +107,7 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->lease_ns = c->lease_ns;
     s->slot_idle_ns = c->slot_idle_ns;
     s->client_idle_ns = c->client_idle_ns;
-    s->task_buckets = buckets_for(c->queue) - 1;
+    s->task_buckets = buckets_for(2 * c->queue) - 1; /* twice as many: a neighbour in a chain is another cache line */
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
     s->records.capacity = c->queue;

@@ -28,12 +28,12 @@ static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, s
     CHECK(s->seconds[level][mask] == (second != NONE ? rank_of(record_at(s, second), mask) : NO_TASK));
     for (uint32_t i = list->head; i != NONE; i = record_at(s, i)->next) {
         const struct record *r = record_at(s, i);
-        CHECK(i <= s->records.fresh && r->state == RECORD_QUEUED && r->prev == before);
+        CHECK(i <= s->records.fresh && state_of(r) == RECORD_QUEUED && r->prev == before);
         CHECK(level_of(r) == level && r->info.resources == mask);
-        CHECK(r->tried || r->key > last_key);
-        CHECK(!r->tried || last_key == 0);
-        if (!r->tried)
-            last_key = r->key;
+        CHECK(was_tried(r) || key_of(r) > last_key);
+        CHECK(!was_tried(r) || last_key == 0);
+        if (!was_tried(r))
+            last_key = key_of(r);
         CHECK(++found->queued_all <= s->records.used);
         found->queued[level]++;
         before = i;
@@ -67,12 +67,12 @@ static int check_elements(struct mf_tasks *s, struct found *found)
     uint32_t assigned = 0;
     for (uint32_t i = 1; i <= s->records.fresh; i++) {
         const struct record *r = record_at(s, i);
-        if (r->state == RECORD_FREE)
+        if (state_of(r) == RECORD_FREE)
             continue;
-        assigned += r->state == RECORD_ASSIGNED;
+        assigned += state_of(r) == RECORD_ASSIGNED;
         CHECK(r->client != NONE && r->client <= s->clients.fresh);
         /* Not always itself: a client that turns its sequence round has several tasks of one name. */
-        CHECK(find_task(s, r->client, mf_net32(r->submission), r->index) != NONE);
+        CHECK(find_task(s, r->client, mf_net32(r->submission), index_of(r)) != NONE);
     }
     for (uint32_t i = 1; i <= s->slots.fresh; i++) {
         const struct slot *slot = slot_at(s, i);
@@ -85,7 +85,7 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         if (slot->state != SLOT_ASSIGNED)
             continue;
         found->busy++;
-        CHECK(record_at(s, slot->record)->state == RECORD_ASSIGNED);
+        CHECK(state_of(record_at(s, slot->record)) == RECORD_ASSIGNED);
         /* T5 */
         CHECK((record_at(s, slot->record)->info.resources & ~slot->resources) == 0);
     }

@@ -127,7 +127,7 @@ struct MF_WIRE mf_blob_ref {
 struct MF_WIRE mf_submit {
     struct mf_header header; /* sequence: names the submission; +1 for each new packet of the client */
     uint64_t client;         /* random identity of the client process */
-    uint32_t uid;
+    uint32_t uid; /* the user: one for all of a client's tasks, the last one said */
     uint32_t jid;
 };
 

@@ -17,7 +17,7 @@ MF_INLINE uint32_t wait_bucket(uint64_t us)
 /* From a task's acceptance to now, in microseconds. */
 MF_INLINE uint64_t waited(const struct record *r, uint64_t now_ns)
 {
-    uint64_t accepted_ns = r->key << KEY_SHIFT;
+    uint64_t accepted_ns = key_of(r) << KEY_SHIFT;
     return now_ns > accepted_ns ? (now_ns - accepted_ns) / 1000 : 0;
 }
 
@@ -30,16 +30,15 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_out_packet *packet, const st
     slot->waited_us = waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us;
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
-    r->state = RECORD_ASSIGNED;
     uint8_t attempt = r->info.attempt + (r->info.attempt != 255);
     put_assignment(s, packet, wait, r, attempt, slot->waited_us);
     r->info.attempt = attempt; /* only now: a store into what is about to be copied would stall the copy */
-    if (MF_LIKELY(!r->tried)) {
-        r->tried = 1;
+    if (MF_LIKELY(!was_tried(r))) {
         s->stats.wait_us[wait_bucket(waited_us)]++;
         s->stats.wait_sum_us += waited_us;
     }
-    MF_PREFETCH(task_link_at(s, task)); /* for the time when it is done */
+    r->stamp = (r->stamp & ~STATE_BITS) | TRIED | RECORD_ASSIGNED;
+    MF_PREFETCH(cell_at(s, r->link.back)); /* for the time when it is done */
     s->stats.assigned++;
     s->stats.busy++;
 }

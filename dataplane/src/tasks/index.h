@@ -42,6 +42,11 @@ MF_INLINE uint32_t cell_of(const struct mf_tasks *s, const uint32_t *word)
         link_of(s, next)->back = back;                                                             \
     }
 
+MF_INLINE struct link *task_link_at(struct mf_tasks *s, uint32_t i)
+{
+    return &record_at(s, i)->link;
+}
+
 MF_INLINE struct link *slot_link_at(struct mf_tasks *s, uint32_t i)
 {
     return &slot_owner_at(s, i)->link;
@@ -56,11 +61,15 @@ MF_INDEX(task_index, task_link_at, task_bucket_at)
 MF_INDEX(slot_index, slot_link_at, slot_bucket_at)
 MF_INDEX(client_index, client_link_at, client_bucket_at)
 
-/* Tasks of one SUBMIT lie in neighbouring buckets, those of the next few SUBMITs of its client behind them. */
+/* Far from the bucket of one task of a SUBMIT to that of the next, and a whole number of cache lines. */
+#define TASK_STRIDE 0x9e3779b0u
+
+/* Tasks with one index of 16 SUBMITs in a row share a cache line of buckets. */
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint64_t block = ((uint64_t)client << 32) | (submission >> 4);
-    return (mf_hash(block ^ s->secret) + (submission & 15) * MF_SUBMIT_MAX + index) & s->task_buckets;
+    uint32_t line = mf_hash(block ^ s->secret) & ~15u;
+    return (line + index * TASK_STRIDE + (submission & 15)) & s->task_buckets;
 }
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
@@ -79,9 +88,9 @@ static uint32_t find_task(struct mf_tasks *s, uint32_t client, uint32_t submissi
     uint32_t i = *task_bucket_at(s, task_bucket(s, client, submission, index));
     for (uint32_t step = 0; i != NONE && step < CHAIN_MAX; step++) {
         const struct record *r = record_at(s, i);
-        if (r->client == client && r->submission == mf_net32(submission) && r->index == index)
+        if (r->client == client && r->submission == mf_net32(submission) && index_of(r) == index)
             return i;
-        i = task_link_at(s, i)->next;
+        i = r->link.next;
     }
     return NONE;
 }

@@ -5,7 +5,7 @@
 
 #include "index.h"
 
-#define MF_POOL(name, type, pool, at)                                                              \
+#define MF_POOL(name, pool, at, next)                                                              \
     MF_INLINE uint32_t take_##name(struct mf_tasks *s)                                             \
     {                                                                                              \
         uint32_t i = s->pool.free;                                                                 \
@@ -27,9 +27,9 @@
         s->pool.used--;                                                                            \
     }
 
-MF_POOL(record, struct record, records, record_at)
-MF_POOL(slot, struct slot, slots, slot_at)
-MF_POOL(client, struct client, clients, client_at)
+MF_POOL(record, records, record_at, next)
+MF_POOL(slot, slots, slot_at, next)
+MF_POOL(client, clients, client_at, link.next)
 
 /* Tasks that the queue has room for. */
 MF_INLINE uint32_t room(const struct mf_tasks *s)
@@ -43,7 +43,7 @@ MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
     struct record *r = record_at(s, i);
     task_index_remove(s, i);
     client_at(s, r->client)->open--;
-    r->state = RECORD_FREE;
+    set_state(r, RECORD_FREE);
     give_record(s, i);
 }
 

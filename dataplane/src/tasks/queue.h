@@ -15,7 +15,7 @@
 /* What stands for a task among its rivals: its key, and its mask to find its list again. */
 MF_INLINE uint64_t rank_of(const struct record *r, uint32_t mask)
 {
-    return r->key << 8 | mask;
+    return (r->stamp & -(1ull << STAMP_SHIFT)) | mask;
 }
 
 MF_INLINE uint64_t older(uint64_t a, uint64_t b)
@@ -51,7 +51,7 @@ MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i)
     uint32_t level = level_of(r), mask = r->info.resources;
     struct list *list = &s->queued[level][mask];
     uint32_t tail = list->tail;
-    r->state = RECORD_QUEUED;
+    set_state(r, RECORD_QUEUED);
     r->next = NONE;
     r->prev = tail;
     list->tail = i;
@@ -73,7 +73,7 @@ MF_INLINE void queue_push_head(struct mf_tasks *s, uint32_t i)
     struct record *r = record_at(s, i);
     uint32_t level = level_of(r), mask = r->info.resources;
     struct list *list = &s->queued[level][mask];
-    r->state = RECORD_QUEUED;
+    set_state(r, RECORD_QUEUED);
     r->prev = NONE;
     r->next = list->head;
     if (list->head != NONE)

@@ -119,10 +119,6 @@ MF_INLINE struct mf_out_packet *answer_packet(const struct mf_tasks *s, struct c
     return &call->out->packet[0];
 }
 
-_Static_assert(offsetof(struct record, uid) - offsetof(struct record, info) ==
-                   offsetof(struct mf_assignment, uid) - offsetof(struct mf_assignment, task),
-               "one copy moves what the client said of a task");
-
 /* Appends the answer to a wait to its ASSIGN. */
 MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out_packet *packet, const struct mf_wait *wait,
                               const struct record *r, uint8_t attempt, uint32_t waited_us)
@@ -136,11 +132,13 @@ MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out_packet *packet, 
     a->generation = wait->generation;
     a->sequence = wait->sequence;
     a->waited_us = mf_net32(waited_us);
-    __builtin_memcpy(&a->task, &r->info, sizeof(a->task) + sizeof(a->uid) + sizeof(a->jid));
+    a->task = r->info;
     a->task.attempt = attempt;
+    a->uid = client->uid;
+    a->jid = r->jid;
     a->address = client->address;
     a->submission = r->submission;
-    put_byte(&a->index, r->index);
+    put_byte(&a->index, (uint8_t)index_of(r));
 }
 
 #endif

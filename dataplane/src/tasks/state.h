@@ -21,24 +21,54 @@
 
 enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED };
 
-/* A task: one cache line. */
-struct record {
-    uint64_t key;        /* acceptance time in units of 8 ns, made strictly increasing: the order of T3 */
-    uint32_t next, prev; /* in the list of its level and mask; `next` in the list of free records */
-    uint32_t client;
-    struct mf_task_info info; /* as it came; `attempt` counts attempts begun */
-    uint32_t uid, jid;   /* network byte order: the switch only hands them on */
-    uint32_t submission; /* sequence of its SUBMIT, network byte order */
-    uint8_t index;       /* its place in the SUBMIT */
-    uint8_t state;       /* enum record_state */
-    uint8_t tried;       /* 1 after the first assignment by this switch */
-    uint8_t reserved;
-};
-
 /* A place in a hash chain (index.h). */
 struct link {
     uint32_t next, back;
 };
+
+/* A task: all of it in one cache line, its place in the index too. */
+struct record {
+    uint64_t stamp;      /* from the top: 56 bits of key, 5 of index, 1 of tried, 2 of state; see below */
+    uint32_t next, prev; /* in the list of its level and mask; `next` in the list of free records */
+    struct link link;
+    uint32_t client;
+    uint32_t submission; /* sequence of its SUBMIT, network byte order */
+    struct mf_task_info info; /* as it came; `attempt` counts attempts begun */
+    uint32_t jid;        /* network byte order: the switch only hands it on */
+};
+
+#define STATE_BITS 3ull
+#define TRIED 4ull
+#define INDEX_SHIFT 3
+#define STAMP_SHIFT 8
+
+/* Acceptance time in units of 8 ns, made strictly increasing: the order of T3. */
+MF_INLINE uint64_t key_of(const struct record *r)
+{
+    return r->stamp >> STAMP_SHIFT;
+}
+
+/* The task's place in its SUBMIT. */
+MF_INLINE uint32_t index_of(const struct record *r)
+{
+    return (r->stamp >> INDEX_SHIFT) & (MF_SUBMIT_MAX - 1);
+}
+
+MF_INLINE enum record_state state_of(const struct record *r)
+{
+    return (enum record_state)(r->stamp & STATE_BITS);
+}
+
+MF_INLINE void set_state(struct record *r, enum record_state state)
+{
+    r->stamp = (r->stamp & ~STATE_BITS) | state;
+}
+
+/* Whether this switch has assigned it before. */
+MF_INLINE int was_tried(const struct record *r)
+{
+    return (r->stamp & TRIED) != 0;
+}
 
 enum slot_state { SLOT_VACANT, SLOT_FREE, SLOT_WAITING, SLOT_ASSIGNED };
 
@@ -73,8 +103,8 @@ struct client {
     uint32_t highest;  /* sequence */
     uint32_t open;     /* its records */
     struct mf_address address;
-    uint32_t next;     /* in the list of free clients */
-    struct link link;
+    uint32_t uid;      /* of its last SUBMIT, network byte order */
+    struct link link;  /* `next` also in the list of free clients */
 };
 
 /* The answers of a client's last MF_WINDOW sequences, by sequence % MF_WINDOW. */
@@ -105,7 +135,7 @@ struct mf_tasks {
     struct pool records, slots, clients;
 
     /* Offsets of the arrays from the start of this struct; the records follow it directly. */
-    uint64_t task_links_at, task_buckets_at;
+    uint64_t task_buckets_at;
     uint64_t slots_at, slot_owners_at, slot_buckets_at;
     uint64_t clients_at, windows_at, client_buckets_at;
 
@@ -138,7 +168,6 @@ MF_INLINE struct record *record_at(struct mf_tasks *s, uint32_t i)
         return (type *)((uint8_t *)s + s->offset) + i;                                             \
     }
 
-MF_ARRAY(task_link_at, struct link, task_links_at)
 MF_ARRAY(task_bucket_at, uint32_t, task_buckets_at)
 MF_ARRAY(slot_at, struct slot, slots_at)
 MF_ARRAY(slot_owner_at, struct slot_owner, slot_owners_at)

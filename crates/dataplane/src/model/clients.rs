@@ -15,6 +15,8 @@ use std::net::SocketAddr;
 pub(super) struct Client {
     pub(super) identity: u64,
     pub(super) address: SocketAddr,
+    /// Whose process it is, as its last new SUBMIT said.
+    pub(super) uid: u32,
     heard_ns: u64,
     /// The highest sequence seen.
     highest: u32,
@@ -71,6 +73,7 @@ impl Model {
                 Verdict::RepeatedSubmit
             }
             Seen::New => {
+                self.clients[position].uid = submit.uid.get();
                 let mut taken = 0;
                 for (index, info) in tasks.iter().enumerate() {
                     if self.room() == 0 {
@@ -107,7 +110,6 @@ impl Model {
             client: submit.client.get(),
             submission: submit.header.sequence.get(),
             index,
-            uid: submit.uid.get(),
             jid: submit.jid.get(),
             info,
             accepted_ns: self.accepted_ns,
@@ -144,6 +146,7 @@ impl Model {
         self.clients.push(Client {
             identity,
             address: from,
+            uid: 0,
             heard_ns: self.now,
             highest: sequence,
             answered: BTreeMap::new(),

@@ -125,7 +125,7 @@ impl<E: Engine> Game<'_, E> {
         let count = self.count(32);
         let tasks: Vec<_> = (0..count).map(|_| self.task()).collect();
         let header = self.header(Operation::Submit, sequence);
-        let fixed = Submit { header, client: identity(who), uid: 1.into(), jid: sequence.into() };
+        let fixed = Submit { header, client: identity(who), uid: (sequence % 3).into(), jid: sequence.into() };
         self.send(client_address(who), &fixed, &tasks)
     }
 

@@ -1,10 +1,10 @@
 //! The queue: who gets which task.
 
 use super::answers::Answers;
+use super::clients::Client;
 use super::executors::State;
 use super::{Model, suffices};
 use midflight_wire::{Assignment, TaskInfo};
-use std::net::SocketAddr;
 
 /// A task record, queued or held by a slot.
 #[derive(Clone, Debug)]
@@ -12,7 +12,6 @@ pub(super) struct Task {
     pub(super) client: u64,
     pub(super) submission: u32,
     pub(super) index: u8,
-    pub(super) uid: u32,
     pub(super) jid: u32,
     /// As submitted; `attempt` counts on with each assignment.
     pub(super) info: TaskInfo,
@@ -100,6 +99,7 @@ impl Model {
     pub(super) fn say_assignment(&self, number: u32, answers: &mut Answers) {
         let slot = &self.slots[&number];
         let Some(task) = slot.task() else { return };
+        let Some(client) = self.client_of(task) else { return };
         let assignment = Assignment {
             client: task.client.into(),
             slot: number.into(),
@@ -107,9 +107,9 @@ impl Model {
             sequence: slot.sequence.into(),
             waited_us: task.waited_us.into(),
             task: task.info,
-            uid: task.uid.into(),
+            uid: client.uid.into(),
             jid: task.jid.into(),
-            address: self.address_of(task.client).into(),
+            address: client.address.into(),
             submission: task.submission.into(),
             index: task.index,
             reserved: [0; 3],
@@ -118,8 +118,7 @@ impl Model {
     }
 
     /// A client with an open task is never forgotten, so it is found.
-    fn address_of(&self, client: u64) -> SocketAddr {
-        let found = self.clients.iter().find(|other| other.identity == client);
-        found.map_or(SocketAddr::from(([0, 0, 0, 0], 0)), |client| client.address)
+    fn client_of(&self, task: &Task) -> Option<&Client> {
+        self.clients.iter().find(|client| client.identity == task.client)
     }
 }
