@@ -16,7 +16,7 @@ use midflight_tasks::executor::{self as protocol};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long dropping waits for functions that still run.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
@@ -158,8 +158,7 @@ impl Executor {
     /// Where tasks still ran after `timeout`.
     pub fn drain(&self, timeout: Duration) -> Result<(), DrainError> {
         self.begin_drain();
-        let deadline = Instant::now() + timeout;
-        if self.status.wait(deadline.saturating_duration_since(Instant::now()), |now| now.drained) {
+        if self.status.wait(timeout, |now| now.drained) {
             return Ok(());
         }
         let running = self.running();

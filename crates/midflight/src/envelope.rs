@@ -1,5 +1,7 @@
 //! What every command that measures prints with `--json`: one object that says what was measured, where and of which commit.
 
+use crate::stdout;
+use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
@@ -51,17 +53,21 @@ impl Envelope {
     }
 
     /// Writes the results to stdout: as one JSON object, or for people.
-    pub(crate) fn print(&self, json: bool) {
+    ///
+    /// # Errors
+    /// Where stdout cannot be written.
+    pub(crate) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}")));
-            return;
+            return stdout::print(&format!("{}\n", serde_json::to_string(self)?));
         }
+        let mut text = String::new();
         let width = self.results.iter().map(|r| r.name.len()).max().unwrap_or(0);
         for Measure { name, value, unit } in &self.results {
-            println!("{name:width$}  {value} {unit}");
+            text += &format!("{name:width$}  {value} {unit}\n");
         }
         let Machine { cpu, cores, kernel } = &self.machine;
-        println!("\n{} · {cores} cores of {cpu} · {kernel} · commit {}", self.bench, self.commit);
+        text += &format!("\n{} · {cores} cores of {cpu} · {kernel} · commit {}\n", self.bench, self.commit);
+        stdout::print(&text)
     }
 }
 

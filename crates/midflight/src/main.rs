@@ -7,6 +7,7 @@ mod progress;
 mod replay;
 mod report;
 mod signals;
+mod stdout;
 mod usage;
 
 use clap::Parser;

@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Directory, Running, assert_error, free_address, run, run_with};
+use common::{Directory, Running, assert_error, free_address, midflight, run, run_with, signal};
+use rustix::process::Signal;
 
 #[test]
 fn a_wrong_flag_is_named_with_what_is_similar() {
@@ -87,6 +88,31 @@ fn the_printed_configuration_starts_a_switch() {
     let file = directory.write("m.toml", &said.stdout);
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
     assert!(switch.first_line.starts_with("switch on 127.0.0.1:"), "{}", switch.first_line);
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_one_line() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    for args in [
+        &["status", "--http", &switch.http()][..],
+        &["switch", "--print-config"],
+        &["switch", "--listen", "127.0.0.1:0", "--http", "off"],
+        &["up", "--listen", "127.0.0.1:0", "--http", "off"],
+        &["replay", "--limit", "100"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let child = midflight(args).stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let said = child.wait_with_output().unwrap().into();
+        assert_error(&said, 1, &["cannot write the output", "No space left"]);
+    }
+}
+
+#[test]
+fn a_drain_beyond_the_clock_is_no_panic() {
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let executor = Running::executor(switch.address(), 1, &["--drain", "500000000000y"]);
+    signal(&executor.child, Signal::TERM);
+    assert_eq!(executor.end(), (Some(0), "drained\n".to_owned()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::commands::map::cores;
 use crate::signals::Shutdown;
-use crate::usage;
+use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
@@ -63,18 +63,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut shutdown = Shutdown::new()?;
     let executor = builder.start()?;
-    announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, args);
+    announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, args)?;
     let signal = shutdown.wait();
     tracing::info!("{signal}: draining");
     shutdown.each(|_| std::process::exit(i32::from(crate::FAILURE)));
     executor.drain(args.drain)?;
-    println!("drained");
+    stdout::print("drained\n")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(complete: bool, executor: &Executor, slots: u32, args: &Args) {
+fn announce(complete: bool, executor: &Executor, slots: u32, args: &Args) -> Result<()> {
     match executor.registered() {
-        _ if complete => println!("executor with {slots} slots at switch {}", executor.switch()),
+        _ if complete => {
+            stdout::print(&format!("executor with {slots} slots at switch {}\n", executor.switch()))?;
+        }
         0 => tracing::warn!(
             "no switch answers on {}: check --switch and that it runs; this executor registers when it does",
             args.switch
@@ -83,4 +85,5 @@ fn announce(complete: bool, executor: &Executor, slots: u32, args: &Args) {
             "the switch has room for {got} of {slots} slots only: raise tasks.slots in its configuration"
         ),
     }
+    Ok(())
 }

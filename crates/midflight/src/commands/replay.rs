@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use crate::replay::plan::{Plan, Wanted, Work};
 use crate::replay::{self, Stop, summary};
 use crate::signals::Shutdown;
-use crate::{report, usage};
+use crate::{report, stdout, usage};
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::workload::Format;
@@ -109,10 +109,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let switch = args.switch.as_deref().map(usage::resolve).transpose()?;
     let plan = Plan::new(&wanted(args)).map_err(|error| usage::error(format!("{error:#}")))?;
     check_report(args)?;
-    let say = |line: &str| if args.json { eprintln!("{line}") } else { println!("{line}") };
-    plan.describe().iter().for_each(|line| say(line));
-    if args.work == Work::Spin && plan.executors as usize > cores() {
-        say(&format!("{} executors compute on {} cores: tasks will take longer than planned", plan.executors, cores()));
+    let say = |line: &str| {
+        if args.json {
+            eprintln!("{line}");
+            return Ok(());
+        }
+        stdout::print(&format!("{line}\n"))
+    };
+    plan.describe().iter().try_for_each(|line| say(line))?;
+    let (executors, cores) = (plan.executors, cores());
+    if args.work == Work::Spin && executors as usize > cores {
+        say(&format!("{executors} executors compute on {cores} cores: tasks will take longer than planned"))?;
     }
 
     let stop = stop_by_signals()?;
@@ -126,13 +133,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.json {
-        envelope.print(true);
+        envelope.print(true)?;
         summary::remarks(&plan, &outcome).iter().for_each(|remark| eprintln!("{remark}"));
     } else {
-        print!("\n{}", summary::table(&plan, &outcome));
+        stdout::print(&format!("\n{}", summary::table(&plan, &outcome)))?;
     }
     if let Some(path) = &args.report {
-        say(&format!("report: {}", path.display()));
+        say(&format!("report: {}", path.display()))?;
     }
     Ok(match outcome.ended {
         replay::outcome::Ended::Interrupted => ExitCode::from(INTERRUPTED),

@@ -1,6 +1,7 @@
 //! `midflight status`: what a switch is doing, for people and scripts.
 
-use anyhow::{Context, Result};
+use crate::stdout;
+use anyhow::{Context, Result, anyhow};
 use clap::Args as ClapArgs;
 use midflight_control::Snapshot;
 use midflight_control::config::DEFAULT_HTTP_PORT;
@@ -32,12 +33,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let text = fetch(&args.http)?;
     if args.json {
-        println!("{text}");
+        stdout::print(&format!("{text}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let snapshot: Snapshot =
         serde_json::from_str(&text).with_context(|| format!("{} is not a switch of this version", args.http))?;
-    print!("{}", for_people(&snapshot));
+    stdout::print(&for_people(&snapshot))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -45,8 +46,9 @@ fn fetch(http: &str) -> Result<String> {
     let host = http.trim_start_matches("http://").trim_end_matches('/');
     let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
     let response = agent.get(format!("http://{host}/status")).call();
-    let mut response = response.with_context(|| {
-        format!("no switch answers on http://{host}; start one with `midflight up` or `midflight switch`, or give --http HOST:PORT")
+    let mut response = response.map_err(|error| {
+        let what_to_do = "start one with `midflight up` or `midflight switch`, or give --http HOST:PORT";
+        anyhow!("no switch answers on http://{host}: {error}; {what_to_do}")
     })?;
     response.body_mut().read_to_string().with_context(|| format!("the answer of {host} broke off"))
 }

@@ -200,13 +200,16 @@ impl Tally {
         let rate = self.ok as f64 / seconds;
         let at = |quantile| self.latency_us.value_at_quantile(quantile);
         if json {
-            self.envelope(seconds, rate).print(true);
+            self.envelope(seconds, rate).print(true)?;
         } else {
             let Self { ok, failed, lost, cancelled, .. } = &self;
             eprintln!(
                 "{ok} ok, {failed} failed, {lost} lost, {cancelled} cancelled in {seconds:.3} s ({rate:.0} tasks/s)"
             );
-            eprintln!("submit to result: p50 {} us, p99 {} us, max {} us", at(0.5), at(0.99), self.latency_us.max());
+            if !self.latency_us.is_empty() {
+                let max = self.latency_us.max();
+                eprintln!("submit to result: p50 {} us, p99 {} us, max {max} us", at(0.5), at(0.99));
+            }
         }
         let all_ok = self.failed + self.lost + self.cancelled == 0;
         let code = if self.interrupted { usage::INTERRUPTED } else { u8::from(!all_ok) };

@@ -1,13 +1,12 @@
 //! `midflight switch`: the task queue on this machine.
 
 use crate::signals::Shutdown;
-use crate::usage;
+use crate::{stdout, usage};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::http::{Server, Source};
 use midflight_control::{Config, ShellCounters, Snapshot, config};
 use midflight_host::{SocketBuffers, Switch, SwitchConfig};
-use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.print_config {
-        std::io::stdout().write_all(config::DEFAULT_TOML.as_bytes())?;
+        stdout::print(config::DEFAULT_TOML)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut config = args.file.load()?;
@@ -52,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let running = Running::start(&config)?;
     let http = running.http.map_or_else(|| "off".into(), |address| format!("http://{address}"));
-    println!("switch on {} (epoch {}), status {http}", running.switch.local_addr(), running.switch.epoch());
+    let (address, epoch) = (running.switch.local_addr(), running.switch.epoch());
+    stdout::print(&format!("switch on {address} (epoch {epoch}), status {http}\n"))?;
     let signal = shutdown.wait();
     tracing::info!("{signal}: ending");
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use crate::commands::map::cores;
 use crate::embedded::Embedded;
 use crate::signals::Shutdown;
-use crate::usage;
+use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
     let embedded = Embedded::start(&config, args.executors, slots)?;
-    greet(&embedded, args.executors, slots);
+    stdout::print(&greeting(&embedded, args.executors, slots))?;
     shutdown.wait();
     eprintln!("finishing what runs; Ctrl-C again ends at once");
     shutdown.each(|_| std::process::exit(i32::from(crate::FAILURE)));
@@ -62,18 +62,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn greet(embedded: &Embedded, executors: u32, slots: u32) {
+fn greeting(embedded: &Embedded, executors: u32, slots: u32) -> String {
     let switch = embedded.address();
     let of_switch = if switch.port() == DEFAULT_PORT { String::new() } else { format!(" --switch {switch}") };
     let executors = if executors == 1 { "an executor".into() } else { format!("{executors} executors, each") };
-    println!("switch on {switch}, {executors} with {slots} slots. In another terminal:");
-    println!();
-    println!("  midflight submit noop -n 100000{of_switch}");
-    println!("  seq 20 | midflight map --switch {switch} -- 'sleep 0.5; echo done:'");
-    if let Some(http) = embedded.running.http {
-        println!("  midflight status --http {http}");
-        println!("  curl http://{http}/metrics");
-    }
-    println!();
-    println!("Ctrl-C ends it.");
+    let status = embedded
+        .running
+        .http
+        .map_or_else(String::new, |http| format!("  midflight status --http {http}\n  curl http://{http}/metrics\n"));
+    format!(
+        "switch on {switch}, {executors} with {slots} slots. In another terminal:\n\n  \
+         midflight submit noop -n 100000{of_switch}\n  \
+         seq 20 | midflight map --switch {switch} -- 'sleep 0.5; echo done:'\n{status}\nCtrl-C ends it.\n"
+    )
 }

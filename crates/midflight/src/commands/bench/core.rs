@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Measure::count("core.state_bytes", bytes(TasksConfig::default().queue), "bytes"),
         Measure::count("core.state_bytes_1m", bytes(1 << 20), "bytes"),
     ];
-    Envelope::new("core", results).print(args.json);
+    Envelope::new("core", results).print(args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

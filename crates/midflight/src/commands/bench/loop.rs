@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let mut results = busy(&effort)?;
     results.push(idle(&effort)?);
-    Envelope::new("loop", results).print(args.json);
+    Envelope::new("loop", results).print(args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
