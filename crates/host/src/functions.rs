@@ -98,8 +98,12 @@ where
 /// The argument of `sleep` and `spin`.
 pub(crate) fn duration_ns(function: &str, argument: &[u8]) -> Result<Nanos, String> {
     let bytes = <[u8; 8]>::try_from(argument);
-    let wanted = |_| format!("{function} wants 8 bytes, nanoseconds in network byte order, not {}", argument.len());
-    bytes.map(u64::from_be_bytes).map_err(wanted)
+    bytes.map(u64::from_be_bytes).map_err(|_| no_duration(function, argument.len()))
+}
+
+/// What is said of an argument of that many bytes, which [`duration_ns`] does not take.
+pub(crate) fn no_duration(function: &str, length: usize) -> String {
+    format!("{function} wants 8 bytes in the packet, nanoseconds in network byte order, not {length}")
 }
 
 /// Computes until this thread has had that much CPU time; returns when it started.

@@ -5,7 +5,7 @@ use super::{ExecutorDriver, Status};
 use crate::blob::{BlobLease, BlobStore, Fetcher};
 use crate::clock;
 use crate::driver::Handler;
-use crate::functions::{Call, Function, Functions, TaskContext, duration_ns};
+use crate::functions::{Call, Function, Functions, TaskContext, duration_ns, no_duration};
 use crate::workers::Workers;
 use midflight_tasks::Nanos;
 use midflight_tasks::client::Argument;
@@ -81,8 +81,8 @@ impl RunHandler {
                 }
             }
             (Some(Function::Sleep), Argument::ByReference(blob)) => {
-                let message = duration_ns(SLEEP, &vec![0; blob.length.get().min(BLOB_MAX) as usize]).err();
-                self.finish(executor, run.key, Ended::failed(message.unwrap_or_default()));
+                let message = no_duration(SLEEP, blob.length.get() as usize);
+                self.finish(executor, run.key, Ended::failed(message));
             }
             (Some(Function::Inline(call) | Function::Worker(call)), argument) => {
                 self.give_to_worker(executor, run, call, argument);
