@@ -1,6 +1,6 @@
 //! Runs one endpoint over one socket. The endpoint is behind a mutex: a user's thread that submits, or a worker that
 //! finishes, does its turn itself and sends what that caused, without handing it to another thread. The network
-//! thread receives and keeps time.
+//! thread receives and keeps time. A thread that waits for a result may take turns at the socket, too (`help`).
 
 use crate::clock;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
@@ -42,7 +42,23 @@ pub(crate) struct Driver<E, H> {
     waker: Waker,
     /// For the turns of users' threads: what a turn sends leaves after the endpoint is unlocked.
     spare_sends: Mutex<Vec<SendQueue>>,
+    /// Another thread looks at the socket: the network thread need not be woken by it.
+    looked_at: AtomicBool,
+    /// The network thread sleeps, and not even a packet wakes it.
+    asleep: AtomicBool,
     stop: AtomicBool,
+}
+
+/// What a thread needs to take its turn at the socket.
+pub(crate) struct Hands {
+    batch: ReceiveBatch,
+    sends: SendQueue,
+}
+
+impl Hands {
+    pub(crate) fn new() -> Self {
+        Self { batch: ReceiveBatch::new(), sends: SendQueue::default() }
+    }
 }
 
 struct Core<E, H> {
@@ -58,8 +74,9 @@ struct Core<E, H> {
 impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     pub(crate) fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
         let core = Core { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
-        let (spare_sends, stop) = (Mutex::default(), AtomicBool::new(false));
-        Self { core: Mutex::new(core), socket, waker, spare_sends, stop }
+        let flag = || AtomicBool::new(false);
+        let (looked_at, asleep, stop) = (flag(), flag(), flag());
+        Self { core: Mutex::new(core), socket, waker, spare_sends: Mutex::default(), looked_at, asleep, stop }
     }
 
     /// Does something to the endpoint, then what follows from it, on the caller's thread.
@@ -96,40 +113,84 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     pub(crate) fn run(&self) {
         // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let (mut batch, mut sends) = (ReceiveBatch::new(), SendQueue::default());
+        let mut hands = Hands::new();
         while !self.stop.load(Ordering::Acquire) {
-            let received = self.socket.receive(&mut batch);
-            let mut core = lock(&self.core);
-            let mut now = clock::now();
-            let state = &mut *core;
-            for (from, datagram) in batch.iter() {
-                state.endpoint.handle(now, from, datagram);
-                state.active = now;
-            }
-            if state.endpoint.poll_timeout().is_some_and(|due| due <= now) {
-                state.endpoint.handle_timeout(now);
-            }
-            state.handler.due(now, &mut state.endpoint);
-            state.take_events();
-            if let Some(after) = state.handler.after() {
-                // Whoever waits for a result comes before the datagrams that only acknowledge it.
-                drop(core);
-                after();
-                core = lock(&self.core);
-                now = clock::now(); // others had their turn meanwhile, and time never goes back
-            }
-            let state = &mut *core;
-            state.transmit(now, &self.socket, &mut sends);
-            let until = if received { now } else { state.sleep_until(now) };
-            state.sleeps_until = if received { 0 } else { until };
-            drop(core);
-            sends.flush(&self.socket);
+            let received = self.socket.receive(&mut hands.batch);
+            let until = self.turn(&mut hands, |state, now| {
+                let until = if received { now } else { state.sleep_until(now) };
+                state.sleeps_until = if received { 0 } else { until };
+                until
+            });
             if !received {
                 let now = clock::now();
                 let timeout = (until != Nanos::MAX).then(|| until.saturating_sub(now));
-                self.waker.wait(&self.socket, timeout);
+                self.sleep(timeout);
             }
         }
+    }
+
+    fn sleep(&self, timeout: Option<Nanos>) {
+        // In this order, and the other way round in `leave`: one of the two sees the other.
+        self.asleep.store(true, Ordering::SeqCst);
+        if self.looked_at.load(Ordering::SeqCst) {
+            self.waker.sleep(timeout.map_or(SLACK_NS, |timeout| timeout.min(SLACK_NS)));
+            self.asleep.store(false, Ordering::SeqCst);
+        } else {
+            self.asleep.store(false, Ordering::SeqCst);
+            self.waker.wait(&self.socket, timeout);
+        }
+    }
+
+    /// The caller will look at the socket (`help`) until it says `leave`.
+    pub(crate) fn look(&self) {
+        self.looked_at.store(true, Ordering::SeqCst);
+    }
+
+    /// The caller looks no more; `watch`: more is expected soon. Else the network thread is back within `SLACK_NS`.
+    pub(crate) fn leave(&self, watch: bool) {
+        self.looked_at.store(false, Ordering::SeqCst);
+        if watch && self.asleep.load(Ordering::SeqCst) {
+            self.waker.wake();
+        }
+    }
+
+    /// Takes what has arrived on the caller's thread, without waiting; `false` when that was nothing.
+    pub(crate) fn help(&self, hands: &mut Hands) -> bool {
+        let received = self.socket.receive(&mut hands.batch);
+        if received && self.turn(hands, |state, _| state.must_wake()) {
+            self.waker.wake();
+        }
+        received
+    }
+
+    /// Handles what was received and what is due, and sends what that caused. `last` is called before the endpoint is
+    /// unlocked.
+    fn turn<R>(&self, hands: &mut Hands, last: impl FnOnce(&mut Core<E, H>, Nanos) -> R) -> R {
+        let mut core = lock(&self.core);
+        let mut now = clock::now();
+        let state = &mut *core;
+        for (from, datagram) in hands.batch.iter() {
+            state.endpoint.handle(now, from, datagram);
+            state.active = now;
+        }
+        if state.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            state.endpoint.handle_timeout(now);
+        }
+        state.handler.due(now, &mut state.endpoint);
+        state.take_events();
+        if let Some(after) = state.handler.after() {
+            // Whoever waits for a result comes before the datagrams that only acknowledge it.
+            drop(core);
+            after();
+            core = lock(&self.core);
+            now = clock::now(); // others had their turn meanwhile, and time never goes back
+        }
+        let state = &mut *core;
+        state.transmit(now, &self.socket, &mut hands.sends);
+        let result = last(state, now);
+        drop(core);
+        hands.sends.flush(&self.socket);
+        result
     }
 
     /// Makes `run` return soon.

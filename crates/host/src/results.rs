@@ -220,14 +220,16 @@ impl Inner {
 }
 
 /// Asks the client for what only it can do.
-pub(crate) trait Canceller: Send + Sync {
+pub(crate) trait JobClient: Send + Sync {
     fn cancel(&self, keys: &[u64]);
+    /// Looks at the socket for a short while, until `done`: an outcome that comes soon costs no sleep.
+    fn look(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
 }
 
 /// A submitted job. Dropping it does not cancel it.
 pub struct JobHandle {
     pub(crate) state: Arc<JobState>,
-    pub(crate) client: Arc<dyn Canceller>,
+    pub(crate) client: Arc<dyn JobClient>,
     pub(crate) first: u64,
     pub(crate) length: usize,
     pub(crate) jid: u32,
@@ -267,14 +269,19 @@ impl JobHandle {
     /// Waits for all tasks; outcomes are in the order of submission. Of a job whose outcomes go to a sink there are none.
     #[must_use]
     pub fn wait(self) -> Vec<TaskOutcome> {
-        self.state.wait_all(None);
+        self.wait_until(None);
         lock(&self.state.inner).tasks.iter_mut().filter_map(Slot::take).collect()
     }
 
     /// Waits for all tasks, at most this long; whether all have ended.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
-        self.state.wait_all(Some(Instant::now() + timeout))
+        self.wait_until(Some(Instant::now() + timeout))
+    }
+
+    fn wait_until(&self, deadline: Option<Instant>) -> bool {
+        self.client.look(deadline, &|| self.open() == 0);
+        self.state.wait_all(deadline)
     }
 
     /// The outcomes in the order in which they come. The iterator waits for each and ends after the last. Of a job
@@ -341,6 +348,7 @@ impl Completions {
         if self.left == 0 {
             return None;
         }
+        self.job.client.look(deadline, &|| !lock(&self.job.state.inner).ended.is_empty());
         let next = self.job.state.wait_next(deadline, |inner| {
             let index = inner.ended.pop_front()? as usize;
             inner.tasks[index].take().map(|outcome| (index, outcome))
@@ -361,7 +369,7 @@ impl Iterator for Completions {
 /// One submitted task: wait for it, or `.await` it. Dropping it does not cancel it.
 pub struct TaskHandle {
     state: Arc<JobState>,
-    client: Arc<dyn Canceller>,
+    client: Arc<dyn JobClient>,
     key: u64,
     index: usize,
 }
@@ -378,13 +386,18 @@ impl TaskHandle {
     /// # Errors
     /// Where the task ended without a value.
     pub fn wait(self) -> TaskOutcome {
-        let outcome = self.state.wait_next(None, |inner| inner.tasks[self.index].take_once());
+        let outcome = self.wait_until(None);
         outcome.unwrap_or(Err(TaskError::Closed)) // a wait without deadline always has one
     }
 
     /// Waits for its end, at most this long; `None` when it has not ended. The outcome is given once.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<TaskOutcome> {
-        self.state.wait_next(Some(Instant::now() + timeout), |inner| inner.tasks[self.index].take_once())
+        self.wait_until(Some(Instant::now() + timeout))
+    }
+
+    fn wait_until(&self, deadline: Option<Instant>) -> Option<TaskOutcome> {
+        self.client.look(deadline, &|| !matches!(lock(&self.state.inner).tasks[self.index], Slot::Open(_)));
+        self.state.wait_next(deadline, |inner| inner.tasks[self.index].take_once())
     }
 
     /// See [`JobHandle::cancel`].

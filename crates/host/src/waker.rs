@@ -27,15 +27,25 @@ impl Waker {
 
     /// Sleeps until `readable` has something to read, someone wakes this, or `timeout` has passed.
     pub(crate) fn wait(&self, readable: &impl AsFd, timeout: Option<Nanos>) {
+        self.poll(&mut [PollFd::new(&self.fd, PollFlags::IN), PollFd::new(readable, PollFlags::IN)], timeout);
+    }
+
+    /// Sleeps until someone wakes this, or `timeout` has passed.
+    pub(crate) fn sleep(&self, timeout: Nanos) {
+        self.poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(timeout));
+    }
+
+    /// The first of `fds` is this one's.
+    fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) {
         let timeout = timeout
             .map(|nanos| Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 });
-        let mut fds = [PollFd::new(readable, PollFlags::IN), PollFd::new(&self.fd, PollFlags::IN)];
         // An interrupted wait is a short wait: every caller looks at everything again.
-        let woken = poll(&mut fds, timeout.as_ref()).is_ok() && fds[1].revents().contains(PollFlags::IN);
+        let woken = poll(fds, timeout.as_ref()).is_ok() && fds[0].revents().contains(PollFlags::IN);
         if woken {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.fd, &mut count);
-            self.pending.store(false, Ordering::Release);
+            // A swap, to see all that was done before each wake-up that this one stands for.
+            self.pending.swap(false, Ordering::AcqRel);
         }
     }
 }
