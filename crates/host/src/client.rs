@@ -85,13 +85,13 @@ pub struct Client {
     server: BlobServer,
     wait_for_room: bool,
     next_jid: AtomicU32,
-    closed: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Shared {
     driver: ClientDriver,
     room: Arc<Room>,
+    closed: AtomicBool,
     look: Duration,
     /// Of the one thread that looks at the socket beside the network thread.
     hands: Mutex<Option<Hands>>,
@@ -135,14 +135,14 @@ impl Client {
         let (fetches, to_fetch) = crossbeam_channel::unbounded();
         let handler = ResultHandler::new(socket.local_addr(), fetches, Arc::clone(&room));
         let driver = Driver::new(endpoint, handler, socket, waker);
-        let shared = Arc::new(Shared { driver, room, look: options.look, hands: Mutex::default() });
+        let closed = AtomicBool::new(false);
+        let shared = Arc::new(Shared { driver, room, closed, look: options.look, hands: Mutex::default() });
         let client = Self {
             shared,
             blobs,
             server,
             wait_for_room: options.wait_for_room,
             next_jid: AtomicU32::new(1),
-            closed: AtomicBool::new(false),
             threads: Mutex::default(),
         };
         client.start_threads(options.fetchers, &to_fetch)?;
@@ -159,7 +159,9 @@ impl Client {
         for _ in 0..fetchers {
             let (shared, fetcher, to_fetch) = (Arc::clone(&self.shared), Arc::clone(&fetcher), to_fetch.clone());
             let thread = std::thread::Builder::new().name("mf-fetch".into()).spawn(move || {
-                for fetch in to_fetch {
+                // Nobody waits any more for what is still to be fetched when the client closes.
+                let wanted = |_: &Fetch| !shared.closed.load(Ordering::Acquire);
+                for fetch in to_fetch.into_iter().take_while(wanted) {
                     fetch.run(&fetcher, &shared.driver);
                 }
             });
@@ -177,9 +179,9 @@ impl Client {
     /// Waits until a switch has answered; `false` when none does in time.
     #[must_use]
     pub fn wait_connected(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
+        let started = Instant::now();
         while self.switch().1 == 0 {
-            if Instant::now() >= deadline {
+            if started.elapsed() >= timeout {
                 return false;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -247,7 +249,7 @@ impl Client {
         let mut leases = Some(leases);
         let mut attempt = || {
             self.shared.driver.with(|now, endpoint, handler| {
-                if self.closed.load(Ordering::Acquire) {
+                if self.shared.closed.load(Ordering::Acquire) {
                     return Err(Error::Closed);
                 }
                 let keys = endpoint.submit(now, jid, &tasks)?;
@@ -309,7 +311,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.closed.store(true, Ordering::Release);
+        self.shared.closed.store(true, Ordering::Release);
         let open = self.shared.driver.with(|_, _, handler| handler.close());
         self.shared.driver.stop();
         for job in open {

@@ -219,6 +219,11 @@ impl Inner {
     }
 }
 
+/// `None`, for ever, where the clock does not reach that far.
+fn deadline(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}
+
 /// Asks the client for what only it can do.
 pub(crate) trait JobClient: Send + Sync {
     fn cancel(&self, keys: &[u64]);
@@ -276,7 +281,7 @@ impl JobHandle {
     /// Waits for all tasks, at most this long; whether all have ended.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
-        self.wait_until(Some(Instant::now() + timeout))
+        self.wait_until(deadline(timeout))
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> bool {
@@ -329,7 +334,7 @@ pub struct Completions {
 impl Completions {
     /// The next one, if it comes in time; `None` also after the last.
     pub fn next_timeout(&mut self, timeout: Duration) -> Option<(usize, TaskOutcome)> {
-        self.next_until(Some(Instant::now() + timeout))
+        self.next_until(deadline(timeout))
     }
 
     /// Outcomes still to come.
@@ -392,7 +397,7 @@ impl TaskHandle {
 
     /// Waits for its end, at most this long; `None` when it has not ended. The outcome is given once.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<TaskOutcome> {
-        self.wait_until(Some(Instant::now() + timeout))
+        self.wait_until(deadline(timeout))
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> Option<TaskOutcome> {
@@ -417,5 +422,16 @@ impl Future for TaskHandle {
             return Poll::Pending;
         }
         Poll::Ready(slot.take_once().unwrap_or(Err(TaskError::Taken)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_beyond_the_clock_waits_for_ever() {
+        assert_eq!(deadline(Duration::MAX), None);
+        assert!(deadline(Duration::from_secs(1)).is_some());
     }
 }
