@@ -104,7 +104,7 @@ pub(crate) fn table(plan: &Plan, outcome: &Outcome) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{} of {} tasks in {:.1} s (last arrival: {:.1} s; last end if scheduling cost nothing: {:.1} s)\n\
+        "\n{} of {} tasks in {:.1} s (last arrival: {:.1} s; first come, first served at no cost: {:.1} s)\n\
          {:.0} tasks/s, utilisation {:.1} %, lost {}, failed {}, retried {}",
         outcome.completed,
         outcome.tasks,

@@ -197,7 +197,7 @@ fn settings(plan: &Plan, outcome: &Outcome, envelope: &serde_json::Value) -> Mar
         ("Arrivals multiplied by g", format!("{:.6}", plan.scale.g)),
         ("Sum of durations", format!("{:.1} s", plan.scale.work_s)),
         ("Last arrival", format!("{:.1} s", plan.planned_s())),
-        ("Last end if scheduling cost nothing", format!("{:.1} s", plan.ideal_s())),
+        ("Last end, first come first served at no cost", format!("{:.1} s", plan.ideal_s())),
         ("Last end", format!("{:.1} s", outcome.elapsed().as_secs_f64())),
         ("Priorities", if plan.priorities { "four levels" } else { "one level" }.into()),
         ("Seed", plan.seed.to_string()),
