@@ -131,3 +131,13 @@ int mf_tasks_check(const struct mf_tasks *tasks)
         line = check_elements(s, &found);
     return line ? line : check_counts(s, &found);
 }
+
+/* For a test of the Rust face: what it declares must be what C means. */
+void mf_tasks_layout(uint64_t layout[8])
+{
+    const uint64_t here[8] = {
+        sizeof(struct mf_tasks_config), sizeof(struct mf_tasks_stats), sizeof(struct mf_datagram), sizeof(struct mf_out),
+        MF_OP_END,                      MF_WAIT_BUCKETS,               MF_OUT_MAX,                 MF_TICK_SLOTS,
+    };
+    __builtin_memcpy(layout, here, sizeof(here));
+}

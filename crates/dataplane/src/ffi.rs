@@ -6,6 +6,8 @@ use midflight_wire::{Address, LEVELS, PACKET_MAX};
 pub const OPERATIONS: usize = 17;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
+/// `MF_TICK_SLOTS`: slots that one tick looks at.
+pub const TICK_SLOTS: u32 = 1024;
 /// `MF_OUT_MAX`.
 pub(crate) const OUT_MAX: usize = 36;
 
@@ -97,4 +99,24 @@ unsafe extern "C" {
     pub(crate) fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
     pub(crate) fn mf_tasks_stats(tasks: *const RawTasks) -> *const Stats;
     pub(crate) fn mf_tasks_check(tasks: *const RawTasks) -> i32;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" {
+        fn mf_tasks_layout(layout: *mut u64);
+    }
+
+    #[test]
+    fn structures_and_bounds_are_those_of_tasks_h() {
+        let mut of_c = [0; 8];
+        // SAFETY: it writes eight numbers.
+        unsafe { mf_tasks_layout(of_c.as_mut_ptr()) };
+        let sizes =
+            [size_of::<RawConfig>(), size_of::<Stats>(), size_of::<RawDatagram>(), size_of::<RawOut>(), OPERATIONS];
+        let of_rust = sizes.into_iter().chain([WAIT_BUCKETS, OUT_MAX, TICK_SLOTS as usize]);
+        assert_eq!(of_c.to_vec(), of_rust.map(|n| n as u64).collect::<Vec<_>>());
+    }
 }

@@ -11,6 +11,6 @@ mod tasks;
 pub mod transcript;
 mod verdict;
 
-pub use ffi::{OPERATIONS, Stats, WAIT_BUCKETS};
+pub use ffi::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
 pub use tasks::{ConfigError, Out, Tasks, TasksConfig};
 pub use verdict::Verdict;

@@ -6,7 +6,7 @@ use crate::driver::lock;
 use crate::error::Error;
 use crate::socket::{ReceiveBatch, SendQueue, Socket, SocketBuffers, SocketCounts};
 use crate::waker::Waker;
-use midflight_dataplane::{Out, Stats, Tasks, TasksConfig};
+use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig};
 use midflight_tasks::Nanos;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,8 +17,6 @@ use std::time::Duration;
 const TICK_EVERY_NS: Nanos = 10_000_000;
 /// Every slot is looked at once in this many ticks: 100 ms.
 const TICKS_PER_ROUND: u32 = 10;
-/// Slots that one call of the core's tick looks at (`MF_TICK_SLOTS`).
-const SLOTS_PER_CALL: u32 = 1024;
 /// Statistics are published this often.
 const PUBLISH_EVERY_NS: Nanos = 100_000_000;
 
@@ -74,7 +72,7 @@ impl Switch {
         let published = Mutex::new(*tasks.stats());
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
         let shared = Arc::new(Shared { socket, waker, stop, published, ticked });
-        let ticks = config.tasks.slots.div_ceil(SLOTS_PER_CALL * TICKS_PER_ROUND);
+        let ticks = config.tasks.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND);
         let mut life = Life::new(Arc::clone(&shared), tasks, ticks);
         let thread = std::thread::Builder::new().name("mf-switch".into()).spawn(move || life.run());
         let thread = thread.map_err(|source| Error::Resources { what: "start a thread", source })?;

@@ -98,4 +98,7 @@ const struct mf_tasks_stats *mf_tasks_stats(const struct mf_tasks *tasks);
 /* For tests: walks all structures. 0: sound; else the line of the check in tasks_check.c that failed. */
 int mf_tasks_check(const struct mf_tasks *tasks);
 
+/* For tests: sizes of the structures above, and bounds, in the order of tasks_check.c. */
+void mf_tasks_layout(uint64_t layout[8]);
+
 #endif
