@@ -165,7 +165,7 @@ mod tests {
 
     fn context() -> TaskContext {
         let client = ([127, 0, 0, 1], 1).into();
-        TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client }
+        TaskContext { attempt: 2, uid: 1, jid: 7, tid: 9, priority: 4, client, asked: 0 }
     }
 
     fn exec(command_line: &str) -> ExecResult {

@@ -4,7 +4,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::exec::Processes;
 use midflight_tasks::Nanos;
-use midflight_tasks::functions::{EXEC, NOOP, SLEEP, SPIN, function_id};
+use midflight_tasks::functions::{Began, EXEC, NOOP, SLEEP, SPIN, function_id};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -27,6 +27,8 @@ pub struct TaskContext {
     pub priority: u8,
     /// The client's address, as the switch sees it.
     pub client: SocketAddr,
+    /// When the slot asked for a task.
+    pub(crate) asked: Nanos,
 }
 
 /// A function, with its errors and panics as messages.
@@ -54,7 +56,10 @@ impl Functions {
         let processes = Arc::clone(processes);
         functions.register(NOOP, Function::Inline(wrap(|_, _| Ok::<_, String>(Vec::new()))))?;
         functions.register(SLEEP, Function::Sleep)?;
-        functions.register(SPIN, Function::Worker(wrap(|_, argument| spin(duration_ns(SPIN, argument)?))))?;
+        functions.register(
+            SPIN,
+            Function::Worker(wrap(|context, argument| spin(context.asked, duration_ns(SPIN, argument)?))),
+        )?;
         functions.register(EXEC, Function::Worker(wrap(move |context, line| processes.exec(context, line))))?;
         Ok(functions)
     }
@@ -106,8 +111,8 @@ pub(crate) fn no_duration(function: &str, length: usize) -> String {
     format!("{function} wants 8 bytes in the packet, nanoseconds in network byte order, not {length}")
 }
 
-/// Computes until this thread has had that much CPU time; returns when it started.
-fn spin(duration: Nanos) -> Result<Vec<u8>, String> {
+/// Computes until this thread has had that much CPU time; returns when it began.
+fn spin(asked: Nanos, duration: Nanos) -> Result<Vec<u8>, String> {
     let cpu = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
@@ -117,7 +122,7 @@ fn spin(duration: Nanos) -> Result<Vec<u8>, String> {
     loop {
         let left = end.saturating_sub(cpu());
         if left == 0 {
-            return Ok(started.to_be_bytes().to_vec());
+            return Ok(Began { asked, started }.encode());
         }
         // Reading the thread's clock is a system call; the wall clock is not, and never runs slower.
         let until = clock::now().saturating_add(left);
@@ -142,7 +147,7 @@ mod tests {
     #[test]
     fn spin_takes_cpu_time() {
         let before = clock_gettime(ClockId::ThreadCPUTime);
-        spin(3_000_000).unwrap();
+        spin(0, 3_000_000).unwrap();
         let after = clock_gettime(ClockId::ThreadCPUTime);
         let taken = (after.tv_sec - before.tv_sec) * 1_000_000_000 + after.tv_nsec - before.tv_nsec;
         assert!(taken >= 3_000_000, "{taken} ns");

@@ -1,5 +1,7 @@
 //! How functions are named on the wire, and the arguments and results of the built-in ones.
 
+use crate::Nanos;
+
 /// The number of a function's name: 32-bit FNV-1a. An executor refuses to register two names with one number.
 #[must_use]
 pub const fn function_id(name: &str) -> u32 {
@@ -15,13 +17,38 @@ pub const fn function_id(name: &str) -> u32 {
 
 /// Built in: returns nothing, at once.
 pub const NOOP: &str = "noop";
-/// Built in: waits. Argument: nanoseconds, 8 bytes, network byte order. Result: when it started, nanoseconds of
-/// the executor's `CLOCK_MONOTONIC`, as the argument.
+/// Built in: waits. Argument: nanoseconds, 8 bytes, network byte order. Result: [`Began`].
 pub const SLEEP: &str = "sleep";
 /// Built in: computes. Argument and result as for [`SLEEP`].
 pub const SPIN: &str = "spin";
 /// Built in: runs a command line by `/bin/sh -c`. Argument: the command line. Result: an [`ExecResult`].
 pub const EXEC: &str = "exec";
+
+/// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`: what `replay` measures with. Encoded as 8 bytes each,
+/// network byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Began {
+    /// The slot asked for a task.
+    pub asked: Nanos,
+    /// The function started.
+    pub started: Nanos,
+}
+
+impl Began {
+    /// As bytes of a result.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        [self.asked.to_be_bytes(), self.started.to_be_bytes()].concat()
+    }
+
+    /// From bytes of a result; `None` where they are none.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (asked, started) = bytes.split_first_chunk::<8>()?;
+        let started = u64::from_be_bytes(started.try_into().ok()?);
+        Some(Self { asked: u64::from_be_bytes(*asked), started })
+    }
+}
 
 /// What a command left behind. Encoded as exit code, length of stdout (32 bits each, network byte order), stdout, stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

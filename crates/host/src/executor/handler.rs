@@ -10,7 +10,7 @@ use crate::workers::Workers;
 use midflight_tasks::Nanos;
 use midflight_tasks::client::Argument;
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
-use midflight_tasks::functions::SLEEP;
+use midflight_tasks::functions::{Began, SLEEP};
 use midflight_wire::{BLOB_MAX, BlobRef, RESULT_MAX, Status as EndStatus};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -31,7 +31,7 @@ pub(crate) struct RunHandler {
     runner: Arc<Runner>,
     local: SocketAddr,
     /// Sleeping tasks: when they end, which, since when.
-    sleeping: BinaryHeap<Reverse<(Nanos, RunKey, Nanos)>>,
+    sleeping: BinaryHeap<Reverse<(Nanos, RunKey, Began)>>,
     /// Results that are kept for their clients.
     leases: HashMap<RunKey, BlobLease>,
     overruns: u64,
@@ -75,7 +75,8 @@ impl RunHandler {
                 let started = clock::now();
                 match duration_ns(SLEEP, &bytes[..usize::from(length)]) {
                     Ok(duration) => {
-                        self.sleeping.push(Reverse((started.saturating_add(duration), run.key, started)));
+                        let began = Began { asked: run.asked, started };
+                        self.sleeping.push(Reverse((started.saturating_add(duration), run.key, began)));
                     }
                     Err(message) => self.finish(executor, run.key, Ended::failed(message)),
                 }
@@ -162,12 +163,12 @@ impl Handler<Executor> for RunHandler {
     }
 
     fn due(&mut self, now: Nanos, executor: &mut Executor) {
-        while let Some(&Reverse((end, run, started))) = self.sleeping.peek()
+        while let Some(&Reverse((end, run, began))) = self.sleeping.peek()
             && end <= now
         {
             self.sleeping.pop();
-            let result = Output::Inline(started.to_be_bytes().to_vec());
-            executor.finish(now, run, End { status: EndStatus::Ok, result, started, ended: now });
+            let result = Output::Inline(began.encode());
+            executor.finish(now, run, End { status: EndStatus::Ok, result, started: began.started, ended: now });
         }
     }
 
@@ -221,6 +222,7 @@ impl Runner {
             tid: run.task.tid.get(),
             priority: run.task.priority,
             client: run.client,
+            asked: run.asked,
         };
         let started = clock::now();
         let result = call(&context, argument);

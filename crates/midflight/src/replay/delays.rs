@@ -9,6 +9,8 @@ pub(crate) struct Passage {
     pub submitted_ns: u64,
     /// First sent by the client.
     pub sent_ns: u64,
+    /// The executor's slot asked for a task, where its clock is ours.
+    pub asked_ns: Option<u64>,
     /// Started by an executor.
     pub started_ns: u64,
     /// Its function ended.
@@ -30,9 +32,15 @@ impl Passage {
         self.sent_ns.saturating_sub(self.submitted_ns)
     }
 
-    /// The delay less pacing and queueing: the ways to the switch and to the executor, and the threads on them.
+    /// The most that may have passed between the switch knowing both the task and an executor for it, and the start. It is
+    /// the delay less pacing and queueing. Of a task that queued the executor came last, so it is no more than the time since
+    /// that asked.
     pub(crate) fn dispatch_ns(&self) -> u64 {
-        self.delay_ns().saturating_sub(self.pacing_ns() + self.queueing_ns)
+        let rest = self.delay_ns().saturating_sub(self.pacing_ns() + self.queueing_ns);
+        match self.asked_ns {
+            Some(asked_ns) if self.queueing_ns > 0 => rest.min(self.started_ns.saturating_sub(asked_ns)),
+            _ => rest,
+        }
     }
 }
 
@@ -118,12 +126,16 @@ mod tests {
         let passage = Passage {
             submitted_ns: 100,
             sent_ns: 200,
+            asked_ns: None,
             started_ns: 5_100,
             ended_ns: 9_000,
             queueing_ns: 4_000,
             level: 1,
         };
         assert_eq!((passage.delay_ns(), passage.dispatch_ns()), (5_000, 900));
+        // It queued, so the executor that asked 300 ns before the start was what it waited for.
+        assert_eq!(Passage { asked_ns: Some(4_800), ..passage }.dispatch_ns(), 300);
+        assert_eq!(Passage { asked_ns: Some(4_800), queueing_ns: 0, ..passage }.dispatch_ns(), 4_900);
         // The switch counts whole microseconds; a rounding beyond the delay leaves no dispatch rather than a wrapped one.
         assert_eq!(Passage { queueing_ns: 6_000, ..passage }.dispatch_ns(), 0);
     }

@@ -11,7 +11,7 @@ use anyhow::{Result, bail, ensure};
 use midflight_host::{
     Client, ClientOptions, Executor, Job, Switch, SwitchConfig, TaskError, TaskOutcome, TaskResult, TaskSpec, clock,
 };
-use midflight_tasks::functions::function_id;
+use midflight_tasks::functions::{Began, function_id};
 
 use super::delays::Passage;
 use super::outcome::{Ended, Outcome};
@@ -197,17 +197,19 @@ impl Collector<'_> {
     }
 }
 
-/// `sleep` and `spin` return when they started, by the clock that all processes of a machine share. An executor of
+/// `sleep` and `spin` return when they began, by the clock that all processes of a machine share. An executor of
 /// another machine may serve the same switch: its clock does not fit, and its start is taken from the durations instead.
 fn passage(level: u8, result: &TaskResult) -> Passage {
     let timing = &result.timing;
-    let told = <[u8; 8]>::try_from(result.value.as_slice()).map(u64::from_be_bytes).ok();
-    let fits = |started: &u64| {
-        (timing.submitted..=timing.completed).contains(started) && started + timing.ran_ns <= timing.completed
+    let fits = |began: &Began| {
+        let within = (timing.submitted..=timing.completed).contains(&began.started) && began.asked <= began.started;
+        within && began.started + timing.ran_ns <= timing.completed
     };
-    let started_ns =
-        told.filter(fits).unwrap_or_else(|| timing.completed.saturating_sub(timing.ran_ns).max(timing.submitted));
+    let began = Began::decode(&result.value).filter(fits);
+    let derived = || timing.completed.saturating_sub(timing.ran_ns).max(timing.submitted);
+    let started_ns = began.map_or_else(derived, |began| began.started);
     Passage {
+        asked_ns: began.map(|began| began.asked),
         submitted_ns: timing.submitted,
         sent_ns: timing.sent,
         started_ns,
@@ -232,12 +234,16 @@ mod tests {
 
     #[test]
     fn the_start_is_the_executor_s_where_its_clock_is_ours() {
-        let started = |value: Vec<u8>| passage(2, &result(value)).started_ns;
-        assert_eq!(started(3_000u64.to_be_bytes().to_vec()), 3_000);
+        let times = |value: Vec<u8>| {
+            let passage = passage(2, &result(value));
+            (passage.asked_ns, passage.started_ns)
+        };
+        assert_eq!(times(Began { asked: 900, started: 3_000 }.encode()), (Some(900), 3_000));
         for other_clock in [7u64, 4_001, 1 << 60] {
-            assert_eq!(started(other_clock.to_be_bytes().to_vec()), 4_000, "completion less running");
+            let began = Began { asked: 5, started: other_clock };
+            assert_eq!(times(began.encode()), (None, 4_000), "completion less running");
         }
-        assert_eq!(started(Vec::new()), 4_000);
+        assert_eq!(times(Vec::new()), (None, 4_000));
         assert_eq!(passage(2, &result(Vec::new())).queueing_ns, 1_000);
     }
 

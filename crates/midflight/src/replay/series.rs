@@ -110,6 +110,7 @@ mod tests {
         Passage {
             submitted_ns: at(submitted_ms),
             sent_ns: at(submitted_ms),
+            asked_ns: None,
             started_ns: at(started_ms),
             ended_ns: at(ended_ms),
             queueing_ns: 0,

@@ -152,6 +152,7 @@ mod tests {
         let passage = Passage {
             submitted_ns: 0,
             sent_ns: 0,
+            asked_ns: None,
             started_ns: 3_000,
             ended_ns: 1_000_000,
             queueing_ns: 1_000,

@@ -264,8 +264,18 @@ mod tests {
             let started_ns = submitted_ns + queueing_ns + 20_000 + (i * 7_919 % 60) * 1_000;
             let ended_ns = started_ns + 5_000_000 + (i * 104_729 % 40) * 1_000_000;
             let level = 1 + u8::from(i % 5 > 0) * 2;
-            outcome
-                .record(&Passage { submitted_ns, sent_ns: submitted_ns, started_ns, ended_ns, queueing_ns, level }, 1);
+            outcome.record(
+                &Passage {
+                    submitted_ns,
+                    sent_ns: submitted_ns,
+                    asked_ns: None,
+                    started_ns,
+                    ended_ns,
+                    queueing_ns,
+                    level,
+                },
+                1,
+            );
         }
         (outcome.jobs, outcome.tasks) = (100, 2_000);
         outcome
@@ -294,8 +304,18 @@ mod tests {
     #[test]
     fn one_level_has_no_comparison_of_levels() {
         let mut outcome = Outcome::new(0);
-        outcome
-            .record(&Passage { submitted_ns: 0, sent_ns: 0, started_ns: 9, ended_ns: 20, queueing_ns: 0, level: 1 }, 1);
+        outcome.record(
+            &Passage {
+                submitted_ns: 0,
+                sent_ns: 0,
+                asked_ns: None,
+                started_ns: 9,
+                ended_ns: 20,
+                queueing_ns: 0,
+                level: 1,
+            },
+            1,
+        );
         assert!(!render(&outcome).contains("By priority"));
     }
 

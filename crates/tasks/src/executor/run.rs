@@ -33,6 +33,8 @@ pub struct Run {
     pub waited_us: u32,
     /// When the ASSIGN arrived.
     pub arrived: Nanos,
+    /// When the slot first asked for this task.
+    pub asked: Nanos,
 }
 
 /// How a run ended.

@@ -215,6 +215,7 @@ impl Slots {
             client_identity: held.client,
             waited_us: held.waited_us,
             arrived: now,
+            asked: slot.asked,
         };
         // A task that waited longer than we did was there when the wait came: the answer was immediate.
         let elapsed = now.saturating_sub(slot.asked);
