@@ -70,8 +70,8 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, struct call *call, uint32_t 
     uint64_t now_ns = call->now_ns, now = now_ns >> KEY_SHIFT;
     uint32_t records = packet->header.count, index = 0;
     uint32_t bucket = task_bucket(s, client, submission, 0);
-    if (submission % 16 == 0) /* the line of the 16 SUBMITs after the next: fetched in good time */
-        MF_PREFETCH(task_bucket_at(s, task_bucket(s, client, submission + 16, 0)));
+    if (submission % SUBMITS_A_LINE == 0) /* the next line, in good time */
+        MF_PREFETCH(task_bucket_at(s, task_bucket(s, client, submission + SUBMITS_A_LINE, 0)));
     client_at(s, client)->uid = packet->uid;
     for (; index < records && index < MF_SUBMIT_MAX; index++) {
         uint32_t i = take_record(s);

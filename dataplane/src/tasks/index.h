@@ -61,15 +61,17 @@ MF_INDEX(task_index, task_link_at, task_bucket_at)
 MF_INDEX(slot_index, slot_link_at, slot_bucket_at)
 MF_INDEX(client_index, client_link_at, client_bucket_at)
 
+/* Tasks with one index of so many SUBMITs in a row share a cache line of buckets. */
+#define SUBMITS_A_LINE 16u
+
 /* Far from the bucket of one task of a SUBMIT to that of the next, and a whole number of cache lines. */
 #define TASK_STRIDE 0x9e3779b0u
 
-/* Tasks with one index of 16 SUBMITs in a row share a cache line of buckets. */
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
 {
-    uint64_t block = ((uint64_t)client << 32) | (submission >> 4);
-    uint32_t line = mf_hash(block ^ s->secret) & ~15u;
-    return (line + index * TASK_STRIDE + (submission & 15)) & s->task_buckets;
+    uint64_t block = ((uint64_t)client << 32) | (submission / SUBMITS_A_LINE);
+    uint32_t line = mf_hash(block ^ s->secret) & ~(SUBMITS_A_LINE - 1);
+    return (line + index * TASK_STRIDE + submission % SUBMITS_A_LINE) & s->task_buckets;
 }
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)

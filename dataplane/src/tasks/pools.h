@@ -12,9 +12,9 @@
         if (i != NONE) {                                                                           \
             s->pool.free = at(s, i)->next;                                                         \
             MF_PREFETCH(at(s, s->pool.free)); /* for the next call */                              \
-        } else if (s->pool.fresh < s->pool.capacity) {                                               \
+        } else if (s->pool.fresh < s->pool.capacity) {                                             \
             i = ++s->pool.fresh;                                                                   \
-        } else {                                                                                     \
+        } else {                                                                                   \
             return NONE;                                                                           \
         }                                                                                          \
         s->pool.used++;                                                                            \

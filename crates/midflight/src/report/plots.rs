@@ -57,6 +57,13 @@ fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String
     Ok(text)
 }
 
+/// With the margins that all charts have.
+fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut chart = ChartBuilder::on(area);
+    chart.margin(8).margin_right(24).x_label_area_size(30).y_label_area_size(52);
+    chart
+}
+
 fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw a plot: {error}")
 }
@@ -68,13 +75,7 @@ pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
     let decades = (longest_ns.max(SHORTEST_NS * 10.0)).log10().ceil() as i32;
     let end_ns = 10f64.powi(decades);
     svg(CDF_HEIGHT, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .margin_right(24)
-            .x_label_area_size(30)
-            .y_label_area_size(52)
-            .build_cartesian_2d((SHORTEST_NS..end_ns).log_scale(), 0.0..1.0)
-            .map_err(failed)?;
+        let mut chart = framed(area).build_cartesian_2d((SHORTEST_NS..end_ns).log_scale(), 0.0..1.0).map_err(failed)?;
         chart
             .configure_mesh()
             .x_labels(decades.unsigned_abs() as usize)
@@ -162,13 +163,7 @@ type TimeChart<'a, 'b> = ChartContext<
 
 fn over_time(points: &[Point], top: f64, draw: impl FnOnce(&mut TimeChart<'_, '_>) -> Result<()>) -> Result<String> {
     svg(TIME_HEIGHT, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .margin_right(24)
-            .x_label_area_size(30)
-            .y_label_area_size(52)
-            .build_cartesian_2d(0.0..last_s(points), 0.0..top)
-            .map_err(failed)?;
+        let mut chart = framed(area).build_cartesian_2d(0.0..last_s(points), 0.0..top).map_err(failed)?;
         chart
             .configure_mesh()
             .x_labels(12)

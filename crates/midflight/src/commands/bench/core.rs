@@ -3,9 +3,9 @@
 //! An operation is one single-task packet. The queue is kept at its depth: blocks of submits and of retrieves take turns, and
 //! only the calls are timed. Every block checks that as many tasks were assigned as were accepted.
 
+use super::{How, median};
 use crate::envelope::{Envelope, Measure};
 use anyhow::{Context, Result, ensure};
-use clap::Args as ClapArgs;
 use midflight_dataplane::{Out, Tasks, TasksConfig, Verdict};
 use midflight_wire::{Address, Builder, Header, Operation, Packet, Register, Retrieve, Submit, TaskInfo, Wait, parse};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ const RETRIEVE_BATCH: usize = 16;
 const DEPTH: usize = 64 << 10;
 const DEEP: usize = 1 << 20;
 
-const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight bench core
   midflight bench core --quick           two seconds, less exact
@@ -41,19 +41,8 @@ RESULTS (medians of blocks of 4,096 operations, then of the runs; one core)
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";
 
-#[derive(ClapArgs)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// One JSON object on stdout
-    #[arg(long)]
-    json: bool,
-    /// Fewer and shorter runs
-    #[arg(long)]
-    quick: bool,
-}
-
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (runs, blocks) = if args.quick { (1, 20) } else { (5, 200) };
+pub(super) fn run(how: &How) -> Result<ExitCode> {
+    let (runs, blocks) = if how.quick { (1, 20) } else { (5, 200) };
     let mut costs: [Vec<Cost>; 4] = Default::default();
     for run in 1..=runs {
         eprintln!("run {run} of {runs}");
@@ -76,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Measure::count("core.state_bytes", bytes(TasksConfig::default().queue), "bytes"),
         Measure::count("core.state_bytes_1m", bytes(1 << 20), "bytes"),
     ];
-    Envelope::new("core", results).print(args.json)?;
+    Envelope::new("core", results).print(how.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,7 +87,7 @@ pub(crate) struct Cost {
 
 impl Cost {
     fn median(runs: &[Self]) -> Self {
-        let of = |part: fn(&Self) -> f64| median(&mut runs.iter().map(part).collect::<Vec<_>>());
+        let of = |part: fn(&Self) -> f64| median(runs.iter().map(part).collect());
         Self { submit_ns: of(|c| c.submit_ns), retrieve_ns: of(|c| c.retrieve_ns) }
     }
 
@@ -293,10 +282,5 @@ pub(crate) fn measure(size: Size, mix: Mix) -> Result<Cost> {
         submit_ns.push(world.submit(BLOCK)? / BLOCK as f64);
         retrieve_ns.push(world.retrieve(BLOCK)? / BLOCK as f64);
     }
-    Ok(Cost { submit_ns: median(&mut submit_ns), retrieve_ns: median(&mut retrieve_ns) })
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    Ok(Cost { submit_ns: median(submit_ns), retrieve_ns: median(retrieve_ns) })
 }

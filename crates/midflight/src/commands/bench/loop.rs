@@ -1,10 +1,10 @@
 //! `midflight bench loop`: the whole way of a task, through the kernel's loopback. Client, switch and executors are processes.
 
 use super::processes::{Process, executor, switch};
+use super::{How, median};
 use crate::embedded::connect;
 use crate::envelope::{Envelope, Measure};
 use anyhow::{Context, Result, ensure};
-use clap::Args as ClapArgs;
 use hdrhistogram::Histogram;
 use midflight_host::{Client, Job, JobHandle, TaskSpec};
 use midflight_tasks::functions::NOOP;
@@ -26,7 +26,7 @@ const IDLE_SLOTS: u32 = 550;
 /// Time for the last registrations to settle before idling is measured.
 const SETTLE: Duration = Duration::from_secs(1);
 
-const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight bench loop
   midflight bench loop --quick           a few seconds, less exact
@@ -39,17 +39,6 @@ RESULTS (medians of the runs)
 
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";
-
-#[derive(ClapArgs)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    /// One JSON object on stdout
-    #[arg(long)]
-    json: bool,
-    /// Fewer and shorter runs
-    #[arg(long)]
-    quick: bool,
-}
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +54,11 @@ impl Effort {
     const QUICK: Self = Self { runs: 3, round_trips: 2_000, tasks: 50_000, idle: Duration::from_secs(1) };
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+pub(super) fn run(how: &How) -> Result<ExitCode> {
+    let effort = if how.quick { Effort::QUICK } else { Effort::FULL };
     let mut results = busy(&effort)?;
     results.push(idle(&effort)?);
-    Envelope::new("loop", results).print(args.json)?;
+    Envelope::new("loop", results).print(how.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -146,9 +135,4 @@ fn idle(effort: &Effort) -> Result<Measure> {
         percent.push(share * 100.0);
     }
     Ok(Measure::quantity("loop.idle_cpu_percent", median(percent), "%"))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -16,14 +16,33 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Bench {
     /// The scheduler's core alone: nanoseconds a decision
-    Core(core::Args),
+    #[command(after_help = core::EXAMPLES)]
+    Core(How),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
-    Loop(r#loop::Args),
+    #[command(after_help = r#loop::EXAMPLES)]
+    Loop(How),
+}
+
+/// What all benchmarks may be told.
+#[derive(ClapArgs)]
+struct How {
+    /// One JSON object on stdout
+    #[arg(long)]
+    json: bool,
+    /// Fewer and shorter runs
+    #[arg(long)]
+    quick: bool,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.bench {
-        Bench::Core(args) => core::run(&args),
-        Bench::Loop(args) => r#loop::run(&args),
+        Bench::Core(how) => core::run(&how),
+        Bench::Loop(how) => r#loop::run(&how),
     }
+}
+
+/// The middle one; there is at least one.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
