@@ -23,7 +23,7 @@ EXAMPLES
   midflight replay --switch 10.0.0.1:7700                through a switch that runs elsewhere
 
 Scheduling delay is from submission to start. Its parts: pacing (the client's window holds the task back), queueing
-(no suitable executor is free) and dispatch (the rest). docs/replay.md explains formats, scaling and every number.
+(no suitable executor is free) and dispatch (what the system adds). docs/replay.md explains formats, scaling and every number.
 
 EXIT CODES
   0 all tasks ended, 1 failed or tasks were lost, 2 wrong usage or an unreadable trace, 130 interrupted";

@@ -95,7 +95,7 @@ fn delay_section(outcome: &Outcome) -> Result<Markup> {
             p.caption { "Share of tasks that started within a time of their submission. "
                 b { "Pacing" } " is how long the client's window held them back, "
                 b { "queueing" } " the time in which no suitable executor was free, "
-                b { "dispatch" } " the rest: the ways to the switch and to the executor, and the threads on them." }
+                b { "dispatch" } " what the system adds: from the time when the switch may have known both the task and an executor for it, to the start." }
             (legend(&curves))
             (PreEscaped(plots::cumulative(&curves)?))
             (delay_table("part", &parts.map(|(name, distribution)| (name.to_owned(), distribution))))
