@@ -2,7 +2,7 @@
 
 fn main() {
     let root = std::path::Path::new("../../dataplane");
-    let sources = [root.join("src/tasks.c"), root.join("src/tasks_check.c")];
+    let sources = [root.join("src/tasks.c"), root.join("src/tasks_setup.c"), root.join("src/tasks_check.c")];
     println!("cargo:rerun-if-changed={}", root.display());
     let mut build = cc::Build::new();
     build

@@ -83,7 +83,7 @@ pub(crate) struct RawPacket {
 #[repr(C, align(8))]
 pub(crate) struct RawOut {
     pub count: u32,
-    pub reserved: u32,
+    pub voids: u32,
     pub packet: [RawPacket; OUT_MAX],
 }
 
@@ -96,6 +96,7 @@ unsafe extern "C" {
         datagram: *const RawDatagram,
         out: *mut RawOut,
     ) -> u32;
+    pub(crate) fn mf_tasks_owes_several(tasks: *const RawTasks, datagram: *const RawDatagram) -> i32;
     pub(crate) fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
     pub(crate) fn mf_tasks_stats(tasks: *const RawTasks) -> *const Stats;
     pub(crate) fn mf_tasks_check(tasks: *const RawTasks) -> i32;

@@ -2,8 +2,8 @@
 
 use crate::Verdict;
 use crate::ffi::{
-    OUT_MAX, RawConfig, RawDatagram, RawOut, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_packet,
-    mf_tasks_size, mf_tasks_stats, mf_tasks_tick,
+    OUT_MAX, RawConfig, RawDatagram, RawOut, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_owes_several,
+    mf_tasks_packet, mf_tasks_size, mf_tasks_stats, mf_tasks_tick,
 };
 use crate::memory::Region;
 use midflight_wire::Address;
@@ -116,6 +116,12 @@ impl Out {
     }
 }
 
+fn raw_datagram(from: impl Into<Address>, datagram: &[u8]) -> RawDatagram {
+    // Longer than any packet is TRAILING whatever it is exactly, so the cut loses nothing.
+    let length = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
+    RawDatagram { from: from.into(), length, data: datagram.as_ptr() }
+}
+
 /// The cluster's one task queue. Time and randomness are arguments.
 #[derive(Debug)]
 pub struct Tasks {
@@ -140,12 +146,18 @@ impl Tasks {
 
     /// Takes one datagram and overwrites `out`. `now_ns` never decreases.
     pub fn packet(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &[u8], out: &mut Out) -> Verdict {
-        // Longer than any packet is TRAILING whatever it is exactly, so the cut loses nothing.
-        let length = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
-        let datagram = RawDatagram { from: from.into(), length, data: datagram.as_ptr() };
+        let datagram = raw_datagram(from, datagram);
         // SAFETY: pointers are valid for the call, the datagram's bytes for its length.
         let verdict = unsafe { mf_tasks_packet(self.raw(), now_ns, &raw const datagram, &raw mut *out.0) };
         Verdict::ALL[verdict as usize]
+    }
+
+    /// Whether [`packet`](Self::packet) may owe more than one datagram for this one, or one to somebody else than its sender.
+    #[must_use]
+    pub fn owes_several(&self, from: impl Into<Address>, datagram: &[u8]) -> bool {
+        let datagram = raw_datagram(from, datagram);
+        // SAFETY: as in `packet`; it only reads.
+        unsafe { mf_tasks_owes_several(self.raw(), &raw const datagram) != 0 }
     }
 
     /// Looks at the next slots and takes from the silent ones what they hold (T10); returns how many it looked at, at most 1,024.

@@ -61,7 +61,7 @@ struct mf_tasks_stats {
 struct mf_datagram {
     struct mf_address from;
     uint32_t length;
-    const uint8_t *data;
+    const uint8_t MF_FAR *data;
 };
 
 struct mf_out_packet {
@@ -74,7 +74,7 @@ struct mf_out_packet {
 /* What a call owes to the network, in order. The core groups assignments to one address into one datagram. */
 struct mf_out {
     uint32_t count;
-    uint32_t reserved;
+    uint32_t voids; /* the core's own, while it takes a packet */
     struct mf_out_packet packet[MF_OUT_MAX];
 } __attribute__((aligned(8)));
 
@@ -86,12 +86,16 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *config);
 void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, uint64_t secret);
 
 /* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
-enum mf_verdict mf_tasks_packet(struct mf_tasks *tasks, uint64_t now_ns, const struct mf_datagram *in,
-                                struct mf_out *out);
+MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
+                                         const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out);
+
+/* Whether `mf_tasks_packet` may owe more than one datagram for this one, or one to somebody else than its sender. Changes
+ * nothing. XDP answers one packet with one, so there such a packet takes another way. */
+MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *in);
 
 /* Looks at the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes what is silent for too long
  * from them (T10). Overwrites `out`. Returns the number of slots it looked at. */
-uint32_t mf_tasks_tick(struct mf_tasks *tasks, uint64_t now_ns, struct mf_out *out);
+MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *out);
 
 const struct mf_tasks_stats *mf_tasks_stats(const struct mf_tasks *tasks);
 

@@ -15,8 +15,7 @@
 
 #include <stdint.h>
 
-/* No structure has holes; this says that it may lie at any address. */
-#define MF_WIRE __attribute__((packed))
+#include "midflight/target.h"
 
 #define MF_MAGIC 0x4D46 /* "MF" */
 #define MF_VERSION 1

@@ -15,17 +15,17 @@ MF_INLINE uint32_t wait_bucket(uint64_t us)
 }
 
 /* From a task's acceptance to now, in microseconds. */
-MF_INLINE uint64_t waited(const struct record *r, uint64_t now_ns)
+MF_INLINE uint64_t waited(const struct record MF_FAR *r, uint64_t now_ns)
 {
     uint64_t accepted_ns = key_of(r) << KEY_SHIFT;
     return now_ns > accepted_ns ? (now_ns - accepted_ns) / 1000 : 0;
 }
 
 /* Gives a task that is in no list to a slot that is in none, as the answer to its wait. */
-MF_INLINE void assign(struct mf_tasks *s, struct mf_out_packet *packet, const struct mf_wait *wait, uint64_t now_ns,
-                      uint32_t task, struct slot *slot)
+MF_INLINE void assign(struct mf_tasks MF_FAR *s, struct mf_out_packet MF_FAR *packet, struct mf_wait wait, uint64_t now_ns,
+                      uint32_t task, struct slot MF_FAR *slot)
 {
-    struct record *r = record_at(s, task);
+    struct record MF_FAR *r = record_at(s, task);
     uint64_t waited_us = waited(r, now_ns);
     slot->waited_us = waited_us > 0xffffffffu ? 0xffffffffu : (uint32_t)waited_us;
     slot->state = SLOT_ASSIGNED;
@@ -44,23 +44,24 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_out_packet *packet, const st
 }
 
 /* A slot's last wait, as its executor said it. */
-MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot *slot)
+MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot MF_FAR *slot)
 {
     struct mf_wait wait = {mf_net32(slot_number), mf_net32(slot->generation), mf_net32(slot->sequence)};
     return wait;
 }
 
 /* Gives a task to a parked slot. */
-static void assign_parked(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task, uint32_t slot_number)
+static void assign_parked(struct mf_tasks MF_FAR *s, struct mf_out MF_FAR *out, uint64_t now_ns, uint32_t task,
+                          uint32_t slot_number)
 {
-    struct slot *slot = slot_at(s, slot_number);
+    struct slot MF_FAR *slot = slot_at(s, slot_number);
     struct mf_wait wait = wait_of(slot_number, slot);
     unpark(s, slot_number);
-    assign(s, assign_packet(s, out, &slot->address), &wait, now_ns, task, slot);
+    assign(s, assign_packet(s, out, &slot->address), wait, now_ns, task, slot);
 }
 
 /* A task that was just accepted goes to a parked slot, or to the tail of its list. */
-MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
+MF_INLINE void place(struct mf_tasks MF_FAR *s, struct mf_out MF_FAR *out, uint64_t now_ns, uint32_t task)
 {
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
     if (MF_LIKELY(slot_number == NONE))
@@ -70,7 +71,7 @@ MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, ui
 }
 
 /* A task that its slot lost or gave back goes to a parked slot, or before all others of its list (T10). */
-static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
+static void requeue(struct mf_tasks MF_FAR *s, struct mf_out MF_FAR *out, uint64_t now_ns, uint32_t task)
 {
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
     if (slot_number == NONE)
@@ -80,7 +81,7 @@ static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uin
 }
 
 /* Takes the task from a slot that holds one. */
-MF_INLINE uint32_t take_from_slot(struct mf_tasks *s, struct slot *slot)
+MF_INLINE uint32_t take_from_slot(struct mf_tasks MF_FAR *s, struct slot MF_FAR *slot)
 {
     uint32_t task = slot->record;
     slot->record = NONE;
@@ -90,7 +91,7 @@ MF_INLINE uint32_t take_from_slot(struct mf_tasks *s, struct slot *slot)
 }
 
 /* The slot's task is done. */
-MF_INLINE void finish_task(struct mf_tasks *s, struct slot *slot)
+MF_INLINE void finish_task(struct mf_tasks MF_FAR *s, struct slot MF_FAR *slot)
 {
     forget_task(s, take_from_slot(s, slot));
     s->stats.completed++;

@@ -6,16 +6,16 @@
 #include "assign.h"
 
 /* A generation that nobody outside can guess; never 0. */
-MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
+MF_INLINE uint32_t draw_generation(struct mf_tasks MF_FAR *s)
 {
     uint32_t drawn = (uint32_t)(mf_mix(s->secret + ++s->generations * 0x9e3779b97f4a7c15ull) >> 32);
     return drawn ? drawn : 1;
 }
 
 /* A registered slot loses what it has: a wait, or a task. Returns the task, which is then in no list, or NONE. */
-static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
+static uint32_t clear_slot(struct mf_tasks MF_FAR *s, uint32_t i)
 {
-    struct slot *slot = slot_at(s, i);
+    struct slot MF_FAR *slot = slot_at(s, i);
     if (slot->state == SLOT_WAITING)
         unpark(s, i);
     if (slot->state != SLOT_ASSIGNED)
@@ -24,16 +24,30 @@ static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
     return take_from_slot(s, slot);
 }
 
-/* Called when a packet's last record is done: what it gives back never goes to a slot that leaves in it. */
-static void requeue_all(struct mf_tasks *s, struct call *call, const uint32_t *tasks, uint32_t count)
+/* Remembers a task, or NONE, that a slot gave back: it is in no other list. */
+MF_INLINE void give_back(struct mf_tasks MF_FAR *s, struct list *given_back, uint32_t task)
 {
-    for (uint32_t k = 0; k < count && k < MF_REGISTER_MAX; k++)
-        if (tasks[k] != NONE)
-            requeue(s, call->out, call->now_ns, tasks[k]);
+    if (task == NONE)
+        return;
+    record_at(s, task)->next = NONE;
+    if (given_back->tail == NONE)
+        given_back->head = task;
+    else
+        record_at(s, given_back->tail)->next = task;
+    given_back->tail = task;
+}
+
+/* Called when a packet's last record is done: what it gives back never goes to a slot that leaves in it. */
+static void requeue_all(struct mf_tasks MF_FAR *s, struct call *call, uint32_t first)
+{
+    for (uint32_t task = first, next; MF_LOOP(task != NONE); task = next) {
+        next = record_at(s, task)->next;
+        requeue(s, call->out, call->now_ns, task);
+    }
 }
 
 /* Forgets a slot that is FREE. */
-static void vacate(struct mf_tasks *s, uint32_t i)
+static void vacate(struct mf_tasks MF_FAR *s, uint32_t i)
 {
     slot_at(s, i)->state = SLOT_VACANT;
     slot_index_remove(s, i);
@@ -42,7 +56,7 @@ static void vacate(struct mf_tasks *s, uint32_t i)
 }
 
 /* The slot of an executor's local number: the one it has, or a vacant one; NONE where there is none. */
-static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
+static uint32_t find_or_add_slot(struct mf_tasks MF_FAR *s, uint64_t executor, uint32_t local)
 {
     uint32_t i = find_slot(s, executor, local);
     if (i != NONE)
@@ -50,7 +64,7 @@ static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t
     i = take_slot(s);
     if (i == NONE)
         return NONE;
-    struct slot_owner *owner = slot_owner_at(s, i);
+    struct slot_owner MF_FAR *owner = slot_owner_at(s, i);
     owner->executor = executor;
     owner->local = local;
     slot_at(s, i)->generation = 0;
@@ -63,10 +77,11 @@ static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t
 
 /* Starts a new generation, unless this registration or a later one did so before. Returns the task that it gave back, or
  * NONE. */
-static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
+static uint32_t renew_slot(struct mf_tasks MF_FAR *s, struct call *call, uint32_t i, uint32_t registration,
+                           uint8_t resources)
 {
-    struct slot *slot = slot_at(s, i);
-    struct slot_owner *owner = slot_owner_at(s, i);
+    struct slot MF_FAR *slot = slot_at(s, i);
+    struct slot_owner MF_FAR *owner = slot_owner_at(s, i);
     slot->heard_ns = call->now_ns;
     if (slot->generation != 0 && mf_serial_distance(registration, owner->registration) <= 0)
         return NONE;
@@ -74,31 +89,31 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
     slot->generation = draw_generation(s);
     slot->sequence = 0;
     slot->spent = 1;
-    slot->address = call->in->from;
+    MF_COPY(&slot->address, &call->in->from);
     uint32_t task = clear_slot(s, i);
     slot->resources = resources;
     return task;
 }
 
-MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_register(struct mf_tasks MF_FAR *s, struct call *call)
 {
-    const struct mf_register *packet = (const struct mf_register *)call->in->data;
+    const struct mf_register MF_FAR *packet = (const struct mf_register MF_FAR *)call->in->data;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), 0, 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t executor = packet->executor;
     uint32_t first = mf_net32(packet->first), registration = mf_net32(packet->header.sequence);
-    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
-    struct mf_registered *registered = (struct mf_registered *)answer->data;
-    struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
-    uint32_t tasks[MF_REGISTER_MAX];
-    uint32_t k = 0;
+    struct mf_out_packet MF_FAR *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
+    struct mf_registered MF_FAR *registered = (struct mf_registered MF_FAR *)answer->data;
+    struct mf_slot_name MF_FAR *names = (struct mf_slot_name MF_FAR *)(answer->data + sizeof(*registered));
+    struct list given_back = {NONE, NONE};
+    uint32_t k = MF_ZERO;
     put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
-    for (; k < records_in(call) && k < MF_REGISTER_MAX; k++) {
+    for (; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
         uint32_t i = find_or_add_slot(s, executor, first + k);
         if (i == NONE)
             break;
-        tasks[k] = renew_slot(s, call, i, registration, packet->resources);
+        give_back(s, &given_back, renew_slot(s, call, i, registration, packet->resources));
         names[k].slot = mf_net32(i);
         names[k].generation = mf_net32(slot_at(s, i)->generation);
     }
@@ -108,20 +123,21 @@ MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call
     registered->executor = executor;
     registered->first = packet->first;
     registered->lease_ms = mf_net32((uint32_t)(s->lease_ns / 1000000));
-    registered->seen = call->in->from;
+    MF_COPY(&registered->seen, &call->in->from);
     registered->reason = k < records_in(call) ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
     registered->reserved[0] = registered->reserved[1] = registered->reserved[2] = 0;
-    requeue_all(s, call, tasks, k);
+    requeue_all(s, call, given_back.head);
     return MF_V_OK;
 }
 
 /* The registered slot that a record names, heard; null where it is unknown (`*known` = 0) or another's. */
-MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t generation, int *known)
+MF_INLINE struct slot MF_FAR *hear_slot(struct mf_tasks MF_FAR *s, struct call *call, uint32_t i, uint32_t generation,
+                                        int *known)
 {
     *known = 0;
     if (MF_UNLIKELY(i > s->slots.fresh))
         return 0;
-    struct slot *slot = slot_at(s, i); /* number 0 is always vacant */
+    struct slot MF_FAR *slot = slot_at(s, i); /* number 0 is always vacant */
     if (MF_UNLIKELY(slot->state == SLOT_VACANT || slot->generation != generation))
         return 0;
     *known = 1;
@@ -134,27 +150,27 @@ MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t
 }
 
 /* A slot waits: it gets the oldest task of the highest level that it may run, or is parked. */
-MF_INLINE void wait_for_task(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, struct slot *slot)
+MF_INLINE void wait_for_task(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, struct slot MF_FAR *slot)
 {
     uint32_t task = queue_take(s, slot->resources);
     if (MF_LIKELY(task != NONE))
         assign(s, answer_packet(s, call), wait, call->now_ns, task, slot);
     else
-        park(s, mf_net32(wait->slot));
+        park(s, mf_net32(wait.slot));
 }
 
 /* A wait with a sequence above the slot's: its last task is done, and it wants another. */
-MF_INLINE void wait_anew(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, struct slot *slot,
+MF_INLINE void wait_anew(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, struct slot MF_FAR *slot,
                          uint8_t resources)
 {
-    slot->sequence = mf_net32(wait->sequence);
+    slot->sequence = mf_net32(wait.sequence);
     slot->spent = 0;
     if (MF_LIKELY(slot->state == SLOT_ASSIGNED)) {
         finish_task(s, slot);
     } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
             return; /* keeps its place */
-        unpark(s, mf_net32(wait->slot));
+        unpark(s, mf_net32(wait.slot));
     }
     slot->resources = resources;
     wait_for_task(s, call, wait, slot);
@@ -162,7 +178,7 @@ MF_INLINE void wait_anew(struct mf_tasks *s, struct call *call, const struct mf_
 
 /* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. Returns 0 where
  * the slot must register anew. */
-static int wait_again(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, struct slot *slot)
+static int wait_again(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, struct slot MF_FAR *slot)
 {
     if (slot->state == SLOT_FREE && slot->spent) {
         count(s, MF_V_STALE_WAIT);
@@ -172,22 +188,28 @@ static int wait_again(struct mf_tasks *s, struct call *call, const struct mf_wai
     if (slot->state == SLOT_FREE) {
         wait_for_task(s, call, wait, slot);
     } else if (slot->state == SLOT_ASSIGNED) { /* the same assignment (T2) */
-        const struct record *r = record_at(s, slot->record);
+        const struct record MF_FAR *r = record_at(s, slot->record);
         put_assignment(s, answer_packet(s, call), wait, r, r->info.attempt, slot->waited_us);
     }
     return 1;
 }
 
+MF_INLINE struct mf_wait read_wait(const struct mf_wait MF_FAR *wait)
+{
+    struct mf_wait copy = {wait->slot, wait->generation, wait->sequence};
+    return copy;
+}
+
 /* One wait. Returns 0 where the slot must register anew. */
-MF_INLINE int take_wait(struct mf_tasks *s, struct call *call, const struct mf_wait *wait, uint8_t resources)
+MF_INLINE int take_wait(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, uint8_t resources)
 {
     int known;
-    struct slot *slot = hear_slot(s, call, mf_net32(wait->slot), mf_net32(wait->generation), &known);
+    struct slot MF_FAR *slot = hear_slot(s, call, mf_net32(wait.slot), mf_net32(wait.generation), &known);
     if (MF_UNLIKELY(!known))
         count(s, MF_V_FOREIGN_SLOT);
     if (MF_UNLIKELY(!slot))
         return known;
-    int32_t ahead = mf_serial_distance(mf_net32(wait->sequence), slot->sequence);
+    int32_t ahead = mf_serial_distance(mf_net32(wait.sequence), slot->sequence);
     if (MF_UNLIKELY(ahead == 0))
         return wait_again(s, call, wait, slot);
     if (MF_LIKELY(ahead > 0))
@@ -197,10 +219,10 @@ MF_INLINE int take_wait(struct mf_tasks *s, struct call *call, const struct mf_w
     return 1;
 }
 
-MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks MF_FAR *s, struct call *call)
 {
-    const struct mf_retrieve *packet = (const struct mf_retrieve *)call->in->data;
-    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
+    const struct mf_retrieve MF_FAR *packet = (const struct mf_retrieve MF_FAR *)call->in->data;
+    const struct mf_wait MF_FAR *waits = (const struct mf_wait MF_FAR *)(packet + 1);
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*waits), 1, MF_SLOTS_MAX);
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
@@ -208,23 +230,41 @@ MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, struct call *call
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
     }
-    uint32_t records = packet->header.count, voids = 0;
-    for (uint32_t k = 0; k < records && k < MF_SLOTS_MAX; k++)
-        voids |= (uint32_t)!take_wait(s, call, &waits[k], packet->resources) << k;
-    struct mf_out_packet *reset = 0;
-    for (; MF_UNLIKELY(voids != 0); voids &= voids - 1) {
-        const struct mf_wait *wait = &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX];
-        struct mf_slot_name name = {wait->slot, wait->generation};
-        put_name(s, call, &reset, MF_OP_RESET, &name);
+    uint32_t records = packet->header.count;
+    call->out->voids = 0;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++)
+        if (MF_UNLIKELY(!take_wait(s, call, read_wait(&waits[k]), packet->resources)))
+            call->out->voids |= 1u << k;
+    struct mf_out_packet MF_FAR *reset = 0;
+    for (uint32_t voids = call->out->voids; MF_LOOP(MF_UNLIKELY(voids != 0)); voids &= voids - 1) {
+        const struct mf_wait MF_FAR *wait = &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX];
+        put_name(s, call, &reset, MF_OP_RESET, wait->slot, wait->generation);
     }
     return MF_V_OK;
 }
 
-MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
+/* Whether a RETRIEVE may be answered by an ASSIGN and by a RESET. */
+static int retrieve_owes_several(const struct mf_tasks MF_FAR *s, const struct mf_datagram MF_FAR *in)
 {
-    const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
-    const struct mf_slot_name *names = (const struct mf_slot_name *)(call->in->data + sizeof(*packet));
-    struct mf_out_packet *reset = 0;
+    const struct mf_retrieve MF_FAR *packet = (const struct mf_retrieve MF_FAR *)in->data;
+    const struct mf_wait MF_FAR *waits = (const struct mf_wait MF_FAR *)(packet + 1);
+    uint32_t records = packet->header.count, maybe_void = 0;
+    if (records < 2 || in->length != sizeof(*packet) + records * sizeof(*waits))
+        return 0;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
+        uint32_t i = mf_net32(waits[k].slot);
+        const struct slot MF_FAR *slot = slot_at((struct mf_tasks MF_FAR *)s, i <= s->slots.fresh ? i : NONE);
+        int foreign = slot->state == SLOT_VACANT || slot->generation != mf_net32(waits[k].generation);
+        maybe_void |= (uint32_t)(foreign || (slot->state == SLOT_FREE && slot->spent));
+    }
+    return maybe_void != 0;
+}
+
+MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks MF_FAR *s, struct call *call)
+{
+    const struct mf_keepalive MF_FAR *packet = (const struct mf_keepalive MF_FAR *)call->in->data;
+    const struct mf_slot_name MF_FAR *names = (const struct mf_slot_name MF_FAR *)(call->in->data + sizeof(*packet));
+    struct mf_out_packet MF_FAR *reset = 0;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
@@ -232,24 +272,24 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
     }
-    for (uint32_t k = 0; k < records_in(call) && k < MF_REGISTER_MAX; k++) {
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
         int known;
         uint32_t i = mf_net32(names[k].slot);
         hear_slot(s, call, i, mf_net32(names[k].generation), &known);
         if (known)
             continue;
         count(s, MF_V_FOREIGN_SLOT);
-        put_name(s, call, &reset, MF_OP_RESET, &names[k]);
+        put_name(s, call, &reset, MF_OP_RESET, names[k].slot, names[k].generation);
     }
     return MF_V_OK;
 }
 
 /* One slot leaves. Returns whether it is registered no more; a task it gave back goes to `*task`. */
-static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
+static int leave(struct mf_tasks MF_FAR *s, struct call *call, const struct mf_leave MF_FAR *record, uint32_t *task)
 {
     int known;
     uint32_t i = mf_net32(record->slot);
-    struct slot *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
+    struct slot MF_FAR *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
     if (!slot)
         return !known; /* unknown: a repeat, or forgotten; spoofed: stays */
     int32_t ahead = mf_serial_distance(mf_net32(record->sequence), slot->sequence);
@@ -269,12 +309,12 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
     return 1;
 }
 
-MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_release(struct mf_tasks MF_FAR *s, struct call *call)
 {
-    const struct mf_release *packet = (const struct mf_release *)call->in->data;
-    const struct mf_leave *records = (const struct mf_leave *)(call->in->data + sizeof(*packet));
-    uint32_t tasks[MF_SLOTS_MAX];
-    struct mf_out_packet *released = 0;
+    const struct mf_release MF_FAR *packet = (const struct mf_release MF_FAR *)call->in->data;
+    const struct mf_leave MF_FAR *records = (const struct mf_leave MF_FAR *)(call->in->data + sizeof(*packet));
+    struct list given_back = {NONE, NONE};
+    struct mf_out_packet MF_FAR *released = 0;
     enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
     if (verdict != MF_V_OK)
         return verdict;
@@ -282,13 +322,13 @@ MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
         put_reset_all(s, call);
         return MF_V_FOREIGN_EPOCH;
     }
-    for (uint32_t k = 0; k < records_in(call) && k < MF_SLOTS_MAX; k++) {
-        struct mf_slot_name name = {records[k].slot, records[k].generation};
-        tasks[k] = NONE;
-        if (leave(s, call, &records[k], &tasks[k]))
-            put_name(s, call, &released, MF_OP_RELEASED, &name);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_SLOTS_MAX); k++) {
+        uint32_t task = NONE;
+        if (leave(s, call, &records[k], &task))
+            put_name(s, call, &released, MF_OP_RELEASED, records[k].slot, records[k].generation);
+        give_back(s, &given_back, task);
     }
-    requeue_all(s, call, tasks, records_in(call));
+    requeue_all(s, call, given_back.head);
     return MF_V_OK;
 }
 

@@ -13,46 +13,46 @@
 #include "state.h"
 
 /* A cell is a 32-bit word of the state, counted from its start. */
-MF_INLINE uint32_t *cell_at(struct mf_tasks *s, uint32_t cell)
+MF_INLINE uint32_t MF_FAR *cell_at(struct mf_tasks MF_FAR *s, uint32_t cell)
 {
-    return (uint32_t *)s + cell;
+    return (uint32_t MF_FAR *)s + cell;
 }
 
-MF_INLINE uint32_t cell_of(const struct mf_tasks *s, const uint32_t *word)
+MF_INLINE uint32_t cell_of(const struct mf_tasks MF_FAR *s, const uint32_t MF_FAR *word)
 {
-    return (uint32_t)(word - (const uint32_t *)s);
+    return (uint32_t)(word - (const uint32_t MF_FAR *)s);
 }
 
 #define MF_INDEX(name, link_of, bucket_of)                                                         \
-    MF_INLINE void name##_insert(struct mf_tasks *s, uint32_t bucket, uint32_t i)                  \
+    MF_INLINE void name##_insert(struct mf_tasks MF_FAR *s, uint32_t bucket, uint32_t i)                  \
     {                                                                                              \
-        uint32_t *first = bucket_of(s, bucket);                                                    \
-        struct link *own = link_of(s, i);                                                          \
+        uint32_t MF_FAR *first = bucket_of(s, bucket);                                                    \
+        struct link MF_FAR *own = link_of(s, i);                                                          \
         uint32_t next = *first;                                                                    \
         own->next = next;                                                                          \
         own->back = cell_of(s, first);                                                             \
         link_of(s, next)->back = cell_of(s, &own->next);                                           \
         *first = i;                                                                                \
     }                                                                                              \
-    MF_INLINE void name##_remove(struct mf_tasks *s, uint32_t i)                                   \
+    MF_INLINE void name##_remove(struct mf_tasks MF_FAR *s, uint32_t i)                                   \
     {                                                                                              \
-        const struct link *own = link_of(s, i);                                                    \
+        const struct link MF_FAR *own = link_of(s, i);                                                    \
         uint32_t next = own->next, back = own->back;                                               \
         *cell_at(s, back) = next;                                                                  \
         link_of(s, next)->back = back;                                                             \
     }
 
-MF_INLINE struct link *task_link_at(struct mf_tasks *s, uint32_t i)
+MF_INLINE struct link MF_FAR *task_link_at(struct mf_tasks MF_FAR *s, uint32_t i)
 {
     return &record_at(s, i)->link;
 }
 
-MF_INLINE struct link *slot_link_at(struct mf_tasks *s, uint32_t i)
+MF_INLINE struct link MF_FAR *slot_link_at(struct mf_tasks MF_FAR *s, uint32_t i)
 {
     return &slot_owner_at(s, i)->link;
 }
 
-MF_INLINE struct link *client_link_at(struct mf_tasks *s, uint32_t i)
+MF_INLINE struct link MF_FAR *client_link_at(struct mf_tasks MF_FAR *s, uint32_t i)
 {
     return &client_at(s, i)->link;
 }
@@ -67,29 +67,29 @@ MF_INDEX(client_index, client_link_at, client_bucket_at)
 /* Far from the bucket of one task of a SUBMIT to that of the next, and a whole number of cache lines. */
 #define TASK_STRIDE 0x9e3779b0u
 
-MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
+MF_INLINE uint32_t task_bucket(const struct mf_tasks MF_FAR *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint64_t block = ((uint64_t)client << 32) | (submission / SUBMITS_A_LINE);
     uint32_t line = mf_hash(block ^ s->secret) & ~(SUBMITS_A_LINE - 1);
     return (line + index * TASK_STRIDE + submission % SUBMITS_A_LINE) & s->task_buckets;
 }
 
-MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
+MF_INLINE uint32_t slot_bucket(const struct mf_tasks MF_FAR *s, uint64_t executor, uint32_t local)
 {
     return (mf_hash(executor ^ s->secret) + local) & s->slot_buckets;
 }
 
-MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
+MF_INLINE uint32_t client_bucket(const struct mf_tasks MF_FAR *s, uint64_t identity)
 {
     return mf_hash(identity ^ s->secret) & s->client_buckets;
 }
 
 /* The record of a task that is queued or assigned, or NONE. */
-static uint32_t find_task(struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
+static uint32_t find_task(struct mf_tasks MF_FAR *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint32_t i = *task_bucket_at(s, task_bucket(s, client, submission, index));
-    for (uint32_t step = 0; i != NONE && step < CHAIN_MAX; step++) {
-        const struct record *r = record_at(s, i);
+    for (uint32_t step = MF_ZERO; MF_LOOP(i != NONE && step < CHAIN_MAX); step++) {
+        const struct record MF_FAR *r = record_at(s, i);
         if (r->client == client && r->submission == mf_net32(submission) && index_of(r) == index)
             return i;
         i = r->link.next;
@@ -97,11 +97,11 @@ static uint32_t find_task(struct mf_tasks *s, uint32_t client, uint32_t submissi
     return NONE;
 }
 
-static uint32_t find_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
+static uint32_t find_slot(struct mf_tasks MF_FAR *s, uint64_t executor, uint32_t local)
 {
     uint32_t i = *slot_bucket_at(s, slot_bucket(s, executor, local));
-    for (uint32_t step = 0; i != NONE && step < CHAIN_MAX; step++) {
-        const struct slot_owner *owner = slot_owner_at(s, i);
+    for (uint32_t step = MF_ZERO; MF_LOOP(i != NONE && step < CHAIN_MAX); step++) {
+        const struct slot_owner MF_FAR *owner = slot_owner_at(s, i);
         if (owner->executor == executor && owner->local == local)
             return i;
         i = owner->link.next;
@@ -109,11 +109,11 @@ static uint32_t find_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
     return NONE;
 }
 
-MF_INLINE uint32_t find_client(struct mf_tasks *s, uint64_t identity)
+MF_INLINE uint32_t find_client(struct mf_tasks MF_FAR *s, uint64_t identity)
 {
     uint32_t i = *client_bucket_at(s, client_bucket(s, identity));
-    for (uint32_t step = 0; i != NONE && step < CHAIN_MAX; step++) {
-        const struct client *c = client_at(s, i);
+    for (uint32_t step = MF_ZERO; MF_LOOP(i != NONE && step < CHAIN_MAX); step++) {
+        const struct client MF_FAR *c = client_at(s, i);
         if (MF_LIKELY(c->identity == identity))
             return i;
         i = c->link.next;

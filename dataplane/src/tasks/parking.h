@@ -8,10 +8,10 @@
 
 #include "state.h"
 
-MF_INLINE void park(struct mf_tasks *s, uint32_t i)
+MF_INLINE void park(struct mf_tasks MF_FAR *s, uint32_t i)
 {
-    struct slot *slot = slot_at(s, i);
-    struct list *list = &s->parked[slot->resources];
+    struct slot MF_FAR *slot = slot_at(s, i);
+    struct list MF_FAR *list = &s->parked[slot->resources];
     slot->state = SLOT_WAITING;
     slot->parked_key = ++s->last_parked;
     slot->next = NONE;
@@ -26,10 +26,10 @@ MF_INLINE void park(struct mf_tasks *s, uint32_t i)
 }
 
 /* Takes a slot out of its list. It is FREE then. */
-MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
+MF_INLINE void unpark(struct mf_tasks MF_FAR *s, uint32_t i)
 {
-    struct slot *slot = slot_at(s, i);
-    struct list *list = &s->parked[slot->resources];
+    struct slot MF_FAR *slot = slot_at(s, i);
+    struct list MF_FAR *list = &s->parked[slot->resources];
     if (slot->next != NONE)
         slot_at(s, slot->next)->prev = slot->prev;
     else
@@ -44,39 +44,39 @@ MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
     s->stats.parked--;
 }
 
-/* The one that has waited longest among the first of these masks' lists. */
-static void longest_parked(struct mf_tasks *s, uint64_t candidates, uint32_t word, uint64_t *best, uint32_t *found)
+/* Those of the masks in `word` whose slots may run a task with this mask, have so many resources, and are parked. */
+MF_INLINE uint64_t candidates(const struct mf_tasks MF_FAR *s, uint32_t mask, uint32_t resources, uint32_t word)
 {
-    while (candidates) {
-        uint32_t i = s->parked[word * 64 + mf_lowest_bit(candidates)].head;
-        uint64_t key = slot_at(s, i)->parked_key;
-        candidates &= candidates - 1;
-        if (key < *best) {
-            *best = key;
-            *found = i;
-        }
-    }
+    return s->parked_masks[word] & masks_around(s, mask, word) & s->sized[resources][word];
 }
 
-/* The parked slot that a task with this mask goes to, or NONE. */
-MF_INLINE uint32_t parked_for(struct mf_tasks *s, uint32_t mask)
+/* Of the slots at the heads of these masks' lists and `found`, the one that has waited longest. */
+MF_INLINE uint32_t longest_parked(struct mf_tasks MF_FAR *s, uint64_t masks, uint32_t word, uint32_t found)
 {
-    uint64_t candidates[MASK_WORDS], any = 0;
-    if (MF_LIKELY(s->stats.parked == 0))
-        return NONE;
-    for (uint32_t word = 0; word < MASK_WORDS; word++)
-        any |= candidates[word] = s->parked_masks[word] & masks_around(s, mask, word);
-    if (!any)
-        return NONE;
-    for (uint32_t resources = 0; resources <= 8; resources++) {
-        uint64_t best = ~0ull;
+    for (; MF_LOOP(masks); masks &= masks - 1) {
+        uint32_t i = s->parked[word * 64 + mf_lowest_bit(masks)].head;
+        if (found == NONE || slot_at(s, i)->parked_key < slot_at(s, found)->parked_key)
+            found = i;
+    }
+    return found;
+}
+
+/* The parked slot that a task with this mask goes to, where there are parked slots; or NONE. */
+static uint32_t best_parked(struct mf_tasks MF_FAR *s, uint32_t mask)
+{
+    for (uint32_t resources = MF_ZERO; MF_LOOP(resources < SIZES); resources++) {
         uint32_t found = NONE;
         for (uint32_t word = 0; word < MASK_WORDS; word++)
-            longest_parked(s, candidates[word] & s->sized[resources][word], word, &best, &found);
+            found = longest_parked(s, candidates(s, mask, resources, word), word, found);
         if (found != NONE)
             return found;
     }
     return NONE;
+}
+
+MF_INLINE uint32_t parked_for(struct mf_tasks MF_FAR *s, uint32_t mask)
+{
+    return MF_LIKELY(s->stats.parked == 0) ? NONE : best_parked(s, mask);
 }
 
 #endif

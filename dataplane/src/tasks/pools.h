@@ -6,7 +6,7 @@
 #include "index.h"
 
 #define MF_POOL(name, pool, at, next)                                                              \
-    MF_INLINE uint32_t take_##name(struct mf_tasks *s)                                             \
+    MF_INLINE uint32_t take_##name(struct mf_tasks MF_FAR *s)                                             \
     {                                                                                              \
         uint32_t i = s->pool.free;                                                                 \
         if (i != NONE) {                                                                           \
@@ -20,7 +20,7 @@
         s->pool.used++;                                                                            \
         return i;                                                                                  \
     }                                                                                              \
-    MF_INLINE void give_##name(struct mf_tasks *s, uint32_t i)                                     \
+    MF_INLINE void give_##name(struct mf_tasks MF_FAR *s, uint32_t i)                                     \
     {                                                                                              \
         at(s, i)->next = s->pool.free;                                                             \
         s->pool.free = i;                                                                          \
@@ -32,15 +32,15 @@ MF_POOL(slot, slots, slot_at, next)
 MF_POOL(client, clients, client_at, link.next)
 
 /* Tasks that the queue has room for. */
-MF_INLINE uint32_t room(const struct mf_tasks *s)
+MF_INLINE uint32_t room(const struct mf_tasks MF_FAR *s)
 {
     return s->records.capacity - s->records.used;
 }
 
 /* Forgets a task: it is done or taken out. It is in no list and with no slot. */
-MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
+MF_INLINE void forget_task(struct mf_tasks MF_FAR *s, uint32_t i)
 {
-    struct record *r = record_at(s, i);
+    struct record MF_FAR *r = record_at(s, i);
     task_index_remove(s, i);
     client_at(s, r->client)->open--;
     set_state(r, RECORD_FREE);

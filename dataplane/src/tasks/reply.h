@@ -8,13 +8,13 @@
 /* What every handler gets. */
 struct call {
     uint64_t now_ns;
-    const struct mf_datagram *in;
-    struct mf_out *out;
+    const struct mf_datagram MF_FAR *in;
+    struct mf_out MF_FAR *out;
 };
 
 MF_INLINE uint32_t records_in(const struct call *call)
 {
-    return ((const struct mf_header *)call->in->data)->count;
+    return ((const struct mf_header MF_FAR *)call->in->data)->count;
 }
 
 /* Whether count and length agree: what a handler asks before it looks at anything else (T11). */
@@ -29,10 +29,10 @@ MF_INLINE enum mf_verdict check_shape(const struct call *call, uint32_t fixed, u
     return MF_V_OK;
 }
 
-MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_operation operation, uint32_t count,
-                          uint32_t sequence)
+MF_INLINE void put_header(const struct mf_tasks MF_FAR *s, uint8_t MF_FAR *data, enum mf_operation operation,
+                          uint32_t count, uint32_t sequence)
 {
-    struct mf_header *header = (struct mf_header *)data;
+    struct mf_header MF_FAR *header = (struct mf_header MF_FAR *)data;
     header->magic = mf_net16(MF_MAGIC);
     header->version = MF_VERSION;
     header->operation = operation;
@@ -46,73 +46,75 @@ MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_opera
 _Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
 
 /* A byte, and 0 into the three reserved ones behind it. */
-MF_INLINE void put_byte(uint8_t *at, uint8_t byte)
+MF_INLINE void put_byte(uint8_t MF_FAR *at, uint8_t byte)
 {
-    uint32_t word = mf_low_byte_first((uint32_t)byte);
-    __builtin_memcpy(at, &word, sizeof(word));
+    *(mf_word MF_FAR *)at = mf_low_byte_first((uint32_t)byte);
 }
 
 /* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
-MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
+MF_INLINE struct mf_out_packet MF_FAR *next_packet(struct mf_out MF_FAR *out, const struct mf_address MF_FAR *to,
+                                                   uint32_t length)
 {
-    struct mf_out_packet *packet = &out->packet[out->count++];
-    packet->to = *to;
+    struct mf_out_packet MF_FAR *packet = &out->packet[out->count++];
+    MF_COPY(&packet->to, to);
     packet->length = length;
     return packet;
 }
 
 /* The same where it is known to be the first of the call. */
-MF_INLINE struct mf_out_packet *first_packet(struct call *call, uint32_t length)
+MF_INLINE struct mf_out_packet MF_FAR *first_packet(struct call *call, uint32_t length)
 {
-    struct mf_out_packet *packet = &call->out->packet[0];
+    struct mf_out_packet MF_FAR *packet = &call->out->packet[0];
     call->out->count = 1;
-    packet->to = call->in->from;
+    MF_COPY(&packet->to, &call->in->from);
     packet->length = length;
     return packet;
 }
 
-MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
+MF_INLINE struct mf_header MF_FAR *header_of(struct mf_out_packet MF_FAR *packet)
 {
-    return (struct mf_header *)packet->data;
+    return (struct mf_header MF_FAR *)packet->data;
 }
 
 /* Appends a slot to a list of names (RESET, RELEASED); opens the datagram with the first. */
-static void put_name(const struct mf_tasks *s, struct call *call, struct mf_out_packet **packet,
-                     enum mf_operation operation, const struct mf_slot_name *name)
+MF_INLINE void put_name(const struct mf_tasks MF_FAR *s, struct call *call, struct mf_out_packet MF_FAR **packet,
+                        enum mf_operation operation, uint32_t slot, uint32_t generation)
 {
     if (*packet == 0) {
         *packet = next_packet(call->out, &call->in->from, sizeof(struct mf_header));
         put_header(s, (*packet)->data, operation, 0, 0);
     }
-    __builtin_memcpy((*packet)->data + (*packet)->length, name, sizeof(*name));
+    struct mf_slot_name MF_FAR *name = (struct mf_slot_name MF_FAR *)((*packet)->data + (*packet)->length);
+    name->slot = slot;
+    name->generation = generation;
     (*packet)->length += sizeof(*name);
     header_of(*packet)->count++;
 }
 
 /* RESET without names: all of the sender's slots are void. */
-static void put_reset_all(const struct mf_tasks *s, struct call *call)
+static void put_reset_all(const struct mf_tasks MF_FAR *s, struct call *call)
 {
-    struct mf_out_packet *packet = next_packet(call->out, &call->in->from, sizeof(struct mf_reset));
+    struct mf_out_packet MF_FAR *packet = next_packet(call->out, &call->in->from, sizeof(struct mf_reset));
     put_header(s, packet->data, MF_OP_RESET, 0, 0);
 }
 
 /* The ASSIGN to this address that has room: assignments to one executor share datagrams. */
-MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out,
-                                              const struct mf_address *to)
+MF_INLINE struct mf_out_packet MF_FAR *assign_packet(const struct mf_tasks MF_FAR *s, struct mf_out MF_FAR *out,
+                                                     const struct mf_address MF_FAR *to)
 {
-    for (uint32_t i = 0; i < out->count && i < MF_OUT_MAX; i++) {
-        struct mf_out_packet *packet = &out->packet[i];
-        struct mf_header *header = header_of(packet);
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < out->count && i < MF_OUT_MAX); i++) {
+        struct mf_out_packet MF_FAR *packet = &out->packet[i];
+        struct mf_header MF_FAR *header = header_of(packet);
         if (header->operation == MF_OP_ASSIGN && header->count < MF_SLOTS_MAX && mf_address_equal(&packet->to, to))
             return packet;
     }
-    struct mf_out_packet *packet = next_packet(out, to, sizeof(struct mf_assign));
+    struct mf_out_packet MF_FAR *packet = next_packet(out, to, sizeof(struct mf_assign));
     put_header(s, packet->data, MF_OP_ASSIGN, 0, 0);
     return packet;
 }
 
 /* The ASSIGN that answers a RETRIEVE: its slots are all the sender's, and fit one datagram. */
-MF_INLINE struct mf_out_packet *answer_packet(const struct mf_tasks *s, struct call *call)
+MF_INLINE struct mf_out_packet MF_FAR *answer_packet(const struct mf_tasks MF_FAR *s, struct call *call)
 {
     if (call->out->count == 0)
         put_header(s, first_packet(call, sizeof(struct mf_assign))->data, MF_OP_ASSIGN, 0, 0);
@@ -120,23 +122,23 @@ MF_INLINE struct mf_out_packet *answer_packet(const struct mf_tasks *s, struct c
 }
 
 /* Appends the answer to a wait to its ASSIGN. */
-MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_out_packet *packet, const struct mf_wait *wait,
-                              const struct record *r, uint8_t attempt, uint32_t waited_us)
+MF_INLINE void put_assignment(struct mf_tasks MF_FAR *s, struct mf_out_packet MF_FAR *packet, struct mf_wait wait,
+                              const struct record MF_FAR *r, uint8_t attempt, uint32_t waited_us)
 {
-    const struct client *client = client_at(s, r->client);
-    struct mf_assignment *a = (struct mf_assignment *)(packet->data + packet->length);
+    const struct client MF_FAR *client = client_at(s, r->client);
+    struct mf_assignment MF_FAR *a = (struct mf_assignment MF_FAR *)(packet->data + packet->length);
     packet->length += sizeof(*a);
     header_of(packet)->count++;
     a->client = client->identity;
-    a->slot = wait->slot;
-    a->generation = wait->generation;
-    a->sequence = wait->sequence;
+    a->slot = wait.slot;
+    a->generation = wait.generation;
+    a->sequence = wait.sequence;
     a->waited_us = mf_net32(waited_us);
-    a->task = r->info;
+    MF_COPY(&a->task, &r->info);
     a->task.attempt = attempt;
     a->uid = client->uid;
     a->jid = r->jid;
-    a->address = client->address;
+    MF_COPY(&a->address, &client->address);
     a->submission = r->submission;
     put_byte(&a->index, (uint8_t)index_of(r));
 }

@@ -11,8 +11,10 @@
 #include "midflight/tasks.h"
 
 #define NONE 0u
+#define NO_TASK (~0ull)   /* among the ranks of queue.h */
 #define MASKS 256        /* resource masks */
 #define MASK_WORDS 4     /* 64-bit words in a bitmap of masks */
+#define SIZES 9          /* a mask has 0 to 8 resources */
 #define GROUP 8          /* masks that differ only in their low three bits */
 #define GROUPS 32        /* groups of masks */
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
@@ -43,29 +45,29 @@ struct record {
 #define STAMP_SHIFT 8
 
 /* Acceptance time in units of 8 ns, made strictly increasing: the order of T3. */
-MF_INLINE uint64_t key_of(const struct record *r)
+MF_INLINE uint64_t key_of(const struct record MF_FAR *r)
 {
     return r->stamp >> STAMP_SHIFT;
 }
 
 /* The task's place in its SUBMIT. */
-MF_INLINE uint32_t index_of(const struct record *r)
+MF_INLINE uint32_t index_of(const struct record MF_FAR *r)
 {
     return (r->stamp >> INDEX_SHIFT) & (MF_SUBMIT_MAX - 1);
 }
 
-MF_INLINE enum record_state state_of(const struct record *r)
+MF_INLINE enum record_state state_of(const struct record MF_FAR *r)
 {
     return (enum record_state)(r->stamp & STATE_BITS);
 }
 
-MF_INLINE void set_state(struct record *r, enum record_state state)
+MF_INLINE void set_state(struct record MF_FAR *r, enum record_state state)
 {
     r->stamp = (r->stamp & ~STATE_BITS) | state;
 }
 
 /* Whether this switch has assigned it before. */
-MF_INLINE int was_tried(const struct record *r)
+MF_INLINE int was_tried(const struct record MF_FAR *r)
 {
     return (r->stamp & TRIED) != 0;
 }
@@ -142,7 +144,7 @@ struct mf_tasks {
     uint8_t subsets[GROUP];           /* bitmap of the three-bit masks contained in the index */
     uint32_t groups_within[GROUPS];   /* bitmap of the five-bit masks contained in the index */
     uint64_t supersets[64]; /* bitmap of the six-bit masks that contain the index */
-    uint64_t sized[9][MASK_WORDS]; /* bitmap of the masks with so many resources */
+    uint64_t sized[SIZES][MASK_WORDS]; /* bitmap of the masks with so many resources */
 
     uint8_t queued_masks[MF_LEVELS][GROUPS]; /* bit m of byte g: list 8g + m is not empty */
     uint32_t queued_groups[MF_LEVELS];       /* bit g: byte g above is not 0 */
@@ -157,15 +159,15 @@ struct mf_tasks {
 
 #define RECORDS_AT ((sizeof(struct mf_tasks) + 63) & ~63ull)
 
-MF_INLINE struct record *record_at(struct mf_tasks *s, uint32_t i)
+MF_INLINE struct record MF_FAR *record_at(struct mf_tasks MF_FAR *s, uint32_t i)
 {
-    return (struct record *)((uint8_t *)s + RECORDS_AT) + i;
+    return (struct record MF_FAR *)((uint8_t MF_FAR *)s + RECORDS_AT) + i;
 }
 
 #define MF_ARRAY(name, type, offset)                                                               \
-    MF_INLINE type *name(struct mf_tasks *s, uint32_t i)                                           \
+    MF_INLINE type MF_FAR *name(struct mf_tasks MF_FAR *s, uint32_t i)                                           \
     {                                                                                              \
-        return (type *)((uint8_t *)s + s->offset) + i;                                             \
+        return (type MF_FAR *)((uint8_t MF_FAR *)s + s->offset) + i;                                             \
     }
 
 MF_ARRAY(task_bucket_at, uint32_t, task_buckets_at)
@@ -177,12 +179,12 @@ MF_ARRAY(window_at, struct window, windows_at)
 MF_ARRAY(client_bucket_at, uint32_t, client_buckets_at)
 
 /* Masks that contain `mask`, of those whose high two bits are `word`. */
-MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_t word)
+MF_INLINE uint64_t masks_around(const struct mf_tasks MF_FAR *s, uint32_t mask, uint32_t word)
 {
     return ((mask >> 6) & ~word) ? 0 : s->supersets[mask & 63];
 }
 
-MF_INLINE void count(struct mf_tasks *s, enum mf_verdict reason)
+MF_INLINE void count(struct mf_tasks MF_FAR *s, enum mf_verdict reason)
 {
     s->stats.reasons[reason]++;
 }

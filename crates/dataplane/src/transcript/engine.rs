@@ -42,8 +42,12 @@ impl Core {
 
 impl Engine for Core {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let owes_several = self.tasks.owes_several(from, datagram);
         let verdict = self.tasks.packet(now_ns, from, datagram, &mut self.out);
-        (verdict, self.sent())
+        let sent = self.sent();
+        // What XDP relies on.
+        assert!(owes_several || sent.iter().all(|(to, _)| *to == from) && sent.len() <= 1, "{verdict:?} owes {sent:?}");
+        (verdict, sent)
     }
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {

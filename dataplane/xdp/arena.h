@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * The arena: all memory that the programs share, between each other and with user space, which maps it and lays the queue
+ * out in it. An address here is an offset from the arena's start. `crates/dataplane/src/kernel/layout.rs` says the same; a
+ * test compares the two.
+ *
+ *     0x00001000   struct mf_control
+ *     0x00010000   desks of 64 KiB: the first for calls from user space, then one for each CPU
+ *     0x02000000   the queue; behind it, what a benchmark or test brings
+ *
+ * A program cannot make pages: a store to one that user space has not touched is lost. So user space touches them all.
+ */
+#ifndef MIDFLIGHT_ARENA_H
+#define MIDFLIGHT_ARENA_H
+
+#include "midflight/tasks.h"
+
+#define MF_CONTROL_AT 0x00001000
+#define MF_DESKS_AT 0x00010000
+#define MF_DESK_BYTES 0x00010000
+#define MF_DESKS 257 /* user space's, and one for each of 256 CPUs */
+#define MF_STATE_AT 0x02000000
+#define MF_ADDRESSES_MAX 64
+
+/* What user space asks of a call. */
+enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH };
+
+/* What the shells count, beside what the core counts: one line each, so that C, Rust, metrics and docs agree. */
+#define MF_SHELL_COUNTS(X)                                                                         \
+    X(xdp_taken, "datagrams that XDP gave to the core")                                            \
+    X(xdp_answered, "answers that XDP sent")                                                       \
+    X(tc_taken, "datagrams that TC gave to the core: those that may owe several answers")          \
+    X(tc_answered, "answers that TC sent")                                                         \
+    X(handed_over, "answers left to user space: no way to the neighbour was known here")           \
+    X(hand_over_failed, "answers lost: no room to leave them to user space")                       \
+    X(send_failed, "answers lost: the frame could not be made or sent")                            \
+    X(passed_fragment, "IP fragments to our port or of unknown port, passed up")                   \
+    X(passed_options, "datagrams with IP options or extension headers, passed up")                 \
+    X(passed_checksum, "datagrams whose checksum the shell cannot confirm, passed up")             \
+    X(passed_length, "datagrams whose lengths disagree, passed up")                                \
+    X(passed_contended, "datagrams that found the queue locked for too long, passed up")           \
+    X(passed_tags, "frames with more VLAN tags than two, passed up")                               \
+    X(called, "datagrams that user space brought")
+
+struct mf_shell_counts {
+#define X(name, text) uint64_t name;
+    MF_SHELL_COUNTS(X)
+#undef X
+};
+
+/* What one packet needs while it is taken. */
+struct mf_desk {
+    struct mf_datagram in;
+    uint8_t data[1536]; /* MF_PACKET_MAX and a margin */
+    struct mf_shell_counts counts;
+    struct mf_out out;
+};
+
+struct mf_control {
+    uint32_t lock;
+    uint16_t port;      /* network byte order */
+    uint16_t addresses; /* how many */
+    struct mf_address address[MF_ADDRESSES_MAX]; /* those of this machine that the switch serves; ports are not looked at */
+
+    /* A call from user space; its datagram and its answers lie on the first desk. */
+    uint32_t call;      /* enum mf_call */
+    uint32_t verdict;   /* of a packet; slots looked at by a tick; operations refused by a benchmark */
+    uint64_t now_ns;    /* 0: the clock's */
+    uint64_t bench_at;  /* `bench_count` struct mf_datagram */
+    uint32_t bench_count;
+    uint32_t reserved;
+    uint64_t bench_ns;
+};
+
+#define MF_CONTROL ((struct mf_control MF_FAR *)MF_CONTROL_AT)
+#define MF_STATE ((struct mf_tasks MF_FAR *)MF_STATE_AT)
+
+static inline __attribute__((always_inline)) struct mf_desk MF_FAR *mf_desk_of(uint32_t number)
+{
+    return (struct mf_desk MF_FAR *)(uintptr_t)(MF_DESKS_AT + number * MF_DESK_BYTES);
+}
+
+_Static_assert(sizeof(struct mf_desk) <= MF_DESK_BYTES, "a desk has room for everything");
+_Static_assert(MF_DESKS_AT + MF_DESKS * MF_DESK_BYTES <= MF_STATE_AT, "desks end before the queue");
+_Static_assert(MF_CONTROL_AT + sizeof(struct mf_control) <= MF_DESKS_AT, "control ends before the desks");
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * One lock for the queue. Programs run with softirqs off, so who holds it is never interrupted by who wants it on the same
+ * CPU. `bpf_spin_lock` would do the same for 45 ns a pair, twice the price of the work that it guards; this costs 2 ns.
+ */
+#ifndef MIDFLIGHT_LOCK_H
+#define MIDFLIGHT_LOCK_H
+
+#include "arena.h"
+
+/* A holder needs microseconds. Who waits longer than a few milliseconds is told no, and passes its packet up. */
+#define MF_LOCK_TRIES (1u << 18)
+
+static inline __attribute__((always_inline)) int mf_lock(void)
+{
+    for (uint32_t tries = MF_ZERO; MF_LOOP(tries < MF_LOCK_TRIES); tries++)
+        if (__sync_lock_test_and_set(&MF_CONTROL->lock, 1) == 0)
+            return 1;
+    return 0;
+}
+
+static inline __attribute__((always_inline)) void mf_unlock(void)
+{
+#ifdef __TARGET_ARCH_x86
+    /* Stores are seen in order there. */
+    __asm__ volatile("" ::: "memory");
+    *(volatile uint32_t MF_FAR *)&MF_CONTROL->lock = 0;
+#else
+    __sync_lock_test_and_set(&MF_CONTROL->lock, 0);
+#endif
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* Maps, as libbpf reads them. User space sets the arena's size and address before it loads the object. */
+#ifndef MIDFLIGHT_MAPS_H
+#define MIDFLIGHT_MAPS_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "arena.h"
+
+#define MF_MAP_TYPE_ARENA 33 /* BPF_MAP_TYPE_ARENA: the headers of a stable distribution may not know it yet */
+
+struct {
+    __uint(type, MF_MAP_TYPE_ARENA);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+} arena SEC(".maps");
+
+/* A program may reach the arena only where its code names it. */
+#define MF_USES_ARENA() __asm__ volatile("" ::"r"(&arena))
+
+#endif
