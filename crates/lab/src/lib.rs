@@ -1,0 +1,296 @@
+//! A laboratory on one machine: network namespaces for hosts, and a switch in the middle that all their packets pass.
+//!
+//! ```text
+//!   mf-NAME-host0              mf-NAME-switch              mf-NAME-host1
+//!   eth0 10.77.0.2 ──── host0 10.77.0.1                         eth0 10.77.1.2
+//!        fd77:1::2            fd77:1::1    host1 10.77.1.1 ──── fd77:1:1::2
+//!                             lo 10.77.255.1, fd77::1
+//! ```
+//!
+//! Every link is a veth pair and a network of its own. The switch's namespace forwards between them, and has one pair of
+//! addresses, [`SWITCH_IPV4`] and [`SWITCH_IPV6`], that is the same for all. No way leads out of the lab.
+//!
+//! ```no_run
+//! use midflight_lab::{Lab, Options, Place};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let lab = Lab::up(&Options::temporary(2))?;
+//! let target = lab.hosts()[1].ipv4.to_string();
+//! assert!(lab.command(Place::Host(0), "ping").args(["-c1", &target]).status()?.success());
+//! # Ok(()) // the lab goes as it is dropped
+//! # }
+//! ```
+//!
+//! | file | subject |
+//! |---|---|
+//! | `names` | names and addresses |
+//! | `setup` | making and removing it all, by `iproute` (`ip`, `tc`) |
+//! | `offload`, `xdp` | what makes the hosts take what XDP programs of the switch send them |
+//! | `loss` | packets lost on purpose |
+//! | `netns`, `processes` | entering a namespace; ending what runs inside |
+//! | `record` | which labs are whole; one at a time sets a lab up |
+
+mod error;
+mod iproute;
+mod loss;
+mod names;
+mod netns;
+mod offload;
+mod processes;
+mod record;
+mod setup;
+mod xdp;
+
+pub use error::LabError;
+pub use loss::Loss;
+pub use names::{HOST_INTERFACE, HOSTS_MAX, Host, Place, SWITCH_IPV4, SWITCH_IPV6};
+pub use setup::check_privileges;
+
+use record::{Lock, Record};
+use std::ffi::OsStr;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// Whether there can be labs here: for tests, which otherwise skip and say why.
+///
+/// # Errors
+/// [`LabError::Privilege`]; [`LabError::MissingCommand`].
+pub fn available() -> Result<(), LabError> {
+    check_privileges()?;
+    iproute::Batch::new(iproute::Tool::Ip, "do nothing").run(None)
+}
+
+/// What a lab is to be like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Its name, part of the names of its namespaces: a-z, 0-9 and -, at most 24, a letter first.
+    pub name: String,
+    /// Hosts around the switch: 1 to [`HOSTS_MAX`].
+    pub hosts: usize,
+    /// What each link loses in each direction, so a packet from host to host passes two chances.
+    pub loss: Loss,
+    /// The hosts run an XDP program that passes everything: without it, what an XDP program of the switch sends back by
+    /// `XDP_TX` is lost; what it redirects (`XDP_REDIRECT`) arrives either way.
+    pub xdp: bool,
+}
+
+impl Options {
+    /// A lab that loses nothing and whose hosts take `XDP_TX`.
+    pub fn new(name: impl Into<String>, hosts: usize) -> Self {
+        Self { name: name.into(), hosts, loss: Loss::NONE, xdp: true }
+    }
+
+    /// The same with a name that no other lab of this machine has.
+    pub fn temporary(hosts: usize) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        Self::new(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed)), hosts)
+    }
+
+    /// The same with loss.
+    pub fn loss(self, loss: Loss) -> Self {
+        Self { loss, ..self }
+    }
+
+    /// The same with or without XDP on the hosts' side.
+    pub fn xdp(self, xdp: bool) -> Self {
+        Self { xdp, ..self }
+    }
+}
+
+/// A lab that is up. One that this process set up goes as it is dropped, unless [`Lab::keep`] was called; one that it
+/// [opened](Lab::open) stays.
+#[derive(Debug)]
+pub struct Lab {
+    name: String,
+    switch_netns: String,
+    hosts: Vec<Host>,
+    record: Record,
+    keep: bool,
+}
+
+impl Lab {
+    /// Sets a lab up. What a lab of this name left that was cut off is removed before.
+    ///
+    /// # Errors
+    /// [`LabError`], in which case nothing is left of it.
+    pub fn up(options: &Options) -> Result<Self, LabError> {
+        Self::up_unless(options, &AtomicBool::new(false))
+    }
+
+    /// The same, but gives up with [`LabError::Interrupted`] once the flag is set, by a signal for example.
+    ///
+    /// # Errors
+    /// As [`Lab::up`].
+    pub fn up_unless(options: &Options, interrupted: &AtomicBool) -> Result<Self, LabError> {
+        let Options { name, hosts, loss, xdp } = options;
+        names::check(name)?;
+        if !(1..=HOSTS_MAX).contains(hosts) {
+            return Err(LabError::Hosts(*hosts));
+        }
+        setup::check_privileges()?;
+        let lock = Lock::take(name)?;
+        if matches!(record::read(name), Ok(Some(_))) {
+            return Err(LabError::Exists(name.clone()));
+        }
+        let record = Record { hosts: *hosts, loss: *loss, xdp: *xdp };
+        let mut lab = Self::of_record(name, record);
+        let go_on = || if interrupted.load(Relaxed) { Err(LabError::Interrupted(name.clone())) } else { Ok(()) };
+        let raised = setup::demolish(name, &lock)
+            .and_then(|_| setup::raise(name, &lab.hosts, record, &lock, &go_on))
+            .and_then(|()| lock.complete(record));
+        match raised {
+            Ok(()) => {
+                lab.keep = false;
+                Ok(lab)
+            }
+            Err(error) => {
+                clear(name, lock)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// A lab that is up already, perhaps by another process.
+    ///
+    /// # Errors
+    /// [`LabError::NotFound`]; [`LabError::Incomplete`].
+    pub fn open(name: &str) -> Result<Self, LabError> {
+        names::check(name)?;
+        match record::read(name)? {
+            Some(record) => Ok(Self::of_record(name, record)),
+            None if netns::of(name)?.is_empty() => Err(LabError::NotFound(name.to_owned())),
+            None => Err(LabError::Incomplete(name.to_owned())),
+        }
+    }
+
+    /// The names of all labs of this machine, also of those that are not whole.
+    ///
+    /// # Errors
+    /// Where the directories cannot be read.
+    pub fn names() -> Result<Vec<String>, LabError> {
+        let mut names = record::names()?;
+        names.extend(netns::all()?.into_iter().map(|(lab, _)| lab));
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Takes down the lab of this name, whole or not: ends the processes inside, then removes links and namespaces.
+    ///
+    /// # Errors
+    /// [`LabError::NotFound`]; [`LabError::Inside`] for a process of the lab; where something cannot be removed.
+    pub fn remove(name: &str) -> Result<(), LabError> {
+        names::check(name)?;
+        setup::check_privileges()?;
+        let lock = Lock::take(name)?;
+        let known = !matches!(record::read(name), Err(LabError::Incomplete(_)));
+        let found = clear(name, lock)?;
+        if found || known { Ok(()) } else { Err(LabError::NotFound(name.to_owned())) }
+    }
+
+    /// Takes it down now, and says what went wrong if something did.
+    ///
+    /// # Errors
+    /// As [`Lab::remove`].
+    pub fn down(mut self) -> Result<(), LabError> {
+        self.keep = true; // it is not dropped a second time
+        Self::remove(&self.name)
+    }
+
+    /// It stays when this is dropped.
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The switch's network namespace, as `ip netns` names it.
+    pub fn switch_netns(&self) -> &str {
+        &self.switch_netns
+    }
+
+    /// The interfaces of the switch, one to each host in their order. They are in its namespace, and take XDP programs in
+    /// native mode.
+    pub fn interfaces(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
+    /// Its hosts.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// A host by number, if there is one.
+    pub fn host(&self, number: usize) -> Option<&Host> {
+        self.hosts.get(number)
+    }
+
+    /// What each link loses in each direction.
+    pub fn loss(&self) -> Loss {
+        self.record.loss
+    }
+
+    /// Whether the hosts run an XDP program that passes everything.
+    pub fn xdp(&self) -> bool {
+        self.record.xdp
+    }
+
+    /// The network namespace of a place.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`].
+    pub fn netns(&self, place: Place) -> Result<&str, LabError> {
+        match place {
+            Place::Switch => Ok(&self.switch_netns),
+            Place::Host(number) => self
+                .host(number)
+                .map(|host| host.netns.as_str())
+                .ok_or_else(|| LabError::NoSuchHost { lab: self.name.clone(), place, hosts: self.hosts.len() }),
+        }
+    }
+
+    /// A command that runs at a place. Only its network is the place's: files, users and `/sys` are the machine's, so
+    /// that BPF objects can be pinned as anywhere.
+    ///
+    /// # Panics
+    /// For a host that the lab does not have.
+    pub fn command(&self, place: Place, program: impl AsRef<OsStr>) -> Command {
+        let netns = self.netns(place).unwrap_or_else(|error| panic!("{error}"));
+        netns::command(netns, program.as_ref())
+    }
+
+    /// Calls `act` at a place, on a thread of its own, and waits for it. Sockets that it opens stay there.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`]; where the namespace cannot be entered, for want of privileges or because it is gone.
+    pub fn within<T: Send>(&self, place: Place, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        netns::within(self.netns(place)?, act)
+    }
+
+    /// One that stays.
+    fn of_record(name: &str, record: Record) -> Self {
+        let hosts = (0..record.hosts).map(|number| Host::new(name, number)).collect();
+        let switch_netns = names::namespace(name, Place::Switch);
+        Self { name: name.to_owned(), switch_netns, hosts, record, keep: true }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if !self.keep
+            && let Err(error) = Self::remove(&self.name)
+        {
+            tracing::warn!("lab {} was not taken down: {error}", self.name);
+        }
+    }
+}
+
+/// Removes all of a lab and gives the lock back; `false` if there was nothing but the lock.
+fn clear(name: &str, lock: Lock) -> Result<bool, LabError> {
+    let found = setup::demolish(name, &lock)?;
+    lock.remove()?;
+    Ok(found)
+}

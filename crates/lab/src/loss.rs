@@ -1,0 +1,133 @@
+//! Packets lost at random, for tests.
+//!
+//! Each host's interface gets a filter in either direction, a classic BPF program that draws a random number and drops the
+//! packet or not. It is set by `tc`, which comes with `ip`. netem would not do: it works on what leaves by a queue, and what
+//! an XDP program sends back has passed none. Here both are met, because the filters sit at the host.
+
+use crate::LabError;
+use crate::iproute::{Batch, Tool};
+use crate::names::HOST_INTERFACE;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The largest rate.
+const LOSS_MAX: f64 = 0.99;
+
+/// The part of all packets that a link loses, in each direction: 0 to 0.99.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, PartialOrd, Serialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Loss(f64);
+
+impl Loss {
+    /// None is lost.
+    pub const NONE: Self = Self(0.0);
+
+    /// From a fraction, such as 0.001.
+    ///
+    /// # Errors
+    /// [`LabError::Loss`] where it is below 0 or above 0.99.
+    pub fn new(fraction: f64) -> Result<Self, LabError> {
+        if (0.0..=LOSS_MAX).contains(&fraction) {
+            Ok(Self(fraction))
+        } else {
+            Err(LabError::Loss(fraction.to_string()))
+        }
+    }
+
+    /// The part of all packets.
+    pub fn fraction(self) -> f64 {
+        self.0
+    }
+
+    /// Below which a random number of 32 bits means that the packet is lost.
+    fn threshold(self) -> u32 {
+        // At most 0.99 · 2^32; the cast drops what is behind the point.
+        (self.0 * f64::from(u32::MAX)).round() as u32
+    }
+}
+
+impl TryFrom<f64> for Loss {
+    type Error = LabError;
+
+    fn try_from(fraction: f64) -> Result<Self, LabError> {
+        Self::new(fraction)
+    }
+}
+
+impl From<Loss> for f64 {
+    fn from(loss: Loss) -> Self {
+        loss.0
+    }
+}
+
+impl FromStr for Loss {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let refused = || LabError::Loss(text.to_owned());
+        let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+        let number: f64 = number.trim().parse().map_err(|_| refused())?;
+        Self::new(number / unit).map_err(|_| refused())
+    }
+}
+
+impl fmt::Display for Loss {
+    /// As percent, without the last digits that binary fractions bring along.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
+    }
+}
+
+/// From now on the host in whose namespace this thread is loses packets, in both directions.
+pub(crate) fn install(loss: Loss) -> Result<(), LabError> {
+    if loss == Loss::NONE {
+        return Ok(());
+    }
+    let mut batch = Batch::new(Tool::Tc, "lose packets");
+    batch.line(format!("qdisc add dev {HOST_INTERFACE} clsact"));
+    for direction in ["ingress", "egress"] {
+        let program = program(loss.threshold());
+        batch.line(format!("filter add dev {HOST_INTERFACE} {direction} bpf direct-action bytecode \"{program}\""));
+    }
+    batch.run(None).map_err(|error| match error {
+        LabError::Command { said, .. } => LabError::NoLoss { said },
+        other => other,
+    })
+}
+
+/// The filter in the notation of `tc`: the number of instructions, then code, jump if true, jump if false, operand of each.
+fn program(threshold: u32) -> String {
+    const RANDOM: u32 = 0xffff_f000 + 56; // SKF_AD_OFF + SKF_AD_RANDOM of linux/filter.h
+    const GO_ON: u32 = u32::MAX; // TC_ACT_UNSPEC
+    const DROP: u32 = 2; // TC_ACT_SHOT
+    let load_word_absolute = format!("32 0 0 {RANDOM}");
+    let jump_if_at_least = format!("53 0 1 {threshold}");
+    let (go_on, drop) = (format!("6 0 0 {GO_ON}"), format!("6 0 0 {DROP}"));
+    format!("4,{load_word_absolute},{jump_if_at_least},{go_on},{drop}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_percentage_or_a_fraction() {
+        for (text, fraction, shown) in
+            [("0.1%", 0.001, "0.1%"), ("0.001", 0.001, "0.1%"), ("0", 0.0, "0%"), ("30 %", 0.3, "30%")]
+        {
+            let loss: Loss = text.parse().unwrap();
+            assert_eq!((loss.fraction(), loss.to_string().as_str()), (fraction, shown), "{text}");
+        }
+        for wrong in ["", "%", "x", "-1%", "100%", "1", "nan", "inf", "1e999"] {
+            assert!(wrong.parse::<Loss>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_threshold_is_the_fraction_of_all_numbers_of_32_bits() {
+        assert_eq!(Loss::NONE.threshold(), 0);
+        assert_eq!("50%".parse::<Loss>().unwrap().threshold(), 1 << 31);
+        assert_eq!(Loss::new(1e-9).unwrap().threshold(), 4);
+    }
+}

@@ -1,0 +1,155 @@
+//! Who is called what in a lab, and has which address. All of it follows from the lab's name and the host's number.
+
+use crate::LabError;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// The most hosts of a lab.
+pub const HOSTS_MAX: usize = 64;
+/// Letters of a lab's name.
+pub(crate) const NAME_MAX: usize = 24;
+/// The switch's IPv4 address, the same for every host.
+pub const SWITCH_IPV4: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);
+/// The switch's IPv6 address, the same for every host.
+pub const SWITCH_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
+/// A host's only interface besides loopback.
+pub const HOST_INTERFACE: &str = "eth0";
+
+/// A network namespace of a lab.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Place {
+    /// The one in the middle.
+    Switch,
+    /// One around it, by its number from 0.
+    Host(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch => f.write_str("switch"),
+            Self::Host(number) => write!(f, "host{number}"),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let number = text.strip_prefix("host").filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+        match number.and_then(|digits| digits.parse().ok()) {
+            Some(number) if Self::Host(number).to_string() == text => Ok(Self::Host(number)),
+            _ if text == "switch" => Ok(Self::Switch),
+            _ => Err(LabError::Place(text.to_owned())),
+        }
+    }
+}
+
+/// A host of a lab.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Host {
+    /// `host0`, `host1`, …; also the name of the switch's interface to it.
+    pub name: String,
+    /// Its network namespace, as `ip netns` names it.
+    pub netns: String,
+    /// Its IPv4 address, in a /24 of its own.
+    pub ipv4: Ipv4Addr,
+    /// Its IPv6 address, in a /64 of its own.
+    pub ipv6: Ipv6Addr,
+    /// The switch's IPv4 address on the link to it: its default gateway.
+    pub gateway_ipv4: Ipv4Addr,
+    /// The same for IPv6.
+    pub gateway_ipv6: Ipv6Addr,
+}
+
+impl Host {
+    /// The host of this number; `number` is below [`HOSTS_MAX`].
+    pub(crate) fn new(lab: &str, number: usize) -> Self {
+        let link = u8::try_from(number).unwrap_or(u8::MAX);
+        let ipv4 = |last| Ipv4Addr::new(10, 77, link, last);
+        let ipv6 = |last| Ipv6Addr::new(0xfd77, 1, u16::from(link), 0, 0, 0, 0, last);
+        let place = Place::Host(number);
+        Self {
+            name: place.to_string(),
+            netns: namespace(lab, place),
+            ipv4: ipv4(2),
+            ipv6: ipv6(2),
+            gateway_ipv4: ipv4(1),
+            gateway_ipv6: ipv6(1),
+        }
+    }
+}
+
+/// The name of a place's network namespace.
+pub(crate) fn namespace(lab: &str, place: Place) -> String {
+    format!("mf-{lab}-{place}")
+}
+
+/// The lab and the place that a network namespace belongs to, if it is one of ours.
+pub(crate) fn of_namespace(namespace: &str) -> Option<(&str, Place)> {
+    let (lab, place) = namespace.strip_prefix("mf-")?.rsplit_once('-')?;
+    Some((lab, place.parse().ok()?)).filter(|_| check(lab).is_ok())
+}
+
+/// Refuses what is no name of a lab.
+pub(crate) fn check(name: &str) -> Result<(), LabError> {
+    let letters = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let ends = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-');
+    if letters && ends && name.len() <= NAME_MAX { Ok(()) } else { Err(LabError::Name(name.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_has_addresses_of_its_own() {
+        let hosts: Vec<_> = (0..HOSTS_MAX).map(|number| Host::new("a", number)).collect();
+        let mut addresses: Vec<std::net::IpAddr> = vec![SWITCH_IPV4.into(), SWITCH_IPV6.into()];
+        for host in &hosts {
+            addresses.extend([host.ipv4, host.gateway_ipv4].map(std::net::IpAddr::from));
+            addresses.extend([host.ipv6, host.gateway_ipv6].map(std::net::IpAddr::from));
+        }
+        let all = addresses.len();
+        addresses.sort();
+        addresses.dedup();
+        assert_eq!((addresses.len(), all), (4 * HOSTS_MAX + 2, 4 * HOSTS_MAX + 2));
+        assert_eq!(hosts[10].ipv6.to_string(), "fd77:1:a::2");
+    }
+
+    #[test]
+    fn names_of_interfaces_fit_the_kernels_fifteen_letters() {
+        assert!(Place::Host(HOSTS_MAX - 1).to_string().len() <= 15);
+    }
+
+    #[test]
+    fn places_are_written_in_one_way() {
+        assert_eq!("switch".parse::<Place>().ok(), Some(Place::Switch));
+        assert_eq!("host63".parse::<Place>().ok(), Some(Place::Host(63)));
+        for wrong in ["", "host", "host01", "host+1", "host-1", "Switch", "host99999999999999999999"] {
+            assert!(wrong.parse::<Place>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_belongs_to_one_lab_only() {
+        assert_eq!(of_namespace(&namespace("a-host0", Place::Switch)), Some(("a-host0", Place::Switch)));
+        assert_eq!(of_namespace("mf-a-host0"), Some(("a", Place::Host(0))));
+        for other in ["a-switch", "mf-switch", "mf--switch", "mf-a-hosts", "mf-A-switch", "mf-../x-switch"] {
+            assert_eq!(of_namespace(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_are_short_words() {
+        for right in ["a", "demo", "t1234-5", "abcdefghijklmnopqrstuvwx"] {
+            assert!(check(right).is_ok(), "{right}");
+        }
+        for wrong in ["", "1a", "-a", "a-", "A", "a b", "a/b", "..", "ä", "abcdefghijklmnopqrstuvwxy"] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Network namespaces where `ip netns` keeps them: entering them, and running something inside.
+
+use crate::{LabError, names};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `NETNS_RUN_DIR` of iproute2.
+const DIRECTORY: &str = "/var/run/netns";
+
+/// The file that stands for a namespace.
+pub(crate) fn path(namespace: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(namespace)
+}
+
+/// All namespaces that have the form of a lab's, with the labs that they belong to.
+pub(crate) fn all() -> Result<Vec<(String, String)>, LabError> {
+    let failed = || LabError::io(format!("list {DIRECTORY}"));
+    let entries = match std::fs::read_dir(DIRECTORY) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed()(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let namespace = entry.map_err(failed())?.file_name();
+        if let Some(namespace) = namespace.to_str()
+            && let Some((lab, _)) = names::of_namespace(namespace)
+        {
+            found.push((lab.to_owned(), namespace.to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// Those of one lab.
+pub(crate) fn of(lab: &str) -> Result<Vec<String>, LabError> {
+    Ok(all()?.into_iter().filter(|(owner, _)| owner == lab).map(|(_, namespace)| namespace).collect())
+}
+
+/// Moves the calling thread. Neither allocates nor locks, so that it may stand between fork and exec.
+fn enter(path: &CStr) -> io::Result<()> {
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
+/// Its names are checked: there is no NUL among their letters.
+fn c_path(namespace: &str) -> CString {
+    CString::new(format!("{DIRECTORY}/{namespace}")).unwrap_or_default()
+}
+
+/// Calls `act` on a thread of its own inside a namespace, and waits for it. Sockets stay where they were opened.
+pub(crate) fn within<T: Send>(namespace: &str, act: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+    let path = c_path(namespace);
+    let entered = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| enter(&path).map(|()| act()));
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    entered.map_err(LabError::io(format!("enter the network namespace {namespace}")))
+}
+
+/// A command that enters the namespace before it runs.
+pub(crate) fn command(namespace: &str, program: &OsStr) -> Command {
+    let path = c_path(namespace);
+    let mut command = Command::new(program);
+    // SAFETY: `enter` makes three system calls; it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(move || enter(&path)) };
+    command
+}

@@ -1,0 +1,126 @@
+//! What is known of a lab beyond its namespaces: a small file, which is also the lock.
+//!
+//! `/run/midflight/labs/NAME` is empty while a lab is set up or taken down, and says what the lab is like once it is whole.
+//! Whoever sets up or takes down holds a lock on it, which ends with the process; an empty file that nobody holds is
+//! what was cut off.
+
+use crate::{HOSTS_MAX, LabError, Loss, names};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// With the parent, which goes too when it is empty.
+const DIRECTORY: &str = "/run/midflight/labs";
+/// How long to wait for someone who is at it.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A lab that is whole.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Record {
+    pub(crate) hosts: usize,
+    pub(crate) loss: Loss,
+    pub(crate) xdp: bool,
+}
+
+fn path(lab: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(lab)
+}
+
+/// The record of a lab: `None` if there is none at all, [`LabError::Incomplete`] if it is not whole.
+pub(crate) fn read(lab: &str) -> Result<Option<Record>, LabError> {
+    let whole = |text: Vec<u8>| {
+        let record: Option<Record> = serde_json::from_slice(&text).ok();
+        record.filter(|record| (1..=HOSTS_MAX).contains(&record.hosts))
+    };
+    match std::fs::read(path(lab)) {
+        Ok(text) => whole(text).map(Some).ok_or_else(|| LabError::Incomplete(lab.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(LabError::io(format!("read {}", path(lab).display()))(error)),
+    }
+}
+
+/// All labs that have a file.
+pub(crate) fn names() -> Result<Vec<String>, LabError> {
+    let files = |entries: std::fs::ReadDir| {
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<io::Result<Vec<_>>>()
+    };
+    match std::fs::read_dir(DIRECTORY).and_then(files) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(LabError::io(format!("list {DIRECTORY}"))(error)),
+        Ok(mut files) => {
+            files.retain(|name| names::check(name).is_ok());
+            Ok(files)
+        }
+    }
+}
+
+/// The right to set up and take down a lab.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Waits a while for someone else; makes the file where there is none.
+    pub(crate) fn take(lab: &str) -> Result<Self, LabError> {
+        let path = path(lab);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let failed = || LabError::io(format!("lock {}", path.display()));
+            std::fs::create_dir_all(DIRECTORY).map_err(failed())?;
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            let file = match file {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue, // someone took the directory away
+                file => file.map_err(failed())?,
+            };
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if is_at(&file, &path) => return Ok(Self { file, path }),
+                Ok(()) => {} // someone took the file away
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOOK_EVERY),
+                Err(error) => return Err(failed()(error.into())),
+            }
+        }
+        Err(LabError::Busy(lab.to_owned()))
+    }
+
+    /// What holds the lock: whoever has it open, has the lock too.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The lab is whole.
+    pub(crate) fn complete(&self, record: Record) -> Result<(), LabError> {
+        let failed = || LabError::io(format!("write {}", self.path.display()));
+        self.incomplete()?;
+        let text = serde_json::to_vec(&record).map_err(|error| failed()(error.into()))?;
+        (&self.file).write_all(&text).map_err(failed())
+    }
+
+    /// It no longer is.
+    pub(crate) fn incomplete(&self) -> Result<(), LabError> {
+        self.file.set_len(0).map_err(LabError::io(format!("write {}", self.path.display())))
+    }
+
+    /// The lab is gone.
+    pub(crate) fn remove(self) -> Result<(), LabError> {
+        std::fs::remove_file(&self.path).map_err(LabError::io(format!("remove {}", self.path.display())))?;
+        // They stay while there is something in them.
+        let _ = std::fs::remove_dir(DIRECTORY);
+        let _ = Path::new(DIRECTORY).parent().map(std::fs::remove_dir);
+        Ok(())
+    }
+}
+
+/// Whether a file is still the one of this path.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(theirs)) => (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino()),
+        _ => false,
+    }
+}

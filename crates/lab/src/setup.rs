@@ -1,0 +1,142 @@
+//! Setting a lab up and taking it down.
+
+use crate::iproute::{Batch, Tool};
+use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6, namespace};
+use crate::record::{Lock, Record};
+use crate::{LabError, loss, netns, offload, processes, xdp};
+use rustix::thread::{CapabilitySet, capabilities};
+use std::path::Path;
+
+/// The group of the switch's interfaces, by which they are deleted in one go.
+const LINK_GROUP: u32 = 77;
+
+/// Neither detection of duplicate addresses (a second, in which an address cannot be used) nor search for routers.
+const QUIET: [(&str, &str); 6] = [
+    ("ipv6/conf/all/disable_ipv6", "0"),
+    ("ipv6/conf/default/disable_ipv6", "0"),
+    ("ipv6/conf/all/accept_dad", "0"),
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv6/conf/default/accept_ra", "0"),
+    ("ipv4/conf/all/rp_filter", "0"),
+];
+/// What makes the switch's namespace a router.
+const FORWARD: [(&str, &str); 3] =
+    [("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/forwarding", "1")];
+
+/// Whether this process may set up, enter and take down labs.
+///
+/// # Errors
+/// [`LabError::Privilege`]
+pub fn check_privileges() -> Result<(), LabError> {
+    let ours = capabilities(None).map_err(LabError::io("read the capabilities of this process"))?.effective;
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+    if ours.contains(needed) { Ok(()) } else { Err(LabError::Privilege) }
+}
+
+/// Makes namespaces and links. `go_on` is asked between the steps; an error, also its, leaves things half done.
+pub(crate) fn raise(
+    lab: &str,
+    hosts: &[Host],
+    wanted: Record,
+    lock: &Lock,
+    go_on: &dyn Fn() -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let switch = namespace(lab, Place::Switch);
+    add_namespaces(&switch, hosts, lock)?;
+    go_on()?;
+    netns::within(&switch, || QUIET.iter().chain(&FORWARD).try_for_each(set))??;
+    for host in hosts {
+        go_on()?;
+        netns::within(&host.netns, || QUIET.iter().try_for_each(set))??;
+    }
+    add_links(&switch, hosts, lock)?;
+    go_on()?;
+    netns::within(&switch, || configure_switch(hosts, lock))??;
+    for host in hosts {
+        go_on()?;
+        netns::within(&host.netns, || configure_host(host, wanted, lock))??;
+    }
+    go_on()
+}
+
+fn add_namespaces(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Ip, "make network namespaces");
+    batch.line(format!("netns add {switch}"));
+    for host in hosts {
+        batch.line(format!("netns add {}", host.netns));
+    }
+    batch.run(Some(lock.file()))
+}
+
+fn add_links(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Ip, "make veth pairs (CONFIG_VETH)");
+    for Host { name, netns, .. } in hosts {
+        batch.line(format!("link add {name} netns {switch} type veth peer name {HOST_INTERFACE} netns {netns}"));
+    }
+    batch.run(Some(lock.file()))
+}
+
+/// In the switch's namespace.
+fn configure_switch(hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Ip, "give the switch its addresses");
+    batch.line("link set lo up");
+    batch.line(format!("address add {SWITCH_IPV4}/32 dev lo"));
+    batch.line(format!("address add {SWITCH_IPV6}/128 dev lo nodad"));
+    for Host { name, gateway_ipv4, gateway_ipv6, .. } in hosts {
+        batch.line(format!("address add {gateway_ipv4}/24 dev {name}"));
+        batch.line(format!("address add {gateway_ipv6}/64 dev {name} nodad"));
+        batch.line(format!("link set {name} group {LINK_GROUP} up"));
+    }
+    batch.run(Some(lock.file()))
+}
+
+/// In the host's namespace.
+fn configure_host(host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Ip, "give a host its addresses");
+    batch.line("link set lo up");
+    batch.line(format!("address add {}/24 dev {HOST_INTERFACE}", host.ipv4));
+    batch.line(format!("address add {}/64 dev {HOST_INTERFACE} nodad", host.ipv6));
+    batch.line(format!("link set {HOST_INTERFACE} up"));
+    batch.line(format!("route add 0.0.0.0/0 via {}", host.gateway_ipv4));
+    batch.line(format!("route add ::/0 via {}", host.gateway_ipv6));
+    batch.run(Some(lock.file()))?;
+    offload::enable_gro(HOST_INTERFACE)?;
+    if wanted.xdp {
+        xdp::pass_all()?;
+    }
+    loss::install(wanted.loss)
+}
+
+/// Sets a key of `/proc/sys/net`, which shows each thread the settings of the namespace that it is in.
+fn set(&(key, value): &(&str, &str)) -> Result<(), LabError> {
+    let path = Path::new("/proc/sys/net").join(key);
+    std::fs::write(&path, value).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound if key.starts_with("ipv6") => LabError::NoIpv6,
+        _ => LabError::io(format!("write {}", path.display()))(error),
+    })
+}
+
+/// Ends the processes of a lab and removes what is left of it; `false` if there was nothing.
+pub(crate) fn demolish(lab: &str, lock: &Lock) -> Result<bool, LabError> {
+    let namespaces = netns::of(lab)?;
+    if namespaces.is_empty() {
+        return Ok(false);
+    }
+    if processes::we_are_inside(&namespaces) {
+        return Err(LabError::Inside(lab.to_owned()));
+    }
+    lock.incomplete()?;
+    processes::end_all(&namespaces)?;
+    let switch = namespace(lab, Place::Switch);
+    // A namespace lives on while anything holds it, a program that is pinned for example; its links shall not. An error
+    // means that there are none, or that the namespace was cut off before it became one.
+    let mut links = Batch::new(Tool::Ip, "remove links");
+    links.line(format!("link delete group {LINK_GROUP}"));
+    let _ = netns::within(&switch, || links.run(Some(lock.file())));
+    let mut batch = Batch::forced(Tool::Ip, "remove network namespaces");
+    for namespace in &namespaces {
+        batch.line(format!("netns delete {namespace}"));
+    }
+    batch.run(Some(lock.file()))?;
+    Ok(true)
+}

@@ -1,0 +1,256 @@
+//! A lab connects its hosts, runs commands and goes without a trace. Needs root and iproute2; skips loudly without.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{ask, available, lab, skip, traces_of};
+use midflight_lab::{HOSTS_MAX, Lab, LabError, Loss, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// A socket at a place of a lab.
+fn socket(lab: &Lab, place: Place, address: IpAddr) -> UdpSocket {
+    lab.within(place, || UdpSocket::bind((address, 0)).unwrap()).unwrap()
+}
+
+/// `asked` answers one datagram of `asking`, who sees that address.
+fn speak(asking: &UdpSocket, asked: &UdpSocket) {
+    let to = asked.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = [0; 16];
+            asked.set_read_timeout(Some(common::PATIENCE)).unwrap();
+            let (length, from) = asked.recv_from(&mut buffer).unwrap();
+            asked.send_to(&buffer[..length], from).unwrap();
+        });
+        let (said, from) = ask(asking, to, b"hello").unwrap_or_else(|| panic!("no answer from {to}"));
+        assert_eq!((said.as_slice(), from), (&b"hello"[..], to));
+    });
+}
+
+#[test]
+fn hosts_reach_each_other_and_the_switch_in_both_families() {
+    let Some(lab) = lab(3) else { return };
+    let (first, last) = (lab.host(0).unwrap(), lab.host(2).unwrap());
+    for (here, there) in [(first.ipv4.into(), last.ipv4.into()), (first.ipv6.into(), last.ipv6.into())] {
+        speak(&socket(&lab, Place::Host(0), here), &socket(&lab, Place::Host(2), there));
+    }
+    for (host, number) in lab.hosts().iter().zip(0..) {
+        for (here, switch) in [(host.ipv4.into(), SWITCH_IPV4.into()), (host.ipv6.into(), SWITCH_IPV6.into())] {
+            speak(&socket(&lab, Place::Host(number), here), &socket(&lab, Place::Switch, switch));
+        }
+    }
+    let loopback = socket(&lab, Place::Host(1), [127, 0, 0, 1].into());
+    speak(&loopback, &socket(&lab, Place::Host(1), [127, 0, 0, 1].into()));
+}
+
+#[test]
+fn a_lab_that_is_dropped_leaves_nothing() {
+    let Some(lab) = lab(HOSTS_MAX) else { return };
+    let name = lab.name().to_owned();
+    assert_eq!(traces_of(&name).len(), HOSTS_MAX + 2, "the hosts, the switch and the record");
+    assert_eq!((lab.hosts().len(), lab.interfaces().len()), (HOSTS_MAX, HOSTS_MAX));
+    drop(lab);
+    assert_eq!(traces_of(&name), Vec::<String>::new());
+    assert!(matches!(Lab::open(&name), Err(LabError::NotFound(_))));
+    assert!(matches!(Lab::remove(&name), Err(LabError::NotFound(_))));
+    assert_eq!(traces_of(&name), Vec::<String>::new());
+}
+
+#[test]
+fn a_lab_that_is_kept_can_be_opened_and_taken_down() {
+    let Some(mut made) = lab(2) else { return };
+    made.keep();
+    let (name, hosts) = (made.name().to_owned(), made.hosts().to_vec());
+    drop(made);
+    assert!(matches!(Lab::up(&Options::new(&name, 1)), Err(LabError::Exists(_))));
+    assert!(Lab::names().unwrap().contains(&name));
+    drop(Lab::open(&name).unwrap());
+    let opened = Lab::open(&name).unwrap();
+    assert_eq!((opened.hosts(), opened.loss()), (hosts.as_slice(), Loss::NONE));
+    opened.down().unwrap();
+    assert_eq!(traces_of(&name), Vec::<String>::new());
+}
+
+#[test]
+fn a_command_runs_in_its_namespace_and_its_exit_code_comes_back() {
+    let Some(lab) = lab(2) else { return };
+    assert_eq!(lab.command(Place::Host(0), "sh").args(["-c", "exit 7"]).status().unwrap().code(), Some(7));
+    let output = lab.command(Place::Host(1), "ip").args(["-br", "address"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("10.77.1.2/24") && said.contains("fd77:1:1::2/64"), "{said}");
+    assert!(lab.within(Place::Host(2), || ()).is_err_and(|error| error.to_string().contains("host0 to host1")));
+}
+
+#[test]
+fn processes_inside_end_with_their_lab() {
+    let Some(lab) = lab(1) else { return };
+    let asked = lab.command(Place::Host(0), "sleep").arg("1000").spawn().unwrap();
+    let deaf =
+        lab.command(Place::Switch, "sh").args(["-c", "trap '' TERM; while :; do sleep 1; done"]).spawn().unwrap();
+    let outside = Command::new("sleep").arg("1000").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(50)); // until the shell has set its trap
+    lab.down().unwrap();
+    for (mut child, signal) in [(asked, 15), (deaf, 9)] {
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+    }
+    let mut outside = outside;
+    assert_eq!(outside.try_wait().unwrap(), None);
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+}
+
+#[test]
+fn what_was_cut_off_is_no_lab_and_is_removed_first() {
+    if !available() {
+        return;
+    }
+    let options = Options::temporary(1);
+    let (name, leftovers) = (&options.name, ["switch", "host0", "host5"]);
+    let cut_off = || {
+        for place in leftovers {
+            assert!(
+                Command::new("ip").args(["netns", "add", &format!("mf-{name}-{place}")]).status().unwrap().success()
+            );
+        }
+        // `ip netns add` itself was cut off here: a file to which no namespace was bound yet.
+        std::fs::write(format!("/var/run/netns/mf-{name}-host6"), "").unwrap();
+    };
+    cut_off();
+    assert!(matches!(Lab::open(name), Err(LabError::Incomplete(_))));
+    assert!(Lab::names().unwrap().contains(name));
+    Lab::remove(name).unwrap();
+    assert_eq!(traces_of(name), Vec::<String>::new());
+    cut_off();
+    let lab = Lab::up(&options).unwrap();
+    assert_eq!(traces_of(name).len(), 3, "{:?}", traces_of(name));
+    lab.down().unwrap();
+    assert_eq!(traces_of(name), Vec::<String>::new());
+}
+
+#[test]
+fn setting_up_that_is_interrupted_is_undone() {
+    if !available() {
+        return;
+    }
+    let options = Options::temporary(HOSTS_MAX);
+    let interrupted = AtomicBool::new(false);
+    let (last, deadline) = (format!("/var/run/netns/mf-{}-host63", options.name), Instant::now() + common::PATIENCE);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while std::fs::metadata(&last).is_err() && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            interrupted.store(true, Relaxed);
+        });
+        Lab::up_unless(&options, &interrupted)
+    });
+    assert!(matches!(result, Err(LabError::Interrupted(_))), "{result:?}");
+    assert_eq!(traces_of(&options.name), Vec::<String>::new());
+}
+
+#[test]
+fn one_at_a_time_sets_up_a_lab() {
+    if !available() {
+        return;
+    }
+    let options = Options::temporary(8);
+    let results = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(|| Lab::up(&options)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let refused = results.iter().filter(|result| matches!(result, Err(LabError::Exists(_)))).count();
+    assert_eq!((results.iter().flatten().count(), refused), (1, 3), "{results:?}");
+}
+
+#[test]
+fn names_and_bounds_are_checked_before_anything_is_done() {
+    let error = |name: &str, hosts| Lab::up(&Options::new(name, hosts)).unwrap_err();
+    for (error, part) in [(error("Lab", 1), "\"Lab\""), (error("a/b", 1), "a-z"), (error("a", 0), "1 to 64")] {
+        assert!(error.is_usage() && error.to_string().contains(part), "{error}");
+    }
+    assert!(error("a", HOSTS_MAX + 1).to_string().contains("not 65"));
+    assert!(Lab::open("../a").is_err_and(|error| error.is_usage()));
+    assert!(Lab::remove("../a").is_err_and(|error| error.is_usage()));
+}
+
+#[test]
+fn without_privileges_the_error_says_what_to_do() {
+    // Capabilities are a thread's own.
+    let unprivileged = std::thread::spawn(|| {
+        let mut ours = capabilities(None).unwrap();
+        ours.effective -= CapabilitySet::NET_ADMIN;
+        set_capabilities(None, ours).unwrap();
+        [Lab::up(&Options::temporary(1)).map(drop), Lab::remove("a"), midflight_lab::available()]
+    });
+    for result in unprivileged.join().unwrap() {
+        let error = result.unwrap_err();
+        assert!(matches!(error, LabError::Privilege), "{error}");
+        assert!(error.to_string().contains("root") && error.to_string().contains("sudo"), "{error}");
+    }
+}
+
+#[test]
+fn a_link_loses_about_as_much_as_it_was_told() {
+    const SENT: u32 = 20_000;
+    if !available() {
+        return;
+    }
+    let lab = match Lab::up(&Options::temporary(2).loss("10%".parse().unwrap())) {
+        Err(why @ LabError::NoLoss { .. }) => return skip(why),
+        lab => lab.unwrap(),
+    };
+    assert_eq!(Lab::open(lab.name()).unwrap().loss(), lab.loss());
+    let sender = socket(&lab, Place::Host(0), lab.hosts()[0].ipv4.into());
+    for (place, address, expected) in
+        [(Place::Switch, IpAddr::from(SWITCH_IPV4), 0.9), (Place::Host(1), lab.hosts()[1].ipv4.into(), 0.81)]
+    {
+        let receiver = socket(&lab, place, address);
+        let got = received_of(SENT, &sender, &receiver, receiver.local_addr().unwrap());
+        // Seven standard deviations of at most 0.5 / sqrt(SENT).
+        let part = f64::from(got) / f64::from(SENT);
+        assert!((part - expected).abs() < 0.025, "{got} of {SENT} came to {place}");
+    }
+}
+
+/// How many of `count` datagrams arrive. Few are under way at one time, so that none is lost for want of room.
+fn received_of(count: u32, sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) -> u32 {
+    let mut buffer = [0; 16];
+    let mut received = 0;
+    receiver.set_nonblocking(true).unwrap();
+    ask_until_known(sender, receiver, to);
+    for number in 0..count {
+        sender.send_to(&number.to_be_bytes(), to).unwrap();
+        if number % 16 == 15 || number + 1 == count {
+            let quiet_for = Duration::from_micros(if number + 1 == count { 200_000 } else { 0 });
+            let mut last = Instant::now();
+            loop {
+                while receiver.recv(&mut buffer).is_ok() {
+                    received += 1;
+                    last = Instant::now();
+                }
+                if last.elapsed() >= quiet_for {
+                    break;
+                }
+            }
+        }
+    }
+    received
+}
+
+/// Until both neighbours know each other's addresses: what waits for one may be dropped.
+fn ask_until_known(sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) {
+    let deadline = Instant::now() + common::PATIENCE;
+    while receiver.recv(&mut [0; 16]).is_err() {
+        assert!(Instant::now() < deadline, "nothing comes to {to}");
+        sender.send_to(b"?", to).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    while receiver.recv(&mut [0; 16]).is_ok() {}
+}
