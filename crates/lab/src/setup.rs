@@ -11,13 +11,12 @@ use std::path::Path;
 const LINK_GROUP: u32 = 77;
 
 /// Neither detection of duplicate addresses (a second, in which an address cannot be used) nor search for routers.
-const QUIET: [(&str, &str); 6] = [
+const QUIET: [(&str, &str); 5] = [
     ("ipv6/conf/all/disable_ipv6", "0"),
     ("ipv6/conf/default/disable_ipv6", "0"),
     ("ipv6/conf/all/accept_dad", "0"),
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
-    ("ipv4/conf/all/rp_filter", "0"),
 ];
 /// What makes the switch's namespace a router.
 const FORWARD: [(&str, &str); 3] =

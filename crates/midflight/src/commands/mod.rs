@@ -2,6 +2,7 @@
 
 mod bench;
 mod executor;
+mod lab;
 pub(crate) mod map;
 mod replay;
 mod status;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Replay(replay::Args),
     /// Show what a switch is doing
     Status(status::Args),
+    /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
+    Lab(lab::Args),
     /// Measure this machine
     Bench(bench::Args),
 }
@@ -44,7 +47,11 @@ impl Command {
 
     /// Whether a reader that went away (`| head`) ends it at once. Those that run children end them first.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
-        matches!(self, Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Bench(_))
+        match self {
+            Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Bench(_) => true,
+            Self::Lab(args) => args.ends_with_its_reader(),
+            _ => false,
+        }
     }
 }
 
@@ -58,6 +65,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Map(args) => map::run(args),
         Command::Replay(args) => replay::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(args),
     }
 }
