@@ -21,6 +21,7 @@
 #define MF_DESKS 257 /* user space's, and one for each of 256 CPUs */
 #define MF_STATE_AT 0x02000000
 #define MF_ADDRESSES_MAX 64
+#define MF_NOW (~0ull)
 
 /* What user space asks of a call. */
 enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH };
@@ -65,7 +66,7 @@ struct mf_control {
     /* A call from user space; its datagram and its answers lie on the first desk. */
     uint32_t call;      /* enum mf_call */
     uint32_t verdict;   /* of a packet; slots looked at by a tick; operations refused by a benchmark */
-    uint64_t now_ns;    /* 0: the clock's */
+    uint64_t now_ns;    /* MF_NOW: the clock's */
     uint64_t bench_at;  /* `bench_count` struct mf_datagram */
     uint32_t bench_count;
     uint32_t reserved;
@@ -73,7 +74,14 @@ struct mf_control {
 };
 
 #define MF_CONTROL ((struct mf_control MF_FAR *)MF_CONTROL_AT)
-#define MF_STATE ((struct mf_tasks MF_FAR *)MF_STATE_AT)
+
+/* The queue. The compiler must not see that its address is a constant: it would keep every field's in a register. */
+static inline __attribute__((always_inline)) struct mf_tasks MF_FAR *mf_state(void)
+{
+    uint64_t at = MF_STATE_AT;
+    __asm__("" : "+r"(at));
+    return (struct mf_tasks MF_FAR *)at;
+}
 
 static inline __attribute__((always_inline)) struct mf_desk MF_FAR *mf_desk_of(uint32_t number)
 {

@@ -12,7 +12,19 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-static void call_bench(struct mf_desk MF_FAR *desk)
+/* The core as a function of its own: what calls it has registers and stack of its own too. */
+static __attribute__((noinline)) enum mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in,
+                                                      struct mf_out MF_FAR *out)
+{
+    return mf_tasks_packet(mf_state(), now_ns, in, out);
+}
+
+static __attribute__((noinline)) uint32_t take_tick(uint64_t now_ns, struct mf_out MF_FAR *out)
+{
+    return mf_tasks_tick(mf_state(), now_ns, out);
+}
+
+static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
 {
     struct mf_control MF_FAR *control = MF_CONTROL;
     const struct mf_datagram MF_FAR *packets = (const struct mf_datagram MF_FAR *)(uintptr_t)control->bench_at;
@@ -21,7 +33,7 @@ static void call_bench(struct mf_desk MF_FAR *desk)
     for (uint32_t i = MF_ZERO; MF_LOOP(i < count); i++) {
         if (!mf_lock())
             break;
-        refused += mf_tasks_packet(MF_STATE, now, &packets[i], &desk->out) != MF_V_OK;
+        refused += take(now, &packets[i], &desk->out) != MF_V_OK;
         mf_unlock();
     }
     control->bench_ns = bpf_ktime_get_ns() - started;
@@ -34,7 +46,7 @@ int mf_call(struct xdp_md *context)
 {
     struct mf_control MF_FAR *control = MF_CONTROL;
     struct mf_desk MF_FAR *desk = mf_desk_of(0);
-    uint64_t now = control->now_ns ? control->now_ns : bpf_ktime_get_ns();
+    uint64_t now = control->now_ns == MF_NOW ? bpf_ktime_get_ns() : control->now_ns;
     (void)context;
     MF_USES_ARENA();
     if (control->call == MF_CALL_BENCH) {
@@ -44,10 +56,10 @@ int mf_call(struct xdp_md *context)
     if (!mf_lock())
         return XDP_ABORTED;
     if (control->call == MF_CALL_TICK) {
-        control->verdict = mf_tasks_tick(MF_STATE, now, &desk->out);
+        control->verdict = take_tick(now, &desk->out);
     } else {
         desk->counts.called++;
-        control->verdict = mf_tasks_packet(MF_STATE, now, &desk->in, &desk->out);
+        control->verdict = take(now, &desk->in, &desk->out);
     }
     mf_unlock();
     return XDP_PASS;

@@ -5,6 +5,8 @@
 //! [`transcript`] tells stories to any engine.
 
 mod ffi;
+#[cfg(feature = "kernel")]
+pub mod kernel;
 mod memory;
 pub mod model;
 mod tasks;

@@ -43,7 +43,7 @@ impl Default for TasksConfig {
 }
 
 impl TasksConfig {
-    fn raw(&self) -> RawConfig {
+    pub(crate) fn raw(&self) -> RawConfig {
         RawConfig {
             queue: self.queue,
             slots: self.slots,
@@ -96,6 +96,19 @@ impl Out {
     pub fn new() -> Self {
         // SAFETY: all fields are integers, for which zero is valid.
         Self(unsafe { Box::new_zeroed().assume_init() })
+    }
+
+    /// What a call left elsewhere.
+    #[cfg(feature = "kernel")]
+    pub(crate) fn copy_from(&mut self, other: &RawOut) {
+        let count = (other.count as usize).min(OUT_MAX);
+        self.0.count = count as u32;
+        for (own, others) in self.0.packet.iter_mut().zip(&other.packet[..count]) {
+            own.to = others.to;
+            own.length = others.length.min(own.data.len() as u32);
+            let used = own.length as usize;
+            own.data[..used].copy_from_slice(&others.data[..used]);
+        }
     }
 
     /// How many datagrams.

@@ -85,6 +85,24 @@ fn core_tells_the_stories() {
     assert_told(&mut new_core);
 }
 
+/// Through `BPF_PROG_RUN`: the same text in the kernel's own machine.
+#[cfg(feature = "kernel")]
+#[test]
+fn kernel_tells_the_stories() {
+    use midflight_dataplane::kernel::KernelError;
+    use midflight_dataplane::transcript::KernelCore;
+    match KernelCore::new(&TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() }, 1, 1) {
+        Err(missing @ (KernelError::Privileges | KernelError::TooOld(_))) => {
+            eprintln!("SKIPPED kernel_tells_the_stories: {missing}");
+            return;
+        }
+        started => drop(started.expect("the kernel takes the programs")),
+    }
+    assert_told(&mut |config, epoch, secret| {
+        Box::new(KernelCore::new(config, epoch, secret).expect("the kernel takes the programs"))
+    });
+}
+
 /// A story that nobody can follow is refused with its line and what to write instead.
 #[test]
 fn a_senseless_command_is_named_with_its_line() {

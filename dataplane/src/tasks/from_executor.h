@@ -149,19 +149,12 @@ MF_INLINE struct slot MF_FAR *hear_slot(struct mf_tasks MF_FAR *s, struct call *
     return slot;
 }
 
-/* A slot waits: it gets the oldest task of the highest level that it may run, or is parked. */
-MF_INLINE void wait_for_task(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, struct slot MF_FAR *slot)
-{
-    uint32_t task = queue_take(s, slot->resources);
-    if (MF_LIKELY(task != NONE))
-        assign(s, answer_packet(s, call), wait, call->now_ns, task, slot);
-    else
-        park(s, mf_net32(wait.slot));
-}
+/* What is to be done about a wait. */
+enum wait_state { WAIT_VOID, WAIT_SETTLED, WAIT_OPEN };
 
 /* A wait with a sequence above the slot's: its last task is done, and it wants another. */
-MF_INLINE void wait_anew(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, struct slot MF_FAR *slot,
-                         uint8_t resources)
+MF_INLINE enum wait_state wait_anew(struct mf_tasks MF_FAR *s, struct mf_wait wait, struct slot MF_FAR *slot,
+                                    uint8_t resources)
 {
     slot->sequence = mf_net32(wait.sequence);
     slot->spent = 0;
@@ -169,29 +162,29 @@ MF_INLINE void wait_anew(struct mf_tasks MF_FAR *s, struct call *call, struct mf
         finish_task(s, slot);
     } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
-            return; /* keeps its place */
+            return WAIT_SETTLED; /* keeps its place */
         unpark(s, mf_net32(wait.slot));
     }
     slot->resources = resources;
-    wait_for_task(s, call, wait, slot);
+    return WAIT_OPEN;
 }
 
-/* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. Returns 0 where
- * the slot must register anew. */
-static int wait_again(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, struct slot MF_FAR *slot)
+/* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. */
+static enum wait_state wait_again(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait,
+                                  struct slot MF_FAR *slot)
 {
     if (slot->state == SLOT_FREE && slot->spent) {
         count(s, MF_V_STALE_WAIT);
-        return 0;
+        return WAIT_VOID;
     }
     count(s, MF_V_REPEATED_WAIT);
-    if (slot->state == SLOT_FREE) {
-        wait_for_task(s, call, wait, slot);
-    } else if (slot->state == SLOT_ASSIGNED) { /* the same assignment (T2) */
+    if (slot->state == SLOT_FREE)
+        return WAIT_OPEN;
+    if (slot->state == SLOT_ASSIGNED) { /* the same assignment (T2) */
         const struct record MF_FAR *r = record_at(s, slot->record);
         put_assignment(s, answer_packet(s, call), wait, r, r->info.attempt, slot->waited_us);
     }
-    return 1;
+    return WAIT_SETTLED;
 }
 
 MF_INLINE struct mf_wait read_wait(const struct mf_wait MF_FAR *wait)
@@ -200,7 +193,8 @@ MF_INLINE struct mf_wait read_wait(const struct mf_wait MF_FAR *wait)
     return copy;
 }
 
-/* One wait. Returns 0 where the slot must register anew. */
+/* One wait: the slot gets the oldest task of the highest level that it may run, or is parked. Returns 0 where it must
+ * register anew. */
 MF_INLINE int take_wait(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, uint8_t resources)
 {
     int known;
@@ -210,12 +204,18 @@ MF_INLINE int take_wait(struct mf_tasks MF_FAR *s, struct call *call, struct mf_
     if (MF_UNLIKELY(!slot))
         return known;
     int32_t ahead = mf_serial_distance(mf_net32(wait.sequence), slot->sequence);
-    if (MF_UNLIKELY(ahead == 0))
-        return wait_again(s, call, wait, slot);
-    if (MF_LIKELY(ahead > 0))
-        wait_anew(s, call, wait, slot, resources);
-    else
+    if (MF_UNLIKELY(ahead < 0)) {
         count(s, MF_V_STALE_WAIT);
+        return 1;
+    }
+    enum wait_state state = MF_LIKELY(ahead > 0) ? wait_anew(s, wait, slot, resources) : wait_again(s, call, wait, slot);
+    if (MF_UNLIKELY(state != WAIT_OPEN))
+        return state != WAIT_VOID;
+    uint32_t task = queue_take(s, slot->resources);
+    if (MF_LIKELY(task != NONE))
+        assign(s, answer_packet(s, call), wait, call->now_ns, task, slot);
+    else
+        park(s, mf_net32(wait.slot));
     return 1;
 }
 

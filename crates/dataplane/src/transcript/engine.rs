@@ -64,6 +64,50 @@ impl Engine for Core {
     }
 }
 
+/// The same core in the kernel, called through `BPF_PROG_RUN`.
+#[cfg(feature = "kernel")]
+#[derive(Debug)]
+pub struct KernelCore {
+    tasks: crate::kernel::KernelTasks,
+    out: Out,
+}
+
+#[cfg(feature = "kernel")]
+impl KernelCore {
+    /// A switch that has just started.
+    ///
+    /// # Errors
+    /// What the kernel lacks.
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, crate::kernel::KernelError> {
+        Ok(Self { tasks: crate::kernel::KernelTasks::new(config, epoch, secret, 0)?, out: Out::new() })
+    }
+
+    fn sent(&self) -> Vec<Datagram> {
+        self.out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect()
+    }
+}
+
+#[cfg(feature = "kernel")]
+impl Engine for KernelCore {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let verdict = self.tasks.packet(now_ns, from, datagram, &mut self.out).expect("the program runs");
+        (verdict, self.sent())
+    }
+
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        let looked = self.tasks.tick(now_ns, &mut self.out).expect("the program runs");
+        (looked, self.sent())
+    }
+
+    fn stats(&self) -> Stats {
+        self.tasks.stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.tasks.check().map_err(|line| format!("tasks_check.c, line {line}"))
+    }
+}
+
 impl Engine for Model {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         Model::packet(self, now_ns, from, datagram)

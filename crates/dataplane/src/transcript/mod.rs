@@ -25,5 +25,7 @@ mod render;
 mod runner;
 mod words;
 
+#[cfg(feature = "kernel")]
+pub use engine::KernelCore;
 pub use engine::{Core, Engine};
 pub use runner::{Start, StoryError, run};

@@ -1,0 +1,72 @@
+//! The arena's layout: `dataplane/xdp/arena.h`, offset for offset. A test asks the C compiler.
+
+use crate::ffi::{RawDatagram, RawOut};
+use midflight_wire::Address;
+
+pub(super) const CONTROL_AT: u64 = 0x0000_1000;
+pub(super) const DESKS_AT: u64 = 0x0001_0000;
+pub(super) const DESK_BYTES: u64 = 0x0001_0000;
+/// User space's, and one for each of 256 CPUs.
+pub(super) const DESKS: u64 = 257;
+pub(super) const STATE_AT: u64 = 0x0200_0000;
+pub(super) const ADDRESSES_MAX: usize = 64;
+/// Bytes of datagram that a desk holds.
+pub(super) const DESK_DATA: usize = 1536;
+
+/// What user space asks of `mf_call`.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(super) enum Call {
+    Packet,
+    Tick,
+    Bench,
+}
+
+/// `struct mf_control`.
+#[repr(C)]
+pub(super) struct Control {
+    pub lock: u32,
+    pub port: u16,
+    pub addresses: u16,
+    pub address: [Address; ADDRESSES_MAX],
+    pub call: u32,
+    pub verdict: u32,
+    pub now_ns: u64,
+    pub bench_at: u64,
+    pub bench_count: u32,
+    pub reserved: u32,
+    pub bench_ns: u64,
+}
+
+/// Names and meanings of `struct mf_shell_counts`, in its order: `MF_SHELL_COUNTS`.
+pub const SHELL_COUNTS: [(&str, &str); 14] = [
+    ("xdp_taken", "datagrams that XDP gave to the core"),
+    ("xdp_answered", "answers that XDP sent"),
+    ("tc_taken", "datagrams that TC gave to the core: those that may owe several answers"),
+    ("tc_answered", "answers that TC sent"),
+    ("handed_over", "answers left to user space: no way to the neighbour was known here"),
+    ("hand_over_failed", "answers lost: no room to leave them to user space"),
+    ("send_failed", "answers lost: the frame could not be made or sent"),
+    ("passed_fragment", "IP fragments to our port or of unknown port, passed up"),
+    ("passed_options", "datagrams with IP options or extension headers, passed up"),
+    ("passed_checksum", "datagrams whose checksum the shell cannot confirm, passed up"),
+    ("passed_length", "datagrams whose lengths disagree, passed up"),
+    ("passed_contended", "datagrams that found the queue locked for too long, passed up"),
+    ("passed_tags", "frames with more VLAN tags than two, passed up"),
+    ("called", "datagrams that user space brought"),
+];
+
+/// `struct mf_desk`.
+#[repr(C)]
+pub(super) struct Desk {
+    pub datagram: RawDatagram,
+    pub data: [u8; DESK_DATA],
+    pub counts: [u64; SHELL_COUNTS.len()],
+    pub out: RawOut,
+}
+
+const _: () = {
+    assert!(size_of::<Desk>() as u64 <= DESK_BYTES);
+    assert!(DESKS_AT + DESKS * DESK_BYTES <= STATE_AT);
+    assert!(CONTROL_AT + size_of::<Control>() as u64 <= DESKS_AT);
+};

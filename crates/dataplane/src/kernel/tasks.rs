@@ -1,0 +1,185 @@
+//! The queue in the kernel, as a caller in user space sees it.
+
+use super::arena::Arena;
+use super::error::KernelError;
+use super::layout::{Call, DESK_DATA, SHELL_COUNTS, STATE_AT};
+use super::object;
+use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_stats};
+use crate::{Out, TasksConfig, Verdict};
+use libbpf_rs::{Object, ProgramInput};
+use midflight_wire::Address;
+use std::io;
+
+/// The kernel's monotonic clock.
+pub const NOW: u64 = u64::MAX;
+
+/// XDP's verdict of a call that was served.
+const XDP_PASS: u32 = 2;
+/// `BPF_PROG_RUN` wants a frame, though `mf_call` does not look at it.
+const FRAME: [u8; 64] = [0; 64];
+
+/// One queue in the kernel.
+pub struct KernelTasks {
+    object: Object,
+    arena: Arena,
+    state_bytes: u64,
+}
+
+impl std::fmt::Debug for KernelTasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelTasks").field("arena", &self.arena).finish_non_exhaustive()
+    }
+}
+
+/// A packet of a benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchPacket<'a> {
+    /// Its sender.
+    pub from: Address,
+    /// Its bytes.
+    pub datagram: &'a [u8],
+}
+
+impl KernelTasks {
+    /// An empty queue in the kernel, with `extra_bytes` of arena behind it for benchmarks.
+    ///
+    /// # Errors
+    /// Where a bound is violated, or the kernel, its age, memory or the caller's privileges do not allow it.
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u64, extra_bytes: u64) -> Result<Self, KernelError> {
+        if config.state_bytes() == 0 || config.lease_ns == 0 || config.slot_idle_ns == 0 || config.client_idle_ns == 0 {
+            return Err(crate::ConfigError.into());
+        }
+        let state_bytes = config.state_bytes().next_multiple_of(4096);
+        let (object, arena) = object::load(Arena::size(state_bytes, extra_bytes))?;
+        let tasks = Self { object, arena, state_bytes };
+        // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
+        unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret) };
+        Ok(tasks)
+    }
+
+    /// Takes one datagram, as [`Tasks::packet`](crate::Tasks::packet) does; `now_ns` is [`NOW`] or, in tests, made up.
+    ///
+    /// # Errors
+    /// Where the program could not be run.
+    pub fn packet(
+        &mut self,
+        now_ns: u64,
+        from: impl Into<Address>,
+        datagram: &[u8],
+        out: &mut Out,
+    ) -> Result<Verdict, KernelError> {
+        // Longer than any packet is TRAILING whatever it is exactly.
+        let length = datagram.len().min(DESK_DATA);
+        let desk = self.arena.desk(0);
+        // SAFETY: the desk is ours: `&mut self`, and programs run on other CPUs' desks.
+        unsafe {
+            (&mut (*desk).data)[..length].copy_from_slice(&datagram[..length]);
+            let data = (&raw const (*desk).data).cast();
+            (*desk).datagram = RawDatagram { from: from.into(), length: length as u32, data };
+        }
+        let verdict = self.call(Call::Packet, now_ns, out)?;
+        Ok(Verdict::ALL.get(verdict as usize).copied().unwrap_or(Verdict::UnknownOperation))
+    }
+
+    /// Looks at the next slots, as [`Tasks::tick`](crate::Tasks::tick) does.
+    ///
+    /// # Errors
+    /// Where the program could not be run.
+    pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, KernelError> {
+        self.call(Call::Tick, now_ns, out)
+    }
+
+    /// Takes packets one after the other at one point in time, and returns the nanoseconds that all of them took, the lock
+    /// included, as the kernel measured them.
+    ///
+    /// # Errors
+    /// Where they do not fit the room that [`new`](Self::new) was asked for, or one of them was refused.
+    pub fn bench(&mut self, now_ns: u64, packets: &[BenchPacket<'_>]) -> Result<u64, KernelError> {
+        let at = STATE_AT + self.state_bytes;
+        let mut data_at = at + size_of_val(&[0u8; size_of::<RawDatagram>()]) as u64 * packets.len() as u64;
+        for (i, packet) in packets.iter().enumerate() {
+            let end = data_at + packet.datagram.len() as u64;
+            if end > self.arena.bytes() {
+                return Err(KernelError::Refused("the packets of a benchmark do not fit the arena".into()));
+            }
+            let length = packet.datagram.len();
+            // SAFETY: within the arena, behind the queue, where no program writes.
+            unsafe {
+                let data = self.arena.offset(data_at);
+                data.copy_from_nonoverlapping(packet.datagram.as_ptr(), length);
+                let raw = RawDatagram { from: packet.from, length: length as u32, data };
+                self.arena.offset(at).cast::<RawDatagram>().add(i).write(raw);
+            }
+            data_at = end.next_multiple_of(8);
+        }
+        let control = self.arena.control();
+        // SAFETY: no call is under way.
+        unsafe {
+            (*control).bench_at = at;
+            (*control).bench_count = packets.len() as u32;
+        }
+        match self.call(Call::Bench, now_ns, &mut Out::new())? {
+            // SAFETY: as above.
+            0 => Ok(unsafe { (*control).bench_ns }),
+            refused => Err(KernelError::Refused(format!("{refused} packets of a benchmark"))),
+        }
+    }
+
+    fn call(&mut self, call: Call, now_ns: u64, out: &mut Out) -> Result<u32, KernelError> {
+        let control = self.arena.control();
+        // SAFETY: these fields are for calls only, and `&mut self` makes this the only one.
+        unsafe {
+            (*control).call = call as u32;
+            (*control).now_ns = now_ns;
+        }
+        let input = ProgramInput { data_in: Some(&FRAME), ..ProgramInput::default() };
+        let failed = |source| KernelError::Io { what: "run the engine's program".into(), source };
+        let program = self.object.progs_mut().find(|program| program.name() == "mf_call");
+        let program = program.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let ran = program.test_run(input).map_err(|error| failed(io::Error::other(error.to_string())))?;
+        if ran.return_value != XDP_PASS {
+            return Err(KernelError::Refused("the queue was locked for too long".into()));
+        }
+        // SAFETY: the call is over, so its desk and control are ours again.
+        unsafe {
+            out.copy_from(&(*self.arena.desk(0)).out);
+            Ok((*control).verdict)
+        }
+    }
+
+    /// What the core counted so far. Programs may be counting meanwhile, so sums need not agree to the last packet.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        // SAFETY: the statistics are plain integers within the arena.
+        unsafe { mf_tasks_stats(self.raw()).read_volatile() }
+    }
+
+    /// What the shells counted so far, in the order of [`SHELL_COUNTS`].
+    #[must_use]
+    pub fn shell_counts(&self) -> [u64; SHELL_COUNTS.len()] {
+        let mut sum = [0u64; SHELL_COUNTS.len()];
+        let desks = 1 + libbpf_rs::num_possible_cpus().unwrap_or(0) as u64;
+        for desk in 0..desks {
+            // SAFETY: plain integers on a desk whose pages are there.
+            let counts = unsafe { (&raw const (*self.arena.desk(desk)).counts).read_volatile() };
+            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        sum
+    }
+
+    /// For tests: walks all structures. No packet may be under way.
+    ///
+    /// # Errors
+    /// The line of the check in `tasks_check.c` that failed.
+    pub fn check(&self) -> Result<(), i32> {
+        // SAFETY: reads the state only.
+        match unsafe { mf_tasks_check(self.raw()) } {
+            0 => Ok(()),
+            line => Err(line),
+        }
+    }
+
+    fn raw(&self) -> *mut RawTasks {
+        self.arena.state().cast()
+    }
+}
