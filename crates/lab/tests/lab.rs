@@ -7,10 +7,11 @@ mod common;
 use common::{ask, available, lab, skip, traces_of};
 use midflight_lab::{HOSTS_MAX, Lab, LabError, Loss, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// A socket at a place of a lab.
@@ -91,15 +92,14 @@ fn a_command_runs_in_its_namespace_and_its_exit_code_comes_back() {
 fn processes_inside_end_with_their_lab() {
     let Some(lab) = lab(1) else { return };
     let asked = lab.command(Place::Host(0), "sleep").arg("1000").spawn().unwrap();
-    let deaf =
-        lab.command(Place::Switch, "sh").args(["-c", "trap '' TERM; while :; do sleep 1; done"]).spawn().unwrap();
-    let outside = Command::new("sleep").arg("1000").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(50)); // until the shell has set its trap
+    let deaf = "trap '' TERM; echo ready; while :; do sleep 1; done";
+    let mut deaf = lab.command(Place::Switch, "sh").args(["-c", deaf]).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(deaf.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut outside = Command::new("sleep").arg("1000").spawn().unwrap();
     lab.down().unwrap();
     for (mut child, signal) in [(asked, 15), (deaf, 9)] {
         assert_eq!(child.wait().unwrap().signal(), Some(signal));
     }
-    let mut outside = outside;
     assert_eq!(outside.try_wait().unwrap(), None);
     outside.kill().unwrap();
     outside.wait().unwrap();
@@ -138,18 +138,9 @@ fn setting_up_that_is_interrupted_is_undone() {
     if !available() {
         return;
     }
-    let options = Options::temporary(HOSTS_MAX);
-    let interrupted = AtomicBool::new(false);
-    let (last, deadline) = (format!("/var/run/netns/mf-{}-host63", options.name), Instant::now() + common::PATIENCE);
-    let result = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while std::fs::metadata(&last).is_err() && Instant::now() < deadline {
-                std::thread::yield_now();
-            }
-            interrupted.store(true, Relaxed);
-        });
-        Lab::up_unless(&options, &interrupted)
-    });
+    let options = Options::temporary(3);
+    // It is looked at between the steps, for the first time when the namespaces are there.
+    let result = Lab::up_unless(&options, &AtomicBool::new(true));
     assert!(matches!(result, Err(LabError::Interrupted(_))), "{result:?}");
     assert_eq!(traces_of(&options.name), Vec::<String>::new());
 }

@@ -17,15 +17,19 @@ fn a_wrong_flag_is_named_with_what_is_similar() {
 
 #[test]
 fn every_subcommand_has_examples_and_exit_codes() {
-    for subcommand in ["switch", "executor", "up", "submit", "map", "status"] {
+    for subcommand in ["switch", "executor", "up", "submit", "map", "status", "lab"] {
         let said = run(&[subcommand, "--help"]);
         assert_eq!(said.code, Some(0));
         for part in ["EXAMPLES", "EXIT CODES"] {
             assert!(said.stdout.contains(part), "no {part} in {subcommand} --help");
         }
     }
-    let said = run(&["bench", "loop", "--help"]);
-    assert!(said.stdout.contains("EXAMPLES") && said.stdout.contains("EXIT CODES"));
+    for [command, subcommand] in
+        [["bench", "loop"], ["lab", "up"], ["lab", "exec"], ["lab", "status"], ["lab", "down"], ["lab", "run"]]
+    {
+        let said = run(&[command, subcommand, "--help"]);
+        assert!(said.stdout.contains("EXAMPLES") && said.stdout.contains("EXIT CODES"), "{command} {subcommand}");
+    }
 }
 
 #[test]

@@ -140,3 +140,11 @@ fn or_interrupted(result: Result<ExitCode>) -> Result<ExitCode> {
         result => result,
     }
 }
+
+/// For people.
+fn count_of_hosts(lab: &Lab) -> String {
+    match lab.hosts().len() {
+        1 => "1 host".to_owned(),
+        hosts => format!("{hosts} hosts"),
+    }
+}

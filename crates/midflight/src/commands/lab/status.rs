@@ -1,6 +1,6 @@
 //! `midflight lab status`
 
-use super::told;
+use super::{count_of_hosts, told};
 use crate::stdout;
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -80,7 +80,7 @@ fn for_people(name: &str, lab: Option<&Lab>) -> String {
     let Some(lab) = lab else {
         return format!("lab {name} is not complete: being set up, or cut off; midflight lab down --name {name}\n");
     };
-    let mut text = format!("lab {name}: {} hosts, {} loss\n", lab.hosts().len(), lab.loss());
+    let mut text = format!("lab {name}: {}, {} loss\n", count_of_hosts(lab), lab.loss());
     let width = lab.switch_netns().len();
     let mut row = |place: &str, netns: &str, ipv4: &str, ipv6: &str| {
         // Writing to a String cannot fail.

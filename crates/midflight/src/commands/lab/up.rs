@@ -1,6 +1,6 @@
 //! `midflight lab up`
 
-use super::{DEFAULT_NAME, Name, Wanted, interrupted_flag, or_interrupted};
+use super::{DEFAULT_NAME, Name, Wanted, count_of_hosts, interrupted_flag, or_interrupted};
 use crate::stdout;
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -49,7 +49,7 @@ fn greeting(lab: &Lab) -> String {
     let exec = format!("midflight lab exec{of_lab}");
     let switch = format!("{SWITCH_IPV4}:{DEFAULT_PORT}");
     let (client, executor) = (&lab.hosts()[0].name, &lab.hosts()[hosts.min(2) - 1].name);
-    let hosts = if hosts == 1 { "a host".to_owned() } else { format!("{hosts} hosts") };
+    let hosts = count_of_hosts(lab);
     let loss = if lab.loss().fraction() > 0.0 { format!(", {} loss", lab.loss()) } else { String::new() };
     format!(
         "lab {name}: {hosts}{loss}; the switch is {SWITCH_IPV4} and {SWITCH_IPV6} to all of them. In terminals of their \
