@@ -17,6 +17,18 @@ struct {
     __uint(max_entries, 1);
 } arena SEC(".maps");
 
+/* An answer that TC has no way to send: the process sends it by its socket. */
+struct mf_handover {
+    struct mf_address to;
+    uint32_t length;
+    uint8_t data[MF_PACKET_MAX];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 20);
+} handover SEC(".maps");
+
 /* A program may reach the arena only where its code names it. */
 #define MF_USES_ARENA() __asm__ volatile("" ::"r"(&arena))
 

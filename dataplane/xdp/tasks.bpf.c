@@ -2,6 +2,8 @@
 /*
  * The tasks program in the kernel: the core of src/, and the shells that bring it packets.
  *
+ *   mf_xdp    datagrams that owe at most one answer
+ *   mf_tc     those that XDP passed on because they may owe several
  *   mf_call   user space calls the core: a datagram that came by a socket, a tick, a benchmark
  */
 #include "maps.h"
@@ -63,4 +65,18 @@ int mf_call(struct xdp_md *context)
     }
     mf_unlock();
     return XDP_PASS;
+}
+
+SEC("xdp")
+int mf_xdp(struct xdp_md *context)
+{
+    (void)context;
+    return XDP_PASS;
+}
+
+SEC("tcx/ingress")
+int mf_tc(struct __sk_buff *context)
+{
+    (void)context;
+    return -1; /* TCX_NEXT */
 }
