@@ -4,15 +4,14 @@
 
 mod common;
 
-use common::{ask, available, lab, skip, traces_of};
+use common::{about, ask, available, lab, received_of, skip, traces_of};
 use midflight_lab::{HOSTS_MAX, Lab, LabError, Loss, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::io::{BufRead, BufReader};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 /// A socket at a place of a lab.
 fn socket(lab: &Lab, place: Place, address: IpAddr) -> UdpSocket {
@@ -198,50 +197,11 @@ fn a_link_loses_about_as_much_as_it_was_told() {
     };
     assert_eq!(Lab::open(lab.name()).unwrap().loss(), lab.loss());
     let sender = socket(&lab, Place::Host(0), lab.hosts()[0].ipv4.into());
-    for (place, address, expected) in
+    for (place, address, part) in
         [(Place::Switch, IpAddr::from(SWITCH_IPV4), 0.9), (Place::Host(1), lab.hosts()[1].ipv4.into(), 0.81)]
     {
         let receiver = socket(&lab, place, address);
         let got = received_of(SENT, &sender, &receiver, receiver.local_addr().unwrap());
-        // Seven standard deviations of at most 0.5 / sqrt(SENT).
-        let part = f64::from(got) / f64::from(SENT);
-        assert!((part - expected).abs() < 0.025, "{got} of {SENT} came to {place}");
+        assert!(about(part, got, SENT), "{got} of {SENT} came to {place}");
     }
-}
-
-/// How many of `count` datagrams arrive. Few are under way at one time, so that none is lost for want of room.
-fn received_of(count: u32, sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) -> u32 {
-    let mut buffer = [0; 16];
-    let mut received = 0;
-    receiver.set_nonblocking(true).unwrap();
-    ask_until_known(sender, receiver, to);
-    for number in 0..count {
-        sender.send_to(&number.to_be_bytes(), to).unwrap();
-        if number % 16 == 15 || number + 1 == count {
-            let quiet_for = Duration::from_micros(if number + 1 == count { 200_000 } else { 0 });
-            let mut last = Instant::now();
-            loop {
-                while receiver.recv(&mut buffer).is_ok() {
-                    received += 1;
-                    last = Instant::now();
-                }
-                if last.elapsed() >= quiet_for {
-                    break;
-                }
-            }
-        }
-    }
-    received
-}
-
-/// Until both neighbours know each other's addresses: what waits for one may be dropped.
-fn ask_until_known(sender: &UdpSocket, receiver: &UdpSocket, to: SocketAddr) {
-    let deadline = Instant::now() + common::PATIENCE;
-    while receiver.recv(&mut [0; 16]).is_err() {
-        assert!(Instant::now() < deadline, "nothing comes to {to}");
-        sender.send_to(b"?", to).unwrap();
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(Duration::from_millis(200));
-    while receiver.recv(&mut [0; 16]).is_ok() {}
 }

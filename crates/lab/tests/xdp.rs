@@ -5,11 +5,11 @@
 
 mod common;
 
-use common::{ask, available, skip};
-use midflight_lab::{Lab, Options, Place, SWITCH_IPV4};
+use common::{about, ask, available, received_of, skip};
+use midflight_lab::{Lab, LabError, Options, Place, SWITCH_IPV4};
 use rustix::net::netdevice::name_to_index;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// linux/bpf.h
@@ -93,41 +93,74 @@ fn attach(program: &OwnedFd, interface: &str) -> io::Result<OwnedFd> {
     bpf(uapi::LINK_CREATE, &[program, index, uapi::ATTACH_XDP, uapi::XDP_NATIVE])
 }
 
-/// Whether each host of a lab gets its datagrams back.
-fn reflects(options: &Options, back: Back) -> Option<bool> {
-    if !available() {
-        return None;
-    }
-    let program = match load(&reflector(back)) {
-        Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => {
-            skip(format!("no BPF: {why}"));
+/// A lab whose switch runs the reflector natively; `None`, and loudly, where there can be none.
+struct Reflecting {
+    lab: Lab,
+    /// Closed, they detach.
+    _attached: Vec<OwnedFd>,
+}
+
+/// Where nobody listens.
+const NOBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(SWITCH_IPV4), 7);
+
+impl Reflecting {
+    fn new(options: &Options, back: Back) -> Option<Self> {
+        if !available() {
             return None;
         }
-        program => program.unwrap(),
-    };
-    let lab = Lab::up(options).unwrap();
-    let attached = lab.within(Place::Switch, || {
-        lab.interfaces().iter().map(|interface| attach(&program, interface)).collect::<io::Result<Vec<_>>>()
-    });
-    let attached = attached.unwrap().unwrap();
-    let nobody = (SWITCH_IPV4, 7).into();
-    let arrives = (0..options.hosts).all(|number| {
-        let socket = lab.within(Place::Host(number), || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
-        let answer = ask(&socket, nobody, b"echo");
-        assert!(answer.is_none() || answer == Some((b"echo".to_vec(), nobody)), "{answer:?}");
-        answer.is_some()
-    });
-    drop(attached);
-    Some(arrives)
+        let program = match load(&reflector(back)) {
+            Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => {
+                skip(format!("no BPF: {why}"));
+                return None;
+            }
+            program => program.unwrap(),
+        };
+        let lab = match Lab::up(options) {
+            Err(why @ LabError::NoLoss { .. }) => {
+                skip(why);
+                return None;
+            }
+            lab => lab.unwrap(),
+        };
+        let attached = lab.within(Place::Switch, || {
+            lab.interfaces().iter().map(|interface| attach(&program, interface)).collect::<io::Result<Vec<_>>>()
+        });
+        let attached = attached.unwrap().unwrap();
+        Some(Self { lab, _attached: attached })
+    }
+
+    fn socket(&self, host: usize) -> UdpSocket {
+        self.lab.within(Place::Host(host), || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    fn answers_all(&self) {
+        for host in 0..self.lab.hosts().len() {
+            assert_eq!(ask(&self.socket(host), NOBODY, b"echo"), Some((b"echo".to_vec(), NOBODY)), "host{host}");
+        }
+    }
 }
 
 #[test]
 fn what_native_xdp_transmits_arrives() {
-    assert_ne!(reflects(&Options::temporary(2), Back::Transmit), Some(false));
+    let Some(reflecting) = Reflecting::new(&Options::temporary(2), Back::Transmit) else { return };
+    reflecting.answers_all();
 }
 
 #[test]
 fn what_native_xdp_redirects_arrives_also_without_xdp_at_the_hosts() {
-    assert_ne!(reflects(&Options::temporary(2), Back::Redirect), Some(false));
-    assert_ne!(reflects(&Options::temporary(2).xdp(false), Back::Redirect), Some(false));
+    for xdp in [true, false] {
+        let Some(reflecting) = Reflecting::new(&Options::temporary(2).xdp(xdp), Back::Redirect) else { return };
+        reflecting.answers_all();
+    }
+}
+
+#[test]
+fn what_native_xdp_sends_is_lost_as_anything_else() {
+    const SENT: u32 = 10_000;
+    let options = Options::temporary(1).loss("20%".parse().unwrap());
+    let Some(reflecting) = Reflecting::new(&options, Back::Transmit) else { return };
+    let socket = reflecting.socket(0);
+    let got = received_of(SENT, &socket, &socket, NOBODY);
+    assert!(about(0.8 * 0.8, got, SENT), "{got} of {SENT} came back");
 }
