@@ -4,33 +4,45 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
-MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight --
+# The kernel engine is built where its tools are: `make KERNEL=no` leaves it out, KERNEL=yes insists on it.
+KERNEL ?= auto
+ifeq ($(filter auto yes no,$(KERNEL)),)
+$(error KERNEL is auto, yes or no, and not "$(KERNEL)")
+endif
+FEATURES_no =
+FEATURES_yes = --features midflight/kernel
+# Asked once, and only by a target that builds.
+FEATURES_auto = $(eval FEATURES_auto := $(shell .ci/features))$(FEATURES_auto)
+FEATURES = $(FEATURES_$(KERNEL))
+MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight $(FEATURES) --
 
 .DEFAULT_GOAL := help
 .PHONY: help release demo test lint docs bench fuzz transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@echo "  KERNEL=no    behind any of them: without the kernel engine, which is built where its tools are"
 
 # With cargo's progress: the first time takes minutes.
 release:
-	@$(CARGO) build --locked --release -p midflight
+	@$(CARGO) build --locked --release -p midflight $(FEATURES)
 
 demo: release ## the main job: schedule a generated workload through the switch and print the delays
 	@$(MIDFLIGHT) replay $(ARGS)
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace $(FEATURES)
 	$(CARGO) test --locked -p midflight-dataplane --features sanitize
 
-lint: ## formatting, Clippy, and the C compilers' warnings, all as errors
+lint: ## formatting, Clippy (with and without the kernel engine), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(if $(FEATURES),$(CARGO) clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings)
 	.ci/lint-c
 
 docs: ## the Rust documentation, warnings as errors, and the links of the guide
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps $(FEATURES)
 	.ci/check-links
 
 bench: release ## the core, then the loop of client, switch and executor on this machine

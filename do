@@ -3,6 +3,7 @@
 #
 #     ./do demo     the main job       ./do test     all tests       ./do          what else there is
 #
+# KERNEL=no ./do TARGET leaves the kernel engine out, and what it needs.
 # Does nothing that is done already, and says nothing when there is nothing to do.
 set -eu
 cd "$(dirname "$0")"
@@ -19,22 +20,73 @@ missing_packages() {
     have rustup || have cargo || have curl || echo curl
 }
 
+# How to become root: nothing to add, or sudo. Asks for a password only if told to, and if there is somebody to ask.
+as_root() { # [ask]
+    if [ "$(id -u)" = 0 ]; then root=''
+    elif have sudo && { sudo -n true 2>/dev/null || { [ "${1:-}" = ask ] && [ -t 0 ]; }; }; then root=sudo
+    else return 1
+    fi
+}
+
+# apt-get as root, in silence unless it fails.
+apt_get() {
+    log=$(mktemp)
+    if $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends "$@" >"$log" 2>&1
+    then rm -f "$log"
+    else say "apt-get $* failed: $(grep '^E: ' "$log" | head -n 1) (the whole log is $log)"; return 1
+    fi
+}
+
 install_packages() {
     packages=$(missing_packages | sort -u | tr '\n' ' ')
     [ -n "$packages" ] || return 0
     have apt-get || die "please install: $packages(this is no Debian or Ubuntu, so you know better how)"
-    if [ "$(id -u)" = 0 ]; then root=''
-    elif have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then root=sudo
-    else die "please run as root: apt-get install -y $packages"
-    fi
+    as_root ask || die "please run as root: apt-get install -y $packages"
     say "installing $packages"
-    log=$(mktemp)
     # shellcheck disable=SC2086 # a list of words
-    if $root env DEBIAN_FRONTEND=noninteractive sh -c \
-        'apt-get update -q && apt-get install -q -y --no-install-recommends "$@"' sh $packages >"$log" 2>&1
-    then rm -f "$log"
-    else tail -n 20 "$log" >&2; die "apt-get install $packages failed; the whole log is $log"
+    apt_get update && apt_get install $packages || exit 1
+}
+
+# What all else works without, one line each.
+lacking() {
+    [ "${KERNEL:-auto}" != auto ] || .ci/features 2>&1 >/dev/null
+    have ip || echo "without labs: ip is missing (package iproute2)"
+}
+
+# The Debian packages for that; none for the kernel engine where no clang is new enough.
+lacking_packages() {
+    case $(lacking) in
+    *kernel*) if clang_package; then echo libelf-dev zlib1g-dev pkg-config linux-libc-dev; fi ;;
+    esac
+    have ip || echo iproute2
+}
+
+# The package of a clang that can compile the kernel engine.
+clang_package() {
+    least=$(sed -n 's/^least=//p' dataplane/xdp/compile)
+    for package in "clang-$least" clang; do
+        version=$(LC_ALL=C apt-cache policy "$package" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9]*\).*/\2/p')
+        if [ "${version:-0}" -ge "$least" ]; then echo "$package"; return; fi
+    done
+    return 1
+}
+
+# Installs what is lacking if that is possible, says what still is, and goes on. Tries it once a day.
+install_lacking() {
+    [ -n "$(lacking)" ] || return 0
+    tried=${CARGO_TARGET_DIR:-target}/.do-tried
+    if have apt-get && as_root && [ -z "$(find "$tried" -mtime -1 2>/dev/null)" ]; then
+        mkdir -p "${tried%/*}"
+        : >"$tried"
+        apt_get update || :
+        packages=$(lacking_packages | tr '\n' ' ')
+        [ -z "$packages" ] || say "installing $packages"
+        # shellcheck disable=SC2086 # a list of words
+        [ -z "$packages" ] || apt_get install $packages || :
     fi
+    lacking | while read -r line; do say "$line"; done
+    # Said once is enough: make says it too.
+    case $(lacking) in *kernel*) export KERNEL=no ;; esac
 }
 
 # The first of two dotted versions is at least the second.
@@ -68,6 +120,7 @@ install_rust() {
 }
 
 install_packages
+install_lacking
 install_rust
 export PATH
 [ "${1:-}" = setup ] && exit 0
