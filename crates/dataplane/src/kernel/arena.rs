@@ -2,40 +2,26 @@
 
 use super::error::KernelError;
 use super::layout::{CONTROL_AT, Control, DESK_BYTES, DESKS, DESKS_AT, Desk, STATE_AT};
+use libbpf_rs::{MapCore, MapHandle, MapInfo, MapType};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 /// An arena's addresses start where the low 32 bits are 0, so an offset is the same for both sides.
-const ALIGNMENT: usize = 1 << 32;
+const ALIGNMENT: u64 = 1 << 32;
+/// Where arenas are mapped if nothing is there. One that is kept goes to the same address in the next process, so it is far
+/// from where Linux puts programs, heaps and libraries, at random.
+const USUAL: u64 = 0x1000_0000_0000;
+/// Arenas of one process that find their place there.
+const USUAL_PLACES: u64 = 64;
+/// Left to others when memory is asked for.
+const MARGIN_BYTES: u64 = 64 << 20;
 
-/// An address where an arena of up to 4 GiB can be mapped. libbpf maps it there at once when it loads the object, so nothing
-/// else may be mapped in between: load right away.
-pub(super) fn free_address() -> Result<u64, KernelError> {
-    let failed = |source| KernelError::Io { what: "find room for the arena in this process".into(), source };
-    // SAFETY: a new private mapping without access; it touches nothing that exists.
-    let start = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            2 * ALIGNMENT,
-            libc::PROT_NONE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if start == libc::MAP_FAILED {
-        return Err(failed(io::Error::last_os_error()));
-    }
-    // SAFETY: exactly the mapping made above.
-    unsafe { libc::munmap(start, 2 * ALIGNMENT) };
-    Ok((start as usize).next_multiple_of(ALIGNMENT) as u64)
-}
-
-/// A mapped arena. libbpf unmaps it with its object.
+/// A mapped arena; it goes with its last map, mapping and program.
 #[derive(Debug)]
 pub(super) struct Arena {
-    start: NonNull<u8>,
-    bytes: u64,
+    map: MapHandle,
+    place: Place,
 }
 
 // SAFETY: plain memory; who calls into it holds `&mut` of the engine that owns it.
@@ -49,16 +35,71 @@ impl Arena {
         (STATE_AT + state_bytes + extra_bytes).next_multiple_of(4096)
     }
 
-    /// Where the object's arena of this size was mapped.
-    pub(super) fn at(address: u64, bytes: u64) -> Option<Self> {
-        NonNull::new(address as *mut u8).map(|start| Self { start, bytes })
+    /// A new one, all zeros.
+    pub(super) fn create(bytes: u64) -> Result<Self, KernelError> {
+        let too_large = |source| KernelError::Memory { bytes, source };
+        let pages = u32::try_from(bytes / 4096).map_err(|_| too_large(io::ErrorKind::OutOfMemory.into()))?;
+        let needed = bytes - STATE_AT + MARGIN_BYTES;
+        if bytes > ALIGNMENT || available_memory().is_some_and(|available| available < needed) {
+            return Err(too_large(io::ErrorKind::OutOfMemory.into()));
+        }
+        let place = Place::free(bytes)?;
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            map_flags: libbpf_sys::BPF_F_MMAPABLE,
+            map_extra: place.start.as_ptr() as u64,
+            ..Default::default()
+        };
+        let map = MapHandle::create(MapType::Arena, Some("arena"), 0, 0, pages, &options);
+        let map = map.map_err(|error| match error.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => KernelError::Privileges,
+            libbpf_rs::ErrorKind::OutOfMemory => too_large(io::ErrorKind::OutOfMemory.into()),
+            _ => KernelError::too_old(&error.to_string()),
+        })?;
+        let arena = Self { map, place };
+        arena.map_in()?;
+        arena.populate()?;
+        Ok(arena)
+    }
+
+    /// One that another process made.
+    pub(super) fn open(map: MapHandle) -> Result<Self, KernelError> {
+        let failed = |error: libbpf_rs::Error| KernelError::libbpf("look at the kept arena", &error);
+        let info = MapInfo::new(map.as_fd()).map_err(failed)?.info;
+        let bytes = u64::from(info.max_entries) * 4096;
+        if map.map_type() != MapType::Arena || info.map_extra == 0 || bytes <= STATE_AT {
+            return Err(KernelError::Kept("it holds no arena".into()));
+        }
+        let place = Place::at(info.map_extra, bytes)
+            .map_err(|source| KernelError::Io { what: "map the kept arena at its address".into(), source })?;
+        let arena = Self { map, place };
+        arena.map_in()?;
+        arena.populate()?;
+        Ok(arena)
+    }
+
+    /// Puts the map's pages where addresses are reserved for them.
+    fn map_in(&self) -> Result<(), KernelError> {
+        let (start, fd) = (self.place.start.as_ptr().cast(), self.map.as_fd().as_raw_fd());
+        let (access, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
+        // SAFETY: it replaces nothing but our own reservation.
+        let mapped = unsafe { libc::mmap(start, self.place.bytes as usize, access, how, fd, 0) };
+        if mapped == start {
+            return Ok(());
+        }
+        Err(KernelError::Io { what: "map the arena".into(), source: io::Error::last_os_error() })
     }
 
     /// Brings every page into being that a program may touch: it cannot do so itself.
-    pub(super) fn populate(&self, cpus: u64) -> Result<(), KernelError> {
-        let desks_end = DESKS_AT + (1 + cpus).min(DESKS) * DESK_BYTES;
+    fn populate(&self) -> Result<(), KernelError> {
+        let cpus = libbpf_rs::num_possible_cpus();
+        let cpus = cpus.map_err(|error| KernelError::libbpf("count the processors", &error))? as u64;
+        if cpus >= DESKS {
+            return Err(KernelError::Refused(format!("this machine has {cpus} processors, more than {}", DESKS - 1)));
+        }
+        let desks_end = DESKS_AT + (1 + cpus) * DESK_BYTES;
         self.populate_range(CONTROL_AT, desks_end - CONTROL_AT)?;
-        self.populate_range(STATE_AT, self.bytes - STATE_AT)
+        self.populate_range(STATE_AT, self.bytes() - STATE_AT)
     }
 
     fn populate_range(&self, from: u64, bytes: u64) -> Result<(), KernelError> {
@@ -67,14 +108,14 @@ impl Arena {
         if done == 0 {
             return Ok(());
         }
-        Err(KernelError::Memory { bytes: self.bytes, source: io::Error::last_os_error() })
+        Err(KernelError::Memory { bytes: self.bytes(), source: io::Error::last_os_error() })
     }
 
     /// The address here of an offset within the arena.
     pub(super) fn offset(&self, offset: u64) -> *mut u8 {
-        debug_assert!(offset < self.bytes);
+        debug_assert!(offset < self.bytes());
         // SAFETY: offsets are constants of the layout, or were checked against `bytes`.
-        unsafe { self.start.as_ptr().add(offset as usize) }
+        unsafe { self.place.start.as_ptr().add(offset as usize) }
     }
 
     pub(super) fn control(&self) -> *mut Control {
@@ -91,6 +132,69 @@ impl Arena {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.place.bytes
     }
+}
+
+impl AsFd for Arena {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+/// Addresses of this process that are ours, and given back when this is dropped.
+#[derive(Debug)]
+struct Place {
+    start: NonNull<u8>,
+    bytes: u64,
+}
+
+impl Place {
+    /// Where an arena of so many bytes can be.
+    fn free(bytes: u64) -> Result<Self, KernelError> {
+        let usual = (0..USUAL_PLACES).find_map(|number| Self::at(USUAL + number * ALIGNMENT, bytes).ok());
+        usual.map_or_else(|| Self::anywhere(bytes), Ok)
+    }
+
+    /// This address; an error where something is there already.
+    fn at(address: u64, bytes: u64) -> io::Result<Self> {
+        let start = reserve(address, bytes, libc::MAP_FIXED_NOREPLACE)?;
+        let place = Self { start, bytes };
+        if start.as_ptr() as u64 == address { Ok(place) } else { Err(io::ErrorKind::AddrInUse.into()) }
+    }
+
+    /// Wherever the system has room, for address spaces of another shape.
+    fn anywhere(bytes: u64) -> Result<Self, KernelError> {
+        let failed = |source| KernelError::Io { what: "find room for the arena in this process".into(), source };
+        let start = reserve(0, 2 * ALIGNMENT, 0).map_err(failed)?;
+        let around = Self { start, bytes: 2 * ALIGNMENT };
+        let address = (start.as_ptr() as u64).next_multiple_of(ALIGNMENT);
+        drop(around);
+        Self::at(address, bytes).map_err(failed)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was reserved, and nobody holds a pointer into it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes as usize) };
+    }
+}
+
+/// Takes addresses, without memory behind them.
+fn reserve(address: u64, bytes: u64, how: libc::c_int) -> io::Result<NonNull<u8>> {
+    let how = how | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new private mapping without access; it replaces nothing.
+    let start = unsafe { libc::mmap(address as *mut _, bytes as usize, libc::PROT_NONE, how, -1, 0) };
+    match NonNull::new(start.cast::<u8>()) {
+        Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(start),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Bytes that the system says it can still give, if it says so.
+fn available_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok().map(|kilobytes: u64| kilobytes << 10)
 }

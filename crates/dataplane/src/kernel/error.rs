@@ -3,15 +3,25 @@
 use std::io;
 
 /// Why the kernel engine cannot run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelError {
     /// A bound of the configuration is violated.
-    Configuration(crate::ConfigError),
+    #[error(transparent)]
+    Configuration(#[from] crate::ConfigError),
     /// The capabilities to load BPF programs are missing.
+    #[error(
+        "the kernel engine needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, to load its programs"
+    )]
     Privileges,
-    /// The kernel has no arenas, or lacks another feature; what libbpf said.
+    /// The kernel has no arenas, or lacks another feature; what was said.
+    #[error("the kernel engine needs Linux 6.12 or newer with BPF arenas (CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT): {0}")]
     TooOld(String),
     /// The arena does not fit memory.
+    #[error(
+        "the kernel engine needs {} MiB of memory for these bounds, which the system does not give: {source}; lower \
+         tasks.queue, tasks.slots or tasks.clients", .bytes.div_ceil(1 << 20)
+    )]
     Memory {
         /// Bytes that it needs.
         bytes: u64,
@@ -19,8 +29,61 @@ pub enum KernelError {
         source: io::Error,
     },
     /// The kernel or libbpf refused the programs; what they said.
+    #[error("the kernel refused the engine's programs: {0}")]
     Refused(String),
+    /// No interface to serve on.
+    #[error("the kernel engine serves interfaces: name them, --interface eth0 for example")]
+    NoInterfaces,
+    /// An interface that does not exist.
+    #[error("there is no interface {0}: `ip link` lists what there is")]
+    UnknownInterface(String),
+    /// An interface that is down.
+    #[error("interface {0} is down: `ip link set {0} up` first")]
+    Down(String),
+    /// Its driver takes no XDP program, or none of ours.
+    #[error("interface {interface} takes no XDP program in native mode: {source}; --mode generic serves it, slower")]
+    NoNative {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Somebody else's XDP program is there.
+    #[error(
+        "interface {interface} runs another XDP program, {program}: `ip link set {interface} xdp off`, or stop what \
+         attached it, or serve another interface"
+    )]
+    Occupied {
+        /// The interface.
+        interface: String,
+        /// The program: name and number, as far as they can be known.
+        program: String,
+    },
+    /// Another switch serves it.
+    #[error("interface {0} is served by another midflight switch: stop that one, or serve another interface")]
+    Served(String),
+    /// Another switch served it and is kept there.
+    #[error(
+        "interface {interface} keeps the queue of a switch on port {port}: start it on that port with --keep, or \
+         `midflight switch --detach --listen 0.0.0.0:{port}` throws it away"
+    )]
+    KeptByAnother {
+        /// The interface.
+        interface: String,
+        /// Its port.
+        port: String,
+    },
+    /// What is kept is in use.
+    #[error("the kept switch of port {0} has a process already: stop that one first")]
+    InUse(String),
+    /// What is kept cannot be taken over.
+    #[error("the kept queue cannot be taken over: {0}; --fresh throws it away, with the tasks in it")]
+    Kept(String),
+    /// No place to keep anything in.
+    #[error("--keep needs the BPF file system: {0}; `mount -t bpf bpf /sys/fs/bpf` as root mounts it")]
+    NoBpffs(String),
     /// A system call failed.
+    #[error("cannot {what}: {source}")]
     Io {
         /// What was tried.
         what: String,
@@ -29,32 +92,44 @@ pub enum KernelError {
     },
 }
 
-impl std::fmt::Display for KernelError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Configuration(error) => error.fmt(f),
-            Self::Privileges => f.write_str(
-                "the kernel engine needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, to load its programs",
-            ),
-            Self::TooOld(said) => {
-                write!(f, "the kernel engine needs Linux 6.12 or newer with BPF arenas; this kernel refused them: {said}")
-            }
-            Self::Memory { bytes, source } => write!(
-                f,
-                "the kernel engine needs {} MiB of memory for these bounds, which the system does not give: {source}; \
-                 lower tasks.queue, tasks.slots or tasks.clients",
-                bytes.div_ceil(1 << 20)
-            ),
-            Self::Refused(said) => write!(f, "the kernel refused the engine's programs: {said}"),
-            Self::Io { what, source } => write!(f, "cannot {what}: {source}"),
+/// The first kernel whose arenas have atomics.
+const OLDEST: (u32, u32) = (6, 12);
+
+impl KernelError {
+    /// What the kernel said, with its version where that explains it.
+    pub(super) fn too_old(said: &str) -> Self {
+        Self::TooOld(format!("this is Linux {}, and it says: {said}", release()))
+    }
+
+    /// For a failure of libbpf that has no name of its own.
+    pub(super) fn libbpf(what: &str, error: &libbpf_rs::Error) -> Self {
+        match error.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => Self::Privileges,
+            _ => Self::Io { what: what.to_owned(), source: io::Error::other(error.to_string()) },
         }
+    }
+
+    /// For `map_err`: what was tried.
+    pub(super) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
+        |source| Self::Io { what: what.into(), source: source.into() }
+    }
+
+    /// Whether the machine cannot run the engine at all, rather than not as it was asked to: for tests, which then skip.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Privileges | Self::TooOld(_))
     }
 }
 
-impl std::error::Error for KernelError {}
+/// Whether this kernel is older than any that can run the engine.
+pub(super) fn kernel_is_too_old() -> bool {
+    let release = release();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let version = numbers.next().zip(numbers.next());
+    version.is_some_and(|version| version < OLDEST)
+}
 
-impl From<crate::ConfigError> for KernelError {
-    fn from(error: crate::ConfigError) -> Self {
-        Self::Configuration(error)
-    }
+fn release() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    text.map_or_else(|_| "of an unknown version".into(), |text| text.trim().to_owned())
 }

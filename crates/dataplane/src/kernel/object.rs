@@ -1,14 +1,16 @@
 //! Loads the BPF object.
 
-use super::arena::{self, Arena};
-use super::error::KernelError;
-use libbpf_rs::{Object, ObjectBuilder, PrintLevel};
+use super::arena::Arena;
+use super::error::{KernelError, kernel_is_too_old};
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, PrintLevel};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 /// `dataplane/xdp/tasks.bpf.c`, compiled by the build script.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tasks.bpf.o"));
 
-/// libbpf prints by one function for all threads, and maps arenas at addresses that it is told: one load at a time.
+/// libbpf prints by one function for all threads: one load at a time.
 static LOADING: Mutex<()> = Mutex::new(());
 /// What libbpf warned of during the present load.
 static SAID: Mutex<String> = Mutex::new(String::new());
@@ -21,26 +23,66 @@ fn listen(level: PrintLevel, text: String) {
     }
 }
 
-/// A loaded object, and its arena with all pages in place but nothing in them.
-pub(super) fn load(arena_bytes: u64) -> Result<(Object, Arena), KernelError> {
-    let _one = LOADING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
-    libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
-    let refused = |error: libbpf_rs::Error| explain(&error);
-    let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused)?;
-    let address = arena::free_address()?;
-    let pages = u32::try_from(arena_bytes / 4096).unwrap_or(u32::MAX);
-    for mut map in open.maps_mut() {
-        if map.name() == "arena" {
-            map.set_max_entries(pages).map_err(refused)?;
-            map.set_map_extra(address).map_err(refused)?;
+/// The programs, proved by the kernel and bound to an arena. They live as long as this, or as what they are attached to.
+#[derive(Debug)]
+pub(super) struct Programs {
+    /// `mf_call`
+    pub call: OwnedFd,
+    /// `mf_xdp`
+    pub xdp: OwnedFd,
+    /// `mf_tc`
+    pub tc: OwnedFd,
+    /// The ring buffer through which answers are handed over.
+    pub handover: MapHandle,
+}
+
+impl Programs {
+    /// Loads them. `handover` is the ring of the programs that these are to replace, if there are such.
+    pub(super) fn load(arena: &Arena, handover: Option<&MapHandle>) -> Result<Self, KernelError> {
+        let _one = LOADING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+        libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+        let refused = |error: libbpf_rs::Error| explain(&error);
+        let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused)?;
+        for mut map in open.maps_mut() {
+            match (map.name().to_str(), handover) {
+                (Some("arena"), _) => map.reuse_fd(arena.as_fd()).map_err(refused)?,
+                (Some("handover"), Some(ring)) => map.reuse_fd(ring.as_fd()).map_err(refused)?,
+                _ => {}
+            }
         }
+        let object = open.load().map_err(refused)?;
+        let handover = object.maps().find(|map| map.name() == "handover").ok_or_else(|| missing("handover"))?;
+        Ok(Self {
+            call: program(&object, "mf_call")?,
+            xdp: program(&object, "mf_xdp")?,
+            tc: program(&object, "mf_tc")?,
+            handover: MapHandle::try_from(&handover).map_err(refused)?,
+        })
     }
-    let object = open.load().map_err(refused)?;
-    let arena = Arena::at(address, arena_bytes).ok_or(KernelError::TooOld("it gave no address".into()))?;
-    let cpus = libbpf_rs::num_possible_cpus().map_err(refused)? as u64;
-    arena.populate(cpus)?;
-    Ok((object, arena))
+}
+
+fn program(object: &Object, name: &str) -> Result<OwnedFd, KernelError> {
+    let program = object.progs().find(|program| program.name() == name).ok_or_else(|| missing(name))?;
+    program.as_fd().try_clone_to_owned().map_err(KernelError::io("keep a program"))
+}
+
+fn missing(name: &str) -> KernelError {
+    KernelError::Refused(format!("there is no {name} in the object"))
+}
+
+/// Runs a program on a frame; its verdict.
+pub(super) fn run(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+        repeat: 1,
+        ..Default::default()
+    };
+    // SAFETY: the kernel reads the frame, and all outlive the call.
+    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(options.retval) }
 }
 
 /// The one line that says what is missing.
@@ -48,14 +90,18 @@ fn explain(error: &libbpf_rs::Error) -> KernelError {
     let said = SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied if !said.contains("BEGIN PROG LOAD LOG") => KernelError::Privileges,
-        _ if said.contains("'arena'") => KernelError::TooOld(first_line(&said, error)),
+        _ if kernel_is_too_old() => KernelError::too_old(&complaint(&said, error)),
         libbpf_rs::ErrorKind::OutOfMemory => {
             KernelError::Memory { bytes: 0, source: std::io::Error::from(std::io::ErrorKind::OutOfMemory) }
         }
-        _ => KernelError::Refused(if said.is_empty() { error.to_string() } else { said }),
+        _ => KernelError::Refused(complaint(&said, error)),
     }
 }
 
-fn first_line(said: &str, error: &libbpf_rs::Error) -> String {
-    said.lines().next().map_or_else(|| error.to_string(), |line| line.trim_start_matches("libbpf: ").to_owned())
+/// What matters of pages of text: where the verifier gave up, or libbpf's first line.
+fn complaint(said: &str, error: &libbpf_rs::Error) -> String {
+    let mut lines = said.lines().map(|line| line.trim_start_matches("libbpf: "));
+    let log = said.lines().take_while(|line| !line.starts_with("processed ") && !line.contains("END PROG LOAD LOG"));
+    let verifier = if said.contains("BEGIN PROG LOAD LOG") { log.last() } else { None };
+    verifier.or_else(|| lines.next()).map_or_else(|| error.to_string(), str::to_owned)
 }

@@ -3,12 +3,11 @@
 use super::arena::Arena;
 use super::error::KernelError;
 use super::layout::{Call, DESK_DATA, SHELL_COUNTS, STATE_AT};
-use super::object;
+use super::object::{self, Programs};
 use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_stats};
 use crate::{Out, TasksConfig, Verdict};
-use libbpf_rs::{Object, ProgramInput};
 use midflight_wire::Address;
-use std::io;
+use std::os::fd::AsFd;
 
 /// The kernel's monotonic clock.
 pub const NOW: u64 = u64::MAX;
@@ -20,7 +19,7 @@ const FRAME: [u8; 64] = [0; 64];
 
 /// One queue in the kernel.
 pub struct KernelTasks {
-    object: Object,
+    programs: Programs,
     arena: Arena,
     state_bytes: u64,
 }
@@ -50,8 +49,9 @@ impl KernelTasks {
             return Err(crate::ConfigError.into());
         }
         let state_bytes = config.state_bytes().next_multiple_of(4096);
-        let (object, arena) = object::load(Arena::size(state_bytes, extra_bytes))?;
-        let tasks = Self { object, arena, state_bytes };
+        let arena = Arena::create(Arena::size(state_bytes, extra_bytes))?;
+        let programs = Programs::load(&arena, None)?;
+        let tasks = Self { programs, arena, state_bytes };
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
         unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret) };
         Ok(tasks)
@@ -132,12 +132,8 @@ impl KernelTasks {
             (*control).call = call as u32;
             (*control).now_ns = now_ns;
         }
-        let input = ProgramInput { data_in: Some(&FRAME), ..ProgramInput::default() };
-        let failed = |source| KernelError::Io { what: "run the engine's program".into(), source };
-        let program = self.object.progs_mut().find(|program| program.name() == "mf_call");
-        let program = program.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        let ran = program.test_run(input).map_err(|error| failed(io::Error::other(error.to_string())))?;
-        if ran.return_value != XDP_PASS {
+        let verdict = object::run(self.programs.call.as_fd(), &FRAME);
+        if verdict.map_err(KernelError::io("run the engine's program"))? != XDP_PASS {
             return Err(KernelError::Refused("the queue was locked for too long".into()));
         }
         // SAFETY: the call is over, so its desk and control are ours again.
