@@ -3,6 +3,8 @@
 mod core;
 mod r#loop;
 mod processes;
+mod workload;
+mod xdp;
 
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
@@ -18,6 +20,9 @@ enum Bench {
     /// The scheduler's core alone: nanoseconds a decision
     #[command(after_help = core::EXAMPLES)]
     Core(How),
+    /// The same core in the kernel, as BPF: nanoseconds a decision
+    #[command(after_help = xdp::EXAMPLES)]
+    Xdp(How),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
     #[command(after_help = r#loop::EXAMPLES)]
     Loop(How),
@@ -37,6 +42,7 @@ struct How {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.bench {
         Bench::Core(how) => core::run(&how),
+        Bench::Xdp(how) => xdp::run(&how),
         Bench::Loop(how) => r#loop::run(&how),
     }
 }

@@ -1,0 +1,269 @@
+//! What `bench core` and `bench xdp` ask of a core, be it native or in the kernel: packets of one client and one executor.
+//!
+//! An operation is one packet. The queue is kept at its depth: blocks of submits and of retrieves take turns, and only the
+//! calls are timed. Every block checks that as many tasks were assigned as were accepted.
+
+use super::median;
+use anyhow::{Context, Result, ensure};
+use midflight_dataplane::{Out, Stats, TasksConfig};
+use midflight_wire::{Address, Builder, Header, Operation, Packet, Register, Retrieve, Submit, TaskInfo, Wait, parse};
+use std::net::{Ipv4Addr, SocketAddr};
+
+const CLIENT: u64 = 0x00c1_1e27;
+const EXECUTOR: u64 = 0x0e8e_c000;
+pub(super) const EPOCH: u32 = 7;
+pub(super) const SECRET: u64 = 0x5eed;
+const SLOTS: u32 = 64;
+/// Tasks between two looks at the clock.
+pub(super) const BLOCK: usize = 4096;
+const SUBMIT_BATCH: usize = 32;
+const RETRIEVE_BATCH: usize = 16;
+/// Tasks in the queue, usually.
+pub(super) const DEPTH: usize = 64 << 10;
+/// Time that passes from packet to packet.
+pub(super) const STEP_NS: u64 = 20;
+
+/// A core with an empty queue.
+pub(super) trait Engine {
+    /// Takes one packet.
+    fn packet(&mut self, now_ns: u64, from: Address, datagram: &[u8], out: &mut Out) -> Result<()>;
+
+    /// Takes packets one after the other, none of which it may refuse, and returns the nanoseconds that it took.
+    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets) -> Result<f64>;
+
+    /// What it counted so far.
+    fn stats(&self) -> Stats;
+
+    /// Walks all structures: the line of the check that failed.
+    fn check(&self) -> Result<(), i32>;
+}
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    /// Tasks in the queue.
+    pub depth: usize,
+    /// Blocks of submits and retrieves that are timed.
+    pub blocks: usize,
+}
+
+impl Size {
+    /// The bounds of a queue that has room for it.
+    pub(super) fn config(self) -> Result<TasksConfig> {
+        let room = u32::try_from(self.depth + 2 * BLOCK)?.next_power_of_two();
+        let usual = TasksConfig::default();
+        Ok(TasksConfig { queue: room.max(usual.queue), ..usual })
+    }
+}
+
+/// Nanoseconds a task, and the tasks that went through.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub submit_ns: f64,
+    pub retrieve_ns: f64,
+    pub assigned: u64,
+}
+
+impl Cost {
+    pub(super) fn median(runs: &[Self]) -> Self {
+        let of = |part: fn(&Self) -> f64| median(runs.iter().map(part).collect());
+        Self {
+            submit_ns: of(|c| c.submit_ns),
+            retrieve_ns: of(|c| c.retrieve_ns),
+            assigned: runs.iter().map(|c| c.assigned).sum(),
+        }
+    }
+
+    pub(super) fn mean_ns(self) -> f64 {
+        f64::midpoint(self.submit_ns, self.retrieve_ns)
+    }
+}
+
+/// Which tasks are queued.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mix {
+    pub levels: u8,
+    pub masks: u16,
+    /// Tasks in a SUBMIT, and waits in a RETRIEVE.
+    pub submit_batch: usize,
+    pub retrieve_batch: usize,
+}
+
+impl Mix {
+    /// 4 levels and 8 masks, one task a packet.
+    pub(super) const SINGLE: Self = Self { levels: 4, masks: 8, submit_batch: 1, retrieve_batch: 1 };
+    /// The same in full packets.
+    pub(super) const BATCH: Self =
+        Self { levels: 4, masks: 8, submit_batch: SUBMIT_BATCH, retrieve_batch: RETRIEVE_BATCH };
+    /// The most heads that a retrieve can have to compare.
+    pub(super) const WORST: Self = Self { levels: 1, masks: 256, submit_batch: 1, retrieve_batch: 1 };
+}
+
+/// Packets of one length, one behind the other, as in a receive buffer.
+#[derive(Default)]
+pub(super) struct Packets {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Packets {
+    fn push(&mut self, packet: &[u8]) {
+        self.length = packet.len();
+        self.bytes.extend_from_slice(packet);
+    }
+
+    /// There is at least one.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.bytes.chunks_exact(self.length)
+    }
+}
+
+/// The median cost over blocks, at a steady depth.
+pub(super) fn measure(engine: impl Engine, size: Size, mix: Mix) -> Result<Cost> {
+    let mut world = World::new(engine, mix)?;
+    for _ in 0..size.depth.div_ceil(BLOCK) {
+        world.submit()?;
+    }
+    let before = world.engine.stats();
+    let mut submit_ns = Vec::new();
+    let mut retrieve_ns = Vec::new();
+    for _ in 0..size.blocks {
+        submit_ns.push(world.submit()? / BLOCK as f64);
+        retrieve_ns.push(world.retrieve()? / BLOCK as f64);
+    }
+    let after = world.engine.stats();
+    let (accepted, assigned) = (after.submitted - before.submitted, after.assigned - before.assigned);
+    ensure!(accepted == assigned, "{accepted} tasks were accepted, {assigned} assigned");
+    if let Err(line) = world.engine.check() {
+        anyhow::bail!("the queue is broken: tasks_check.c, line {line}");
+    }
+    Ok(Cost { submit_ns: median(submit_ns), retrieve_ns: median(retrieve_ns), assigned })
+}
+
+/// A queue with one client and one executor of 64 slots, and what they will say next.
+struct World<E> {
+    engine: E,
+    now_ns: u64,
+    client: Address,
+    executor: Address,
+    slots: Vec<(u32, u32)>,
+    submission: u32,
+    wait: u32,
+    seed: u64,
+    mix: Mix,
+}
+
+impl<E: Engine> World<E> {
+    fn new(engine: E, mix: Mix) -> Result<Self> {
+        let address = |port| Address::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let mut world = Self {
+            engine,
+            now_ns: 1_000_000_000,
+            client: address(1000),
+            executor: address(2000),
+            slots: Vec::new(),
+            submission: 0,
+            wait: 0,
+            seed: 42,
+            mix,
+        };
+        world.register()?;
+        Ok(world)
+    }
+
+    fn register(&mut self) -> Result<()> {
+        let mut buffer = Vec::new();
+        let mut out = Out::new();
+        while self.slots.len() < SLOTS as usize {
+            let first = u32::try_from(self.slots.len())?;
+            let count = (SLOTS - first).min(32);
+            let mut builder = Builder::new(
+                &mut buffer,
+                &Register {
+                    header: Header::new(Operation::Register, 0, 1),
+                    executor: EXECUTOR.into(),
+                    first: first.into(),
+                    resources: 255,
+                    reserved: [0; 3],
+                },
+            );
+            builder.set_count(u8::try_from(count)?);
+            self.engine.packet(self.now_ns, self.executor, &buffer, &mut out)?;
+            let (_, answer) = out.iter().next().context("REGISTER got no answer")?;
+            let Ok(Packet::Registered(_, names)) = parse(answer) else { anyhow::bail!("REGISTER was not answered") };
+            self.slots.extend(names.iter().map(|n| (n.slot.get(), n.generation.get())));
+        }
+        Ok(())
+    }
+
+    /// A well-mixed number: levels, masks and their order must not follow a pattern that a processor could learn.
+    fn draw(&mut self) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.seed >> 33
+    }
+
+    fn submits(&mut self) -> Packets {
+        let mut packets = Packets::default();
+        let mut buffer = Vec::new();
+        for _ in 0..BLOCK / self.mix.submit_batch {
+            self.submission += 1;
+            let header = Header::new(Operation::Submit, 0, self.submission);
+            let fixed = Submit { header, client: CLIENT.into(), uid: 1.into(), jid: 1.into() };
+            let mut builder = Builder::new(&mut buffer, &fixed);
+            for tid in 0..self.mix.submit_batch {
+                let (level, mask) = (self.draw(), self.draw());
+                builder.push(&TaskInfo {
+                    tid: u32::try_from(tid).unwrap_or(u32::MAX).into(),
+                    function: 1.into(),
+                    priority: 1 + (level % u64::from(self.mix.levels)) as u8,
+                    resources: (mask % u64::from(self.mix.masks)) as u8,
+                    argument_length: 0,
+                    attempt: 0,
+                    argument: [0; 16],
+                });
+            }
+            packets.push(&buffer);
+        }
+        packets
+    }
+
+    fn retrieves(&mut self) -> Packets {
+        let mut packets = Packets::default();
+        let mut buffer = Vec::new();
+        for _ in 0..BLOCK / self.mix.retrieve_batch {
+            let header = Header::new(Operation::Retrieve, EPOCH, 0);
+            let mut builder = Builder::new(&mut buffer, &Retrieve { header, resources: 255, reserved: [0; 3] });
+            for _ in 0..self.mix.retrieve_batch {
+                let (slot, generation) = self.slots[self.wait as usize % self.slots.len()];
+                let sequence = 1 + self.wait / SLOTS;
+                self.wait += 1;
+                builder.push(&Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() });
+            }
+            packets.push(&buffer);
+        }
+        packets
+    }
+
+    /// Feeds the packets and returns the nanoseconds that it took.
+    fn feed(&mut self, from: Address, packets: &Packets) -> Result<f64> {
+        let ns = self.engine.feed(self.now_ns, from, packets)?;
+        self.now_ns += STEP_NS * packets.iter().len() as u64;
+        Ok(ns)
+    }
+
+    fn submit(&mut self) -> Result<f64> {
+        let packets = self.submits();
+        let before = self.engine.stats().submitted;
+        let ns = self.feed(self.client, &packets)?;
+        ensure!(self.engine.stats().submitted - before == BLOCK as u64, "not all of {BLOCK} tasks were accepted");
+        Ok(ns)
+    }
+
+    fn retrieve(&mut self) -> Result<f64> {
+        let packets = self.retrieves();
+        let before = self.engine.stats().assigned;
+        let ns = self.feed(self.executor, &packets)?;
+        ensure!(self.engine.stats().assigned - before == BLOCK as u64, "not all of {BLOCK} waits were assigned");
+        Ok(ns)
+    }
+}
