@@ -34,8 +34,24 @@ fn main() {
     build.compile("midflight_dataplane");
     if std::env::var_os("CARGO_FEATURE_KERNEL").is_some() {
         kernel_object(root);
+        println!("cargo:rustc-env=MIDFLIGHT_LAYOUT={:x}", layout(root));
     }
 }
+
+/// A hash of all that says where something lies in an arena, and what it means there: who takes a kept arena over compares
+/// it. A change of a comment changes it too, which costs a queue at an upgrade; a change that it missed would cost more.
+fn layout(root: &Path) -> u64 {
+    let files = ["xdp/arena.h", "xdp/lock.h", "xdp/maps.h", "include/midflight/tasks.h", "include/midflight/wire.h"];
+    let states =
+        ["src/tasks/state.h", "src/tasks/queue.h", "src/tasks/index.h", "src/tasks/parking.h", "src/tasks_setup.c"];
+    files.iter().chain(&states).fold(FNV_OFFSET, |hash, file| {
+        let text = std::fs::read(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        text.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
+    })
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// Compiles the programs for the kernel, or says in one line what is missing.
 fn kernel_object(root: &Path) {

@@ -41,12 +41,12 @@ pub enum KernelError {
     #[error("interface {0} is down: `ip link set {0} up` first")]
     Down(String),
     /// Its driver takes no XDP program, or none of ours.
-    #[error("interface {interface} takes no XDP program in native mode: {source}; --mode generic serves it, slower")]
+    #[error("interface {interface} takes no XDP program in native mode: {why}; --mode generic serves it, slower")]
     NoNative {
         /// The interface.
         interface: String,
         /// What the kernel said.
-        source: io::Error,
+        why: String,
     },
     /// Somebody else's XDP program is there.
     #[error(

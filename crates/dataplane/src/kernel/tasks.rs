@@ -2,12 +2,16 @@
 
 use super::arena::Arena;
 use super::error::KernelError;
-use super::layout::{Call, DESK_DATA, SHELL_COUNTS, STATE_AT};
+use super::kept::Kept;
+use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT};
 use super::object::{self, Programs};
+use super::pins::Pins;
 use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_stats};
 use crate::{Out, TasksConfig, Verdict};
 use midflight_wire::Address;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::sync::atomic::{Ordering, fence};
 
 /// The kernel's monotonic clock.
 pub const NOW: u64 = u64::MAX;
@@ -54,7 +58,50 @@ impl KernelTasks {
         let tasks = Self { programs, arena, state_bytes };
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
         unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret) };
+        Kept::new(config, epoch.max(1)).write(&tasks.arena);
         Ok(tasks)
+    }
+
+    /// The queue that another process left, whose programs may be at it now.
+    pub(super) fn take_over(config: &TasksConfig, pins: &Pins) -> Result<Self, KernelError> {
+        let arena = Arena::open(pins.arena()?)?;
+        Kept::read(&arena, config)?;
+        let programs = Programs::load(&arena, Some(&pins.handover()?))?;
+        Ok(Self { programs, arena, state_bytes: config.state_bytes().next_multiple_of(4096) })
+    }
+
+    pub(super) fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    pub(super) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// The epoch of the queue.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        Kept::of(&self.arena).epoch
+    }
+
+    /// Tells the shells which port of which addresses is theirs. Returns how many addresses there is no room for: what is
+    /// sent to those comes by the socket.
+    pub fn serve(&mut self, port: u16, addresses: &[IpAddr]) -> usize {
+        let served = addresses.len().min(ADDRESSES_MAX);
+        let control = self.arena.control();
+        // SAFETY: shells only read these. One that reads them just now sees the old address or the new one in each place,
+        // both ours, or none at all: then it passes its packet up.
+        unsafe {
+            (&raw mut (*control).port).write_volatile(port.to_be());
+            (&raw mut (*control).addresses).write_volatile(0);
+            fence(Ordering::Release);
+            for (place, &address) in addresses[..served].iter().enumerate() {
+                (&raw mut (*control).address[place]).write_volatile(SocketAddr::new(address, 0).into());
+            }
+            fence(Ordering::Release);
+            (&raw mut (*control).addresses).write_volatile(served as u16);
+        }
+        addresses.len() - served
     }
 
     /// Takes one datagram, as [`Tasks::packet`](crate::Tasks::packet) does; `now_ns` is [`NOW`] or, in tests, made up.

@@ -1,0 +1,158 @@
+//! The kernel engine as a whole: a queue in the kernel, its shells on interfaces, and what outlives the process.
+
+use super::attach::{Attached, check_free};
+use super::error::KernelError;
+use super::handover::Handover;
+use super::interface::{self, Interface};
+use super::layout::ADDRESSES_MAX;
+use super::link::Mode;
+use super::pins::Pins;
+use super::tasks::KernelTasks;
+use crate::TasksConfig;
+use std::net::{IpAddr, SocketAddr};
+
+/// Where and how a switch serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Address and port that clients and executors send to; the address may be unspecified.
+    pub listen: SocketAddr,
+    /// Names of interfaces.
+    pub interfaces: Vec<String>,
+    /// How XDP is attached.
+    pub mode: Mode,
+    /// Queue and programs outlive the process, and the next one takes them over.
+    pub keep: bool,
+    /// What is kept is thrown away first.
+    pub fresh: bool,
+}
+
+/// What a start found of a former process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// Its queue, which goes on.
+    TakenOver,
+    /// Its queue, which is gone now.
+    ThrownAway,
+}
+
+/// A queue in the kernel whose shells are attached. Dropping it detaches them and lets the queue go, unless it is kept.
+#[derive(Debug)]
+pub struct KernelEngine {
+    // In the order in which they go.
+    attached: Vec<Attached>,
+    handover: Handover,
+    tasks: KernelTasks,
+    _pins: Option<Pins>,
+    place: Place,
+    found: Found,
+    served: Vec<IpAddr>,
+    /// Addresses for which there was no room.
+    unserved: usize,
+}
+
+impl KernelEngine {
+    /// Starts it, or takes over what a former process kept; then `epoch` and `secret` are those of the queue.
+    ///
+    /// # Errors
+    /// Where the machine, the interfaces or what is kept do not allow it; nothing is left attached that was not before.
+    pub fn start(config: &TasksConfig, place: &Place, epoch: u32, secret: u64) -> Result<Self, KernelError> {
+        let interfaces = find_all(&place.interfaces)?;
+        let port = place.listen.port();
+        let mut pins = if place.keep { Some(Pins::take(port)?) } else { Pins::existing(port)? };
+        let kept = pins.as_ref().filter(|pins| pins.hold_a_queue());
+        let (mut tasks, found) = match kept {
+            Some(pins) if place.keep && !place.fresh => (KernelTasks::take_over(config, pins)?, Found::TakenOver),
+            Some(_) => (KernelTasks::new(config, epoch, secret, 0)?, Found::ThrownAway),
+            None => (KernelTasks::new(config, epoch, secret, 0)?, Found::Nothing),
+        };
+        interfaces.iter().try_for_each(|interface| check_free(interface, pins.as_ref()))?;
+        if found != Found::TakenOver
+            && let Some(pins) = &mut pins
+        {
+            pins.clear()?;
+        }
+        let loopback = interfaces.iter().any(|interface| interface.loopback);
+        let addresses = interface::addresses(place.listen.ip(), loopback);
+        let served = addresses.map_err(KernelError::io("list this machine's addresses"))?;
+        let unserved = tasks.serve(port, &served);
+        let programs = tasks.programs();
+        let handover = Handover::new(&programs.handover)?;
+        let attach = |interface| Attached::new(interface, place.mode, programs, pins.as_ref());
+        let attached = interfaces.iter().map(attach).collect::<Result<Vec<_>, _>>()?;
+        match &mut pins {
+            Some(pins) if place.keep => pins.keep(tasks.arena(), &programs.handover, &attached)?,
+            _ => pins = None,
+        }
+        Ok(Self { attached, handover, tasks, _pins: pins, place: place.clone(), found, served, unserved })
+    }
+
+    /// Detaches what a former process kept on this port and lets its queue go; `false` if there was nothing.
+    ///
+    /// # Errors
+    /// Where a process serves it, or privileges are missing.
+    pub fn detach(port: u16) -> Result<bool, KernelError> {
+        match Pins::existing(port)? {
+            Some(mut pins) => pins.clear().map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The queue.
+    pub fn tasks(&mut self) -> &mut KernelTasks {
+        &mut self.tasks
+    }
+
+    /// Answers that are left to user space.
+    pub fn handover(&mut self) -> &mut Handover {
+        &mut self.handover
+    }
+
+    /// What the start found.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    /// The names of the interfaces that are served.
+    #[must_use]
+    pub fn interfaces(&self) -> Vec<String> {
+        self.attached.iter().map(|attached| attached.interface.name.clone()).collect()
+    }
+
+    /// Serves the addresses that this machine has now. Returns how many it has beyond those that can be served.
+    ///
+    /// # Errors
+    /// Where they cannot be listed; then those of before go on.
+    pub fn refresh_addresses(&mut self) -> Result<usize, KernelError> {
+        let loopback = self.attached.iter().any(|attached| attached.interface.loopback);
+        let addresses = interface::addresses(self.place.listen.ip(), loopback);
+        let addresses = addresses.map_err(KernelError::io("list this machine's addresses"))?;
+        if addresses != self.served {
+            self.unserved = self.tasks.serve(self.place.listen.port(), &addresses);
+            self.served = addresses;
+        }
+        Ok(self.unserved)
+    }
+
+    /// An interface that went away, or from which somebody detached a program of ours.
+    #[must_use]
+    pub fn lost_interface(&self) -> Option<&str> {
+        self.attached.iter().find(|attached| !attached.is_in_place()).map(|attached| attached.interface.name.as_str())
+    }
+}
+
+/// The most addresses that a switch serves in the kernel.
+pub const SERVED_MAX: usize = ADDRESSES_MAX;
+
+fn find_all(names: &[String]) -> Result<Vec<Interface>, KernelError> {
+    let mut found: Vec<Interface> = Vec::new();
+    for name in names {
+        let interface = Interface::find(name)?;
+        if !found.contains(&interface) {
+            found.push(interface);
+        }
+    }
+    if found.is_empty() { Err(KernelError::NoInterfaces) } else { Ok(found) }
+}

@@ -1,0 +1,232 @@
+//! What a switch leaves behind on purpose (`--keep`), pinned in the BPF file system under `midflight/PORT`:
+//!
+//! | file | |
+//! |---|---|
+//! | `arena`, `handover` | the maps |
+//! | `xdp-N`, `tc-N` | links to the interface of index N (a name may have dots, a pin may not) |
+//!
+//! Links come last when they are made, so whatever is there has its arena. The directory is locked by the process that
+//! serves what is in it, for as long as that lives.
+
+use super::attach::Attached;
+use super::error::KernelError;
+use super::interface::Interface;
+use super::link::{Link, pin_object};
+use libbpf_rs::MapHandle;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, statfs};
+use rustix::mount::{MountFlags, mount};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Where the BPF file system belongs.
+const BPFFS: &str = "/sys/fs/bpf";
+/// `BPF_FS_MAGIC`
+const BPFFS_MAGIC: u64 = 0xcafe_4a11;
+const OURS: &str = "/sys/fs/bpf/midflight";
+const ARENA: &str = "arena";
+const HANDOVER: &str = "handover";
+const XDP: &str = "xdp-";
+const TC: &str = "tc-";
+
+/// The pins of one switch, locked for this process.
+#[derive(Debug)]
+pub(super) struct Pins {
+    directory: PathBuf,
+    port: String,
+    /// Whether they stay when this is dropped.
+    stay: bool,
+    _lock: OwnedFd,
+}
+
+impl Pins {
+    /// Those of the switch on this port, if any are kept.
+    pub(super) fn existing(port: u16) -> Result<Option<Self>, KernelError> {
+        let port = port.to_string();
+        if !is_mounted() {
+            return Ok(None);
+        }
+        match lock(&port) {
+            Ok(lock) => Ok(Some(Self { directory: directory(&port), port, stay: true, _lock: lock })),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(explain(&port, error)),
+        }
+    }
+
+    /// Those of the switch on this port, which may be none yet. New ones stay only if [`keep`](Self::keep) comes to its end.
+    pub(super) fn take(port: u16) -> Result<Self, KernelError> {
+        mount_bpffs()?;
+        for made in [Path::new(OURS), &directory(&port.to_string())] {
+            match std::fs::DirBuilder::new().mode(0o700).create(made) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made_it => made_it.map_err(|error| explain(&port.to_string(), error))?,
+            }
+        }
+        let pins = Self::existing(port)?;
+        let mut pins = pins.ok_or_else(|| KernelError::NoBpffs("it was just taken away".into()))?;
+        pins.stay = pins.hold_a_queue();
+        Ok(pins)
+    }
+
+    /// Whether there is a queue to take over.
+    pub(super) fn hold_a_queue(&self) -> bool {
+        self.directory.join(ARENA).exists()
+    }
+
+    pub(super) fn arena(&self) -> Result<MapHandle, KernelError> {
+        self.map(ARENA)
+    }
+
+    pub(super) fn handover(&self) -> Result<MapHandle, KernelError> {
+        self.map(HANDOVER)
+    }
+
+    fn map(&self, name: &str) -> Result<MapHandle, KernelError> {
+        let map = MapHandle::from_pinned_path(self.directory.join(name));
+        map.map_err(|error| KernelError::libbpf(&format!("open the kept {name}"), &error))
+    }
+
+    /// The link by which an XDP program is attached to an interface.
+    pub(super) fn xdp(&self, interface: &Interface) -> Option<Link> {
+        self.link(XDP, interface)
+    }
+
+    /// The same for TC.
+    pub(super) fn tc(&self, interface: &Interface) -> Option<Link> {
+        self.link(TC, interface)
+    }
+
+    fn link(&self, kind: &str, interface: &Interface) -> Option<Link> {
+        let link = Link::open(&self.directory.join(format!("{kind}{}", interface.index))).ok()?;
+        link.interface().filter(|&index| index == interface.index).map(|_| link)
+    }
+
+    /// Lets the XDP link of an interface go.
+    pub(super) fn forget_xdp(&self, interface: &Interface) -> Result<(), KernelError> {
+        remove(&self.directory.join(format!("{XDP}{}", interface.index)))
+    }
+
+    /// Pins what is not pinned yet, and lets links go that lead elsewhere.
+    pub(super) fn keep(
+        &mut self,
+        arena: &impl AsFd,
+        handover: &impl AsFd,
+        attached: &[Attached],
+    ) -> Result<(), KernelError> {
+        let pin = |object: &dyn AsFd, name: &str| {
+            let path = self.directory.join(name);
+            if path.exists() { Ok(()) } else { pin_object(object.as_fd(), &path) }
+        };
+        let failed = || KernelError::io(format!("pin the switch in {}", self.directory.display()));
+        pin(handover, HANDOVER).and_then(|()| pin(arena, ARENA)).map_err(failed())?;
+        let mut wanted = vec![ARENA.to_owned(), HANDOVER.to_owned()];
+        for Attached { interface, xdp, tc } in attached {
+            for (link, kind) in [(tc, TC), (xdp, XDP)] {
+                let name = format!("{kind}{}", interface.index);
+                let path = self.directory.join(&name);
+                // What is pinned there already may be a link whose interface went away.
+                let same = Link::open(&path).is_ok_and(|pinned| pinned.interface() == Some(interface.index));
+                if !same {
+                    remove(&path)?;
+                    link.pin(&path).map_err(failed())?;
+                }
+                wanted.push(name);
+            }
+        }
+        for path in self.files()?.into_iter().filter(|path| !wanted.iter().any(|name| path.ends_with(name))) {
+            remove(&path)?;
+        }
+        self.stay = true;
+        Ok(())
+    }
+
+    /// Detaches all that is kept, and lets the queue go with the tasks in it.
+    pub(super) fn clear(&mut self) -> Result<(), KernelError> {
+        // Links first: what is attached has its arena to the end.
+        let mut files = self.files()?;
+        files.sort_by_key(|path| path.ends_with(ARENA) || path.ends_with(HANDOVER));
+        files.iter().try_for_each(|path| remove(path))?;
+        self.stay = false;
+        Ok(())
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, KernelError> {
+        let entries = std::fs::read_dir(&self.directory);
+        let paths = entries.and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+        paths.map_err(|error| explain(&self.port, error))
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        if !self.stay {
+            // What cannot be removed is found, and said, at the next start.
+            let _ = self.clear();
+            let _ = std::fs::remove_dir(&self.directory);
+            let _ = std::fs::remove_dir(OURS);
+        }
+    }
+}
+
+/// The port of the kept switch to which a program belongs.
+pub(super) fn port_of_program(program: u32) -> Option<String> {
+    let ports = std::fs::read_dir(OURS).ok()?;
+    ports.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find(|port| {
+        let files = std::fs::read_dir(directory(port)).into_iter().flatten().filter_map(Result::ok);
+        let is_link = |name: &str| name.starts_with(XDP) || name.starts_with(TC);
+        let links = files.filter(|file| file.file_name().to_str().is_some_and(is_link));
+        links.filter_map(|link| Link::open(&link.path()).ok()).any(|link| link.program() == Some(program))
+    })
+}
+
+fn directory(port: &str) -> PathBuf {
+    Path::new(OURS).join(port)
+}
+
+fn lock(port: &str) -> io::Result<OwnedFd> {
+    let directory = directory(port);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let file = openat(CWD, &directory, flags, Mode::empty())?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    // Who removes a directory holds its lock, so after waiting for nobody this is the one that the name leads to, or gone.
+    let (ours, named) = (rustix::fs::fstat(&file)?, std::fs::metadata(&directory)?);
+    if ours.st_ino == named.ino() { Ok(file) } else { Err(ErrorKind::NotFound.into()) }
+}
+
+fn remove(path: &Path) -> Result<(), KernelError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(KernelError::io(format!("remove {}", path.display()))(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn explain(port: &str, error: io::Error) -> KernelError {
+    match error.kind() {
+        ErrorKind::WouldBlock => KernelError::InUse(port.to_owned()),
+        ErrorKind::PermissionDenied => KernelError::Privileges,
+        _ => KernelError::io(format!("look into {}", directory(port).display()))(error),
+    }
+}
+
+fn is_mounted() -> bool {
+    // The type's width differs between machines; the magic fits all of them.
+    statfs(BPFFS).is_ok_and(|found| found.f_type as u32 as u64 == BPFFS_MAGIC)
+}
+
+/// Systems mount it at boot; containers and old ones may not.
+fn mount_bpffs() -> Result<(), KernelError> {
+    if is_mounted() {
+        return Ok(());
+    }
+    // A mount that only this process sees, as below `ip netns exec`, would go with it.
+    let of = |process: &str| std::fs::metadata(format!("/proc/{process}/ns/mnt")).map(|ns| ns.ino());
+    if of("self").ok() != of("1").ok() {
+        let why = "it is not mounted where this process sees it, and what is kept there would go with the process";
+        return Err(KernelError::NoBpffs(why.into()));
+    }
+    mount("bpf", BPFFS, "bpf", MountFlags::empty(), None)
+        .map_err(|error| KernelError::NoBpffs(format!("it is not mounted, and mounting it failed: {error}")))
+}
