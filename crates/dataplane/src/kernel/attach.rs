@@ -80,16 +80,16 @@ fn occupied(interface: &Interface, program: Option<u32>, shell: &str) -> KernelE
         (Some(port), _) => KernelError::KeptByAnother { interface: name, port },
         (None, Some(found)) if found == shell => KernelError::Served(name),
         (None, found) => {
-            let found = found.map_or_else(String::new, |found| format!("{found} "));
-            KernelError::Occupied { interface: name, program: format!("{found}(id {program})") }
+            let found = found.unwrap_or_else(|| "without a name".into());
+            KernelError::Occupied { interface: name, program: format!("{found} (id {program})") }
         }
     }
 }
 
-/// The name of a loaded program; only root may ask.
+/// The name of a loaded program, if it has one; only root may ask.
 fn name_of(program: u32) -> Option<String> {
     let handle = ProgramHandle::from_prog_id(program).ok()?;
-    handle.name().to_str().map(str::to_owned)
+    handle.name().to_str().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 fn tc_failed(interface: &Interface, source: io::Error) -> KernelError {
