@@ -3,6 +3,7 @@
 mod commands;
 mod embedded;
 mod envelope;
+mod lab_guard;
 mod progress;
 mod replay;
 mod report;

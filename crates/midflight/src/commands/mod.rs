@@ -48,7 +48,8 @@ impl Command {
     /// Whether a reader that went away (`| head`) ends it at once. Those that run children end them first.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match self {
-            Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Bench(_) => true,
+            Self::Status(_) | Self::Submit(_) | Self::Replay(_) => true,
+            Self::Bench(args) => args.ends_with_its_reader(),
             Self::Lab(args) => args.ends_with_its_reader(),
             _ => false,
         }

@@ -1,6 +1,8 @@
 //! `midflight bench`: numbers of this machine. Each file measures one thing.
 
 mod core;
+mod lab;
+mod load;
 mod r#loop;
 mod processes;
 mod workload;
@@ -26,6 +28,9 @@ enum Bench {
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
     #[command(after_help = r#loop::EXAMPLES)]
     Loop(How),
+    /// The same as processes on hosts of a lab: the switch in user space, and in the kernel
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(lab::Args),
 }
 
 /// What all benchmarks may be told.
@@ -39,11 +44,19 @@ struct How {
     quick: bool,
 }
 
+impl Args {
+    /// See [`super::Command::ends_with_its_reader`].
+    pub(crate) fn ends_with_its_reader(&self) -> bool {
+        !matches!(self.bench, Bench::Lab(_))
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.bench {
         Bench::Core(how) => core::run(&how),
         Bench::Xdp(how) => xdp::run(&how),
         Bench::Loop(how) => r#loop::run(&how),
+        Bench::Lab(args) => lab::run(&args),
     }
 }
 

@@ -14,14 +14,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    fn start(args: &[&str]) -> Result<Self> {
-        let program = std::env::current_exe().context("cannot find this program")?;
-        let mut child = Command::new(program)
-            .args(args)
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot start `midflight {}`", args.join(" ")))?;
+            .with_context(|| format!("cannot start {command:?}"))?;
         let stdout = BufReader::new(child.stdout.take().context("a child without stdout")?);
         Ok(Self { child, stdout })
     }
@@ -55,9 +53,14 @@ impl Drop for Process {
     }
 }
 
-/// A switch on a free port of loopback.
-pub(super) fn switch() -> Result<(Process, SocketAddr)> {
-    let mut process = Process::start(&["switch", "--listen", "127.0.0.1:0", "--http", "off"])?;
+/// This program, to be run again.
+pub(super) fn ours() -> Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("cannot find this program")?))
+}
+
+/// A switch, and the address that it serves.
+pub(super) fn switch(command: &mut Command) -> Result<(Process, SocketAddr)> {
+    let mut process = Process::start(command)?;
     let line = process.line()?;
     let address = line.split_whitespace().nth(2).and_then(|word| word.parse().ok());
     let address = address.with_context(|| format!("the switch said {line:?} instead of its address"))?;
@@ -65,9 +68,9 @@ pub(super) fn switch() -> Result<(Process, SocketAddr)> {
 }
 
 /// An executor; all its slots are registered when this returns.
-pub(super) fn executor(switch: SocketAddr, slots: u32) -> Result<Process> {
+pub(super) fn executor(mut program: Command, switch: SocketAddr, slots: u32) -> Result<Process> {
     let (switch, slots) = (switch.to_string(), slots.to_string());
-    let mut process = Process::start(&["executor", "--switch", &switch, "--slots", &slots])?;
+    let mut process = Process::start(program.args(["executor", "--switch", &switch, "--slots", &slots]))?;
     process.line()?;
     Ok(process)
 }

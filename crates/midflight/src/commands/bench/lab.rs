@@ -1,0 +1,146 @@
+//! `midflight bench lab`: the whole way of a task between hosts: client, switch and executor are processes in network
+//! namespaces of their own, and packets between them pass veth links as they would pass cables.
+
+use super::load::{self, Effort, Run, SLOTS};
+use super::processes::{Process, executor, ours, switch};
+use super::{How, median};
+use crate::embedded::connect;
+use crate::envelope::{Envelope, Measure};
+use crate::lab_guard::LabGuard;
+use anyhow::{Context, Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_control::config::DEFAULT_PORT;
+use midflight_lab::{Lab, Options, Place, SWITCH_IPV4};
+use std::net::SocketAddr;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench lab                        as root
+  midflight bench lab --engine user --quick
+  midflight bench lab --json
+
+RESULTS (medians of the runs; ENGINE is user or kernel)
+  lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us  one no-op task at a time, from the submit call to its
+                                                result
+  lab.ENGINE.tasks_per_s                        no-op tasks, one client, one executor process with 64
+                                                slots
+  lab.ENGINE.cpu_us_per_task                    time that all CPUs of this machine were busy during
+                                                the throughput run, by task: let nothing else run
+
+Client, switch and executor run in a network namespace each, joined by veth links. They are gone when
+it ends, also after Ctrl-C.
+
+EXIT CODES
+  0 measured, 1 failed (no root, no kernel engine here), 2 wrong usage, 130 interrupted";
+
+/// Where the client and the executor are.
+const CLIENT: Place = Place::Host(0);
+const EXECUTOR: Place = Place::Host(1);
+const HOSTS: usize = 2;
+/// Of `/proc/stat`: USER_HZ, the same on every Linux that has this ABI.
+const TICKS_PER_S: u64 = 100;
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    how: How,
+    /// The switch as a process (user), as programs in the kernel, or one after the other
+    #[arg(long, value_enum, default_value_t = Which::User)]
+    engine: Which,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Which {
+    User,
+    Kernel,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Engine {
+    User,
+    Kernel,
+}
+
+impl Which {
+    fn engines(self) -> &'static [Engine] {
+        match self {
+            Self::User => &[Engine::User],
+            Self::Kernel => &[Engine::Kernel],
+            Self::Both => &[Engine::User, Engine::Kernel],
+        }
+    }
+}
+
+impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let guard = LabGuard::new()?;
+    let effort = Effort::of(args.how.quick);
+    let mut results = Vec::new();
+    for &engine in args.engine.engines() {
+        results.extend(measure(engine, &effort, &guard)?);
+    }
+    Envelope::new("lab", results).print(args.how.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All results of one engine, in a lab of its own.
+fn measure(engine: Engine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
+    // What the kernel engine sends back needs XDP at the hosts; to the switch in user space it would be a burden.
+    let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == Engine::Kernel);
+    let lab = guard.up(&options)?;
+    eprintln!("engine {}", engine.name());
+    let (_switch, address) = start_switch(engine, &lab)?;
+    let _executor = executor(at(&lab, EXECUTOR)?, address, SLOTS)?;
+    let client = || load::runs(&connect(vec![address])?, effort, busy_time);
+    let runs = lab.within(CLIENT, client)??;
+    Ok(measures(engine, &runs))
+}
+
+fn measures(engine: Engine, runs: &[Run]) -> Vec<Measure> {
+    let name = |what| format!("lab.{}.{what}", engine.name());
+    let of_runs = |part: fn(&Run) -> f64| median(runs.iter().map(part).collect());
+    vec![
+        Measure::quantity(&name("rtt_p50_us"), of_runs(|run| run.p50_us), "us"),
+        Measure::quantity(&name("rtt_p99_us"), of_runs(|run| run.p99_us), "us"),
+        Measure::count(&name("tasks_per_s"), of_runs(|run| run.tasks_per_s).round() as u64, "tasks/s"),
+        Measure::quantity(&name("cpu_us_per_task"), of_runs(|run| run.cpu_us), "us"),
+    ]
+}
+
+/// This program, to be run at a place.
+fn at(lab: &Lab, place: Place) -> Result<Command> {
+    Ok(lab.command(place, ours()?.get_program()))
+}
+
+fn start_switch(engine: Engine, lab: &Lab) -> Result<(Process, SocketAddr)> {
+    let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
+    let mut command = at(lab, Place::Switch)?;
+    command.args(["switch", "--listen", &listen, "--http", "off"]);
+    if engine == Engine::Kernel {
+        command.args(["--engine", "kernel", "--interface", &lab.interfaces().join(",")]);
+    }
+    switch(&mut command)
+}
+
+/// How long the CPUs of this machine have been busy, in processes, in system calls and in interrupts.
+fn busy_time() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+    let words = text.lines().next().unwrap_or("").split_whitespace();
+    let ticks: Vec<u64> = words.skip(1).map(str::parse).collect::<Result<_, _>>().context("cannot read /proc/stat")?;
+    // man 5 proc_stat: what is left out are idling, waiting for disks, and what a hypervisor took.
+    let &[user, nice, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
+        bail!("/proc/stat has too few numbers")
+    };
+    Ok(Duration::from_millis((user + nice + system + irq + softirq) * 1000 / TICKS_PER_S))
+}

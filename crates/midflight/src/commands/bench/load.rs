@@ -1,0 +1,100 @@
+//! What the benchmarks of whole clusters ask of one: no-op tasks one at a time, and as many as go through.
+
+use anyhow::{Context, Result, ensure};
+use hdrhistogram::Histogram;
+use midflight_host::{Client, Job, JobHandle, TaskSpec};
+use midflight_tasks::functions::NOOP;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Slots of the executor.
+pub(super) const SLOTS: u32 = 64;
+/// The longest round trip that is told apart from longer ones: a minute.
+const ROUND_TRIP_MAX_NS: u64 = 60_000_000_000;
+/// Tasks in a job of the throughput run, and jobs in flight.
+const JOB: usize = 2_048;
+const JOBS: usize = 4;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub(super) runs: usize,
+    round_trips: usize,
+    tasks: usize,
+    pub(super) idle: Duration,
+}
+
+impl Effort {
+    const FULL: Self = Self { runs: 5, round_trips: 20_000, tasks: 500_000, idle: Duration::from_secs(5) };
+    const QUICK: Self = Self { runs: 3, round_trips: 2_000, tasks: 50_000, idle: Duration::from_secs(1) };
+
+    pub(super) fn of(quick: bool) -> Self {
+        if quick { Self::QUICK } else { Self::FULL }
+    }
+}
+
+/// What one run measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) tasks_per_s: f64,
+    /// CPU time of a task of the throughput run, in microseconds.
+    pub(super) cpu_us: f64,
+}
+
+/// All runs, after one that only warms up. `cpu` says how much CPU time was spent so far.
+pub(super) fn runs(client: &Client, effort: &Effort, cpu: impl Fn() -> Result<Duration>) -> Result<Vec<Run>> {
+    round_trips(client, effort.round_trips / 10)?;
+    (1..=effort.runs)
+        .map(|number| {
+            let trips = round_trips(client, effort.round_trips)?;
+            let before = cpu()?;
+            let (tasks, took) = throughput(client, effort.tasks)?;
+            let run = Run {
+                p50_us: trips.value_at_quantile(0.5) as f64 / 1e3,
+                p99_us: trips.value_at_quantile(0.99) as f64 / 1e3,
+                tasks_per_s: tasks as f64 / took.as_secs_f64(),
+                cpu_us: (cpu()?.saturating_sub(before)).as_secs_f64() * 1e6 / tasks as f64,
+            };
+            let Run { p50_us, p99_us, tasks_per_s, .. } = run;
+            let all = effort.runs;
+            eprintln!(
+                "run {number} of {all}: round trip p50 {p50_us:.1} us, p99 {p99_us:.1} us; {tasks_per_s:.0} tasks/s"
+            );
+            Ok(run)
+        })
+        .collect()
+}
+
+/// One task at a time, in nanoseconds.
+fn round_trips(client: &Client, count: usize) -> Result<Histogram<u64>> {
+    let mut histogram = Histogram::new_with_max(ROUND_TRIP_MAX_NS, 3)?;
+    for _ in 0..count {
+        let started = Instant::now();
+        let outcomes = client.submit(TaskSpec::new(NOOP, Vec::new()))?.wait();
+        histogram.saturating_record(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        ensure!(outcomes.iter().all(Result::is_ok), "a no-op task failed: {outcomes:?}");
+    }
+    Ok(histogram)
+}
+
+/// With some jobs always in flight; how many tasks that were, and how long it took.
+fn throughput(client: &Client, tasks: usize) -> Result<(usize, Duration)> {
+    let mut jobs: VecDeque<JobHandle> = VecDeque::new();
+    let count = tasks.div_ceil(JOB);
+    let started = Instant::now();
+    for _ in 0..count {
+        if jobs.len() == JOBS {
+            jobs.pop_front().map_or(Ok(()), all_ok)?;
+        }
+        jobs.push_back(client.submit(Job::builder(NOOP).repeat(JOB, Vec::new()).build())?);
+    }
+    jobs.into_iter().try_for_each(all_ok)?;
+    Ok((count * JOB, started.elapsed()))
+}
+
+fn all_ok(job: JobHandle) -> Result<()> {
+    let failed = job.wait().into_iter().find_map(Result::err);
+    failed.map_or(Ok(()), |error| Err(error).context("a no-op task failed"))
+}
