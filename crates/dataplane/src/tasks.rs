@@ -111,6 +111,11 @@ impl Out {
         }
     }
 
+    /// Nothing is owed.
+    pub fn clear(&mut self) {
+        self.0.count = 0;
+    }
+
     /// How many datagrams.
     #[must_use]
     pub fn len(&self) -> usize {

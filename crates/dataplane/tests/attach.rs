@@ -27,9 +27,10 @@ fn lab(hosts: usize) -> Option<Lab> {
     };
     let loaded = match KernelTasks::new(&config(), 1, 1, 0) {
         Err(missing) if missing.is_unavailable() => Err(missing.to_string()),
-        loaded => Ok(drop(loaded.unwrap())),
+        loaded => Ok(loaded.unwrap()),
     };
-    loaded.and_then(|()| midflight_lab::available().map_err(|missing| missing.to_string())).map_err(skip).ok()?;
+    loaded.map(drop).map_err(skip).ok()?;
+    midflight_lab::available().map_err(|missing| skip(missing.to_string())).ok()?;
     Some(Lab::up(&Options::temporary(hosts)).unwrap())
 }
 
@@ -133,7 +134,7 @@ fn submit(engine: &mut KernelEngine, sequence: u32) {
     };
     Builder::new(&mut datagram, &Submit { header, client: 1.into(), uid: 1.into(), jid: 1.into() }).push(&task);
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
-    assert_eq!(engine.tasks().packet(NOW, from, &datagram, &mut Out::new()).unwrap(), Verdict::Ok);
+    assert_eq!(engine.tasks_mut().packet(NOW, from, &datagram, &mut Out::new()).unwrap(), Verdict::Ok);
 }
 
 fn queued(engine: &mut KernelEngine) -> u32 {

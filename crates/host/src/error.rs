@@ -55,6 +55,24 @@ pub enum Error {
         /// The bound.
         max_bytes: usize,
     },
+    /// The kernel engine was asked for, and left out of this build.
+    #[error(
+        "this midflight was built without the kernel engine: install clang 19 or newer, libelf-dev and zlib1g-dev and \
+         build with --features kernel, or use ./do"
+    )]
+    NoKernelEngine,
+    /// The kernel engine cannot run here, or not as it was asked to.
+    #[cfg(feature = "kernel")]
+    #[error(transparent)]
+    Kernel(#[from] midflight_dataplane::kernel::KernelError),
+    /// The process could not give up its privileges.
+    #[error("cannot drop privileges: {what}: {source}")]
+    Privileges {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The client was closed.
     #[error("the client is closed; connect a new one")]
     Closed,

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `clock`, `waker`, `socket` | monotonic time, waking a thread that waits for packets, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
-//! | `switch` | the C core on a thread of its own |
+//! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
+//! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `blob` | arguments and results that exceed a packet, over TCP |
@@ -20,6 +21,7 @@ mod exec;
 mod executor;
 mod functions;
 mod job;
+pub mod privileges;
 mod results;
 mod socket;
 mod switch;
@@ -34,4 +36,4 @@ pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
-pub use switch::{Switch, SwitchConfig};
+pub use switch::{BoundSwitch, Engine, Inheritance, KernelCounts, KernelOptions, Switch, SwitchConfig, XdpMode};

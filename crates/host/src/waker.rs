@@ -3,7 +3,7 @@
 use midflight_tasks::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An eventfd that a thread waits for together with its socket. Waking twice before it looked costs one system call.
@@ -28,6 +28,13 @@ impl Waker {
     /// Sleeps until `readable` has something to read, someone wakes this, or `timeout` has passed.
     pub(crate) fn wait(&self, readable: &impl AsFd, timeout: Option<Nanos>) {
         self.poll(&mut [PollFd::new(&self.fd, PollFlags::IN), PollFd::new(readable, PollFlags::IN)], timeout);
+    }
+
+    /// As `wait`, for something else to read too.
+    pub(crate) fn wait_too(&self, readable: &impl AsFd, too: Option<BorrowedFd<'_>>, timeout: Option<Nanos>) {
+        let Some(too) = too else { return self.wait(readable, timeout) };
+        let fds = [self.fd.as_fd(), readable.as_fd(), too];
+        self.poll(&mut fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), timeout);
     }
 
     /// Sleeps until someone wakes this, or `timeout` has passed.

@@ -100,12 +100,24 @@ impl KernelEngine {
     }
 
     /// The queue.
-    pub fn tasks(&mut self) -> &mut KernelTasks {
+    #[must_use]
+    pub fn tasks(&self) -> &KernelTasks {
+        &self.tasks
+    }
+
+    /// The queue, to call.
+    pub fn tasks_mut(&mut self) -> &mut KernelTasks {
         &mut self.tasks
     }
 
-    /// Answers that are left to user space.
-    pub fn handover(&mut self) -> &mut Handover {
+    /// Answers that are left to user space, to wait for.
+    #[must_use]
+    pub fn handover(&self) -> &Handover {
+        &self.handover
+    }
+
+    /// The same, to take.
+    pub fn handover_mut(&mut self) -> &mut Handover {
         &mut self.handover
     }
 

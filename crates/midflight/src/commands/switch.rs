@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::http::{Server, Source};
 use midflight_control::{Config, ShellCounters, Snapshot, config};
-use midflight_host::{SocketBuffers, Switch, SwitchConfig};
+use midflight_host::{Engine, SocketBuffers, Switch, SwitchConfig};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Running {
             send_bytes: config.socket.send_buffer_bytes as usize,
         };
         let tasks = (&config.tasks).into();
-        let switch = Arc::new(Switch::start(&SwitchConfig { listen: config.listen, tasks, buffers })?);
+        let switch = Arc::new(Switch::start(&SwitchConfig { listen: config.listen, tasks, buffers, engine: Engine::User })?);
         let Some(address) = config.http else {
             return Ok(Self { switch, http: None, _runtime: None });
         };

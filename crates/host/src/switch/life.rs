@@ -1,0 +1,112 @@
+//! What the switch's thread does: receive a batch, let the core answer each datagram, send the answers together.
+
+use super::{KernelCounts, Shared};
+use crate::clock;
+use crate::socket::{ReceiveBatch, SendQueue};
+use midflight_dataplane::{Out, Stats};
+use midflight_tasks::Nanos;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const TICK_EVERY_NS: Nanos = 10_000_000;
+/// Statistics are published this often.
+const PUBLISH_EVERY_NS: Nanos = 100_000_000;
+/// What is outside of the process is looked at this often.
+const WATCH_EVERY_NS: Nanos = 1_000_000_000;
+
+/// The core, wherever it runs.
+pub(super) trait Core {
+    /// Takes a datagram and overwrites `out`.
+    fn packet(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out);
+    /// Looks at the next slots and overwrites `out`.
+    fn tick(&mut self, now: Nanos, out: &mut Out);
+    /// What it has counted.
+    fn stats(&self) -> Stats;
+
+    /// Overwrites `counts` with what the shells around it have counted.
+    fn counts(&self, _counts: &mut KernelCounts) {}
+    /// Hands out what it owes for datagrams that it took without this thread.
+    fn handed_over(&mut self, _send: impl FnMut(SocketAddr, &[u8])) {}
+    /// Readable when there is such.
+    fn hands_over(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Looks after what it depends on, once a second; an error ends the switch.
+    fn watch(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What the switch's thread owns.
+pub(super) struct Life<C> {
+    shared: Arc<Shared>,
+    core: C,
+    out: Out,
+    sends: SendQueue,
+    /// Calls of the core that make a tick.
+    ticks: u32,
+    next_tick: Nanos,
+    next_publish: Nanos,
+    next_watch: Nanos,
+}
+
+impl<C: Core> Life<C> {
+    pub(super) fn new(shared: Arc<Shared>, core: C, ticks: u32) -> Self {
+        let (out, sends) = (Out::new(), SendQueue::default());
+        Self { shared, core, out, sends, ticks, next_tick: 0, next_publish: 0, next_watch: 0 }
+    }
+
+    /// Until it is told to stop; an error says why it ended before.
+    pub(super) fn run(&mut self) -> Result<(), String> {
+        let mut batch = ReceiveBatch::new();
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let received = self.shared.socket.receive(&mut batch);
+            let now = clock::now();
+            for (from, datagram) in batch.iter() {
+                self.core.packet(now, from, datagram, &mut self.out);
+                self.send();
+            }
+            let (sends, socket) = (&mut self.sends, &self.shared.socket);
+            self.core.handed_over(|to, datagram| sends.push(socket, to, datagram));
+            if now >= self.next_tick {
+                self.tick(now)?;
+            }
+            // The core answers a SUBMIT before it assigns, but it is the executor who is waited for.
+            self.sends.flush_last_first(&self.shared.socket);
+            if !received {
+                let timeout = self.next_tick.saturating_sub(clock::now());
+                self.shared.waker.wait_too(&self.shared.socket, self.core.hands_over(), Some(timeout));
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) {
+        for (to, datagram) in self.out.iter() {
+            self.sends.push(&self.shared.socket, to, datagram);
+        }
+    }
+
+    fn tick(&mut self, now: Nanos) -> Result<(), String> {
+        self.next_tick = now + TICK_EVERY_NS;
+        self.shared.ticked.store(now, Ordering::Relaxed);
+        for _ in 0..self.ticks {
+            self.core.tick(now, &mut self.out);
+            self.send();
+        }
+        if now >= self.next_publish
+            && let Ok(mut published) = self.shared.published.try_lock()
+        {
+            published.stats = self.core.stats();
+            self.core.counts(&mut published.counts);
+            self.next_publish = now + PUBLISH_EVERY_NS;
+        }
+        if now >= self.next_watch {
+            self.next_watch = now + WATCH_EVERY_NS;
+            self.core.watch()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! What a switch is told.
+
+use crate::socket::SocketBuffers;
+use midflight_dataplane::TasksConfig;
+use std::net::SocketAddr;
+
+/// Where a switch listens, its bounds, and who decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// UDP address; port 0 takes a free one; `[::]` takes IPv4 too.
+    pub listen: SocketAddr,
+    /// Bounds and times of the queue.
+    pub tasks: TasksConfig,
+    /// The kernel's buffers of its socket.
+    pub buffers: SocketBuffers,
+    /// Where the core runs.
+    pub engine: Engine,
+}
+
+impl SwitchConfig {
+    /// The default bounds, in user space.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tasks: TasksConfig::default(), buffers: SocketBuffers::default(), engine: Engine::User }
+    }
+}
+
+/// Where the core runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// In this process: every packet passes its socket.
+    #[default]
+    User,
+    /// In the kernel, by XDP and TC programs on interfaces (feature `kernel`): the socket gets what they leave.
+    Kernel(KernelOptions),
+}
+
+/// How the kernel engine serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelOptions {
+    /// Names of the interfaces, at least one.
+    pub interfaces: Vec<String>,
+    /// How XDP is attached.
+    pub mode: XdpMode,
+    /// Queue and programs outlive the process, and the next one on the same port takes them over.
+    pub keep: bool,
+    /// What was kept is thrown away first.
+    pub fresh: bool,
+}
+
+/// How XDP programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpMode {
+    /// In the interface's driver.
+    #[default]
+    Native,
+    /// Behind it: on any interface, but slower.
+    Generic,
+}
+
+impl XdpMode {
+    /// `native` or `generic`
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
