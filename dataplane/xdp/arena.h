@@ -5,7 +5,9 @@
  * test compares the two.
  *
  *     0x00001000   struct mf_control
+ *     0x00008000   what the next process must know of this one's queue: user space's alone (`kept.rs`)
  *     0x00010000   desks of 64 KiB: the first for calls from user space, then one for each CPU
+ *     0x01100000   ways to executors
  *     0x02000000   the queue; behind it, what a benchmark or test brings
  *
  * A program cannot make pages: a store to one that user space has not touched is lost. So user space touches them all.
@@ -16,9 +18,12 @@
 #include "midflight/tasks.h"
 
 #define MF_CONTROL_AT 0x00001000
+#define MF_KEPT_AT 0x00008000
 #define MF_DESKS_AT 0x00010000
 #define MF_DESK_BYTES 0x00010000
 #define MF_DESKS 257 /* user space's, and one for each of 256 CPUs */
+#define MF_WAYS_AT 0x01100000
+#define MF_WAYS 16384 /* a power of two */
 #define MF_STATE_AT 0x02000000
 #define MF_ADDRESSES_MAX 64
 #define MF_NOW (~0ull)
@@ -34,13 +39,15 @@ enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH };
     X(tc_answered, "answers that TC sent")                                                         \
     X(handed_over, "answers left to user space: no way to the neighbour was known here")           \
     X(hand_over_failed, "answers lost: no room to leave them to user space")                       \
-    X(send_failed, "answers lost: the frame could not be made or sent")                            \
+    X(send_failed, "answers lost: the frame could not be made")                                    \
+    X(asserted, "answers lost: the core owed what it had said it would not; a bug")                \
     X(passed_fragment, "IP fragments to our port or of unknown port, passed up")                   \
     X(passed_options, "datagrams with IP options or extension headers, passed up")                 \
     X(passed_checksum, "datagrams whose checksum the shell cannot confirm, passed up")             \
     X(passed_length, "datagrams whose lengths disagree, passed up")                                \
+    X(passed_tags, "datagrams in frames with more VLAN tags than two, passed up")                  \
+    X(passed_merged, "datagrams that GRO merged into one before TC saw them, passed up")           \
     X(passed_contended, "datagrams that found the queue locked for too long, passed up")           \
-    X(passed_tags, "frames with more VLAN tags than two, passed up")                               \
     X(called, "datagrams that user space brought")
 
 struct mf_shell_counts {
@@ -49,18 +56,38 @@ struct mf_shell_counts {
 #undef X
 };
 
+#define MF_TAGS_MAX 2 /* VLAN tags of a frame that is taken: 802.1Q, or 802.1ad around it */
+
+/* How frames go to a peer and come from it. */
+struct mf_way {
+    struct mf_address peer;
+    uint32_t interface; /* 0: none */
+    uint8_t own[16];    /* the address of ours that the peer talks to */
+    uint8_t macs[12];   /* as a frame to the peer begins: its address, then ours */
+    uint16_t tags;      /* how many */
+    uint16_t type;      /* behind them; network byte order: IPv4 or IPv6 */
+    uint32_t tag[MF_TAGS_MAX]; /* as in the frame, outermost first */
+} __attribute__((aligned(8)));
+
+_Static_assert(sizeof(struct mf_way) == 64, "a cache line");
+
 /* What one packet needs while it is taken. */
 struct mf_desk {
     struct mf_datagram in;
+    struct mf_way way; /* back to its sender */
     uint8_t data[1536]; /* MF_PACKET_MAX and a margin */
     struct mf_shell_counts counts;
+    struct mf_way other; /* to somebody else, while TC sends to him */
     struct mf_out out;
 };
 
 struct mf_control {
     uint32_t lock;
+    uint32_t apart[15]; /* a cache line of its own: what follows is read for each frame, and never changes */
+
     uint16_t port;      /* network byte order */
     uint16_t addresses; /* how many */
+    uint32_t generic;   /* 1: XDP runs in generic mode somewhere, behind what the kernel has made of a frame */
     struct mf_address address[MF_ADDRESSES_MAX]; /* those of this machine that the switch serves; ports are not looked at */
 
     /* A call from user space; its datagram and its answers lie on the first desk. */
@@ -72,6 +99,8 @@ struct mf_control {
     uint32_t reserved;
     uint64_t bench_ns;
 };
+
+_Static_assert(sizeof(struct mf_control) % 8 == 0, "no hole at the end");
 
 #define MF_CONTROL ((struct mf_control MF_FAR *)MF_CONTROL_AT)
 
@@ -89,7 +118,9 @@ static inline __attribute__((always_inline)) struct mf_desk MF_FAR *mf_desk_of(u
 }
 
 _Static_assert(sizeof(struct mf_desk) <= MF_DESK_BYTES, "a desk has room for everything");
-_Static_assert(MF_DESKS_AT + MF_DESKS * MF_DESK_BYTES <= MF_STATE_AT, "desks end before the queue");
-_Static_assert(MF_CONTROL_AT + sizeof(struct mf_control) <= MF_DESKS_AT, "control ends before the desks");
+_Static_assert(MF_DESKS_AT + MF_DESKS * MF_DESK_BYTES <= MF_WAYS_AT, "desks end before the ways");
+_Static_assert(MF_WAYS_AT + MF_WAYS * sizeof(struct mf_way) <= MF_STATE_AT, "ways end before the queue");
+_Static_assert(MF_CONTROL_AT + sizeof(struct mf_control) <= MF_KEPT_AT, "control ends before what is kept");
+_Static_assert(MF_KEPT_AT < MF_DESKS_AT, "which ends before the desks");
 
 #endif

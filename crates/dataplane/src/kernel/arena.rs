@@ -1,7 +1,7 @@
 //! The arena as this process sees it: mapped where its map's `map_extra` says, all pages present.
 
 use super::error::KernelError;
-use super::layout::{CONTROL_AT, Control, DESK_BYTES, DESKS, DESKS_AT, Desk, STATE_AT};
+use super::layout::{CONTROL_AT, Control, DESK_BYTES, DESKS, DESKS_AT, Desk, STATE_AT, WAYS, WAYS_AT, Way};
 use libbpf_rs::{MapCore, MapHandle, MapInfo, MapType};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -99,6 +99,7 @@ impl Arena {
         }
         let desks_end = DESKS_AT + (1 + cpus) * DESK_BYTES;
         self.populate_range(CONTROL_AT, desks_end - CONTROL_AT)?;
+        self.populate_range(WAYS_AT, WAYS * size_of::<Way>() as u64)?;
         self.populate_range(STATE_AT, self.bytes() - STATE_AT)
     }
 

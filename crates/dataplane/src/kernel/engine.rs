@@ -77,6 +77,7 @@ impl KernelEngine {
         let addresses = interface::addresses(place.listen.ip(), loopback);
         let served = addresses.map_err(KernelError::io("list this machine's addresses"))?;
         let unserved = tasks.serve(port, &served);
+        tasks.set_mode(place.mode);
         let programs = tasks.programs();
         let handover = Handover::new(&programs.handover)?;
         let attach = |interface| Attached::new(interface, place.mode, programs, pins.as_ref());

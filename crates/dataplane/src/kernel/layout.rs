@@ -8,6 +8,8 @@ pub(super) const DESKS_AT: u64 = 0x0001_0000;
 pub(super) const DESK_BYTES: u64 = 0x0001_0000;
 /// User space's, and one for each of 256 CPUs.
 pub(super) const DESKS: u64 = 257;
+pub(super) const WAYS_AT: u64 = 0x0110_0000;
+pub(super) const WAYS: u64 = 16384;
 pub(super) const STATE_AT: u64 = 0x0200_0000;
 pub(super) const ADDRESSES_MAX: usize = 64;
 /// Bytes of datagram that a desk holds.
@@ -26,8 +28,10 @@ pub(super) enum Call {
 #[repr(C)]
 pub(super) struct Control {
     pub lock: u32,
+    pub apart: [u32; 15],
     pub port: u16,
     pub addresses: u16,
+    pub generic: u32,
     pub address: [Address; ADDRESSES_MAX],
     pub call: u32,
     pub verdict: u32,
@@ -39,34 +43,51 @@ pub(super) struct Control {
 }
 
 /// Names and meanings of `struct mf_shell_counts`, in its order: `MF_SHELL_COUNTS`.
-pub const SHELL_COUNTS: [(&str, &str); 14] = [
+pub const SHELL_COUNTS: [(&str, &str); 16] = [
     ("xdp_taken", "datagrams that XDP gave to the core"),
     ("xdp_answered", "answers that XDP sent"),
     ("tc_taken", "datagrams that TC gave to the core: those that may owe several answers"),
     ("tc_answered", "answers that TC sent"),
     ("handed_over", "answers left to user space: no way to the neighbour was known here"),
     ("hand_over_failed", "answers lost: no room to leave them to user space"),
-    ("send_failed", "answers lost: the frame could not be made or sent"),
+    ("send_failed", "answers lost: the frame could not be made"),
+    ("asserted", "answers lost: the core owed what it had said it would not; a bug"),
     ("passed_fragment", "IP fragments to our port or of unknown port, passed up"),
     ("passed_options", "datagrams with IP options or extension headers, passed up"),
     ("passed_checksum", "datagrams whose checksum the shell cannot confirm, passed up"),
     ("passed_length", "datagrams whose lengths disagree, passed up"),
+    ("passed_tags", "datagrams in frames with more VLAN tags than two, passed up"),
+    ("passed_merged", "datagrams that GRO merged into one before TC saw them, passed up"),
     ("passed_contended", "datagrams that found the queue locked for too long, passed up"),
-    ("passed_tags", "frames with more VLAN tags than two, passed up"),
     ("called", "datagrams that user space brought"),
 ];
+
+/// `struct mf_way`.
+#[repr(C, align(8))]
+pub(super) struct Way {
+    pub peer: Address,
+    pub interface: u32,
+    pub own: [u8; 16],
+    pub macs: [u8; 12],
+    pub tags: u16,
+    pub kind: u16,
+    pub tag: [u32; 2],
+}
 
 /// `struct mf_desk`.
 #[repr(C)]
 pub(super) struct Desk {
     pub datagram: RawDatagram,
+    pub way: Way,
     pub data: [u8; DESK_DATA],
     pub counts: [u64; SHELL_COUNTS.len()],
+    pub other: Way,
     pub out: RawOut,
 }
 
 const _: () = {
     assert!(size_of::<Desk>() as u64 <= DESK_BYTES);
-    assert!(DESKS_AT + DESKS * DESK_BYTES <= STATE_AT);
+    assert!(DESKS_AT + DESKS * DESK_BYTES <= WAYS_AT);
+    assert!(WAYS_AT + WAYS * size_of::<Way>() as u64 <= STATE_AT);
     assert!(CONTROL_AT + size_of::<Control>() as u64 <= DESKS_AT);
 };

@@ -4,6 +4,7 @@ use super::arena::Arena;
 use super::error::KernelError;
 use super::kept::Kept;
 use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT};
+use super::link::Mode;
 use super::object::{self, Programs};
 use super::pins::Pins;
 use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_stats};
@@ -57,7 +58,10 @@ impl KernelTasks {
         let programs = Programs::load(&arena, None)?;
         let tasks = Self { programs, arena, state_bytes };
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
-        unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret) };
+        unsafe {
+            mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret);
+            (*tasks.arena.control()).now_ns = NOW;
+        }
         Kept::new(config, epoch.max(1)).write(&tasks.arena);
         Ok(tasks)
     }
@@ -102,6 +106,12 @@ impl KernelTasks {
             (&raw mut (*control).addresses).write_volatile(served as u16);
         }
         addresses.len() - served
+    }
+
+    /// Tells the shells in which mode XDP runs: in generic mode, frames are behind what the kernel has made of them.
+    pub(super) fn set_mode(&mut self, mode: Mode) {
+        // SAFETY: shells only read it.
+        unsafe { (&raw mut (*self.arena.control()).generic).write_volatile(u32::from(mode == Mode::Generic)) };
     }
 
     /// Takes one datagram, as [`Tasks::packet`](crate::Tasks::packet) does; `now_ns` is [`NOW`] or, in tests, made up.

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* What user space asks of the core, by BPF_PROG_RUN. */
+#ifndef MIDFLIGHT_CALL_H
+#define MIDFLIGHT_CALL_H
+
+#include "core.h"
+#include "ways.h"
+
+static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
+{
+    struct mf_control MF_FAR *control = MF_CONTROL;
+    const struct mf_datagram MF_FAR *packets = (const struct mf_datagram MF_FAR *)(uintptr_t)control->bench_at;
+    uint64_t started = bpf_ktime_get_ns(), now = control->now_ns;
+    uint32_t refused = 0, count = control->bench_count;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < count); i++) {
+        if (!mf_lock())
+            break;
+        refused += take(now, &packets[i], &desk->out) != MF_V_OK;
+        mf_unlock();
+    }
+    control->bench_ns = bpf_ktime_get_ns() - started;
+    control->verdict = refused;
+}
+
+/* The frame that comes with it means nothing. */
+SEC("xdp")
+int mf_call(struct xdp_md *context)
+{
+    struct mf_control MF_FAR *control = MF_CONTROL;
+    struct mf_desk MF_FAR *desk = mf_desk_of(0);
+    (void)context;
+    MF_USES_ARENA();
+    if (control->call == MF_CALL_BENCH) {
+        call_bench(desk);
+        return XDP_PASS;
+    }
+    if (!mf_lock())
+        return XDP_ABORTED;
+    if (control->call == MF_CALL_TICK) {
+        control->verdict = take_tick(now_ns(), &desk->out);
+    } else {
+        forget_way(&desk->in);
+        control->verdict = take(now_ns(), &desk->in, &desk->out);
+        desk->counts.called++;
+    }
+    mf_unlock();
+    return XDP_PASS;
+}
+
+#endif

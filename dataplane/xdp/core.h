@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* The core as functions of their own: what calls them has registers and stack of its own too. */
+#ifndef MIDFLIGHT_XDP_CORE_H
+#define MIDFLIGHT_XDP_CORE_H
+
+#include "maps.h"
+
+#include "lock.h"
+
+#include "../src/tasks.c"
+
+static __attribute__((noinline)) enum mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in,
+                                                      struct mf_out MF_FAR *out)
+{
+    return mf_tasks_packet(mf_state(), now_ns, in, out);
+}
+
+static __attribute__((noinline)) uint32_t take_tick(uint64_t now_ns, struct mf_out MF_FAR *out)
+{
+    return mf_tasks_tick(mf_state(), now_ns, out);
+}
+
+/* To be asked under the lock: the core's time never goes back. */
+MF_INLINE uint64_t now_ns(void)
+{
+    uint64_t made_up = MF_CONTROL->now_ns;
+    return MF_LIKELY(made_up == MF_NOW) ? bpf_ktime_get_ns() : made_up;
+}
+
+#endif

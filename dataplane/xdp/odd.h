@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* Counts frames that the shells leave to the kernel's own stack although they may carry a datagram for the switch. */
+#ifndef MIDFLIGHT_ODD_H
+#define MIDFLIGHT_ODD_H
+
+#include "parse.h"
+
+#define MORE_HEADERS 4 /* extension headers looked behind */
+
+/* Whether a UDP header at this place of a frame names our port; 0 also where the frame ends before. */
+MF_INLINE int names_port(const uint8_t *data, const uint8_t *end, uint32_t at)
+{
+    const uint8_t *udp = data + HIDDEN_OFFSET(at, 0x3ff);
+    return udp + UDP_BYTES <= end && HALF_AT(udp + 2) == MF_CONTROL->port;
+}
+
+/* Fragments, and datagrams behind options. Only the first fragment names a port. */
+static __attribute__((noinline)) void count_odd_ipv4(const uint8_t *data, const uint8_t *end, uint32_t at,
+                                                     struct mf_shell_counts MF_FAR *counts)
+{
+    const uint8_t *ip = data + MF_MASK(at, 0x1f);
+    if (ip + IPV4_BYTES > end || !is_served(0, MAPPED(WORD_AT(ip + 16))))
+        return;
+    uint32_t fragment = HALF_AT(ip + 6), header = 4u * (ip[0] & 0xf);
+    if (header < IPV4_BYTES || (!(fragment & FRAGMENT_OFFSET) && !names_port(data, end, at + header)))
+        return;
+    if (fragment & FRAGMENT)
+        counts->passed_fragment++;
+    else
+        counts->passed_options++;
+}
+
+/* The same behind extension headers. */
+static __attribute__((noinline)) void count_odd_ipv6(const uint8_t *data, const uint8_t *end, uint32_t at,
+                                                     struct mf_shell_counts MF_FAR *counts)
+{
+    const uint8_t *ip = data + MF_MASK(at, 0x1f);
+    if (ip + IPV6_BYTES > end || !is_served(LONG_AT(ip + 24), LONG_AT(ip + 32)))
+        return;
+    uint32_t next = ip[6], fragment = 0, offset = 0;
+    at = HIDDEN_OFFSET(at + IPV6_BYTES, 0x3ff);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < MORE_HEADERS && is_extension(next) && !offset); k++) {
+        const uint8_t *header = data + at;
+        if (header + 8 > end)
+            return;
+        if (next == FRAGMENTED) {
+            fragment = 1;
+            offset = HALF_AT(header + 2) & 0xf8ff;
+        }
+        at = HIDDEN_OFFSET(at + (next == FRAGMENTED ? 8 : 8 * (1u + header[1])), 0x3ff);
+        next = header[0];
+    }
+    if (next != IP_UDP || (!offset && !names_port(data, end, at)))
+        return;
+    if (fragment)
+        counts->passed_fragment++;
+    else
+        counts->passed_options++;
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * From a frame to a datagram on the desk.
+ *
+ *   find_ip   over the VLAN tags, to IPv4 or IPv6
+ *   is_ours   UDP to the switch's port, at an address that it serves
+ *   receive   lengths, checksum; copies the datagram and notes the way back to its sender
+ *
+ * Most frames are not ours, so what tells them apart comes first.
+ */
+#ifndef MIDFLIGHT_PARSE_H
+#define MIDFLIGHT_PARSE_H
+
+#include "words.h"
+
+/* Network byte order. */
+#define TYPE_IPV4 0x0008
+#define TYPE_IPV6 0xdd86
+#define TYPE_8021Q 0x0081
+#define TYPE_8021AD 0xa888
+
+#define ETHERNET_BYTES 14
+#define TAG_BYTES 4
+#define IPV4_BYTES 20
+#define IPV6_BYTES 40
+#define UDP_BYTES 8
+#define IPV4_PLAIN 0x45 /* version 4, no options */
+#define IP_UDP 17
+#define FRAGMENT_OFFSET 0xff1f /* of IPv4's third half-word, network byte order */
+#define FRAGMENT 0xff3f        /* the same with the bit "more fragments" */
+
+/* What is known of a frame. */
+struct frame {
+    uint32_t l3;   /* where the IP header begins */
+    uint32_t l4;   /* where the UDP header begins: known when it was received */
+    uint32_t tags; /* VLAN tags in the frame; TC has the outermost beside it */
+    uint16_t type; /* TYPE_IPV4 or TYPE_IPV6 */
+    uint16_t partial; /* the checksum is the pseudo-header's alone: who sent it left the rest to hardware */
+};
+
+/* Hides where a header begins from the verifier, which would follow each case of it through all that comes. */
+#define HIDDEN_OFFSET(offset, mask) MF_MASK((offset) + MF_ZERO, mask)
+
+/* 0: no IP. One tag more than are taken is looked behind, so that such frames can be counted. */
+MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *frame)
+{
+    uint32_t at = ETHERNET_BYTES, tags = 0;
+    if (data + ETHERNET_BYTES > end)
+        return 0;
+    uint16_t type = HALF_AT(data + 12);
+    _Pragma("unroll") for (; tags <= MF_TAGS_MAX && (type == TYPE_8021Q || type == TYPE_8021AD); tags++)
+    {
+        if (data + at + TAG_BYTES > end)
+            return 0;
+        type = HALF_AT(data + at + 2);
+        at += TAG_BYTES;
+    }
+    frame->l3 = HIDDEN_OFFSET(at, 0x1f);
+    frame->type = type;
+    frame->tags = tags;
+    return type == TYPE_IPV4 || type == TYPE_IPV6;
+}
+
+/* Whether the switch serves this address, as the two halves of an IPv6 address. */
+MF_INLINE int is_served(uint64_t high, uint64_t low)
+{
+    const struct mf_address MF_FAR *address = MF_CONTROL->address;
+    uint32_t addresses = MF_CONTROL->addresses;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < addresses && i < MF_ADDRESSES_MAX); i++)
+        if (FAR_LONG(address[i].ip + 8) == low && FAR_LONG(address[i].ip) == high)
+            return 1;
+    return 0;
+}
+
+/* The low half of the IPv6 address that stands for an IPv4 address; the high half is 0. */
+#define MAPPED(ipv4) ((uint64_t)(ipv4) << 32 | 0xffff0000)
+
+/* How a frame stands to the switch. */
+enum relation {
+    FOREIGN,
+    OURS,
+    ODD /* perhaps ours, and nothing for a shell: fragments, options, extension headers */
+};
+
+MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
+{
+    if (ip[9] != IP_UDP || ip[0] >> 4 != 4)
+        return FOREIGN;
+    if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + 6) & FRAGMENT)))
+        return ODD;
+    if (HALF_AT(ip + IPV4_BYTES + 2) != MF_CONTROL->port)
+        return FOREIGN;
+    return is_served(0, MAPPED(WORD_AT(ip + 16))) ? OURS : FOREIGN;
+}
+
+/* Headers that may stand between IPv6 and UDP. */
+enum extension { HOP_BY_HOP = 0, ROUTING = 43, FRAGMENTED = 44, DESTINATION = 60 };
+
+MF_INLINE int is_extension(uint32_t next)
+{
+    return next == HOP_BY_HOP || next == ROUTING || next == FRAGMENTED || next == DESTINATION;
+}
+
+MF_INLINE enum relation is_ours_ipv6(const uint8_t *ip)
+{
+    if (ip[6] != IP_UDP)
+        return is_extension(ip[6]) ? ODD : FOREIGN;
+    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + 2) != MF_CONTROL->port)
+        return FOREIGN;
+    return is_served(LONG_AT(ip + 24), LONG_AT(ip + 32)) ? OURS : FOREIGN;
+}
+
+/* Follows find_ip. A frame sent to many is none of ours, and none comes from many. */
+MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const struct frame *frame)
+{
+    const uint8_t *ip = data + frame->l3;
+    if (ip + IPV4_BYTES + UDP_BYTES > end || ((data[0] | data[6]) & 1))
+        return FOREIGN;
+    if (frame->type == TYPE_IPV4)
+        return is_ours_ipv4(ip);
+    return ip + IPV6_BYTES + UDP_BYTES > end ? FOREIGN : is_ours_ipv6(ip);
+}
+
+/* What became of a datagram of ours. */
+enum reception { RECEIVED, BAD_TAGS, BAD_LENGTH, BAD_CHECKSUM };
+
+/* Notes the way back to who sent a frame. `outer` is the VLAN tag beside it, or 0. */
+MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, struct mf_way MF_FAR *way)
+{
+    way->tags = (uint16_t)(frame->tags + (outer != 0));
+    if (MF_LIKELY(way->tags == 0))
+        return;
+    uint32_t inner = frame->tags ? WORD_AT(data + 12) : 0;
+    way->tag[0] = outer ? outer : inner;
+    way->tag[1] = outer ? inner : frame->tags > 1 ? WORD_AT(data + 12 + TAG_BYTES) : 0;
+}
+
+MF_INLINE void note_ethernet(const uint8_t *data, const struct frame *frame, struct mf_way MF_FAR *way)
+{
+    uint64_t first = LONG_AT(data), second = WORD_AT(data + 8); /* our MAC and a third of the peer's; the rest of it */
+    FAR_LONG(way->macs) = first >> 48 | second << 16 | first << 48;
+    FAR_WORD(way->macs + 8) = (uint32_t)(first >> 16);
+    way->type = frame->type;
+}
+
+MF_INLINE void note_addresses(struct mf_desk MF_FAR *desk, uint64_t peer_high, uint64_t peer_low, uint64_t own_high,
+                              uint64_t own_low)
+{
+    FAR_LONG(desk->in.from.ip) = FAR_LONG(desk->way.peer.ip) = peer_high;
+    FAR_LONG(desk->in.from.ip + 8) = FAR_LONG(desk->way.peer.ip + 8) = peer_low;
+    FAR_LONG(desk->way.own) = own_high;
+    FAR_LONG(desk->way.own + 8) = own_low;
+}
+
+/* Reads an IPv4 header of ours; returns the bytes behind it that are the datagram's, and adds the addresses to `sum`. 0:
+ * its own checksum is wrong. */
+MF_INLINE uint32_t read_ipv4(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint64_t *sum)
+{
+    uint64_t rest = (uint64_t)WORD_AT(ip) + WORD_AT(ip + 4) + WORD_AT(ip + 8);
+    *sum = (uint64_t)WORD_AT(ip + 12) + WORD_AT(ip + 16);
+    note_addresses(desk, 0, MAPPED(WORD_AT(ip + 12)), 0, MAPPED(WORD_AT(ip + 16)));
+    return sum_fold(rest + *sum) == 0xffff ? mf_net16(HALF_AT(ip + 2)) - IPV4_BYTES : 0;
+}
+
+MF_INLINE uint32_t read_ipv6(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint64_t *sum)
+{
+    uint64_t peer_high = LONG_AT(ip + 8), peer_low = LONG_AT(ip + 16);
+    uint64_t own_high = LONG_AT(ip + 24), own_low = LONG_AT(ip + 32);
+    *sum = sum_long(sum_long(sum_long(sum_long(0, peer_high), peer_low), own_high), own_low);
+    note_addresses(desk, peer_high, peer_low, own_high, own_low);
+    return mf_net16(HALF_AT(ip + 4));
+}
+
+/* Reads UDP header and payload, whose addresses' sum is known. */
+MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t ip_says, uint64_t pseudo,
+                                     struct frame *frame, struct mf_desk MF_FAR *desk)
+{
+    if (udp + UDP_BYTES > end)
+        return BAD_LENGTH;
+    uint32_t bytes = mf_net16(HALF_AT(udp + 4)), check = HALF_AT(udp + 6);
+    if (bytes != ip_says || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX || bytes > (uint64_t)(end - udp))
+        return BAD_LENGTH;
+    pseudo += (IP_UDP << 8) + HALF_AT(udp + 4);
+    uint64_t sum = sum_long(pseudo, LONG_AT(udp));
+    if (!copy_in(desk->data, udp + UDP_BYTES, end, bytes - UDP_BYTES, &sum))
+        return BAD_LENGTH;
+    FAR_WORD(&desk->in.from.port) = FAR_WORD(&desk->way.peer.port) = HALF_AT(udp); /* and 0 behind it */
+    desk->in.length = bytes - UDP_BYTES;
+    desk->in.data = desk->data;
+    frame->partial = 0;
+    if (MF_UNLIKELY(check == 0))
+        return frame->type == TYPE_IPV4 ? RECEIVED : BAD_CHECKSUM;
+    if (MF_LIKELY(sum_fold(sum) == 0xffff))
+        return RECEIVED;
+    frame->partial = check == sum_fold(pseudo);
+    return frame->partial ? RECEIVED : BAD_CHECKSUM;
+}
+
+/* Follows is_ours. Brings the datagram to the desk: `in`, `data`, and `way` but for the interface. */
+MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, struct frame *frame,
+                                 struct mf_desk MF_FAR *desk)
+{
+    const uint8_t *ip = data + frame->l3;
+    uint32_t header = frame->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES, says;
+    uint64_t sum;
+    if (data + ETHERNET_BYTES + TAG_BYTES * MF_TAGS_MAX > end || ip + header + UDP_BYTES > end)
+        return BAD_LENGTH;
+    note_tags(data, frame, outer, &desk->way);
+    if (MF_UNLIKELY(desk->way.tags > MF_TAGS_MAX))
+        return BAD_TAGS;
+    note_ethernet(data, frame, &desk->way);
+    if (frame->type == TYPE_IPV4) {
+        says = read_ipv4(ip, desk, &sum);
+        if (MF_UNLIKELY(says == 0))
+            return BAD_CHECKSUM;
+    } else {
+        says = read_ipv6(ip, desk, &sum);
+    }
+    frame->l4 = HIDDEN_OFFSET(frame->l3 + header, 0x7f);
+    return receive_udp(data + frame->l4, end, says, sum, frame, desk);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * Ways to executors. A task that a client submits goes to an executor who waits: a frame to somebody who did not just send
+ * one. How it gets there is learned from his last RETRIEVE: back the way that came, from the address that it named. That is
+ * a tenth of the price of asking the kernel's routes and neighbours, needs no forwarding to be allowed, and says the same
+ * as XDP's answers. It is a cache: what is not in it goes another way (tc.h).
+ *
+ * All under the queue's lock.
+ */
+#ifndef MIDFLIGHT_WAYS_H
+#define MIDFLIGHT_WAYS_H
+
+#include "words.h"
+
+#define WAY_PLACES 4 /* where the way to an address may be: its hash says where they begin */
+
+MF_INLINE struct mf_way MF_FAR *way_place(const struct mf_address MF_FAR *peer, uint32_t k)
+{
+    uint64_t mixed = mf_mix(FAR_LONG(peer->ip)) + FAR_LONG(peer->ip + 8) + ((uint64_t)peer->port << 16);
+    return (struct mf_way MF_FAR *)(uintptr_t)MF_WAYS_AT + ((mf_hash(mixed) + k) & (MF_WAYS - 1));
+}
+
+/* The way to this address, or null. */
+MF_INLINE struct mf_way MF_FAR *find_way(const struct mf_address MF_FAR *peer)
+{
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < WAY_PLACES); k++) {
+        struct mf_way MF_FAR *way = way_place(peer, k);
+        if (way->interface && mf_address_equal(&way->peer, peer))
+            return way;
+    }
+    return 0;
+}
+
+MF_INLINE void copy_way(struct mf_way MF_FAR *to, const struct mf_way MF_FAR *from)
+{
+    _Pragma("unroll") for (uint32_t i = 0; i < sizeof(*to); i += sizeof(mf_long))
+        FAR_LONG((uint8_t MF_FAR *)to + i) = FAR_LONG((uint8_t MF_FAR *)from + i);
+}
+
+/* Where the way to this address belongs: where it is, or a free place, or else the first. */
+MF_INLINE struct mf_way MF_FAR *place_of_way(const struct mf_address MF_FAR *peer)
+{
+    struct mf_way MF_FAR *place = way_place(peer, 0);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < WAY_PLACES); k++) {
+        struct mf_way MF_FAR *way = way_place(peer, k);
+        if (!way->interface || mf_address_equal(&way->peer, peer)) {
+            place = way;
+            break;
+        }
+    }
+    return place;
+}
+
+MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)
+{
+    return in->length >= sizeof(struct mf_header) && ((const struct mf_header MF_FAR *)in->data)->operation == MF_OP_RETRIEVE;
+}
+
+/* What a frame on this desk shows. */
+MF_INLINE void learn_way(const struct mf_desk MF_FAR *desk)
+{
+    if (asks_for_tasks(&desk->in))
+        copy_way(place_of_way(&desk->way.peer), &desk->way);
+}
+
+/* An executor whose datagrams come by the process's socket: the way there is the socket's. */
+MF_INLINE void forget_way(const struct mf_datagram MF_FAR *in)
+{
+    struct mf_way MF_FAR *way = asks_for_tasks(in) ? find_way(&in->from) : 0;
+    if (way)
+        way->interface = 0;
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* Frames as words: the shells read and write them eight, four or two bytes at a time, and sum them on the way. */
+#ifndef MIDFLIGHT_WORDS_H
+#define MIDFLIGHT_WORDS_H
+
+#include "arena.h"
+
+#include "../src/tasks/bytes.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the shells put frames together from little-endian words"
+#endif
+
+typedef uint16_t __attribute__((may_alias)) mf_half;
+typedef uint64_t __attribute__((may_alias)) mf_long;
+
+/* Words of a frame. */
+#define LONG_AT(p) (*(const mf_long *)(p))
+#define WORD_AT(p) (*(const mf_word *)(p))
+#define HALF_AT(p) (*(const mf_half *)(p))
+#define PUT_LONG(p, value) (*(mf_long *)(p) = (value))
+#define PUT_WORD(p, value) (*(mf_word *)(p) = (value))
+#define PUT_HALF(p, value) (*(mf_half *)(p) = (uint16_t)(value))
+
+/* The same in the arena. */
+#define FAR_LONG(p) (*(mf_long MF_FAR *)(p))
+#define FAR_WORD(p) (*(mf_word MF_FAR *)(p))
+#define FAR_HALF(p) (*(mf_half MF_FAR *)(p))
+
+/* What the compiler knows the verifier need not: a mask that it would drop, because it knows the value to be small. */
+#define MF_MASK(value, mask)                                                                       \
+    ({                                                                                             \
+        uint64_t masked_ = (value);                                                                \
+        __asm__("%0 &= " #mask : "+r"(masked_));                                                   \
+        masked_;                                                                                   \
+    })
+
+/* The Internet checksum (RFC 1071) sums 16-bit words; wider ones sum as well, and fold in the end. A frame has too few of
+ * them to overflow 64 bits. The words' byte order is whichever memory has. */
+MF_INLINE uint64_t sum_long(uint64_t sum, uint64_t value)
+{
+    return sum + (uint32_t)value + (value >> 32);
+}
+
+MF_INLINE uint16_t sum_fold(uint64_t sum)
+{
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+/* Bytes that a round of the loops below moves: enough that the loop itself costs little. */
+#define ROUND 32
+
+/* Copies `length` bytes of a frame from `from` on, at most MF_PACKET_MAX, and adds them to a sum. 0: the frame ends before. */
+MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *end, uint32_t length, uint64_t *sum)
+{
+    uint64_t total = *sum;
+    uint32_t i = MF_ZERO;
+    for (; MF_LOOP(i + ROUND <= length); i += ROUND) {
+        const uint8_t *p = from + MF_MASK(i, 0x7ff);
+        if (p + ROUND > end)
+            return 0;
+        uint64_t a = LONG_AT(p), b = LONG_AT(p + 8), c = LONG_AT(p + 16), d = LONG_AT(p + 24);
+        FAR_LONG(to + i) = a;
+        FAR_LONG(to + i + 8) = b;
+        FAR_LONG(to + i + 16) = c;
+        FAR_LONG(to + i + 24) = d;
+        total = sum_long(sum_long(sum_long(sum_long(total, a), b), c), d);
+    }
+    for (; MF_LOOP(i + 8 <= length); i += 8) {
+        const uint8_t *p = from + MF_MASK(i, 0x7ff);
+        if (p + 8 > end)
+            return 0;
+        FAR_LONG(to + i) = LONG_AT(p);
+        total = sum_long(total, LONG_AT(p));
+    }
+    if (length & 4) {
+        const uint8_t *p = from + MF_MASK(i, 0x7ff);
+        if (p + 4 > end)
+            return 0;
+        FAR_WORD(to + i) = WORD_AT(p);
+        total += WORD_AT(p);
+        i += 4;
+    }
+    if (length & 2) {
+        const uint8_t *p = from + MF_MASK(i, 0x7ff);
+        if (p + 2 > end)
+            return 0;
+        FAR_HALF(to + i) = HALF_AT(p);
+        total += HALF_AT(p);
+        i += 2;
+    }
+    if (length & 1) {
+        const uint8_t *p = from + MF_MASK(i, 0x7ff);
+        if (p + 1 > end)
+            return 0;
+        to[i] = *p;
+        total += *p;
+    }
+    *sum = total;
+    return 1;
+}
+
+/* The same from the arena into a frame. What the core owes is made of words of four bytes. */
+MF_INLINE int copy_out(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *from, uint32_t length, uint64_t *sum)
+{
+    uint64_t total = *sum;
+    uint32_t i = MF_ZERO;
+    for (; MF_LOOP(i + ROUND <= length); i += ROUND) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + ROUND > end)
+            return 0;
+        uint64_t a = FAR_LONG(from + i), b = FAR_LONG(from + i + 8), c = FAR_LONG(from + i + 16), d = FAR_LONG(from + i + 24);
+        PUT_LONG(p, a);
+        PUT_LONG(p + 8, b);
+        PUT_LONG(p + 16, c);
+        PUT_LONG(p + 24, d);
+        total = sum_long(sum_long(sum_long(sum_long(total, a), b), c), d);
+    }
+    for (; MF_LOOP(i + 8 <= length); i += 8) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + 8 > end)
+            return 0;
+        PUT_LONG(p, FAR_LONG(from + i));
+        total = sum_long(total, FAR_LONG(from + i));
+    }
+    if (length & 4) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + 4 > end)
+            return 0;
+        PUT_WORD(p, FAR_WORD(from + i));
+        total += FAR_WORD(from + i);
+    }
+    *sum = total;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * XDP: one frame in, at most one out, by the way it came. What may owe several answers, or one that the frame has no room
+ * for, is passed on to TC.
+ */
+#ifndef MIDFLIGHT_XDP_H
+#define MIDFLIGHT_XDP_H
+
+#include "compose.h"
+#include "core.h"
+#include "kernel_types.h"
+#include "odd.h"
+#include "ways.h"
+
+#define ETHERNET_LEAST 60 /* bytes of a frame; hardware adds a checksum of four */
+_Static_assert(sizeof(struct mf_header) == ETHERNET_LEAST - 2 - ETHERNET_BYTES - IPV4_BYTES - UDP_BYTES, "two to fill");
+
+/* Left before a frame for the driver, who may put its own header there. */
+#define HEADROOM_LEFT 32
+#define CACHE_LINE 64
+
+/* Bytes by which a frame can grow. */
+struct room {
+    int32_t tail, head;
+};
+
+/* Bytes between two addresses. The verifier wants to see whole pointers. */
+MF_INLINE int32_t distance(const void *from, const void *to)
+{
+    uint64_t bytes = (uint64_t)to - (uint64_t)from;
+    __asm__("" : "+r"(bytes));
+    return (int32_t)bytes;
+}
+
+MF_INLINE struct room room_around(struct xdp_md *context)
+{
+    const struct xdp_buff *buffer = bpf_cast_to_kern_ctx(context);
+    int32_t shared = (int32_t)((bpf_core_type_size(struct skb_shared_info) + CACHE_LINE - 1) & -(uint64_t)CACHE_LINE);
+    int32_t left = (int32_t)bpf_core_type_size(struct xdp_frame) + HEADROOM_LEFT;
+    int32_t meta = distance(buffer->data_meta, buffer->data); /* below 0: there can be none */
+    struct room room = {
+        .tail = (int32_t)buffer->frame_sz - shared - distance(buffer->data_hard_start, buffer->data_end),
+        .head = distance(buffer->data_hard_start, buffer->data) - (meta > 0 ? meta : 0) - left,
+    };
+    return room;
+}
+
+/* Makes the frame `bytes` long, at its end if there is room, else at its beginning; 0 where neither can be. */
+MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
+{
+    int32_t more = bytes - (int32_t)((uint64_t)context->data_end - (uint64_t)context->data);
+    if (more == 0)
+        return 1;
+    if (more > 0) {
+        struct room room = room_around(context);
+        if (more > room.tail)
+            return more <= room.head && bpf_xdp_adjust_head(context, -more) == 0;
+    }
+    return bpf_xdp_adjust_tail(context, more) == 0;
+}
+
+/* Whether the tasks that a RETRIEVE may get surely do not fit the frame. Elsewhere XDP finds out when it has the answer, and
+ * passes the packet on as if it were repeated; here that would happen too often, for a veth's frames have little room. */
+MF_INLINE int is_too_small(struct xdp_md *context, const struct mf_desk MF_FAR *desk)
+{
+    const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)desk->data;
+    if (!asks_for_tasks(&desk->in) || mf_state()->levels_used == 0)
+        return 0;
+    int32_t more = (int32_t)(sizeof(struct mf_assign) + header->count * sizeof(struct mf_assignment) - desk->in.length);
+    struct room room = room_around(context);
+    return more > room.tail && more > room.head;
+}
+
+/* Turns the frame round. */
+static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *desk)
+{
+    const struct mf_out_packet MF_FAR *packet = &desk->out.packet[0];
+    uint32_t bytes = frame_bytes(&desk->way, 0, packet->length);
+    int short_frame = bytes < ETHERNET_LEAST;
+    if (desk->out.count != 1 || !mf_address_equal(&packet->to, &desk->in.from)) {
+        desk->counts.asserted++;
+        return XDP_DROP;
+    }
+    if (!resize(context, short_frame ? ETHERNET_LEAST : (int32_t)bytes))
+        return XDP_PASS;
+    uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
+    if (!compose(data, end, &desk->way, 0, packet, 0)) {
+        desk->counts.send_failed++;
+        return XDP_DROP;
+    }
+    if (short_frame && data + ETHERNET_LEAST <= end)
+        PUT_HALF(data + ETHERNET_LEAST - 2, 0);
+    desk->counts.xdp_answered++;
+    return XDP_TX;
+}
+
+MF_INLINE void count_reception(struct mf_shell_counts MF_FAR *counts, enum reception reception)
+{
+    if (reception == BAD_CHECKSUM)
+        counts->passed_checksum++;
+    else if (reception == BAD_LENGTH)
+        counts->passed_length++;
+    else if (reception == BAD_TAGS)
+        counts->passed_tags++;
+}
+
+/* Whether the frame's datagram lies on this CPU's desk now; else the frame is passed up. */
+MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR **desk)
+{
+    const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
+    struct frame frame;
+    if (!find_ip(data, end, &frame))
+        return 0;
+    enum relation relation = is_ours(data, end, &frame);
+    if (MF_LIKELY(relation == FOREIGN))
+        return 0;
+    uint32_t cpu = bpf_get_smp_processor_id();
+    if (cpu + 1 >= MF_DESKS)
+        return 0;
+    *desk = mf_desk_of(1 + cpu);
+    if (relation == ODD) {
+        if (frame.type == TYPE_IPV4)
+            count_odd_ipv4(data, end, frame.l3, &(*desk)->counts);
+        else
+            count_odd_ipv6(data, end, frame.l3, &(*desk)->counts);
+        return 0;
+    }
+    enum reception reception = receive(data, end, 0, &frame, *desk);
+    count_reception(&(*desk)->counts, reception);
+    /* In generic mode, a packet whose checksum hardware was to complete leaves with one that hardware will: TC knows. */
+    return reception == RECEIVED && !(frame.partial && MF_CONTROL->generic);
+}
+
+SEC("xdp")
+int mf_xdp(struct xdp_md *context)
+{
+    struct mf_desk MF_FAR *desk;
+    MF_USES_ARENA();
+    if (!is_received_by_xdp(context, &desk))
+        return XDP_PASS;
+    desk->way.interface = context->ingress_ifindex;
+    if (MF_UNLIKELY(!mf_lock())) {
+        desk->counts.passed_contended++;
+        return XDP_PASS;
+    }
+    if (mf_tasks_owes_several(mf_state(), &desk->in) || is_too_small(context, desk)) {
+        mf_unlock();
+        return XDP_PASS;
+    }
+    take(now_ns(), &desk->in, &desk->out);
+    learn_way(desk);
+    mf_unlock();
+    desk->counts.xdp_taken++;
+    return desk->out.count == 0 ? XDP_DROP : answer_by_xdp(context, desk);
+}
+
+#endif
