@@ -40,6 +40,11 @@ impl Measure {
         Self { name: name.into(), value: Number::from_f64(rounded).map_or(Value::Null, Value::Number), unit }
     }
 
+    /// Something that is no number, such as a version.
+    pub(crate) fn text(name: &str, text: &str) -> Self {
+        Self { name: name.into(), value: text.into(), unit: "" }
+    }
+
     /// A count.
     pub(crate) fn count(name: &str, value: u64, unit: &'static str) -> Self {
         Self { name: name.into(), value: value.into(), unit }
@@ -65,9 +70,13 @@ impl Envelope {
         for Measure { name, value, unit } in &self.results {
             text += &format!("{name:width$}  {value} {unit}\n");
         }
+        stdout::print(&format!("{text}\n{}", self.footer()))
+    }
+
+    /// What was measured, on which machine and of which commit, on one line.
+    pub(crate) fn footer(&self) -> String {
         let Machine { cpu, cores, kernel } = &self.machine;
-        text += &format!("\n{} · {cores} cores of {cpu} · {kernel} · commit {}\n", self.bench, self.commit);
-        stdout::print(&text)
+        format!("{} · {cores} cores of {cpu} · {kernel} · commit {}\n", self.bench, self.commit)
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use midflight_control::{Config, ResourceNames};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What was asked for does not make sense; the message says what would.
@@ -62,6 +62,15 @@ pub(crate) struct TaskOptions {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|_| "write it like 500ms, 2s or 1m 30s".to_owned())?;
     if duration.is_zero() { Err("must be more than 0".into()) } else { Ok(duration) }
+}
+
+/// A file that cannot be written is known before the work, not after it.
+pub(crate) fn check_output(flag: &str, path: &Path) -> Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if directory.is_some_and(|directory| !directory.is_dir()) || path.is_dir() {
+        return Err(error(format!("{flag} {}: name a file in a directory that exists", path.display())));
+    }
+    Ok(())
 }
 
 /// Flags win over the file.

@@ -108,7 +108,9 @@ enum Switched {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let switch = args.switch.as_deref().map(usage::resolve).transpose()?;
     let plan = Plan::new(&wanted(args)).map_err(|error| usage::error(format!("{error:#}")))?;
-    check_report(args)?;
+    if let Some(path) = &args.report {
+        usage::check_output("--report", path)?;
+    }
     let say = |line: &str| {
         if args.json {
             eprintln!("{line}");
@@ -181,16 +183,6 @@ fn wanted(args: &Args) -> Wanted {
         duration: args.duration,
         limit: args.limit,
     }
-}
-
-/// A report that cannot be written is known before the run, not after it.
-fn check_report(args: &Args) -> Result<()> {
-    let Some(path) = &args.report else { return Ok(()) };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if directory.is_some_and(|directory| !directory.is_dir()) || path.is_dir() {
-        return Err(usage::error(format!("--report {}: name a file in a directory that exists", path.display())));
-    }
-    Ok(())
 }
 
 fn load(text: &str) -> Result<f64, String> {

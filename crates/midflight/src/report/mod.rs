@@ -1,5 +1,6 @@
 //! A replay as one self-contained page: no script, no font, no picture is fetched from anywhere.
 
+pub(crate) mod bars;
 mod plots;
 
 use anyhow::Result;
@@ -236,7 +237,7 @@ fn swatch(plots::Colour(r, g, b): plots::Colour) -> String {
 }
 
 /// 1234567 as 1,234,567.
-fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

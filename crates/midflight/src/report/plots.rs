@@ -12,7 +12,7 @@ use crate::replay::series::Point;
 pub(super) struct Colour(pub u8, pub u8, pub u8);
 
 impl Colour {
-    fn rgb(self) -> RGBColor {
+    pub(super) fn rgb(self) -> RGBColor {
         RGBColor(self.0, self.1, self.2)
     }
 }
@@ -30,12 +30,12 @@ pub(super) const LEVEL_COLOURS: [Colour; 4] =
 /// How many points a plot over time has.
 pub(super) const TIME_POINTS: usize = 480;
 
-const WIDTH: u32 = 960;
+pub(super) const WIDTH: u32 = 960;
 const CDF_HEIGHT: u32 = 340;
 const TIME_HEIGHT: u32 = 220;
-const INK: RGBColor = RGBColor(71, 85, 105);
-const GRID: RGBColor = RGBColor(226, 232, 240);
-const AXIS: RGBColor = RGBColor(148, 163, 184);
+pub(super) const INK: RGBColor = RGBColor(71, 85, 105);
+pub(super) const GRID: RGBColor = RGBColor(226, 232, 240);
+pub(super) const AXIS: RGBColor = RGBColor(148, 163, 184);
 
 /// A distribution with its name and colour.
 pub(super) struct Curve<'a> {
@@ -44,10 +44,10 @@ pub(super) struct Curve<'a> {
     pub distribution: &'a Distribution,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Runs `draw` on an empty picture.
-fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String> {
+pub(super) fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String> {
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
@@ -64,7 +64,7 @@ fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     chart
 }
 
-fn failed(error: impl std::fmt::Display) -> anyhow::Error {
+pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw a plot: {error}")
 }
 
@@ -119,7 +119,7 @@ fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f
 }
 
 /// Decades have a label, what is between has none.
-fn decade(ns: f64) -> String {
+pub(super) fn decade(ns: f64) -> String {
     let power = ns.log10().round();
     if (ns / 10f64.powf(power) - 1.0).abs() > 1e-6 {
         return String::new();

@@ -4,6 +4,7 @@ mod core;
 mod lab;
 mod load;
 mod r#loop;
+mod peers;
 mod processes;
 mod workload;
 mod xdp;
@@ -31,6 +32,9 @@ enum Bench {
     /// The same as processes on hosts of a lab: the switch in user space, and in the kernel
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::Args),
+    /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
+    #[command(after_help = peers::EXAMPLES)]
+    Peers(peers::Args),
 }
 
 /// What all benchmarks may be told.
@@ -47,7 +51,7 @@ struct How {
 impl Args {
     /// See [`super::Command::ends_with_its_reader`].
     pub(crate) fn ends_with_its_reader(&self) -> bool {
-        !matches!(self.bench, Bench::Lab(_))
+        !matches!(self.bench, Bench::Lab(_) | Bench::Peers(_))
     }
 }
 
@@ -57,6 +61,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Bench::Xdp(how) => xdp::run(&how),
         Bench::Loop(how) => r#loop::run(&how),
         Bench::Lab(args) => lab::run(&args),
+        Bench::Peers(args) => peers::run(&args),
     }
 }
 

@@ -1,0 +1,132 @@
+//! `midflight bench peers` with made-up peers: none of these tests needs Python, Go or a network.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, assert_error, midflight, run, signal, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+const SETUP: &str = "\
+case $1 in
+    dask) echo 'peers: dask: looking for python3' >&2; echo 'error: no python3: install it' >&2; exit 1 ;;
+esac";
+
+/// Ray works and has two rows, HyperQueue ends with an error, NATS says nonsense.
+const RUN: &str = r#"
+row() {
+    echo "{\"name\": \"$1\", \"version\": \"1.2\", \"interface\": \"made up\", \"tasks_per_s\": $2," \
+        "\"rtt_p50_us\": 1000.0, \"rtt_p99_us\": 2000.0}"
+}
+case $1 in
+    ray) row ray 1000; row ray-actors 2000 ;;
+    hyperqueue) echo 'Traceback (most recent call last):' >&2; echo 'RuntimeError: tasks failed' >&2; exit 1 ;;
+    nats) echo 'Server is ready' ;;
+esac"#;
+
+/// A folder with these two scripts.
+fn peers(directory: &Directory, setup: &str, run: &str) -> String {
+    for (name, text) in [("setup", setup), ("run", run)] {
+        let path = directory.write(name, &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    directory.path(".")
+}
+
+fn arguments<'a>(peers: &'a str, work: &'a str, only: &'a str) -> Vec<&'a str> {
+    vec!["bench", "peers", "--peers-dir", peers, "--work-dir", work, "--only", only]
+}
+
+/// The command whose process id stands in this file has ended.
+fn has_ended(pid_file: &str) -> bool {
+    let pid = std::fs::read_to_string(pid_file).unwrap();
+    !Path::new("/proc").join(pid.trim()).exists()
+}
+
+#[test]
+fn a_broken_peer_is_named_and_the_others_go_on() {
+    let directory = Directory::new("peers-broken");
+    let (peers, work, plot) = (peers(&directory, SETUP, RUN), directory.path("work"), directory.path("plot.svg"));
+    let mut args = arguments(&peers, &work, "nats,hyperqueue,dask,ray");
+    args.extend(["--json", "--plot", &plot]);
+    let said = run(&args);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
+    let value = |name: &str| {
+        let results = envelope["results"].as_array().unwrap();
+        results.iter().find(|result| result["name"] == name).map(|result| result["value"].clone())
+    };
+    assert_eq!(envelope["bench"], "peers");
+    assert_eq!(value("peers.ray.tasks_per_s"), Some(1000.into()));
+    assert_eq!(value("peers.ray-actors.rtt_p50_us"), Some(1000.0.into()));
+    assert_eq!(value("peers.ray.throughput_ratio"), None, "Midflight was not measured");
+    assert_eq!(value("peers.nats.tasks_per_s"), None);
+    for line in [
+        "dask: looking for python3",
+        "SKIPPED: dask: no python3: install it; its log is ",
+        "FAILED: hyperqueue: RuntimeError: tasks failed; its log is ",
+        "FAILED: nats: `run nats` printed what is no row: Server is ready",
+        "ray-actors 1.2: 2,000 tasks/s, p50 1.00 ms, p99 2.00 ms",
+    ] {
+        assert!(said.stderr.lines().any(|said| said.contains(line)), "{line:?} is not in {said:?}");
+    }
+    let log = std::fs::read_to_string(directory.path("work/run-hyperqueue.log")).unwrap();
+    assert!(log.starts_with("Traceback"), "{log}");
+    assert!(std::fs::read_to_string(plot).unwrap().contains("ray-actors"));
+}
+
+#[test]
+fn a_peer_that_cannot_be_installed_is_skipped_and_no_failure() {
+    let directory = Directory::new("peers-skipped");
+    let (peers, work) = (peers(&directory, SETUP, RUN), directory.path("work"));
+    let said = run(&arguments(&peers, &work, "ray,dask"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("SKIPPED: dask: no python3"), "{said:?}");
+    assert!(said.stdout.contains("ray: made up"), "{said:?}");
+    let said = run(&arguments(&peers, &work, "dask"));
+    assert_eq!(said.code, Some(1), "nothing was measured: {said:?}");
+}
+
+#[test]
+fn what_a_peer_leaves_behind_is_ended() {
+    let directory = Directory::new("peers-left");
+    let (pid, work) = (directory.path("pid"), directory.path("work"));
+    let daemon = format!("setsid sleep 300 >/dev/null 2>&1 &\necho $! >{pid}\n{RUN}");
+    let said = run(&arguments(&peers(&directory, SETUP, &daemon), &work, "ray"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("left behind"), "{said:?}");
+    assert!(has_ended(&pid));
+}
+
+#[test]
+fn a_signal_ends_the_peer_and_what_it_started() {
+    let directory = Directory::new("peers-signal");
+    let (pid, work) = (directory.path("pid"), directory.path("work"));
+    let endless = format!("setsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait");
+    let peers = peers(&directory, SETUP, &endless);
+    let mut command = midflight(&arguments(&peers, &work, "ray"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the peer runs", || Path::new(&pid).exists());
+    signal(&child, Signal::INT);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "", "no table of half a run");
+    assert!(has_ended(&pid));
+}
+
+#[test]
+fn wrong_usage_says_what_would_be_right() {
+    let directory = Directory::new("peers-usage");
+    let (peers, work, nowhere) =
+        (peers(&directory, SETUP, RUN), directory.path("work"), directory.path("no/where.svg"));
+    assert_error(&run(&arguments("/nonexistent", &work, "ray")), 2, &["/nonexistent", "bench/peers"]);
+    assert_error(&run(&arguments(&peers, &work, "celery")), 2, &["celery", "ray"]);
+    let mut args = arguments(&peers, &work, "ray");
+    args.extend(["--plot", &nowhere]);
+    assert_error(&run(&args), 2, &["--plot", "where.svg", "directory"]);
+    assert_error(&run(&["bench", "peers", "--only", "ray", "--skip", "ray"]), 2, &["--only", "--skip"]);
+}
