@@ -29,6 +29,8 @@ pub struct Config {
     pub http: Option<SocketAddr>,
     /// The queue's bounds and timeouts.
     pub tasks: TasksConfig,
+    /// Where the queue is, and on which interfaces.
+    pub engine: EngineConfig,
     /// The UDP socket.
     pub socket: SocketConfig,
     /// Names of resources.
@@ -56,6 +58,42 @@ pub struct TasksConfig {
     /// Silence after which a client without open tasks may be forgotten.
     #[serde(deserialize_with = "duration")]
     pub client_idle: Duration,
+}
+
+/// Which engine serves, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineConfig {
+    /// In this process, or in the kernel.
+    pub kind: EngineKind,
+    /// Names of the interfaces that the kernel engine serves.
+    pub interfaces: Vec<String>,
+    /// How its XDP programs are attached.
+    pub mode: XdpMode,
+    /// Its queue and programs outlive the process.
+    pub keep: bool,
+}
+
+/// Where the core runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineKind {
+    /// In this process.
+    #[default]
+    User,
+    /// In the kernel, as XDP and TC programs.
+    Kernel,
+}
+
+/// How XDP programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum XdpMode {
+    /// In the interface's driver.
+    #[default]
+    Native,
+    /// Behind it: on any interface, but slower.
+    Generic,
 }
 
 /// What the switch asks of the kernel for its socket.
@@ -105,6 +143,7 @@ impl Default for Config {
             listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)),
             http: Some(SocketAddr::from(([127, 0, 0, 1], DEFAULT_HTTP_PORT))),
             tasks: TasksConfig::default(),
+            engine: EngineConfig::default(),
             socket: SocketConfig::default(),
             resources: ResourceNames::default(),
         }
@@ -183,8 +222,19 @@ impl Config {
         within_time("tasks.client_idle", tasks.client_idle, ("1s", 1_000), ("24h", 86_400_000))?;
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
+        self.engine.interfaces.iter().try_for_each(|name| interface(name))?;
         self.resources.validate().map_err(|error| error.to_string())
     }
+}
+
+/// The kernel's own rule, less names that no shell would take.
+fn interface(name: &str) -> Result<(), String> {
+    const MAX: usize = 15; // IFNAMSIZ, less the NUL
+    let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    if plain && (1..=MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    Err(format!("engine.interfaces: {name:?} is no interface's name: it has 1 to {MAX} characters, no space and no /"))
 }
 
 fn within<T: PartialOrd + Display>(key: &str, value: T, allowed: RangeInclusive<T>) -> Result<(), String> {
@@ -278,7 +328,7 @@ mod tests {
     fn the_guide_lists_every_key_of_the_default_file() {
         let guide = include_str!("../../../docs/configuration.md");
         let keys = documented_keys();
-        assert_eq!(keys.len(), 11, "{keys:?}");
+        assert_eq!(keys.len(), 15, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }
@@ -308,6 +358,12 @@ mod tests {
             ("listen = \"here\"", "m.toml:1: key `listen`: \"here\" is not an IP address with a port"),
             ("http = \"9000\"", "m.toml:1: key `http`: \"9000\" is not an IP address with a port"),
             ("listen = ", "m.toml:1: key `listen`: "),
+            ("[engine]\nkind = \"gpu\"", "m.toml:2: key `kind`: unknown variant `gpu`, expected `user` or `kernel`"),
+            (
+                "[engine]\nmode = \"fast\"",
+                "m.toml:2: key `mode`: unknown variant `fast`, expected `native` or `generic`",
+            ),
+            ("[engine]\ninterfaces = \"eth0\"", "m.toml:2: key `interfaces`: invalid type: string \"eth0\""),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(part), "{error}");
@@ -323,6 +379,11 @@ mod tests {
             ("[tasks]\nlease = \"10ms\"", "m.toml: tasks.lease = 10ms: must be \"100ms\" to \"1h\""),
             ("[socket]\nsend_buffer_bytes = 1", "m.toml: socket.send_buffer_bytes = 1: must be 65536 to 1073741824"),
             ("[resources]\ngpu = 9", "m.toml: resources.gpu = 9: must be 0 to 7"),
+            (
+                "[engine]\ninterfaces = [\"eth0,eth1,eth2,eth3\"]",
+                "m.toml: engine.interfaces: \"eth0,eth1,eth2,eth3\" is no interface's name: it has 1 to 15 characters, \
+                 no space and no /",
+            ),
         ] {
             assert_eq!(parse(text).unwrap_err(), error);
         }

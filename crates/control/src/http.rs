@@ -45,18 +45,23 @@ pub struct Server {
     address: SocketAddr,
 }
 
+/// Takes the address, which may need privileges; the server may come later.
+///
+/// # Errors
+/// The address is taken or not this machine's.
+pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, BindError> {
+    std::net::TcpListener::bind(address).map_err(|error| BindError { address, error })
+}
+
 impl Server {
-    /// Takes the address.
+    /// A server on what [`listen`] gave; within a tokio runtime.
     ///
     /// # Errors
-    /// The address is taken or not this machine's.
-    pub async fn bind(address: SocketAddr) -> Result<Self, BindError> {
-        let bound = async {
-            let listener = TcpListener::bind(address).await?;
-            let address = listener.local_addr()?;
-            Ok(Self { listener, address })
-        };
-        bound.await.map_err(|error| BindError { address, error })
+    /// Where the system refuses to wait for it.
+    pub fn new(listener: std::net::TcpListener) -> std::io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener: TcpListener::from_std(listener)?, address })
     }
 
     /// The address that it got; its port is never 0.
@@ -123,7 +128,8 @@ mod tests {
     /// Serves a switch that has been silent for `silent_ms`, and gets `path` from it.
     fn get(silent_ms: u64, path: &str) -> (u16, String) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let server = runtime.block_on(Server::bind("127.0.0.1:0".parse().unwrap())).unwrap();
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let server = runtime.block_on(async { Server::new(listener) }).unwrap();
         let url = format!("http://{}{path}", server.address());
         runtime.spawn(server.serve(Arc::new(Fixed(Duration::from_millis(silent_ms))), std::future::pending()));
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
@@ -161,8 +167,7 @@ mod tests {
     #[test]
     fn a_taken_port_says_what_to_do() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let error = runtime.block_on(Server::bind(taken.local_addr().unwrap())).unwrap_err().to_string();
+        let error = listen(taken.local_addr().unwrap()).unwrap_err().to_string();
         assert!(
             error.contains("in use") && error.ends_with("give another address with --http, or --http off"),
             "{error}"

@@ -12,6 +12,6 @@ pub mod http;
 pub mod metrics;
 pub mod resources;
 
-pub use config::{Config, ConfigError};
-pub use metrics::{ShellCounters, Snapshot};
+pub use config::{Config, ConfigError, EngineConfig, EngineKind, XdpMode};
+pub use metrics::{EngineStatus, ShellCounters, Snapshot};
 pub use resources::{ResourceError, ResourceNames};

@@ -21,6 +21,8 @@ pub struct Snapshot {
     pub version: String,
     /// Where it serves clients and executors.
     pub listen: SocketAddr,
+    /// Who decides.
+    pub engine: EngineStatus,
     /// Drawn at random at its start.
     pub epoch: u32,
     /// Milliseconds since its start.
@@ -51,6 +53,25 @@ pub struct Snapshot {
     pub shell: ShellCounters,
 }
 
+/// The engine of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineStatus {
+    /// `user` or `kernel`
+    pub kind: String,
+    /// Of the kernel engine: `native` or `generic`.
+    pub mode: Option<String>,
+    /// Of the kernel engine: what it serves.
+    pub interfaces: Vec<String>,
+}
+
+impl EngineStatus {
+    /// That of a switch in user space.
+    #[must_use]
+    pub fn user() -> Self {
+        Self { kind: "user".into(), mode: None, interfaces: Vec::new() }
+    }
+}
+
 /// What became of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTotals {
@@ -75,6 +96,7 @@ impl Snapshot {
         stats: &Stats,
         levels: u32,
         listen: SocketAddr,
+        engine: EngineStatus,
         epoch: u32,
         uptime_ms: u64,
         shell: ShellCounters,
@@ -84,6 +106,7 @@ impl Snapshot {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             listen,
+            engine,
             epoch,
             uptime_ms,
             packets,
@@ -132,6 +155,14 @@ impl Snapshot {
         text
     }
 
+    fn encode_engine(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let EngineStatus { kind, mode, interfaces } = &self.engine;
+        let interfaces = interfaces.join(",");
+        let labels =
+            [("kind", kind.as_str()), ("mode", mode.as_deref().unwrap_or_default()), ("interfaces", &interfaces)];
+        encoder.encode_descriptor("engine", "Who decides", None, MetricType::Info)?.encode_info(&labels)
+    }
+
     fn encode_tasks(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
         let t = &self.tasks;
         counter(encoder, "tasks_submitted", "Tasks acknowledged to their clients", t.submitted)?;
@@ -172,6 +203,7 @@ impl Collector for Snapshot {
         let e = &mut encoder;
         let labels = [("version", self.version.as_str()), ("listen", &self.listen.to_string())];
         e.encode_descriptor("build", "The program", None, MetricType::Info)?.encode_info(&labels)?;
+        self.encode_engine(e)?;
         counters(e, "packets", "Datagrams with a valid header, by operation", "operation", &self.packets)?;
         counter(e, "packets_taken", "Datagrams that were taken", self.taken)?;
         counters(e, "drops", "Datagrams and records that were not taken, by reason", "reason", &self.drops)?;
@@ -254,6 +286,11 @@ pub(crate) mod tests {
         Snapshot {
             version: "1".into(),
             listen: "127.0.0.1:7700".parse().unwrap(),
+            engine: EngineStatus {
+                kind: "kernel".into(),
+                mode: Some("native".into()),
+                interfaces: vec!["eth0".into(), "eth1".into()],
+            },
             epoch: 7,
             uptime_ms: 1500,
             packets,
@@ -297,6 +334,7 @@ pub(crate) mod tests {
             "midflight_wait_seconds_count 10",
             "midflight_shell_total{name=\"socket_received\"} 12",
             "midflight_build_info{version=\"1\",listen=\"127.0.0.1:7700\"} 1",
+            "midflight_engine_info{kind=\"kernel\",mode=\"native\",interfaces=\"eth0,eth1\"} 1",
         ] {
             assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
         }

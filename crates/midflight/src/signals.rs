@@ -14,9 +14,19 @@ impl Shutdown {
         Signals::new([SIGINT, SIGTERM]).map(Self).context("cannot handle signals")
     }
 
-    /// Waits for the next one and says which it was.
+    /// Waits for the next one, or for its [`ender`](Self::ender), and says which it was.
     pub(crate) fn wait(&mut self) -> &'static str {
-        if self.0.forever().next() == Some(SIGINT) { "SIGINT" } else { "SIGTERM" }
+        match self.0.forever().next() {
+            Some(SIGINT) => "SIGINT",
+            Some(_) => "SIGTERM",
+            None => "its own end",
+        }
+    }
+
+    /// What ends the waiting, from any thread.
+    pub(crate) fn ender(&self) -> impl FnOnce() + Send + use<> {
+        let handle = self.0.handle();
+        move || handle.close()
     }
 
     /// Calls `act` with the number (from 1) of each signal, on a thread of its own.

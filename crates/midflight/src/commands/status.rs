@@ -3,8 +3,8 @@
 use crate::stdout;
 use anyhow::{Context, Result, anyhow};
 use clap::Args as ClapArgs;
-use midflight_control::Snapshot;
 use midflight_control::config::DEFAULT_HTTP_PORT;
+use midflight_control::{EngineStatus, Snapshot};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -65,6 +65,7 @@ fn for_people(s: &Snapshot) -> String {
         let _ = writeln!(text, "{name:9} {value}");
     };
     line("switch", format!("{}, epoch {}, up {uptime}, version {}", s.listen, s.epoch, s.version));
+    line("engine", engine(s));
     line("slots", format!("{} registered: {} busy, {} parked", s.slots, s.busy, s.parked));
     line("clients", s.clients.to_string());
     line(
@@ -81,8 +82,16 @@ fn for_people(s: &Snapshot) -> String {
     line("waiting", waits(s));
     line("packets", nonzero(&s.packets));
     line("drops", nonzero(&s.drops));
-    line("socket", nonzero(&s.shell));
+    line("shell", nonzero(&s.shell));
     text
+}
+
+fn engine(s: &Snapshot) -> String {
+    let EngineStatus { kind, mode, interfaces } = &s.engine;
+    match mode {
+        Some(mode) => format!("{kind}, {mode} XDP on {}", interfaces.join(", ")),
+        None => kind.clone(),
+    }
 }
 
 fn waits(s: &Snapshot) -> String {

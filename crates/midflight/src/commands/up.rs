@@ -6,6 +6,7 @@ use crate::signals::Shutdown;
 use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use midflight_control::EngineKind;
 use midflight_control::config::DEFAULT_PORT;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -16,6 +17,8 @@ EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
   midflight up --listen 127.0.0.1:0      on a free port
+
+The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
 
 Ctrl-C finishes what runs and ends it; a second one ends at once.
 
@@ -50,6 +53,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     }
     usage::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
+    if config.engine.kind == EngineKind::Kernel {
+        tracing::warn!("`up` has its switch in this process, whatever the configuration says: see `midflight switch`");
+    }
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
     let embedded = Embedded::start(&config, args.executors, slots)?;

@@ -1,0 +1,121 @@
+//! A switch and its HTTP server, in the order that privileges ask for.
+
+use super::engine;
+use anyhow::{Context, Result};
+use midflight_control::http::{Server, Source};
+use midflight_control::{Config, ShellCounters, Snapshot};
+use midflight_host::{BoundSwitch, Engine, SocketBuffers, Switch, SwitchConfig};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A switch and its HTTP server; dropping it ends both.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// The switch.
+    pub switch: Arc<Switch>,
+    /// Where HTTP is served, if at all.
+    pub http: Option<SocketAddr>,
+    /// Serves HTTP; the data path has a thread of its own.
+    _runtime: Option<tokio::runtime::Runtime>,
+}
+
+/// Both with their addresses and all that needs privileges, but without a thread.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    switch: BoundSwitch,
+    listener: Option<std::net::TcpListener>,
+    levels: u32,
+    privileged: bool,
+}
+
+impl Running {
+    /// Starts a switch in this process.
+    pub(crate) fn start(config: &Config) -> Result<Self> {
+        Self::prepare(config, Engine::User)?.run(|| ())
+    }
+
+    /// The first half of a start.
+    pub(crate) fn prepare(config: &Config, engine: Engine) -> Result<Prepared> {
+        let buffers = SocketBuffers {
+            receive_bytes: config.socket.receive_buffer_bytes as usize,
+            send_bytes: config.socket.send_buffer_bytes as usize,
+        };
+        let tasks = (&config.tasks).into();
+        let privileged = matches!(engine, Engine::Kernel(_));
+        let switch = Switch::bind(&SwitchConfig { listen: config.listen, tasks, buffers, engine })?;
+        let listener = config.http.map(midflight_control::http::listen).transpose()?;
+        Ok(Prepared { switch, listener, levels: config.tasks.levels, privileged })
+    }
+}
+
+impl Prepared {
+    /// Whether it needed privileges that it does not need any more.
+    pub(crate) fn is_privileged(&self) -> bool {
+        self.privileged
+    }
+
+    /// The other half. `on_failure` is called where the switch has to end by itself.
+    pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running> {
+        let Self { switch, listener, levels, .. } = self;
+        let switch = Arc::new(switch.run(on_failure)?);
+        let Some(listener) = listener else {
+            return Ok(Running { switch, http: None, _runtime: None });
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("mf-http")
+            .enable_all()
+            .build()
+            .context("cannot start the HTTP server")?;
+        let server = {
+            let _within = runtime.enter();
+            Server::new(listener)?
+        };
+        let http = server.address();
+        let source = Arc::new(Seen { switch: Arc::clone(&switch), levels, started: Instant::now() });
+        runtime.spawn(async move {
+            if let Err(error) = server.serve(source, std::future::pending()).await {
+                tracing::error!(%error, "the HTTP server ended");
+            }
+        });
+        Ok(Running { switch, http: Some(http), _runtime: Some(runtime) })
+    }
+}
+
+/// A switch as its HTTP server sees it.
+struct Seen {
+    switch: Arc<Switch>,
+    levels: u32,
+    started: Instant,
+}
+
+impl Source for Seen {
+    fn snapshot(&self) -> Snapshot {
+        let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (stats, listen, epoch) = (self.switch.stats(), self.switch.local_addr(), self.switch.epoch());
+        let engine = engine::status(self.switch.engine());
+        Snapshot::new(&stats, self.levels, listen, engine, epoch, uptime_ms, shell_counters(&self.switch))
+    }
+
+    fn silent_for(&self) -> Duration {
+        self.switch.silent_for()
+    }
+}
+
+fn shell_counters(switch: &Switch) -> ShellCounters {
+    let c = switch.socket_counts();
+    let of_socket = [
+        ("received", c.received),
+        ("receive_calls", c.receive_calls),
+        ("receive_errors", c.receive_errors),
+        ("receive_oversized", c.receive_oversized),
+        ("kernel_dropped", c.kernel_dropped),
+        ("sent", c.sent),
+        ("send_calls", c.send_calls),
+        ("send_errors", c.send_errors),
+        ("send_blocked", c.send_blocked),
+    ];
+    let all = of_socket.into_iter().chain(switch.kernel_counts());
+    all.map(|(name, count)| (name.to_owned(), count)).collect()
+}
