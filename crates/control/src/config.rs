@@ -104,6 +104,9 @@ pub struct SocketConfig {
     pub receive_buffer_bytes: u32,
     /// SO_SNDBUF.
     pub send_buffer_bytes: u32,
+    /// How long to look at it before sleeping.
+    #[serde(deserialize_with = "duration")]
+    pub look: Duration,
 }
 
 /// Why a configuration cannot be used; one line that names file, key and allowed values.
@@ -166,7 +169,7 @@ impl Default for TasksConfig {
 
 impl Default for SocketConfig {
     fn default() -> Self {
-        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20 }
+        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20, look: Duration::from_micros(100) }
     }
 }
 
@@ -222,6 +225,7 @@ impl Config {
         within_time("tasks.client_idle", tasks.client_idle, ("1s", 1_000), ("24h", 86_400_000))?;
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
+        within_time("socket.look", socket.look, ("0s", 0), ("10ms", 10))?;
         self.engine.interfaces.iter().try_for_each(|name| interface(name))?;
         self.resources.validate().map_err(|error| error.to_string())
     }
@@ -328,7 +332,7 @@ mod tests {
     fn the_guide_lists_every_key_of_the_default_file() {
         let guide = include_str!("../../../docs/configuration.md");
         let keys = documented_keys();
-        assert_eq!(keys.len(), 15, "{keys:?}");
+        assert_eq!(keys.len(), 16, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }
@@ -378,6 +382,7 @@ mod tests {
             ("[tasks]\nlevels = 9", "m.toml: tasks.levels = 9: must be 1 to 8"),
             ("[tasks]\nlease = \"10ms\"", "m.toml: tasks.lease = 10ms: must be \"100ms\" to \"1h\""),
             ("[socket]\nsend_buffer_bytes = 1", "m.toml: socket.send_buffer_bytes = 1: must be 65536 to 1073741824"),
+            ("[socket]\nlook = \"1s\"", "m.toml: socket.look = 1s: must be \"0s\" to \"10ms\""),
             ("[resources]\ngpu = 9", "m.toml: resources.gpu = 9: must be 0 to 7"),
             (
                 "[engine]\ninterfaces = [\"eth0,eth1,eth2,eth3\"]",

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::driver::{Driver, Hands, lock};
 use crate::error::Error;
 use crate::job::{Job, TaskSpec};
+use crate::look::{Glances, LOOK};
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
@@ -20,6 +21,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// The network thread leaves looking at the socket to those who wait.
+const NO_LOOK: Duration = Duration::ZERO;
 /// A submitter that waits for room looks at least this often.
 const ROOM_POLL: Duration = Duration::from_millis(20);
 
@@ -58,7 +61,7 @@ impl ClientOptions {
             wait_for_room: true,
             blobs: BlobOptions::default(),
             fetchers: 4,
-            look: Duration::from_micros(100),
+            look: LOOK,
         }
     }
 }
@@ -94,7 +97,7 @@ struct Shared {
     closed: AtomicBool,
     look: Duration,
     /// Of the one thread that looks at the socket beside the network thread.
-    hands: Mutex<Option<Hands>>,
+    hands: Mutex<Option<(Hands, Glances)>>,
 }
 
 /// Where submitters wait for room.
@@ -153,7 +156,7 @@ impl Client {
         let refused = |source| Error::Resources { what: "start a thread", source };
         let mut threads = lock(&self.threads);
         let shared = Arc::clone(&self.shared);
-        let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run());
+        let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run(NO_LOOK));
         threads.push(network.map_err(refused)?);
         let fetcher = Arc::new(Fetcher::default());
         for _ in 0..fetchers {
@@ -329,15 +332,20 @@ impl JobClient for Shared {
     fn look(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
         // Two would only be in each other's way.
         let Ok(mut hands) = self.hands.try_lock() else { return };
-        let end = Instant::now() + self.look;
-        let end = deadline.map_or(end, |deadline| end.min(deadline));
-        let hands = hands.get_or_insert_with(Hands::new);
-        self.driver.look();
-        while !done() && Instant::now() < end {
-            if !self.driver.help(hands) {
-                std::thread::yield_now();
-            }
+        let (hands, glances) = hands.get_or_insert_with(|| (Hands::new(), Glances::default()));
+        if self.look.is_zero() || !glances.welcome() {
+            return;
         }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let end = clock::now().saturating_add(clock::nanos(left.map_or(self.look, |left| left.min(self.look))));
+        self.driver.look();
+        glances.until(end, || {
+            loop {
+                if done() || !self.driver.help(hands) {
+                    return done();
+                }
+            }
+        });
         self.driver.leave(self.driver.peek(|endpoint, _| endpoint.open() > 0));
     }
 

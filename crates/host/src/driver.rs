@@ -3,6 +3,7 @@
 //! thread receives and keeps time. A thread that waits for a result may take turns at the socket, too (`help`).
 
 use crate::clock;
+use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_tasks::{Endpoint, Nanos};
@@ -10,6 +11,7 @@ use midflight_wire::PACKET_MAX;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The endpoint's own timeouts may come this late, where being on time would cost a wake-up: they are retransmissions.
 const SLACK_NS: Nanos = 1_000_000;
@@ -109,15 +111,16 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         look(&core.endpoint, &core.handler)
     }
 
-    /// The network thread's life, until `stop`.
-    pub(crate) fn run(&self) {
+    /// The network thread's life, until `stop`. It looks for up to that long before it sleeps.
+    pub(crate) fn run(&self, look: Duration) {
         // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut hands = Hands::new();
+        let (mut hands, mut looker) = (Hands::new(), Looker::new(look));
+        let mut until = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let received = self.socket.receive(&mut hands.batch);
-            let until = self.turn(&mut hands, |state, now| {
-                let until = if received { now } else { state.sleep_until(now) };
+            let received = looker.receive(until, || self.socket.receive(&mut hands.batch));
+            until = self.turn(&mut hands, |state, now| {
+                let until = state.sleep_until(now);
                 state.sleeps_until = if received { 0 } else { until };
                 until
             });

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `clock`, `waker`, `socket` | monotonic time, waking a thread that waits for packets, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
+//! | `look` | looking at a socket for a short while before sleeping |
 //! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
@@ -21,6 +22,7 @@ mod exec;
 mod executor;
 mod functions;
 mod job;
+mod look;
 pub mod privileges;
 mod results;
 mod socket;

@@ -2,6 +2,7 @@
 
 use super::{KernelCounts, Shared};
 use crate::clock;
+use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue};
 use midflight_dataplane::{Out, Stats};
 use midflight_tasks::Nanos;
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const TICK_EVERY_NS: Nanos = 10_000_000;
 /// Statistics are published this often.
@@ -45,6 +47,7 @@ pub(super) struct Life<C> {
     core: C,
     out: Out,
     sends: SendQueue,
+    looker: Looker,
     /// Calls of the core that make a tick.
     ticks: u32,
     next_tick: Nanos,
@@ -53,16 +56,18 @@ pub(super) struct Life<C> {
 }
 
 impl<C: Core> Life<C> {
-    pub(super) fn new(shared: Arc<Shared>, core: C, ticks: u32) -> Self {
-        let (out, sends) = (Out::new(), SendQueue::default());
-        Self { shared, core, out, sends, ticks, next_tick: 0, next_publish: 0, next_watch: 0 }
+    pub(super) fn new(shared: Arc<Shared>, core: C, ticks: u32, look: Duration) -> Self {
+        // A look would not see what the kernel hands over.
+        let look = if core.hands_over().is_none() { look } else { Duration::ZERO };
+        let (out, sends, looker) = (Out::new(), SendQueue::default(), Looker::new(look));
+        Self { shared, core, out, sends, looker, ticks, next_tick: 0, next_publish: 0, next_watch: 0 }
     }
 
     /// Until it is told to stop; an error says why it ended before.
     pub(super) fn run(&mut self) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
         while !self.shared.stop.load(Ordering::Acquire) {
-            let received = self.shared.socket.receive(&mut batch);
+            let received = self.looker.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
             let now = clock::now();
             for (from, datagram) in batch.iter() {
                 self.core.packet(now, from, datagram, &mut self.out);

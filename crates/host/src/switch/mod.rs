@@ -62,6 +62,7 @@ pub struct BoundSwitch {
     facts: Facts,
     core: AnyCore,
     ticks: u32,
+    look: Duration,
 }
 
 /// What does not change.
@@ -141,7 +142,8 @@ impl Switch {
         };
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
         let shared = Arc::new(Shared { socket, waker, stop, published, ticked, failure: OnceLock::new() });
-        Ok(BoundSwitch { shared, facts, core, ticks: config.tasks.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND) })
+        let ticks = config.tasks.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND);
+        Ok(BoundSwitch { shared, facts, core, ticks, look: config.look })
     }
 
     /// Detaches what a switch with the kernel engine kept on this port, and lets its queue go; `false` where there was nothing.
@@ -224,14 +226,14 @@ impl BoundSwitch {
     /// # Errors
     /// Where the system gives no thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch, Error> {
-        let Self { shared, facts, core, ticks } = self;
+        let Self { shared, facts, core, ticks, look } = self;
         let of_thread = Arc::clone(&shared);
         let live = move || {
             let shared = Arc::clone(&of_thread);
             let lived = match core {
-                AnyCore::User(core) => Life::new(shared, *core, ticks).run(),
+                AnyCore::User(core) => Life::new(shared, *core, ticks, look).run(),
                 #[cfg(feature = "kernel")]
-                AnyCore::Kernel(core) => Life::new(shared, *core, ticks).run(),
+                AnyCore::Kernel(core) => Life::new(shared, *core, ticks, look).run(),
             };
             if let Err(why) = lived {
                 // It is set here only.

@@ -1,8 +1,10 @@
 //! What a switch is told.
 
+use crate::look::LOOK;
 use crate::socket::SocketBuffers;
 use midflight_dataplane::TasksConfig;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Where a switch listens, its bounds, and who decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,13 +17,18 @@ pub struct SwitchConfig {
     pub buffers: SocketBuffers,
     /// Where the core runs.
     pub engine: Engine,
+    /// How long the thread of a switch in user space looks at the socket before it sleeps, while packets come in intervals
+    /// shorter than that: such a packet costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for
+    /// never.
+    pub look: Duration,
 }
 
 impl SwitchConfig {
     /// The default bounds, in user space.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, tasks: TasksConfig::default(), buffers: SocketBuffers::default(), engine: Engine::User }
+        let (tasks, buffers) = (TasksConfig::default(), SocketBuffers::default());
+        Self { listen, tasks, buffers, engine: Engine::User, look: LOOK }
     }
 }
 

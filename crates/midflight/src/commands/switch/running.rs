@@ -43,7 +43,8 @@ impl Running {
         };
         let tasks = (&config.tasks).into();
         let privileged = matches!(engine, Engine::Kernel(_));
-        let switch = Switch::bind(&SwitchConfig { listen: config.listen, tasks, buffers, engine })?;
+        let (listen, look) = (config.listen, config.socket.look);
+        let switch = Switch::bind(&SwitchConfig { listen, tasks, buffers, engine, look })?;
         let listener = config.http.map(midflight_control::http::listen).transpose()?;
         Ok(Prepared { switch, listener, levels: config.tasks.levels, privileged })
     }
