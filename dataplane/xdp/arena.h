@@ -75,6 +75,8 @@ _Static_assert(sizeof(struct mf_way) == 64, "a cache line");
 struct mf_desk {
     struct mf_datagram in;
     struct mf_way way; /* back to its sender */
+    uint32_t verdict;  /* enum mf_verdict of the last one that a shell took: tests read it */
+    uint32_t reserved;
     uint8_t data[1536]; /* MF_PACKET_MAX and a margin */
     struct mf_shell_counts counts;
     struct mf_way other; /* to somebody else, while TC sends to him */

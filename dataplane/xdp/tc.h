@@ -231,7 +231,7 @@ int mf_tc(struct __sk_buff *skb)
         desk->counts.passed_contended++;
         return GO_ON;
     }
-    take(now_ns(), &desk->in, &desk->out);
+    desk->verdict = take(now_ns(), &desk->in, &desk->out);
     learn_way(desk);
     mf_unlock();
     desk->counts.tc_taken++;

@@ -147,7 +147,7 @@ int mf_xdp(struct xdp_md *context)
         mf_unlock();
         return XDP_PASS;
     }
-    take(now_ns(), &desk->in, &desk->out);
+    desk->verdict = take(now_ns(), &desk->in, &desk->out);
     learn_way(desk);
     mf_unlock();
     desk->counts.xdp_taken++;

@@ -79,6 +79,8 @@ pub(super) struct Way {
 pub(super) struct Desk {
     pub datagram: RawDatagram,
     pub way: Way,
+    pub verdict: u32,
+    pub reserved: u32,
     pub data: [u8; DESK_DATA],
     pub counts: [u64; SHELL_COUNTS.len()],
     pub other: Way,

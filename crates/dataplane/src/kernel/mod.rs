@@ -11,12 +11,14 @@
 //! | `interface`, `link`, `attach` | interfaces, and programs on them |
 //! | `pins` | what outlives the process |
 //! | `handover` | answers that the shells leave to this process |
+//! | `frames` | frames through the shells without an interface |
 //! | `engine` | all of it together |
 
 mod arena;
 mod attach;
 mod engine;
 mod error;
+mod frames;
 mod handover;
 mod interface;
 mod kept;
@@ -28,6 +30,7 @@ mod tasks;
 
 pub use engine::{Found, KernelEngine, Place, SERVED_MAX};
 pub use error::KernelError;
+pub use frames::{Action, Arrival, Departure};
 pub use handover::Handover;
 pub use layout::SHELL_COUNTS;
 pub use link::Mode;

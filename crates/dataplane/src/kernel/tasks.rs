@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use super::error::KernelError;
 use super::kept::Kept;
-use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT};
+use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, WAYS, WAYS_AT, Way};
 use super::link::Mode;
 use super::object::{self, Programs};
 use super::pins::Pins;
@@ -66,6 +66,29 @@ impl KernelTasks {
         Ok(tasks)
     }
 
+    /// Begins again, with an empty queue under bounds that need no more memory than the first ones, and without counts: for
+    /// tests, which save the second that the kernel takes to prove the programs. No shell may be attached.
+    ///
+    /// # Errors
+    /// Where a bound is violated or the queue is too large.
+    pub fn restart(&mut self, config: &TasksConfig, epoch: u32, secret: u64) -> Result<(), KernelError> {
+        let bytes = config.state_bytes();
+        if bytes == 0 || bytes > self.state_bytes {
+            return Err(crate::ConfigError.into());
+        }
+        // SAFETY: as in `new`.
+        unsafe {
+            self.arena.state().write_bytes(0, bytes as usize);
+            self.arena.offset(WAYS_AT).cast::<Way>().write_bytes(0, WAYS as usize);
+            for desk in 0..self.desks() {
+                (*self.arena.desk(desk)).counts = Default::default();
+            }
+            mf_tasks_init(self.raw(), &config.raw(), epoch.max(1), secret);
+        }
+        Kept::new(config, epoch.max(1)).write(&self.arena);
+        Ok(())
+    }
+
     /// The queue that another process left, whose programs may be at it now.
     pub(super) fn take_over(config: &TasksConfig, pins: &Pins) -> Result<Self, KernelError> {
         let arena = Arena::open(pins.arena()?)?;
@@ -109,7 +132,7 @@ impl KernelTasks {
     }
 
     /// Tells the shells in which mode XDP runs: in generic mode, frames are behind what the kernel has made of them.
-    pub(super) fn set_mode(&mut self, mode: Mode) {
+    pub fn set_mode(&mut self, mode: Mode) {
         // SAFETY: shells only read it.
         unsafe { (&raw mut (*self.arena.control()).generic).write_volatile(u32::from(mode == Mode::Generic)) };
     }
@@ -211,8 +234,7 @@ impl KernelTasks {
     #[must_use]
     pub fn shell_counts(&self) -> [u64; SHELL_COUNTS.len()] {
         let mut sum = [0u64; SHELL_COUNTS.len()];
-        let desks = 1 + libbpf_rs::num_possible_cpus().unwrap_or(0) as u64;
-        for desk in 0..desks {
+        for desk in 0..self.desks() {
             // SAFETY: plain integers on a desk whose pages are there.
             let counts = unsafe { (&raw const (*self.arena.desk(desk)).counts).read_volatile() };
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -230,6 +252,11 @@ impl KernelTasks {
             0 => Ok(()),
             line => Err(line),
         }
+    }
+
+    /// Desks with pages: user space's, and one for each processor.
+    fn desks(&self) -> u64 {
+        1 + libbpf_rs::num_possible_cpus().unwrap_or(0) as u64
     }
 
     fn raw(&self) -> *mut RawTasks {

@@ -1,0 +1,147 @@
+//! Runs frames through the shells by `BPF_PROG_RUN`, as if they had come by an interface: for tests. What TC sends as copies
+//! leaves by the interfaces of this network namespace for good.
+
+use super::error::KernelError;
+use super::layout::{DESKS, Desk, SHELL_COUNTS};
+use super::tasks::KernelTasks;
+use crate::Verdict;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// A frame as it comes by an interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// From the destination's MAC address on.
+    pub frame: &'a [u8],
+    /// The interface's index; 1 is loopback.
+    pub interface: u32,
+    /// TC: what GRO merged, in segments of so many bytes; 0 where it did not.
+    pub merged: u32,
+    /// TC: the interface has summed it.
+    pub summed: bool,
+}
+
+impl<'a> Arrival<'a> {
+    /// A frame by loopback.
+    #[must_use]
+    pub fn new(frame: &'a [u8]) -> Self {
+        Self { frame, interface: 1, merged: 0, summed: false }
+    }
+}
+
+/// What a shell wants done with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It goes on as if there were no shell.
+    Pass,
+    /// It is done with.
+    Drop,
+    /// It leaves, as it is now.
+    Transmit,
+}
+
+/// What a shell did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// With the frame.
+    pub action: Action,
+    /// The frame then.
+    pub frame: Vec<u8>,
+    /// The datagram that the core was asked about, and what it said.
+    pub asked: Option<(Vec<u8>, Verdict)>,
+}
+
+/// No verdict.
+const UNASKED: u32 = u32::MAX;
+/// Room for a frame that was made longer.
+const FRAME_MAX: usize = 4096;
+
+impl KernelTasks {
+    /// Runs a frame through `mf_xdp` at a time that is made up, or [`NOW`](super::NOW).
+    ///
+    /// # Errors
+    /// Where the program could not be run.
+    pub fn run_xdp(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure, KernelError> {
+        let bytes = arrival.frame.len() as u32;
+        let context = [0, bytes, 0, arrival.interface, 0, 0]; // struct xdp_md
+        let actions = [(1, Action::Drop), (2, Action::Pass), (3, Action::Transmit)];
+        self.run(now_ns, arrival, &context, 0, |tasks| tasks.programs().xdp.as_fd(), &actions)
+    }
+
+    /// Runs a frame through `mf_tc`. The frame that [`Departure`] shows is the last answer; the others are sent.
+    ///
+    /// # Errors
+    /// Where the program could not be run.
+    pub fn run_tc(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure, KernelError> {
+        let mut context = [0; 48]; // struct __sk_buff
+        context[10] = arrival.interface;
+        context[41] = arrival.merged.min(1) * 2;
+        context[44] = arrival.merged;
+        let flags = if arrival.summed { libbpf_sys::BPF_F_TEST_SKB_CHECKSUM_COMPLETE } else { 0 };
+        let actions = [(u32::MAX, Action::Pass), (2, Action::Drop), (7, Action::Transmit)];
+        self.run(now_ns, arrival, &context, flags, |tasks| tasks.programs().tc.as_fd(), &actions)
+    }
+
+    fn run(
+        &mut self,
+        now_ns: u64,
+        arrival: &Arrival<'_>,
+        context: &[u32],
+        flags: u32,
+        program: impl Fn(&Self) -> BorrowedFd<'_>,
+        actions: &[(u32, Action)],
+    ) -> Result<Departure, KernelError> {
+        // SAFETY: shells only read it, and none runs.
+        unsafe { (*self.arena().control()).now_ns = now_ns };
+        self.each_desk(|desk| desk.verdict = UNASKED);
+        let mut frame = vec![0; FRAME_MAX];
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+            data_in: arrival.frame.as_ptr().cast(),
+            data_size_in: arrival.frame.len() as u32,
+            data_out: frame.as_mut_ptr().cast(),
+            data_size_out: frame.len() as u32,
+            ctx_in: context.as_ptr().cast(),
+            ctx_size_in: size_of_val(context) as u32,
+            repeat: 1,
+            flags,
+            ..Default::default()
+        };
+        // SAFETY: the kernel reads and writes what the sizes say, and all outlive the call.
+        let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program(self).as_raw_fd(), &raw mut options) };
+        if result < 0 {
+            return Err(KernelError::io("run a frame through a shell")(io::Error::from_raw_os_error(-result)));
+        }
+        frame.truncate(options.data_size_out as usize);
+        let mut asked = None;
+        self.each_desk(|desk| asked = asked.take().or_else(|| on_desk(desk)));
+        match actions.iter().find(|(number, _)| *number == options.retval) {
+            Some(&(_, action)) => Ok(Departure { action, frame, asked }),
+            None => Err(KernelError::Refused(format!("a shell said {}", options.retval))),
+        }
+    }
+
+    /// Each processor's desk.
+    fn each_desk(&mut self, mut act: impl FnMut(&mut Desk)) {
+        let processors = libbpf_rs::num_possible_cpus().map_or(0, |cpus| cpus as u64);
+        for desk in 1..=processors.min(DESKS - 1) {
+            // SAFETY: the desk's pages are there, and no shell runs meanwhile.
+            act(unsafe { &mut *self.arena().desk(desk) });
+        }
+    }
+
+    /// A count of the shells by its name.
+    ///
+    /// # Panics
+    /// Where there is no such count.
+    #[must_use]
+    pub fn shell_count(&self, name: &str) -> u64 {
+        let place = SHELL_COUNTS.iter().position(|&(known, _)| known == name);
+        self.shell_counts()[place.unwrap_or_else(|| panic!("the shells count no {name}"))]
+    }
+}
+
+fn on_desk(desk: &Desk) -> Option<(Vec<u8>, Verdict)> {
+    let verdict = *Verdict::ALL.get(desk.verdict as usize)?;
+    Some((desk.data.get(..desk.datagram.length as usize)?.to_vec(), verdict))
+}
