@@ -1,0 +1,240 @@
+//! What XDP takes, and how it answers.
+
+use crate::datagrams::{self, keepalive_of_another_epoch, operation, probe, register, registered, retrieve, submit};
+use crate::frame::{AD, Flow, LEAST, Q, Tag, hex, put16};
+use crate::shells::{TIME, counted, flow, shells};
+use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks, Mode};
+use midflight_dataplane::{Out, Tasks, Verdict};
+use midflight_wire::Operation;
+
+const TAGS: [&[Tag]; 4] = [&[], &[(Q, 0x2005)], &[(AD, 0x0fff), (Q, 1)], &[(Q, 7), (Q, 0xe064)]];
+
+fn run(tasks: &mut KernelTasks, frame: &[u8]) -> Departure {
+    tasks.run_xdp(TIME, &Arrival::new(frame)).unwrap()
+}
+
+/// The queue in this process: what it answers to a datagram is what the shells must.
+fn native() -> Tasks {
+    Tasks::new(&crate::shells::config(), datagrams::EPOCH, 1).unwrap()
+}
+
+fn native_answer(native: &mut Tasks, flow: &Flow, datagram: &[u8]) -> (Verdict, Option<Vec<u8>>) {
+    let mut out = Out::new();
+    let verdict = native.packet(TIME, flow.from, datagram, &mut out);
+    assert!(out.len() <= 1);
+    let answer = out.iter().next().map(|(to, answer)| {
+        assert_eq!(to, flow.from);
+        answer.to_vec()
+    });
+    (verdict, answer)
+}
+
+/// All of the frame: addresses and ports exchanged, tags kept, headers and checksums as they should be.
+#[test]
+fn an_answer_is_the_frame_turned_round() {
+    let Some(mut shells) = shells() else { return };
+    for (number, tags) in TAGS.into_iter().enumerate() {
+        for ipv4 in [true, false] {
+            let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, number as u16) };
+            let datagram = probe(u64::from(ipv4), 5);
+            let (departure, counts) = counted(&mut shells, |shells| run(shells, &flow.request(&datagram)));
+            let (_, answer) = native_answer(&mut native(), &flow, &datagram);
+            assert_eq!(operation(answer.as_ref().unwrap()), Operation::ProbeAck);
+            assert_eq!(hex(&departure.frame), hex(&flow.back().answer(&answer.unwrap())), "{flow:?}");
+            assert_eq!((departure.action, departure.asked), (Action::Transmit, Some((datagram, Verdict::Ok))));
+            assert_eq!(counts, [("xdp_taken", 1), ("xdp_answered", 1)]);
+        }
+    }
+}
+
+/// The shortest answer is shorter than a frame may be, the request's longer; what is filled in is zeros.
+#[test]
+fn a_short_answer_is_filled_up() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        for tags in TAGS {
+            let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, 0) };
+            let mut frame = flow.request(&keepalive_of_another_epoch());
+            let bytes = frame.len();
+            frame.resize(bytes.max(90), 0xee); // what follows the datagram in a frame is nobody's
+            let departure = run(&mut shells, &frame);
+            let (_, answer) = native_answer(&mut native(), &flow, &keepalive_of_another_epoch());
+            let answer = flow.back().answer(&answer.unwrap());
+            assert_eq!(hex(&departure.frame), hex(&answer), "{flow:?}");
+            assert_eq!(departure.frame.len(), LEAST.max(flow.l4() + 8 + 16));
+        }
+    }
+}
+
+/// A frame grows by what the answer is longer.
+#[test]
+fn a_long_answer_makes_the_frame_longer() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        let mut native = native();
+        shells.restart(&crate::shells::config(), datagrams::EPOCH, 1).unwrap();
+        let (client, executor) = (flow(ipv4, 1), flow(ipv4, 2));
+        let mut ask = |flow: &Flow, datagram: &[u8]| {
+            let departure = run(&mut shells, &flow.request(datagram));
+            let (verdict, answer) = native_answer(&mut native, flow, datagram);
+            assert_eq!(departure.asked, Some((datagram.to_vec(), verdict)));
+            let answer = answer.expect("each of these is answered");
+            assert_eq!(departure.action, Action::Transmit);
+            assert_eq!(hex(&departure.frame), hex(&flow.back().answer(&answer)));
+            answer
+        };
+        for sequence in 1..=2 {
+            ask(&client, &submit(1, sequence, 32));
+        }
+        let names = registered(&ask(&executor, &register(3, 32)));
+        // The first wait of a slot may be answered by more than one datagram if it is not alone.
+        for name in &names[..16] {
+            ask(&executor, &retrieve(std::slice::from_ref(name), 1));
+        }
+        let assigned = ask(&executor, &retrieve(&names[..16], 2));
+        assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, 16));
+        let assigned = ask(&executor, &retrieve(&names[16..17], 1));
+        assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, 1));
+    }
+}
+
+#[test]
+fn what_owes_nothing_is_dropped_and_what_may_owe_several_is_left_to_tc() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        shells.restart(&crate::shells::config(), datagrams::EPOCH, 1).unwrap();
+        let (client, executor) = (flow(ipv4, 1), flow(ipv4, 2));
+        let departure = run(&mut shells, &executor.request(&register(3, 2)));
+        let names = registered(&crate::frame::read(&departure.frame).1);
+        for name in &names {
+            let parks = executor.request(&retrieve(std::slice::from_ref(name), 1));
+            let (departure, counts) = counted(&mut shells, |shells| run(shells, &parks));
+            assert_eq!((departure.action, counts), (Action::Drop, vec![("xdp_taken", 1)]));
+        }
+        assert_eq!(shells.stats().parked, 2);
+        let frame = client.request(&submit(1, 1, 1));
+        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+        assert_eq!(departure, Departure { action: Action::Pass, frame, asked: None });
+        assert_eq!(counts, []);
+        assert_eq!((shells.stats().parked, shells.stats().submitted), (2, 0));
+    }
+}
+
+/// Datagrams of every length, with bytes of every kind: the core gets exactly them, and the checksum is that of all.
+#[test]
+fn every_length_arrives_whole() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        let flow = flow(ipv4, 0);
+        for length in 0..=midflight_wire::PACKET_MAX {
+            let payload: Vec<u8> = (0..length).map(|i| (i * 7 + length * 13) as u8 | 0x80).collect();
+            let departure = run(&mut shells, &flow.request(&payload));
+            let said = if length < 16 { Verdict::Truncated } else { Verdict::BadMagic };
+            assert_eq!((departure.action, departure.asked), (Action::Drop, Some((payload, said))));
+        }
+    }
+    assert_eq!(shells.shell_count("xdp_taken"), 2 * (1 + midflight_wire::PACKET_MAX as u64));
+}
+
+/// No frame is taken with a bit flipped in what its checksums cover; what they do not cover says nothing to the switch.
+#[test]
+fn a_flipped_bit_is_noticed_wherever_it_is() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        let flow = Flow { tags: vec![(Q, 3)], ..flow(ipv4, 0) };
+        let good = flow.request(&probe(1, 1));
+        for byte in flow.l3()..good.len() {
+            for bit in 0..8 {
+                let mut frame = good.clone();
+                frame[byte] ^= 1 << bit;
+                let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+                let at = format!("IPv{}, byte {byte}, bit {bit}", if ipv4 { 4 } else { 6 });
+                let place = byte - flow.l3();
+                // Of IPv6: traffic class, flow label, hop limit.
+                if !ipv4 && (place == 0 && bit < 4 || (1..4).contains(&place) || place == 7) {
+                    assert_eq!(departure.action, Action::Transmit, "{at}");
+                    continue;
+                }
+                assert_eq!(departure, Departure { action: Action::Pass, frame, asked: None }, "{at}");
+                if byte >= flow.l4() + 4 {
+                    assert!(counts == [("passed_checksum", 1)] || counts == [("passed_length", 1)], "{at}: {counts:?}");
+                }
+            }
+        }
+    }
+}
+
+/// IPv4 allows datagrams without a checksum, IPv6 does not.
+#[test]
+fn a_checksum_may_be_absent_in_ipv4_only() {
+    let Some(mut shells) = shells() else { return };
+    for (ipv4, action) in [(true, Action::Transmit), (false, Action::Pass)] {
+        let flow = flow(ipv4, 0);
+        let mut frame = flow.request(&probe(1, 1));
+        put16(&mut frame, flow.l4() + 6, 0);
+        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+        assert_eq!(departure.action, action);
+        assert_eq!(counts[0].0, if ipv4 { "xdp_taken" } else { "passed_checksum" });
+        if ipv4 {
+            crate::frame::read(&departure.frame); // the answer has one
+        }
+    }
+}
+
+/// A packet of this machine may leave its checksum to hardware. XDP answers with a whole one; in generic mode hardware would
+/// spoil that, so there TC answers.
+#[test]
+fn a_checksum_may_be_left_to_hardware() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        let flow = flow(ipv4, 0);
+        let frame = flow.partial(flow.request(&probe(1, 1)), &probe(1, 1));
+        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+        assert_eq!((departure.action, counts[0]), (Action::Transmit, ("xdp_taken", 1)));
+        assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
+        shells.set_mode(Mode::Generic);
+        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+        assert_eq!((departure, counts), (Departure { action: Action::Pass, frame, asked: None }, vec![]));
+        let (departure, _) = counted(&mut shells, |shells| run(shells, &flow.request(&probe(1, 1))));
+        assert_eq!(departure.action, Action::Transmit);
+        shells.set_mode(Mode::Native);
+    }
+}
+
+/// Payloads whose checksum is written as 0xffff, because 0 would say that there is none.
+#[test]
+fn a_checksum_of_zero_is_written_as_ones() {
+    let Some(mut shells) = shells() else { return };
+    let ends_in_ones = |ipv4: bool, sequence: u32| {
+        let flow = flow(ipv4, 0);
+        let (_, answer) = native_answer(&mut native(), &flow, &probe(1, sequence));
+        let frame = flow.back().answer(&answer.unwrap());
+        (frame[flow.l4() + 6..flow.l4() + 8] == [0xff, 0xff]).then_some(sequence)
+    };
+    for ipv4 in [true, false] {
+        let sequence = (1..200_000).find_map(|sequence| ends_in_ones(ipv4, sequence)).expect("one of 65,536 does");
+        let flow = flow(ipv4, 0);
+        let departure = run(&mut shells, &flow.request(&probe(1, sequence)));
+        crate::frame::read(&departure.frame);
+        assert_eq!(departure.frame[flow.l4() + 6..flow.l4() + 8], [0xff, 0xff]);
+    }
+}
+
+/// Each of many addresses, wherever it stands in the list.
+#[test]
+fn each_served_address_is_answered_from() {
+    let Some(mut shells) = shells() else { return };
+    let addresses: Vec<_> = (1..=32u8)
+        .flat_map(|n| [std::net::IpAddr::from([198, 51, 100, n]), format!("2001:db8::{n}:1").parse().unwrap()])
+        .collect();
+    assert_eq!(shells.serve(crate::shells::PORT, &addresses), 0);
+    for &address in &addresses {
+        let to = std::net::SocketAddr::new(address, crate::shells::PORT);
+        let flow = Flow { to, ..flow(address.is_ipv4(), 0) };
+        let departure = run(&mut shells, &flow.request(&probe(1, 1)));
+        assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
+    }
+    for ipv4 in [true, false] {
+        assert_eq!(run(&mut shells, &flow(ipv4, 0).request(&probe(1, 1))).action, Action::Pass);
+    }
+}

@@ -1,0 +1,109 @@
+//! Shells to run frames through. Loading them takes a second, so tests hand them on.
+
+use crate::datagrams::EPOCH;
+use crate::frame::Flow;
+use midflight_dataplane::TasksConfig;
+use midflight_dataplane::kernel::{Departure, KernelTasks, Mode, SHELL_COUNTS};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
+
+/// The time of everything.
+pub(crate) const TIME: u64 = 1_000_000_000;
+pub(crate) const PORT: u16 = 7700;
+pub(crate) const PEER_MAC: [u8; 6] = [0x02, 0x11, 0x22, 0x33, 0x44, 0x55];
+pub(crate) const OWN_MAC: [u8; 6] = [0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee];
+/// Loopback's: TC takes only what is sent to the interface that it came by.
+pub(crate) const NO_MAC: [u8; 6] = [0; 6];
+
+static FREE: Mutex<Vec<KernelTasks>> = Mutex::new(Vec::new());
+
+/// Shells with an empty queue; they serve [`own`].
+pub(crate) struct Shells(Option<KernelTasks>);
+
+pub(crate) fn config() -> TasksConfig {
+    TasksConfig { queue: 64, slots: 64, clients: 16, ..TasksConfig::default() }
+}
+
+/// Bounds that no test exceeds.
+fn largest() -> TasksConfig {
+    TasksConfig { queue: 4096, slots: 4096, clients: 4096, ..TasksConfig::default() }
+}
+
+/// Says on the terminal, past the tests' capture, that a test was skipped.
+pub(crate) fn skip(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
+}
+
+/// Shells, where this machine can have them.
+pub(crate) fn shells() -> Option<Shells> {
+    shells_with(&config(), EPOCH, 1)
+}
+
+pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u64) -> Option<Shells> {
+    let free = FREE.lock().unwrap().pop();
+    let mut tasks = match free.map_or_else(|| KernelTasks::new(&largest(), epoch, secret, 0), Ok) {
+        Err(missing) if missing.is_unavailable() => {
+            skip(&missing.to_string());
+            return None;
+        }
+        loaded => loaded.unwrap(),
+    };
+    tasks.restart(config, epoch, secret).unwrap();
+    tasks.set_mode(Mode::Native);
+    tasks.serve(PORT, &[own(true).ip(), own(false).ip()]);
+    Some(Shells(Some(tasks)))
+}
+
+impl Deref for Shells {
+    type Target = KernelTasks;
+    fn deref(&self) -> &KernelTasks {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl DerefMut for Shells {
+    fn deref_mut(&mut self) -> &mut KernelTasks {
+        self.0.as_mut().unwrap()
+    }
+}
+
+impl Drop for Shells {
+    fn drop(&mut self) {
+        FREE.lock().unwrap().extend(self.0.take());
+    }
+}
+
+/// Where the switch serves.
+pub(crate) fn own(ipv4: bool) -> SocketAddr {
+    if ipv4 { SocketAddr::from(([192, 0, 2, 1], PORT)) } else { format!("[2001:db8::1]:{PORT}").parse().unwrap() }
+}
+
+/// Somebody who talks to it.
+pub(crate) fn peer(ipv4: bool, number: u16) -> SocketAddr {
+    let port = 40_000 + number;
+    if ipv4 {
+        SocketAddr::from(([192, 0, 2, 100], port))
+    } else {
+        format!("[2001:db8::ff:100]:{port}").parse().unwrap()
+    }
+}
+
+/// From a peer to the switch.
+pub(crate) fn flow(ipv4: bool, number: u16) -> Flow {
+    Flow { from_mac: PEER_MAC, to_mac: OWN_MAC, tags: vec![], from: peer(ipv4, number), to: own(ipv4) }
+}
+
+/// What the shells counted during `act`.
+pub(crate) fn counted(
+    tasks: &mut KernelTasks,
+    act: impl FnOnce(&mut KernelTasks) -> Departure,
+) -> (Departure, Vec<(&'static str, u64)>) {
+    let before = tasks.shell_counts();
+    let departure = act(tasks);
+    let names = SHELL_COUNTS.iter().map(|&(name, _)| name);
+    let differences = names.zip(tasks.shell_counts().into_iter().zip(before).map(|(after, before)| after - before));
+    (departure, differences.filter(|&(_, difference)| difference != 0).collect())
+}
