@@ -13,7 +13,8 @@ use std::process::Stdio;
 
 const SETUP: &str = "\
 case $1 in
-    dask) echo 'peers: dask: looking for python3' >&2; echo 'error: no python3: install it' >&2; exit 1 ;;
+    dask) echo 'peers: dask: looking for python3' >&2; echo 'error: no python3: install it' >&2
+        echo 'error: nothing is installed' >&2; exit 1 ;;
 esac";
 
 /// Ray works and has two rows, HyperQueue ends with an error, NATS says nonsense.
@@ -94,12 +95,15 @@ fn a_peer_that_cannot_be_installed_is_skipped_and_no_failure() {
 #[test]
 fn what_a_peer_leaves_behind_is_ended() {
     let directory = Directory::new("peers-left");
-    let (pid, work) = (directory.path("pid"), directory.path("work"));
-    let daemon = format!("setsid sleep 300 >/dev/null 2>&1 &\necho $! >{pid}\n{RUN}");
+    let (pid, scratch, work) = (directory.path("pid"), directory.path("scratch"), directory.path("work"));
+    let daemon =
+        format!("setsid sleep 300 >/dev/null 2>&1 &\necho $! >{pid}\ntouch $TMPDIR/x; echo $TMPDIR >{scratch}\n{RUN}");
     let said = run(&arguments(&peers(&directory, SETUP, &daemon), &work, "ray"));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("left behind"), "{said:?}");
     assert!(has_ended(&pid));
+    let scratch = std::fs::read_to_string(scratch).unwrap();
+    assert!(scratch.contains("mf-peers-") && !Path::new(scratch.trim()).exists(), "{scratch}");
 }
 
 #[test]

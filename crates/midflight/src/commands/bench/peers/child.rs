@@ -1,8 +1,8 @@
 //! A peer's process: what it says is kept, and when it ends nothing that it started is left.
 //!
 //! Peers start daemons, in process groups and sessions of their own. This process adopts what loses its parent (it is a
-//! "subreaper"), so whatever is still there after a peer has ended is found among its descendants. A peer holds the other end of a
-//! pipe of ours as its stdin: should we be killed, it notices and ends too.
+//! "subreaper"), so whatever is still there after a peer has ended is found among its descendants. Their files lie in a directory of
+//! their own. A peer holds the other end of a pipe of ours as its stdin: should we be killed, it notices and ends too.
 
 use crate::signals::Shutdown;
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const STDOUT_MAX: u64 = 1 << 20;
 /// Lines of stderr that begin so are for the user; the others are for the log.
 const PROGRESS: &str = "peers: ";
-/// Of a complaint.
+/// Those that begin so say why it failed.
+const COMPLAINT: &str = "error: ";
 const REASON_MAX: usize = 400;
 
 /// Starts processes one at a time, and ends them.
@@ -60,7 +61,9 @@ impl Keeper {
     pub(super) fn run(&self, command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
         let mut file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let program = Path::new(command.get_program()).display().to_string();
+        let scratch = Scratch::new()?;
         let mut child = command
+            .env("TMPDIR", &scratch.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -95,6 +98,25 @@ impl Keeper {
             thread::sleep(LOOK_EVERY);
         }
         None
+    }
+}
+
+/// A directory for temporary files, that goes with all that is in it. Its name is short, because Ray puts sockets there, whose
+/// names may have no more than 107 bytes.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("mf-peers-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left over lies where such files belong.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -173,9 +195,10 @@ fn read_all(stdout: ChildStdout) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Writes stderr to the log, shows what is progress, and returns the last complaint.
+/// Writes stderr to the log, shows what is progress, and returns the complaint: the first line that says it is one, because
+/// others follow from it, or else the last line.
 fn keep(stderr: ChildStderr, log: &mut File) -> Option<String> {
-    let mut complaint = None;
+    let (mut first, mut last) = (None, None);
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line).into_owned();
         // A log that cannot be written is no reason to stop.
@@ -183,10 +206,11 @@ fn keep(stderr: ChildStderr, log: &mut File) -> Option<String> {
         match line.strip_prefix(PROGRESS) {
             Some(progress) => eprintln!("{progress}"),
             None if line.trim().is_empty() => {}
-            None => complaint = Some(line),
+            None if line.starts_with(COMPLAINT) => first = first.or(Some(line)),
+            None => last = Some(line),
         }
     }
-    complaint.map(|line| shortened(line.trim()))
+    first.or(last).map(|line| shortened(line.trim()))
 }
 
 /// Without the word that all complaints begin with, and not too long.
