@@ -5,7 +5,11 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod answers;
+mod capture;
+mod corpora;
 mod datagrams;
+mod engine;
 mod frame;
 mod left_alone;
 mod shells;
+mod stories;

@@ -4,6 +4,7 @@ use crate::datagrams::EPOCH;
 use crate::frame::Flow;
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::kernel::{Departure, KernelTasks, Mode, SHELL_COUNTS};
+use midflight_lab::{Lab, Options};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
@@ -55,6 +56,17 @@ pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u64) -> Opti
     tasks.set_mode(Mode::Native);
     tasks.serve(PORT, &[own(true).ip(), own(false).ip()]);
     Some(Shells(Some(tasks)))
+}
+
+/// A lab, where this machine can have one.
+pub(crate) fn lab(hosts: usize) -> Option<Lab> {
+    match midflight_lab::available() {
+        Err(missing) => {
+            skip(&missing.to_string());
+            None
+        }
+        Ok(()) => Some(Lab::up(&Options::temporary(hosts)).unwrap()),
+    }
 }
 
 impl Deref for Shells {

@@ -1,0 +1,96 @@
+//! What fuzzers found worth keeping, as frames: each is answered and counted as by the core in this process, or by the model.
+
+use crate::capture::Port;
+use crate::engine::FrameEngine;
+use crate::shells::{config, lab, peer, shells};
+use midflight_dataplane::model::{EPOCH, play};
+use midflight_dataplane::transcript::{Core, Engine};
+use midflight_lab::Place;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}
+
+/// In a lab's switch, where frames can leave.
+fn with_port(act: impl FnOnce(&Rc<Port>) + Send) {
+    let Some(_) = shells() else { return };
+    let Some(lab) = lab(1) else { return };
+    lab.within(Place::Switch, || act(&Rc::new(Port::open("host0")))).unwrap();
+}
+
+/// Any bytes as a datagram, one after the other to one switch.
+#[test]
+fn datagrams_of_the_corpora_are_taken_as_by_the_core() {
+    with_port(|port| {
+        for ipv4 in [true, false] {
+            let (mut core, mut frames) =
+                (Core::new(&config(), EPOCH, 1).unwrap(), FrameEngine::new(&config(), EPOCH, 1, port, ipv4));
+            for (path, datagram) in corpus("wire").into_iter().chain(corpus("core")) {
+                let from = peer(true, 1);
+                let (of_core, of_frames) = (core.packet(1_000, from, &datagram), frames.packet(1_000, from, &datagram));
+                assert_eq!(of_frames, of_core, "{}", path.display());
+            }
+            assert_eq!(frames.stats(), core.stats());
+            frames.check().unwrap();
+            assert!(frames.taken[0] > 100, "{:?}", frames.taken);
+        }
+    });
+}
+
+/// Stories of many packets, in which answers go to others too: each against the model.
+#[test]
+fn games_of_the_corpus_are_played_as_by_the_model() {
+    with_port(|port| {
+        let mut taken = [0; 3];
+        for (number, (path, story)) in corpus("core").into_iter().enumerate() {
+            let mut counts = [0; 3];
+            let played = play(&story, |config| Watched {
+                engine: FrameEngine::new(config, EPOCH, number as u64, port, number % 2 == 0),
+                counts: &mut counts,
+            });
+            played.unwrap_or_else(|difference| panic!("{}: {difference}", path.display()));
+            taken = std::array::from_fn(|shell| taken[shell] + counts[shell]);
+        }
+        assert!(taken[0] > 1_000 && taken[1] > 1_000, "{taken:?}");
+    });
+}
+
+/// An engine whose counts are left to somebody.
+struct Watched<'a> {
+    engine: FrameEngine,
+    counts: &'a mut [u64; 3],
+}
+
+impl Engine for Watched<'_> {
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: std::net::SocketAddr,
+        datagram: &[u8],
+    ) -> (midflight_dataplane::Verdict, Vec<midflight_dataplane::model::Datagram>) {
+        self.engine.packet(now_ns, from, datagram)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<midflight_dataplane::model::Datagram>) {
+        self.engine.tick(now_ns)
+    }
+
+    fn stats(&self) -> midflight_dataplane::Stats {
+        self.engine.stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.engine.check()
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        *self.counts = self.engine.taken;
+    }
+}

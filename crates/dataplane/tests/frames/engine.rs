@@ -1,0 +1,116 @@
+//! An engine that is told everything by frames: each datagram is put into one, which XDP and then, if XDP passes it, TC takes. The
+//! answers are read from what they send, on a real interface.
+
+use crate::capture::Port;
+use crate::frame::{Flow, get16, mapped, read};
+use crate::shells::{PEER_MAC, PORT, Shells, own, shells_with};
+use midflight_dataplane::kernel::{Action, Arrival, Departure};
+use midflight_dataplane::model::Datagram;
+use midflight_dataplane::transcript::Engine;
+use midflight_dataplane::{Out, Stats, TasksConfig, Verdict};
+use midflight_wire::PACKET_MAX;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+pub(crate) struct FrameEngine {
+    shells: Shells,
+    port: Rc<Port>,
+    ipv4: bool,
+    /// Datagrams by who took them: XDP, TC, user space.
+    pub(crate) taken: [u64; 3],
+}
+
+impl FrameEngine {
+    /// `port`: where answers that are copies leave.
+    pub(crate) fn new(config: &TasksConfig, epoch: u32, secret: u64, port: &Rc<Port>, ipv4: bool) -> Self {
+        let shells = shells_with(config, epoch, secret).expect("there were some before");
+        Self { shells, port: Rc::clone(port), ipv4, taken: [0; 3] }
+    }
+
+    fn flow(&self, from: SocketAddr) -> Flow {
+        let from = if self.ipv4 { from } else { mapped(from) };
+        Flow { from_mac: PEER_MAC, to_mac: self.port.mac, tags: vec![], to: own(from.is_ipv4()), from }
+    }
+
+    /// What left by the interface since the last time, in the order of the core's answers: TC sends the last one first.
+    fn left(&self) -> Vec<Vec<u8>> {
+        let is_of_switch = |frame: &[u8]| {
+            let udp = match get16(frame, 12) {
+                crate::frame::IPV4 => 14 + 20,
+                crate::frame::IPV6 => 14 + 40,
+                _ => return false,
+            };
+            frame.len() >= udp + 8 && get16(frame, udp) == PORT
+        };
+        let mut frames: Vec<_> =
+            self.port.all(|seen| is_of_switch(&seen.frame)).into_iter().map(|seen| seen.frame).collect();
+        frames.reverse();
+        frames
+    }
+
+    /// What user space does with what the shells leave to it.
+    fn call(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let mut out = Out::new();
+        let verdict = self.shells.packet(now_ns, from, datagram, &mut out).unwrap();
+        (verdict, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
+    }
+}
+
+/// The address as the core writes it.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+impl Engine for FrameEngine {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let flow = self.flow(from);
+        let frame = flow.request(datagram);
+        let arrival = Arrival { interface: self.port.index, ..Arrival::new(&frame) };
+        let mut departure = self.shells.run_xdp(now_ns, &arrival).unwrap();
+        let mut shell = 0;
+        if departure.action == Action::Pass {
+            let untouched = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
+            assert_eq!(departure, untouched, "what XDP passes on, it does not touch");
+            shell = 1;
+            departure = self.shells.run_tc(now_ns, &arrival).unwrap();
+        }
+        if departure.action == Action::Pass {
+            assert!(datagram.len() > PACKET_MAX, "only what is too long is left to user space");
+            self.taken[2] += 1;
+            return self.call(now_ns, from, datagram);
+        }
+        self.taken[shell] += 1;
+        let (asked, verdict) = departure.asked.expect("the core was asked");
+        assert_eq!(asked, datagram);
+        let mut frames = self.left();
+        if departure.action == Action::Transmit {
+            assert_eq!(read(&departure.frame).0, flow.back(), "the frame itself goes back");
+            frames.insert(0, departure.frame);
+        }
+        assert!(shell == 1 || frames.len() <= 1, "XDP sends one frame at most");
+        let sent = frames.iter().map(|frame| {
+            let (back, payload) = read(frame);
+            assert_eq!((back.from, back.from_mac, back.to_mac), (flow.to, flow.to_mac, flow.from_mac));
+            (plain(back.to), payload)
+        });
+        let sent = sent.collect();
+        for name in ["handed_over", "hand_over_failed", "send_failed", "asserted", "passed_contended"] {
+            assert_eq!(self.shells.shell_count(name), 0, "{name}");
+        }
+        (verdict, sent)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        let mut out = Out::new();
+        let looked = self.shells.tick(now_ns, &mut out).unwrap();
+        (looked, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
+    }
+
+    fn stats(&self) -> Stats {
+        self.shells.stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.shells.check().map_err(|line| format!("tasks_check.c, line {line}"))
+    }
+}
