@@ -52,6 +52,7 @@ def main():
             processes=processes,
             host="127.0.0.1" if processes else None,
             dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
         )
         with cluster, Client(cluster) as client:
             measured[what] = measure(peer, what, client)
