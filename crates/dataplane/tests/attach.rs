@@ -345,3 +345,9 @@ fn addresses_that_come_are_served() {
     // Its own two IPv4 addresses and these, of which 64 fit; IPv6 is not listened to.
     assert_eq!(refresh(&mut engine), 72 - 64);
 }
+
+#[test]
+fn an_arena_that_does_not_fit_is_refused_with_what_to_lower() {
+    let error = KernelTasks::new(&config(), 1, 1, 1 << 40).unwrap_err().to_string();
+    assert!(error.contains(" MiB of memory") && error.contains("lower tasks.queue"), "{error}");
+}

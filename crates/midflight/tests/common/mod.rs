@@ -83,11 +83,16 @@ pub(crate) struct Running {
 impl Running {
     /// Starts it and waits for its first line.
     pub(crate) fn start(args: &[&str]) -> Self {
-        let mut child = midflight(args).stdout(Stdio::piped()).spawn().unwrap();
+        Self::spawn(midflight(args))
+    }
+
+    /// The same of a command, which may run elsewhere.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).unwrap();
-        assert!(!first_line.is_empty(), "midflight {args:?} ended without a line");
+        assert!(!first_line.is_empty(), "{command:?} ended without a line");
         Self { child, stdout, first_line }
     }
 

@@ -1,0 +1,346 @@
+//! `midflight switch --engine kernel` as processes on the hosts of a lab: that nobody sees which engine serves, how it ends,
+//! what it leaves. Needs root, iproute2 and a kernel with BPF arenas; skips loudly without.
+#![cfg(feature = "kernel")]
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, PATIENCE, Running, Said, assert_error, run, signal, wait_until};
+use midflight::{Client, ClientOptions, Completions, Job, functions};
+use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
+use rustix::process::Signal;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+const TASKS: usize = 10_000;
+/// Small, so that its pages are made soon; leases end within a test's patience.
+const CONFIG: &str = "[tasks]\nqueue = 20000\nslots = 1024\nclients = 64\nlease = \"300ms\"\n";
+
+/// A lab whose switch may run the kernel engine.
+struct World {
+    lab: Lab,
+    port: u16,
+    directory: Directory,
+}
+
+impl World {
+    /// `None`, and a loud line, where the machine cannot do it.
+    fn new(hosts: usize) -> Option<Self> {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let missing = midflight_dataplane::kernel::KernelTasks::new(&small(), 1, 1, 0).err();
+        let missing = missing.map(|missing| {
+            assert!(missing.is_unavailable(), "{missing}");
+            missing.to_string()
+        });
+        let missing = missing.or_else(|| midflight_lab::available().err().map(|missing| missing.to_string()));
+        if let Some(why) = missing {
+            let test = std::thread::current().name().unwrap_or("a test").to_owned();
+            std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
+            return None;
+        }
+        let lab = Lab::up(&Options::temporary(hosts)).unwrap();
+        let directory = Directory::new(&format!("kernel-{number}"));
+        directory.write("m.toml", CONFIG);
+        // Pins have the port's name, and tests run at the same time.
+        let port = 30_000 + (std::process::id() % 2_000) as u16 * 16 + number;
+        Some(Self { lab, port, directory })
+    }
+
+    /// Where clients and executors find the switch.
+    fn address(&self) -> SocketAddr {
+        (SWITCH_IPV4, self.port).into()
+    }
+
+    fn command(&self, place: Place, args: &[&str]) -> Command {
+        let mut command = self.lab.command(place, env!("CARGO_BIN_EXE_midflight"));
+        command.args(args).env("RUST_LOG", "error").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, place: Place, args: &[&str]) -> Said {
+        self.command(place, args).output().unwrap().into()
+    }
+
+    /// The arguments of a switch on these interfaces.
+    fn switch_args(&self, interfaces: &str, more: &[&str]) -> Vec<String> {
+        let (listen, config) = (format!("[::]:{}", self.port), self.directory.path("m.toml"));
+        let args = ["switch", "--engine", "kernel", "--interface", interfaces, "--listen", &listen];
+        let args = [&args[..], &["--http", "127.0.0.1:0", "--config", &config], more].concat();
+        args.into_iter().map(str::to_owned).collect()
+    }
+
+    fn switch(&self, interfaces: &str, more: &[&str]) -> Running {
+        let args = self.switch_args(interfaces, more);
+        Running::spawn(self.command(Place::Switch, &args.iter().map(String::as_str).collect::<Vec<_>>()))
+    }
+
+    /// A switch that cannot start.
+    fn refused(&self, interfaces: &str, more: &[&str]) -> Said {
+        let args = self.switch_args(interfaces, more);
+        self.run(Place::Switch, &args.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn executor(&self, host: usize, slots: u32) -> Running {
+        self.executor_of(self.address(), host, slots)
+    }
+
+    fn executor_of(&self, switch: SocketAddr, host: usize, slots: u32) -> Running {
+        let (switch, slots) = (switch.to_string(), slots.to_string());
+        Running::spawn(self.command(Place::Host(host), &["executor", "--switch", &switch, "--slots", &slots]))
+    }
+
+    /// A client in this process, whose sockets are on a host.
+    fn client(&self, host: usize) -> Client {
+        let connect = || Client::connect(ClientOptions::new(vec![self.address()]));
+        let client = self.lab.within(Place::Host(host), connect).unwrap().unwrap();
+        assert!(client.wait_connected(PATIENCE));
+        client
+    }
+
+    fn status(&self, switch: &Running) -> serde_json::Value {
+        let said = self.run(Place::Switch, &["status", "--json", "--http", &switch.http()]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        serde_json::from_str(&said.stdout).unwrap()
+    }
+
+    fn ip(&self, args: &[&str]) -> String {
+        let output = self.lab.command(Place::Switch, "ip").args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Whether an XDP program is on an interface of the switch.
+    fn is_attached(&self, interface: &str) -> bool {
+        self.ip(&["link", "show", interface]).contains("prog/xdp")
+    }
+
+    fn is_kept(&self) -> bool {
+        Path::new("/sys/fs/bpf/midflight").join(self.port.to_string()).exists()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A test that fails shall leave nothing either.
+        let _ = midflight_host::Switch::detach(self.port);
+    }
+}
+
+fn small() -> midflight_dataplane::TasksConfig {
+    midflight_dataplane::TasksConfig { queue: 8, slots: 8, clients: 8, ..Default::default() }
+}
+
+/// Outcomes so far: each task at most once.
+struct Seen {
+    completions: Completions,
+    tasks: Vec<bool>,
+    again: usize,
+}
+
+impl Seen {
+    /// Of tasks that sleep for a millisecond.
+    fn new(client: &Client, tasks: usize) -> Self {
+        let job = Job::builder(functions::SLEEP).attempts(10).repeat(tasks, 1_000_000u64.to_be_bytes()).build();
+        let completions = client.submit(job).unwrap().completions();
+        Self { completions, tasks: vec![false; tasks], again: 0 }
+    }
+
+    fn take(&mut self, count: usize) {
+        for _ in 0..count {
+            let (index, outcome) = self.completions.next_timeout(PATIENCE).expect("a result in time");
+            let result = outcome.unwrap();
+            assert!(!std::mem::replace(&mut self.tasks[index], true), "task {index} ended twice");
+            self.again += usize::from(result.attempt > 1);
+        }
+    }
+
+    /// The rest; how many of all ran more than once.
+    fn all(mut self) -> usize {
+        self.take(self.completions.left());
+        assert!(self.tasks.iter().all(|&ended| ended));
+        assert!(self.completions.next_timeout(Duration::from_millis(50)).is_none(), "more results than tasks");
+        self.again
+    }
+}
+
+#[test]
+fn nobody_sees_which_engine_serves() {
+    let Some(world) = World::new(2) else { return };
+    let switch = world.switch("host0,host1", &[]);
+    let said = "in the kernel on host0 and host1, XDP native, status http://";
+    assert!(switch.first_line.contains(said), "{}", switch.first_line);
+    let count = TASKS.to_string();
+    for ip in [IpAddr::from(SWITCH_IPV4), SWITCH_IPV6.into()] {
+        let address = SocketAddr::new(ip, world.port);
+        // Executors and clients talk to one another, so both are of one family.
+        let executor = world.executor_of(address, 1, 16);
+        let address = address.to_string();
+        let said = world.run(Place::Host(0), &["submit", "noop", "-n", &count, "--switch", &address, "--json"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(json["results"][0], serde_json::json!({"name": "submit.ok", "value": TASKS, "unit": "tasks"}));
+        signal(&executor.child, Signal::TERM);
+        assert_eq!(executor.end().0, Some(0));
+    }
+    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == 2 * TASKS);
+    let now = world.status(&switch);
+    let engine = serde_json::json!({"kind": "kernel", "mode": "native", "interfaces": ["host0", "host1"]});
+    assert_eq!((&now["engine"], &now["tasks"]["submitted"]), (&engine, &(2 * TASKS).into()));
+    let shells = ["xdp_taken", "xdp_answered", "tc_taken", "tc_answered"];
+    assert!(shells.iter().all(|name| now["shell"][name].as_u64().unwrap() > 0), "{now}");
+    assert!(now["shell"]["received"].as_u64().unwrap() < 1_000, "most packets take the short way: {now}");
+    let people = world.run(Place::Switch, &["status", "--http", &switch.http()]).stdout;
+    assert!(people.contains("\nengine    kernel, native XDP on host0, host1\n"), "{people}");
+    signal(&switch.child, Signal::TERM);
+    assert_eq!(switch.end(), (Some(0), String::new()));
+    assert!(!world.is_attached("host0") && !world.is_attached("host1") && !world.is_kept());
+}
+
+#[test]
+fn t10_an_executor_is_killed_and_every_task_completes_once() {
+    let Some(world) = World::new(3) else { return };
+    let switch = world.switch("host0,host1,host2", &[]);
+    let (mut killed, _other) = (world.executor(1, 8), world.executor(2, 8));
+    let client = world.client(0);
+    let mut seen = Seen::new(&client, TASKS);
+    seen.take(TASKS / 4);
+    killed.child.kill().unwrap();
+    let again = seen.all();
+    assert!(again > 0, "no task was running on the executor that died");
+    let now = world.status(&switch);
+    assert_eq!(now["tasks"]["expired"], again, "the tick found them: {now}");
+    assert_eq!(now["tasks"]["submitted"], TASKS);
+}
+
+#[test]
+fn a_switch_that_serves_has_no_privileges_left() {
+    let Some(world) = World::new(1) else { return };
+    let switch = world.switch("host0", &[]);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", switch.child.id())).unwrap();
+    let mut count = 0;
+    for thread in threads {
+        let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        for line in ["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000"] {
+            assert!(status.contains(line), "no {line} in {status}");
+        }
+        assert!(status.contains("NoNewPrivs:\t1") && !status.contains("Uid:\t0"), "{status}");
+        count += 1;
+    }
+    assert!(count >= 3, "main, switch and HTTP");
+}
+
+#[test]
+fn a_switch_that_is_killed_leaves_nothing() {
+    let Some(world) = World::new(1) else { return };
+    let mut switch = world.switch("host0", &[]);
+    assert!(world.is_attached("host0"));
+    switch.child.kill().unwrap();
+    switch.child.wait().unwrap();
+    wait_until("nothing is attached", || !world.is_attached("host0"));
+    assert!(!world.is_kept());
+    let _again = world.switch("host0", &[]);
+}
+
+#[test]
+fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
+    let Some(world) = World::new(2) else { return };
+    let mut switch = world.switch("host0,host1", &["--keep"]);
+    let epoch = world.status(&switch)["epoch"].clone();
+    let client = world.client(0);
+    let mut seen = Seen::new(&client, TASKS);
+    wait_until("all are queued", || world.status(&switch)["tasks"]["submitted"] == TASKS);
+    switch.child.kill().unwrap();
+    switch.child.wait().unwrap();
+    assert!(world.is_attached("host0") && world.is_kept());
+    let executor = world.executor(1, 8);
+    seen.take(TASKS / 4);
+    let again = world.switch("host0,host1", &["--keep"]);
+    assert!(again.first_line.contains(", taken over with "), "{}", again.first_line);
+    assert_eq!(world.status(&again)["epoch"], epoch);
+    assert_eq!(seen.all(), 0, "nothing ran twice");
+    wait_until("all are completed", || world.status(&again)["tasks"]["completed"] == TASKS);
+    assert_eq!(world.status(&again)["tasks"]["submitted"], TASKS, "nothing was submitted again");
+    // A drain needs the switch's answer, with or without its process.
+    signal(&again.child, Signal::TERM);
+    assert_eq!(again.end().0, Some(0));
+    assert!(world.is_attached("host1"), "a signal ends the process, not the switch");
+    signal(&executor.child, Signal::TERM);
+    assert_eq!(executor.end(), (Some(0), "drained\n".to_owned()));
+    let listen = format!("0.0.0.0:{}", world.port);
+    let said = world.run(Place::Switch, &["switch", "--detach", "--listen", &listen]);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    assert_eq!(said.stdout, format!("port {}: detached; its queue is gone\n", world.port));
+    assert!(!world.is_attached("host0") && !world.is_attached("host1") && !world.is_kept());
+    let said = world.run(Place::Switch, &["switch", "--detach", "--listen", &listen]);
+    assert_eq!(said.stdout, format!("port {}: nothing is kept\n", world.port));
+}
+
+#[test]
+fn an_interface_that_goes_away_ends_the_switch_with_an_error() {
+    let Some(world) = World::new(2) else { return };
+    let args = world.switch_args("host0,host1", &[]);
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    let mut command = world.command(Place::Switch, &args);
+    command.stderr(Stdio::piped());
+    let mut switch = Running::spawn(command);
+    let stderr = switch.child.stderr.take().unwrap();
+    world.ip(&["link", "delete", "host1"]);
+    let stderr = std::io::read_to_string(stderr).unwrap();
+    let said = Said { code: switch.child.wait().unwrap().code(), stdout: String::new(), stderr };
+    assert_error(&said, 1, &["interface host1 went away", "start again"]);
+    assert!(!world.is_attached("host0"));
+}
+
+#[test]
+fn generic_mode_serves_a_loopback_interface() {
+    let Some(world) = World::new(1) else { return };
+    let switch = world.switch("lo", &["--mode", "generic"]);
+    assert!(switch.first_line.contains("on lo, XDP generic (slower than native), status"), "{}", switch.first_line);
+    let address = format!("127.0.0.1:{}", world.port);
+    let _executor = Running::spawn(world.command(Place::Switch, &["executor", "--switch", &address, "--slots", "4"]));
+    let said = world.run(Place::Switch, &["submit", "noop", "-n", "1000", "--switch", &address]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == 1000);
+}
+
+#[test]
+fn what_cannot_be_served_is_an_error_of_one_line() {
+    let Some(world) = World::new(1) else { return };
+    assert_error(&world.refused("eth7", &[]), 1, &["there is no interface eth7", "ip link"]);
+    assert_error(&world.refused("lo", &[]), 1, &["lo takes no XDP program in native mode", "--mode generic"]);
+    world.ip(&["link", "set", "host0", "down"]);
+    assert_error(&world.refused("host0", &[]), 1, &["host0 is down", "ip link set host0 up"]);
+    world.ip(&["link", "set", "host0", "up"]);
+    let _switch = world.switch("host0", &[]);
+    let other = format!("0.0.0.0:{}", world.port - 1);
+    let args = ["switch", "--engine", "kernel", "--interface", "host0", "--http", "off", "--listen", &other];
+    assert_error(&world.run(Place::Switch, &args), 1, &["host0 is served by another midflight switch"]);
+}
+
+#[test]
+fn without_privileges_there_is_one_line() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_midflight"));
+    command.args(["switch", "--engine", "kernel", "--interface", "lo", "--mode", "generic", "--http", "off"]);
+    command.args(["--listen", "127.0.0.1:0"]).env("RUST_LOG", "error").stdin(Stdio::null());
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    match command.output() {
+        Ok(output) => assert_error(&output.into(), 1, &["needs root", "CAP_BPF", "CAP_NET_ADMIN"]),
+        Err(error) => println!("SKIPPED: nobody may not run the command here: {error}"),
+    }
+}
+
+#[test]
+fn flags_that_make_no_sense_are_usage_errors() {
+    let switch = |args: &[&str]| run(&[&["switch", "--http", "off", "--listen", "127.0.0.1:0"], args].concat());
+    assert_error(&switch(&["--engine", "kernel"]), 2, &["--interface eth0"]);
+    assert_error(&switch(&["--engine", "kernel", "--interface", "eth0", "--keep"]), 2, &["--keep needs a port"]);
+    assert_error(&switch(&["--engine", "gpu"]), 2, &["gpu", "user, kernel"]);
+}
