@@ -181,8 +181,8 @@ MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame)
     int beside = skb->vlan_present ? TAG_BESIDE : 0;
     if (summed == CHECKSUM_PARTIAL)
         return frame->partial ? beside | PARTIAL : -1;
-    /* A sum over the packet that hardware made would be wrong soon; a packet that grows loses it. */
-    if (summed == CHECKSUM_COMPLETE && bpf_skb_change_tail(skb, skb->len + 1, 0))
+    /* A sum over the packet that hardware made would be wrong soon. A packet that grows loses it; then none can be updated. */
+    if (summed == CHECKSUM_COMPLETE && (bpf_skb_change_tail(skb, skb->len + 1, 0) || bpf_csum_update(skb, 0) >= 0))
         return -1;
     return beside;
 }

@@ -2,6 +2,7 @@
 //! leaves by the interfaces of this network namespace for good.
 
 use super::error::KernelError;
+use super::handover::Handover;
 use super::layout::{DESKS, Desk, SHELL_COUNTS};
 use super::tasks::KernelTasks;
 use crate::Verdict;
@@ -128,6 +129,14 @@ impl KernelTasks {
             // SAFETY: the desk's pages are there, and no shell runs meanwhile.
             act(unsafe { &mut *self.arena().desk(desk) });
         }
+    }
+
+    /// What the shells leave to user space.
+    ///
+    /// # Errors
+    /// Where the ring cannot be opened.
+    pub fn open_handover(&self) -> Result<Handover, KernelError> {
+        Handover::new(&self.programs().handover)
     }
 
     /// A count of the shells by its name.

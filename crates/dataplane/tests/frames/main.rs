@@ -13,3 +13,4 @@ mod frame;
 mod left_alone;
 mod shells;
 mod stories;
+mod tc;
