@@ -67,7 +67,7 @@ impl KernelTasks {
     }
 
     /// Begins again, with an empty queue under bounds that need no more memory than the first ones, and without counts: for
-    /// tests, which save the second that the kernel takes to prove the programs. No shell may be attached.
+    /// tests, which save the second that the kernel takes to prove the programs. No datagram may come meanwhile.
     ///
     /// # Errors
     /// Where a bound is violated or the queue is too large.

@@ -14,3 +14,4 @@ mod left_alone;
 mod shells;
 mod stories;
 mod tc;
+mod wire;
