@@ -12,6 +12,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A small queue: the default's pages take a while to make.
@@ -25,11 +26,15 @@ fn lab(hosts: usize) -> Option<Lab> {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
     };
-    let loaded = match KernelTasks::new(&config(), 1, 1, 0) {
-        Err(missing) if missing.is_unavailable() => Err(missing.to_string()),
-        loaded => Ok(loaded.unwrap()),
-    };
-    loaded.map(drop).map_err(skip).ok()?;
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    let missing = MISSING.get_or_init(|| match KernelTasks::new(&config(), 1, 1, 0) {
+        Err(missing) if missing.is_unavailable() => Some(missing.to_string()),
+        loaded => loaded.map(drop).map(|()| None).unwrap(),
+    });
+    if let Some(missing) = missing {
+        skip(missing.clone());
+        return None;
+    }
     midflight_lab::available().map_err(|missing| skip(missing.to_string())).ok()?;
     Some(Lab::up(&Options::temporary(hosts)).unwrap())
 }

@@ -7,6 +7,8 @@ mod common;
 
 use common::{Directory, PATIENCE, Running, Said, assert_error, run, signal, wait_until};
 use midflight::{Client, ClientOptions, Completions, Job, functions};
+use midflight_dataplane::TasksConfig;
+use midflight_dataplane::kernel::{KernelError, KernelTasks};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use rustix::process::Signal;
 use std::io::Write;
@@ -14,6 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -33,13 +36,7 @@ impl World {
     fn new(hosts: usize) -> Option<Self> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let missing = midflight_dataplane::kernel::KernelTasks::new(&small(), 1, 1, 0).err();
-        let missing = missing.map(|missing| {
-            assert!(missing.is_unavailable(), "{missing}");
-            missing.to_string()
-        });
-        let missing = missing.or_else(|| midflight_lab::available().err().map(|missing| missing.to_string()));
-        if let Some(why) = missing {
+        if let Some(why) = missing() {
             let test = std::thread::current().name().unwrap_or("a test").to_owned();
             std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
             return None;
@@ -132,8 +129,17 @@ impl Drop for World {
     }
 }
 
-fn small() -> midflight_dataplane::TasksConfig {
-    midflight_dataplane::TasksConfig { queue: 8, slots: 8, clients: 8, ..Default::default() }
+/// What the machine lacks.
+fn missing() -> Option<&'static str> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    let small = TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() };
+    let find = || {
+        let kernel = KernelTasks::new(&small, 1, 1, 0).err();
+        assert!(kernel.as_ref().is_none_or(KernelError::is_unavailable), "{kernel:?}");
+        let kernel = kernel.map(|missing| missing.to_string());
+        kernel.or_else(|| midflight_lab::available().err().map(|missing| missing.to_string()))
+    };
+    MISSING.get_or_init(find).as_deref()
 }
 
 /// Outcomes so far: each task at most once.
@@ -341,6 +347,7 @@ fn without_privileges_there_is_one_line() {
 fn flags_that_make_no_sense_are_usage_errors() {
     let switch = |args: &[&str]| run(&[&["switch", "--http", "off", "--listen", "127.0.0.1:0"], args].concat());
     assert_error(&switch(&["--engine", "kernel"]), 2, &["--interface eth0"]);
+    assert_error(&switch(&["--engine", "kernel", "--interface", "lo,"]), 2, &["--interface eth0"]);
     assert_error(&switch(&["--engine", "kernel", "--interface", "eth0", "--keep"]), 2, &["--keep needs a port"]);
     assert_error(&switch(&["--engine", "gpu"]), 2, &["gpu", "user, kernel"]);
 }

@@ -95,6 +95,25 @@ fn the_printed_configuration_starts_a_switch() {
 }
 
 #[test]
+fn flags_of_the_kernel_engine_need_it() {
+    let user = |args: &[&str]| run(&[&["switch", "--http", "off", "--listen", "127.0.0.1:0"], args].concat());
+    for args in [&["--interface", "eth0"][..], &["--mode", "generic"], &["--keep"], &["--engine", "user", "--fresh"]] {
+        assert_error(&user(args), 2, &["--engine kernel"]);
+    }
+    assert_error(&user(&["--detach", "--keep"]), 2, &["--detach", "cannot be used with"]);
+}
+
+#[cfg(not(feature = "kernel"))]
+#[test]
+fn a_build_without_the_kernel_engine_says_how_to_get_it() {
+    for args in
+        [&["switch", "--engine", "kernel", "--interface", "lo", "--listen", "127.0.0.1:0"][..], &["switch", "--detach"]]
+    {
+        assert_error(&run(args), 1, &["without the kernel engine", "clang 19", "--features kernel", "./do"]);
+    }
+}
+
+#[test]
 fn a_full_disk_is_an_error_of_one_line() {
     let switch = Running::switch("127.0.0.1:0", &[]);
     for args in [

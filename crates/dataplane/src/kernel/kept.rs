@@ -25,9 +25,15 @@ pub(super) struct Kept {
     layout: u64,
     /// The network namespace that is served: a number on a device.
     netns: [u64; 2],
-    config: TasksConfig,
+    bounds: [u64; BOUNDS.len()],
     pub epoch: u32,
+    reserved: u32,
 }
+
+/// Bounds and times, by their names in the configuration; times are in nanoseconds.
+const BOUNDS: [&str; 7] = ["queue", "slots", "clients", "levels", "lease", "slot_idle", "client_idle"];
+/// The first of the times.
+const LEASE: usize = 4;
 
 const _: () = {
     assert!(CONTROL_AT + size_of::<Control>() as u64 <= KEPT_AT);
@@ -36,7 +42,7 @@ const _: () = {
 
 impl Kept {
     pub(super) fn new(config: &TasksConfig, epoch: u32) -> Self {
-        Self { magic: MAGIC, layout: LAYOUT, netns: netns(), config: *config, epoch }
+        Self { magic: MAGIC, layout: LAYOUT, netns: netns(), bounds: bounds(config), epoch, reserved: 0 }
     }
 
     pub(super) fn write(self, arena: &Arena) {
@@ -60,36 +66,27 @@ impl Kept {
         if kept.netns != netns() {
             return refused("it serves another network namespace");
         }
-        if let Some(difference) = difference(&kept.config, wanted) {
+        if let Some(difference) = difference(kept.bounds, bounds(wanted)) {
             return refused(&difference);
         }
-        if Arena::size(kept.config.state_bytes().next_multiple_of(4096), 0) != arena.bytes() {
+        if Arena::size(wanted.state_bytes().next_multiple_of(4096), 0) != arena.bytes() {
             return refused("its size is not that of its bounds");
         }
         Ok(kept)
     }
 }
 
+fn bounds(config: &TasksConfig) -> [u64; BOUNDS.len()] {
+    let counts = [config.queue, config.slots, config.clients, config.levels].map(u64::from);
+    let [queue, slots, clients, levels] = counts;
+    [queue, slots, clients, levels, config.lease_ns, config.slot_idle_ns, config.client_idle_ns]
+}
+
 /// The first bound in which two configurations differ.
-fn difference(kept: &TasksConfig, wanted: &TasksConfig) -> Option<String> {
-    let named = |config: &TasksConfig| {
-        [
-            ("queue", u64::from(config.queue)),
-            ("slots", u64::from(config.slots)),
-            ("clients", u64::from(config.clients)),
-            ("levels", u64::from(config.levels)),
-            ("lease", config.lease_ns),
-            ("slot_idle", config.slot_idle_ns),
-            ("client_idle", config.client_idle_ns),
-        ]
-    };
-    let time = |name: &str, value: u64| match name {
-        "lease" | "slot_idle" | "client_idle" => format!("{} ms", value / 1_000_000),
-        _ => value.to_string(),
-    };
-    let mut pairs = named(kept).into_iter().zip(named(wanted));
-    let ((name, was), (_, is)) = pairs.find(|(kept, wanted)| kept != wanted)?;
-    Some(format!("its tasks.{name} is {}, and {} is asked for", time(name, was), time(name, is)))
+fn difference(kept: [u64; BOUNDS.len()], wanted: [u64; BOUNDS.len()]) -> Option<String> {
+    let at = (0..BOUNDS.len()).find(|&at| kept[at] != wanted[at])?;
+    let written = |value: u64| if at < LEASE { value.to_string() } else { format!("{} ms", value / 1_000_000) };
+    Some(format!("its tasks.{} is {}, and {} is asked for", BOUNDS[at], written(kept[at]), written(wanted[at])))
 }
 
 fn netns() -> [u64; 2] {

@@ -62,7 +62,7 @@ impl Options {
             };
         }
         let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
-        if interfaces.is_empty() {
+        if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
             return Err(usage::error("the kernel engine serves interfaces: name them, --interface eth0 for example"));
         }
         let generic = self.mode.map_or(*mode == XdpMode::Generic, |mode| matches!(mode, Mode::Generic));
