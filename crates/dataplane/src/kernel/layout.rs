@@ -93,3 +93,71 @@ const _: () = {
     assert!(WAYS_AT + WAYS * size_of::<Way>() as u64 <= STATE_AT);
     assert!(CONTROL_AT + size_of::<Control>() as u64 <= DESKS_AT);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::{CStr, c_char};
+    use std::mem::offset_of;
+
+    unsafe extern "C" {
+        fn mf_arena_layout(layout: *mut u64) -> u32;
+        fn mf_shell_count(number: u32) -> *const c_char;
+    }
+
+    #[test]
+    fn the_arena_is_laid_out_as_arena_h_says() {
+        let mut of_c = [0; 40];
+        // SAFETY: it writes at most as many numbers.
+        let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
+        let bounds = [CONTROL_AT, DESKS_AT, DESK_BYTES, DESKS, WAYS_AT, WAYS, STATE_AT, ADDRESSES_MAX as u64]
+            .map(|n| n as usize);
+        let calls = [Call::Packet, Call::Tick, Call::Bench].map(|call| call as usize);
+        let control = [
+            size_of::<Control>(),
+            offset_of!(Control, lock),
+            offset_of!(Control, port),
+            offset_of!(Control, addresses),
+            offset_of!(Control, generic),
+            offset_of!(Control, address),
+            offset_of!(Control, call),
+            offset_of!(Control, verdict),
+            offset_of!(Control, now_ns),
+            offset_of!(Control, bench_at),
+            offset_of!(Control, bench_count),
+            offset_of!(Control, bench_ns),
+        ];
+        let way = [
+            size_of::<Way>(),
+            offset_of!(Way, interface),
+            offset_of!(Way, own),
+            offset_of!(Way, macs),
+            offset_of!(Way, tags),
+            offset_of!(Way, kind),
+            offset_of!(Way, tag),
+        ];
+        let desk = [
+            size_of::<Desk>(),
+            offset_of!(Desk, way),
+            offset_of!(Desk, verdict),
+            offset_of!(Desk, data),
+            offset_of!(Desk, counts),
+            offset_of!(Desk, other),
+            offset_of!(Desk, out),
+        ];
+        let of_rust = bounds.into_iter().chain(calls).chain(control).chain(way).chain(desk);
+        assert_eq!(of_c[..count], of_rust.map(|n| n as u64).collect::<Vec<_>>());
+        assert_eq!(offset_of!(Desk, counts) - offset_of!(Desk, data), DESK_DATA);
+    }
+
+    #[test]
+    fn shells_count_what_arena_h_says() {
+        let text = |number| {
+            // SAFETY: it returns a text that ends in NUL and lives for ever, or null.
+            unsafe { mf_shell_count(number).as_ref().map(|text| CStr::from_ptr(text).to_str().unwrap_or_default()) }
+        };
+        let of_c: Vec<_> = (0..).map_while(text).collect();
+        let of_rust: Vec<_> = SHELL_COUNTS.iter().flat_map(|&(name, meaning)| [name, meaning]).collect();
+        assert_eq!(of_c, of_rust);
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/* For a test of user space's side, `crates/dataplane/src/kernel/layout.rs`: what it declares must be what C means. */
+#include <stddef.h>
+
+#include "arena.h"
+
+#define MF_FIELDS 40
+
+/* Writes sizes, offsets and bounds in the order of the test, and says how many. */
+uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
+{
+    const uint64_t here[] = {
+        MF_CONTROL_AT,
+        MF_DESKS_AT,
+        MF_DESK_BYTES,
+        MF_DESKS,
+        MF_WAYS_AT,
+        MF_WAYS,
+        MF_STATE_AT,
+        MF_ADDRESSES_MAX,
+        MF_CALL_PACKET,
+        MF_CALL_TICK,
+        MF_CALL_BENCH,
+        sizeof(struct mf_control),
+        offsetof(struct mf_control, lock),
+        offsetof(struct mf_control, port),
+        offsetof(struct mf_control, addresses),
+        offsetof(struct mf_control, generic),
+        offsetof(struct mf_control, address),
+        offsetof(struct mf_control, call),
+        offsetof(struct mf_control, verdict),
+        offsetof(struct mf_control, now_ns),
+        offsetof(struct mf_control, bench_at),
+        offsetof(struct mf_control, bench_count),
+        offsetof(struct mf_control, bench_ns),
+        sizeof(struct mf_way),
+        offsetof(struct mf_way, interface),
+        offsetof(struct mf_way, own),
+        offsetof(struct mf_way, macs),
+        offsetof(struct mf_way, tags),
+        offsetof(struct mf_way, type),
+        offsetof(struct mf_way, tag),
+        sizeof(struct mf_desk),
+        offsetof(struct mf_desk, way),
+        offsetof(struct mf_desk, verdict),
+        offsetof(struct mf_desk, data),
+        offsetof(struct mf_desk, counts),
+        offsetof(struct mf_desk, other),
+        offsetof(struct mf_desk, out),
+    };
+    _Static_assert(sizeof(here) / sizeof(here[0]) <= MF_FIELDS, "room for all");
+    __builtin_memcpy(layout, here, sizeof(here));
+    return sizeof(here) / sizeof(here[0]);
+}
+
+/* Name (even numbers) and meaning (odd ones) of each count of the shells, then null. */
+const char *mf_shell_count(uint32_t number)
+{
+    static const char *const texts[] = {
+#define X(name, text) #name, text,
+        MF_SHELL_COUNTS(X)
+#undef X
+    };
+    return number < sizeof(texts) / sizeof(texts[0]) ? texts[number] : 0;
+}
