@@ -123,7 +123,10 @@ impl KernelError {
 
 /// Whether this kernel is older than any that can run the engine.
 pub(super) fn kernel_is_too_old() -> bool {
-    let release = release();
+    is_too_old(&release())
+}
+
+fn is_too_old(release: &str) -> bool {
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
     let version = numbers.next().zip(numbers.next());
     version.is_some_and(|version| version < OLDEST)
@@ -132,4 +135,37 @@ pub(super) fn kernel_is_too_old() -> bool {
 fn release() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease");
     text.map_or_else(|_| "of an unknown version".into(), |text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_their_first_two_numbers() {
+        for old in ["6.8.0-45-generic", "5.15.167.4-microsoft-standard-WSL2", "6.11", "4.19.0"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for new in ["6.12.0", "6.12-rc1", "6.18.44", "7.0.1-arch1-1", "of an unknown version"] {
+            assert!(!is_too_old(new), "{new}");
+        }
+    }
+
+    #[test]
+    fn every_error_is_one_line_that_says_what_to_do() {
+        let io = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let name = || "eth0".to_owned();
+        for (error, part) in [
+            (KernelError::too_old("no such map"), "Linux 6.12 or newer"),
+            (KernelError::Memory { bytes: 1 << 30, source: io() }, "1024 MiB"),
+            (KernelError::Occupied { interface: name(), program: "p (id 1)".into() }, "ip link set eth0 xdp off"),
+            (KernelError::NoNative { interface: name(), why: "none".into() }, "--mode generic"),
+            (KernelError::KeptByAnother { interface: name(), port: "7".into() }, "--detach --listen 0.0.0.0:7"),
+            (KernelError::Kept("it differs".into()), "--fresh"),
+            (KernelError::NoBpffs("it is not there".into()), "mount -t bpf bpf /sys/fs/bpf"),
+        ] {
+            let said = error.to_string();
+            assert!(said.contains(part) && !said.contains('\n'), "{said}");
+        }
+    }
 }

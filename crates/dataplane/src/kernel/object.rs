@@ -89,19 +89,37 @@ pub(super) fn run(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
 fn explain(error: &libbpf_rs::Error) -> KernelError {
     let said = SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied if !said.contains("BEGIN PROG LOAD LOG") => KernelError::Privileges,
+        libbpf_rs::ErrorKind::PermissionDenied if !said.contains(LOG_BEGINS) => KernelError::Privileges,
         _ if kernel_is_too_old() => KernelError::too_old(&complaint(&said, error)),
         libbpf_rs::ErrorKind::OutOfMemory => {
-            KernelError::Memory { bytes: 0, source: std::io::Error::from(std::io::ErrorKind::OutOfMemory) }
+            KernelError::io("load the engine's programs")(io::Error::from(io::ErrorKind::OutOfMemory))
         }
         _ => KernelError::Refused(complaint(&said, error)),
     }
 }
 
+const LOG_BEGINS: &str = "BEGIN PROG LOAD LOG";
+const LOG_ENDS: &str = "END PROG LOAD LOG";
+
 /// What matters of pages of text: where the verifier gave up, or libbpf's first line.
-fn complaint(said: &str, error: &libbpf_rs::Error) -> String {
-    let mut lines = said.lines().map(|line| line.trim_start_matches("libbpf: "));
-    let log = said.lines().take_while(|line| !line.starts_with("processed ") && !line.contains("END PROG LOAD LOG"));
-    let verifier = if said.contains("BEGIN PROG LOAD LOG") { log.last() } else { None };
-    verifier.or_else(|| lines.next()).map_or_else(|| error.to_string(), str::to_owned)
+fn complaint(said: &str, error: impl std::fmt::Display) -> String {
+    let log = said.split_once(LOG_BEGINS).map_or("", |(_, log)| log);
+    let log = log.lines().skip(1).take_while(|line| !line.starts_with("processed ") && !line.contains(LOG_ENDS));
+    let first = said.lines().next().map(|line| line.trim_start_matches("libbpf: "));
+    log.last().or(first).map_or_else(|| error.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_log_the_last_word_of_the_verifier_is_said() {
+        let log = "libbpf: prog 'mf_xdp': BPF program load failed: -EACCES\n\
+                   libbpf: prog 'mf_xdp': -- BEGIN PROG LOAD LOG --\n0: R1=ctx()\nR7 invalid mem access 'scalar'\n\
+                   processed 12 insns (limit 1000000)\n-- END PROG LOAD LOG --\nlibbpf: failed to load object\n";
+        assert_eq!(complaint(log, "error"), "R7 invalid mem access 'scalar'");
+        assert_eq!(complaint("libbpf: map 'arena': failed\nmore\n", "error"), "map 'arena': failed");
+        assert_eq!(complaint("", "error"), "error");
+    }
 }
