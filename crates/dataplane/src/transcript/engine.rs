@@ -68,9 +68,14 @@ impl Engine for Core {
 #[cfg(feature = "kernel")]
 #[derive(Debug)]
 pub struct KernelCore {
-    tasks: crate::kernel::KernelTasks,
+    /// There until it is dropped.
+    tasks: Option<crate::kernel::KernelTasks>,
     out: Out,
 }
+
+/// Queues whose stories are told: loading the programs takes a second, so they are handed on.
+#[cfg(feature = "kernel")]
+static TOLD: std::sync::Mutex<Vec<crate::kernel::KernelTasks>> = std::sync::Mutex::new(Vec::new());
 
 #[cfg(feature = "kernel")]
 impl KernelCore {
@@ -79,7 +84,14 @@ impl KernelCore {
     /// # Errors
     /// What the kernel lacks.
     pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, crate::kernel::KernelError> {
-        Ok(Self { tasks: crate::kernel::KernelTasks::new(config, epoch, secret, 0)?, out: Out::new() })
+        let told = TOLD.lock().ok().and_then(|mut told| told.pop());
+        let again = told.and_then(|mut tasks| tasks.restart(config, epoch, secret).map(|()| tasks).ok());
+        let tasks = again.map_or_else(|| crate::kernel::KernelTasks::new(config, epoch, secret, 0), Ok)?;
+        Ok(Self { tasks: Some(tasks), out: Out::new() })
+    }
+
+    fn tasks(&self) -> &crate::kernel::KernelTasks {
+        self.tasks.as_ref().expect("there until it is dropped")
     }
 
     fn sent(&self) -> Vec<Datagram> {
@@ -88,23 +100,34 @@ impl KernelCore {
 }
 
 #[cfg(feature = "kernel")]
+impl Drop for KernelCore {
+    fn drop(&mut self) {
+        if let Ok(mut told) = TOLD.lock() {
+            told.extend(self.tasks.take());
+        }
+    }
+}
+
+#[cfg(feature = "kernel")]
 impl Engine for KernelCore {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
-        let verdict = self.tasks.packet(now_ns, from, datagram, &mut self.out).expect("the program runs");
+        let tasks = self.tasks.as_mut().expect("there until it is dropped");
+        let verdict = tasks.packet(now_ns, from, datagram, &mut self.out).expect("the program runs");
         (verdict, self.sent())
     }
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
-        let looked = self.tasks.tick(now_ns, &mut self.out).expect("the program runs");
+        let tasks = self.tasks.as_mut().expect("there until it is dropped");
+        let looked = tasks.tick(now_ns, &mut self.out).expect("the program runs");
         (looked, self.sent())
     }
 
     fn stats(&self) -> Stats {
-        self.tasks.stats()
+        self.tasks().stats()
     }
 
     fn check(&self) -> Result<(), String> {
-        self.tasks.check().map_err(|line| format!("tasks_check.c, line {line}"))
+        self.tasks().check().map_err(|line| format!("tasks_check.c, line {line}"))
     }
 }
 
