@@ -47,9 +47,9 @@
 
 pub use midflight_control::ResourceNames;
 pub use midflight_host::{
-    BlobOptions, Client, ClientOptions, Completions, DrainError, Error, Executor, ExecutorBuilder, Job, JobBuilder,
-    JobHandle, Switch, SwitchConfig, TaskContext, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming,
-    resolve,
+    BlobOptions, BoundSwitch, Client, ClientOptions, Completions, DrainError, Engine, Error, Executor, ExecutorBuilder,
+    Inheritance, Job, JobBuilder, JobHandle, KernelOptions, Switch, SwitchConfig, TaskContext, TaskError, TaskHandle,
+    TaskOutcome, TaskResult, TaskSpec, TaskTiming, XdpMode, resolve,
 };
 pub use midflight_tasks::functions;
 
