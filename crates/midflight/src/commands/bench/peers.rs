@@ -187,9 +187,10 @@ fn measure_installed(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row
     }
 }
 
-const USER_INTERFACE: &str = "jobs of 2048 tasks, four at a time; latency: a job of one task; switch, client and an \
-                              executor with 64 slots are processes on loopback";
-const KERNEL_INTERFACE: &str = "the same, but in network namespaces joined by veth, and the switch is in the kernel";
+const USER_INTERFACE: &str = "jobs of 2,048 tasks, 4 in flight; latency: a job of one task; client, switch and 1 executor \
+                              process with 64 slots on loopback";
+const KERNEL_INTERFACE: &str = "jobs of 2,048 tasks, 4 in flight; latency: a job of one task; client, switch in the \
+                                kernel and 1 executor process with 64 slots in network namespaces joined by veth";
 
 /// A call of one of the scripts; both take the peer and the working directory.
 fn script(args: &Args, name: &str, peer: Peer) -> Result<Command> {
