@@ -30,7 +30,8 @@ EXAMPLES
   sudo midflight switch --detach                      lets what was kept go
 
 SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep the programs
-serve on, without leases, until the next start takes them over. Once it serves, it has dropped all privileges.
+serve on, without leases, until the next start takes them over. A switch in the kernel drops all privileges as soon
+as it serves.
 
 EXIT CODES
   0 ended by a signal, 1 failed (port in use, no privileges, an interface that is missing or went away),
