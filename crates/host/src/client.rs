@@ -242,7 +242,9 @@ impl Client {
         job: impl Into<Job>,
         sink: impl Fn(usize, TaskOutcome) + Send + Sync + 'static,
     ) -> Result<JobHandle, Error> {
-        self.submit_job(&job.into(), Some(Box::new(sink)))
+        let handle = self.submit_job(&job.into(), Some(Box::new(sink)))?;
+        self.shared.driver.watch();
+        Ok(handle)
     }
 
     fn submit_job(&self, job: &Job, sink: Option<Sink>) -> Result<JobHandle, Error> {
@@ -333,20 +335,20 @@ impl JobClient for Shared {
         // Two would only be in each other's way.
         let Ok(mut hands) = self.hands.try_lock() else { return };
         let (hands, glances) = hands.get_or_insert_with(|| (Hands::new(), Glances::default()));
-        if self.look.is_zero() || !glances.welcome() {
-            return;
+        if !self.look.is_zero() && glances.welcome() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let end = clock::now().saturating_add(clock::nanos(left.map_or(self.look, |left| left.min(self.look))));
+            self.driver.look();
+            glances.until(end, || {
+                while !done() && clock::now() < end && self.driver.help(hands) {}
+                done()
+            });
         }
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let end = clock::now().saturating_add(clock::nanos(left.map_or(self.look, |left| left.min(self.look))));
-        self.driver.look();
-        glances.until(end, || {
-            loop {
-                if done() || !self.driver.help(hands) {
-                    return done();
-                }
-            }
-        });
         self.driver.leave(self.driver.peek(|endpoint, _| endpoint.open() > 0));
+    }
+
+    fn watch(&self) {
+        self.driver.watch();
     }
 
     fn cancel(&self, keys: &[u64]) {

@@ -119,12 +119,13 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         let mut until = 0;
         while !self.stop.load(Ordering::Acquire) {
             let received = looker.receive(until, || self.socket.receive(&mut hands.batch));
+            let awake = received || looker.is_looking();
             until = self.turn(&mut hands, |state, now| {
                 let until = state.sleep_until(now);
-                state.sleeps_until = if received { 0 } else { until };
+                state.sleeps_until = if awake { 0 } else { until };
                 until
             });
-            if !received {
+            if !awake {
                 let now = clock::now();
                 let timeout = (until != Nanos::MAX).then(|| until.saturating_sub(now));
                 self.sleep(timeout);
@@ -152,7 +153,14 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     /// The caller looks no more; `watch`: more is expected soon. Else the network thread is back within `SLACK_NS`.
     pub(crate) fn leave(&self, watch: bool) {
         self.looked_at.store(false, Ordering::SeqCst);
-        if watch && self.asleep.load(Ordering::SeqCst) {
+        if watch {
+            self.watch();
+        }
+    }
+
+    /// The caller waits for something and does not look: if nobody else does, the network thread is to.
+    pub(crate) fn watch(&self) {
+        if self.asleep.load(Ordering::SeqCst) && !self.looked_at.load(Ordering::SeqCst) {
             self.waker.wake();
         }
     }

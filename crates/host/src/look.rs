@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long a look takes unless its owner says otherwise.
 pub(crate) const LOOK: Duration = Duration::from_micros(100);
 /// A yield that took longer than this was somebody else's slice.
-const LATE_NS: Nanos = 200_000;
+const LATE_NS: Nanos = 1_000_000;
 /// After a late yield there is no look for this many times as long: at most so small a part of all time is lost.
 const PAUSE: Nanos = 100;
 
@@ -96,23 +96,29 @@ impl<C: Core> Looker<C> {
         Self { glances: Glances { core, paused_until: 0 }, longest, expects: true, waits_since: None }
     }
 
-    /// Receives, if need be after a look, which ends at `end`.
-    pub(crate) fn receive(&mut self, end: Nanos, mut receive: impl FnMut() -> bool) -> bool {
-        let received = match self.waits_since {
-            None if self.expects && self.glances.welcome() => {
-                let now = self.glances.core.now();
-                self.waits_since = Some(now);
-                self.glances.until(end.min(now.saturating_add(self.longest)), receive)
-            }
-            _ => receive(),
+    /// Receives, if need be after a look, which is interrupted when something is `due`.
+    pub(crate) fn receive(&mut self, due: Nanos, mut receive: impl FnMut() -> bool) -> bool {
+        let began = *self.waits_since.get_or_insert_with(|| self.glances.core.now());
+        let received = match self.look_ends() {
+            Some(end) => self.glances.until(end.min(due), receive),
+            None => receive(),
         };
-        let now = self.glances.core.now();
         if received {
-            self.expects = self.waits_since.take().is_none_or(|began| now - began < self.longest);
-        } else {
-            self.waits_since.get_or_insert(now);
+            self.expects = self.glances.core.now() - began < self.longest;
+            self.waits_since = None;
         }
         received
+    }
+
+    /// Whether a look was interrupted: what is due done, the next call of `receive` goes on with it.
+    pub(crate) fn is_looking(&self) -> bool {
+        self.look_ends().is_some_and(|end| self.glances.core.now() < end)
+    }
+
+    /// When the look of the present wait ends, if it has one.
+    fn look_ends(&self) -> Option<Nanos> {
+        let began = self.waits_since.filter(|_| self.expects && self.glances.welcome())?;
+        Some(began.saturating_add(self.longest))
     }
 }
 
@@ -182,10 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn a_look_ends_when_something_is_due() {
+    fn a_look_goes_on_when_what_was_due_is_done() {
         let (mut looker, core) = looker(1_000);
         assert!(!looker.receive(10_000, || false));
-        assert_eq!(core.now(), 10_000);
+        assert!(core.now() == 10_000 && looker.is_looking());
+        assert!(!looker.receive(LOOK_NS + 50_000, || false));
+        assert!(core.now() == LOOK_NS && !looker.is_looking());
     }
 
     #[test]

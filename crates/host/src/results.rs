@@ -229,6 +229,8 @@ pub(crate) trait JobClient: Send + Sync {
     fn cancel(&self, keys: &[u64]);
     /// Looks at the socket for a short while, until `done`: an outcome that comes soon costs no sleep.
     fn look(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
+    /// Someone waits without a thread that looks.
+    fn watch(&self);
 }
 
 /// A submitted job. Dropping it does not cancel it.
@@ -419,6 +421,8 @@ impl Future for TaskHandle {
         let slot = &mut inner.tasks[self.index];
         if let Slot::Open(waker) = slot {
             *waker = Some(context.waker().clone());
+            drop(inner);
+            self.client.watch();
             return Poll::Pending;
         }
         Poll::Ready(slot.take_once().unwrap_or(Err(TaskError::Taken)))

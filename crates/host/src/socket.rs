@@ -107,6 +107,18 @@ impl Socket {
         Ok(Self { socket, state, local, counters: SocketCounters::default() })
     }
 
+    /// From now on the kernel leaves datagrams as they came, instead of merging those of one sender before anybody sees
+    /// them: the kernel engine's TC program takes single ones only.
+    #[cfg(feature = "kernel")]
+    pub(crate) fn keep_apart(&self) -> io::Result<()> {
+        let off: libc::c_int = 0;
+        let (level, length) = (libc::SOL_UDP, size_of_val(&off) as libc::socklen_t);
+        // SAFETY: the kernel reads one number, which outlives the call.
+        let result =
+            unsafe { libc::setsockopt(self.socket.as_raw_fd(), level, libc::UDP_GRO, (&raw const off).cast(), length) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local
     }
@@ -369,6 +381,27 @@ mod tests {
         assert_eq!(a.counts().sent, sizes.len() as u64);
         assert!(a.counts().send_calls < sizes.len() as u64);
         assert_eq!(b.counts().received, sizes.len() as u64);
+    }
+
+    #[cfg(feature = "kernel")]
+    #[test]
+    fn datagrams_that_are_kept_apart_never_share_a_buffer() {
+        let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        let mut together = Vec::new();
+        for apart in [false, true] {
+            if apart {
+                b.keep_apart().unwrap();
+            }
+            let mut queue = SendQueue::default();
+            (0..RECEIVE_BATCH).for_each(|_| queue.push(&a, b.local_addr(), &[7; 100]));
+            queue.flush(&a);
+            let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
+            waker.wait(&b, Some(2_000_000_000));
+            assert!(b.receive(&mut batch));
+            together.push((batch.filled, batch.iter().count()));
+        }
+        assert_eq!(together, [(1, RECEIVE_BATCH), (RECEIVE_BATCH, RECEIVE_BATCH)]);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl<C: Core> Life<C> {
             }
             // The core answers a SUBMIT before it assigns, but it is the executor who is waited for.
             self.sends.flush_last_first(&self.shared.socket);
-            if !received {
+            if !received && !self.looker.is_looking() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
                 self.shared.waker.wait_too(&self.shared.socket, self.core.hands_over(), Some(timeout));
             }

@@ -133,6 +133,8 @@ impl Switch {
             }
             #[cfg(feature = "kernel")]
             Engine::Kernel(options) => {
+                let apart = socket.keep_apart();
+                apart.map_err(|source| Error::Resources { what: "switch off UDP_GRO of the socket", source })?;
                 let (core, facts) = kernel::KernelCore::start(&config.tasks, options, socket.local_addr(), facts)?;
                 let published = Published::new(&core);
                 (AnyCore::Kernel(Box::new(core)), facts, published)
