@@ -2,8 +2,8 @@
 /*
  * Ways to executors. A task that a client submits goes to an executor who waits: a frame to somebody who did not just send
  * one. How it gets there is learned from his last RETRIEVE: back the way that came, from the address that it named. That is
- * a tenth of the price of asking the kernel's routes and neighbours, needs no forwarding to be allowed, and says the same
- * as XDP's answers. It is a cache: what is not in it goes another way (tc.h).
+ * cheaper than asking the kernel's routes and neighbours, needs no forwarding to be allowed, and agrees with XDP's answers.
+ * It is a cache: what is not in it goes another way (tc.h).
  *
  * All under the queue's lock.
  */
