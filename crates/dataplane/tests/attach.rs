@@ -20,12 +20,14 @@ fn config() -> TasksConfig {
     TasksConfig { queue: 64, slots: 64, clients: 16, ..TasksConfig::default() }
 }
 
+/// Says on the terminal, past the tests' capture, that a test was skipped.
+fn skip(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
+}
+
 /// A lab, where there can be one and the kernel has arenas; else it says so.
 fn lab(hosts: usize) -> Option<Lab> {
-    let skip = |why: String| {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-    };
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     let missing = MISSING.get_or_init(|| match KernelTasks::new(&config(), 1, 1, 0) {
         Err(missing) if missing.is_unavailable() => Some(missing.to_string()),
@@ -35,7 +37,7 @@ fn lab(hosts: usize) -> Option<Lab> {
         skip(missing.clone());
         return None;
     }
-    midflight_lab::available().map_err(|missing| skip(missing.to_string())).ok()?;
+    midflight_lab::available().map_err(|missing| skip(&missing.to_string())).ok()?;
     Some(Lab::up(&Options::temporary(hosts)).unwrap())
 }
 
@@ -189,6 +191,30 @@ fn an_interface_that_is_missing_or_down_is_refused_before_anything_is_attached()
     assert_eq!(error, "interface host1 is down: `ip link set host1 up` first");
     assert_eq!(refused(&lab, At::Switch, &place(&[])), KernelError::NoInterfaces.to_string());
     assert_eq!(programs(&lab, "host0"), (None, 0));
+}
+
+#[test]
+fn an_interface_that_answers_do_not_fit_is_refused() {
+    let Some(lab) = lab(1) else { return };
+    let ip = |arguments: &str| {
+        let status = lab.command(At::Switch, "ip").args(arguments.split(' ')).status().unwrap();
+        assert!(status.success(), "{arguments}");
+    };
+    ip("link set host0 mtu 1499");
+    let error = refused(&lab, At::Switch, &place(&["host0"]));
+    assert!(
+        error.starts_with("interface host0 has an MTU of 1499, and answers take up to 1500: `ip link set"),
+        "{error}"
+    );
+    ip("link set host0 mtu 1500");
+    start(&lab, &place(&["host0"])).unwrap();
+    let add = ["tuntap", "add", "dev", "tunnel", "mode", "tun"];
+    if !lab.command(At::Switch, "ip").args(add).status().unwrap().success() {
+        return skip("no kernel module for tunnels");
+    }
+    ip("link set tunnel up");
+    let error = refused(&lab, At::Switch, &place(&["tunnel"]));
+    assert!(error.starts_with("interface tunnel is no Ethernet interface"), "{error}");
 }
 
 #[test]

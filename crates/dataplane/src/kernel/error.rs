@@ -40,6 +40,22 @@ pub enum KernelError {
     /// An interface that is down.
     #[error("interface {0} is down: `ip link set {0} up` first")]
     Down(String),
+    /// An interface of another kind.
+    #[error(
+        "interface {0} is no Ethernet interface, whose frames are all that the kernel engine reads: use --engine user"
+    )]
+    NotEthernet(String),
+    /// An interface whose frames are too short.
+    #[error(
+        "interface {interface} has an MTU of {mtu}, and answers take up to {MTU_MIN}: `ip link set {interface} mtu \
+         {MTU_MIN}`, or use --engine user, which cuts them up"
+    )]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        mtu: u32,
+    },
     /// Its driver takes no XDP program, or none of ours.
     #[error("interface {interface} takes no XDP program in native mode: {why}; --mode generic serves it, slower")]
     NoNative {
@@ -91,6 +107,9 @@ pub enum KernelError {
         source: io::Error,
     },
 }
+
+/// Bytes of the longest IP packet that the engine sends: a full datagram by IPv6.
+pub(super) const MTU_MIN: u32 = midflight_wire::PACKET_MAX as u32 + 40 + 8;
 
 /// The first kernel whose arenas have atomics.
 const OLDEST: (u32, u32) = (6, 12);

@@ -1,11 +1,12 @@
 //! Network interfaces: those that are served, and this machine's addresses.
 
-use super::error::KernelError;
+use super::error::{KernelError, MTU_MIN};
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use nix::net::if_::{InterfaceFlags, if_indextoname, if_nametoindex};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 
 /// An interface that was there when it was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,27 +18,51 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// The interface of this name, if it is there and up.
+    /// The interface of this name, if it is there, up, and such that the engine can serve it.
     pub(super) fn find(name: &str) -> Result<Self, KernelError> {
         let unknown = || KernelError::UnknownInterface(name.to_owned());
         let index = if_nametoindex(name).map_err(|error| match error {
             Errno::ENODEV | Errno::ENXIO | Errno::EINVAL => unknown(),
             error => KernelError::io(format!("look for interface {name}"))(error),
         })?;
-        let mut all = getifaddrs().map_err(KernelError::io("list the interfaces"))?;
-        let this = all.find(|entry| index_of(entry) == Some(index)).ok_or_else(unknown)?;
-        if !this.flags.contains(InterfaceFlags::IFF_UP) {
-            return Err(KernelError::Down(this.interface_name));
-        }
-        let loopback = this.flags.contains(InterfaceFlags::IFF_LOOPBACK);
         // The name that was given may be another name of it.
-        Ok(Self { name: this.interface_name, index, loopback })
+        let name = if_indextoname(index).ok().and_then(|name| name.into_string().ok()).ok_or_else(unknown)?;
+        let all: Vec<_> = getifaddrs().map_err(KernelError::io("list the interfaces"))?.collect();
+        let mut entries = all.iter().filter(|entry| entry.interface_name == name);
+        let flags = entries.clone().next().ok_or_else(unknown)?.flags;
+        if !flags.contains(InterfaceFlags::IFF_UP) {
+            return Err(KernelError::Down(name));
+        }
+        let loopback = flags.contains(InterfaceFlags::IFF_LOOPBACK);
+        let kind = entries.find_map(|entry| Some(entry.address.as_ref()?.as_link_addr()?.hatype()));
+        if kind != Some(libc::ARPHRD_ETHER) && !loopback {
+            return Err(KernelError::NotEthernet(name));
+        }
+        let mtu = mtu(&name).map_err(KernelError::io(format!("ask {name} for its MTU")))?;
+        if mtu < MTU_MIN {
+            return Err(KernelError::Mtu { interface: name, mtu });
+        }
+        Ok(Self { name, index, loopback })
     }
 }
 
-fn index_of(entry: &InterfaceAddress) -> Option<u32> {
-    let link = entry.address.as_ref()?.as_link_addr()?;
-    u32::try_from(link.ifindex()).ok()
+fn mtu(interface: &str) -> io::Result<u32> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let question = libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 };
+    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: question };
+    // The last byte stays 0.
+    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the kernel reads and writes `request`, which outlives the call; it leaves a number there.
+    let mtu = unsafe {
+        let result = libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request);
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        request.ifr_ifru.ifru_mtu
+    };
+    u32::try_from(mtu).map_err(io::Error::other)
 }
 
 /// The addresses by which a switch that listens on `listen` is reached, sorted: that one, or all of this machine. Loopback
@@ -71,7 +96,7 @@ fn is_link_local(address: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv6Addr;
 
     #[test]
     fn an_interface_that_is_not_there_is_named() {
