@@ -178,7 +178,7 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     if (udp + UDP_BYTES > end)
         return BAD_LENGTH;
     uint32_t bytes = mf_net16(HALF_AT(udp + 4)), check = HALF_AT(udp + 6);
-    if (bytes != ip_says || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX || bytes > (uint64_t)(end - udp))
+    if (bytes != ip_says || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
         return BAD_LENGTH;
     pseudo += (IP_UDP << 8) + HALF_AT(udp + 4);
     uint64_t sum = sum_long(pseudo, LONG_AT(udp));

@@ -34,7 +34,7 @@ fn lab(hosts: usize) -> Option<Lab> {
         loaded => loaded.map(drop).map(|()| None).unwrap(),
     });
     if let Some(missing) = missing {
-        skip(missing.clone());
+        skip(missing);
         return None;
     }
     midflight_lab::available().map_err(|missing| skip(&missing.to_string())).ok()?;

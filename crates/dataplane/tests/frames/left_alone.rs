@@ -216,6 +216,10 @@ fn with_options(change: impl FnOnce(&mut Vec<u8>, usize)) -> Vec<u8> {
 
 #[test]
 fn options_of_ipv4() {
+    let [high, low] = PORT.to_be_bytes();
+    let sender = SocketAddr::from(([192, 0, high, low], 4000));
+    let mut port_in_address = Flow { from: sender, ..ours(true) }.request(&payload());
+    port_in_address[ours(true).l3()] = 0x43;
     assert_all_left_alone(vec![
         Case("no operation", with_options(|_, _| ()), Some("passed_options")),
         Case("for another port", with_options(|frame, l3| put16(frame, l3 + 26, PORT + 1)), None),
@@ -229,6 +233,7 @@ fn options_of_ipv4() {
             None,
         ),
         Case("a header that claims to be shorter than any", changed(true, |frame, l3, _| frame[l3] = 0x44), None),
+        Case("the same, whose sender's address looks like our port", port_in_address, None),
     ]);
 }
 
