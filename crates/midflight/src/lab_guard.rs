@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// From now on SIGINT, SIGTERM and SIGHUP take down what [`LabGuard::up`] has set up, and end this process.
 #[derive(Debug)]
@@ -41,6 +42,16 @@ impl LabGuard {
         let lab = Lab::up_unless(options, &self.0.interrupted)?;
         names.push(lab.name().to_owned());
         Ok(lab)
+    }
+}
+
+impl LabGuard {
+    /// What came of something that a signal may have ended: then this does not return, and the process ends.
+    pub(crate) fn unless_interrupted<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() && self.0.interrupted.load(SeqCst) {
+            std::thread::sleep(Duration::MAX);
+        }
+        result
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod commands;
 mod embedded;
+mod engines;
 mod envelope;
 mod lab_guard;
+mod processes;
 mod progress;
 mod replay;
 mod report;

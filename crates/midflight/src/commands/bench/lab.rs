@@ -2,23 +2,24 @@
 //! namespaces of their own, and packets between them pass veth links as they would pass cables.
 
 use super::load::{self, Effort, Run, SLOTS};
-use super::processes::{Process, executor, ours, switch};
 use super::{How, median};
 use crate::embedded::connect;
+use crate::engines::{Engine, at};
 use crate::envelope::{Envelope, Measure};
 use crate::lab_guard::LabGuard;
+use crate::processes::{executor, switch};
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_control::config::DEFAULT_PORT;
-use midflight_lab::{Lab, Options, Place, SWITCH_IPV4};
+use midflight_lab::{Options, Place, SWITCH_IPV4};
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench lab                        as root
-  midflight bench lab --engine user --quick
+  midflight bench lab                        both engines, as root
+  midflight bench lab --engine kernel --quick
   midflight bench lab --json
 
 RESULTS (medians of the runs; ENGINE is user or kernel)
@@ -30,10 +31,10 @@ RESULTS (medians of the runs; ENGINE is user or kernel)
                                                 the throughput run, by task: let nothing else run
 
 Client, switch and executor run in a network namespace each, joined by veth links. They are gone when
-it ends, also after Ctrl-C.
+it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and the other is measured.
 
 EXIT CODES
-  0 measured, 1 failed (no root, no kernel engine here), 2 wrong usage, 130 interrupted";
+  0 measured, 1 failed (no root; no kernel engine, and --engine kernel), 2 wrong usage, 130 interrupted";
 
 /// Where the client and the executor are.
 const CLIENT: Place = Place::Host(0);
@@ -47,7 +48,7 @@ pub(super) struct Args {
     #[command(flatten)]
     how: How,
     /// The switch as a process (user), as programs in the kernel, or one after the other
-    #[arg(long, value_enum, default_value_t = Which::User)]
+    #[arg(long, value_enum, default_value_t = Which::Both)]
     engine: Which,
 }
 
@@ -58,37 +59,22 @@ enum Which {
     Both,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Engine {
-    User,
-    Kernel,
-}
-
-impl Which {
-    fn engines(self) -> &'static [Engine] {
-        match self {
-            Self::User => &[Engine::User],
-            Self::Kernel => &[Engine::Kernel],
-            Self::Both => &[Engine::User, Engine::Kernel],
-        }
-    }
-}
-
-impl Engine {
-    fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Kernel => "kernel",
-        }
-    }
-}
-
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    midflight_lab::available()?;
+    let engines: &[Engine] = match args.engine {
+        Which::User => &[Engine::User],
+        Which::Kernel => &[Engine::Kernel],
+        Which::Both => &[Engine::User, Engine::Kernel],
+    };
     let guard = LabGuard::new()?;
     let effort = Effort::of(args.how.quick);
     let mut results = Vec::new();
-    for &engine in args.engine.engines() {
-        results.extend(measure(engine, &effort, &guard)?);
+    for &engine in engines {
+        match engine.missing() {
+            Some(why) if args.engine == Which::Both => eprintln!("engine {} is left out: {why}", engine.name()),
+            Some(why) => bail!("{why}"),
+            None => results.extend(guard.unless_interrupted(measure(engine, &effort, &guard))?),
+        }
     }
     Envelope::new("lab", results).print(args.how.json)?;
     Ok(ExitCode::SUCCESS)
@@ -100,7 +86,8 @@ fn measure(engine: Engine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Meas
     let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == Engine::Kernel);
     let lab = guard.up(&options)?;
     eprintln!("engine {}", engine.name());
-    let (_switch, address) = start_switch(engine, &lab)?;
+    let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
+    let (_switch, address) = switch(engine.switch(&lab)?.args(["--listen", &listen, "--http", "off"]))?;
     let _executor = executor(at(&lab, EXECUTOR)?, address, SLOTS)?;
     let client = || load::runs(&connect(vec![address])?, effort, busy_time);
     let runs = lab.within(CLIENT, client)??;
@@ -116,21 +103,6 @@ fn measures(engine: Engine, runs: &[Run]) -> Vec<Measure> {
         Measure::count(&name("tasks_per_s"), of_runs(|run| run.tasks_per_s).round() as u64, "tasks/s"),
         Measure::quantity(&name("cpu_us_per_task"), of_runs(|run| run.cpu_us), "us"),
     ]
-}
-
-/// This program, to be run at a place.
-fn at(lab: &Lab, place: Place) -> Result<Command> {
-    Ok(lab.command(place, ours()?.get_program()))
-}
-
-fn start_switch(engine: Engine, lab: &Lab) -> Result<(Process, SocketAddr)> {
-    let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
-    let mut command = at(lab, Place::Switch)?;
-    command.args(["switch", "--listen", &listen, "--http", "off"]);
-    if engine == Engine::Kernel {
-        command.args(["--engine", "kernel", "--interface", &lab.interfaces().join(",")]);
-    }
-    switch(&mut command)
 }
 
 /// How long the CPUs of this machine have been busy, in processes, in system calls and in interrupts.

@@ -1,10 +1,10 @@
 //! `midflight bench loop`: the whole way of a task, through the kernel's loopback. Client, switch and executors are processes.
 
 use super::load::{self, Effort, Run, SLOTS};
-use super::processes::{Process, executor, ours, switch};
 use super::{How, median};
 use crate::embedded::connect;
 use crate::envelope::{Envelope, Measure};
+use crate::processes::{Process, executor, ours, switch};
 use anyhow::Result;
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -5,7 +5,6 @@ mod lab;
 mod load;
 mod r#loop;
 mod peers;
-mod processes;
 mod workload;
 mod xdp;
 

@@ -1,4 +1,4 @@
-//! Switches and executors as processes of this same program.
+//! Switches and executors as processes of this same program, for benchmarks and soaks.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader};
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 /// A running subcommand; dropping it kills it.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -25,14 +25,14 @@ impl Process {
     }
 
     /// The next line that it prints.
-    fn line(&mut self) -> Result<String> {
+    pub(crate) fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         ensure!(self.stdout.read_line(&mut line)? > 0, "a child process ended before it was ready");
         Ok(line)
     }
 
     /// CPU time of all its threads so far.
-    pub(super) fn cpu_time(&self) -> Result<Duration> {
+    pub(crate) fn cpu_time(&self) -> Result<Duration> {
         let threads = format!("/proc/{}/task", self.child.id());
         let mut ns = 0;
         for thread in std::fs::read_dir(&threads).with_context(|| format!("cannot read {threads}"))? {
@@ -54,12 +54,12 @@ impl Drop for Process {
 }
 
 /// This program, to be run again.
-pub(super) fn ours() -> Result<Command> {
+pub(crate) fn ours() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("cannot find this program")?))
 }
 
 /// A switch, and the address that it serves.
-pub(super) fn switch(command: &mut Command) -> Result<(Process, SocketAddr)> {
+pub(crate) fn switch(command: &mut Command) -> Result<(Process, SocketAddr)> {
     let mut process = Process::start(command)?;
     let line = process.line()?;
     let address = line.split_whitespace().nth(2).and_then(|word| word.parse().ok());
@@ -68,7 +68,7 @@ pub(super) fn switch(command: &mut Command) -> Result<(Process, SocketAddr)> {
 }
 
 /// An executor; all its slots are registered when this returns.
-pub(super) fn executor(mut program: Command, switch: SocketAddr, slots: u32) -> Result<Process> {
+pub(crate) fn executor(mut program: Command, switch: SocketAddr, slots: u32) -> Result<Process> {
     let (switch, slots) = (switch.to_string(), slots.to_string());
     let mut process = Process::start(program.args(["executor", "--switch", &switch, "--slots", &slots]))?;
     process.line()?;

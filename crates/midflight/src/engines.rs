@@ -1,0 +1,61 @@
+//! The two engines of a switch, as benchmarks and soaks run them in labs.
+
+use crate::processes::ours;
+use anyhow::Result;
+use clap::ValueEnum;
+use midflight_lab::{Lab, Place};
+use std::process::Command;
+
+/// Who decides in a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// A process
+    User,
+    /// Programs in the kernel
+    Kernel,
+}
+
+impl Engine {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    /// `midflight switch` with this engine, at the switch of a lab.
+    pub(crate) fn switch(self, lab: &Lab) -> Result<Command> {
+        let mut command = at(lab, Place::Switch)?;
+        command.arg("switch");
+        if self == Self::Kernel {
+            command.args(["--engine", "kernel", "--interface", &lab.interfaces().join(",")]);
+        }
+        Ok(command)
+    }
+
+    /// Why it cannot run on this machine, if it cannot.
+    pub(crate) fn missing(self) -> Option<String> {
+        match self {
+            Self::User => None,
+            Self::Kernel => missing_kernel(),
+        }
+    }
+}
+
+/// This program, to be run at a place.
+pub(crate) fn at(lab: &Lab, place: Place) -> Result<Command> {
+    Ok(lab.command(place, ours()?.get_program()))
+}
+
+/// Loads the programs, as a switch would.
+#[cfg(feature = "kernel")]
+fn missing_kernel() -> Option<String> {
+    use midflight_dataplane::{TasksConfig, kernel::KernelTasks};
+    let smallest = TasksConfig { queue: 1, slots: 1, clients: 1, ..TasksConfig::default() };
+    KernelTasks::new(&smallest, 1, 0, 0).err().map(|error| error.to_string())
+}
+
+#[cfg(not(feature = "kernel"))]
+fn missing_kernel() -> Option<String> {
+    Some(midflight_host::Error::NoKernelEngine.to_string())
+}
