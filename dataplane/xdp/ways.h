@@ -10,6 +10,7 @@
 #ifndef MIDFLIGHT_WAYS_H
 #define MIDFLIGHT_WAYS_H
 
+#include "core.h"
 #include "words.h"
 
 #define WAY_PLACES 4 /* where the way to an address may be: its hash says where they begin */
@@ -56,10 +57,27 @@ MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)
     return in->length >= sizeof(struct mf_header) && ((const struct mf_header MF_FAR *)in->data)->operation == MF_OP_RETRIEVE;
 }
 
-/* What a frame on this desk shows. */
+/* Whether a wait of this RETRIEVE is of the sender's own slot. Who forges his address does not know what it is called. */
+MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)
+{
+    struct mf_tasks MF_FAR *s = mf_state();
+    const struct mf_retrieve MF_FAR *packet = (const struct mf_retrieve MF_FAR *)in->data;
+    const struct mf_wait MF_FAR *waits = (const struct mf_wait MF_FAR *)(packet + 1);
+    uint32_t records = packet->header.count;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
+        uint32_t i = mf_net32(waits[k].slot);
+        const struct slot MF_FAR *slot = slot_at(s, i <= s->slots.fresh ? i : NONE); /* number 0 is always vacant */
+        if (slot->state != SLOT_VACANT && slot->generation == mf_net32(waits[k].generation) &&
+            mf_address_equal(&slot->address, &in->from))
+            return 1;
+    }
+    return 0;
+}
+
+/* Notes the way that a frame came whose datagram the core has taken. */
 MF_INLINE void learn_way(const struct mf_desk MF_FAR *desk)
 {
-    if (asks_for_tasks(&desk->in))
+    if (desk->verdict == MF_V_OK && asks_for_tasks(&desk->in) && owns_a_slot(&desk->in))
         copy_way(place_of_way(&desk->way.peer), &desk->way);
 }
 

@@ -344,6 +344,24 @@ fn an_executor_who_moves_is_followed() {
     });
 }
 
+/// Who forges an executor's address, but does not know what his slots are called, does not get his tasks.
+#[test]
+fn a_forger_teaches_no_way() {
+    on_stage(|stage, ipv4| {
+        let executor = stage.executor(ipv4, 1);
+        let names = stage.park(&executor, 5, 1);
+        let forger = Flow { from_mac: PEER_MAC, ..executor.clone() };
+        let guessed = SlotName { slot: names[0].slot, generation: (names[0].generation.get() ^ 1).into() };
+        assert_eq!(operation(&stage.by_both(&forger, &retrieve(&[guessed], 2)).unwrap()), Operation::Reset);
+        let mut of_another_epoch = retrieve(&names, 2);
+        of_another_epoch[8] ^= 1;
+        assert_eq!(operation(&stage.by_both(&forger, &of_another_epoch).unwrap()), Operation::Reset);
+        assert_eq!(stage.by_both(&forger, &retrieve(&names, 2)[..16]), None, "cut off");
+        stage.by_tc(&stage.client(ipv4), &submit(1, 1, 1));
+        assert_eq!(read(&stage.sent()[1][0]).0, executor.back());
+    });
+}
+
 /// As many executors as share a place in the table of ways, and more: none is mistaken for another.
 #[test]
 fn a_way_is_only_ever_that_of_its_executor() {
