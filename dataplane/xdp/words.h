@@ -42,6 +42,7 @@ MF_INLINE uint64_t sum_long(uint64_t sum, uint64_t value)
     return sum + (uint32_t)value + (value >> 32);
 }
 
+/* Each line leaves less: 33 bits, 0x20000, 0x10000, 16 bits. */
 MF_INLINE uint16_t sum_fold(uint64_t sum)
 {
     sum = (sum & 0xffffffff) + (sum >> 32);
