@@ -2,12 +2,13 @@
 //! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers only ever see IPv4 addresses as IPv4.
 
 use crate::error::Error;
+use crate::sources::Sources;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -182,12 +183,17 @@ impl Socket {
         batch.filled > 0
     }
 
-    /// Sends `contents`, which are datagrams of `segment` bytes (the last may be shorter).
-    fn send(&self, to: SocketAddr, contents: &[u8], segment: usize) {
+    /// Whether it listens on all addresses of this machine.
+    pub(crate) fn is_on_all(&self) -> bool {
+        self.local.ip().is_unspecified()
+    }
+
+    /// Sends `contents`, which are datagrams of `segment` bytes (the last may be shorter), from one of its addresses.
+    fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8], segment: usize) {
         let datagrams = contents.len().div_ceil(segment.max(1)).max(1);
         let segment_size = (datagrams > 1).then_some(segment);
         let mut transmit =
-            Transmit { destination: self.destination(to), ecn: None, contents, segment_size, src_ip: None };
+            Transmit { destination: self.destination(to), ecn: None, contents, segment_size, src_ip: from };
         if self.try_send(&transmit, datagrams).is_ok() || datagrams == 1 {
             return;
         }
@@ -273,11 +279,15 @@ impl ReceiveBatch {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let buffers = self.bytes.chunks_exact(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
-            let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
+            let from = sender(meta);
             let empty = (meta.len == 0).then_some(&[][..]);
             empty.into_iter().chain(bytes[..meta.len].chunks(meta.stride.max(1))).map(move |datagram| (from, datagram))
         })
     }
+}
+
+fn sender(meta: &RecvMeta) -> SocketAddr {
+    SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port())
 }
 
 /// Destinations for which datagrams are collected at once.
@@ -289,10 +299,12 @@ const LANES: usize = 4;
 pub(crate) struct SendQueue {
     lanes: [Lane; LANES],
     next: usize,
+    sources: Sources,
 }
 
 #[derive(Debug, Default)]
 struct Lane {
+    from: Option<IpAddr>,
     to: Option<SocketAddr>,
     bytes: Vec<u8>,
     segment: usize,
@@ -306,7 +318,16 @@ impl SendQueue {
             self.next = (self.next + 1) % LANES;
             self.next
         });
-        self.lanes[lane].push(socket, to, datagram);
+        self.lanes[lane].push(socket, &self.sources, to, datagram);
+    }
+
+    /// From now on answers to these senders leave from the addresses that they sent to.
+    pub(crate) fn learn(&mut self, received: &ReceiveBatch) {
+        for meta in &received.meta[..received.filled] {
+            if let Some(own) = meta.dst_ip {
+                self.sources.learn(sender(meta), own);
+            }
+        }
     }
 
     pub(crate) fn flush(&mut self, socket: &Socket) {
@@ -324,13 +345,14 @@ impl SendQueue {
 }
 
 impl Lane {
-    fn push(&mut self, socket: &Socket, to: SocketAddr, datagram: &[u8]) {
+    fn push(&mut self, socket: &Socket, sources: &Sources, to: SocketAddr, datagram: &[u8]) {
         let fits = self.to == Some(to)
             && datagram.len() <= self.segment
             && self.count < socket.state.max_gso_segments()
             && self.bytes.len() + datagram.len() <= SEND_BYTES;
         if !fits {
             self.flush(socket);
+            self.from = sources.of(to);
             self.to = Some(to);
             self.segment = datagram.len();
         }
@@ -343,7 +365,7 @@ impl Lane {
 
     fn flush(&mut self, socket: &Socket) {
         if let Some(to) = self.to.take() {
-            socket.send(to, &self.bytes, self.segment);
+            socket.send(self.from, to, &self.bytes, self.segment);
             self.bytes.clear();
             self.count = 0;
         }
@@ -419,12 +441,32 @@ mod tests {
     }
 
     #[test]
+    fn answers_leave_from_the_address_that_was_asked() {
+        for (listen, asked) in [("0.0.0.0:0", "127.0.0.9"), ("[::]:0", "127.0.0.9"), ("[::]:0", "::1")] {
+            let all = Socket::bind(listen.parse().unwrap()).unwrap();
+            let asked = SocketAddr::new(asked.parse().unwrap(), all.local_addr().port());
+            let peer =
+                Socket::bind((if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).parse().unwrap()).unwrap();
+            let mut queue = SendQueue::default();
+            queue.push(&peer, asked, b"question");
+            queue.flush(&peer);
+            let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
+            waker.wait(&all, Some(2_000_000_000));
+            assert!(all.receive(&mut batch) && all.is_on_all() && !peer.is_on_all());
+            queue.learn(&batch);
+            queue.push(&all, peer.local_addr(), b"answer");
+            queue.flush(&all);
+            assert_eq!(receive_all(&peer, 1), [(asked, b"answer".to_vec())]);
+        }
+    }
+
+    #[test]
     fn what_the_kernel_drops_is_counted() {
         let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
         let (a, b) = (a.unwrap(), b.unwrap());
         socket2::SockRef::from(&b.socket).set_recv_buffer_size(4096).unwrap();
         for _ in 0..100 {
-            a.send(b.local_addr(), &[0; 1000], 1000);
+            a.send(None, b.local_addr(), &[0; 1000], 1000);
         }
         assert!(b.counts().kernel_dropped > 50, "{:?}", b.counts());
     }

@@ -69,6 +69,9 @@ impl<C: Core> Life<C> {
         while !self.shared.stop.load(Ordering::Acquire) {
             let received = self.looker.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
             let now = clock::now();
+            if self.shared.socket.is_on_all() {
+                self.sends.learn(&batch);
+            }
             for (from, datagram) in batch.iter() {
                 self.core.packet(now, from, datagram, &mut self.out);
                 self.send();
