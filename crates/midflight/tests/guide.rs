@@ -99,6 +99,20 @@ fn errors_of_the_guide_stand_in_the_code() {
 }
 
 #[test]
+fn counts_of_the_kernel_engine_are_all_in_the_guide() {
+    let header = std::fs::read_to_string(root().join("dataplane/xdp/arena.h")).unwrap();
+    let list = header.split_once("define MF_SHELL_COUNTS(X)").unwrap().1.split("\n\n").next().unwrap();
+    let mut counted: BTreeSet<&str> =
+        list.lines().filter_map(|line| line.trim().strip_prefix("X(")?.split(',').next()).collect();
+    assert!(counted.len() > 10, "{counted:?}");
+    counted.insert("calls_failed"); // by the process
+    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
+    let cells = first_cells(&page, "## The kernel engine");
+    let documented = cells.into_iter().flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+    assert_eq!(counted, documented);
+}
+
+#[test]
 fn metrics_of_the_guide_are_those_of_a_switch() {
     let tasks = Tasks::new(&TasksConfig::default(), 1, 1).unwrap();
     let snapshot = midflight_control::Snapshot::new(
