@@ -45,9 +45,11 @@ docs: ## the Rust documentation, warnings as errors, and the links of the guide
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps $(FEATURES)
 	.ci/check-links
 
-bench: release ## the core, then the loop of client, switch and executor on this machine
+bench: release ## the core, then client, switch and executor on this machine; as root also the kernel engine, and a lab
 	@$(MIDFLIGHT) bench core
 	@$(MIDFLIGHT) bench loop
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: bench xdp and bench lab, which need root" >&2; exit; fi; \
+	set -e; $(if $(FEATURES),$(MIDFLIGHT) bench xdp;) $(MIDFLIGHT) bench lab
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	@$(FUZZ_CARGO) --version >/dev/null || { echo "make fuzz: needs a nightly Rust: rustup toolchain install nightly" >&2; exit 1; }
