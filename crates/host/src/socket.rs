@@ -325,9 +325,14 @@ impl SendQueue {
     pub(crate) fn learn(&mut self, received: &ReceiveBatch) {
         for meta in &received.meta[..received.filled] {
             if let Some(own) = meta.dst_ip {
-                self.sources.learn(sender(meta), own);
+                self.learn_source(sender(meta), own);
             }
         }
+    }
+
+    /// From now on what is sent to `peer` leaves from this address.
+    pub(crate) fn learn_source(&mut self, peer: SocketAddr, own: IpAddr) {
+        self.sources.learn(peer, own);
     }
 
     pub(crate) fn flush(&mut self, socket: &Socket) {

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Directory, PATIENCE, Running, Said, assert_error, run, signal, wait_until};
-use midflight::{Client, ClientOptions, Completions, Job, functions};
+use midflight::{Client, ClientOptions, Completions, Executor, Job, functions};
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::kernel::{KernelError, KernelTasks};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
@@ -225,6 +225,24 @@ fn t10_an_executor_is_killed_and_every_task_completes_once() {
 }
 
 #[test]
+fn t10_what_a_tick_assigns_comes_from_the_address_that_executors_ask() {
+    let Some(world) = World::new(3) else { return };
+    let switch = world.switch("host0,host1,host2", &[]);
+    let mut killed = world.executor(1, 1);
+    let client = world.client(0);
+    let job = Job::builder(functions::SLEEP).attempts(2).task(1_000_000_000u64.to_be_bytes()).build();
+    let handle = client.submit(job).unwrap();
+    wait_until("the task runs", || world.status(&switch)["busy"] == 1);
+    let other = world.lab.within(Place::Host(2), || Executor::builder().switch(world.address()).slots(1).start());
+    let other = other.unwrap().unwrap();
+    wait_until("the other one is parked", || world.status(&switch)["parked"] == 1);
+    killed.child.kill().unwrap();
+    assert_eq!(handle.wait()[0].as_ref().unwrap().attempt, 2);
+    // Parked, it says nothing by itself for a third of a lease: the assignment was the tick's, by the process's socket.
+    assert_eq!(other.counts().protocol.foreign, 0, "{:?}", other.counts());
+}
+
+#[test]
 fn a_switch_that_serves_has_no_privileges_left() {
     let Some(world) = World::new(1) else { return };
     let switch = world.switch("host0", &[]);
@@ -304,6 +322,32 @@ fn an_interface_that_goes_away_ends_the_switch_with_an_error() {
 }
 
 #[test]
+fn in_generic_mode_an_executor_with_many_slots_is_served() {
+    let Some(world) = World::new(2) else { return };
+    let switch = world.switch("host0,host1", &["--mode", "generic"]);
+    let _executor = world.executor(1, 64);
+    let switch_address = world.address().to_string();
+    let count = TASKS.to_string();
+    let said = world.run(Place::Host(0), &["submit", "noop", "-n", &count, "--switch", &switch_address]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == TASKS);
+}
+
+#[test]
+fn a_switch_in_user_space_answers_from_whichever_address_is_asked() {
+    let Some(world) = World::new(2) else { return };
+    let listen = format!("0.0.0.0:{}", world.port);
+    let _switch = Running::spawn(world.command(Place::Switch, &["switch", "--listen", &listen, "--http", "off"]));
+    let _executor = world.executor(1, 4);
+    let gateway = world.lab.hosts()[0].gateway_ipv4;
+    for asked in [SWITCH_IPV4, gateway] {
+        let address = format!("{asked}:{}", world.port);
+        let said = world.run(Place::Host(0), &["submit", "noop", "-n", "100", "--switch", &address]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+#[test]
 fn generic_mode_serves_a_loopback_interface() {
     let Some(world) = World::new(1) else { return };
     let switch = world.switch("lo", &["--mode", "generic"]);
@@ -324,7 +368,7 @@ fn what_cannot_be_served_is_an_error_of_one_line() {
     assert_error(&world.refused("host0", &[]), 1, &["host0 is down", "ip link set host0 up"]);
     world.ip(&["link", "set", "host0", "up"]);
     let _switch = world.switch("host0", &[]);
-    let other = format!("0.0.0.0:{}", world.port - 1);
+    let other = format!("0.0.0.0:{}", world.port - 15_000);
     let args = ["switch", "--engine", "kernel", "--interface", "host0", "--http", "off", "--listen", &other];
     assert_error(&world.run(Place::Switch, &args), 1, &["host0 is served by another midflight switch"]);
 }

@@ -60,7 +60,7 @@ impl KernelEngine {
     pub fn start(config: &TasksConfig, place: &Place, epoch: u32, secret: u64) -> Result<Self, KernelError> {
         let interfaces = find_all(&place.interfaces)?;
         let port = place.listen.port();
-        let mut pins = if place.keep { Some(Pins::take(port)?) } else { Pins::existing(port)? };
+        let mut pins = if place.keep { Some(Pins::take(port)?) } else { left_on(port)? };
         let kept = pins.as_ref().filter(|pins| pins.hold_a_queue());
         let (mut tasks, found) = match kept {
             Some(pins) if place.keep && !place.fresh => (KernelTasks::take_over(config, pins)?, Found::TakenOver),
@@ -158,6 +158,15 @@ impl KernelEngine {
 
 /// The most addresses that a switch serves in the kernel.
 pub const SERVED_MAX: usize = ADDRESSES_MAX;
+
+/// What a former process kept on this port. What another one serves in its network namespace is no concern of one that keeps
+/// nothing, except on the same interface, where it is found as what runs there.
+fn left_on(port: u16) -> Result<Option<Pins>, KernelError> {
+    match Pins::existing(port) {
+        Err(KernelError::InUse(_)) => Ok(None),
+        found => found,
+    }
+}
 
 fn find_all(names: &[String]) -> Result<Vec<Interface>, KernelError> {
     let mut found: Vec<Interface> = Vec::new();

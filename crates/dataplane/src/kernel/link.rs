@@ -82,6 +82,12 @@ impl Link {
         done(unsafe { libbpf_sys::bpf_link_update(self.0.as_raw_fd(), program.as_raw_fd(), std::ptr::null()) })
     }
 
+    /// Detaches it now, whoever else holds it. It fails where it is detached already.
+    pub(super) fn detach(&self) {
+        // SAFETY: only takes the descriptor.
+        let _ = unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
+    }
+
     /// The interface that it is attached to; `None` where that went away, or somebody detached it.
     pub(super) fn interface(&self) -> Option<u32> {
         let index = match LinkInfo::from_fd(self.0.as_fd()).ok()?.info {

@@ -10,7 +10,7 @@
 //! | `arena`, `layout`, `kept` | the memory that they share with this process, and what is where in it |
 //! | `interface`, `link`, `attach` | interfaces, and programs on them |
 //! | `pins` | what outlives the process |
-//! | `handover` | answers that the shells leave to this process |
+//! | `handover`, `ways` | answers that the shells leave to this process, and how executors know it |
 //! | `frames` | frames through the shells without an interface |
 //! | `engine` | all of it together |
 
@@ -27,6 +27,7 @@ mod link;
 mod object;
 mod pins;
 mod tasks;
+mod ways;
 
 pub use engine::{Found, KernelEngine, Place, SERVED_MAX};
 pub use error::KernelError;

@@ -104,7 +104,7 @@ impl Pins {
 
     /// Lets the XDP link of an interface go.
     pub(super) fn forget_xdp(&self, interface: &Interface) -> Result<(), KernelError> {
-        remove(&self.directory.join(format!("{XDP}{}", interface.index)))
+        let_go(&self.directory.join(format!("{XDP}{}", interface.index)))
     }
 
     /// Pins what is not pinned yet, and lets links go that lead elsewhere.
@@ -128,14 +128,14 @@ impl Pins {
                 // What is pinned there already may be a link whose interface went away.
                 let same = Link::open(&path).is_ok_and(|pinned| pinned.interface() == Some(interface.index));
                 if !same {
-                    remove(&path)?;
+                    let_go(&path)?;
                     link.pin(&path).map_err(failed())?;
                 }
                 wanted.push(name);
             }
         }
         for path in self.files()?.into_iter().filter(|path| !wanted.iter().any(|name| path.ends_with(name))) {
-            remove(&path)?;
+            let_go(&path)?;
         }
         self.stay = true;
         Ok(())
@@ -146,7 +146,7 @@ impl Pins {
         // Links first: what is attached has its arena to the end.
         let mut files = self.files()?;
         files.sort_by_key(|path| path.ends_with(ARENA) || path.ends_with(HANDOVER));
-        files.iter().try_for_each(|path| remove(path))?;
+        files.iter().try_for_each(|path| let_go(path))?;
         self.stay = false;
         Ok(())
     }
@@ -174,10 +174,14 @@ pub(super) fn port_of_program(program: u32) -> Option<String> {
     let ports = std::fs::read_dir(OURS).ok()?;
     ports.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find(|port| {
         let files = std::fs::read_dir(directory(port)).into_iter().flatten().filter_map(Result::ok);
-        let is_link = |name: &str| name.starts_with(XDP) || name.starts_with(TC);
-        let links = files.filter(|file| file.file_name().to_str().is_some_and(is_link));
-        links.filter_map(|link| Link::open(&link.path()).ok()).any(|link| link.program() == Some(program))
+        let mut links = files.map(|file| file.path()).filter(|path| is_link(path));
+        links.any(|path| Link::open(&path).is_ok_and(|link| link.program() == Some(program)))
     })
+}
+
+fn is_link(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(XDP) || name.starts_with(TC))
 }
 
 fn directory(port: &str) -> PathBuf {
@@ -194,7 +198,13 @@ fn lock(port: &str) -> io::Result<OwnedFd> {
     if ours.st_ino == named.ino() { Ok(file) } else { Err(ErrorKind::NotFound.into()) }
 }
 
-fn remove(path: &Path) -> Result<(), KernelError> {
+/// Removes a pin. What a link has attached is detached when this returns: of itself the kernel does that a little later.
+fn let_go(path: &Path) -> Result<(), KernelError> {
+    if is_link(path)
+        && let Ok(link) = Link::open(path)
+    {
+        link.detach();
+    }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(KernelError::io(format!("remove {}", path.display()))(error))

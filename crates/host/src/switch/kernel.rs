@@ -7,7 +7,7 @@ use crate::error::Error;
 use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, Mode, NOW, Place, SERVED_MAX, SHELL_COUNTS};
 use midflight_dataplane::{Out, Stats, TasksConfig};
 use midflight_tasks::Nanos;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 #[derive(Debug)]
@@ -83,6 +83,10 @@ impl Core for KernelCore {
 
     fn hands_over(&self) -> Option<BorrowedFd<'_>> {
         Some(self.engine.handover().as_fd())
+    }
+
+    fn own_address(&self, executor: SocketAddr) -> Option<IpAddr> {
+        self.engine.tasks().own_address(executor)
     }
 
     fn watch(&mut self) -> Result<(), String> {

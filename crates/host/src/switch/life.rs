@@ -6,7 +6,7 @@ use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue};
 use midflight_dataplane::{Out, Stats};
 use midflight_tasks::Nanos;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,6 +33,10 @@ pub(super) trait Core {
     fn handed_over(&mut self, _send: impl FnMut(SocketAddr, &[u8])) {}
     /// Readable when there is such.
     fn hands_over(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// The address of ours that an executor asks, if its packets pass this thread by.
+    fn own_address(&self, _executor: SocketAddr) -> Option<IpAddr> {
         None
     }
     /// Looks after what it depends on, once a second; an error ends the switch.
@@ -97,11 +101,24 @@ impl<C: Core> Life<C> {
         }
     }
 
+    /// What a tick owes goes to executors that this thread may never have heard.
+    fn learn_where_asked(&mut self) {
+        if !self.shared.socket.is_on_all() {
+            return;
+        }
+        for (to, _) in self.out.iter() {
+            if let Some(own) = self.core.own_address(to) {
+                self.sends.learn_source(to, own);
+            }
+        }
+    }
+
     fn tick(&mut self, now: Nanos) -> Result<(), String> {
         self.next_tick = now + TICK_EVERY_NS;
         self.shared.ticked.store(now, Ordering::Relaxed);
         for _ in 0..self.ticks {
             self.core.tick(now, &mut self.out);
+            self.learn_where_asked();
             self.send();
         }
         if now >= self.next_publish
