@@ -28,22 +28,23 @@ EXAMPLES
   midflight bench peers --plot peers.svg
   midflight bench peers --json
 
-RESULTS (NAME is midflight-user, midflight-kernel, ray, ray-actors, ray-compiled, dask, hyperqueue,
-nats or nats-jetstream)
+RESULTS (NAME is midflight-user, midflight-kernel, ray, ray-actors, ray-compiled, dask,
+hyperqueue, nats or nats-jetstream)
   peers.NAME.version
-  peers.NAME.tasks_per_s             no-op tasks, submitted as fast as the interface takes them; median
-                                     of the runs
-  peers.NAME.rtt_p50_us, .rtt_p99_us one no-op task at a time
-  peers.NAME.throughput_ratio        Midflight's throughput by the peer's
-  peers.NAME.latency_ratio           the peer's median latency by Midflight's
-                                     (of the kernel engine if it was measured, as root; else of user
-                                     space: the unit says which)
+  peers.NAME.tasks_per_s       no-op tasks, submitted as fast as the interface takes them
+  peers.NAME.rtt_p50_us, peers.NAME.rtt_p99_us
+                               one no-op task at a time
+  peers.NAME.throughput_ratio  Midflight's throughput by the peer's
+  peers.NAME.latency_ratio     the peer's median latency by Midflight's: by the kernel engine's
+                               if it was measured, else user space; the unit says which
 
-It needs python3 with venv, Go and a network to install the peers; what cannot be installed or is not
-permitted is skipped, with its reason. Nothing is installed outside of --work-dir.
+It needs python3 with venv, Go and a network to install the peers; what cannot be installed or
+is not permitted (the kernel engine needs root) is skipped, with its reason. Nothing is installed
+outside of --work-dir.
 
 EXIT CODES
-  0 measured, 1 a peer that was installed failed, or nothing was measured, 2 wrong usage, 130 interrupted";
+  0 measured, 1 a peer that was installed failed, or nothing was measured, 2 wrong usage,
+  130 interrupted";
 
 /// The longest that a peer may take to be downloaded and built, and to be measured.
 const SETUP_LIMIT: Duration = Duration::from_secs(20 * 60);

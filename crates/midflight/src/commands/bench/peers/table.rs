@@ -72,8 +72,8 @@ fn cells(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Line> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let mut lines =
-        vec![["", "version", "tasks/s", "latency p50", "p99", "× throughput", "× latency"].map(str::to_owned)];
+    let against = if ratios.is_some() { ["× throughput", "× latency"] } else { ["", ""] };
+    let mut lines = vec![["", "version", "tasks/s", "latency p50", "p99", against[0], against[1]].map(str::to_owned)];
     for row in rows {
         let (rate, p50, p99) = row.cells();
         let (throughput, latency) = match ratios.and_then(|ratios| ratios.of(row)) {
@@ -159,6 +159,17 @@ nats: how nats was used
 ray: how ray was used
 ";
         assert_eq!(text, expected[1..]);
+    }
+
+    #[test]
+    fn without_midflight_nothing_is_compared() {
+        let rows = rows();
+        let text = render(&rows[3..], &[], Ratios::new(&rows[3..]).as_ref());
+        assert_eq!(
+            text.lines().next().map(str::split_whitespace).unwrap().collect::<Vec<_>>(),
+            ["version", "tasks/s", "latency", "p50", "p99"]
+        );
+        assert!(!text.contains('×'), "{text}");
     }
 
     #[test]
