@@ -17,63 +17,73 @@
 #include "tasks/from_client.h"
 #include "tasks/from_executor.h"
 
-/* Reads the header of a datagram. */
-MF_INLINE enum mf_verdict check_header(const uint8_t MF_FAR *data, uint32_t length, uint32_t *operation)
+/* Operations but the two frequent ones, and what no operation is. */
+MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
+                                      const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)data;
-    if (MF_UNLIKELY(length < sizeof(*header)))
+    MF_ARRIVE(s);
+    MF_ARRIVE(in);
+    MF_ARRIVE(out);
+    const struct mf_header *header = (const struct mf_header *)in->data;
+    struct call call = {now_ns, in, out};
+    if (in->length < sizeof(*header))
         return MF_V_TRUNCATED;
-    *operation = header->operation;
-    if (MF_UNLIKELY(header->magic != mf_net16(MF_MAGIC)))
+    if (header->magic != mf_net16(MF_MAGIC))
         return MF_V_BAD_MAGIC;
-    if (MF_UNLIKELY(header->version != MF_VERSION))
+    if (header->version != MF_VERSION)
         return MF_V_BAD_VERSION;
-    if (MF_UNLIKELY(*operation - 1 >= MF_OP_END - 1))
+    uint32_t operation = header->operation;
+    if (operation - 1 >= MF_OP_END - 1)
         return MF_V_UNKNOWN_OPERATION;
-    return MF_V_OK;
-}
-
-/* The most frequent operations come first. */
-MF_INLINE enum mf_verdict handle(struct mf_tasks MF_FAR *s, struct call *call, uint32_t operation)
-{
-    if (operation == MF_OP_RETRIEVE)
-        return handle_retrieve(s, call);
-    if (operation == MF_OP_SUBMIT)
-        return handle_submit(s, call);
+    ++*MF_AT(s, stats.packets, operation);
     switch (operation) {
     case MF_OP_KEEPALIVE:
-        return handle_keepalive(s, call);
+        return handle_keepalive(s, &call);
     case MF_OP_PROBE:
-        return handle_probe(s, call);
+        return handle_probe(s, &call);
     case MF_OP_REGISTER:
-        return handle_register(s, call);
+        return handle_register(s, &call);
     case MF_OP_RELEASE:
-        return handle_release(s, call);
+        return handle_release(s, &call);
     case MF_OP_CANCEL:
-        return handle_cancel(s, call);
+        return handle_cancel(s, &call);
     default:
         return MF_V_NOT_FOR_SWITCH;
     }
 }
 
-MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *s, uint64_t now_ns,
-                                         const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out)
+/* The first four bytes of a packet say whether it is one of the frequent ones. */
+MF_INLINE enum mf_verdict handle(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out)
 {
-    uint32_t operation = 0;
-    enum mf_verdict verdict = check_header(in->data, in->length, &operation);
-    out->count = 0;
-    if (MF_LIKELY(verdict == MF_V_OK)) {
-        struct call call = {now_ns, in, out};
-        s->stats.packets[operation]++;
-        verdict = handle(s, &call, operation);
+    if (MF_LIKELY(in->length >= sizeof(struct mf_header))) {
+        uint32_t start = mf_low_byte_first(((const struct mf_first_word *)in->data)->word);
+        if (start == header_start(MF_OP_RETRIEVE))
+            return handle_retrieve(s, now_ns, in, out);
+        if (MF_LIKELY(start == header_start(MF_OP_SUBMIT)))
+            return handle_submit(s, now_ns, in, out);
     }
-    count(s, verdict);
+    return handle_others(s, now_ns, in, out);
+}
+
+MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
+                                         const struct mf_datagram MF_FAR *datagram, struct mf_out MF_FAR *owed)
+{
+    struct mf_tasks *s = (struct mf_tasks *)tasks;
+    struct mf_out *out = (struct mf_out *)owed;
+    out->count = 0;
+    enum mf_verdict verdict = handle(s, now_ns, (const struct mf_datagram *)datagram, out);
+    if (MF_LIKELY(verdict == MF_V_OK))
+        s->stats.reasons[MF_V_OK]++;
+    else
+        count(s, verdict);
     return verdict;
 }
 
-MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *s, const struct mf_datagram MF_FAR *in)
+MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *datagram)
 {
-    const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)in->data;
+    const struct mf_tasks *s = (const struct mf_tasks *)tasks;
+    const struct mf_datagram *in = (const struct mf_datagram *)datagram;
+    const struct mf_header *header = (const struct mf_header *)in->data;
     if (in->length < sizeof(*header))
         return 0;
     switch (header->operation) {
@@ -89,14 +99,14 @@ MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *s, const struct
 }
 
 /* Takes from one slot what its silence has cost it. */
-static void expire(struct mf_tasks MF_FAR *s, uint64_t now_ns, uint32_t i, struct mf_out MF_FAR *out)
+static void expire(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_out *out)
 {
-    struct slot MF_FAR *slot = slot_at(s, i);
+    struct slot *slot = slot_at(s, i);
     uint64_t silent_ns = now_ns > slot->heard_ns ? now_ns - slot->heard_ns : 0;
     if (slot->state == SLOT_ASSIGNED && silent_ns >= s->lease_ns) {
         slot->spent = 1;
         s->stats.expired++;
-        requeue(s, out, now_ns, take_from_slot(s, slot));
+        requeue(s, out, now_ns, take_from_slot(slot));
     } else if (slot->state == SLOT_WAITING && silent_ns >= s->lease_ns / 2) {
         unpark(s, i);
     } else if (slot->state == SLOT_FREE && silent_ns >= s->slot_idle_ns) {
@@ -104,8 +114,10 @@ static void expire(struct mf_tasks MF_FAR *s, uint64_t now_ns, uint32_t i, struc
     }
 }
 
-MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *s, uint64_t now_ns, struct mf_out MF_FAR *out)
+MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *owed)
 {
+    struct mf_tasks *s = (struct mf_tasks *)tasks;
+    struct mf_out *out = (struct mf_out *)owed;
     uint32_t looked = MF_ZERO;
     out->count = 0;
     while (MF_LOOP(looked < MF_TICK_SLOTS && looked < s->slots.fresh && out->count < MF_OUT_MAX)) {

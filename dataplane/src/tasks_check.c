@@ -18,23 +18,26 @@ struct found {
 /* T3: behind the requeued ones, which come first, keys ascend. Returns the line of a failed check, or 0. */
 static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, struct found *found)
 {
-    const struct list *list = &s->queued[level][mask];
+    uint32_t number = list_of(level, mask);
+    const struct queue *list = &s->queued[number];
     uint32_t before = NONE;
     uint64_t last_key = 0;
-    int used = (s->queued_masks[level][mask / GROUP] >> mask % GROUP) & 1;
+    int used = (s->queued_masks[number / GROUP] >> mask % GROUP) & 1;
     CHECK(used == (list->head != NONE));
     uint32_t second = used ? record_at(s, list->head)->next : NONE;
-    CHECK(s->heads[level][mask] == (used ? rank_of(record_at(s, list->head), mask) : NO_TASK));
-    CHECK(s->seconds[level][mask] == (second != NONE ? rank_of(record_at(s, second), mask) : NO_TASK));
+    CHECK(used ? s->heads[number] == rank_of(record_at(s, list->head)->stamp, mask) : s->heads[number] >= NO_TASK);
+    CHECK(s->pairs[number / 2] == older(s->heads[number], s->heads[number ^ 1]));
+    CHECK(second != NONE ? list->second == rank_of(record_at(s, second)->stamp, mask) : list->second >= NO_TASK);
     for (uint32_t i = list->head; i != NONE; i = record_at(s, i)->next) {
         const struct record *r = record_at(s, i);
-        CHECK(i <= s->records.fresh && state_of(r) == RECORD_QUEUED && r->prev == before);
-        CHECK(level_of(r) == level && r->info.resources == mask);
+        CHECK(i - FIRST_RECORD < s->fresh_records && state_of(r) == RECORD_QUEUED);
+        CHECK(before == NONE || r->prev == before);
+        CHECK(list_for(&r->info) == number);
         CHECK(was_tried(r) || key_of(r) > last_key);
         CHECK(!was_tried(r) || last_key == 0);
         if (!was_tried(r))
             last_key = key_of(r);
-        CHECK(++found->queued_all <= s->records.used);
+        CHECK(++found->queued_all <= records_used(s));
         found->queued[level]++;
         before = i;
     }
@@ -65,12 +68,13 @@ static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *fo
 static int check_elements(struct mf_tasks *s, struct found *found)
 {
     uint32_t assigned = 0;
-    for (uint32_t i = 1; i <= s->records.fresh; i++) {
-        const struct record *r = record_at(s, i);
+    for (uint32_t n = 0; n < s->fresh_records; n++) {
+        const struct record *r = record_at(s, FIRST_RECORD + n);
         if (state_of(r) == RECORD_FREE)
             continue;
         assigned += state_of(r) == RECORD_ASSIGNED;
-        CHECK(r->client != NONE && r->client <= s->clients.fresh);
+        uint32_t client = r->client - s->first_client;
+        CHECK(client % CLIENT_LINES == 0 && client / CLIENT_LINES < s->clients.fresh);
         /* Not always itself: a client that turns its sequence round has several tasks of one name. */
         CHECK(find_task(s, r->client, mf_net32(r->submission), index_of(r)) != NONE);
     }
@@ -93,25 +97,45 @@ static int check_elements(struct mf_tasks *s, struct found *found)
     return 0;
 }
 
+/* T7: every record is with a task, or with one level. */
+static int check_records(struct mf_tasks *s, const struct found *found)
+{
+    uint32_t free = 0;
+    for (uint32_t level = 0; level < MF_LEVELS; level++) {
+        const struct level_pool *pool = &s->records[level];
+        CHECK(pool->fresh <= pool->end && pool->end <= FIRST_RECORD + s->fresh_records);
+        free += pool->end - pool->fresh;
+        for (uint32_t i = pool->free; i != NONE; i = record_at(s, i)->next) {
+            CHECK(i - FIRST_RECORD < s->fresh_records && state_of(record_at(s, i)) == RECORD_FREE);
+            CHECK(++free <= s->fresh_records);
+        }
+    }
+    CHECK(free + found->queued_all + found->busy == s->fresh_records && s->fresh_records <= s->queue);
+    return 0;
+}
+
 /* T1: what was acknowledged is queued, assigned, completed or was taken out. */
 static int check_counts(struct mf_tasks *s, const struct found *found)
 {
-    const struct mf_tasks_stats *stats = &s->stats;
+    struct mf_tasks_stats counted, *stats = &counted;
+    mf_tasks_stats(s, stats);
     uint64_t open = 0;
-    CHECK(found->queued_all + found->busy == s->records.used);
+    CHECK(found->queued_all + found->busy == records_used(s));
     CHECK(found->slots == s->slots.used && found->slots == stats->slots);
     CHECK(found->parked == stats->parked && found->busy == stats->busy);
-    CHECK(stats->submitted == stats->completed + stats->cancelled + s->records.used);
     for (uint32_t level = 0; level < MF_LEVELS; level++) {
         CHECK(found->queued[level] == stats->queued[level]);
         CHECK(((s->levels_used >> level) & 1) == (found->queued[level] != 0));
-        for (uint32_t group = 0; group < GROUPS; group++)
-            CHECK(((s->queued_groups[level] >> group) & 1) == (s->queued_masks[level][group] != 0));
+        for (uint32_t group = 0; group < GROUPS; group++) {
+            uint32_t number = level * GROUPS + group;
+            CHECK(((s->queued_groups[level] >> group) & 1) == (s->queued_masks[number] != 0));
+            CHECK(s->oldest[number] == oldest_of(&s->pairs[number * GROUP / 2]));
+        }
     }
     for (uint32_t bucket = 0; bucket <= s->client_buckets; bucket++)
         for (uint32_t i = *client_bucket_at(s, bucket); i != NONE; i = client_at(s, i)->link.next)
             open += client_at(s, i)->open;
-    CHECK(open == s->records.used);
+    CHECK(open == records_used(s));
     CHECK(stats->clients == s->clients.used);
     return 0;
 }
@@ -129,6 +153,8 @@ int mf_tasks_check(const struct mf_tasks *tasks)
         line = check_parked_list(s, mask, &found);
     if (!line)
         line = check_elements(s, &found);
+    if (!line)
+        line = check_records(s, &found);
     return line ? line : check_counts(s, &found);
 }
 

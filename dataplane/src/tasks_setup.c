@@ -22,22 +22,20 @@ static uint32_t buckets_for(uint32_t elements)
     return buckets;
 }
 
-/* Sets the offsets of the arrays and returns the size of all. Element 0 is never used. */
+/* Sets the offsets of the arrays and returns the size of all. Slot 0 is never used. */
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
-    uint64_t at = pad(RECORDS_AT + (c->queue + 1ull) * sizeof(struct record));
+    uint64_t at = pad((uint64_t)FIRST_RECORD * LINE + c->queue * sizeof(struct record));
     s->task_buckets_at = at;
-    at = pad(at + (uint64_t)buckets_for(2 * c->queue) * sizeof(uint32_t));
+    at = pad(at + (uint64_t)buckets_for(4 * c->queue) * sizeof(uint32_t));
     s->slots_at = at;
     at = pad(at + (c->slots + 1ull) * sizeof(struct slot));
     s->slot_owners_at = at;
     at = pad(at + (c->slots + 1ull) * sizeof(struct slot_owner));
     s->slot_buckets_at = at;
     at = pad(at + (uint64_t)buckets_for(c->slots) * sizeof(uint32_t));
-    s->clients_at = at;
-    at = pad(at + (c->clients + 1ull) * sizeof(struct client));
-    s->windows_at = at;
-    at = pad(at + (c->clients + 1ull) * sizeof(struct window));
+    s->first_client = (uint32_t)(at / LINE);
+    at = pad(at + c->clients * sizeof(struct client));
     s->client_buckets_at = at;
     return pad(at + (uint64_t)buckets_for(c->clients) * sizeof(uint32_t));
 }
@@ -47,8 +45,8 @@ void __asan_poison_memory_region(const volatile void *start, uint64_t bytes);
 
 static void poison_gaps(struct mf_tasks *s)
 {
-    const uint64_t behind[] = {s->task_buckets_at, s->slots_at,  s->slot_owners_at,
-                               s->slot_buckets_at, s->clients_at,      s->windows_at, s->client_buckets_at};
+    const uint64_t behind[] = {s->task_buckets_at, s->slots_at,          s->slot_owners_at,
+                               s->slot_buckets_at, s->first_client * LINE, s->client_buckets_at};
     for (uint32_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
         __asan_poison_memory_region((uint8_t *)s + behind[i] - MF_REDZONE, MF_REDZONE);
 }
@@ -57,9 +55,10 @@ static void poison_gaps(struct mf_tasks *s)
 uint64_t mf_tasks_size(const struct mf_tasks_config *c)
 {
     struct mf_tasks layout;
-    _Static_assert(sizeof(struct record) == 64, "a task fits a cache line");
-    _Static_assert(sizeof(struct slot) == 64, "a slot fits a cache line");
-    _Static_assert(sizeof(struct client) == 64, "a client fits a cache line");
+    _Static_assert(sizeof(struct record) == LINE, "a task fits a cache line");
+    _Static_assert(sizeof(struct slot) == LINE, "a slot fits a cache line");
+    _Static_assert(offsetof(struct client, answer) == LINE, "what a task needs of its client fits a cache line");
+    _Static_assert(sizeof(struct client) % LINE == 0, "clients begin with a cache line");
     if (c->queue < 1 || c->queue > MF_QUEUE_MAX || c->slots < 1 || c->slots > MF_EXECUTOR_SLOTS_MAX ||
         c->clients < 1 || c->clients > MF_CLIENTS_MAX || c->levels < 1 || c->levels > MF_LEVELS)
         return 0;
@@ -78,9 +77,15 @@ static void fill_mask_tables(struct mf_tasks *s)
     for (uint32_t a = 0; a < 64; a++)
         for (uint32_t b = 0; b < 64; b++)
             s->supersets[a] |= (uint64_t)((a & ~b) == 0) << b;
-    for (uint32_t level = 0; level < MF_LEVELS; level++)
-        for (uint32_t mask = 0; mask < MASKS; mask++)
-            s->heads[level][mask] = s->seconds[level][mask] = NO_TASK;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        s->lowest[byte] = (uint8_t)__builtin_ctz(byte | 256);
+        s->bits[byte] = (uint8_t)(byte ? 32 - __builtin_clz(byte) : 0);
+    }
+    for (uint32_t group = 0; group < MF_LEVELS * GROUPS; group++)
+        s->oldest[group] = NO_TASK;
+    for (uint32_t list = 0; list < MF_LEVELS * MASKS; list++)
+        s->heads[list] = s->pairs[list / 2] = s->queued[list].second = NO_TASK;
+    record_at(s, NONE)->stamp = NO_TASK;
     for (uint32_t mask = 0; mask < MASKS; mask++)
         s->sized[__builtin_popcount(mask)][mask >> 6] |= 1ull << (mask & 63);
 }
@@ -94,10 +99,10 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->lease_ns = c->lease_ns;
     s->slot_idle_ns = c->slot_idle_ns;
     s->client_idle_ns = c->client_idle_ns;
-    s->task_buckets = buckets_for(2 * c->queue) - 1; /* twice as many: a neighbour in a chain is another cache line */
+    s->task_buckets = buckets_for(4 * c->queue) - 1; /* twice as many: a neighbour in a chain is another cache line */
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
-    s->records.capacity = c->queue;
+    s->queue = c->queue;
     s->slots.capacity = c->slots;
     s->clients.capacity = c->clients;
     fill_mask_tables(s);
@@ -106,7 +111,12 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
 #endif
 }
 
-const struct mf_tasks_stats *mf_tasks_stats(const struct mf_tasks *s)
+void mf_tasks_stats(const struct mf_tasks *s, struct mf_tasks_stats *stats)
 {
-    return &s->stats;
+    *stats = s->stats;
+    int64_t busy = (int64_t)(stats->submitted - stats->completed - stats->cancelled);
+    for (uint32_t level = 0; level < MF_LEVELS; level++)
+        busy -= stats->queued[level];
+    /* While a program in the kernel is counting, the numbers need not agree. */
+    stats->busy = busy < 0 ? 0 : busy > stats->slots ? stats->slots : (uint32_t)busy;
 }

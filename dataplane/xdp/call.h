@@ -9,13 +9,14 @@
 static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
 {
     struct mf_control MF_FAR *control = MF_CONTROL;
-    const struct mf_datagram MF_FAR *packets = (const struct mf_datagram MF_FAR *)(uintptr_t)control->bench_at;
+    const struct mf_datagram MF_FAR *packet = (const struct mf_datagram MF_FAR *)(uintptr_t)control->bench_at;
+    const struct mf_datagram MF_FAR *end = packet + control->bench_count;
     uint64_t started = bpf_ktime_get_ns(), now = control->now_ns;
-    uint32_t refused = 0, count = control->bench_count;
-    for (uint32_t i = MF_ZERO; MF_LOOP(i < count); i++) {
+    uint32_t refused = MF_ZERO;
+    for (; MF_LOOP(packet < end); packet++) {
         if (!mf_lock())
             break;
-        refused += take(now, &packets[i], &desk->out) != MF_V_OK;
+        refused += take(now, packet, &desk->out) != MF_V_OK;
         mf_unlock();
     }
     control->bench_ns = bpf_ktime_get_ns() - started;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The core as functions of their own: what calls them has registers and stack of its own too. */
+/* The core: its handlers are functions of their own, what leads to them is part of each program. */
 #ifndef MIDFLIGHT_XDP_CORE_H
 #define MIDFLIGHT_XDP_CORE_H
 
@@ -9,8 +9,7 @@
 
 #include "../src/tasks.c"
 
-static __attribute__((noinline)) enum mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in,
-                                                      struct mf_out MF_FAR *out)
+MF_INLINE enum mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out)
 {
     return mf_tasks_packet(mf_state(), now_ns, in, out);
 }

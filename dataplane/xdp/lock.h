@@ -13,6 +13,8 @@
 
 static inline __attribute__((always_inline)) int mf_lock(void)
 {
+    if (__builtin_expect(__sync_lock_test_and_set(&MF_CONTROL->lock, 1) == 0, 1))
+        return 1;
     for (uint32_t tries = MF_ZERO; MF_LOOP(tries < MF_LOCK_TRIES); tries++)
         if (__sync_lock_test_and_set(&MF_CONTROL->lock, 1) == 0)
             return 1;

@@ -60,15 +60,13 @@ MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)
 /* Whether a wait of this RETRIEVE is of the sender's own slot. Who forges his address does not know what it is called. */
 MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)
 {
-    struct mf_tasks MF_FAR *s = mf_state();
-    const struct mf_retrieve MF_FAR *packet = (const struct mf_retrieve MF_FAR *)in->data;
-    const struct mf_wait MF_FAR *waits = (const struct mf_wait MF_FAR *)(packet + 1);
+    struct mf_tasks *s = (struct mf_tasks *)mf_state();
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
     uint32_t records = packet->header.count;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
         uint32_t i = mf_net32(waits[k].slot);
-        const struct slot MF_FAR *slot = slot_at(s, i <= s->slots.fresh ? i : NONE); /* number 0 is always vacant */
-        if (slot->state != SLOT_VACANT && slot->generation == mf_net32(waits[k].generation) &&
-            mf_address_equal(&slot->address, &in->from))
+        if (is_registered(s, i, mf_net32(waits[k].generation)) && mf_address_equal(&slot_at(s, i)->address, &in->from))
             return 1;
     }
     return 0;

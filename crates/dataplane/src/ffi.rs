@@ -1,6 +1,7 @@
 //! The C interface, as `dataplane/include/midflight/tasks.h` declares it. A test compares the sizes.
 
 use midflight_wire::{Address, LEVELS, PACKET_MAX};
+use std::mem::MaybeUninit;
 
 /// `MF_OP_END`: operations are numbered from 1.
 pub const OPERATIONS: usize = 17;
@@ -65,6 +66,21 @@ pub struct Stats {
     pub clients: u32,
 }
 
+impl Stats {
+    /// Those of a queue.
+    ///
+    /// # Safety
+    /// The pointer leads to an initialised queue.
+    pub(crate) unsafe fn of(tasks: *const RawTasks) -> Self {
+        let mut stats = MaybeUninit::uninit();
+        // SAFETY: the caller vouches for `tasks`; the call writes all of the statistics.
+        unsafe {
+            mf_tasks_stats(tasks, stats.as_mut_ptr());
+            stats.assume_init()
+        }
+    }
+}
+
 #[repr(C)]
 pub(crate) struct RawDatagram {
     pub from: Address,
@@ -98,7 +114,7 @@ unsafe extern "C" {
     ) -> u32;
     pub(crate) fn mf_tasks_owes_several(tasks: *const RawTasks, datagram: *const RawDatagram) -> i32;
     pub(crate) fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
-    pub(crate) fn mf_tasks_stats(tasks: *const RawTasks) -> *const Stats;
+    pub(crate) fn mf_tasks_stats(tasks: *const RawTasks, stats: *mut Stats);
     pub(crate) fn mf_tasks_check(tasks: *const RawTasks) -> i32;
 }
 

@@ -3,7 +3,7 @@
 use crate::Verdict;
 use crate::ffi::{
     OUT_MAX, RawConfig, RawDatagram, RawOut, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_owes_several,
-    mf_tasks_packet, mf_tasks_size, mf_tasks_stats, mf_tasks_tick,
+    mf_tasks_packet, mf_tasks_size, mf_tasks_tick,
 };
 use crate::memory::Region;
 use midflight_wire::Address;
@@ -187,9 +187,9 @@ impl Tasks {
 
     /// What was counted so far.
     #[must_use]
-    pub fn stats(&self) -> &Stats {
-        // SAFETY: the statistics live in the region, which nobody changes while `self` is borrowed.
-        unsafe { &*mf_tasks_stats(self.raw()) }
+    pub fn stats(&self) -> Stats {
+        // SAFETY: the region holds an initialised queue.
+        unsafe { Stats::of(self.raw()) }
     }
 
     /// For tests: walks all structures.

@@ -217,7 +217,7 @@ impl World {
 
     /// The counters of a switch that is up.
     #[must_use]
-    pub fn switch(&self, node: NodeId) -> Option<&Stats> {
+    pub fn switch(&self, node: NodeId) -> Option<Stats> {
         if let Some(Machine::Switch(switch)) = &self.nodes[node.0].machine { Some(switch.tasks.stats()) } else { None }
     }
 
@@ -309,7 +309,7 @@ impl World {
             Some(Machine::Switch(switch)) => {
                 switch.tasks.packet(self.now, from, datagram, &mut switch.out);
                 if let Some(watch) = &mut self.watch {
-                    watch.packet(datagram, &switch.out, switch.tasks.stats());
+                    watch.packet(datagram, &switch.out, &switch.tasks.stats());
                 }
                 self.send_out(id);
             }

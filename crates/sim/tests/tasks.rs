@@ -54,7 +54,7 @@ impl Cluster {
     }
 
     /// The first switch's counters.
-    fn stats(&self) -> &Stats {
+    fn stats(&self) -> Stats {
         self.world.switch(self.switches[0]).unwrap()
     }
 

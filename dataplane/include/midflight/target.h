@@ -4,7 +4,9 @@
  *
  * In the kernel, state and packets lie in a BPF arena: 4 GiB of memory with addresses of its own, in which the verifier lets
  * a program follow any pointer. The compiler must know which pointers lead there: MF_FAR says so, and is nothing in a native
- * build. It needs clang 19. `docs/internals/kernel.md` tells the rest.
+ * build. It needs clang 19. A cast of such a pointer to an ordinary one is one instruction, after which the verifier knows
+ * where it leads, and the compiler handles it like any other: so the core casts once, at its door.
+ * `docs/internals/kernel.md` tells the rest.
  */
 #ifndef MIDFLIGHT_TARGET_H
 #define MIDFLIGHT_TARGET_H
@@ -31,6 +33,7 @@
 static volatile uint32_t mf_zero;
 #define MF_ZERO mf_zero
 #define MF_LOOP(condition) ((condition) && mf_go_on())
+#ifdef __BPF_FEATURE_ADDR_SPACE_CAST
 #define mf_go_on()                                                                                                     \
     ({                                                                                                                 \
         __label__ out, on;                                                                                             \
@@ -42,6 +45,18 @@ static volatile uint32_t mf_zero;
     on:                                                                                                                \
         more;                                                                                                          \
     })
+#else
+#define mf_go_on() 1
+#endif
+
+/* A pointer of which the compiler knows nothing: addresses computed from it are not computed before a loop, and kept on the
+ * stack for it. */
+#define MF_HERE(pointer)                                                                                               \
+    ({                                                                                                                 \
+        __typeof__(pointer) at = (pointer);                                                                            \
+        __asm__ volatile("" : "+r"(at));                                                                               \
+        at;                                                                                                            \
+    })
 
 #else
 
@@ -50,6 +65,7 @@ static volatile uint32_t mf_zero;
 #define MF_ENTRY
 #define MF_ZERO 0u
 #define MF_LOOP(condition) (condition)
+#define MF_HERE(pointer) (pointer)
 
 #endif
 

@@ -97,7 +97,7 @@ MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const st
  * from them (T10). Overwrites `out`. Returns the number of slots it looked at. */
 MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *out);
 
-const struct mf_tasks_stats *mf_tasks_stats(const struct mf_tasks *tasks);
+void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 
 /* For tests: walks all structures. 0: sound; else the line of the check in tasks_check.c that failed. */
 int mf_tasks_check(const struct mf_tasks *tasks);

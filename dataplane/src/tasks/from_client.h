@@ -6,15 +6,16 @@
 #include "assign.h"
 
 /* Of EVICT_LOOK clients, frees the one that has been silent longest, if any may go: no open task, and idle. */
-static void evict_client(struct mf_tasks MF_FAR *s, uint64_t now_ns)
+static void evict_client(struct mf_tasks *s, uint64_t now_ns)
 {
     uint32_t found = NONE;
     for (uint32_t look = MF_ZERO; MF_LOOP(look < EVICT_LOOK && look < s->clients.capacity); look++) {
-        s->evict_cursor = s->evict_cursor % s->clients.capacity + 1;
-        const struct client MF_FAR *c = client_at(s, s->evict_cursor);
+        s->evict_cursor = (s->evict_cursor + 1) % s->clients.capacity;
+        uint32_t i = client_number(s, s->evict_cursor);
+        const struct client *c = client_at(s, i);
         if (c->open == 0 && now_ns - c->heard_ns >= s->client_idle_ns &&
             (found == NONE || c->heard_ns < client_at(s, found)->heard_ns))
-            found = s->evict_cursor;
+            found = i;
     }
     if (found == NONE)
         return;
@@ -24,14 +25,15 @@ static void evict_client(struct mf_tasks MF_FAR *s, uint64_t now_ns)
 }
 
 /* Remembers a new client, whose first packet has this sequence; NONE where there is no room. */
-static uint32_t add_client(struct mf_tasks MF_FAR *s, uint64_t now_ns, uint64_t identity, uint32_t sequence)
+MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, uint64_t identity, uint32_t sequence)
 {
+    MF_ARRIVE(s);
     if (s->clients.used == s->clients.capacity)
         evict_client(s, now_ns);
     uint32_t i = take_client(s);
     if (i == NONE)
         return NONE;
-    struct client MF_FAR *c = client_at(s, i);
+    struct client *c = client_at(s, i);
     c->identity = identity;
     c->seen = 0;
     c->highest = sequence;
@@ -45,7 +47,7 @@ static uint32_t add_client(struct mf_tasks MF_FAR *s, uint64_t now_ns, uint64_t 
 enum freshness { FRESH, REPEATED, TOO_OLD };
 
 /* Moves the window where the sequence is above it, and marks it as seen. */
-MF_INLINE enum freshness window_see(struct client MF_FAR *c, uint32_t sequence)
+MF_INLINE enum freshness window_see(struct client *c, uint32_t sequence)
 {
     int32_t ahead = mf_serial_distance(sequence, c->highest);
     if (ahead > 0) {
@@ -63,71 +65,69 @@ MF_INLINE enum freshness window_see(struct client MF_FAR *c, uint32_t sequence)
 }
 
 /* Takes tasks in order until no record is free; returns the bitmap of those taken. */
-MF_INLINE uint32_t accept_tasks(struct mf_tasks MF_FAR *s, struct call *call, uint32_t client, uint32_t submission)
+MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_submit *packet, struct mf_out *out,
+                                uint32_t client, uint32_t submission)
 {
-    const struct mf_submit MF_FAR *packet = (const struct mf_submit MF_FAR *)call->in->data;
-    const struct mf_task_info MF_FAR *infos = (const struct mf_task_info MF_FAR *)(packet + 1);
-    uint64_t now_ns = call->now_ns, now = now_ns >> KEY_SHIFT;
+    const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
     uint32_t records = packet->header.count, index = MF_ZERO;
-    uint32_t bucket = task_bucket(s, client, submission, 0);
-    if (submission % SUBMITS_A_LINE == 0) /* the next line, in good time */
-        MF_PREFETCH(task_bucket_at(s, task_bucket(s, client, submission + SUBMITS_A_LINE, 0)));
-    client_at(s, client)->uid = packet->uid;
-    for (; MF_LOOP(index < records && index < MF_SUBMIT_MAX); index++) {
-        uint32_t i = take_record(s);
+    uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
+    do {
+        s = MF_HERE(s);
+        uint32_t list = list_for(info), i = take_record(s, list / MASKS);
         if (MF_UNLIKELY(i == NONE)) {
             s->stats.reasons[MF_V_FULL] += records - index;
             break;
         }
-        struct record MF_FAR *r = record_at(s, i);
-        s->last_key = now > s->last_key ? now : s->last_key + 1;
-        r->stamp = s->last_key << STAMP_SHIFT | index << INDEX_SHIFT;
+        struct record *r = record_at(s, i);
+        uint64_t now = now_ns >> KEY_SHIFT, after = s->last_key + 1, key = now > after ? now : after;
+        uint64_t stamp = key << STAMP_SHIFT | index << INDEX_SHIFT | RECORD_QUEUED;
+        s->last_key = key;
+        r->stamp = stamp;
         r->client = client;
-        MF_COPY(&r->info, &infos[index]);
+        MF_COPY(&r->info, info);
         r->jid = packet->jid;
         r->submission = packet->header.sequence;
-        task_index_insert(s, (bucket + index * TASK_STRIDE) & s->task_buckets, i);
-        place(s, call->out, now_ns, i);
-    }
-    client_at(s, client)->open += index;
+        name_task(s, bucket & s->task_buckets, i);
+        place(s, out, now_ns, i, stamp, list);
+        bucket += TASK_STRIDE;
+        info++;
+    } while (MF_UNLIKELY(MF_LOOP(++index < records)));
     s->stats.submitted += index;
-    return index ? mf_low_bits(index) : 0;
+    return index;
 }
 
 /* Checks what the length cannot: T11 asks that a bad task in the last place costs no state either. */
-MF_INLINE enum mf_verdict check_tasks(const struct mf_tasks MF_FAR *s, const struct call *call)
+MF_INLINE enum mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
 {
-    const struct mf_submit MF_FAR *packet = (const struct mf_submit MF_FAR *)call->in->data;
-    const struct mf_task_info MF_FAR *info = (const struct mf_task_info MF_FAR *)(packet + 1);
-    uint32_t records = packet->header.count, levels = s->levels;
-    for (uint32_t i = MF_ZERO; MF_LOOP(i < records && i < MF_SUBMIT_MAX); i++) {
-        if (MF_UNLIKELY(info[i].priority - 1u >= levels))
+    const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1), *end = info + packet->header.count;
+    uint32_t levels = s->levels;
+    do {
+        if (MF_UNLIKELY(info->priority - 1u >= levels))
             return MF_V_BAD_PRIORITY;
-        if (MF_UNLIKELY(info[i].argument_length > MF_ARGUMENT_MAX && info[i].argument_length != MF_BY_REFERENCE))
+        if (MF_UNLIKELY(info->argument_length > MF_ARGUMENT_MAX && info->argument_length != MF_BY_REFERENCE))
             return MF_V_BAD_ARGUMENT;
-    }
+    } while (MF_UNLIKELY(MF_LOOP(++info < end)));
     return MF_V_OK;
 }
 
-/* The client of a SUBMIT or CANCEL, heard; its place in the window goes to `fresh`. */
-MF_INLINE struct client MF_FAR *hear_client(struct mf_tasks MF_FAR *s, struct call *call, uint32_t i, uint32_t sequence,
-                                     enum freshness *fresh)
+/* The client of a SUBMIT or CANCEL was heard. Returns what its window says of the sequence. */
+MF_INLINE enum freshness hear_client(struct client *c, uint64_t now_ns, const struct mf_datagram *in, uint32_t sequence)
 {
-    struct client MF_FAR *c = client_at(s, i);
-    c->heard_ns = call->now_ns;
-    *fresh = window_see(c, sequence);
-    if (*fresh != TOO_OLD)
-        MF_COPY(&c->address, &call->in->from);
-    return c;
+    enum freshness fresh = window_see(c, sequence);
+    c->heard_ns = now_ns;
+    if (MF_LIKELY(fresh != TOO_OLD))
+        MF_COPY(&c->address, &in->from);
+    return fresh;
 }
 
-MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks MF_FAR *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
+                                         struct mf_out *out)
 {
-    const struct mf_submit MF_FAR *packet = (const struct mf_submit MF_FAR *)call->in->data;
-    enum mf_verdict verdict =
-        check_shape(call, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
+    const struct mf_submit *packet = (const struct mf_submit *)in->data;
+    enum mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
+    s->stats.packets[MF_OP_SUBMIT]++;
     if (MF_LIKELY(verdict == MF_V_OK))
-        verdict = check_tasks(s, call);
+        verdict = check_tasks(s, packet);
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
     uint64_t identity = packet->client;
@@ -135,22 +135,25 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks MF_FAR *s, struct call 
     uint32_t taken = 0, all = mf_low_bits(packet->header.count);
     enum mf_reason reason = MF_REASON_FULL; /* of what is not taken below */
     /* Before the assignments that the tasks may get. */
-    struct mf_out_packet MF_FAR *answer = first_packet(call, sizeof(struct mf_submit_ack));
-    struct mf_submit_ack MF_FAR *ack = (struct mf_submit_ack MF_FAR *)answer->data;
+    struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_submit_ack));
+    struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
     put_header(s, answer->data, MF_OP_SUBMIT_ACK, packet->header.count, packet->header.sequence);
 
     uint32_t i = find_client(s, identity);
     if (MF_UNLIKELY(i == NONE))
-        i = add_client(s, call->now_ns, identity, sequence);
+        i = add_client(s, now_ns, identity, sequence);
     if (MF_UNLIKELY(i == NONE)) {
         verdict = MF_V_CLIENTS_FULL;
         reason = MF_REASON_CLIENTS_FULL;
     } else {
-        enum freshness fresh;
-        hear_client(s, call, i, sequence, &fresh);
-        uint32_t MF_FAR *stored = &window_at(s, i)->answer[sequence % MF_WINDOW];
+        struct client *c = client_at(s, i);
+        uint32_t *stored = &c->answer[sequence % MF_WINDOW];
+        enum freshness fresh = hear_client(c, now_ns, in, sequence);
         if (MF_LIKELY(fresh == FRESH)) {
-            taken = *stored = accept_tasks(s, call, i, sequence);
+            c->uid = packet->uid;
+            uint32_t accepted = accept_tasks(s, now_ns, packet, out, i, sequence);
+            c->open += accepted;
+            taken = *stored = accepted ? mf_low_bits(accepted) : 0;
         } else if (fresh == REPEATED) {
             verdict = MF_V_REPEATED_SUBMIT;
             taken = *stored;
@@ -168,15 +171,15 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks MF_FAR *s, struct call 
 }
 
 /* The record that a name in PROBE or CANCEL speaks of, or NONE. */
-MF_INLINE uint32_t named_task(struct mf_tasks MF_FAR *s, uint32_t client, const struct mf_task_name MF_FAR *name)
+MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct mf_task_name *name)
 {
     return find_task(s, client, mf_net32(name->submission), name->index);
 }
 
 /* Takes out what is still queued; returns the bitmap. */
-static uint32_t cancel_tasks(struct mf_tasks MF_FAR *s, struct call *call, uint32_t client)
+static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
 {
-    const struct mf_task_name MF_FAR *names = (const struct mf_task_name MF_FAR *)(call->in->data + sizeof(struct mf_cancel));
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
     uint32_t taken_out = 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_CANCEL_MAX); k++) {
         uint32_t task = named_task(s, client, &names[k]);
@@ -192,10 +195,10 @@ static uint32_t cancel_tasks(struct mf_tasks MF_FAR *s, struct call *call, uint3
     return taken_out;
 }
 
-MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks MF_FAR *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_cancel MF_FAR *packet = (const struct mf_cancel MF_FAR *)call->in->data;
-    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX);
+    const struct mf_cancel *packet = (const struct mf_cancel *)call->in->data;
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t identity = packet->client;
@@ -205,9 +208,9 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks MF_FAR *s, struct call 
     if (i == NONE) {
         s->stats.reasons[MF_V_NOT_QUEUED] += records_in(call);
     } else {
-        enum freshness fresh;
-        hear_client(s, call, i, sequence, &fresh);
-        uint32_t MF_FAR *stored = &window_at(s, i)->answer[sequence % MF_WINDOW];
+        struct client *c = client_at(s, i);
+        uint32_t *stored = &c->answer[sequence % MF_WINDOW];
+        enum freshness fresh = hear_client(c, call->now_ns, call->in, sequence);
         if (fresh == FRESH) {
             taken_out = *stored = cancel_tasks(s, call, i);
         } else if (fresh == REPEATED) {
@@ -217,9 +220,9 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks MF_FAR *s, struct call 
             verdict = MF_V_TOO_OLD;
         }
     }
-    struct mf_out_packet MF_FAR *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_cancel_ack));
+    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_cancel_ack));
     put_header(s, answer->data, MF_OP_CANCEL_ACK, records_in(call), packet->header.sequence);
-    struct mf_cancel_ack MF_FAR *ack = (struct mf_cancel_ack MF_FAR *)answer->data;
+    struct mf_cancel_ack *ack = (struct mf_cancel_ack *)answer->data;
     ack->client = identity;
     ack->taken_out = mf_net32(taken_out & mf_low_bits(records_in(call)));
     ack->reason = verdict == MF_V_TOO_OLD ? MF_REASON_TOO_OLD : MF_REASON_NONE;
@@ -227,11 +230,11 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks MF_FAR *s, struct call 
     return verdict;
 }
 
-MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks MF_FAR *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_probe MF_FAR *packet = (const struct mf_probe MF_FAR *)call->in->data;
-    const struct mf_task_name MF_FAR *names = (const struct mf_task_name MF_FAR *)(call->in->data + sizeof(*packet));
-    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 0, MF_PROBE_MAX);
+    const struct mf_probe *packet = (const struct mf_probe *)call->in->data;
+    const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(*packet));
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*names), 0, MF_PROBE_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t identity = packet->client;
@@ -242,9 +245,9 @@ MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks MF_FAR *s, struct call *
         for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_PROBE_MAX); k++)
             open |= (uint32_t)(named_task(s, i, &names[k]) != NONE) << k;
     }
-    struct mf_out_packet MF_FAR *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_probe_ack));
+    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_probe_ack));
     put_header(s, answer->data, MF_OP_PROBE_ACK, records_in(call), packet->header.sequence);
-    struct mf_probe_ack MF_FAR *ack = (struct mf_probe_ack MF_FAR *)answer->data;
+    struct mf_probe_ack *ack = (struct mf_probe_ack *)answer->data;
     ack->client = identity;
     MF_COPY(&ack->seen, &call->in->from);
     ack->room = mf_net32(room(s));

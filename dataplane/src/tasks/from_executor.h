@@ -6,26 +6,26 @@
 #include "assign.h"
 
 /* A generation that nobody outside can guess; never 0. */
-MF_INLINE uint32_t draw_generation(struct mf_tasks MF_FAR *s)
+MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
 {
     uint32_t drawn = (uint32_t)(mf_mix(s->secret + ++s->generations * 0x9e3779b97f4a7c15ull) >> 32);
     return drawn ? drawn : 1;
 }
 
 /* A registered slot loses what it has: a wait, or a task. Returns the task, which is then in no list, or NONE. */
-static uint32_t clear_slot(struct mf_tasks MF_FAR *s, uint32_t i)
+static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
 {
-    struct slot MF_FAR *slot = slot_at(s, i);
+    struct slot *slot = slot_at(s, i);
     if (slot->state == SLOT_WAITING)
         unpark(s, i);
     if (slot->state != SLOT_ASSIGNED)
         return NONE;
     s->stats.returned++;
-    return take_from_slot(s, slot);
+    return take_from_slot(slot);
 }
 
 /* Remembers a task, or NONE, that a slot gave back: it is in no other list. */
-MF_INLINE void give_back(struct mf_tasks MF_FAR *s, struct list *given_back, uint32_t task)
+MF_INLINE void give_back(struct mf_tasks *s, struct list *given_back, uint32_t task)
 {
     if (task == NONE)
         return;
@@ -38,7 +38,7 @@ MF_INLINE void give_back(struct mf_tasks MF_FAR *s, struct list *given_back, uin
 }
 
 /* Called when a packet's last record is done: what it gives back never goes to a slot that leaves in it. */
-static void requeue_all(struct mf_tasks MF_FAR *s, struct call *call, uint32_t first)
+static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
 {
     for (uint32_t task = first, next; MF_LOOP(task != NONE); task = next) {
         next = record_at(s, task)->next;
@@ -47,7 +47,7 @@ static void requeue_all(struct mf_tasks MF_FAR *s, struct call *call, uint32_t f
 }
 
 /* Forgets a slot that is FREE. */
-static void vacate(struct mf_tasks MF_FAR *s, uint32_t i)
+static void vacate(struct mf_tasks *s, uint32_t i)
 {
     slot_at(s, i)->state = SLOT_VACANT;
     slot_index_remove(s, i);
@@ -56,7 +56,7 @@ static void vacate(struct mf_tasks MF_FAR *s, uint32_t i)
 }
 
 /* The slot of an executor's local number: the one it has, or a vacant one; NONE where there is none. */
-static uint32_t find_or_add_slot(struct mf_tasks MF_FAR *s, uint64_t executor, uint32_t local)
+static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
 {
     uint32_t i = find_slot(s, executor, local);
     if (i != NONE)
@@ -64,7 +64,7 @@ static uint32_t find_or_add_slot(struct mf_tasks MF_FAR *s, uint64_t executor, u
     i = take_slot(s);
     if (i == NONE)
         return NONE;
-    struct slot_owner MF_FAR *owner = slot_owner_at(s, i);
+    struct slot_owner *owner = slot_owner_at(s, i);
     owner->executor = executor;
     owner->local = local;
     slot_at(s, i)->generation = 0;
@@ -77,11 +77,11 @@ static uint32_t find_or_add_slot(struct mf_tasks MF_FAR *s, uint64_t executor, u
 
 /* Starts a new generation, unless this registration or a later one did so before. Returns the task that it gave back, or
  * NONE. */
-static uint32_t renew_slot(struct mf_tasks MF_FAR *s, struct call *call, uint32_t i, uint32_t registration,
+static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration,
                            uint8_t resources)
 {
-    struct slot MF_FAR *slot = slot_at(s, i);
-    struct slot_owner MF_FAR *owner = slot_owner_at(s, i);
+    struct slot *slot = slot_at(s, i);
+    struct slot_owner *owner = slot_owner_at(s, i);
     slot->heard_ns = call->now_ns;
     if (slot->generation != 0 && mf_serial_distance(registration, owner->registration) <= 0)
         return NONE;
@@ -95,17 +95,17 @@ static uint32_t renew_slot(struct mf_tasks MF_FAR *s, struct call *call, uint32_
     return task;
 }
 
-MF_HANDLER enum mf_verdict handle_register(struct mf_tasks MF_FAR *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_register MF_FAR *packet = (const struct mf_register MF_FAR *)call->in->data;
-    enum mf_verdict verdict = check_shape(call, sizeof(*packet), 0, 1, MF_REGISTER_MAX);
+    const struct mf_register *packet = (const struct mf_register *)call->in->data;
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), 0, 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t executor = packet->executor;
     uint32_t first = mf_net32(packet->first), registration = mf_net32(packet->header.sequence);
-    struct mf_out_packet MF_FAR *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
-    struct mf_registered MF_FAR *registered = (struct mf_registered MF_FAR *)answer->data;
-    struct mf_slot_name MF_FAR *names = (struct mf_slot_name MF_FAR *)(answer->data + sizeof(*registered));
+    struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
+    struct mf_registered *registered = (struct mf_registered *)answer->data;
+    struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
     struct list given_back = {NONE, NONE};
     uint32_t k = MF_ZERO;
     put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
@@ -130,49 +130,66 @@ MF_HANDLER enum mf_verdict handle_register(struct mf_tasks MF_FAR *s, struct cal
     return MF_V_OK;
 }
 
-/* The registered slot that a record names, heard; null where it is unknown (`*known` = 0) or another's. */
-MF_INLINE struct slot MF_FAR *hear_slot(struct mf_tasks MF_FAR *s, struct call *call, uint32_t i, uint32_t generation,
-                                        int *known)
+/* Whether a record names a registered slot. */
+MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
 {
-    *known = 0;
     if (MF_UNLIKELY(i > s->slots.fresh))
         return 0;
-    struct slot MF_FAR *slot = slot_at(s, i); /* number 0 is always vacant */
-    if (MF_UNLIKELY(slot->state == SLOT_VACANT || slot->generation != generation))
-        return 0;
-    *known = 1;
-    if (MF_UNLIKELY(!mf_address_equal(&slot->address, &call->in->from))) {
+    const struct slot *slot = slot_at(s, i); /* number 0 is always vacant */
+    return MF_LIKELY(slot->state != SLOT_VACANT && slot->generation == generation);
+}
+
+/* Whether a slot is its sender's; then it was heard. */
+MF_INLINE int is_heard(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct slot *slot)
+{
+    if (MF_UNLIKELY(!mf_address_equal(&slot->address, &in->from))) {
         count(s, MF_V_SPOOFED_SLOT);
         return 0;
     }
-    slot->heard_ns = call->now_ns;
-    return slot;
+    slot->heard_ns = now_ns;
+    return 1;
 }
 
-/* What is to be done about a wait. */
-enum wait_state { WAIT_VOID, WAIT_SETTLED, WAIT_OPEN };
+/* The registered slot that a record names, heard; null where it is unknown (`*known` = 0) or another's. */
+MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t generation, int *known)
+{
+    *known = is_registered(s, i, generation);
+    return *known && is_heard(s, call->now_ns, call->in, slot_at(s, i)) ? slot_at(s, i) : 0;
+}
+
+/* How many assignments some bytes are, as a fraction of 2^16: for the kernel's machine division is dear. */
+#define ASSIGNMENTS_A_BYTE (65536u / sizeof(struct mf_assignment) + 1)
+_Static_assert(MF_SLOTS_MAX * sizeof(struct mf_assignment) * ASSIGNMENTS_A_BYTE >> 16 == MF_SLOTS_MAX, "exact");
+
+/* What became of a wait, or is to be done about it. */
+enum wait_state { WAIT_VOID, WAIT_SETTLED, WAIT_OPEN, WAIT_ASSIGNED };
 
 /* A wait with a sequence above the slot's: its last task is done, and it wants another. */
-MF_INLINE enum wait_state wait_anew(struct mf_tasks MF_FAR *s, struct mf_wait wait, struct slot MF_FAR *slot,
-                                    uint8_t resources)
+MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint32_t i, uint32_t sequence, uint32_t resources)
 {
-    slot->sequence = mf_net32(wait.sequence);
+    struct slot *slot = slot_at(s, i);
+    slot->sequence = sequence;
     slot->spent = 0;
     if (MF_LIKELY(slot->state == SLOT_ASSIGNED)) {
-        finish_task(s, slot);
+        finish_task(s, slot->record);
     } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
             return WAIT_SETTLED; /* keeps its place */
-        unpark(s, mf_net32(wait.slot));
+        unpark(s, i);
     }
-    slot->resources = resources;
+    slot->resources = (uint8_t)resources;
     return WAIT_OPEN;
 }
 
-/* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. */
-static enum wait_state wait_again(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait,
-                                  struct slot MF_FAR *slot)
+/* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. The same
+ * assignment goes to `a` (T2). */
+MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, const struct mf_wait *wait MF_IN_ARENA,
+                                   struct slot *slot MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA)
 {
+    MF_ARRIVE(s);
+    MF_ARRIVE(wait);
+    MF_ARRIVE(slot);
+    MF_ARRIVE(a);
     if (slot->state == SLOT_FREE && slot->spent) {
         count(s, MF_V_STALE_WAIT);
         return WAIT_VOID;
@@ -180,98 +197,133 @@ static enum wait_state wait_again(struct mf_tasks MF_FAR *s, struct call *call, 
     count(s, MF_V_REPEATED_WAIT);
     if (slot->state == SLOT_FREE)
         return WAIT_OPEN;
-    if (slot->state == SLOT_ASSIGNED) { /* the same assignment (T2) */
-        const struct record MF_FAR *r = record_at(s, slot->record);
-        put_assignment(s, answer_packet(s, call), wait, r, r->info.attempt, slot->waited_us);
-    }
-    return WAIT_SETTLED;
+    if (slot->state != SLOT_ASSIGNED)
+        return WAIT_SETTLED;
+    const struct record *r = record_at(s, slot->record);
+    put_assignment(s, a, wait, r, r->stamp, r->info.attempt, slot->waited_us);
+    return WAIT_ASSIGNED;
 }
 
-MF_INLINE struct mf_wait read_wait(const struct mf_wait MF_FAR *wait)
+/* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. VOID where it
+ * must register anew. */
+MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
+                                    const struct mf_wait *wait, uint32_t resources, struct mf_assignment *a)
 {
-    struct mf_wait copy = {wait->slot, wait->generation, wait->sequence};
-    return copy;
-}
-
-/* One wait: the slot gets the oldest task of the highest level that it may run, or is parked. Returns 0 where it must
- * register anew. */
-MF_INLINE int take_wait(struct mf_tasks MF_FAR *s, struct call *call, struct mf_wait wait, uint8_t resources)
-{
-    int known;
-    struct slot MF_FAR *slot = hear_slot(s, call, mf_net32(wait.slot), mf_net32(wait.generation), &known);
-    if (MF_UNLIKELY(!known))
+    uint32_t i = mf_net32(wait->slot), sequence = mf_net32(wait->sequence);
+    if (MF_UNLIKELY(!is_registered(s, i, mf_net32(wait->generation)))) {
         count(s, MF_V_FOREIGN_SLOT);
-    if (MF_UNLIKELY(!slot))
-        return known;
-    int32_t ahead = mf_serial_distance(mf_net32(wait.sequence), slot->sequence);
+        return WAIT_VOID;
+    }
+    struct slot *slot = slot_at(s, i);
+    if (MF_UNLIKELY(!is_heard(s, now_ns, in, slot)))
+        return WAIT_SETTLED;
+    int32_t ahead = mf_serial_distance(sequence, slot->sequence);
     if (MF_UNLIKELY(ahead < 0)) {
         count(s, MF_V_STALE_WAIT);
-        return 1;
+        return WAIT_SETTLED;
     }
-    enum wait_state state = MF_LIKELY(ahead > 0) ? wait_anew(s, wait, slot, resources) : wait_again(s, call, wait, slot);
+    enum wait_state state = WAIT_OPEN;
+    if (MF_LIKELY(ahead > 0)) {
+        state = wait_anew(s, i, sequence, resources);
+    } else {
+        state = wait_again(s, wait, slot, a);
+        resources = slot->resources;
+    }
     if (MF_UNLIKELY(state != WAIT_OPEN))
-        return state != WAIT_VOID;
-    uint32_t task = queue_take(s, slot->resources);
-    if (MF_LIKELY(task != NONE))
-        assign(s, answer_packet(s, call), wait, call->now_ns, task, slot);
-    else
-        park(s, mf_net32(wait.slot));
-    return 1;
+        return state;
+    uint32_t list = queue_find(s, resources);
+    if (MF_UNLIKELY(list == NO_LIST)) {
+        park(s, i);
+        return WAIT_SETTLED;
+    }
+    uint32_t task = queue_head(s, list);
+    assign(s, a, wait, now_ns, task, slot);
+    queue_pop(s, list, task);
+    return WAIT_ASSIGNED;
 }
 
-MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks MF_FAR *s, struct call *call)
+/* Which of a RETRIEVE's waits this is. */
+MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait *wait)
 {
-    const struct mf_retrieve MF_FAR *packet = (const struct mf_retrieve MF_FAR *)call->in->data;
-    const struct mf_wait MF_FAR *waits = (const struct mf_wait MF_FAR *)(packet + 1);
-    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*waits), 1, MF_SLOTS_MAX);
-    if (MF_UNLIKELY(verdict != MF_V_OK))
-        return verdict;
-    if (MF_UNLIKELY(packet->header.epoch != s->epoch)) {
-        put_reset_all(s, call);
-        return MF_V_FOREIGN_EPOCH;
-    }
-    uint32_t records = packet->header.count;
-    call->out->voids = 0;
-    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++)
-        if (MF_UNLIKELY(!take_wait(s, call, read_wait(&waits[k]), packet->resources)))
-            call->out->voids |= 1u << k;
-    struct mf_out_packet MF_FAR *reset = 0;
-    for (uint32_t voids = call->out->voids; MF_LOOP(MF_UNLIKELY(voids != 0)); voids &= voids - 1) {
-        const struct mf_wait MF_FAR *wait = &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX];
-        put_name(s, call, &reset, MF_OP_RESET, wait->slot, wait->generation);
+    return (uint32_t)(wait - (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve)));
+}
+
+/* Tells the sender of a RETRIEVE which of its slots must register anew. */
+MF_RARE enum mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
+                                  struct mf_out *out MF_IN_ARENA)
+{
+    MF_ARRIVE(s);
+    MF_ARRIVE(in);
+    MF_ARRIVE(out);
+    const struct mf_wait *waits = (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve));
+    struct call call = {0, in, out};
+    struct mf_out_packet *reset = 0;
+    for (uint32_t voids = out->voids; MF_LOOP(voids != 0); voids &= voids - 1) {
+        const struct mf_wait *wait = &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX];
+        put_name(s, &call, &reset, MF_OP_RESET, wait->slot, wait->generation);
     }
     return MF_V_OK;
 }
 
-/* Whether a RETRIEVE may be answered by an ASSIGN and by a RESET. */
-static int retrieve_owes_several(const struct mf_tasks MF_FAR *s, const struct mf_datagram MF_FAR *in)
+MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
+                                           struct mf_out *out)
 {
-    const struct mf_retrieve MF_FAR *packet = (const struct mf_retrieve MF_FAR *)in->data;
-    const struct mf_wait MF_FAR *waits = (const struct mf_wait MF_FAR *)(packet + 1);
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    enum mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_wait), 1, MF_SLOTS_MAX);
+    s->stats.packets[MF_OP_RETRIEVE]++;
+    if (MF_UNLIKELY(verdict != MF_V_OK))
+        return verdict;
+    if (MF_UNLIKELY(packet->header.epoch != s->epoch))
+        return put_reset_all(s, in, out);
+    const struct mf_wait *wait = (const struct mf_wait *)(packet + 1), *end = wait + packet->header.count;
+    /* Its slots are all the sender's, so they share an answer. It is opened when it is known to be owed. */
+    struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
+    uint32_t resources = packet->resources;
+    out->voids = 0;
+    do {
+        s = MF_HERE(s);
+        enum wait_state state = take_wait(s, now_ns, in, wait, resources, next);
+        if (MF_LIKELY(state == WAIT_ASSIGNED))
+            next++;
+        else if (MF_UNLIKELY(state == WAIT_VOID))
+            out->voids |= 1u << number_of(in, wait);
+    } while (MF_UNLIKELY(MF_LOOP(++wait < end)));
+    uint32_t bytes = (uint32_t)((uint8_t *)next - (uint8_t *)first);
+    if (MF_LIKELY(bytes != 0))
+        put_header(s, first_packet(out, &in->from, sizeof(struct mf_assign) + bytes)->data, MF_OP_ASSIGN,
+                   bytes * ASSIGNMENTS_A_BYTE >> 16, 0);
+    if (MF_UNLIKELY(out->voids))
+        return put_voids(s, in, out);
+    return MF_V_OK;
+}
+
+/* Whether a RETRIEVE may be answered by an ASSIGN and by a RESET. */
+static int retrieve_owes_several(const struct mf_tasks *s, const struct mf_datagram *in)
+{
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
     uint32_t records = packet->header.count, maybe_void = 0;
     if (records < 2 || in->length != sizeof(*packet) + records * sizeof(*waits))
         return 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
         uint32_t i = mf_net32(waits[k].slot);
-        const struct slot MF_FAR *slot = slot_at((struct mf_tasks MF_FAR *)s, i <= s->slots.fresh ? i : NONE);
+        const struct slot *slot = slot_at((struct mf_tasks *)s, i <= s->slots.fresh ? i : NONE);
         int foreign = slot->state == SLOT_VACANT || slot->generation != mf_net32(waits[k].generation);
         maybe_void |= (uint32_t)(foreign || (slot->state == SLOT_FREE && slot->spent));
     }
     return maybe_void != 0;
 }
 
-MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks MF_FAR *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_keepalive MF_FAR *packet = (const struct mf_keepalive MF_FAR *)call->in->data;
-    const struct mf_slot_name MF_FAR *names = (const struct mf_slot_name MF_FAR *)(call->in->data + sizeof(*packet));
-    struct mf_out_packet MF_FAR *reset = 0;
-    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*names), 1, MF_REGISTER_MAX);
+    const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
+    const struct mf_slot_name *names = (const struct mf_slot_name *)(call->in->data + sizeof(*packet));
+    struct mf_out_packet *reset = 0;
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*names), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
-    if (packet->header.epoch != s->epoch) {
-        put_reset_all(s, call);
-        return MF_V_FOREIGN_EPOCH;
-    }
+    if (packet->header.epoch != s->epoch)
+        return put_reset_all(s, call->in, call->out);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
         int known;
         uint32_t i = mf_net32(names[k].slot);
@@ -285,11 +337,11 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks MF_FAR *s, struct ca
 }
 
 /* One slot leaves. Returns whether it is registered no more; a task it gave back goes to `*task`. */
-static int leave(struct mf_tasks MF_FAR *s, struct call *call, const struct mf_leave MF_FAR *record, uint32_t *task)
+static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
 {
     int known;
     uint32_t i = mf_net32(record->slot);
-    struct slot MF_FAR *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
+    struct slot *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
     if (!slot)
         return !known; /* unknown: a repeat, or forgotten; spoofed: stays */
     int32_t ahead = mf_serial_distance(mf_net32(record->sequence), slot->sequence);
@@ -300,28 +352,26 @@ static int leave(struct mf_tasks MF_FAR *s, struct call *call, const struct mf_l
     if (slot->state == SLOT_WAITING) {
         unpark(s, i);
     } else if (slot->state == SLOT_ASSIGNED && (record->done || ahead > 0)) {
-        finish_task(s, slot);
+        finish_task(s, take_from_slot(slot));
     } else if (slot->state == SLOT_ASSIGNED) {
         s->stats.returned++;
-        *task = take_from_slot(s, slot);
+        *task = take_from_slot(slot);
     }
     vacate(s, i);
     return 1;
 }
 
-MF_HANDLER enum mf_verdict handle_release(struct mf_tasks MF_FAR *s, struct call *call)
+MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
 {
-    const struct mf_release MF_FAR *packet = (const struct mf_release MF_FAR *)call->in->data;
-    const struct mf_leave MF_FAR *records = (const struct mf_leave MF_FAR *)(call->in->data + sizeof(*packet));
+    const struct mf_release *packet = (const struct mf_release *)call->in->data;
+    const struct mf_leave *records = (const struct mf_leave *)(call->in->data + sizeof(*packet));
     struct list given_back = {NONE, NONE};
-    struct mf_out_packet MF_FAR *released = 0;
-    enum mf_verdict verdict = check_shape(call, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
+    struct mf_out_packet *released = 0;
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
     if (verdict != MF_V_OK)
         return verdict;
-    if (packet->header.epoch != s->epoch) {
-        put_reset_all(s, call);
-        return MF_V_FOREIGN_EPOCH;
-    }
+    if (packet->header.epoch != s->epoch)
+        return put_reset_all(s, call->in, call->out);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_SLOTS_MAX); k++) {
         uint32_t task = NONE;
         if (leave(s, call, &records[k], &task))

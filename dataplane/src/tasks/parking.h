@@ -8,11 +8,12 @@
 
 #include "state.h"
 
-MF_INLINE void park(struct mf_tasks MF_FAR *s, uint32_t i)
+MF_INLINE void park(struct mf_tasks *s, uint32_t i)
 {
-    struct slot MF_FAR *slot = slot_at(s, i);
-    struct list MF_FAR *list = &s->parked[slot->resources];
+    struct slot *slot = slot_at(s, i);
+    struct list *list = &s->parked[slot->resources];
     slot->state = SLOT_WAITING;
+    slot->record = NONE;
     slot->parked_key = ++s->last_parked;
     slot->next = NONE;
     slot->prev = list->tail;
@@ -26,10 +27,10 @@ MF_INLINE void park(struct mf_tasks MF_FAR *s, uint32_t i)
 }
 
 /* Takes a slot out of its list. It is FREE then. */
-MF_INLINE void unpark(struct mf_tasks MF_FAR *s, uint32_t i)
+MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
 {
-    struct slot MF_FAR *slot = slot_at(s, i);
-    struct list MF_FAR *list = &s->parked[slot->resources];
+    struct slot *slot = slot_at(s, i);
+    struct list *list = &s->parked[slot->resources];
     if (slot->next != NONE)
         slot_at(s, slot->next)->prev = slot->prev;
     else
@@ -45,13 +46,13 @@ MF_INLINE void unpark(struct mf_tasks MF_FAR *s, uint32_t i)
 }
 
 /* Those of the masks in `word` whose slots may run a task with this mask, have so many resources, and are parked. */
-MF_INLINE uint64_t candidates(const struct mf_tasks MF_FAR *s, uint32_t mask, uint32_t resources, uint32_t word)
+MF_INLINE uint64_t candidates(const struct mf_tasks *s, uint32_t mask, uint32_t resources, uint32_t word)
 {
     return s->parked_masks[word] & masks_around(s, mask, word) & s->sized[resources][word];
 }
 
 /* Of the slots at the heads of these masks' lists and `found`, the one that has waited longest. */
-MF_INLINE uint32_t longest_parked(struct mf_tasks MF_FAR *s, uint64_t masks, uint32_t word, uint32_t found)
+MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t word, uint32_t found)
 {
     for (; MF_LOOP(masks); masks &= masks - 1) {
         uint32_t i = s->parked[word * 64 + mf_lowest_bit(masks)].head;
@@ -62,8 +63,9 @@ MF_INLINE uint32_t longest_parked(struct mf_tasks MF_FAR *s, uint64_t masks, uin
 }
 
 /* The parked slot that a task with this mask goes to, where there are parked slots; or NONE. */
-static uint32_t best_parked(struct mf_tasks MF_FAR *s, uint32_t mask)
+MF_RARE uint32_t best_parked(struct mf_tasks *s MF_IN_ARENA, uint32_t mask)
 {
+    MF_ARRIVE(s);
     for (uint32_t resources = MF_ZERO; MF_LOOP(resources < SIZES); resources++) {
         uint32_t found = NONE;
         for (uint32_t word = 0; word < MASK_WORDS; word++)
@@ -74,7 +76,7 @@ static uint32_t best_parked(struct mf_tasks MF_FAR *s, uint32_t mask)
     return NONE;
 }
 
-MF_INLINE uint32_t parked_for(struct mf_tasks MF_FAR *s, uint32_t mask)
+MF_INLINE uint32_t parked_for(struct mf_tasks *s, uint32_t mask)
 {
     return MF_LIKELY(s->stats.parked == 0) ? NONE : best_parked(s, mask);
 }

@@ -5,45 +5,109 @@
 
 #include "index.h"
 
-#define MF_POOL(name, pool, at, next)                                                              \
-    MF_INLINE uint32_t take_##name(struct mf_tasks MF_FAR *s)                                             \
+#define MF_POOL(name, pool, at, next, fresh_number)                                                \
+    MF_INLINE uint32_t take_##name(struct mf_tasks *s)                                             \
     {                                                                                              \
         uint32_t i = s->pool.free;                                                                 \
         if (i != NONE) {                                                                           \
             s->pool.free = at(s, i)->next;                                                         \
-            MF_PREFETCH(at(s, s->pool.free)); /* for the next call */                              \
         } else if (s->pool.fresh < s->pool.capacity) {                                             \
-            i = ++s->pool.fresh;                                                                   \
+            i = fresh_number(s, s->pool.fresh++);                                                  \
         } else {                                                                                   \
             return NONE;                                                                           \
         }                                                                                          \
         s->pool.used++;                                                                            \
         return i;                                                                                  \
     }                                                                                              \
-    MF_INLINE void give_##name(struct mf_tasks MF_FAR *s, uint32_t i)                                     \
+    MF_INLINE void give_##name(struct mf_tasks *s, uint32_t i)                                     \
     {                                                                                              \
         at(s, i)->next = s->pool.free;                                                             \
         s->pool.free = i;                                                                          \
         s->pool.used--;                                                                            \
     }
 
-MF_POOL(record, records, record_at, next)
-MF_POOL(slot, slots, slot_at, next)
-MF_POOL(client, clients, client_at, link.next)
+/* Numbers of the elements of an array, from the first to the last. */
+MF_INLINE uint32_t slot_number(const struct mf_tasks *s, uint32_t n)
+{
+    (void)s;
+    return n + 1;
+}
+
+MF_INLINE uint32_t client_number(const struct mf_tasks *s, uint32_t n)
+{
+    return s->first_client + n * CLIENT_LINES;
+}
+
+MF_POOL(slot, slots, slot_at, next, slot_number)
+MF_POOL(client, clients, client_at, link.next, client_number)
+
+/* A record for a level that has none given back: a never-used one, or one that another level has (T7: none stays unused). */
+MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level)
+{
+    MF_ARRIVE(s);
+    struct level_pool *own = MF_AT(s, records, level);
+    uint32_t left = s->queue - s->fresh_records;
+    if (own->fresh == own->end && left != 0) {
+        own->fresh = FIRST_RECORD + s->fresh_records;
+        s->fresh_records += left < RECORDS_A_PAGE ? left : RECORDS_A_PAGE;
+        own->end = FIRST_RECORD + s->fresh_records;
+    }
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < MF_LEVELS); k++) {
+        struct level_pool *pool = MF_AT(s, records, (level + k) % MF_LEVELS);
+        uint32_t i = pool->free;
+        if (pool->fresh != pool->end)
+            return pool->fresh++;
+        if (i != NONE) {
+            pool->free = record_at(s, i)->next;
+            return i;
+        }
+    }
+    return NONE;
+}
+
+MF_INLINE uint32_t take_record(struct mf_tasks *s, uint32_t level)
+{
+    struct level_pool *pool = MF_AT(s, records, level);
+    uint32_t i = pool->free;
+    if (MF_UNLIKELY(i == NONE))
+        return take_record_anew(s, level);
+    pool->free = record_at(s, i)->next;
+    MF_PREFETCH(record_at(s, pool->free)); /* for the next call */
+    return i;
+}
+
+MF_INLINE uint32_t level_of(const struct mf_task_info *info)
+{
+    return (info->priority - 1u) % MF_LEVELS;
+}
+
+MF_INLINE void give_record(struct mf_tasks *s, uint32_t i)
+{
+    struct record *r = record_at(s, i);
+    struct level_pool *pool = MF_AT(s, records, level_of(&r->info));
+    r->next = pool->free;
+    pool->free = i;
+}
+
+/* Records in use: tasks queued and assigned. */
+MF_INLINE uint32_t records_used(const struct mf_tasks *s)
+{
+    return (uint32_t)(s->stats.submitted - s->stats.completed - s->stats.cancelled);
+}
 
 /* Tasks that the queue has room for. */
-MF_INLINE uint32_t room(const struct mf_tasks MF_FAR *s)
+MF_INLINE uint32_t room(const struct mf_tasks *s)
 {
-    return s->records.capacity - s->records.used;
+    return s->queue - records_used(s);
 }
 
 /* Forgets a task: it is done or taken out. It is in no list and with no slot. */
-MF_INLINE void forget_task(struct mf_tasks MF_FAR *s, uint32_t i)
+MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
 {
-    struct record MF_FAR *r = record_at(s, i);
+    struct record *r = record_at(s, i);
     task_index_remove(s, i);
     client_at(s, r->client)->open--;
-    set_state(r, RECORD_FREE);
+    r->stamp = RECORD_FREE;
     give_record(s, i);
 }
 

@@ -1,182 +1,232 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * The queue: one FIFO list per (level, mask), bitmaps of the lists that are not empty, and beside them the ranks of each
- * list's first two tasks. The oldest task that an executor may run is the smallest rank among the heads whose masks are
- * contained in the executor's: at most 256 comparisons, whatever the queue's length (T3, T4, T5, T12). The papers' swap
- * search is linear in the queue and reorders it.
+ * list's first two tasks, and of the oldest head of each group of eight masks. The oldest task that an executor may run is the
+ * smallest rank among the heads whose masks are contained in the executor's: a few comparisons, whatever the queue's length
+ * (T3, T4, T5, T12). The papers' swap search is linear in the queue and reorders it.
+ *
+ * A list is named by its level and mask in one number.
  */
 #ifndef MIDFLIGHT_QUEUE_H
 #define MIDFLIGHT_QUEUE_H
 
 #include "pools.h"
 
-/* What stands for a task among its rivals: its key, and its mask to find its list again. */
-MF_INLINE uint64_t rank_of(const struct record MF_FAR *r, uint32_t mask)
+#define NO_LIST (~0u)
+
+MF_INLINE uint32_t list_of(uint32_t level, uint32_t mask)
 {
-    return (r->stamp & -(1ull << STAMP_SHIFT)) | mask;
+    return level * MASKS + mask;
 }
 
+/* The list that a task belongs to, by what its client said of it. */
+MF_INLINE uint32_t list_for(const struct mf_task_info *info)
+{
+    return list_of(level_of(info), info->resources);
+}
+
+/* What stands for a task among its rivals: its key, and its mask to find its list again. */
+MF_INLINE uint64_t rank_of(uint64_t stamp, uint32_t list)
+{
+    return (stamp & -(1ull << STAMP_SHIFT)) | list % MASKS;
+}
+
+/* The smaller rank. The kernel's machine knows no conditional move, and no processor can foresee which task is older: so
+ * there the sign of the difference chooses. */
 MF_INLINE uint64_t older(uint64_t a, uint64_t b)
 {
+#ifdef __bpf__
+    uint64_t apart = a - b, all_if_below = (uint64_t)((int64_t)apart >> 63);
+    __asm__("" : "+r"(all_if_below)); /* clang would see a condition in it, and make a branch of it */
+    return b + (apart & all_if_below);
+#else
     return a < b ? a : b;
+#endif
 }
 
-MF_INLINE void list_is_used(struct mf_tasks MF_FAR *s, uint32_t level, uint32_t mask)
+/* Of the pairs of a group. */
+MF_INLINE uint64_t oldest_of(const uint64_t *pairs)
 {
-    s->queued_masks[level][mask / GROUP] |= (uint8_t)(1u << mask % GROUP);
-    s->queued_groups[level] |= 1u << mask / GROUP;
+    return older(older(pairs[0], pairs[1]), older(pairs[2], pairs[3]));
+}
+
+/* A list has another head, of this rank or none. */
+MF_INLINE void set_head(struct mf_tasks *s, uint32_t list, uint64_t rank)
+{
+    *MF_AT(s, heads, list) = rank;
+    *MF_AT(s, pairs, list / 2) = older(rank, *MF_AT(s, heads, list ^ 1));
+    *MF_AT(s, oldest, list / GROUP) = oldest_of(MF_AT(s, pairs, list / GROUP * (GROUP / 2)));
+}
+
+MF_INLINE void list_is_used(struct mf_tasks *s, uint32_t list)
+{
+    uint32_t level = list / MASKS;
+    *MF_AT(s, queued_masks, list / GROUP) |= (uint8_t)(1u << list % GROUP);
+    *MF_AT(s, queued_groups, level) |= 1u << list / GROUP % GROUPS;
     s->levels_used |= 1u << level;
 }
 
-MF_INLINE void list_is_empty(struct mf_tasks MF_FAR *s, uint32_t level, uint32_t mask)
+MF_INLINE void list_is_empty(struct mf_tasks *s, uint32_t list)
 {
-    if (s->queued_masks[level][mask / GROUP] &= (uint8_t)~(1u << mask % GROUP))
+    uint32_t level = list / MASKS;
+    if (*MF_AT(s, queued_masks, list / GROUP) &= (uint8_t)~(1u << list % GROUP))
         return;
-    if (s->queued_groups[level] &= ~(1u << mask / GROUP))
+    if (*MF_AT(s, queued_groups, level) &= ~(1u << list / GROUP % GROUPS))
         return;
     s->levels_used &= ~(1u << level);
 }
 
-MF_INLINE uint32_t level_of(const struct record MF_FAR *r)
-{
-    return (uint32_t)(r->info.priority - 1) & (MF_LEVELS - 1);
-}
-
 /* First attempts stand at the tail, in the order of acceptance. */
-MF_INLINE void queue_push_tail(struct mf_tasks MF_FAR *s, uint32_t i)
+MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i, uint64_t stamp, uint32_t list)
 {
-    struct record MF_FAR *r = record_at(s, i);
-    uint32_t level = level_of(r), mask = r->info.resources;
-    struct list MF_FAR *list = &s->queued[level][mask];
-    uint32_t tail = list->tail;
-    set_state(r, RECORD_QUEUED);
+    struct record *r = record_at(s, i);
+    struct queue *queue = MF_AT(s, queued, list);
+    uint32_t tail = queue->tail;
     r->next = NONE;
     r->prev = tail;
-    list->tail = i;
-    s->stats.queued[level]++;
-    if (tail != NONE) {
+    queue->tail = i;
+    ++*MF_AT(s, stats.queued, list / MASKS);
+    if (MF_LIKELY(tail != NONE)) {
         record_at(s, tail)->next = i;
-        /* The youngest of all tasks: it is the second only where there is none. */
-        s->seconds[level][mask] = older(s->seconds[level][mask], rank_of(r, mask));
+        if (MF_UNLIKELY(tail == queue->head))
+            queue->second = rank_of(stamp, list);
         return;
     }
-    list->head = i;
-    s->heads[level][mask] = rank_of(r, mask);
-    list_is_used(s, level, mask);
+    queue->head = i;
+    set_head(s, list, rank_of(stamp, list));
+    list_is_used(s, list);
 }
 
 /* Further attempts go before all first ones (T3, T10); the key still says when the task was accepted. */
-MF_INLINE void queue_push_head(struct mf_tasks MF_FAR *s, uint32_t i)
+MF_INLINE void queue_push_head(struct mf_tasks *s, uint32_t i)
 {
-    struct record MF_FAR *r = record_at(s, i);
-    uint32_t level = level_of(r), mask = r->info.resources;
-    struct list MF_FAR *list = &s->queued[level][mask];
+    struct record *r = record_at(s, i);
+    uint32_t list = list_for(&r->info);
+    struct queue *queue = MF_AT(s, queued, list);
     set_state(r, RECORD_QUEUED);
-    r->prev = NONE;
-    r->next = list->head;
-    if (list->head != NONE)
-        record_at(s, list->head)->prev = i;
+    r->next = queue->head;
+    if (queue->head != NONE)
+        record_at(s, queue->head)->prev = i;
     else
-        list->tail = i;
-    list->head = i;
-    s->seconds[level][mask] = s->heads[level][mask];
-    s->heads[level][mask] = rank_of(r, mask);
-    list_is_used(s, level, mask);
-    s->stats.queued[level]++;
+        queue->tail = i;
+    queue->head = i;
+    queue->second = *MF_AT(s, heads, list);
+    set_head(s, list, rank_of(r->stamp, list));
+    list_is_used(s, list);
+    ++*MF_AT(s, stats.queued, list / MASKS);
 }
 
-/* Remembers which task is the second of a list, and asks memory for the one behind it. */
-MF_INLINE void set_second(struct mf_tasks MF_FAR *s, uint32_t level, uint32_t mask, uint32_t i)
+MF_INLINE uint32_t queue_head(struct mf_tasks *s, uint32_t list)
 {
-    const struct record MF_FAR *r = record_at(s, i);
-    s->seconds[level][mask] = i != NONE ? rank_of(r, mask) : NO_TASK;
-    MF_PREFETCH(record_at(s, r->next));
+    return MF_AT(s, queued, list)->head;
 }
 
 /* Takes out the head of a list that has one. The next search must not wait for memory to learn the new head's rank: it is
- * known beforehand, and only that of the task behind it is fetched. */
-MF_INLINE uint32_t queue_pop(struct mf_tasks MF_FAR *s, uint32_t level, uint32_t mask)
+ * known beforehand, and only that of the task behind it is fetched. Where there is no next task, record 0 stands for it. */
+MF_INLINE void queue_pop(struct mf_tasks *s, uint32_t list, uint32_t head)
 {
-    struct list MF_FAR *list = &s->queued[level][mask];
-    uint32_t i = list->head;
-    uint32_t next = record_at(s, i)->next;
-    s->heads[level][mask] = s->seconds[level][mask];
-    list->head = next;
-    s->stats.queued[level]--;
-    if (MF_LIKELY(next != NONE)) {
-        struct record MF_FAR *head = record_at(s, next);
-        head->prev = NONE;
-        set_second(s, level, mask, head->next);
-    } else {
-        list->tail = NONE;
-        list_is_empty(s, level, mask);
+    struct queue *queue = MF_AT(s, queued, list);
+    uint32_t next = record_at(s, head)->next;
+    const struct record *second = record_at(s, record_at(s, next)->next);
+    set_head(s, list, queue->second);
+    queue->head = next;
+    --*MF_AT(s, stats.queued, list / MASKS);
+    queue->second = rank_of(second->stamp, list);
+    MF_PREFETCH(record_at(s, second->next));
+    if (MF_UNLIKELY(next == NONE)) {
+        queue->tail = NONE;
+        list_is_empty(s, list);
     }
-    return i;
 }
 
 /* Takes out a task wherever it stands. */
-MF_INLINE void queue_remove(struct mf_tasks MF_FAR *s, uint32_t i)
+MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
 {
-    const struct record MF_FAR *r = record_at(s, i);
-    uint32_t level = level_of(r), mask = r->info.resources;
-    struct list MF_FAR *list = &s->queued[level][mask];
-    if (r->prev == NONE) {
-        queue_pop(s, level, mask);
+    const struct record *r = record_at(s, i);
+    uint32_t list = list_for(&r->info);
+    struct queue *queue = MF_AT(s, queued, list);
+    if (queue->head == i) {
+        queue_pop(s, list, i);
         return;
     }
     record_at(s, r->prev)->next = r->next;
     if (r->next != NONE)
         record_at(s, r->next)->prev = r->prev;
     else
-        list->tail = r->prev;
-    if (r->prev == list->head)
-        set_second(s, level, mask, r->next);
-    s->stats.queued[level]--;
+        queue->tail = r->prev;
+    if (r->prev == queue->head)
+        queue->second = rank_of(record_at(s, r->next)->stamp, list);
+    --*MF_AT(s, stats.queued, list / MASKS);
 }
 
-/* The oldest head of a level that an executor with these resources may run, or NO_TASK. Who offers all three low resources
- * may run all of a group: then bits need no look, and two chains of comparisons are followed at once. */
-MF_INLINE uint64_t oldest_in_level(const struct mf_tasks MF_FAR *s, uint32_t level, uint32_t resources)
+/* Whether an executor with these resources may run the task of this rank. */
+MF_INLINE int suits(uint64_t rank, uint32_t resources)
 {
-    uint32_t low = resources % GROUP;
-    uint32_t groups = s->queued_groups[level] & s->groups_within[resources / GROUP];
-    uint64_t even = NO_TASK, odd = NO_TASK;
-    for (; MF_LOOP(groups); groups &= groups - 1) {
-        uint32_t group = mf_lowest_bit(groups) % GROUPS;
-        const uint64_t MF_FAR *heads = &s->heads[level][group * GROUP];
-        if (MF_LIKELY(low == GROUP - 1)) {
-#pragma GCC unroll 4
-            for (uint32_t i = 0; i < GROUP; i += 2) {
-                even = older(even, heads[i]);
-                odd = older(odd, heads[i + 1]);
-            }
-            continue;
-        }
-        for (uint32_t masks = s->queued_masks[level][group] & s->subsets[low]; MF_LOOP(masks); masks &= masks - 1)
-            even = older(even, heads[mf_lowest_bit(masks)]);
+    return (rank % MASKS & ~resources) == 0;
+}
+
+/* Of the heads of a group, the oldest that an executor with these resources may run, or none. */
+MF_INLINE uint64_t oldest_in_group(const struct mf_tasks *s, uint32_t group, uint32_t resources)
+{
+    uint64_t oldest = *MF_AT(s, oldest, group);
+    if (MF_LIKELY(suits(oldest, resources)))
+        return oldest;
+    oldest = NO_TASK;
+    uint32_t masks = *MF_AT(s, queued_masks, group) & *MF_AT(s, subsets, resources % GROUP);
+    for (; MF_LOOP(masks); masks &= masks - 1)
+        oldest = older(oldest, *MF_AT(s, heads, group * GROUP + lowest_of_byte(s, masks)));
+    return oldest;
+}
+
+/* The same of the heads of several groups: those of `groups`, counted from `first`. */
+MF_RARE uint64_t oldest_in_groups(const struct mf_tasks *s MF_IN_ARENA, uint32_t first, uint32_t groups, uint32_t resources)
+{
+    MF_ARRIVE(s);
+    uint64_t oldest = NO_TASK;
+    for (; MF_LOOP(groups); groups &= groups - 1)
+        oldest = older(oldest, oldest_in_group(s, first + mf_lowest_bit(groups) % GROUPS, resources));
+    return oldest;
+}
+
+/* The oldest head of a level that an executor with these resources may run, or none. Most clusters know few resources: then
+ * there is one group, and its oldest head suits. */
+MF_INLINE uint64_t oldest_in_level(const struct mf_tasks *s, uint32_t level, uint32_t resources)
+{
+    uint32_t groups = *MF_AT(s, queued_groups, level) & *MF_AT(s, groups_within, resources / GROUP);
+    if (groups == 0)
+        return NO_TASK;
+    uint32_t group = lowest_of_byte(s, groups % 256);
+    if (MF_LIKELY(groups >> group == 1)) {
+        uint64_t oldest = *MF_AT(s, oldest, level * GROUPS + group);
+        if (MF_LIKELY(suits(oldest, resources)))
+            return oldest;
     }
-    return older(even, odd);
+    return oldest_in_groups(s, level * GROUPS, groups, resources);
 }
 
 /* Whether an executor with these resources could get a task. */
-MF_INLINE int queue_suits(const struct mf_tasks MF_FAR *s, uint32_t resources)
+MF_INLINE int queue_suits(const struct mf_tasks *s, uint32_t resources)
 {
     for (uint32_t level = MF_ZERO; MF_LOOP(level < MF_LEVELS); level++)
-        if (oldest_in_level(s, level, resources) != NO_TASK)
+        if (oldest_in_level(s, level, resources) < NO_TASK)
             return 1;
     return 0;
 }
 
-/* Takes out the task that an executor with these resources gets next, or NONE. */
-MF_INLINE uint32_t queue_take(struct mf_tasks MF_FAR *s, uint32_t resources)
+/* The list whose head an executor with these resources gets next, or NO_LIST. */
+MF_INLINE uint32_t queue_find(const struct mf_tasks *s, uint32_t resources)
 {
-    for (uint32_t levels = s->levels_used; MF_LOOP(levels); levels &= levels - 1) {
-        uint32_t level = mf_lowest_bit(levels) % MF_LEVELS;
+    uint32_t levels = s->levels_used;
+    if (levels == 0)
+        return NO_LIST;
+    do {
+        uint32_t level = lowest_of_byte(s, levels);
         uint64_t oldest = oldest_in_level(s, level, resources);
-        if (MF_LIKELY(oldest != NO_TASK))
-            return queue_pop(s, level, oldest % MASKS);
-    }
-    return NONE;
+        if (MF_LIKELY(oldest < NO_TASK))
+            return list_of(level, oldest % MASKS);
+        levels &= levels - 1;
+    } while (MF_UNLIKELY(MF_LOOP(levels)));
+    return NO_LIST;
 }
 
 #endif

@@ -7,7 +7,7 @@ use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, WAYS
 use super::link::Mode;
 use super::object::{self, Programs};
 use super::pins::Pins;
-use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_stats};
+use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init};
 use crate::{Out, TasksConfig, Verdict};
 use midflight_wire::Address;
 use std::net::{IpAddr, SocketAddr};
@@ -226,8 +226,8 @@ impl KernelTasks {
     /// What the core counted so far. Programs may be counting meanwhile, so sums need not agree to the last packet.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        // SAFETY: the statistics are plain integers within the arena.
-        unsafe { mf_tasks_stats(self.raw()).read_volatile() }
+        // SAFETY: the queue in the arena is initialised, and its statistics are plain integers.
+        unsafe { Stats::of(self.raw()) }
     }
 
     /// What the shells counted so far, in the order of [`SHELL_COUNTS`].

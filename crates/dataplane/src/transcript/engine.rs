@@ -56,7 +56,7 @@ impl Engine for Core {
     }
 
     fn stats(&self) -> Stats {
-        *self.tasks.stats()
+        self.tasks.stats()
     }
 
     fn check(&self) -> Result<(), String> {

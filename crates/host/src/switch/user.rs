@@ -27,6 +27,6 @@ impl Core for UserCore {
     }
 
     fn stats(&self) -> Stats {
-        *self.0.stats()
+        self.0.stats()
     }
 }

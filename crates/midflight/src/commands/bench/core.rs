@@ -87,7 +87,7 @@ impl Engine for Native {
     }
 
     fn stats(&self) -> Stats {
-        *self.tasks.stats()
+        self.tasks.stats()
     }
 
     fn check(&self) -> Result<(), i32> {
