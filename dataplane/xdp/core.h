@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The core: its handlers are functions of their own, what leads to them is part of each program. */
+/* The core. All handlers but the most frequent one are functions of their own; what leads to them is part of each program. */
 #ifndef MIDFLIGHT_XDP_CORE_H
 #define MIDFLIGHT_XDP_CORE_H
 

@@ -265,8 +265,8 @@ MF_RARE enum mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const st
     return MF_V_OK;
 }
 
-MF_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
-                                           struct mf_out *out)
+MF_FREQUENT_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
+                                                    struct mf_out *out)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
     enum mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_wait), 1, MF_SLOTS_MAX);
