@@ -116,7 +116,7 @@ fn counts_of_the_kernel_engine_are_all_in_the_guide() {
 fn metrics_of_the_guide_are_those_of_a_switch() {
     let tasks = Tasks::new(&TasksConfig::default(), 1, 1).unwrap();
     let snapshot = midflight_control::Snapshot::new(
-        tasks.stats(),
+        &tasks.stats(),
         8,
         "127.0.0.1:7700".parse().unwrap(),
         midflight_control::EngineStatus::user(),
