@@ -10,6 +10,7 @@ mod progress;
 mod replay;
 mod report;
 mod signals;
+mod soak;
 mod stdout;
 mod usage;
 

@@ -1,10 +1,14 @@
 //! Switches and executors as processes of this same program, for benchmarks and soaks.
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often to look whether a process has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A running subcommand; dropping it kills it.
 #[derive(Debug)]
@@ -31,6 +35,15 @@ impl Process {
         Ok(line)
     }
 
+    /// What it says on stderr, if that was piped; the first caller gets it.
+    pub(crate) fn stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU time of all its threads so far.
     pub(crate) fn cpu_time(&self) -> Result<Duration> {
         let threads = format!("/proc/{}/task", self.child.id());
@@ -42,6 +55,31 @@ impl Process {
             ns += on_cpu.with_context(|| format!("{} is not what it should be", path.display()))?;
         }
         Ok(Duration::from_nanos(ns))
+    }
+
+    /// Nothing, if it has ended by itself.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Until it is waited for, nobody else gets its number.
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("cannot wait for a child process")
+    }
+
+    /// How it ends; `None` if it does not in time.
+    pub(crate) fn wait(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let ended = self.ended()?;
+            if ended.is_some() || Instant::now() >= deadline {
+                return Ok(ended);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 }
 

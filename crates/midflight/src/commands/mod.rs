@@ -5,7 +5,7 @@ mod executor;
 mod lab;
 pub(crate) mod map;
 mod replay;
-mod status;
+pub(crate) mod status;
 mod submit;
 pub(crate) mod switch;
 mod up;

@@ -42,7 +42,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn fetch(http: &str) -> Result<String> {
+/// What `/status` says.
+pub(crate) fn fetch(http: &str) -> Result<String> {
     let host = http.trim_start_matches("http://").trim_end_matches('/');
     let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
     let response = agent.get(format!("http://{host}/status")).call();

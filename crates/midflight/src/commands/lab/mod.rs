@@ -3,6 +3,7 @@
 mod down;
 mod exec;
 mod run;
+mod soak;
 mod status;
 mod up;
 
@@ -53,6 +54,8 @@ enum Command {
     Down(down::Args),
     /// Set a lab up, run a command beside it, and take it down
     Run(run::Args),
+    /// Load a cluster in a lab that loses packets, disturb it in every way, and balance the books
+    Soak(soak::Args),
 }
 
 impl Args {
@@ -69,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Status(args) => status::run(args),
         Command::Down(args) => down::run(args),
         Command::Run(args) => run::run(args),
+        Command::Soak(args) => soak::run(args),
     }
 }
 

@@ -1,0 +1,116 @@
+//! What happens in a soak, and when: drawn from a seed.
+
+use super::cluster::{Cluster, Departure, FICKLE, Queue};
+use crate::engines::Engine;
+use anyhow::Result;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+use std::time::{Duration, Instant};
+
+/// Between two events, at most.
+const CALM_MS: u64 = 1_200;
+/// How long executors stay away, and how long there is no switch, at most.
+const AWAY_MS: u64 = 3_000;
+const GAP_MS: u64 = 800;
+/// How long clients live that are to be killed, at most.
+const LIFE_MS: u64 = 500;
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    ExecutorLeaves,
+    ExecutorDies,
+    ClientVisits,
+    ClientDies,
+    SwitchChanges(Departure, Queue),
+}
+
+#[derive(Debug)]
+pub(super) struct Story {
+    random: Pcg32,
+    engine: Engine,
+    next: Instant,
+}
+
+impl Story {
+    pub(super) fn new(engine: Engine, seed: u64) -> Self {
+        Self { random: Pcg32::seed_from_u64(seed), engine, next: Instant::now() }
+    }
+
+    /// Does what is due.
+    pub(super) fn go_on(&mut self, cluster: &mut Cluster<'_>) -> Result<()> {
+        if Instant::now() < self.next {
+            return Ok(());
+        }
+        let event = self.event();
+        self.act(event, cluster)?;
+        self.next = Instant::now() + self.up_to(CALM_MS);
+        Ok(())
+    }
+
+    fn event(&mut self) -> Event {
+        match self.random.random_range(0..100) {
+            0..25 => Event::ExecutorLeaves,
+            25..50 => Event::ExecutorDies,
+            50..70 => Event::ClientVisits,
+            70..88 => Event::ClientDies,
+            _ => self.change_of_switch(),
+        }
+    }
+
+    fn change_of_switch(&mut self) -> Event {
+        let departure = if self.random.random_bool(0.5) { Departure::Asked } else { Departure::Killed };
+        let queue = match self.engine {
+            Engine::User => Queue::Gone,
+            Engine::Kernel => match self.random.random_range(0..4) {
+                0..2 => Queue::Kept,
+                2 => Queue::ThrownAway,
+                _ => Queue::Gone,
+            },
+        };
+        Event::SwitchChanges(departure, queue)
+    }
+
+    fn act(&mut self, event: Event, cluster: &mut Cluster<'_>) -> Result<()> {
+        let seat = self.random.random_range(FICKLE);
+        match event {
+            Event::ExecutorLeaves => cluster.send_away(seat, self.up_to(AWAY_MS)),
+            Event::ExecutorDies => cluster.kill(seat, self.up_to(AWAY_MS)),
+            Event::ClientVisits => self.visit(cluster)?,
+            Event::ClientDies => cluster.visit(&["sleep", "20ms", "-n", "3000"], Some(self.up_to(LIFE_MS)))?,
+            Event::SwitchChanges(departure, queue) => cluster.change_switch(departure, queue, self.up_to(GAP_MS))?,
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, cluster: &mut Cluster<'_>) -> Result<()> {
+        let (function, most) = [(&["noop"][..], 20_000), (&["sleep", "3ms"], 1_000), (&["spin", "50us"], 2_000)]
+            [self.random.random_range(0..3)];
+        let count = self.random.random_range(1..=most).to_string();
+        let priority = self.random.random_range(1..=8).to_string();
+        cluster.visit(&[function, &["-n", &count, "--priority", &priority]].concat(), None)
+    }
+
+    fn up_to(&mut self, most_ms: u64) -> Duration {
+        Duration::from_millis(self.random.random_range(0..=most_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn events(engine: Engine) -> Vec<Event> {
+        let mut story = Story::new(engine, 7);
+        (0..1_000).map(|_| story.event()).collect()
+    }
+
+    #[test]
+    fn everything_happens_and_the_same_from_the_same_seed() {
+        assert_eq!(events(Engine::Kernel), events(Engine::Kernel));
+        let kinds = |engine| events(engine).iter().map(|event| format!("{event:?}")).collect::<HashSet<_>>().len();
+        assert_eq!(kinds(Engine::Kernel), 4 + 2 * 3);
+        assert_eq!(kinds(Engine::User), 4 + 2);
+    }
+}
