@@ -92,7 +92,7 @@ MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const st
     case MF_OP_RELEASE:
         return s->stats.parked != 0;
     case MF_OP_RETRIEVE:
-        return retrieve_owes_several(s, in);
+        return header->count > 1 && retrieve_owes_several(s, in);
     default:
         return 0;
     }

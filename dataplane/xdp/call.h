@@ -23,6 +23,14 @@ static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
     control->verdict = refused;
 }
 
+/* A function of its own, as the benchmark is: so their stacks do not add up. */
+static __attribute__((noinline)) void call_packet(struct mf_desk MF_FAR *desk)
+{
+    forget_way(&desk->in);
+    MF_CONTROL->verdict = take(now_ns(), &desk->in, &desk->out);
+    desk->counts.called++;
+}
+
 /* The frame that comes with it means nothing. */
 SEC("xdp")
 int mf_call(struct xdp_md *context)
@@ -37,13 +45,10 @@ int mf_call(struct xdp_md *context)
     }
     if (!mf_lock())
         return XDP_ABORTED;
-    if (control->call == MF_CALL_TICK) {
+    if (control->call == MF_CALL_TICK)
         control->verdict = take_tick(now_ns(), &desk->out);
-    } else {
-        forget_way(&desk->in);
-        control->verdict = take(now_ns(), &desk->in, &desk->out);
-        desk->counts.called++;
-    }
+    else
+        call_packet(desk);
     mf_unlock();
     return XDP_PASS;
 }

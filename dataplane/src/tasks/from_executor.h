@@ -204,6 +204,13 @@ MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, const struct 
     return WAIT_ASSIGNED;
 }
 
+/* A search as a function of its own, for repeated waits. */
+MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t resources)
+{
+    MF_ARRIVE(s);
+    return queue_find(s, resources);
+}
+
 /* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. VOID where it
  * must register anew. */
 MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
@@ -222,16 +229,17 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
         count(s, MF_V_STALE_WAIT);
         return WAIT_SETTLED;
     }
-    enum wait_state state = WAIT_OPEN;
+    enum wait_state state;
+    uint32_t list;
     if (MF_LIKELY(ahead > 0)) {
+        list = queue_find(s, resources); /* early: what it leads to takes long to fetch */
         state = wait_anew(s, i, sequence, resources);
     } else {
         state = wait_again(s, wait, slot, a);
-        resources = slot->resources;
+        list = queue_find_apart(s, slot->resources);
     }
     if (MF_UNLIKELY(state != WAIT_OPEN))
         return state;
-    uint32_t list = queue_find(s, resources);
     if (MF_UNLIKELY(list == NO_LIST)) {
         park(s, i);
         return WAIT_SETTLED;
@@ -297,13 +305,13 @@ MF_FREQUENT_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t
     return MF_V_OK;
 }
 
-/* Whether a RETRIEVE may be answered by an ASSIGN and by a RESET. */
+/* Whether a RETRIEVE of several waits may be answered by an ASSIGN and by a RESET. */
 static int retrieve_owes_several(const struct mf_tasks *s, const struct mf_datagram *in)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
     const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
     uint32_t records = packet->header.count, maybe_void = 0;
-    if (records < 2 || in->length != sizeof(*packet) + records * sizeof(*waits))
+    if (in->length != sizeof(*packet) + records * sizeof(*waits))
         return 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
         uint32_t i = mf_net32(waits[k].slot);
