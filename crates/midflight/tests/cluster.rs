@@ -101,10 +101,14 @@ fn sigterm_lets_the_executor_finish_and_take_nothing_new() {
 
 #[test]
 fn ctrl_c_cancels_what_submit_has_not_started() {
-    let up = Running::start(&["up", "--listen", "127.0.0.1:0", "--http", "off", "--slots", "1"]);
-    let switch = up.address().to_string();
-    let submit = common::spawn_with(&["submit", "sleep", "300ms", "-n", "100", "--switch", &switch], "");
-    std::thread::sleep(std::time::Duration::from_millis(150));
+    let switch = Running::switch("127.0.0.1:0", &[]);
+    let _executor = Running::executor(switch.address(), 1, &[]);
+    let address = switch.address().to_string();
+    let submit = common::spawn_with(&["submit", "sleep", "2s", "-n", "100", "--switch", &address], "");
+    wait_until("all are there, one runs", || {
+        let now = status(&switch.http());
+        now["tasks"]["submitted"] == 100 && now["busy"] == 1
+    });
     signal(&submit, Signal::INT);
     let said = common::Said::from(submit.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{Directory, PATIENCE, Running, Said, assert_error, run, signal, wait_until};
-use midflight::{Client, ClientOptions, Completions, Executor, Job, functions};
+use common::{Directory, PATIENCE, Running, Said, Seen, assert_error, run, signal, wait_until};
+use midflight::{Client, ClientOptions, Executor, Job, functions};
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::kernel::{KernelError, KernelTasks};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
@@ -21,8 +21,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 const TASKS: usize = 10_000;
+const SHORT: Duration = Duration::from_millis(1);
 /// Small, so that its pages are made soon; leases end within a test's patience.
-const CONFIG: &str = "[tasks]\nqueue = 20000\nslots = 1024\nclients = 64\nlease = \"300ms\"\n";
+const CONFIG: &str = "[tasks]\nqueue = 20000\nslots = 1024\nclients = 64\nlease = \"1s\"\n";
 
 /// A lab whose switch may run the kernel engine.
 struct World {
@@ -142,39 +143,6 @@ fn missing() -> Option<&'static str> {
     MISSING.get_or_init(find).as_deref()
 }
 
-/// Outcomes so far: each task at most once.
-struct Seen {
-    completions: Completions,
-    tasks: Vec<bool>,
-    again: usize,
-}
-
-impl Seen {
-    /// Of tasks that sleep for a millisecond.
-    fn new(client: &Client, tasks: usize) -> Self {
-        let job = Job::builder(functions::SLEEP).attempts(10).repeat(tasks, 1_000_000u64.to_be_bytes()).build();
-        let completions = client.submit(job).unwrap().completions();
-        Self { completions, tasks: vec![false; tasks], again: 0 }
-    }
-
-    fn take(&mut self, count: usize) {
-        for _ in 0..count {
-            let (index, outcome) = self.completions.next_timeout(PATIENCE).expect("a result in time");
-            let result = outcome.unwrap();
-            assert!(!std::mem::replace(&mut self.tasks[index], true), "task {index} ended twice");
-            self.again += usize::from(result.attempt > 1);
-        }
-    }
-
-    /// The rest; how many of all ran more than once.
-    fn all(mut self) -> usize {
-        self.take(self.completions.left());
-        assert!(self.tasks.iter().all(|&ended| ended));
-        assert!(self.completions.next_timeout(Duration::from_millis(50)).is_none(), "more results than tasks");
-        self.again
-    }
-}
-
 #[test]
 fn nobody_sees_which_engine_serves() {
     let Some(world) = World::new(2) else { return };
@@ -214,14 +182,16 @@ fn t10_an_executor_is_killed_and_every_task_completes_once() {
     let switch = world.switch("host0,host1,host2", &[]);
     let (mut killed, _other) = (world.executor(1, 8), world.executor(2, 8));
     let client = world.client(0);
-    let mut seen = Seen::new(&client, TASKS);
+    let parts = [(TASKS / 4, SHORT), (16, Duration::from_secs(2)), (TASKS, SHORT)];
+    let mut seen = Seen::new(&client, &parts);
     seen.take(TASKS / 4);
+    wait_until("every slot has a long one", || world.status(&switch)["busy"] == 16);
     killed.child.kill().unwrap();
-    let again = seen.all();
-    assert!(again > 0, "no task was running on the executor that died");
+    seen.take_all();
+    assert!(seen.again >= 8, "{} tasks ran again", seen.again);
     let now = world.status(&switch);
-    assert_eq!(now["tasks"]["expired"], again, "the tick found them: {now}");
-    assert_eq!(now["tasks"]["submitted"], TASKS);
+    assert_eq!(now["tasks"]["expired"], seen.again, "the tick found them: {now}");
+    assert_eq!(now["tasks"]["submitted"], parts.iter().map(|part| part.0).sum::<usize>());
 }
 
 #[test]
@@ -277,7 +247,7 @@ fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
     let mut switch = world.switch("host0,host1", &["--keep"]);
     let epoch = world.status(&switch)["epoch"].clone();
     let client = world.client(0);
-    let mut seen = Seen::new(&client, TASKS);
+    let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
     wait_until("all are queued", || world.status(&switch)["tasks"]["submitted"] == TASKS);
     switch.child.kill().unwrap();
     switch.child.wait().unwrap();
@@ -287,7 +257,8 @@ fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
     let again = world.switch("host0,host1", &["--keep"]);
     assert!(again.first_line.contains(", taken over with "), "{}", again.first_line);
     assert_eq!(world.status(&again)["epoch"], epoch);
-    assert_eq!(seen.all(), 0, "nothing ran twice");
+    seen.take_all();
+    assert_eq!(seen.again, 0, "nothing ran twice");
     wait_until("all are completed", || world.status(&again)["tasks"]["completed"] == TASKS);
     assert_eq!(world.status(&again)["tasks"]["submitted"], TASKS, "nothing was submitted again");
     // A drain needs the switch's answer, with or without its process.

@@ -7,6 +7,10 @@ mod common;
 use common::{Directory, Running, Said, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
+use std::time::Duration;
+
+/// Long enough for a process to have seen a signal, of which it says nothing.
+const SIGNALLED: Duration = Duration::from_millis(500);
 
 #[test]
 fn output_comes_in_the_order_of_the_input() {
@@ -102,7 +106,7 @@ fn ctrl_c_cancels_what_has_not_started_and_says_what_was() {
     let directory = Directory::new("map-ctrl-c");
     let map = blocked(&directory);
     signal(&map, Signal::INT);
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(SIGNALLED);
     directory.write("go", "");
     let said = Said::from(map.wait_with_output().unwrap());
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), "first\n"), "{said:?}");
@@ -115,7 +119,7 @@ fn a_second_ctrl_c_ends_at_once() {
     let directory = Directory::new("map-ctrl-c-twice");
     let map = blocked(&directory);
     signal(&map, Signal::INT);
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(SIGNALLED);
     signal(&map, Signal::INT);
     let said = Said::from(map.wait_with_output().unwrap());
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");

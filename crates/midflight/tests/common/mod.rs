@@ -3,6 +3,11 @@
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+mod seen;
+
+#[allow(unused_imports, reason = "each test binary uses what it needs")]
+pub(crate) use seen::Seen;
+
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, UdpSocket};
