@@ -17,16 +17,16 @@ EXAMPLES
   midflight lab soak --engine user --loss 1%
   midflight lab soak --seed 17                the same events again, as far as time allows
 
-Four hosts, five executors, two clients that stay: jobs of all sizes, priorities and resources, no-op,
-sleeping, computing and running commands, single tasks, cancelled ones. Meanwhile executors leave and
-are killed, clients come, go and are killed, and the switch is stopped and killed, its queue kept or not.
-From time to time all comes to rest. Then every task must have ended once, with the right result; the
-counters of clients, core and shells must add up; no process may have grown; and at the end nothing
-may be left of the switch in the kernel.
+Four hosts, five executors, two clients that stay: jobs of all sizes, priorities and resources,
+no-op, sleeping, computing and running commands, single tasks, cancelled ones. Meanwhile executors
+leave and are killed, clients come, go and are killed, and the switch is stopped and killed, its
+queue kept or not. From time to time all comes to rest. Then every task must have ended once, with
+the right result; the counters of clients, core and shells must add up; no process may have grown;
+and at the end nothing may be left of the switch in the kernel.
 
 EXIT CODES
-  0 all was as it should be, 1 something was not (each on a line that begins with WRONG), or it could
-  not be held (no root, no kernel engine), 2 wrong usage, 130 interrupted";
+  0 all was as it should be, 1 something was not (each on a line that begins with WRONG), or it
+  could not be held (no root, no kernel engine), 2 wrong usage, 130 interrupted";
 
 /// Longer than anybody waits: a year.
 const MINUTES_MAX: f64 = 525_600.0;
