@@ -23,21 +23,28 @@ struct Stage<'a> {
 /// The executor's MAC address.
 const FAR_MAC: [u8; 6] = [0x02, 0xfa, 0x11, 0x22, 0x33, 0x44];
 
-fn on_stage(act: impl Fn(&mut Stage<'_>, bool) + Send + Sync) {
+/// Does something on a stage where nothing has happened yet.
+fn on_a_stage(act: impl FnOnce(&mut Stage<'_>) + Send) {
     let Some(shells) = shells() else { return };
     let Some(lab) = lab(2) else { return };
-    let mut shells = Some(shells);
+    let mut all = Some((shells, act));
     lab.within(Place::Switch, || {
-        let shells = shells.take().unwrap();
-        let mut stage = Stage { shells, lab: &lab, near: Port::open("host0"), far: Port::open("host1") };
+        let (shells, act) = all.take().unwrap();
+        act(&mut Stage { shells, lab: &lab, near: Port::open("host0"), far: Port::open("host1") });
+    })
+    .unwrap();
+}
+
+/// The same twice, by each version of IP.
+fn on_stage(act: impl Fn(&mut Stage<'_>, bool) + Send + Sync) {
+    on_a_stage(|stage| {
         for ipv4 in [true, false] {
             stage.shells.restart(&config(), EPOCH, 1).unwrap();
             stage.handed_over();
             stage.sent();
-            act(&mut stage, ipv4);
+            act(stage, ipv4);
         }
-    })
-    .unwrap();
+    });
 }
 
 impl Stage<'_> {
@@ -294,20 +301,14 @@ fn where_no_way_was_learned_the_kernel_is_asked() {
 /// A way that leads to an interface that is gone, and one that is not Midflight's to wait for: user space sends.
 #[test]
 fn where_the_way_is_gone_user_space_sends() {
-    let Some(shells) = shells() else { return };
-    let Some(lab) = lab(2) else { return };
-    let mut shells = Some(shells);
-    lab.within(Place::Switch, || {
-        let shells = shells.take().unwrap();
-        let mut stage = Stage { shells, lab: &lab, near: Port::open("host0"), far: Port::open("host1") };
+    on_a_stage(|stage| {
         let executor = stage.executor(true, 1);
         stage.park(&executor, 5, 2);
         stage.ip("link set host1 down");
         stage.assert_handed_over(&stage.client(true), executor.from, 1);
         stage.ip("link del host1");
         stage.assert_handed_over(&stage.client(true), executor.from, 2);
-    })
-    .unwrap();
+    });
 }
 
 /// Answers that find the ring full are lost, and counted.
@@ -365,12 +366,7 @@ fn a_forger_teaches_no_way() {
 /// As many executors as share a place in the table of ways, and more: none is mistaken for another.
 #[test]
 fn a_way_is_only_ever_that_of_its_executor() {
-    let Some(shells) = shells() else { return };
-    let Some(lab) = lab(2) else { return };
-    let mut shells = Some(shells);
-    lab.within(Place::Switch, || {
-        let shells = shells.take().unwrap();
-        let mut stage = Stage { shells, lab: &lab, near: Port::open("host0"), far: Port::open("host1") };
+    on_a_stage(|stage| {
         let many = midflight_dataplane::TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
         stage.shells.restart(&many, EPOCH, 1).unwrap();
         let executor = |number: u16| {
@@ -391,8 +387,7 @@ fn a_way_is_only_ever_that_of_its_executor() {
         assert_eq!(stage.shells.shell_count("handed_over"), 0);
         assert_eq!(reached.len(), 2_000);
         assert!(reached.iter().zip(&all).all(|(reached, executor)| *reached == executor.back()));
-    })
-    .unwrap();
+    });
 }
 
 #[test]
