@@ -102,3 +102,24 @@ fn start_log(filter: Option<&str>, default: &str) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    /// What is longer is broken by clap wherever it ends.
+    const WIDTH: usize = 100;
+
+    #[test]
+    fn no_line_of_a_help_is_wider_than_a_terminal() {
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= WIDTH, "{} --help: {line:?}", command.get_name());
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
+}

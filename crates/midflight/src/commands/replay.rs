@@ -16,17 +16,19 @@ use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight replay                                       a generated workload, 32 executors, about 12 s
-  midflight replay trace.tr --executors 64               a trace, its median task scaled to 5 ms, load 0.8
-  midflight replay --report replay.html                  and a page with plots
+  midflight replay                                 a generated workload, 32 executors, about 12 s
+  midflight replay trace.tr --executors 64         a trace, scaled to tasks of 5 ms, load 0.8
+  midflight replay --report replay.html            and a page with plots
   midflight replay tasks.csv.gz --format google --strict
-  midflight replay --switch 10.0.0.1:7700                through a switch that runs elsewhere
+  midflight replay --switch 10.0.0.1:7700          through a switch that runs elsewhere
 
-Scheduling delay is from submission to start. Its parts: pacing (the client's window holds the task back), queueing
-(no suitable executor is free) and dispatch (what the system adds). docs/replay.md explains formats, scaling and every number.
+Scheduling delay is from submission to start. Its parts: pacing (the client's window holds the task
+back), queueing (no suitable executor is free) and dispatch (what the system adds). docs/replay.md
+explains formats, scaling and every number.
 
 EXIT CODES
-  0 all tasks ended, 1 failed or tasks were lost, 2 wrong usage or an unreadable trace, 130 interrupted";
+  0 all tasks ended, 1 failed or tasks were lost, 2 wrong usage or an unreadable trace,
+  130 interrupted";
 
 const INTERRUPTED: u8 = 130;
 

@@ -23,18 +23,19 @@ EXAMPLES
   midflight bench lab --json
 
 RESULTS (medians of the runs; ENGINE is user or kernel)
-  lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us  one no-op task at a time, from the submit call to its
-                                                result
-  lab.ENGINE.tasks_per_s                        no-op tasks, one client, one executor process with 64
-                                                slots
-  lab.ENGINE.cpu_us_per_task                    time that all CPUs of this machine were busy during
-                                                the throughput run, by task: let nothing else run
+  lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us
+                              one no-op task at a time, from the submit call to its result
+  lab.ENGINE.tasks_per_s      no-op tasks, one client, one executor process with 64 slots
+  lab.ENGINE.cpu_us_per_task  time that all CPUs of this machine were busy during the throughput
+                              run, by task: let nothing else run
 
-Client, switch and executor run in a network namespace each, joined by veth links. They are gone when
-it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and the other is measured.
+Client, switch and executor run in a network namespace each, joined by veth links. They are gone
+when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and the other
+is measured.
 
 EXIT CODES
-  0 measured, 1 failed (no root; no kernel engine, and --engine kernel), 2 wrong usage, 130 interrupted";
+  0 measured, 1 failed (no root; no kernel engine, and --engine kernel), 2 wrong usage,
+  130 interrupted";
 
 /// Where the client and the executor are.
 const CLIENT: Place = Place::Host(0);

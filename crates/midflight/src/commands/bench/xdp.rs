@@ -19,8 +19,8 @@ RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core; the lock 
   xdp.batch_retrieve_ns_per_task         a RETRIEVE of 16 slots, a task each
   xdp.assigned                           tasks assigned, which is as many as were accepted
 
-It needs root, Linux 6.12 or newer, and a midflight that was built with the feature `kernel`. No packet
-leaves the machine, and no interface is touched.
+It needs root, Linux 6.12 or newer, and a midflight that was built with the feature `kernel`. No
+packet leaves the machine, and no interface is touched.
 
 EXIT CODES
   0 measured, 1 failed (no root, an old kernel, built without the feature), 2 wrong usage";

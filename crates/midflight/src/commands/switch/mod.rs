@@ -21,21 +21,21 @@ EXAMPLES
   midflight switch --config midflight.toml
   curl http://127.0.0.1:7701/metrics                  for Prometheus; also /healthz and /status
 
+In the kernel, as XDP and TC programs on these interfaces; in generic mode where the driver takes no
+XDP program; with --keep the queue outlives the process, and the same again takes it over; --detach
+lets go what was kept:
   sudo midflight switch --engine kernel --interface eth0,eth1
-                                                      in the kernel: XDP and TC programs on these interfaces
   sudo midflight switch --engine kernel --interface wlan0 --mode generic
-                                                      where the driver takes no XDP program
   sudo midflight switch --engine kernel --interface eth0 --keep
-                                                      the queue outlives the process; the same again takes it over
-  sudo midflight switch --detach                      lets what was kept go
+  sudo midflight switch --detach
 
-SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep the programs
-serve on, without leases, until the next start takes them over. A switch in the kernel drops all privileges as soon
-as it serves.
+SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep
+the programs serve on, without leases, until the next start takes them over. A switch in the kernel
+drops all privileges as soon as it serves.
 
 EXIT CODES
-  0 ended by a signal, 1 failed (port in use, no privileges, an interface that is missing or went away),
-  2 wrong usage or configuration";
+  0 ended by a signal, 1 failed (port in use, no privileges, an interface that is missing or went
+  away), 2 wrong usage or configuration";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
