@@ -3,8 +3,11 @@
 //! [`World`] runs the production switch and the production endpoints over a simulated network, in virtual time, from a
 //! seed. The endpoints cannot tell it from the real world, which proves that no I/O leaked into them.
 
+pub mod calibration;
+pub mod cell;
 pub mod workload;
 
+mod actors;
 mod history;
 mod network;
 mod node;

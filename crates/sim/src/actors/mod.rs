@@ -1,0 +1,3 @@
+//! What runs on the nodes of a simulated cluster.
+
+pub(crate) mod spark;

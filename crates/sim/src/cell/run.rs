@@ -1,0 +1,48 @@
+//! Runs a cell.
+
+use super::{Cell, CellResult, Scheme};
+use crate::actors::spark;
+use crate::workload::{ReadError, ScaleError};
+use std::path::PathBuf;
+
+/// Why a cell cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// It asks for what cannot be.
+    #[error("{0}")]
+    Bad(String),
+    /// Its trace cannot be read.
+    #[error("load.file {}: {source}", file.display())]
+    Trace {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        source: ReadError,
+    },
+    /// Its trace cannot be scaled.
+    #[error("load: {0}")]
+    Scale(ScaleError),
+    /// The scheme does not know this load.
+    #[error("scheme {scheme} does not run the load {load}")]
+    Unfit {
+        /// The scheme's name.
+        scheme: &'static str,
+        /// The load's.
+        load: &'static str,
+    },
+}
+
+/// Runs a cell from its start to its end.
+///
+/// # Errors
+/// Where the cell asks for what cannot be, or its trace cannot be read.
+pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let began = std::time::Instant::now();
+    let mut result = match &cell.scheme {
+        Scheme::Spark => spark::run(cell)?,
+        _ => return Err(CellError::Bad("scheme: not in this build".into())),
+    };
+    result.wall_ms = began.elapsed().as_secs_f64() * 1e3;
+    Ok(result)
+}
