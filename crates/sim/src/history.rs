@@ -1,6 +1,6 @@
 //! What happened in a world, in order: what tests and reports look at.
 
-use crate::NodeId;
+use crate::{NodeId, Sink};
 use midflight_tasks::Nanos;
 use midflight_tasks::client::TaskKey;
 use midflight_tasks::executor::RunKey;
@@ -32,6 +32,10 @@ pub enum Happening {
         tid: u32,
         /// From 1.
         attempt: u8,
+        /// How long its slot had asked for it when it came (the executor's clock).
+        asked_for: Nanos,
+        /// From its acceptance to its assignment (the switch's clock).
+        waited_us: u32,
     },
     /// A run ended, and its executor was still there.
     Ended {
@@ -54,6 +58,22 @@ pub enum Happening {
         /// Which one.
         executor: NodeId,
     },
+    /// A client wants tasks not to be run.
+    CancelAsked {
+        /// The client.
+        client: NodeId,
+        /// The tasks.
+        keys: Vec<TaskKey>,
+    },
+    /// A measurement of a scheme's own.
+    Measured {
+        /// Where.
+        node: NodeId,
+        /// Of what.
+        what: &'static str,
+        /// In the unit that `what` says.
+        value: u64,
+    },
     /// A node died.
     Crashed {
         /// Which one.
@@ -64,6 +84,20 @@ pub enum Happening {
         /// Which one.
         node: NodeId,
     },
+    /// A node stands still.
+    Paused {
+        /// Which one.
+        node: NodeId,
+    },
+    /// A node goes on.
+    Resumed {
+        /// Which one.
+        node: NodeId,
+    },
+    /// A partition began.
+    Partitioned,
+    /// All partitions ended.
+    Healed,
 }
 
 /// The end of a task, as its caller sees it.
@@ -91,12 +125,14 @@ pub struct History {
     told: usize,
 }
 
-impl History {
-    pub(crate) fn add(&mut self, at: Nanos, happening: Happening) {
+impl Sink for History {
+    fn happened(&mut self, at: Nanos, happening: Happening) {
         self.told += usize::from(matches!(happening, Happening::Told { .. }));
         self.happenings.push((at, happening));
     }
+}
 
+impl History {
     /// Ends of tasks that were told.
     #[must_use]
     pub fn told(&self) -> usize {

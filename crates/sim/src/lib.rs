@@ -2,20 +2,31 @@
 //!
 //! [`World`] runs the production switch and the production endpoints over a simulated network, in virtual time, from a
 //! seed. The endpoints cannot tell it from the real world, which proves that no I/O leaked into them.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`time`] | the heap of events, the clocks of nodes |
+//! | `network` | what befalls a datagram |
+//! | `world` | nodes, their life and death, actions at times |
+//! | [`actors`] | what runs on a node |
+//! | [`workload`] | what is submitted |
 
+pub mod actors;
 pub mod calibration;
 pub mod cell;
+pub mod time;
 pub mod workload;
 
-mod actors;
 mod history;
 mod network;
-mod node;
 mod random;
+mod sink;
 mod watch;
 mod world;
 
+pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};
 pub use history::{Happening, History, Told};
 pub use network::{Faults, NetworkCounters};
-pub use node::NodeId;
-pub use world::{Action, World};
+pub use random::{Purpose, stream};
+pub use sink::{Observer, Sink};
+pub use world::{Action, Context, NodeId, World};

@@ -1,16 +1,69 @@
-//! Randomness from one seed, in streams that do not disturb each other: a draw more for one purpose changes no
-//! draw of another.
+//! Randomness from one seed, in streams that do not disturb each other: a draw more for one purpose, or by one node,
+//! changes no draw of another.
 
 use rand_pcg::Pcg64;
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
-    /// Delays and faults of the network.
+/// What a stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Delays and faults of what a node sends.
     Network = 1,
-    /// Identities, epochs, secrets and seeds of nodes.
-    Nodes = 2,
+    /// Identities, epochs, secrets and seeds of a node's lives.
+    Birth = 2,
+    /// What an actor draws while it runs.
+    Actor = 3,
+    /// When jobs arrive.
+    Arrivals = 4,
+    /// How long tasks run, and what else they are.
+    Tasks = 5,
+    /// What befalls the world, and when.
+    Faults = 6,
+    /// Who goes where.
+    Placement = 7,
 }
 
-pub(crate) fn stream(seed: u64, purpose: Purpose) -> Pcg64 {
-    Pcg64::new(u128::from(seed), purpose as u128)
+/// The stream of a purpose, and within it of one node, client or whatever `index` counts.
+#[must_use]
+pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Pcg64 {
+    // Streams of one state that differ in the increment alone are too much alike, so everything goes into both.
+    let mut state = seed ^ (purpose as u64) << 56 ^ index.rotate_left(24);
+    let mut next = || u128::from(split_mix(&mut state));
+    Pcg64::new(next() << 64 | next(), next() << 64 | u128::from(index))
+}
+
+/// Steele, Lea and Flood's SplitMix64.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::RngExt;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn seed_purpose_and_index_each_make_another_stream() {
+        let mut first = BTreeSet::new();
+        for seed in 0..10 {
+            for purpose in [Purpose::Network, Purpose::Birth, Purpose::Actor, Purpose::Arrivals] {
+                for index in 0..100 {
+                    first.insert(stream(seed, purpose, index).random::<u64>());
+                }
+            }
+        }
+        assert_eq!(first.len(), 10 * 4 * 100);
+        assert_eq!(stream(1, Purpose::Tasks, 2).random::<u64>(), stream(1, Purpose::Tasks, 2).random::<u64>());
+    }
+
+    #[test]
+    fn neighbouring_streams_do_not_go_together() {
+        let (mut left, mut right) = (stream(1, Purpose::Actor, 1), stream(1, Purpose::Actor, 2));
+        let same = (0..10_000).filter(|_| left.random_bool(0.5) == right.random_bool(0.5)).count();
+        assert!((4_800..5_200).contains(&same), "{same} of 10,000");
+    }
 }

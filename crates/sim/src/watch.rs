@@ -1,7 +1,10 @@
 //! An omniscient watcher of one switch in a world without faults: it reads every packet in and out and checks the
 //! rules that speak of order and exclusion.
 
+use crate::actors::switch::{Took, Turn};
+use crate::{NodeId, Observer};
 use midflight_dataplane::{Out, Stats};
+use midflight_tasks::Nanos;
 use midflight_wire::{Assignment, Packet, TaskInfo, parse};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -20,9 +23,17 @@ pub(crate) struct Watch {
     waiting: HashMap<u32, u8>,
 }
 
+impl Observer for Watch {
+    fn switch_took(&mut self, _at: Nanos, _switch: NodeId, turn: &Turn<'_>) {
+        if let Some(Took { datagram, .. }) = turn.took {
+            self.packet(datagram, turn.gave, &turn.tasks.stats());
+        }
+    }
+}
+
 impl Watch {
     /// The switch took `datagram` and owes `out`.
-    pub(crate) fn packet(&mut self, datagram: &[u8], out: &Out, stats: &Stats) {
+    fn packet(&mut self, datagram: &[u8], out: &Out, stats: &Stats) {
         let Ok(packet) = parse(datagram) else { return };
         let resources = self.note_waits(&packet);
         let mut given = Vec::new();

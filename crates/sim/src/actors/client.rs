@@ -1,0 +1,104 @@
+//! The production client, and the jobs that it submits by itself.
+
+use super::{Actor, Command, Submission, Submissions, Wake};
+use crate::{Context, Happening, Told};
+use midflight_tasks::Endpoint;
+use midflight_tasks::client::{Client, Event, Outcome, Task};
+use midflight_wire::Status;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// The endpoint and what it will be given.
+pub struct ClientActor {
+    client: Client,
+    next: Option<Submission>,
+    submissions: Submissions,
+}
+
+impl fmt::Debug for ClientActor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientActor").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl ClientActor {
+    /// Around this endpoint, which submits these jobs by itself; others come by [`Command::Submit`].
+    #[must_use]
+    pub fn new(client: Client, submissions: Submissions) -> Self {
+        Self { client, next: None, submissions }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// A driver's turn: what the endpoint tells, what it sends, and when it wants to be woken.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.client.poll_event() {
+            let (key, how) = match event {
+                Event::Completed { key, result: Outcome::Inline(result), status, attempt, .. } => {
+                    (key, Told::Completed { ok: status == Status::Ok, attempt, result })
+                }
+                Event::Completed { key, .. } | Event::Lost { key, .. } => (key, Told::Lost),
+                Event::Cancelled { key } => (key, Told::Cancelled),
+                _ => continue,
+            };
+            context.happened(Happening::Told { client: context.node(), key, how });
+        }
+        context.drive(&mut self.client);
+    }
+
+    fn submit(&mut self, context: &mut Context<'_>, jid: u32, tasks: &[Task]) {
+        match self.client.submit(context.now(), jid, tasks) {
+            Ok(keys) => context.happened(Happening::Submitted { client: context.node(), jid, keys }),
+            Err(error) => panic!("a scenario submits what a client takes: {error}"),
+        }
+    }
+
+    /// Submits what is due, and asks to be woken for the next.
+    fn submit_due(&mut self, context: &mut Context<'_>) {
+        loop {
+            let Some(next) = self.next.take().or_else(|| self.submissions.next()) else { return };
+            if next.at > context.now() {
+                context.after(next.at - context.now(), 0);
+                self.next = Some(next);
+                return;
+            }
+            self.submit(context, next.jid, &next.tasks);
+        }
+    }
+}
+
+impl Actor for ClientActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.submit_due(context);
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.client.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.client.handle_timeout(context.now()),
+            Wake::Token(_) => self.submit_due(context),
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Command) {
+        match command {
+            Command::Submit { jid, tasks } => self.submit(context, jid, &tasks),
+            Command::Cancel(keys) => {
+                self.client.cancel(context.now(), &keys);
+                context.happened(Happening::CancelAsked { client: context.node(), keys });
+            }
+            Command::Drain => return,
+        }
+        self.drive(context);
+    }
+}

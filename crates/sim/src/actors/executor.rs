@@ -1,0 +1,96 @@
+//! The production executor, whose tasks do nothing but take time.
+
+use super::{Actor, Command, Wake, run_time};
+use crate::{Context, Happening};
+use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
+use midflight_tasks::{Endpoint, Nanos};
+use midflight_wire::Status;
+use std::net::SocketAddr;
+
+/// The endpoint and what its slots run.
+#[derive(Debug)]
+pub struct ExecutorActor {
+    executor: Executor,
+    /// By slot: when it started, and its argument.
+    running: Vec<(Nanos, [u8; 16])>,
+}
+
+impl ExecutorActor {
+    /// Around this endpoint.
+    #[must_use]
+    pub fn new(executor: Executor) -> Self {
+        Self { executor, running: Vec::new() }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// A driver's turn: what the endpoint tells, what it sends, and when it wants to be woken.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.executor.poll_event() {
+            match event {
+                Event::Run(run) => self.run(context, &run),
+                Event::Drained => context.happened(Happening::Drained { executor: context.node() }),
+                _ => {}
+            }
+        }
+        context.drive(&mut self.executor);
+    }
+
+    fn run(&mut self, context: &mut Context<'_>, run: &Run) {
+        context.happened(Happening::Started {
+            executor: context.node(),
+            run: run.key,
+            client: context.node_at(run.client),
+            jid: run.jid,
+            tid: run.task.tid.get(),
+            attempt: run.task.attempt,
+            asked_for: run.arrived.saturating_sub(run.asked),
+            waited_us: run.waited_us,
+        });
+        let slot = run.key.slot as usize;
+        if slot >= self.running.len() {
+            self.running.resize(slot + 1, (0, [0; 16]));
+        }
+        self.running[slot] = (context.now(), run.task.argument);
+        context.after(run_time(&run.task), u64::from(run.key.slot) << 32 | u64::from(run.key.run));
+    }
+
+    /// The result is the argument.
+    fn finish(&mut self, context: &mut Context<'_>, run: RunKey) {
+        let (started, argument) = self.running[run.slot as usize];
+        let result = Output::Inline(argument.to_vec());
+        let now = context.now();
+        self.executor.finish(now, run, End { status: Status::Ok, result, started, ended: now });
+        context.happened(Happening::Ended { executor: context.node(), run });
+    }
+}
+
+impl Actor for ExecutorActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.executor.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.executor.handle_timeout(context.now()),
+            Wake::Token(token) => self.finish(context, RunKey { slot: (token >> 32) as u32, run: token as u32 }),
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Command) {
+        if let Command::Drain = command {
+            self.executor.drain(context.now());
+            self.drive(context);
+        }
+    }
+}

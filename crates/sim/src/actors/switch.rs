@@ -1,0 +1,79 @@
+//! The production switch: the C core, as `midflight switch` drives it.
+
+use super::{Actor, Wake};
+use crate::Context;
+use midflight_dataplane::{Out, Tasks, Verdict};
+use midflight_tasks::Nanos;
+use std::net::SocketAddr;
+
+/// How often the core's `tick` is called, as `midflight switch` does.
+const TICK: Nanos = 10_000_000;
+
+/// The core and what it owes.
+#[derive(Debug)]
+pub struct Switch {
+    tasks: Tasks,
+    out: Out,
+}
+
+impl Switch {
+    /// Around this core.
+    #[must_use]
+    pub fn new(tasks: Tasks) -> Self {
+        Self { tasks, out: Out::new() }
+    }
+
+    /// The core.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    fn send(&self, context: &mut Context<'_>) {
+        for (to, datagram) in self.out.iter() {
+            context.send(to, datagram);
+        }
+    }
+}
+
+/// What a switch did, for an [`crate::Observer`].
+#[derive(Debug)]
+pub struct Turn<'a> {
+    /// The datagram that it took; `None` where time passed.
+    pub took: Option<Took<'a>>,
+    /// What it owes for it.
+    pub gave: &'a Out,
+    /// The core, afterwards.
+    pub tasks: &'a Tasks,
+}
+
+/// A datagram that a switch took.
+#[derive(Clone, Copy, Debug)]
+pub struct Took<'a> {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// Its bytes.
+    pub datagram: &'a [u8],
+    /// What the core said to it.
+    pub verdict: Verdict,
+}
+
+impl Actor for Switch {
+    fn start(&mut self, context: &mut Context<'_>) {
+        context.wake_at(context.now() + TICK);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        let verdict = self.tasks.packet(context.now(), from, datagram, &mut self.out);
+        let took = Some(Took { from, datagram, verdict });
+        context.switch_took(&Turn { took, gave: &self.out, tasks: &self.tasks });
+        self.send(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
+        self.tasks.tick(context.now(), &mut self.out);
+        context.switch_took(&Turn { took: None, gave: &self.out, tasks: &self.tasks });
+        self.send(context);
+        context.wake_at(context.now() + TICK);
+    }
+}

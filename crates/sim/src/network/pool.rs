@@ -1,0 +1,54 @@
+//! Datagrams on their way. Their memory is used again, so that a datagram costs no allocation.
+
+use crate::NodeId;
+use midflight_tasks::Nanos;
+
+/// Names a datagram on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketId(pub(crate) u32);
+
+#[derive(Debug, Default)]
+pub(crate) struct Packet {
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    /// What faults add to its way, at its end.
+    pub(crate) extra: Nanos,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    packets: Vec<Packet>,
+    free: Vec<PacketId>,
+}
+
+impl Pool {
+    pub(crate) fn add(&mut self, from: NodeId, to: NodeId, extra: Nanos, bytes: &[u8]) -> PacketId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            PacketId(self.packets.len() as u32 - 1)
+        });
+        let packet = &mut self.packets[id.0 as usize];
+        (packet.from, packet.to, packet.extra) = (from, to, extra);
+        packet.bytes.clear();
+        packet.bytes.extend_from_slice(bytes);
+        id
+    }
+
+    pub(crate) fn get(&self, id: PacketId) -> &Packet {
+        &self.packets[id.0 as usize]
+    }
+
+    /// Its bytes, to be given back by [`Pool::free`].
+    pub(crate) fn take_bytes(&mut self, id: PacketId) -> Vec<u8> {
+        std::mem::take(&mut self.packets[id.0 as usize].bytes)
+    }
+
+    /// It has arrived, or never will. `bytes`: the memory that was taken.
+    pub(crate) fn free(&mut self, id: PacketId, bytes: Option<Vec<u8>>) {
+        if let Some(bytes) = bytes {
+            self.packets[id.0 as usize].bytes = bytes;
+        }
+        self.free.push(id);
+    }
+}

@@ -1,0 +1,147 @@
+//! What may be made to happen at a time.
+
+use super::World;
+use super::core::Event;
+use super::node::NodeId;
+use crate::actors::Command;
+use crate::network::Faults;
+use crate::{Happening, Purpose, stream};
+use midflight_tasks::Nanos;
+use midflight_tasks::client::{Task, TaskKey};
+
+/// What may be made to happen at a time.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// The process dies at once; what is on the way to it is lost.
+    Crash(NodeId),
+    /// A new process starts at the same address, with nothing of the old one's memory.
+    Restart(NodeId),
+    /// The process stands still: its datagrams wait in its receive buffer, its timers and tasks fire when it goes on.
+    Pause(NodeId),
+    /// It goes on.
+    Resume(NodeId),
+    /// What the ones send does not reach the others.
+    Partition {
+        /// The ones.
+        from: Vec<NodeId>,
+        /// The others.
+        to: Vec<NodeId>,
+        /// Nor the other way.
+        both: bool,
+    },
+    /// No partition holds any more.
+    Heal,
+    /// A clock jumps ahead and runs at another rate.
+    Drift {
+        /// Whose.
+        node: NodeId,
+        /// Millionths by which it is too fast (below 0: too slow), at most a twentieth.
+        ppm: i32,
+        /// By how much it jumps.
+        offset: Nanos,
+    },
+    /// The network becomes better or worse.
+    Faults(Faults),
+    /// An executor is told to drain.
+    Drain(NodeId),
+    /// A client is given tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order.
+    /// The whole argument is the result.
+    Submit {
+        /// Who submits.
+        client: NodeId,
+        /// The job's number.
+        jid: u32,
+        /// What.
+        tasks: Vec<Task>,
+    },
+    /// A client wants tasks not to be run.
+    Cancel {
+        /// Whose tasks.
+        client: NodeId,
+        /// Which: each life of a client numbers its tasks from 0.
+        keys: Vec<TaskKey>,
+    },
+}
+
+impl World {
+    pub(super) fn act(&mut self, action: Action) {
+        match action {
+            Action::Crash(node) => {
+                self.end(node);
+                self.core.happened(Happening::Crashed { node });
+            }
+            Action::Restart(node) => {
+                self.begin(node);
+                self.core.happened(Happening::Restarted { node });
+            }
+            Action::Pause(node) => {
+                self.core.nodes[node.index()].held.get_or_insert_default();
+                self.core.happened(Happening::Paused { node });
+            }
+            Action::Resume(node) => self.resume(node),
+            Action::Partition { from, to, both } => {
+                self.core.network.partitions.add(from, to, both);
+                self.core.happened(Happening::Partitioned);
+            }
+            Action::Heal => {
+                self.core.network.partitions.heal();
+                self.core.happened(Happening::Healed);
+            }
+            Action::Drift { node: id, ppm, offset } => {
+                let node = &mut self.core.nodes[id.index()];
+                node.clock.drift(self.core.now, ppm, offset);
+                if node.held.is_none() {
+                    self.core.schedule_wake(id);
+                }
+            }
+            Action::Faults(faults) => self.core.network.faults = faults,
+            Action::Drain(node) => self.command(node, Command::Drain),
+            Action::Submit { client, jid, tasks } => self.command(client, Command::Submit { jid, tasks }),
+            Action::Cancel { client, keys } => self.command(client, Command::Cancel(keys)),
+        }
+    }
+
+    /// What is on the way to it, or waits, is lost.
+    fn end(&mut self, id: NodeId) {
+        self.actors[id.index()] = None;
+        for event in self.core.nodes[id.index()].next_life() {
+            if let Event::Arrive(packet) | Event::Decided { packet, .. } = event {
+                self.core.packets.free(packet, None);
+                self.core.network.counters.unreachable += 1;
+            }
+        }
+    }
+
+    pub(super) fn begin(&mut self, id: NodeId) {
+        self.end(id);
+        let node = &self.core.nodes[id.index()];
+        let random = stream(self.core.seed, Purpose::Birth, u64::from(node.life) << 32 | u64::from(id.0));
+        let mut birth = super::Birth { node: id, address: id.address(), now: node.clock.at(self.core.now), random };
+        self.actors[id.index()] = Some((self.factories[id.index()])(&mut birth));
+        self.turn(id, |actor, context| actor.start(context));
+    }
+
+    /// What was held happens now, in its order.
+    fn resume(&mut self, id: NodeId) {
+        self.core.happened(Happening::Resumed { node: id });
+        for event in self.core.nodes[id.index()].held.take().unwrap_or_default() {
+            self.core.schedule(self.core.now, event);
+        }
+        self.core.schedule_wake(id);
+    }
+
+    /// A user's wish waits as everything else does while a process is paused.
+    fn command(&mut self, id: NodeId, command: Command) {
+        if self.core.nodes[id.index()].held.is_some() {
+            let action = match command {
+                Command::Drain => Action::Drain(id),
+                Command::Submit { jid, tasks } => Action::Submit { client: id, jid, tasks },
+                Command::Cancel(keys) => Action::Cancel { client: id, keys },
+            };
+            let event = self.keep(action);
+            self.core.nodes[id.index()].held.get_or_insert_default().push(event);
+            return;
+        }
+        self.turn(id, |actor, context| actor.command(context, command));
+    }
+}

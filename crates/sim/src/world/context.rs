@@ -1,0 +1,102 @@
+//! What an actor may do while it has its turn.
+
+use super::core::{Core, Event};
+use super::node::{NEVER, NodeId};
+use crate::Happening;
+use crate::actors::switch::Turn;
+use midflight_tasks::{Endpoint, Nanos};
+use rand_pcg::Pcg64;
+use std::net::SocketAddr;
+
+/// The world, as one of its actors sees it.
+pub struct Context<'a> {
+    pub(super) core: &'a mut Core,
+    pub(super) node: NodeId,
+    /// By the node's clock.
+    pub(super) now: Nanos,
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("node", &self.node).field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl Context<'_> {
+    /// What the node's own clock shows: nanoseconds that never decrease.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The node that has its turn.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.node.address()
+    }
+
+    /// Who is reached there, if that is of this world.
+    #[must_use]
+    pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
+        self.core.node_at(address)
+    }
+
+    /// The node's own randomness.
+    pub fn random(&mut self) -> &mut Pcg64 {
+        &mut self.core.nodes[self.node.index()].random
+    }
+
+    /// Sends a datagram. It leaves now.
+    pub fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        self.core.send(self.node, to, datagram);
+    }
+
+    /// [`crate::Actor::wake`] is called with [`crate::Wake::Time`] when the node's clock shows `at`; what was asked for
+    /// before no longer holds.
+    pub fn wake_at(&mut self, at: Nanos) {
+        self.core.nodes[self.node.index()].wanted = at.max(self.now);
+        self.core.schedule_wake(self.node);
+    }
+
+    /// Takes back what was asked for by [`Context::wake_at`].
+    pub fn sleep(&mut self) {
+        self.core.nodes[self.node.index()].wanted = NEVER;
+    }
+
+    /// [`crate::Actor::wake`] is called with `token` after `delay` of the node's clock. Holds until the node dies.
+    pub fn after(&mut self, delay: Nanos, token: u64) {
+        let node = &self.core.nodes[self.node.index()];
+        let at = node.clock.world(self.now.saturating_add(delay));
+        let event = Event::Token { node: self.node, life: node.life, token };
+        self.core.schedule(at, event);
+    }
+
+    /// Tells what has happened.
+    pub fn happened(&mut self, happening: Happening) {
+        self.core.happened(happening);
+    }
+
+    /// For an observer: what this switch took and gave.
+    pub fn switch_took(&mut self, turn: &Turn<'_>) {
+        self.core.switch_took(self.node, turn);
+    }
+
+    /// The last part of a driver's turn: sends all that the endpoint wants sent, and asks to be woken when it says.
+    pub fn drive<E: Endpoint>(&mut self, endpoint: &mut E) {
+        let mut buffer = std::mem::take(&mut self.core.buffer);
+        while let Some(to) = endpoint.poll_transmit(self.now, &mut buffer) {
+            self.core.send(self.node, to, &buffer);
+        }
+        self.core.buffer = buffer;
+        match endpoint.poll_timeout() {
+            Some(due) => self.wake_at(due),
+            None => self.sleep(),
+        }
+    }
+}

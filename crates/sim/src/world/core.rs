@@ -1,0 +1,121 @@
+//! All of the world but its actors: what an actor's turn may change.
+
+use super::node::{Node, NodeId};
+use crate::actors::switch::Turn;
+use crate::network::{Network, PacketId, Pool};
+use crate::time::Heap;
+use crate::{Action, Happening, History, Observer, Sink};
+use midflight_tasks::Nanos;
+use std::net::SocketAddr;
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// A datagram has come through its host's stack.
+    Arrive(PacketId),
+    /// Its node has decided about it.
+    Decided { packet: PacketId, life: u32 },
+    /// A node may want to be woken.
+    Wake(NodeId),
+    /// What it asked for by `Context::after`.
+    Token { node: NodeId, life: u32, token: u64 },
+    /// An action, by its number.
+    Act(u32),
+}
+
+pub(super) struct Core {
+    pub(super) seed: u64,
+    pub(super) now: Nanos,
+    pub(super) heap: Heap<Event>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) network: Network,
+    pub(super) packets: Pool,
+    pub(super) actions: Vec<Option<Action>>,
+    pub(super) history: History,
+    pub(super) sink: Option<Box<dyn Sink>>,
+    pub(super) observer: Option<Box<dyn Observer>>,
+    /// Ends of tasks that were told.
+    pub(super) told: usize,
+    pub(super) trace: u64,
+    /// For a datagram that is being written.
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Core {
+    pub(super) fn schedule(&mut self, at: Nanos, event: Event) {
+        self.heap.push(at.max(self.now), event);
+    }
+
+    pub(super) fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
+        NodeId::at(address).filter(|node| node.index() < self.nodes.len())
+    }
+
+    pub(super) fn happened(&mut self, happening: Happening) {
+        self.told += usize::from(matches!(happening, Happening::Told { .. }));
+        if let Some(observer) = &mut self.observer {
+            observer.happened(self.now, &happening);
+        }
+        match &mut self.sink {
+            Some(sink) => sink.happened(self.now, happening),
+            None => self.history.happened(self.now, happening),
+        }
+    }
+
+    pub(super) fn switch_took(&mut self, switch: NodeId, turn: &Turn<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.switch_took(self.now, switch, turn);
+        }
+    }
+
+    /// A node sends a datagram.
+    pub(super) fn send(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
+        let Network { faults, partitions, counters } = &mut self.network;
+        counters.sent += 1;
+        let Some(to) = NodeId::at(to).filter(|node| node.index() < self.nodes.len()) else {
+            counters.unreachable += 1;
+            return;
+        };
+        if partitions.separate(from, to) {
+            counters.partitioned += 1;
+            return;
+        }
+        let copies = faults.draw(&mut self.nodes[from.index()].network, counters);
+        for extra in copies.into_iter().flatten() {
+            let packet = self.packets.add(from, to, extra, datagram);
+            self.heap.push(self.now + extra, Event::Arrive(packet));
+        }
+    }
+
+    /// A node's clock.
+    pub(super) fn local(&self, node: NodeId) -> Nanos {
+        self.nodes[node.index()].clock.at(self.now)
+    }
+
+    /// Sees to it that an event looks at a node no later than when it wants to be woken.
+    pub(super) fn schedule_wake(&mut self, id: NodeId) {
+        let node = &mut self.nodes[id.index()];
+        if node.wanted == super::node::NEVER {
+            return;
+        }
+        let at = node.clock.world(node.wanted).max(self.now);
+        if at < node.scheduled {
+            node.scheduled = at;
+            self.heap.push(at, Event::Wake(id));
+        }
+    }
+
+    /// The multiplication of FNV-1a, over words of eight bytes, as every datagram passes here.
+    pub(super) fn note_in_trace(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) {
+        let mut trace = self.trace;
+        let mut note = |word: u64| trace = (trace ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        note(self.now);
+        note(u64::from(from.0) << 32 | u64::from(to.0));
+        note(datagram.len() as u64);
+        let (words, rest) = datagram.as_chunks::<8>();
+        words.iter().for_each(|&word| note(u64::from_be_bytes(word)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        note(u64::from_be_bytes(last));
+        self.trace = trace;
+    }
+}

@@ -1,0 +1,305 @@
+//! The simulated world: nodes with actors on them, a network between them, and time. Everything that happens follows
+//! from the seed; [`World::trace_hash`] says whether two runs were the same.
+
+mod action;
+mod context;
+mod core;
+mod node;
+mod production;
+
+pub use action::Action;
+pub use context::Context;
+pub use node::NodeId;
+
+use crate::actors::{Actor, Birth, Factory, Wake};
+use crate::network::{Faults, Network, NetworkCounters, PacketId, Pool};
+use crate::time::{Clock, Heap};
+use crate::watch::Watch;
+use crate::{History, Observer, Purpose, Sink, stream};
+use core::{Core, Event};
+use midflight_tasks::Nanos;
+use node::{NEVER, Node};
+use std::any::Any;
+use std::net::SocketAddr;
+
+/// Datagrams that wait at a node that is paused or busy; beyond, they are dropped.
+const RECEIVE_BUFFER: u32 = 4096;
+
+/// Nodes, a network between them, and time.
+pub struct World {
+    core: Core,
+    /// By node; `None` while it is down.
+    actors: Vec<Option<Box<dyn Actor>>>,
+    factories: Vec<Factory>,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Core { now, seed, .. } = &self.core;
+        f.debug_struct("World").field("now", now).field("seed", seed).finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// An empty world. All randomness comes from `seed`.
+    #[must_use]
+    pub fn new(seed: u64, faults: Faults) -> Self {
+        let core = Core {
+            seed,
+            now: 0,
+            heap: Heap::default(),
+            nodes: Vec::new(),
+            network: Network::new(faults),
+            packets: Pool::default(),
+            actions: Vec::new(),
+            history: History::default(),
+            sink: None,
+            observer: None,
+            told: 0,
+            trace: 0xcbf2_9ce4_8422_2325,
+            buffer: Vec::new(),
+        };
+        Self { core, actors: Vec::new(), factories: Vec::new() }
+    }
+
+    /// Checks T1–T6 at every packet of the switch. Only for worlds without faults and with one switch.
+    pub fn watch(&mut self) {
+        self.observe(Box::new(Watch::default()));
+    }
+
+    /// Shows all that happens to `observer`, in the place of the one before.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.core.observer = Some(observer);
+    }
+
+    /// The observer, if it is of this type.
+    #[must_use]
+    pub fn observer<T: Observer>(&self) -> Option<&T> {
+        self.core.observer.as_deref().and_then(|observer| (observer as &dyn Any).downcast_ref())
+    }
+
+    /// Tells what happens to `sink` from now on, and no longer to the history.
+    pub fn tell(&mut self, sink: Box<dyn Sink>) {
+        self.core.sink = Some(sink);
+    }
+
+    /// The sink, if it is of this type.
+    #[must_use]
+    pub fn sink<T: Sink>(&self) -> Option<&T> {
+        self.core.sink.as_deref().and_then(|sink| (sink as &dyn Any).downcast_ref())
+    }
+
+    /// A node whose processes are made by `factory`. The first starts now.
+    ///
+    /// # Panics
+    /// Where the world has 2^24 nodes.
+    pub fn add_actor(&mut self, factory: Factory) -> NodeId {
+        assert!(self.actors.len() < NodeId::MOST, "a world has at most {} nodes", NodeId::MOST);
+        let id = NodeId(self.actors.len() as u32);
+        let stream = |purpose| stream(self.core.seed, purpose, u64::from(id.0));
+        self.core.nodes.push(Node {
+            life: 0,
+            clock: Clock::default(),
+            wanted: NEVER,
+            scheduled: NEVER,
+            held: None,
+            decided: 0,
+            undecided: 0,
+            network: stream(Purpose::Network),
+            random: stream(Purpose::Actor),
+        });
+        self.factories.push(factory);
+        self.actors.push(None);
+        self.begin(id);
+        id
+    }
+
+    /// Lets something happen at a time (now, if that has passed).
+    pub fn at(&mut self, at: Nanos, action: Action) {
+        let event = self.keep(action);
+        self.core.schedule(at, event);
+    }
+
+    fn keep(&mut self, action: Action) -> Event {
+        self.core.actions.push(Some(action));
+        Event::Act(self.core.actions.len() as u32 - 1)
+    }
+
+    /// Runs until nothing is to be done any more, `done` says so after an event, or `deadline`; whether `done` said so.
+    pub fn run(&mut self, deadline: Nanos, mut done: impl FnMut(&Self) -> bool) -> bool {
+        while !done(self) {
+            match self.core.heap.next_at() {
+                Some(at) if at <= deadline => self.step(),
+                Some(_) => {
+                    self.core.now = self.core.now.max(deadline);
+                    return false;
+                }
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// The next event.
+    fn step(&mut self) {
+        let Some((at, event)) = self.core.heap.pop() else { return };
+        self.core.now = at;
+        match event {
+            Event::Arrive(packet) => self.arrive(packet),
+            Event::Decided { packet, life } => self.decided(packet, life),
+            Event::Wake(node) => self.wake(node),
+            Event::Token { node, life, token } => self.token(node, life, token),
+            Event::Act(number) => {
+                if let Some(action) = self.core.actions[number as usize].take() {
+                    self.act(action);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, packet: PacketId) {
+        let to = self.core.packets.get(packet).to;
+        let Some(actor) = &self.actors[to.index()] else {
+            self.core.network.counters.unreachable += 1;
+            return self.core.packets.free(packet, None);
+        };
+        let (node, arrived) = (&mut self.core.nodes[to.index()], self.core.packets.get(packet));
+        if let Some(held) = &mut node.held {
+            if held.len() < RECEIVE_BUFFER as usize {
+                return held.push(Event::Arrive(packet));
+            }
+            self.core.network.counters.receive_buffer_full += 1;
+            return self.core.packets.free(packet, None);
+        }
+        let cost = actor.cost(arrived.from.address(), &arrived.bytes);
+        if cost == 0 {
+            return self.handle(packet);
+        }
+        if node.undecided >= RECEIVE_BUFFER {
+            self.core.network.counters.receive_buffer_full += 1;
+            return self.core.packets.free(packet, None);
+        }
+        node.decided = node.decided.max(self.core.now) + cost;
+        node.undecided += 1;
+        let (at, life) = (node.decided, node.life);
+        self.core.schedule(at, Event::Decided { packet, life });
+    }
+
+    fn decided(&mut self, packet: PacketId, life: u32) {
+        let node = &mut self.core.nodes[self.core.packets.get(packet).to.index()];
+        if node.life != life {
+            self.core.network.counters.unreachable += 1;
+            return self.core.packets.free(packet, None);
+        }
+        if let Some(held) = &mut node.held {
+            return held.push(Event::Decided { packet, life });
+        }
+        node.undecided -= 1;
+        self.handle(packet);
+    }
+
+    fn handle(&mut self, id: PacketId) {
+        let packet = self.core.packets.get(id);
+        let (from, to) = (packet.from, packet.to);
+        let bytes = self.core.packets.take_bytes(id);
+        self.core.note_in_trace(from, to, &bytes);
+        self.turn(to, |actor, context| actor.datagram(context, from.address(), &bytes));
+        self.core.packets.free(id, Some(bytes));
+    }
+
+    fn wake(&mut self, id: NodeId) {
+        let node = &mut self.core.nodes[id.index()];
+        if node.scheduled != self.core.now {
+            return; // an earlier one took its place, or it began anew
+        }
+        node.scheduled = NEVER;
+        if node.wanted == NEVER || node.held.is_some() {
+            return;
+        }
+        if node.clock.at(self.core.now) < node.wanted {
+            return self.core.schedule_wake(id);
+        }
+        node.wanted = NEVER;
+        self.turn(id, |actor, context| actor.wake(context, Wake::Time));
+    }
+
+    fn token(&mut self, id: NodeId, life: u32, token: u64) {
+        let node = &mut self.core.nodes[id.index()];
+        if node.life != life {
+            return;
+        }
+        if let Some(held) = &mut node.held {
+            return held.push(Event::Token { node: id, life, token });
+        }
+        self.turn(id, |actor, context| actor.wake(context, Wake::Token(token)));
+    }
+
+    /// Gives a node that is up its turn.
+    fn turn(&mut self, id: NodeId, turn: impl FnOnce(&mut dyn Actor, &mut Context<'_>)) {
+        if let Some(actor) = &mut self.actors[id.index()] {
+            let now = self.core.local(id);
+            turn(&mut **actor, &mut Context { core: &mut self.core, node: id, now });
+        }
+    }
+
+    /// Virtual nanoseconds since the world began.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.core.now
+    }
+
+    /// Where a node is reached.
+    #[must_use]
+    pub fn address(&self, node: NodeId) -> SocketAddr {
+        node.address()
+    }
+
+    /// Who is reached there.
+    #[must_use]
+    pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
+        self.core.node_at(address)
+    }
+
+    /// What runs on a node that is up, if it is of this type.
+    #[must_use]
+    pub fn actor<T: Actor>(&self, node: NodeId) -> Option<&T> {
+        let actor = self.actors[node.index()].as_deref()?;
+        (actor as &dyn Any).downcast_ref()
+    }
+
+    /// Whether a node is up. One that is paused is.
+    #[must_use]
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.actors[node.index()].is_some()
+    }
+
+    /// What happened so far; nothing where a sink is told.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.core.history
+    }
+
+    /// Ends of tasks that clients were told.
+    #[must_use]
+    pub fn told(&self) -> usize {
+        self.core.told
+    }
+
+    /// What became of datagrams.
+    #[must_use]
+    pub fn network(&self) -> &NetworkCounters {
+        &self.core.network.counters
+    }
+
+    /// Events so far, those that are scheduled included.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.core.heap.pushed()
+    }
+
+    /// A hash of every datagram that was handled, when, from where and where to.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.core.trace
+    }
+}

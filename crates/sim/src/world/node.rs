@@ -1,0 +1,77 @@
+//! Nodes: where a process is, whether it runs, and when it wants to be woken.
+
+use super::core::Event;
+use crate::time::Clock;
+use midflight_tasks::Nanos;
+use rand_pcg::Pcg64;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The port of every node.
+const PORT: u16 = 7700;
+/// The first byte of every node's address; the other three are its number.
+const NETWORK: u8 = 10;
+/// No wake is asked for, or scheduled.
+pub(super) const NEVER: Nanos = Nanos::MAX;
+
+/// Names a node of a [`crate::World`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// Nodes are numbered from 0 in the order in which they were added.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// More nodes have no address.
+    pub(super) const MOST: usize = 1 << 24;
+
+    pub(super) fn address(self) -> SocketAddr {
+        let [_, a, b, c] = self.0.to_be_bytes();
+        SocketAddr::from(([NETWORK, a, b, c], PORT))
+    }
+
+    /// The node that would have this address.
+    pub(super) fn at(address: SocketAddr) -> Option<Self> {
+        match (address.ip(), address.port()) {
+            (IpAddr::V4(ip), PORT) => Self::of_ip(ip),
+            _ => None,
+        }
+    }
+
+    fn of_ip(ip: Ipv4Addr) -> Option<Self> {
+        let [NETWORK, a, b, c] = ip.octets() else { return None };
+        Some(Self(u32::from_be_bytes([0, a, b, c])))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Counts its lives: what was scheduled for an earlier one is void.
+    pub(super) life: u32,
+    pub(super) clock: Clock,
+    /// When it wants to be woken, by its own clock.
+    pub(super) wanted: Nanos,
+    /// The next time at which an event looks whether it is to be woken, by the world's clock.
+    pub(super) scheduled: Nanos,
+    /// While it is paused: what happened to it, in order.
+    pub(super) held: Option<Vec<Event>>,
+    /// When its lane has decided about all that came.
+    pub(super) decided: Nanos,
+    /// Datagrams that its lane has not decided about.
+    pub(super) undecided: u32,
+    /// What befalls what it sends.
+    pub(super) network: Pcg64,
+    /// What it draws itself.
+    pub(super) random: Pcg64,
+}
+
+impl Node {
+    /// It begins anew, or ends.
+    pub(super) fn next_life(&mut self) -> Vec<Event> {
+        self.life += 1;
+        (self.wanted, self.scheduled, self.decided, self.undecided) = (NEVER, NEVER, 0, 0);
+        self.held.take().unwrap_or_default()
+    }
+}

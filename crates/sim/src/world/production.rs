@@ -1,0 +1,92 @@
+//! Production endpoints as nodes.
+
+use super::{NodeId, World};
+use crate::actors::client::ClientActor;
+use crate::actors::executor::ExecutorActor;
+use crate::actors::switch::Switch;
+use crate::actors::{Actor, Birth, Submissions};
+use midflight_dataplane::{Stats, Tasks, TasksConfig};
+use midflight_tasks::client::{self, Client, ClientConfig};
+use midflight_tasks::executor::{self, Executor, ExecutorConfig};
+use rand::RngExt;
+use std::cell::Cell;
+
+impl World {
+    /// A switch that starts now.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_switch(&mut self, config: TasksConfig) -> Result<NodeId, midflight_dataplane::ConfigError> {
+        Tasks::new(&config, 1, 0)?;
+        Ok(self.add_actor(Box::new(move |birth: &mut Birth| {
+            let tasks = Tasks::new(&config, birth.random.random_range(1..=u32::MAX), birth.random.random());
+            Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
+        })))
+    }
+
+    /// An executor that starts now. Its identity and seed are drawn by the world.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_executor(&mut self, config: ExecutorConfig) -> Result<NodeId, executor::ConfigError> {
+        config.check()?;
+        Ok(self.add_actor(Box::new(move |birth: &mut Birth| {
+            let (identity, seed) = (birth.random.random(), birth.random.random());
+            let executor = Executor::new(ExecutorConfig { identity, seed, ..config.clone() }, birth.now);
+            Box::new(ExecutorActor::new(executor.expect("checked by World::add_executor"))) as Box<dyn Actor>
+        })))
+    }
+
+    /// A client that starts now and is given jobs by [`crate::Action::Submit`]. Its identity and seed are drawn by the world.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_client(&mut self, config: ClientConfig) -> Result<NodeId, client::ConfigError> {
+        self.add_client_with(config, Box::new(std::iter::empty()))
+    }
+
+    /// A client that starts now and submits these jobs by itself. One that is started anew has lost them.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_client_with(
+        &mut self,
+        config: ClientConfig,
+        submissions: Submissions,
+    ) -> Result<NodeId, client::ConfigError> {
+        Client::new(config.clone(), self.now())?;
+        let submissions = Cell::new(Some(submissions));
+        Ok(self.add_actor(Box::new(move |birth: &mut Birth| {
+            let (identity, seed) = (birth.random.random(), birth.random.random());
+            let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
+            let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
+            Box::new(ClientActor::new(client.expect("checked by World::add_client"), submissions)) as Box<dyn Actor>
+        })))
+    }
+
+    /// An executor that is up.
+    #[must_use]
+    pub fn executor(&self, node: NodeId) -> Option<&Executor> {
+        self.actor::<ExecutorActor>(node).map(ExecutorActor::executor)
+    }
+
+    /// A client that is up.
+    #[must_use]
+    pub fn client(&self, node: NodeId) -> Option<&Client> {
+        self.actor::<ClientActor>(node).map(ClientActor::client)
+    }
+
+    /// The counters of a switch that is up.
+    #[must_use]
+    pub fn switch(&self, node: NodeId) -> Option<Stats> {
+        self.actor::<Switch>(node).map(|switch| switch.tasks().stats())
+    }
+
+    /// Whether the structures of a switch are sound; a switch that is down is.
+    ///
+    /// # Errors
+    /// The line of the check in `tasks_check.c` that failed.
+    pub fn check_switch(&self, node: NodeId) -> Result<(), i32> {
+        self.actor::<Switch>(node).map_or(Ok(()), |switch| switch.tasks().check())
+    }
+}
