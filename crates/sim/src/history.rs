@@ -32,6 +32,10 @@ pub enum Happening {
         tid: u32,
         /// From 1.
         attempt: u8,
+        /// Its level.
+        priority: u8,
+        /// Its argument.
+        argument: [u8; 16],
         /// How long its slot had asked for it when it came (the executor's clock).
         asked_for: Nanos,
         /// From its acceptance to its assignment (the switch's clock).

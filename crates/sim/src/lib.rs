@@ -6,7 +6,7 @@
 //! | where | what |
 //! |---|---|
 //! | [`time`] | the heap of events, the clocks of nodes |
-//! | `network` | what befalls a datagram |
+//! | `network` | hosts, links and switches as hardware, what befalls a datagram |
 //! | `world` | nodes, their life and death, actions at times |
 //! | [`actors`] | what runs on a node |
 //! | [`workload`] | what is submitted |
@@ -26,7 +26,7 @@ mod world;
 
 pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};
 pub use history::{Happening, History, Told};
-pub use network::{Faults, NetworkCounters};
+pub use network::{Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig};
 pub use random::{Purpose, stream};
 pub use sink::{Observer, Sink};
 pub use world::{Action, Context, NodeId, World};

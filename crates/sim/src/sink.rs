@@ -17,6 +17,11 @@ pub trait Observer: Any {
     /// A switch took a datagram, or time passed for it.
     fn switch_took(&mut self, at: Nanos, switch: NodeId, turn: &Turn<'_>);
 
+    /// A datagram has arrived, and is about to be handled.
+    fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
+        let (_, _, _, _) = (at, from, to, datagram);
+    }
+
     /// Something happened.
     fn happened(&mut self, at: Nanos, happening: &Happening) {
         let (_, _) = (at, happening);

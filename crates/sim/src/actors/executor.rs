@@ -11,15 +11,16 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub struct ExecutorActor {
     executor: Executor,
+    late: Nanos,
     /// By slot: when it started, and its argument.
     running: Vec<(Nanos, [u8; 16])>,
 }
 
 impl ExecutorActor {
-    /// Around this endpoint.
+    /// Around this endpoint; tasks end `late` nanoseconds later than they ask for.
     #[must_use]
-    pub fn new(executor: Executor) -> Self {
-        Self { executor, running: Vec::new() }
+    pub fn new(executor: Executor, late: Nanos) -> Self {
+        Self { executor, late, running: Vec::new() }
     }
 
     /// The endpoint.
@@ -48,6 +49,8 @@ impl ExecutorActor {
             jid: run.jid,
             tid: run.task.tid.get(),
             attempt: run.task.attempt,
+            priority: run.task.priority,
+            argument: run.task.argument,
             asked_for: run.arrived.saturating_sub(run.asked),
             waited_us: run.waited_us,
         });
@@ -56,7 +59,7 @@ impl ExecutorActor {
             self.running.resize(slot + 1, (0, [0; 16]));
         }
         self.running[slot] = (context.now(), run.task.argument);
-        context.after(run_time(&run.task), u64::from(run.key.slot) << 32 | u64::from(run.key.run));
+        context.after(run_time(&run.task) + self.late, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
     }
 
     /// The result is the argument.

@@ -39,6 +39,10 @@ impl Switch {
 /// What a switch did, for an [`crate::Observer`].
 #[derive(Debug)]
 pub struct Turn<'a> {
+    /// By the switch's clock.
+    pub now: Nanos,
+    /// Slots that it looked at as time passed.
+    pub looked: u32,
     /// The datagram that it took; `None` where time passed.
     pub took: Option<Took<'a>>,
     /// What it owes for it.
@@ -54,6 +58,8 @@ pub struct Took<'a> {
     pub from: SocketAddr,
     /// Its bytes.
     pub datagram: &'a [u8],
+    /// What `owes_several` said beforehand.
+    pub several: bool,
     /// What the core said to it.
     pub verdict: Verdict,
 }
@@ -64,15 +70,18 @@ impl Actor for Switch {
     }
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
-        let verdict = self.tasks.packet(context.now(), from, datagram, &mut self.out);
-        let took = Some(Took { from, datagram, verdict });
-        context.switch_took(&Turn { took, gave: &self.out, tasks: &self.tasks });
+        let now = context.now();
+        let several = context.is_observed() && self.tasks.owes_several(from, datagram);
+        let verdict = self.tasks.packet(now, from, datagram, &mut self.out);
+        let took = Some(Took { from, datagram, several, verdict });
+        context.switch_took(&Turn { now, looked: 0, took, gave: &self.out, tasks: &self.tasks });
         self.send(context);
     }
 
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
-        self.tasks.tick(context.now(), &mut self.out);
-        context.switch_took(&Turn { took: None, gave: &self.out, tasks: &self.tasks });
+        let now = context.now();
+        let looked = self.tasks.tick(now, &mut self.out);
+        context.switch_took(&Turn { now, looked, took: None, gave: &self.out, tasks: &self.tasks });
         self.send(context);
         context.wake_at(context.now() + TICK);
     }

@@ -45,7 +45,7 @@ impl Faults {
 
     /// What happens to the next datagram: the additional delay of each copy that arrives. Draws only where there is a
     /// choice.
-    pub(crate) fn draw(&self, random: &mut Pcg64, counters: &mut NetworkCounters) -> [Option<Nanos>; 2] {
+    pub(super) fn draw(&self, random: &mut Pcg64, counters: &mut NetworkCounters) -> [Option<Nanos>; 2] {
         let mut happens = |probability: f64| probability > 0.0 && random.random_bool(probability);
         if happens(self.loss) {
             counters.lost += 1;

@@ -1,23 +1,52 @@
 //! The simulated network: what happens to a datagram between two nodes.
 
+mod fabric;
 mod faults;
+mod hardware;
 mod partition;
 mod pool;
+mod queues;
 
+pub(crate) use fabric::{Fabric, Next};
 pub use faults::{Faults, NetworkCounters};
+pub use hardware::{Hardware, HostConfig, HostId, LinkConfig, Place, SwitchConfig};
 pub(crate) use partition::Partitions;
 pub(crate) use pool::{PacketId, Pool};
+
+use midflight_tasks::Nanos;
+use rand_pcg::Pcg64;
 
 /// The network's state, as far as nodes do not have it.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) faults: Faults,
     pub(crate) partitions: Partitions,
+    /// `None`: no hosts, and nothing takes time but what `faults` say.
+    pub(crate) fabric: Option<Fabric>,
     pub(crate) counters: NetworkCounters,
 }
 
 impl Network {
     pub(crate) fn new(faults: Faults) -> Self {
-        Self { faults, partitions: Partitions::default(), counters: NetworkCounters::default() }
+        Self { faults, partitions: Partitions::default(), fabric: None, counters: NetworkCounters::default() }
+    }
+
+    /// What befalls a datagram from one place to another: the additional delay of each copy that arrives.
+    pub(crate) fn draw(&mut self, random: &mut Pcg64, from: Place, to: Place) -> [Option<Nanos>; 2] {
+        let mut copies = self.faults.draw(random, &mut self.counters);
+        let Some(fabric) = &self.fabric else { return copies };
+        for faults in [from, to].into_iter().filter_map(|place| fabric.faults(place)) {
+            if *faults == Faults::INSTANT {
+                continue;
+            }
+            let [Some(delay), again] = copies else { return copies };
+            let [first, second] = faults.draw(random, &mut self.counters);
+            // Two copies at most: a third tells nothing new.
+            copies = [first.map(|more| delay + more), again.or(second.map(|more| delay + more))];
+            if copies[0].is_none() {
+                copies.swap(0, 1);
+            }
+        }
+        copies
     }
 }

@@ -82,6 +82,12 @@ impl Context<'_> {
         self.core.happened(happening);
     }
 
+    /// Whether an observer looks on.
+    #[must_use]
+    pub fn is_observed(&self) -> bool {
+        self.core.observer.is_some()
+    }
+
     /// For an observer: what this switch took and gave.
     pub fn switch_took(&mut self, turn: &Turn<'_>) {
         self.core.switch_took(self.node, turn);

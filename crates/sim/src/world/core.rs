@@ -2,7 +2,7 @@
 
 use super::node::{Node, NodeId};
 use crate::actors::switch::Turn;
-use crate::network::{Network, PacketId, Pool};
+use crate::network::{Network, Next, PacketId, Place, Pool};
 use crate::time::Heap;
 use crate::{Action, Happening, History, Observer, Sink};
 use midflight_tasks::Nanos;
@@ -11,6 +11,10 @@ use std::net::SocketAddr;
 /// What happens at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
+    /// A datagram has come to a switch.
+    Hop { packet: PacketId, switch: u32 },
+    /// The switch passes it on.
+    Pass { packet: PacketId, switch: u32 },
     /// A datagram has come through its host's stack.
     Arrive(PacketId),
     /// Its node has decided about it.
@@ -69,21 +73,71 @@ impl Core {
 
     /// A node sends a datagram.
     pub(super) fn send(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
-        let Network { faults, partitions, counters } = &mut self.network;
-        counters.sent += 1;
-        let Some(to) = NodeId::at(to).filter(|node| node.index() < self.nodes.len()) else {
-            counters.unreachable += 1;
+        self.network.counters.sent += 1;
+        let Some(to) = self.node_at(to) else {
+            self.network.counters.unreachable += 1;
             return;
         };
-        if partitions.separate(from, to) {
-            counters.partitioned += 1;
+        if self.network.partitions.separate(from, to) {
+            self.network.counters.partitioned += 1;
             return;
         }
-        let copies = faults.draw(&mut self.nodes[from.index()].network, counters);
+        let target = self.nodes[to.index()].place;
+        let sender = &mut self.nodes[from.index()];
+        let place = sender.place;
+        let copies = self.network.draw(&mut sender.network, place, target);
+        if copies[0].is_none()
+            && let Some(fabric) = &mut self.network.fabric
+        {
+            fabric.leave(self.now, place, target, datagram.len()); // what is lost was sent
+        }
         for extra in copies.into_iter().flatten() {
             let packet = self.packets.add(from, to, extra, datagram);
-            self.heap.push(self.now + extra, Event::Arrive(packet));
+            let next = match &mut self.network.fabric {
+                Some(fabric) => fabric.leave(self.now, place, target, datagram.len()),
+                None => Next::There { at: self.now },
+            };
+            self.go_on(packet, next);
         }
+    }
+
+    fn go_on(&mut self, packet: PacketId, next: Next) {
+        match next {
+            Next::Switch { at, switch } => self.heap.push(at, Event::Hop { packet, switch }),
+            Next::There { at } => self.heap.push(at + self.packets.get(packet).extra, Event::Arrive(packet)),
+            Next::ReceiveBufferFull => {
+                self.network.counters.receive_buffer_full += 1;
+                self.packets.free(packet, None);
+            }
+            Next::SwitchQueueFull => {
+                self.network.counters.switch_queue_full += 1;
+                self.packets.free(packet, None);
+            }
+        }
+    }
+
+    /// A datagram has come to a switch. Whether it is for a program there, and arrives now.
+    pub(super) fn hop(&mut self, packet: PacketId, switch: u32) -> bool {
+        let Some(fabric) = &mut self.network.fabric else { return false };
+        match fabric.admit(self.now, switch) {
+            Some(at) if at > self.now => self.heap.push(at, Event::Pass { packet, switch }),
+            Some(_) => return self.pass(packet, switch),
+            None => self.go_on(packet, Next::SwitchQueueFull),
+        }
+        false
+    }
+
+    /// A switch passes a datagram. Whether it is for a program there, and arrives now.
+    pub(super) fn pass(&mut self, packet: PacketId, switch: u32) -> bool {
+        let Some(fabric) = &mut self.network.fabric else { return false };
+        let way = self.packets.get(packet);
+        let to = self.nodes[way.to.index()].place;
+        if to == Place::Switch(switch) && way.extra == 0 {
+            return true;
+        }
+        let next = fabric.pass(self.now, switch, to, way.bytes.len());
+        self.go_on(packet, next);
+        false
     }
 
     /// A node's clock.

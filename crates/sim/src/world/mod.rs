@@ -12,7 +12,7 @@ pub use context::Context;
 pub use node::NodeId;
 
 use crate::actors::{Actor, Birth, Factory, Wake};
-use crate::network::{Faults, Network, NetworkCounters, PacketId, Pool};
+use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, NetworkCounters, PacketId, Place, Pool};
 use crate::time::{Clock, Heap};
 use crate::watch::Watch;
 use crate::{History, Observer, Purpose, Sink, stream};
@@ -62,6 +62,23 @@ impl World {
         Self { core, actors: Vec::new(), factories: Vec::new() }
     }
 
+    /// An empty world whose hosts, links and switches take time, besides what `faults` say ([`Faults::INSTANT`]: nothing).
+    #[must_use]
+    pub fn with_hardware(seed: u64, faults: Faults, hardware: &Hardware) -> Self {
+        let mut world = Self::new(seed, faults);
+        world.core.network.fabric = Some(Fabric::new(hardware));
+        world
+    }
+
+    /// A host, for nodes to be placed on.
+    ///
+    /// # Panics
+    /// Where the world has no hardware, or no such rack.
+    pub fn add_host(&mut self, config: HostConfig) -> HostId {
+        let fabric = self.core.network.fabric.as_mut().expect("made by World::with_hardware");
+        fabric.add_host(config).expect("the host's rack is one of the hardware's")
+    }
+
     /// Checks T1–T6 at every packet of the switch. Only for worlds without faults and with one switch.
     pub fn watch(&mut self) {
         self.observe(Box::new(Watch::default()));
@@ -92,12 +109,15 @@ impl World {
     /// A node whose processes are made by `factory`. The first starts now.
     ///
     /// # Panics
-    /// Where the world has 2^24 nodes.
-    pub fn add_actor(&mut self, factory: Factory) -> NodeId {
+    /// Where the world has 2^24 nodes, or no such place.
+    pub fn add_actor(&mut self, place: Place, factory: Factory) -> NodeId {
         assert!(self.actors.len() < NodeId::MOST, "a world has at most {} nodes", NodeId::MOST);
+        let fabric = self.core.network.fabric.as_ref();
+        assert!(fabric.map_or(place == Place::Apart, |fabric| fabric.has(place)), "no such place: {place:?}");
         let id = NodeId(self.actors.len() as u32);
         let stream = |purpose| stream(self.core.seed, purpose, u64::from(id.0));
         self.core.nodes.push(Node {
+            place,
             life: 0,
             clock: Clock::default(),
             wanted: NEVER,
@@ -145,6 +165,16 @@ impl World {
         let Some((at, event)) = self.core.heap.pop() else { return };
         self.core.now = at;
         match event {
+            Event::Hop { packet, switch } => {
+                if self.core.hop(packet, switch) {
+                    self.arrive(packet);
+                }
+            }
+            Event::Pass { packet, switch } => {
+                if self.core.pass(packet, switch) {
+                    self.arrive(packet);
+                }
+            }
             Event::Arrive(packet) => self.arrive(packet),
             Event::Decided { packet, life } => self.decided(packet, life),
             Event::Wake(node) => self.wake(node),
@@ -203,6 +233,9 @@ impl World {
         let (from, to) = (packet.from, packet.to);
         let bytes = self.core.packets.take_bytes(id);
         self.core.note_in_trace(from, to, &bytes);
+        if let Some(observer) = &mut self.core.observer {
+            observer.arrived(self.core.now, from, to, &bytes);
+        }
         self.turn(to, |actor, context| actor.datagram(context, from.address(), &bytes));
         self.core.packets.free(id, Some(bytes));
     }

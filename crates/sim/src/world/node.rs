@@ -1,6 +1,7 @@
 //! Nodes: where a process is, whether it runs, and when it wants to be woken.
 
 use super::core::Event;
+use crate::network::Place;
 use crate::time::Clock;
 use midflight_tasks::Nanos;
 use rand_pcg::Pcg64;
@@ -48,6 +49,7 @@ impl NodeId {
 
 #[derive(Debug)]
 pub(super) struct Node {
+    pub(super) place: Place,
     /// Counts its lives: what was scheduled for an earlier one is void.
     pub(super) life: u32,
     pub(super) clock: Clock,

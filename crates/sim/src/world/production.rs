@@ -5,63 +5,102 @@ use crate::actors::client::ClientActor;
 use crate::actors::executor::ExecutorActor;
 use crate::actors::switch::Switch;
 use crate::actors::{Actor, Birth, Submissions};
+use crate::network::Place;
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
+use midflight_tasks::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
 use midflight_tasks::executor::{self, Executor, ExecutorConfig};
 use rand::RngExt;
 use std::cell::Cell;
 
 impl World {
-    /// A switch that starts now.
+    /// A switch that starts now, beside the hardware.
     ///
     /// # Errors
     /// Where the configuration is out of bounds.
     pub fn add_switch(&mut self, config: TasksConfig) -> Result<NodeId, midflight_dataplane::ConfigError> {
-        Tasks::new(&config, 1, 0)?;
-        Ok(self.add_actor(Box::new(move |birth: &mut Birth| {
-            let tasks = Tasks::new(&config, birth.random.random_range(1..=u32::MAX), birth.random.random());
-            Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
-        })))
+        self.add_switch_at(Place::Apart, config)
     }
 
-    /// An executor that starts now. Its identity and seed are drawn by the world.
+    /// A switch that starts now: in a switch, or as a process on a host. Its epoch and secret are drawn by the world.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_switch_at(
+        &mut self,
+        place: Place,
+        config: TasksConfig,
+    ) -> Result<NodeId, midflight_dataplane::ConfigError> {
+        Tasks::new(&config, 1, 0)?;
+        Ok(self.add_actor(
+            place,
+            Box::new(move |birth: &mut Birth| {
+                let tasks = Tasks::new(&config, birth.random.random_range(1..=u32::MAX), birth.random.random());
+                Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
+            }),
+        ))
+    }
+
+    /// An executor that starts now, beside the hardware.
     ///
     /// # Errors
     /// Where the configuration is out of bounds.
     pub fn add_executor(&mut self, config: ExecutorConfig) -> Result<NodeId, executor::ConfigError> {
-        config.check()?;
-        Ok(self.add_actor(Box::new(move |birth: &mut Birth| {
-            let (identity, seed) = (birth.random.random(), birth.random.random());
-            let executor = Executor::new(ExecutorConfig { identity, seed, ..config.clone() }, birth.now);
-            Box::new(ExecutorActor::new(executor.expect("checked by World::add_executor"))) as Box<dyn Actor>
-        })))
+        self.add_executor_at(Place::Apart, config, 0)
     }
 
-    /// A client that starts now and is given jobs by [`crate::Action::Submit`]. Its identity and seed are drawn by the world.
+    /// An executor that starts now, whose tasks end `late` nanoseconds later than they ask for. Its identity and seed are
+    /// drawn by the world.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_executor_at(
+        &mut self,
+        place: Place,
+        config: ExecutorConfig,
+        late: Nanos,
+    ) -> Result<NodeId, executor::ConfigError> {
+        config.check()?;
+        Ok(self.add_actor(
+            place,
+            Box::new(move |birth: &mut Birth| {
+                let (identity, seed) = (birth.random.random(), birth.random.random());
+                let executor = Executor::new(ExecutorConfig { identity, seed, ..config.clone() }, birth.now);
+                Box::new(ExecutorActor::new(executor.expect("checked by World::add_executor"), late)) as Box<dyn Actor>
+            }),
+        ))
+    }
+
+    /// A client that starts now, beside the hardware, and is given jobs by [`crate::Action::Submit`].
     ///
     /// # Errors
     /// Where the configuration is out of bounds.
     pub fn add_client(&mut self, config: ClientConfig) -> Result<NodeId, client::ConfigError> {
-        self.add_client_with(config, Box::new(std::iter::empty()))
+        self.add_client_at(Place::Apart, config, Box::new(std::iter::empty()))
     }
 
-    /// A client that starts now and submits these jobs by itself. One that is started anew has lost them.
+    /// A client that starts now and submits these jobs by itself. One that is started anew has lost them. Its identity
+    /// and seed are drawn by the world.
     ///
     /// # Errors
     /// Where the configuration is out of bounds.
-    pub fn add_client_with(
+    pub fn add_client_at(
         &mut self,
+        place: Place,
         config: ClientConfig,
         submissions: Submissions,
     ) -> Result<NodeId, client::ConfigError> {
         Client::new(config.clone(), self.now())?;
         let submissions = Cell::new(Some(submissions));
-        Ok(self.add_actor(Box::new(move |birth: &mut Birth| {
-            let (identity, seed) = (birth.random.random(), birth.random.random());
-            let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
-            let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
-            Box::new(ClientActor::new(client.expect("checked by World::add_client"), submissions)) as Box<dyn Actor>
-        })))
+        Ok(self.add_actor(
+            place,
+            Box::new(move |birth: &mut Birth| {
+                let (identity, seed) = (birth.random.random(), birth.random.random());
+                let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
+                let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
+                Box::new(ClientActor::new(client.expect("checked by World::add_client"), submissions)) as Box<dyn Actor>
+            }),
+        ))
     }
 
     /// An executor that is up.

@@ -1,0 +1,206 @@
+//! A datagram's way through the hardware, hop by hop.
+//!
+//! All that reaches a host comes through its one link, so its lanes are reserved in the right order when it leaves the
+//! switch. What this gets wrong: what a host sends itself within the link's latency may wait behind what comes later.
+
+use super::queues::{Lanes, Link};
+use super::{Faults, Hardware, HostConfig, HostId, Place, SwitchConfig};
+use midflight_tasks::Nanos;
+
+/// What becomes of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It is at a switch.
+    Switch { at: Nanos, switch: u32 },
+    /// It is where it was sent to.
+    There { at: Nanos },
+    /// The host's receive buffer was full.
+    ReceiveBufferFull,
+    /// The switch's queue was full.
+    SwitchQueueFull,
+}
+
+#[derive(Debug)]
+struct Host {
+    config: HostConfig,
+    lanes: Lanes,
+    up: Link,
+    down: Link,
+}
+
+impl Host {
+    fn receive(&mut self, at: Nanos) -> Next {
+        self.lanes.receive(at, self.config.receive).map_or(Next::ReceiveBufferFull, |at| Next::There { at })
+    }
+}
+
+#[derive(Debug)]
+struct Switch {
+    /// When it passes the next packet, where packets a second are limited.
+    free: Nanos,
+    /// To the spine, and from there; a star's are never used.
+    up: Link,
+    down: Link,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    hardware: Hardware,
+    /// Between two packets that a switch passes, in nanoseconds.
+    gap: Nanos,
+    hosts: Vec<Host>,
+    /// Those of the racks, then the spine.
+    switches: Vec<Switch>,
+}
+
+impl Fabric {
+    pub(crate) fn new(hardware: &Hardware) -> Self {
+        let switch = || Switch { free: 0, up: Link::new(hardware.trunk), down: Link::new(hardware.trunk) };
+        let switches = hardware.racks.max(1) + u32::from(hardware.racks > 1);
+        Self {
+            gap: 1_000_000_000u64.checked_div(hardware.switch.packets_per_second).unwrap_or(0),
+            hosts: Vec::new(),
+            switches: (0..switches).map(|_| switch()).collect(),
+            hardware: hardware.clone(),
+        }
+    }
+
+    /// `None` where there is no such rack.
+    pub(crate) fn add_host(&mut self, config: HostConfig) -> Option<HostId> {
+        let link = || Link::new(self.hardware.link);
+        let host = Host { lanes: Lanes::new(config.lanes, config.receive_buffer), up: link(), down: link(), config };
+        (config.rack < self.hardware.racks.max(1)).then(|| {
+            self.hosts.push(host);
+            HostId(self.hosts.len() as u32 - 1)
+        })
+    }
+
+    pub(crate) fn has(&self, place: Place) -> bool {
+        match place {
+            Place::Apart => true,
+            Place::Host(host) => (host.0 as usize) < self.hosts.len(),
+            Place::Switch(switch) => (switch as usize) < self.switches.len(),
+        }
+    }
+
+    pub(crate) fn faults(&self, place: Place) -> Option<&Faults> {
+        let Place::Host(host) = place else { return None };
+        self.hosts.get(host.0 as usize).map(|host| &host.config.faults)
+    }
+
+    /// The switch that a place is connected to, or is in.
+    fn switch_of(&self, place: Place) -> u32 {
+        match place {
+            Place::Apart => 0,
+            Place::Host(host) => self.hosts[host.0 as usize].config.rack,
+            Place::Switch(switch) => switch,
+        }
+    }
+
+    /// A datagram of so many bytes leaves its sender.
+    pub(crate) fn leave(&mut self, now: Nanos, from: Place, to: Place, bytes: usize) -> Next {
+        match (from, to) {
+            (Place::Apart, _) | (_, Place::Apart) => Next::There { at: now },
+            (Place::Switch(here), Place::Switch(there)) if here == there => {
+                let SwitchConfig { recirculation, pass, .. } = self.hardware.switch;
+                Next::Switch { at: now + recirculation + pass, switch: here }
+            }
+            (Place::Switch(here), _) => self.pass(now, here, to, bytes),
+            (Place::Host(host), _) => {
+                let sender = &mut self.hosts[host.0 as usize];
+                let left = sender.lanes.send(now, sender.config.send);
+                if from == to {
+                    return sender.receive(left);
+                }
+                let at = sender.up.send(left, bytes) + self.hardware.switch.pass;
+                Next::Switch { at, switch: sender.config.rack }
+            }
+        }
+    }
+
+    /// When a packet that has come to a switch may pass; `None` where its queue is full.
+    pub(crate) fn admit(&mut self, now: Nanos, switch: u32) -> Option<Nanos> {
+        if self.gap == 0 {
+            return Some(now);
+        }
+        let free = &mut self.switches[switch as usize].free;
+        let begin = now.max(*free);
+        if begin - now > self.gap * u64::from(self.hardware.switch.queue) {
+            return None;
+        }
+        *free = begin + self.gap;
+        Some(begin)
+    }
+
+    /// A packet passes a switch, towards where it is sent to.
+    pub(crate) fn pass(&mut self, now: Nanos, switch: u32, to: Place, bytes: usize) -> Next {
+        let (target, spine) = (self.switch_of(to), self.hardware.racks);
+        if switch != target {
+            let (next, trunk) = if switch == spine {
+                (target, &mut self.switches[target as usize].down)
+            } else {
+                (spine, &mut self.switches[switch as usize].up)
+            };
+            return Next::Switch { at: trunk.send(now, bytes) + self.hardware.switch.pass, switch: next };
+        }
+        match to {
+            Place::Apart | Place::Switch(_) => Next::There { at: now },
+            Place::Host(host) => {
+                let host = &mut self.hosts[host.0 as usize];
+                let at = host.down.send(now, bytes);
+                host.receive(at)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LinkConfig;
+    use super::*;
+
+    fn fabric(racks: u32, packets_per_second: u64, queue: u32) -> Fabric {
+        let latency = |latency| LinkConfig { latency, bits_per_second: 0 };
+        let switch = SwitchConfig { pass: 400, packets_per_second, queue, recirculation: 70 };
+        Fabric::new(&Hardware { racks, link: latency(500), trunk: latency(2_000), switch })
+    }
+
+    fn host(rack: u32) -> HostConfig {
+        HostConfig { rack, send: 1_000, receive: 3_000, ..HostConfig::default() }
+    }
+
+    #[test]
+    fn on_a_star_two_hosts_are_two_links_and_one_switch_apart() {
+        let mut fabric = fabric(1, 0, 0);
+        let [a, b] = [0, 0].map(|rack| Place::Host(fabric.add_host(host(rack)).unwrap()));
+        let next = fabric.leave(0, a, b, 100);
+        assert_eq!(next, Next::Switch { at: 1_000 + 500 + 400, switch: 0 });
+        assert_eq!(fabric.admit(1_900, 0), Some(1_900));
+        assert_eq!(fabric.pass(1_900, 0, b, 100), Next::There { at: 1_900 + 500 + 3_000 });
+        assert_eq!(fabric.leave(9_000, a, a, 100), Next::There { at: 9_000 + 1_000 + 3_000 }, "to itself");
+        assert_eq!(fabric.pass(0, 0, Place::Switch(0), 100), Next::There { at: 0 }, "a program of this switch");
+        assert_eq!(fabric.leave(5, Place::Switch(0), Place::Switch(0), 9), Next::Switch { at: 475, switch: 0 });
+        assert_eq!(fabric.add_host(host(1)), None, "there is one rack");
+    }
+
+    #[test]
+    fn on_two_tiers_other_racks_are_reached_through_the_spine() {
+        let mut fabric = fabric(2, 0, 0);
+        let [a, b] = [0, 1].map(|rack| Place::Host(fabric.add_host(host(rack)).unwrap()));
+        assert_eq!(fabric.leave(0, a, b, 100), Next::Switch { at: 1_900, switch: 0 });
+        assert_eq!(fabric.pass(1_900, 0, b, 100), Next::Switch { at: 1_900 + 2_400, switch: 2 });
+        assert_eq!(fabric.pass(4_300, 2, b, 100), Next::Switch { at: 4_300 + 2_400, switch: 1 });
+        assert_eq!(fabric.pass(6_700, 1, b, 100), Next::There { at: 6_700 + 3_500 });
+        assert_eq!(fabric.pass(0, 0, Place::Switch(2), 100), Next::Switch { at: 2_400, switch: 2 });
+        assert_eq!(fabric.leave(0, Place::Switch(2), a, 100), Next::Switch { at: 2_400, switch: 0 });
+        assert!(fabric.has(Place::Switch(2)) && !fabric.has(Place::Switch(3)) && !fabric.has(Place::Host(HostId(2))));
+    }
+
+    #[test]
+    fn a_switch_passes_so_many_packets_a_second_and_drops_what_its_queue_does_not_hold() {
+        let mut fabric = fabric(1, 100_000_000, 2);
+        let passed: Vec<_> = (0..5).map(|_| fabric.admit(1_000, 0)).collect();
+        assert_eq!(passed, [Some(1_000), Some(1_010), Some(1_020), None, None]);
+        assert_eq!(fabric.admit(1_010, 0), Some(1_030));
+    }
+}
