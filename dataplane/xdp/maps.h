@@ -21,6 +21,7 @@ struct {
 struct mf_handover {
     struct mf_address to;
     uint32_t length;
+    uint8_t own[16]; /* the address of ours that the receiver talks to; all zeros where no shell knows it */
     uint8_t data[MF_PACKET_MAX];
 };
 

@@ -31,8 +31,9 @@ enum copies {
     PARTIAL = 2     /* hardware completes the checksum, or who stands in for it */
 };
 
-/* Leaves an answer to user space. */
-static __attribute__((noinline)) void hand_over(struct mf_desk MF_FAR *desk, const struct mf_out_packet MF_FAR *packet)
+/* Leaves an answer to user space. `own`: the 16 bytes of the address that it is to come from, or null. */
+static __attribute__((noinline)) void hand_over(struct mf_desk MF_FAR *desk, const struct mf_out_packet MF_FAR *packet,
+                                                const uint8_t MF_FAR *own)
 {
     struct mf_handover *record = bpf_ringbuf_reserve(&handover, sizeof(*record), 0);
     if (!record) {
@@ -42,6 +43,8 @@ static __attribute__((noinline)) void hand_over(struct mf_desk MF_FAR *desk, con
     uint32_t length = packet->length;
     for (uint32_t i = 0; i < sizeof(record->to); i += sizeof(mf_word))
         PUT_WORD((uint8_t *)&record->to + i, FAR_WORD((uint8_t MF_FAR *)&packet->to + i));
+    PUT_LONG(record->own, own ? FAR_LONG(own) : 0);
+    PUT_LONG(record->own + 8, own ? FAR_LONG(own + 8) : 0);
     record->length = length;
     for (uint32_t i = MF_ZERO; MF_LOOP(i < length); i += sizeof(mf_word)) {
         uint64_t at = MF_MASK(i, 0x7ff);
@@ -130,10 +133,13 @@ static __attribute__((noinline)) int answer_by_tc(struct __sk_buff *skb, struct 
 {
     const struct mf_out_packet MF_FAR *packet = &desk->out.packet[number];
     struct mf_way MF_FAR *way = &desk->way;
+    const uint8_t MF_FAR *own = way->own;
     int back = mf_address_equal(&packet->to, &desk->in.from);
     if (!back) {
         way = &desk->other;
-        if (!learned_way(&packet->to, way) && !kernel_way(skb, desk, packet, way))
+        int learned = learned_way(&packet->to, way);
+        own = learned ? way->own : 0;
+        if (!learned && !kernel_way(skb, desk, packet, way))
             goto cannot;
     }
     if (!is_alike(&desk->way, way) || !compose_in(skb, way, packet, copies))
@@ -147,7 +153,7 @@ static __attribute__((noinline)) int answer_by_tc(struct __sk_buff *skb, struct 
     desk->counts.tc_answered++;
     return DROP;
 cannot:
-    hand_over(desk, packet);
+    hand_over(desk, packet, own);
     return DROP;
 }
 

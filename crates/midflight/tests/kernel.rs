@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Directory, PATIENCE, Running, Said, Seen, assert_error, run, signal, wait_until};
-use midflight::{Client, ClientOptions, Executor, Job, functions};
+use midflight::{Client, ClientOptions, Executor, Job, TaskSpec, functions};
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::kernel::{KernelError, KernelTasks};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
@@ -95,8 +95,12 @@ impl World {
 
     /// A client in this process, whose sockets are on a host.
     fn client(&self, host: usize) -> Client {
+        self.client_at(Place::Host(host))
+    }
+
+    fn client_at(&self, place: Place) -> Client {
         let connect = || Client::connect(ClientOptions::new(vec![self.address()]));
-        let client = self.lab.within(Place::Host(host), connect).unwrap().unwrap();
+        let client = self.lab.within(place, connect).unwrap().unwrap();
         assert!(client.wait_connected(PATIENCE));
         client
     }
@@ -200,16 +204,37 @@ fn t10_what_a_tick_assigns_comes_from_the_address_that_executors_ask() {
     let switch = world.switch("host0,host1,host2", &[]);
     let mut killed = world.executor(1, 1);
     let client = world.client(0);
-    let job = Job::builder(functions::SLEEP).attempts(2).task(1_000_000_000u64.to_be_bytes()).build();
+    let go = world.directory.path("go");
+    let job = Job::builder(functions::EXEC).attempts(2).task(format!("[ -e {go} ] || sleep 1000")).build();
     let handle = client.submit(job).unwrap();
     wait_until("the task runs", || world.status(&switch)["busy"] == 1);
     let other = world.lab.within(Place::Host(2), || Executor::builder().switch(world.address()).slots(1).start());
     let other = other.unwrap().unwrap();
     wait_until("the other one is parked", || world.status(&switch)["parked"] == 1);
+    world.directory.write("go", "");
     killed.child.kill().unwrap();
     assert_eq!(handle.wait()[0].as_ref().unwrap().attempt, 2);
     // Parked, it says nothing by itself for a third of a lease: the assignment was the tick's, by the process's socket.
     assert_eq!(other.counts().protocol.foreign, 0, "{:?}", other.counts());
+}
+
+/// What the shells leave to the process, and what a client on the switch's own machine causes: both leave by its socket.
+#[test]
+fn what_the_process_sends_to_executors_comes_from_the_address_that_they_ask() {
+    let Some(world) = World::new(2) else { return };
+    let switch = world.switch("host0,host1", &[]);
+    let of_other_family = SocketAddr::from((SWITCH_IPV6, world.port));
+    for (asked, client_at) in [(of_other_family, Place::Host(0)), (world.address(), Place::Switch)] {
+        let start = || Executor::builder().switch(asked).slots(1).start();
+        let executor = world.lab.within(Place::Host(1), start).unwrap().unwrap();
+        wait_until("it waits", || world.status(&switch)["parked"] == 1);
+        let outcomes = world.client_at(client_at).submit(TaskSpec::new(functions::NOOP, Vec::new())).unwrap().wait();
+        assert!(outcomes[0].is_ok(), "{outcomes:?}");
+        assert_eq!(executor.counts().protocol.foreign, 0, "{asked}: {:?}", executor.counts());
+        executor.drain(PATIENCE).unwrap();
+        wait_until("it has left", || world.status(&switch)["slots"] == 0);
+    }
+    assert_eq!(world.status(&switch)["shell"]["handed_over"], 1);
 }
 
 #[test]

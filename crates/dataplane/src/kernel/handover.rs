@@ -3,7 +3,7 @@
 use super::error::KernelError;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use midflight_wire::{Address, PACKET_MAX};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use zerocopy::FromBytes;
@@ -14,6 +14,7 @@ use zerocopy::FromBytes;
 struct Record {
     to: Address,
     length: u32,
+    own: [u8; 16],
     data: [u8; PACKET_MAX],
 }
 
@@ -41,14 +42,17 @@ impl Handover {
         Ok(Self { ring: builder.build().map_err(failed)?, taken })
     }
 
-    /// Calls `send` with each answer that waits, and its destination.
-    pub fn drain(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
+    /// Calls `send` with each answer that waits: the address of this machine that its receiver talks to, if a shell knew it,
+    /// the receiver, and the datagram.
+    pub fn drain(&mut self, mut send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {
         // It fails only where the callback does, which does not.
         let _ = self.ring.consume();
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for bytes in taken.chunks_exact(size_of::<Record>()) {
             if let Ok(record) = Record::read_from_bytes(bytes) {
-                send(record.to.into(), &record.data[..(record.length as usize).min(PACKET_MAX)]);
+                let own = Ipv6Addr::from(record.own);
+                let own = (!own.is_unspecified()).then(|| IpAddr::from(own).to_canonical());
+                send(own, record.to.into(), &record.data[..(record.length as usize).min(PACKET_MAX)]);
             }
         }
         taken.clear();

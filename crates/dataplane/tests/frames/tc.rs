@@ -91,22 +91,26 @@ impl Stage<'_> {
         })
     }
 
-    fn handed_over(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+    /// From where, to whom, what.
+    fn handed_over(&mut self) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
         let mut all = Vec::new();
-        self.shells.open_handover().unwrap().drain(|to, datagram| all.push((to, datagram.to_vec())));
+        let mut handover = self.shells.open_handover().unwrap();
+        handover.drain(|own, to, datagram| all.push((own, to, datagram.to_vec())));
         all
     }
 
-    /// The client submits a task for the executor who waits: its answer goes back, and the task to user space.
-    fn assert_handed_over(&mut self, client: &Flow, executor: SocketAddr, sequence: u32) {
+    /// The client submits a task for the executor who waits: its answer goes back, and the task to user space, which is told
+    /// the address that the executor asks, if his way was learned.
+    fn assert_handed_over(&mut self, client: &Flow, executor: &Flow, learned: bool, sequence: u32) {
         let frame = client.request(&submit(1, sequence, 1));
         let arrival = Arrival { interface: self.near.index, ..Arrival::new(&frame) };
         let (departure, counts) = counted(&mut self.shells, |shells| shells.run_tc(TIME, &arrival).unwrap());
         assert_eq!(counts, [("tc_taken", 1), ("tc_answered", 1), ("handed_over", 1)]);
         assert_eq!(operation(&read(&departure.frame).1), Operation::SubmitAck);
         let handed_over = self.handed_over();
-        assert_eq!(handed_over.len(), 1);
-        assert_eq!((handed_over[0].0, operation(&handed_over[0].1)), (executor, Operation::Assign));
+        let [(own, to, datagram)] = &handed_over[..] else { panic!("{handed_over:?}") };
+        assert_eq!((*own, *to), (learned.then_some(executor.to.ip()), executor.from));
+        assert_eq!(operation(datagram), Operation::Assign);
         assert_eq!(self.sent(), [vec![], vec![]] as [Vec<Vec<u8>>; 2]);
     }
 
@@ -232,7 +236,7 @@ fn tags_are_kept_where_both_have_the_same_and_else_user_space_sends() {
                     stage.by_tc(&client, &submit(1, 1, 1));
                     assert_eq!(read(&stage.sent()[1][0]).0, executor.back());
                 } else {
-                    stage.assert_handed_over(&client, executor.from, 1);
+                    stage.assert_handed_over(&client, &executor, true, 1);
                 }
             }
         }
@@ -244,7 +248,7 @@ fn where_the_families_differ_user_space_sends() {
     on_stage(|stage, ipv4| {
         let executor = stage.executor(!ipv4, 1);
         stage.park(&executor, 5, 1);
-        stage.assert_handed_over(&stage.client(ipv4), executor.from, 1);
+        stage.assert_handed_over(&stage.client(ipv4), &executor, true, 1);
     });
 }
 
@@ -273,10 +277,10 @@ fn where_no_way_was_learned_the_kernel_is_asked() {
         // A way out that would go elsewhere, for what arrives by the neighbour's resolution.
         let _ =
             stage.lab.command(Place::Switch, "ip").args(["neigh", "del", &there.to_string(), "dev", "host1"]).status();
-        stage.assert_handed_over(&client, executor.from, 1);
+        stage.assert_handed_over(&client, &executor, false, 1);
         stage.ip(&format!("neigh replace {there} lladdr 02:fa:11:22:33:44 dev host1 nud permanent"));
         forwarding(stage, false);
-        stage.assert_handed_over(&client, executor.from, 2);
+        stage.assert_handed_over(&client, &executor, false, 2);
         forwarding(stage, true);
         let departure = stage.by_tc(&client, &submit(1, 3, 1));
         assert_eq!(operation(&read(&departure.frame).1), Operation::SubmitAck);
@@ -292,7 +296,7 @@ fn where_no_way_was_learned_the_kernel_is_asked() {
         stage.shells.packet(TIME, SocketAddr::new(there, 4001), &retrieve(&more, 2), &mut out).unwrap();
         stage.by_tc(&client, &submit(1, 5, 16));
         let handed_over = stage.handed_over();
-        assert_eq!((handed_over.len(), records(&handed_over[0].1)), (1, 16));
+        assert_eq!((handed_over.len(), records(&handed_over[0].2)), (1, 16));
         stage.ip("link set host1 mtu 1500");
         stage.shells.serve(PORT, &[own(true).ip(), own(false).ip()]);
     });
@@ -305,9 +309,9 @@ fn where_the_way_is_gone_user_space_sends() {
         let executor = stage.executor(true, 1);
         stage.park(&executor, 5, 2);
         stage.ip("link set host1 down");
-        stage.assert_handed_over(&stage.client(true), executor.from, 1);
+        stage.assert_handed_over(&stage.client(true), &executor, true, 1);
         stage.ip("link del host1");
-        stage.assert_handed_over(&stage.client(true), executor.from, 2);
+        stage.assert_handed_over(&stage.client(true), &executor, true, 2);
     });
 }
 
@@ -328,7 +332,7 @@ fn a_full_ring_is_counted() {
         let handed_over = stage.handed_over();
         assert_eq!(handed_over.len() as u64, stage.shells.shell_count("handed_over"));
         assert_eq!(handed_over.len() as u32, sequence - 2);
-        assert!(handed_over.iter().all(|(to, datagram)| *to == executor.from && records(datagram) == 1));
+        assert!(handed_over.iter().all(|(_, to, datagram)| *to == executor.from && records(datagram) == 1));
     });
 }
 

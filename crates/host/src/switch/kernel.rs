@@ -77,7 +77,7 @@ impl Core for KernelCore {
         counts.push(("calls_failed", self.calls_failed));
     }
 
-    fn handed_over(&mut self, send: impl FnMut(SocketAddr, &[u8])) {
+    fn handed_over(&mut self, send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {
         self.engine.handover_mut().drain(send);
     }
 

@@ -29,8 +29,9 @@ pub(super) trait Core {
 
     /// Overwrites `counts` with what the shells around it have counted.
     fn counts(&self, _counts: &mut KernelCounts) {}
-    /// Hands out what it owes for datagrams that it took without this thread.
-    fn handed_over(&mut self, _send: impl FnMut(SocketAddr, &[u8])) {}
+    /// Hands out what it owes for datagrams that it took without this thread, with the address of ours that the receiver
+    /// asks, if that is known.
+    fn handed_over(&mut self, _send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {}
     /// Readable when there is such.
     fn hands_over(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -78,10 +79,10 @@ impl<C: Core> Life<C> {
             }
             for (from, datagram) in batch.iter() {
                 self.core.packet(now, from, datagram, &mut self.out);
+                self.learn_where_asked(Some(from));
                 self.send();
             }
-            let (sends, socket) = (&mut self.sends, &self.shared.socket);
-            self.core.handed_over(|to, datagram| sends.push(socket, to, datagram));
+            self.hand_on();
             if now >= self.next_tick {
                 self.tick(now)?;
             }
@@ -101,12 +102,24 @@ impl<C: Core> Life<C> {
         }
     }
 
-    /// What a tick owes goes to executors that this thread may never have heard.
-    fn learn_where_asked(&mut self) {
-        if !self.shared.socket.is_on_all() {
+    /// Sends what the core owes for datagrams that this thread never saw.
+    fn hand_on(&mut self) {
+        let (sends, socket) = (&mut self.sends, &self.shared.socket);
+        let is_on_all = socket.is_on_all();
+        self.core.handed_over(|own, to, datagram| {
+            if let Some(own) = own.filter(|_| is_on_all) {
+                sends.learn_source(to, own);
+            }
+            sends.push(socket, to, datagram);
+        });
+    }
+
+    /// What the core owes may go to executors that this thread has never heard. `asker` it has heard just now.
+    fn learn_where_asked(&mut self, asker: Option<SocketAddr>) {
+        if self.core.hands_over().is_none() || !self.shared.socket.is_on_all() {
             return;
         }
-        for (to, _) in self.out.iter() {
+        for (to, _) in self.out.iter().filter(|&(to, _)| Some(to) != asker) {
             if let Some(own) = self.core.own_address(to) {
                 self.sends.learn_source(to, own);
             }
@@ -118,7 +131,7 @@ impl<C: Core> Life<C> {
         self.shared.ticked.store(now, Ordering::Relaxed);
         for _ in 0..self.ticks {
             self.core.tick(now, &mut self.out);
-            self.learn_where_asked();
+            self.learn_where_asked(None);
             self.send();
         }
         if now >= self.next_publish
