@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What a socket asks of the kernel; `net.core.rmem_max` and `wmem_max` may give less.
@@ -82,6 +82,8 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     local: SocketAddr,
     counters: SocketCounters,
+    /// It was said that addresses of the other family cannot be reached.
+    warned: AtomicBool,
 }
 
 impl Socket {
@@ -105,7 +107,7 @@ impl Socket {
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let local = socket.local_addr()?;
-        Ok(Self { socket, state, local, counters: SocketCounters::default() })
+        Ok(Self { socket, state, local, counters: SocketCounters::default(), warned: AtomicBool::new(false) })
     }
 
     /// From now on the kernel leaves datagrams as they came, instead of merging those of one sender before anybody sees
@@ -221,11 +223,23 @@ impl Socket {
             Err(_) if datagrams > 1 => return Err(()),
             Err(error) => {
                 tracing::debug!("sending to {} failed: {error}", transmit.destination);
+                self.warn_of_family(transmit.destination);
                 &self.counters.send_errors
             }
         };
         count.fetch_add(datagrams as u64, Relaxed);
         Ok(())
+    }
+
+    /// The other way round there is no way. An executor meets it where it knows the switch by IPv4 and a client by IPv6.
+    fn warn_of_family(&self, to: SocketAddr) {
+        if self.local.is_ipv4() && to.is_ipv6() && !self.warned.swap(true, Relaxed) {
+            tracing::warn!(
+                "{to} cannot be reached from {}, which is for IPv4 only: results to such clients are lost; --bind [::]:0, \
+                 or the switch's IPv6 address, serves both",
+                self.local
+            );
+        }
     }
 
     /// IPv4 goes out of an IPv6 socket as a mapped address.
