@@ -96,8 +96,19 @@ pub enum KernelError {
     #[error("the kept queue cannot be taken over: {0}; --fresh throws it away, with the tasks in it")]
     Kept(String),
     /// No place to keep anything in.
-    #[error("--keep needs the BPF file system: {0}; `mount -t bpf bpf /sys/fs/bpf` as root mounts it")]
+    #[error("--keep needs the BPF file system at /sys/fs/bpf: {0}")]
     NoBpffs(String),
+    /// Others may have put things where queues are kept.
+    #[error(
+        "{directory}, where queues are kept, belongs to user {owner}, or is no directory, or others may write to it: see \
+         who made it, and remove it"
+    )]
+    Untrusted {
+        /// The place.
+        directory: String,
+        /// Its owner.
+        owner: u32,
+    },
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     Io {
@@ -181,7 +192,7 @@ mod tests {
             (KernelError::NoNative { interface: name(), why: "none".into() }, "--mode generic"),
             (KernelError::KeptByAnother { interface: name(), port: "7".into() }, "--detach --listen 0.0.0.0:7"),
             (KernelError::Kept("it differs".into()), "--fresh"),
-            (KernelError::NoBpffs("it is not there".into()), "mount -t bpf bpf /sys/fs/bpf"),
+            (KernelError::Untrusted { directory: "/a".into(), owner: 7 }, "belongs to user 7"),
         ] {
             let said = error.to_string();
             assert!(said.contains(part) && !said.contains('\n'), "{said}");

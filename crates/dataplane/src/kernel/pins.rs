@@ -7,6 +7,9 @@
 //!
 //! Links come last when they are made, so whatever is there has its arena. The directory is locked by the process that
 //! serves what is in it, for as long as that lives.
+//!
+//! Everybody may write to a BPF file system that was mounted as the kernel does it by default. So `midflight` there is only
+//! used if it belongs to this user or to root, and what is removed there is only what has a name of ours.
 
 use super::attach::Attached;
 use super::error::KernelError;
@@ -15,6 +18,7 @@ use super::link::{Link, pin_object};
 use libbpf_rs::MapHandle;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat, statfs};
 use rustix::mount::{MountFlags, mount};
+use rustix::process::geteuid;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -44,7 +48,7 @@ impl Pins {
     /// Those of the switch on this port, if any are kept.
     pub(super) fn existing(port: u16) -> Result<Option<Self>, KernelError> {
         let port = port.to_string();
-        if !is_mounted() {
+        if !is_mounted() || !is_trusted(Path::new(OURS))? {
             return Ok(None);
         }
         match lock(&port) {
@@ -57,14 +61,12 @@ impl Pins {
     /// Those of the switch on this port, which may be none yet. New ones stay only if [`keep`](Self::keep) comes to its end.
     pub(super) fn take(port: u16) -> Result<Self, KernelError> {
         mount_bpffs()?;
-        for made in [Path::new(OURS), &directory(&port.to_string())] {
-            match std::fs::DirBuilder::new().mode(0o700).create(made) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                made_it => made_it.map_err(|error| explain(&port.to_string(), error))?,
-            }
+        make(Path::new(OURS))?;
+        if is_trusted(Path::new(OURS))? {
+            make(&directory(&port.to_string()))?;
         }
-        let pins = Self::existing(port)?;
-        let mut pins = pins.ok_or_else(|| KernelError::NoBpffs("it was just taken away".into()))?;
+        let gone = || KernelError::NoBpffs("the place there was just taken away; try again".into());
+        let mut pins = Self::existing(port)?.ok_or_else(gone)?;
         pins.stay = pins.hold_a_queue();
         Ok(pins)
     }
@@ -151,10 +153,18 @@ impl Pins {
         Ok(())
     }
 
+    /// Whether a link is attached to anything still.
+    pub(super) fn are_attached(&self) -> Result<bool, KernelError> {
+        let links = self.files()?.into_iter().filter(|path| is_link(path));
+        Ok(links.filter_map(|path| Link::open(&path).ok()).any(|link| link.interface().is_some()))
+    }
+
     fn files(&self) -> Result<Vec<PathBuf>, KernelError> {
         let entries = std::fs::read_dir(&self.directory);
-        let paths = entries.and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
-        paths.map_err(|error| explain(&self.port, error))
+        let paths = entries.and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());
+        let mut paths = paths.map_err(|error| explain(&self.port, error))?;
+        paths.retain(|path| is_link(path) || path.ends_with(ARENA) || path.ends_with(HANDOVER));
+        Ok(paths)
     }
 }
 
@@ -188,9 +198,34 @@ fn directory(port: &str) -> PathBuf {
     Path::new(OURS).join(port)
 }
 
+/// Makes a directory of pins, if it is not there.
+fn make(directory: &Path) -> Result<(), KernelError> {
+    match std::fs::DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(KernelError::NoBpffs(format!("this user may not write to {BPFFS}; start as root")))
+        }
+        made => made.map_err(KernelError::io(format!("make {}", directory.display()))),
+    }
+}
+
+/// Whether a directory is there; an error where others than this user and root could have put things into it.
+fn is_trusted(directory: &Path) -> Result<bool, KernelError> {
+    let found = match std::fs::symlink_metadata(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(KernelError::Privileges),
+        found => found.map_err(KernelError::io(format!("look at {}", directory.display())))?,
+    };
+    let ours = [0, geteuid().as_raw()].contains(&found.uid()) && found.mode() & 0o022 == 0;
+    if found.is_dir() && ours {
+        return Ok(true);
+    }
+    Err(KernelError::Untrusted { directory: directory.display().to_string(), owner: found.uid() })
+}
+
 fn lock(port: &str) -> io::Result<OwnedFd> {
     let directory = directory(port);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(CWD, &directory, flags, Mode::empty())?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     // Who removes a directory holds its lock, so after waiting for nobody this is the one that the name leads to, or gone.
@@ -234,9 +269,39 @@ fn mount_bpffs() -> Result<(), KernelError> {
     // A mount that only this process sees, as below `ip netns exec`, would go with it.
     let of = |process: &str| std::fs::metadata(format!("/proc/{process}/ns/mnt")).map(|ns| ns.ino());
     if of("self").ok() != of("1").ok() {
-        let why = "it is not mounted where this process sees it, and what is kept there would go with the process";
+        let why = "this process does not see it: `ip netns exec` hides it, `nsenter --net=/run/netns/NAME` does not; a \
+                   container must be given the machine's /sys/fs/bpf";
         return Err(KernelError::NoBpffs(why.into()));
     }
-    mount("bpf", BPFFS, "bpf", MountFlags::empty(), None)
-        .map_err(|error| KernelError::NoBpffs(format!("it is not mounted, and mounting it failed: {error}")))
+    mount("bpf", BPFFS, "bpf", MountFlags::empty(), Some(c"mode=0700")).map_err(|error| {
+        let why = format!("mounting it failed: {error}; `mount -t bpf -o mode=0700 bpf {BPFFS}` as root mounts it");
+        KernelError::NoBpffs(why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    #[test]
+    fn what_others_could_have_written_to_is_not_trusted() {
+        let scratch = std::env::temp_dir().join(format!("mf-trust-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&scratch).unwrap();
+        let (own, link) = (scratch.join("own"), scratch.join("link"));
+        assert!(!is_trusted(&own).unwrap());
+        make(&own).unwrap();
+        make(&own).unwrap();
+        assert!(is_trusted(&own).unwrap());
+        symlink(&own, &link).unwrap();
+        assert!(matches!(is_trusted(&link), Err(KernelError::Untrusted { .. })));
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(is_trusted(&own), Err(KernelError::Untrusted { .. })));
+        if geteuid().is_root() {
+            std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
+            chown(&own, Some(1), None).unwrap();
+            assert!(matches!(is_trusted(&own), Err(KernelError::Untrusted { owner: 1, .. })));
+        }
+        std::fs::remove_dir_all(&scratch).unwrap();
+    }
 }
