@@ -319,6 +319,41 @@ fn a_start_that_does_not_keep_replaces_what_was_kept() {
 }
 
 #[test]
+fn what_is_kept_elsewhere_is_left_alone() {
+    let Some(lab) = lab(1) else { return };
+    let (place, _cleanup) = kept(&["host0"]);
+    submit(&mut start(&lab, &place).unwrap(), 1);
+    let there = Place { interfaces: vec!["lo".into()], keep: false, mode: Mode::Generic, ..place.clone() };
+    let engine = start_with(&lab, At::Host(0), &config(), &there).unwrap();
+    assert_eq!(engine.found(), Found::Nothing);
+    assert_eq!(programs(&lab, "host0"), (Some("native"), 1));
+    drop(engine);
+    assert_eq!(queued(&mut start(&lab, &place).unwrap()), 1);
+    // What is served nowhere any more is nobody's.
+    assert!(lab.command(At::Switch, "ip").args(["link", "delete", "host0"]).status().unwrap().success());
+    assert_eq!(start_with(&lab, At::Host(0), &config(), &there).unwrap().found(), Found::ThrownAway);
+    assert_eq!(pins(&place), [""; 0]);
+}
+
+#[test]
+fn who_may_not_see_what_root_keeps_can_serve_all_the_same() {
+    let Some(lab) = lab(2) else { return };
+    let (kept, _cleanup) = kept(&["host0"]);
+    drop(start(&lab, &kept).unwrap());
+    let other = place(&["host1"]);
+    // To the file system this thread is somebody else from now on; BPF and network know it as before.
+    let start = || {
+        // SAFETY: it only takes a number, and speaks of this thread.
+        unsafe { libc::setfsuid(65_534) };
+        (KernelEngine::start(&config(), &other, 7, 8), KernelEngine::start(&config(), &kept, 7, 8))
+    };
+    let (engine, kept_engine) = lab.within(At::Switch, start).unwrap();
+    assert_eq!(engine.unwrap().found(), Found::Nothing);
+    let error = kept_engine.unwrap_err().to_string();
+    assert!(error.contains("this user may not write to /sys/fs/bpf; start as root"), "{error}");
+}
+
+#[test]
 fn what_is_kept_has_one_process_at_a_time() {
     let Some(lab) = lab(2) else { return };
     let (place, _cleanup) = kept(&["host0"]);

@@ -1,9 +1,11 @@
 //! The kernel engine as a whole: a queue in the kernel, its shells on interfaces, and what outlives the process.
 
+use super::arena::Arena;
 use super::attach::{Attached, check_free};
 use super::error::KernelError;
 use super::handover::Handover;
 use super::interface::{self, Interface};
+use super::kept::Kept;
 use super::layout::ADDRESSES_MAX;
 use super::link::Mode;
 use super::pins::Pins;
@@ -159,13 +161,21 @@ impl KernelEngine {
 /// The most addresses that a switch serves in the kernel.
 pub const SERVED_MAX: usize = ADDRESSES_MAX;
 
-/// What a former process kept on this port. What another one serves in its network namespace is no concern of one that keeps
-/// nothing, except on the same interface, where it is found as what runs there.
+/// What a former process kept on this port. What serves another network namespace, with a process or without, is no concern of
+/// one that keeps nothing, nor is what this user may not see; except on the same interface, where it is found as what runs
+/// there.
 fn left_on(port: u16) -> Result<Option<Pins>, KernelError> {
-    match Pins::existing(port) {
-        Err(KernelError::InUse(_)) => Ok(None),
-        found => found,
-    }
+    let pins = match Pins::existing(port) {
+        Err(KernelError::InUse(_) | KernelError::Privileges) => None,
+        found => found?,
+    };
+    Ok(pins.filter(|pins| !serves_elsewhere(pins)))
+}
+
+/// Whether a kept queue is served in another network namespace. One whose interfaces are gone is served nowhere.
+fn serves_elsewhere(pins: &Pins) -> bool {
+    let elsewhere = || Some(Kept::of(&Arena::open(pins.arena().ok()?).ok()?).is_elsewhere());
+    pins.hold_a_queue() && pins.are_attached().unwrap_or(true) && elsewhere().unwrap_or(false)
 }
 
 fn find_all(names: &[String]) -> Result<Vec<Interface>, KernelError> {

@@ -63,7 +63,7 @@ impl Kept {
         if kept.magic != MAGIC || kept.layout != LAYOUT {
             return refused("it was laid out by another version of midflight");
         }
-        if kept.netns != netns() {
+        if kept.is_elsewhere() {
             return refused("it serves another network namespace");
         }
         if let Some(difference) = difference(kept.bounds, bounds(wanted)) {
@@ -73,6 +73,11 @@ impl Kept {
             return refused("its size is not that of its bounds");
         }
         Ok(kept)
+    }
+
+    /// Whether it serves another network namespace than ours.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.magic == MAGIC && self.netns != netns()
     }
 }
 
