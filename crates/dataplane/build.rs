@@ -44,10 +44,22 @@ fn main() {
 /// A hash of all that says where something lies in an arena, and what it means there: who takes a kept arena over compares
 /// it. A change of a comment changes it too, which costs a queue at an upgrade; a change that it missed would cost more.
 fn layout(root: &Path) -> u64 {
-    let files = ["xdp/arena.h", "xdp/lock.h", "xdp/maps.h", "include/midflight/tasks.h", "include/midflight/wire.h"];
-    let states =
-        ["src/tasks/state.h", "src/tasks/queue.h", "src/tasks/index.h", "src/tasks/parking.h", "src/tasks_setup.c"];
-    files.iter().chain(&states).fold(FNV_OFFSET, |hash, file| {
+    const FILES: [&str; 13] = [
+        "include/midflight/tasks.h",
+        "include/midflight/wire.h",
+        "src/tasks/bytes.h",
+        "src/tasks/index.h",
+        "src/tasks/parking.h",
+        "src/tasks/pools.h",
+        "src/tasks/queue.h",
+        "src/tasks/state.h",
+        "src/tasks_setup.c",
+        "xdp/arena.h",
+        "xdp/lock.h",
+        "xdp/maps.h",
+        "xdp/ways.h",
+    ];
+    FILES.iter().fold(FNV_OFFSET, |hash, file| {
         let text = std::fs::read(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         text.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
     })
