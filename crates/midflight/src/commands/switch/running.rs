@@ -44,8 +44,9 @@ impl Running {
         let tasks = (&config.tasks).into();
         let privileged = matches!(engine, Engine::Kernel(_));
         let (listen, look) = (config.listen, config.socket.look);
-        let switch = Switch::bind(&SwitchConfig { listen, tasks, buffers, engine, look })?;
+        // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
         let listener = config.http.map(midflight_control::http::listen).transpose()?;
+        let switch = Switch::bind(&SwitchConfig { listen, tasks, buffers, engine, look })?;
         Ok(Prepared { switch, listener, levels: config.tasks.levels, privileged })
     }
 }
