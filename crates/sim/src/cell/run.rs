@@ -1,7 +1,7 @@
 //! Runs a cell.
 
 use super::{Cell, CellResult, Scheme};
-use crate::actors::spark;
+use crate::actors::{bolt, spark};
 use crate::workload::{ReadError, ScaleError};
 use std::path::PathBuf;
 
@@ -40,6 +40,8 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     cell.check()?;
     let began = std::time::Instant::now();
     let mut result = match &cell.scheme {
+        Scheme::Bolt(polling) => bolt::run(cell, polling, false)?,
+        Scheme::BoltServer(polling) => bolt::run(cell, polling, true)?,
         Scheme::Spark => spark::run(cell)?,
         _ => return Err(CellError::Bad("scheme: not in this build".into())),
     };
