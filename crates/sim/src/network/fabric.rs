@@ -7,6 +7,8 @@ use super::queues::{Lanes, Link};
 use super::{Faults, Hardware, HostConfig, HostId, Place, SwitchConfig};
 use midflight_tasks::Nanos;
 
+const PICOSECONDS: u64 = 1_000;
+
 /// What becomes of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -36,8 +38,8 @@ impl Host {
 
 #[derive(Debug)]
 struct Switch {
-    /// When it passes the next packet, where packets a second are limited.
-    free: Nanos,
+    /// When it passes the next packet, in picoseconds, where packets a second are limited.
+    free_ps: u64,
     /// To the spine, and from there; a star's are never used.
     up: Link,
     down: Link,
@@ -46,8 +48,8 @@ struct Switch {
 #[derive(Debug)]
 pub(crate) struct Fabric {
     hardware: Hardware,
-    /// Between two packets that a switch passes, in nanoseconds.
-    gap: Nanos,
+    /// Between two packets that a switch passes, in picoseconds: real ones pass several in a nanosecond.
+    gap_ps: u64,
     hosts: Vec<Host>,
     /// Those of the racks, then the spine.
     switches: Vec<Switch>,
@@ -55,10 +57,10 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(hardware: &Hardware) -> Self {
-        let switch = || Switch { free: 0, up: Link::new(hardware.trunk), down: Link::new(hardware.trunk) };
+        let switch = || Switch { free_ps: 0, up: Link::new(hardware.trunk), down: Link::new(hardware.trunk) };
         let switches = hardware.racks.max(1) + u32::from(hardware.racks > 1);
         Self {
-            gap: 1_000_000_000u64.checked_div(hardware.switch.packets_per_second).unwrap_or(0),
+            gap_ps: (1_000_000_000 * PICOSECONDS).checked_div(hardware.switch.packets_per_second).unwrap_or(0),
             hosts: Vec::new(),
             switches: (0..switches).map(|_| switch()).collect(),
             hardware: hardware.clone(),
@@ -120,16 +122,17 @@ impl Fabric {
 
     /// When a packet that has come to a switch may pass; `None` where its queue is full.
     pub(crate) fn admit(&mut self, now: Nanos, switch: u32) -> Option<Nanos> {
-        if self.gap == 0 {
+        if self.gap_ps == 0 {
             return Some(now);
         }
-        let free = &mut self.switches[switch as usize].free;
-        let begin = now.max(*free);
-        if begin - now > self.gap * u64::from(self.hardware.switch.queue) {
+        let free = &mut self.switches[switch as usize].free_ps;
+        let now_ps = now * PICOSECONDS;
+        let begin = now_ps.max(*free);
+        if begin - now_ps > self.gap_ps * u64::from(self.hardware.switch.queue) {
             return None;
         }
-        *free = begin + self.gap;
-        Some(begin)
+        *free = begin + self.gap_ps;
+        Some(begin / PICOSECONDS)
     }
 
     /// A packet passes a switch, towards where it is sent to.
@@ -202,5 +205,8 @@ mod tests {
         let passed: Vec<_> = (0..5).map(|_| fabric.admit(1_000, 0)).collect();
         assert_eq!(passed, [Some(1_000), Some(1_010), Some(1_020), None, None]);
         assert_eq!(fabric.admit(1_010, 0), Some(1_030));
+        let mut fast = self::fabric(1, 4_000_000_000, 1_000);
+        let passed: Vec<_> = (0..9).filter_map(|_| fast.admit(1_000, 0)).collect();
+        assert_eq!(passed, [1_000, 1_000, 1_000, 1_000, 1_001, 1_001, 1_001, 1_001, 1_002]);
     }
 }

@@ -5,6 +5,7 @@ mod lab;
 mod load;
 mod r#loop;
 mod peers;
+mod sim;
 mod workload;
 mod xdp;
 
@@ -31,6 +32,9 @@ enum Bench {
     /// The same as processes on hosts of a lab: the switch in user space, and in the kernel
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::Args),
+    /// The simulator: events a second
+    #[command(after_help = sim::EXAMPLES)]
+    Sim(How),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -60,6 +64,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Bench::Xdp(how) => xdp::run(&how),
         Bench::Loop(how) => r#loop::run(&how),
         Bench::Lab(args) => lab::run(&args),
+        Bench::Sim(how) => sim::run(&how),
         Bench::Peers(args) => peers::run(&args),
     }
 }
