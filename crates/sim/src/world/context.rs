@@ -69,7 +69,8 @@ impl Context<'_> {
         self.core.nodes[self.node.index()].wanted = NEVER;
     }
 
-    /// [`crate::Actor::wake`] is called with `token` after `delay` of the node's clock. Holds until the node dies.
+    /// [`crate::Actor::wake`] is called with `token` after `delay` of the node's clock, at its present rate. Holds until the
+    /// node dies.
     pub fn after(&mut self, delay: Nanos, token: u64) {
         let node = &self.core.nodes[self.node.index()];
         let at = node.clock.world(self.now.saturating_add(delay));
