@@ -1,5 +1,6 @@
 //! The `midflight` command: one file per subcommand in [`commands`].
 
+mod cells;
 mod commands;
 mod embedded;
 mod engines;

@@ -14,6 +14,7 @@
 pub mod actors;
 pub mod calibration;
 pub mod cell;
+pub mod figures;
 pub mod time;
 pub mod workload;
 

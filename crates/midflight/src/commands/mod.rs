@@ -5,6 +5,7 @@ mod executor;
 mod lab;
 pub(crate) mod map;
 mod replay;
+mod sim;
 pub(crate) mod status;
 mod submit;
 pub(crate) mod switch;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Lab(lab::Args),
     /// Measure this machine
     Bench(bench::Args),
+    /// The simulated world: the papers' figures, sweeps, faults
+    Sim(sim::Args),
 }
 
 impl Command {
@@ -68,5 +71,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Sim(args) => sim::run(&args),
     }
 }

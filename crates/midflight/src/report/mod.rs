@@ -1,7 +1,10 @@
-//! A replay as one self-contained page: no script, no font, no picture is fetched from anywhere.
+//! Results as self-contained pages: no script, no font, no picture is fetched from anywhere. Here is a replay's.
 
 pub(crate) mod bars;
+pub(crate) mod chart;
+pub(crate) mod figures;
 mod plots;
+mod ticks;
 
 use anyhow::Result;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -13,33 +16,37 @@ use crate::replay::plan::Plan;
 use crate::replay::summary::{human_ns, remarks};
 use plots::{Curve, LEVEL_COLOURS, PART_COLOURS};
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("dark.css"));
 
-/// The page of a run.
-pub(crate) fn page(plan: &Plan, outcome: &Outcome, envelope: &Envelope) -> Result<String> {
-    let machine = serde_json::to_value(envelope)?;
+/// A page with this content.
+fn document(title: &str, content: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Midflight replay: " (plan.source) }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                main {
-                    (header(plan, outcome))
-                    (tiles(plan, outcome))
-                    (delay_section(outcome)?)
-                    (time_section(plan, outcome)?)
-                    (level_section(outcome)?)
-                    (settings(plan, outcome, &machine))
-                }
-            }
+            body { main { (content) } }
         }
     };
-    Ok(markup.into_string())
+    markup.into_string()
+}
+
+/// The page of a run.
+pub(crate) fn page(plan: &Plan, outcome: &Outcome, envelope: &Envelope) -> Result<String> {
+    let machine = serde_json::to_value(envelope)?;
+    let content = html! {
+        (header(plan, outcome))
+        (tiles(plan, outcome))
+        (delay_section(outcome)?)
+        (time_section(plan, outcome)?)
+        (level_section(outcome)?)
+        (settings(plan, outcome, &machine))
+    };
+    Ok(document(&format!("Midflight replay: {}", plan.source), &content))
 }
 
 fn header(plan: &Plan, outcome: &Outcome) -> Markup {

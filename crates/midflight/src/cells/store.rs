@@ -1,0 +1,131 @@
+//! A directory of results, one file a cell. A file is reused where it is of the same cell and of the same sources; another one
+//! is replaced. Files appear whole or not at all.
+
+use anyhow::{Context, Result};
+use midflight_sim::cell::{Cell, CellResult};
+use midflight_sim::figures;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is kept of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// Of the sources that decide the result.
+    version: String,
+    pub cell: Cell,
+    pub result: CellResult,
+    pub cost: Cost,
+}
+
+/// What a run took: differs from run to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    pub wall_s: f64,
+    pub peak_mib: f64,
+}
+
+impl Kept {
+    pub(crate) fn new(cell: Cell, result: CellResult, cost: Cost) -> Self {
+        Self { version: figures::VERSION.into(), cell, result, cost }
+    }
+}
+
+/// A directory of results.
+#[derive(Clone, Debug)]
+pub(crate) struct Store(PathBuf);
+
+impl Store {
+    /// The directory is made where it is not there.
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
+        fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+        Ok(Self(directory.to_owned()))
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where the result of `cell` is kept.
+    pub(crate) fn path(&self, cell: &Cell) -> Result<PathBuf> {
+        let spec = serde_json::to_vec(cell)?;
+        // FNV-1a: the cell itself is compared too.
+        let hash = spec
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Ok(self.0.join(format!("{hash:016x}.json")))
+    }
+
+    /// What is kept of `cell`. Files that are damaged, of other sources or of another cell are as good as none.
+    pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
+        let text = fs::read(self.path(cell).ok()?).ok()?;
+        let kept: Kept = serde_json::from_slice(&text).ok()?;
+        (kept.version == figures::VERSION && kept.cell == *cell).then_some(kept)
+    }
+
+    /// # Errors
+    /// Where it cannot be written, for example because the disk is full; then nothing is left of it.
+    pub(crate) fn keep(&self, kept: &Kept) -> Result<()> {
+        let path = self.path(&kept.cell)?;
+        let part = path.with_extension(format!("{}.part", std::process::id()));
+        let written = fs::write(&part, serde_json::to_vec(kept)?).and_then(|()| fs::rename(&part, &path));
+        written
+            .inspect_err(|_| drop(fs::remove_file(&part)))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use midflight_sim::cell::{Cluster, Load, Scheme, Work};
+
+    /// A cell that takes no time.
+    pub(crate) fn cell(seed: u64) -> Cell {
+        Cell {
+            scheme: Scheme::Spark,
+            cluster: Cluster::uniform(2, 2),
+            load: Load::Sw1 { clients: 2, utilisation: 0.3, work: Work::Sleep },
+            seed,
+            warmup_ms: 0,
+            duration_ms: 200,
+            drain_ms: 10_000,
+        }
+    }
+
+    fn store(name: &str) -> Store {
+        let directory = std::env::temp_dir().join(format!("midflight-store-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        Store::open(&directory).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_reused_and_of_the_same_cell_only() {
+        let store = store("reuse");
+        assert_eq!(store.load(&cell(1)), None);
+        let kept = super::super::run(&cell(1), Some(&store)).unwrap();
+        assert_eq!(store.load(&cell(1)), Some(kept));
+        assert_eq!(store.load(&cell(2)), None);
+        fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    #[test]
+    fn a_result_of_other_sources_or_a_damaged_one_is_none() {
+        let store = store("other");
+        let kept = super::super::run(&cell(1), Some(&store)).unwrap();
+        store.keep(&Kept { version: "other".into(), ..kept.clone() }).unwrap();
+        assert_eq!(store.load(&cell(1)), None);
+        let path = store.path(&cell(1)).unwrap();
+        let whole = serde_json::to_vec(&kept).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        assert_eq!(store.load(&cell(1)), None);
+        fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_to_the_bit() {
+        let kept = super::super::run(&cell(3), None).unwrap();
+        let back: Kept = serde_json::from_slice(&serde_json::to_vec(&kept).unwrap()).unwrap();
+        assert_eq!(back, kept);
+    }
+}

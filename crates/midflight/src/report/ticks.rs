@@ -1,0 +1,160 @@
+//! An axis: from where to where, where its grid lines are, and what is written there.
+
+use super::thousands;
+use midflight_sim::figures::plot::Scale;
+
+/// How many grid lines a linear axis has, at most.
+const LINES: f64 = 8.0;
+
+/// One axis over values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticks {
+    scale: Scale,
+    first: f64,
+    last: f64,
+}
+
+impl Ticks {
+    /// An axis with room for all `values`; what is not finite, or not above zero on a logarithmic axis, is none.
+    pub(super) fn of(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
+        let usable = |value: &f64| value.is_finite() && (!logarithmic(scale) || *value > 0.0);
+        let (low, high) = values.filter(usable).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+        let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
+        let (first, last) = match scale {
+            Scale::LogTime | Scale::LogNumber => around_decades(low, high),
+            Scale::Share => (if low >= 0.4 && high <= 1.0 { 0.4 } else { 0.0 }, 1.0),
+            Scale::Whole => (low - 0.5, high + 0.5),
+            Scale::Seconds | Scale::Time | Scale::Number => (0.0, if high > 0.0 { high * 1.04 } else { 1.0 }),
+        };
+        Self { scale, first, last }
+    }
+
+    /// The smallest value of the axis.
+    pub(super) fn first(&self) -> f64 {
+        self.first
+    }
+
+    /// Where on the axis, from 0 to 1; what is beyond an end stands at it.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        let share = if logarithmic(self.scale) {
+            (value.max(f64::MIN_POSITIVE).log10() - self.first.log10()) / (self.last.log10() - self.first.log10())
+        } else {
+            (value - self.first) / (self.last - self.first)
+        };
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// The grid lines, with what is written at each.
+    pub(super) fn labels(&self) -> Vec<(f64, String)> {
+        let values = if logarithmic(self.scale) { self.decades() } else { self.steps() };
+        values.into_iter().map(|value| (value, self.label(value))).collect()
+    }
+
+    fn decades(&self) -> Vec<f64> {
+        let (first, last) = (self.first.log10(), self.last.log10());
+        // Within few decades those alone say too little.
+        let multiples: &[f64] = if last - first <= 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let powers = first.floor() as i32..=last.ceil() as i32;
+        let all = powers.flat_map(|power| multiples.iter().map(move |multiple| multiple * 10f64.powi(power)));
+        all.filter(|&value| value >= self.first * 0.999 && value <= self.last * 1.001).collect()
+    }
+
+    fn steps(&self) -> Vec<f64> {
+        let rough = (self.last - self.first) / LINES;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|multiple| multiple * power).into_iter().find(|&step| step >= rough);
+        let step = if self.scale == Scale::Whole { step.unwrap_or(rough).max(1.0) } else { step.unwrap_or(rough) };
+        let (from, to) = ((self.first / step - 1e-9).ceil() as i64, (self.last / step + 1e-9).floor() as i64);
+        (from..=to).map(|index| index as f64 * step).collect()
+    }
+
+    fn label(&self, value: f64) -> String {
+        match self.scale {
+            Scale::LogTime | Scale::Time => time(value),
+            Scale::LogNumber | Scale::Number | Scale::Whole => number(value),
+            Scale::Seconds => format!("{} s", number(value)),
+            Scale::Share => format!("{:.0} %", value * 100.0),
+        }
+    }
+}
+
+fn logarithmic(scale: Scale) -> bool {
+    matches!(scale, Scale::LogTime | Scale::LogNumber)
+}
+
+/// From the 1, 2 or 5 of a decade below to that above.
+fn around_decades(low: f64, high: f64) -> (f64, f64) {
+    let floor = |value: f64| {
+        let power = 10f64.powf((value.log10() + 1e-9).floor());
+        [5.0, 2.0, 1.0].map(|multiple| multiple * power).into_iter().find(|&v| v <= value * 1.000_001).unwrap_or(power)
+    };
+    let first = floor(low * 0.95);
+    let power = 10f64.powf((high * 1.05).log10().floor());
+    let above = [1.0, 2.0, 5.0, 10.0].map(|multiple| multiple * power);
+    let last = above.into_iter().find(|&v| v >= high * 1.05).unwrap_or(high * 10.0);
+    (first, if last > first { last } else { first * 10.0 })
+}
+
+/// Nanoseconds, short.
+fn time(ns: f64) -> String {
+    let (unit_ns, unit) = match ns {
+        ns if ns < 1e3 => (1.0, "ns"),
+        ns if ns < 1e6 => (1e3, "µs"),
+        ns if ns < 1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    if ns == 0.0 { "0".into() } else { format!("{} {unit}", number(ns / unit_ns)) }
+}
+
+/// 2300000 as 2.3 M, 0.5 as 0.5.
+fn number(value: f64) -> String {
+    let (unit, name) = match value.abs() {
+        v if v >= 1e6 => (1e6, " M"),
+        v if v >= 1e4 => (1e3, " K"),
+        _ => (1.0, ""),
+    };
+    let rounded = (value / unit * 1e3).round() / 1e3;
+    if rounded.fract() == 0.0 && rounded >= 0.0 {
+        return format!("{}{name}", thousands(rounded as u64));
+    }
+    format!("{rounded}{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(scale: Scale, values: &[f64]) -> Vec<String> {
+        Ticks::of(scale, values.iter().copied()).labels().into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn decades_have_labels_and_few_decades_have_more() {
+        assert_eq!(labels(Scale::LogTime, &[2.5e4, 3e8]), ["100 µs", "1 ms", "10 ms", "100 ms"]);
+        assert_eq!(labels(Scale::LogTime, &[3e4, 3e5]), ["20 µs", "50 µs", "100 µs", "200 µs", "500 µs"]);
+        assert_eq!(labels(Scale::LogNumber, &[1e3, 1e6]), ["1,000", "10 K", "100 K", "1 M"]);
+    }
+
+    #[test]
+    fn linear_axes_begin_at_zero_and_have_round_numbers() {
+        assert_eq!(labels(Scale::Seconds, &[3.0, 110.0]), ["0 s", "20 s", "40 s", "60 s", "80 s", "100 s"]);
+        assert_eq!(labels(Scale::Number, &[2.3e7]), ["0", "5 M", "10 M", "15 M", "20 M"]);
+        assert_eq!(labels(Scale::Share, &[0.0, 0.3])[..3], ["0 %", "20 %", "40 %"]);
+        assert_eq!(labels(Scale::Time, &[4_100.0]), ["0", "1 µs", "2 µs", "3 µs", "4 µs"]);
+    }
+
+    #[test]
+    fn values_stand_within_the_axis_and_what_is_beyond_at_its_end() {
+        let ticks = Ticks::of(Scale::LogTime, [1e3, 1e6].into_iter());
+        assert!(ticks.share(1e3) > 0.0 && ticks.share(1e6) < 1.0);
+        assert_eq!((ticks.share(0.0), ticks.share(f64::MAX)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn without_values_there_is_an_axis() {
+        for scale in [Scale::LogTime, Scale::Number, Scale::Whole, Scale::Share] {
+            assert!(!labels(scale, &[]).is_empty(), "{scale:?}");
+        }
+        assert_eq!(labels(Scale::Whole, &[1.0, 4.0]), ["1", "2", "3", "4"]);
+    }
+}

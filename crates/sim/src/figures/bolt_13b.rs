@@ -1,0 +1,100 @@
+//! Bolt, figure 13b: the same load on a cluster 12.5 times as large.
+
+use super::contenders::{
+    BOLT, BOLT_SERVER, Contender, DELAY, MIDFLIGHT, MIDFLIGHT_SERVER, SHARE_OF_TASKS, SPARROW, SPARROW_TWO, TRACE_LOAD,
+    Time, delays, factor_row, sleeping, time_row, trace,
+};
+use super::plot::{Mark, Plot};
+use super::results::{Case, Results, delay};
+use super::{Effort, Estimate, Figure, Findings, Paper};
+use crate::cell::Work;
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "bolt-13b",
+    title: "A bursty workload on 2,200 executors",
+    source: "Bolt (thesis, §5.4), figure 13b",
+    set_up: "The trace at the load of figure 13a, for three minutes, on 2,200 executors on 11 nodes, whose tasks sleep: 12.5 times \
+             as many decisions a second. Executors of Bolt and Bolt-Server that find nothing ask again after 50 µs.",
+    differs: "As in bolt-13a, the workload is generated, and the load is not the thesis's.",
+    cases,
+    reduce,
+};
+
+const PLACE: &str = "2200";
+const CONTENDERS: [Contender; 6] = [MIDFLIGHT, MIDFLIGHT_SERVER, BOLT, BOLT_SERVER, SPARROW, SPARROW_TWO];
+const OTHERS: [Contender; 3] = [BOLT_SERVER, SPARROW, SPARROW_TWO];
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let time = effort.pick(
+        Time { warmup_ms: 10_000, duration_ms: 190_000, drain_ms: 60_000 },
+        Time { warmup_ms: 500, duration_ms: 2_500, drain_ms: 20_000 },
+    );
+    let load = || trace(TRACE_LOAD, Work::Sleep, false);
+    CONTENDERS.map(|contender| contender.case(PLACE, sleeping(), load(), time)).to_vec()
+}
+
+fn reduce(results: &Results) -> Findings {
+    let median = |contender: &Contender| results.estimate(&contender.at(PLACE), delay(0.5));
+    let at = |contender: &Contender| results.mean(&contender.at(PLACE), delay(0.5));
+    let least = OTHERS.iter().min_by(|a, b| at(a).total_cmp(&at(b)));
+    let least_by_bolt = least.and_then(|least| results.factor(&least.at(PLACE), &BOLT.at(PLACE), delay(0.5)));
+    let bolt_first = OTHERS.iter().all(|other| at(&BOLT) < at(other));
+    let collapsed = at(&BOLT_SERVER) > at(&SPARROW) && at(&SPARROW) > at(&SPARROW_TWO);
+    let beats: Option<Estimate> =
+        least.and_then(|least| results.factor(&least.at(PLACE), &MIDFLIGHT_SERVER.at(PLACE), delay(0.5)));
+    let rows = vec![
+        time_row("bolt-median", "Bolt, median", Paper::Is(0.14e6), median(&BOLT), bolt_first),
+        time_row("sparrow-median", "Sparrow, median", Paper::Is(40e6), median(&SPARROW), collapsed),
+        time_row(
+            "sparrow-2-median",
+            "Sparrow with two schedulers, median",
+            Paper::Is(14e6),
+            median(&SPARROW_TWO),
+            collapsed,
+        ),
+        time_row(
+            "bolt-server-median",
+            "Bolt-Server, median: it collapses under polls",
+            Paper::Is(370e6),
+            median(&BOLT_SERVER),
+            collapsed,
+        ),
+        factor_row(
+            "factor-median",
+            "The best of the others by Bolt, medians",
+            Paper::Is(100.0),
+            least_by_bolt,
+            bolt_first,
+        ),
+        time_row(
+            "midflight-median",
+            "Midflight, median",
+            Paper::AtMost(0.14e6),
+            median(&MIDFLIGHT),
+            at(&MIDFLIGHT) < at(&SPARROW_TWO),
+        ),
+        factor_row(
+            "midflight-server-beats",
+            "The best of the others by Midflight as a server, medians",
+            Paper::Says("a server that parks beats all others"),
+            beats,
+            beats.is_some_and(|factor| factor.mean > 1.0),
+        ),
+    ];
+    let notes = vec![format!("The trace asks for {:.0} % of the cluster's time, as in bolt-13a.", TRACE_LOAD * 100.0)];
+    let mark = |x, hue| Mark { x, y: 0.5, hue };
+    let plot = Plot {
+        name: "delay",
+        title: "Share of tasks that started within a time".into(),
+        x: DELAY,
+        y: SHARE_OF_TASKS,
+        curves: CONTENDERS.iter().map(|contender| delays(results, contender, PLACE)).collect(),
+        marks: vec![
+            mark(0.14e6, BOLT.hue),
+            mark(40e6, SPARROW.hue),
+            mark(14e6, SPARROW_TWO.hue),
+            mark(370e6, BOLT_SERVER.hue),
+        ],
+    };
+    Findings { rows, plots: vec![plot], notes }
+}

@@ -1,0 +1,67 @@
+//! What several seeds say together: a mean, and how far it may be off.
+
+use serde::{Deserialize, Serialize};
+
+/// A mean over seeds with its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean over the seeds.
+    pub mean: f64,
+    /// Half of the width of the 95 % confidence interval (Student's t); `None` with one seed, which has none.
+    pub half_width: Option<f64>,
+    /// How many seeds.
+    pub seeds: usize,
+}
+
+impl Estimate {
+    /// Of one value a seed; `None` without values, or where one of them is not a number.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let seeds = values.len();
+        if seeds == 0 || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / seeds as f64;
+        let half_width = (seeds > 1).then(|| {
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let deviation = (squares / (seeds - 1) as f64).sqrt();
+            student_t(seeds - 1) * deviation / (seeds as f64).sqrt()
+        });
+        Some(Self { mean, half_width, seeds })
+    }
+}
+
+/// The 97.5th percentile of Student's t distribution: 95 % lie within plus and minus this.
+fn student_t(degrees_of_freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    ];
+    const NORMAL: f64 = 1.960;
+    degrees_of_freedom.checked_sub(1).and_then(|index| TABLE.get(index)).copied().unwrap_or(NORMAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_that_of_the_textbook() {
+        // Mean 5, standard deviation 1.5811, t(4) = 2.776: 2.776 × 1.5811 / √5 = 1.963.
+        let estimate = Estimate::of(&[3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+        assert_eq!((estimate.mean, estimate.seeds), (5.0, 5));
+        assert!((estimate.half_width.unwrap() - 1.963).abs() < 1e-3);
+    }
+
+    #[test]
+    fn one_seed_has_no_interval_and_none_no_mean() {
+        assert_eq!(Estimate::of(&[2.0]), Some(Estimate { mean: 2.0, half_width: None, seeds: 1 }));
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn many_seeds_are_nearly_normal() {
+        assert_eq!((student_t(1), student_t(30), student_t(31)), (12.706, 2.042, 1.960));
+    }
+}
