@@ -1,0 +1,290 @@
+//! Sparrow's packets: a fixed header, then `count` records of one size. All numbers are in network byte order.
+//!
+//! | operation | from, to | records | answered by |
+//! |---|---|---|---|
+//! | SUBMIT | client → scheduler | tasks `first` to `first + count` of the `total` of a job | SUBMIT_ACK |
+//! | RESERVE | scheduler → worker | one reservation | RESERVE_ACK |
+//! | GET_TASK | worker → scheduler | one reservation (0: any task) | TASK |
+//! | TASK | scheduler → worker | the task, or none | |
+//! | CANCEL | scheduler → worker | reservations | CANCEL_ACK |
+//! | DONE | worker → scheduler | ends of tasks | DONE_ACK |
+//! | ENDED | scheduler → client | ends of tasks | ENDED_ACK |
+
+use midflight_wire::TaskInfo;
+use zerocopy::byteorder::network_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// "SP".
+pub const MAGIC: u16 = 0x5350;
+/// Of this format.
+pub const VERSION: u8 = 1;
+/// Records in a packet.
+pub const RECORDS_MAX: usize = 32;
+/// Tasks in a job.
+pub const JOB_MAX: u32 = 1 << 20;
+
+macro_rules! layout {
+    ($($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* pub $field:ident: $ty:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+        #[repr(C)]
+        pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
+    )*};
+}
+
+layout! {
+    /// 16 bytes that open every packet.
+    pub struct Header {
+        /// [`MAGIC`].
+        pub magic: U16,
+        /// [`VERSION`].
+        pub version: u8,
+        /// An [`Operation`].
+        pub operation: u8,
+        /// Records that follow.
+        pub count: u8,
+        /// Zero.
+        pub reserved: [u8; 3],
+        /// Names the request: its answer carries the same.
+        pub request: U64,
+    }
+
+    /// What SUBMIT says of its job, before its tasks.
+    pub struct Part {
+        /// The client's identity: random, another for each process.
+        pub client: U64,
+        /// The job: from 0, by one more each.
+        pub job: U32,
+        /// The number of the first task in this packet.
+        pub first: U32,
+        /// Tasks of the whole job.
+        pub total: U32,
+    }
+
+    /// An answer to GET_TASK, after the header. [`TaskInfo`] follows, if there is one.
+    pub struct Given {
+        /// Names the task to the scheduler.
+        pub task: U64,
+        /// The client's identity.
+        pub client: U64,
+        /// The job.
+        pub job: U32,
+    }
+
+    /// A reservation or a task, as the scheduler numbers them.
+    pub struct Number {
+        /// From 1.
+        pub number: U64,
+    }
+
+    /// The end of a task, to its scheduler.
+    pub struct Done {
+        /// [`Given::task`].
+        pub task: U64,
+        /// A [`midflight_wire::Status`].
+        pub status: u8,
+        /// Zero.
+        pub reserved: [u8; 3],
+    }
+
+    /// The end of a task, to its client.
+    pub struct Ended {
+        /// The job.
+        pub job: U32,
+        /// The task's number in it.
+        pub tid: U32,
+        /// A [`midflight_wire::Status`].
+        pub status: u8,
+        /// Zero.
+        pub reserved: [u8; 3],
+    }
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
+        /// What a packet is for; see the module.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        #[allow(missing_docs, reason = "the module's table has a line for each")]
+        pub enum Operation { $($name = $number,)* }
+
+        impl Operation {
+            fn from_number(number: u8) -> Option<Self> {
+                match number { $($number => Some(Self::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+operations! {
+    Submit = 1,
+    SubmitAck = 2,
+    Reserve = 3,
+    ReserveAck = 4,
+    GetTask = 5,
+    Task = 6,
+    Cancel = 7,
+    CancelAck = 8,
+    Done = 9,
+    DoneAck = 10,
+    Ended = 11,
+    EndedAck = 12,
+}
+
+/// A packet that was read.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the module's table has a line for each")]
+pub enum Packet<'a> {
+    Submit(&'a Part, &'a [TaskInfo]),
+    Reserve(u64),
+    GetTask(u64),
+    Task(Option<(&'a Given, &'a TaskInfo)>),
+    Cancel(&'a [Number]),
+    Done(&'a [Done]),
+    Ended(&'a [Ended]),
+    /// An answer without contents; which request it answers is said beside it.
+    Ack(Operation),
+}
+
+/// Why a datagram is none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reject {
+    /// Shorter or longer than it says.
+    #[error("length")]
+    Length,
+    /// Not of this format and version.
+    #[error("format")]
+    Format,
+    /// A count or number out of bounds.
+    #[error("bounds")]
+    Bounds,
+}
+
+/// Reads a datagram: the request's number and what it is. Nothing is trusted.
+///
+/// # Errors
+/// A [`Reject`] where it is malformed in any way.
+pub fn parse(datagram: &[u8]) -> Result<(u64, Packet<'_>), Reject> {
+    let (header, rest) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Length)?;
+    if header.magic.get() != MAGIC || header.version != VERSION {
+        return Err(Reject::Format);
+    }
+    let operation = Operation::from_number(header.operation).ok_or(Reject::Format)?;
+    let count = usize::from(header.count);
+    let packet = match operation {
+        Operation::Submit => submit(rest, count)?,
+        Operation::Reserve => Packet::Reserve(one::<Number>(rest, count)?.number.get()),
+        Operation::GetTask => Packet::GetTask(one::<Number>(rest, count)?.number.get()),
+        Operation::Task if count == 0 && rest.is_empty() => Packet::Task(None),
+        Operation::Task => Packet::Task(Some(given(rest, count)?)),
+        Operation::Cancel => Packet::Cancel(records(rest, count)?),
+        Operation::Done => Packet::Done(records(rest, count)?),
+        Operation::Ended => Packet::Ended(records(rest, count)?),
+        ack if rest.is_empty() && count == 0 => Packet::Ack(ack),
+        _ => return Err(Reject::Length),
+    };
+    Ok((header.request.get(), packet))
+}
+
+fn records<R>(rest: &[u8], count: usize) -> Result<&[R], Reject>
+where
+    R: FromBytes + KnownLayout + Immutable + Unaligned,
+{
+    if !(1..=RECORDS_MAX).contains(&count) {
+        return Err(Reject::Bounds);
+    }
+    <[R]>::ref_from_bytes_with_elems(rest, count).map_err(|_| Reject::Length)
+}
+
+fn one<R>(rest: &[u8], count: usize) -> Result<&R, Reject>
+where
+    R: FromBytes + KnownLayout + Immutable + Unaligned,
+{
+    match records::<R>(rest, count)? {
+        [one] => Ok(one),
+        _ => Err(Reject::Bounds),
+    }
+}
+
+fn submit(rest: &[u8], count: usize) -> Result<Packet<'_>, Reject> {
+    let (part, rest) = Part::ref_from_prefix(rest).map_err(|_| Reject::Length)?;
+    let tasks: &[TaskInfo] = records(rest, count)?;
+    let (first, total) = (part.first.get(), part.total.get());
+    let end = first.checked_add(tasks.len() as u32).ok_or(Reject::Bounds)?;
+    if total > JOB_MAX || end > total || !(first as usize).is_multiple_of(RECORDS_MAX) {
+        return Err(Reject::Bounds);
+    }
+    tasks.iter().try_for_each(check_task)?;
+    Ok(Packet::Submit(part, tasks))
+}
+
+fn given(rest: &[u8], count: usize) -> Result<(&Given, &TaskInfo), Reject> {
+    let (given, rest) = Given::ref_from_prefix(rest).map_err(|_| Reject::Length)?;
+    let task: &TaskInfo = one(rest, count)?;
+    check_task(task)?;
+    Ok((given, task))
+}
+
+fn check_task(task: &TaskInfo) -> Result<(), Reject> {
+    if usize::from(task.argument_length) > task.argument.len() { Err(Reject::Bounds) } else { Ok(()) }
+}
+
+/// Writes a packet without contents, or the head of one.
+pub fn write(buffer: &mut Vec<u8>, operation: Operation, request: u64) {
+    let header = Header {
+        magic: MAGIC.into(),
+        version: VERSION,
+        operation: operation as u8,
+        count: 0,
+        reserved: [0; 3],
+        request: request.into(),
+    };
+    buffer.clear();
+    buffer.extend_from_slice(header.as_bytes());
+}
+
+/// Appends what follows the header and is no record.
+pub fn write_fixed<F: IntoBytes + Immutable>(buffer: &mut Vec<u8>, fixed: &F) {
+    buffer.extend_from_slice(fixed.as_bytes());
+}
+
+/// Appends a record.
+pub fn write_record<R: IntoBytes + Immutable>(buffer: &mut Vec<u8>, record: &R) {
+    buffer.extend_from_slice(record.as_bytes());
+    buffer[std::mem::offset_of!(Header, count)] += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn t11_no_datagram_is_trusted(bytes in proptest::collection::vec(any::<u8>(), 0..200), operation in 0u8..14) {
+            let mut datagram = Vec::new();
+            write(&mut datagram, Operation::Submit, 1);
+            datagram[3] = operation;
+            datagram.extend_from_slice(&bytes);
+            if let Some(count) = bytes.first() {
+                datagram[4] = *count;
+            }
+            let _ = parse(&datagram);
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn t11_what_is_too_short_too_long_or_foreign_is_refused() {
+        let mut datagram = Vec::new();
+        write(&mut datagram, Operation::Reserve, 7);
+        assert_eq!(parse(&datagram).unwrap_err(), Reject::Bounds);
+        write_record(&mut datagram, &Number { number: 9.into() });
+        assert!(matches!(parse(&datagram), Ok((7, Packet::Reserve(9)))));
+        assert_eq!(parse(&datagram[..20]).unwrap_err(), Reject::Length);
+        datagram.push(0);
+        assert_eq!(parse(&datagram).unwrap_err(), Reject::Length);
+        datagram[0] = 0;
+        assert_eq!(parse(&datagram).unwrap_err(), Reject::Format);
+    }
+}
