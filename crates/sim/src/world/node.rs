@@ -28,7 +28,7 @@ impl NodeId {
     /// More nodes have no address.
     pub(super) const MOST: usize = 1 << 24;
 
-    pub(super) fn address(self) -> SocketAddr {
+    pub(crate) fn address(self) -> SocketAddr {
         let [_, a, b, c] = self.0.to_be_bytes();
         SocketAddr::from(([NETWORK, a, b, c], PORT))
     }

@@ -237,6 +237,10 @@ impl Executor {
             State::Running => return self.slots.void(local),
             State::Leaving | State::Gone => return,
         }
+        // A number that another slot of ours had was given anew, so that one's name is void: it was forgotten in silence.
+        if let Some(other) = self.slots.holder(name.number) {
+            self.void(other);
+        }
         self.registrar.satisfied(local);
         self.slots.register(local, name, registration);
         self.newly_registered = true;

@@ -152,16 +152,14 @@ impl Slots {
         (self.slots[local as usize].name == name).then_some(local)
     }
 
-    /// An unregistered slot got a name: it waits, from sequence 1.
+    /// The slot that had this number last, if its name is still held to be valid.
+    pub(super) fn holder(&self, number: u32) -> Option<u32> {
+        self.by_number.get(&number).copied().filter(|&local| self.slots[local as usize].registered)
+    }
+
+    /// An unregistered slot got a name, which no other has: it waits, from sequence 1.
     pub(super) fn register(&mut self, local: u32, name: Name, registration: u32) {
-        // A number that another slot of ours had was given anew, so that one's name is void.
-        if let Some(other) = self.by_number.insert(name.number, local)
-            && other != local
-            && self.slots[other as usize].registered
-        {
-            self.slots[other as usize].registered = false;
-            self.census.registered -= 1;
-        }
+        self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];
         (slot.name, slot.registration, slot.registered, slot.sequence) = (name, registration, true, 0);
         self.census.registered += 1;

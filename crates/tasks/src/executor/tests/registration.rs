@@ -90,6 +90,24 @@ fn a_reset_that_names_slots_registers_just_those() {
     assert_eq!(world.waits(), [(103, 9, 1)]);
 }
 
+/// The switch has forgotten two idle slots, and knows them again in another order.
+#[test]
+fn a_slot_whose_number_goes_to_another_registers_anew() {
+    let mut world = World::registered(2);
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[(0, 7)]));
+    let request = world.registers()[0].1;
+    let mut answer = registered(EPOCH, &request, 1, 8);
+    let number = answer.len() - 5; // of the last slot that it names
+    answer[number] = 101;
+    world.deliver(switch(1), &answer);
+    let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
+    assert_eq!(asked, [(1, 1)], "its name is void, and no RESET will ever say so");
+    let mut answer = registered(EPOCH, &world.registers()[0].1, 1, 9);
+    answer[number] = 100;
+    world.deliver(switch(1), &answer);
+    assert_eq!((world.waits(), world.executor.registered()), (vec![(100, 9, 1)], 2));
+}
+
 #[test]
 fn a_silent_switch_is_asked_and_then_left() {
     let mut world = World::registered(2);
