@@ -83,8 +83,12 @@ impl Registrar {
         self.requests.push(request);
     }
 
-    /// Takes the request that this answers, and its round trip, where it is unambiguous.
+    /// Takes the request that this answers, and its round trip, where it is unambiguous. What answers the process that had
+    /// this address before does not: its slots are not ours.
     pub(super) fn answered(&mut self, now: Nanos, answer: &Registered) -> Option<(Request, Option<Nanos>)> {
+        if answer.executor.get() != self.executor {
+            return None;
+        }
         let (first, sequence) = (answer.first.get(), answer.header.sequence.get());
         let index = self.requests.iter().position(|r| r.first == first && r.sequence == sequence && r.tries > 0)?;
         let request = self.requests.swap_remove(index);

@@ -90,6 +90,18 @@ fn a_reset_that_names_slots_registers_just_those() {
     assert_eq!(world.waits(), [(103, 9, 1)]);
 }
 
+/// An executor died and another started in its place, under the same address and with the same first sequence.
+#[test]
+fn an_answer_to_the_process_before_is_no_answer() {
+    let mut world = World::new(2);
+    let request = world.registers()[0].1;
+    let before = Register { executor: (request.executor.get() ^ 1).into(), ..request };
+    world.deliver(switch(1), &registered(EPOCH, &before, 2, 6));
+    assert_eq!((world.executor.registered(), world.counters().foreign), (0, 1));
+    world.deliver(switch(1), &registered(EPOCH, &request, 2, 7));
+    assert_eq!(world.waits(), [(100, 7, 1), (101, 7, 1)]);
+}
+
 /// The switch has forgotten two idle slots, and knows them again in another order.
 #[test]
 fn a_slot_whose_number_goes_to_another_registers_anew() {
