@@ -6,6 +6,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+/// No test waits longer for a frame or a datagram.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A packet socket on an interface of the network namespace in which it was opened.
 pub(crate) struct Port {
     socket: OwnedFd,
@@ -123,7 +126,7 @@ impl Port {
 
     /// Waits for a frame in which `of_interest`.
     pub(crate) fn wait(&self, of_interest: impl Fn(&Seen) -> bool) -> Option<Seen> {
-        let until = Instant::now() + Duration::from_secs(2);
+        let until = Instant::now() + PATIENCE;
         loop {
             match self.next() {
                 Some(seen) if of_interest(&seen) => return Some(seen),

@@ -1,7 +1,7 @@
 //! The shells on interfaces of a lab, with frames that really come and go: what hosts put on their links and see there, and what
 //! their sockets make of it.
 
-use crate::capture::{Offload, Port, Seen};
+use crate::capture::{Offload, PATIENCE, Port, Seen};
 use crate::datagrams::{EPOCH, operation, probe, records, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, Tag, bytes, get16, read, read_partial};
 use crate::shells::{PORT, config, lab, shells};
@@ -11,7 +11,7 @@ use midflight_lab::{HOST_INTERFACE, Lab, Place as At, SWITCH_IPV4, SWITCH_IPV6};
 use midflight_wire::{Operation, SlotName};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A switch in a lab, and the links of its hosts.
 struct Stage {
@@ -62,7 +62,7 @@ impl Stage {
         let at = &self.lab.hosts()[host];
         let address = if ipv4 { IpAddr::from(at.ipv4) } else { at.ipv6.into() };
         let socket = self.lab.within(At::Host(host), || UdpSocket::bind((address, 0)).unwrap()).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let (from, to) = (socket.local_addr().unwrap(), switch(ipv4));
         let flow = Flow { from_mac: self.hosts[host].mac, to_mac: self.macs[host], tags: vec![], from, to };
         Endpoint { host, socket, flow }
@@ -104,13 +104,17 @@ impl Stage {
         for name in &names {
             executor.send(&retrieve(std::slice::from_ref(name), 1));
         }
-        for _ in 0..2_000 {
-            if self.engine.tasks().stats().parked == parked + u32::from(slots) {
-                return names;
-            }
+        self.await_parked(parked + u32::from(slots));
+        names
+    }
+
+    /// Until so many slots wait: nothing is answered to who must wait.
+    fn await_parked(&self, slots: u32) {
+        let until = Instant::now() + PATIENCE;
+        while self.engine.tasks().stats().parked != slots {
+            assert!(Instant::now() < until, "{slots} slots do not wait: {:?}", self.counts());
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("the slots do not wait: {:?}", self.counts());
     }
 }
 
@@ -223,6 +227,7 @@ fn tagged_frames_are_answered_with_their_tags() {
             };
             let names = registered(&ask(&executor, &register(5 + number as u64, 1)));
             stage.hosts[1].send(&executor.flow.request(&retrieve(&names, 1)), Offload::default());
+            stage.await_parked(1);
             assert_eq!(operation(&ask(&client, &probe(1, 1))), Operation::ProbeAck);
             assert_eq!(operation(&ask(&client, &submit(1, 1 + number as u32, 1))), Operation::SubmitAck);
             let (flow, assign) = read(&stage.frame_to(&executor).frame);
@@ -265,7 +270,7 @@ fn answers_longer_than_the_frame_arrive_whole() {
 fn merged_datagrams_reach_the_socket() {
     on_stage(Mode::Generic, |stage, ipv4| {
         let process = stage.lab.within(At::Switch, || UdpSocket::bind(switch(ipv4)).unwrap()).unwrap();
-        process.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        process.set_read_timeout(Some(PATIENCE)).unwrap();
         let client = stage.endpoint(0, ipv4);
         let two = [probe(1, 1), probe(1, 2)].concat();
         let (frame, l4) = (client.flow.partial(client.flow.request(&two), &two), client.flow.l4());
@@ -284,7 +289,7 @@ fn merged_datagrams_reach_the_socket() {
 fn fragments_reach_the_socket() {
     on_stage(Mode::Native, |stage, ipv4| {
         let process = stage.lab.within(At::Switch, || UdpSocket::bind(switch(ipv4)).unwrap()).unwrap();
-        process.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        process.set_read_timeout(Some(PATIENCE)).unwrap();
         let client = stage.endpoint(0, ipv4);
         client.send(&[0x4d; 3_000]);
         let mut buffer = [0; 4096];
@@ -301,13 +306,13 @@ fn other_traffic_goes_on() {
             let (here, there) = (stage.endpoint(0, ipv4), stage.endpoint(1, ipv4));
             let host = SocketAddr::new(there.flow.from.ip(), PORT);
             let at_host = stage.lab.within(At::Host(1), || UdpSocket::bind(host).unwrap()).unwrap();
-            at_host.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            at_host.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut buffer = [0; 2048];
             here.socket.send_to(&probe(1, 1), host).unwrap();
             assert_eq!(at_host.recv_from(&mut buffer).unwrap(), (probe(1, 1).len(), here.flow.from), "forwarded");
             for (at, address) in [(At::Host(1), host), (At::Switch, switch(ipv4))] {
                 let listener = stage.lab.within(at, || TcpListener::bind(address).unwrap()).unwrap();
-                let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(2)).unwrap();
+                let connect = || TcpStream::connect_timeout(&address, PATIENCE).unwrap();
                 let mut stream = stage.lab.within(At::Host(0), connect).unwrap();
                 let (mut other, _) = listener.accept().unwrap();
                 stream.write_all(&[7; 100_000]).unwrap();
