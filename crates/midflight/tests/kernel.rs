@@ -194,7 +194,8 @@ fn t10_an_executor_is_killed_and_every_task_completes_once() {
     seen.take_all();
     assert!(seen.again >= 8, "{} tasks ran again", seen.again);
     let now = world.status(&switch);
-    assert_eq!(now["tasks"]["expired"], seen.again, "the tick found them: {now}");
+    // More, where a slow machine keeps the other one silent for a second.
+    assert!(now["tasks"]["expired"].as_u64().unwrap() >= seen.again as u64, "the tick found them: {now}");
     assert_eq!(now["tasks"]["submitted"], parts.iter().map(|part| part.0).sum::<usize>());
 }
 
