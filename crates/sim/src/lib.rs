@@ -9,12 +9,14 @@
 //! | `network` | hosts, links and switches as hardware, what befalls a datagram |
 //! | `world` | nodes, their life and death, actions at times |
 //! | [`actors`] | what runs on a node |
+//! | [`scenario`] | a file in, a world out |
 //! | [`workload`] | what is submitted |
 
 pub mod actors;
 pub mod calibration;
 pub mod cell;
 pub mod figures;
+pub mod scenario;
 pub mod time;
 pub mod workload;
 

@@ -2,11 +2,14 @@
 
 use super::{Actor, Command, Submission, Submissions, Wake};
 use crate::{Context, Happening, Told};
-use midflight_tasks::Endpoint;
-use midflight_tasks::client::{Client, Event, Outcome, Task};
+use midflight_tasks::client::{Client, Event, Outcome, SubmitError, Task};
+use midflight_tasks::{Endpoint, Nanos};
 use midflight_wire::Status;
 use std::fmt;
 use std::net::SocketAddr;
+
+/// How long a job that finds no room waits until it is tried again.
+const ROOM: Nanos = 1_000_000;
 
 /// The endpoint and what it will be given.
 pub struct ClientActor {
@@ -50,14 +53,17 @@ impl ClientActor {
         context.drive(&mut self.client);
     }
 
-    fn submit(&mut self, context: &mut Context<'_>, jid: u32, tasks: &[Task]) {
+    /// Whether there was room for it.
+    fn submit(&mut self, context: &mut Context<'_>, jid: u32, tasks: &[Task]) -> bool {
         match self.client.submit(context.now(), jid, tasks) {
             Ok(keys) => context.happened(Happening::Submitted { client: context.node(), jid, keys }),
+            Err(SubmitError::TooManyOpen { open: 1.., .. }) => return false,
             Err(error) => panic!("a scenario submits what a client takes: {error}"),
         }
+        true
     }
 
-    /// Submits what is due, and asks to be woken for the next.
+    /// Submits what is due, and asks to be woken for the next. What finds no room is tried again.
     fn submit_due(&mut self, context: &mut Context<'_>) {
         loop {
             let Some(next) = self.next.take().or_else(|| self.submissions.next()) else { return };
@@ -66,7 +72,11 @@ impl ClientActor {
                 self.next = Some(next);
                 return;
             }
-            self.submit(context, next.jid, &next.tasks);
+            if !self.submit(context, next.jid, &next.tasks) {
+                context.after(ROOM, 0);
+                self.next = Some(next);
+                return;
+            }
         }
     }
 }
@@ -92,7 +102,10 @@ impl Actor for ClientActor {
 
     fn command(&mut self, context: &mut Context<'_>, command: Command) {
         match command {
-            Command::Submit { jid, tasks } => self.submit(context, jid, &tasks),
+            Command::Submit { jid, tasks } => {
+                let room = self.submit(context, jid, &tasks);
+                assert!(room, "a scenario submits what a client takes: job {jid} exceeds max_open");
+            }
             Command::Cancel(keys) => {
                 self.client.cancel(context.now(), &keys);
                 context.happened(Happening::CancelAsked { client: context.node(), keys });

@@ -4,4 +4,5 @@ mod clock;
 mod heap;
 
 pub use clock::Clock;
+pub(crate) use clock::PPM_MAX;
 pub use heap::Heap;

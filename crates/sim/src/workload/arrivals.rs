@@ -14,6 +14,8 @@ pub struct Arrival<'a> {
     pub at_ns: u64,
     /// The job. Its own `arrival_ns` holds for the first pass only.
     pub job: &'a Job,
+    /// Its place among the workload's jobs.
+    pub index: usize,
 }
 
 /// See [`Workload::arrivals`].
@@ -64,9 +66,9 @@ impl<'a> Iterator for Arrivals<'a> {
         if self.until_ns.is_some_and(|until_ns| at_ns >= until_ns) {
             return None;
         }
-        let job = self.order.get(self.next).map_or(slot, |&index| &self.jobs[index as usize]);
+        let index = self.order.get(self.next).map_or(self.next, |&index| index as usize);
         self.next += 1;
-        Some(Arrival { at_ns, job })
+        Some(Arrival { at_ns, job: &self.jobs[index], index })
     }
 }
 

@@ -28,10 +28,9 @@ impl Workload {
     /// Gives every task without a priority one, drawn from [`LEVEL_SHARES`]; the same seed draws the same.
     pub fn draw_priorities(&mut self, seed: u64) {
         let mut random = Pcg64::seed_from_u64(seed);
-        let total = LEVEL_SHARES.iter().sum();
         for task in self.jobs.iter_mut().flat_map(|job| &mut job.tasks) {
             if task.priority == 0 {
-                task.priority = level_at(random.random_range(0..total));
+                task.priority = draw_level(&mut random);
             }
         }
     }
@@ -42,6 +41,11 @@ impl Workload {
             task.priority = level;
         }
     }
+}
+
+/// A level, drawn from [`LEVEL_SHARES`].
+pub(crate) fn draw_level(random: &mut Pcg64) -> u8 {
+    level_at(random.random_range(0..LEVEL_SHARES.iter().sum()))
 }
 
 fn level_at(mut point: u32) -> u8 {

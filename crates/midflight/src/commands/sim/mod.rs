@@ -2,6 +2,7 @@
 
 mod cell;
 mod figure;
+mod run;
 
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
@@ -14,6 +15,9 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A scenario: a cluster, its network, what is submitted, and what goes wrong
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::Args),
     /// The papers' figures, run again: verdicts, plots, a report
     #[command(after_help = figure::EXAMPLES)]
     Figure(figure::Args),
@@ -24,6 +28,7 @@ enum Command {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
+        Command::Run(args) => run::run(args),
         Command::Figure(args) => figure::run(args),
         Command::Cell(args) => cell::run(args),
     }

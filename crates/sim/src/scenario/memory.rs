@@ -1,0 +1,33 @@
+//! How much memory a run will need, so that it can be refused before it starts.
+
+use super::parts::{Scenario, ShapeName};
+
+/// What each part of a run takes, measured at a million slots and rounded up.
+const SLOT: f64 = 1_300.0;
+const EXECUTOR: f64 = 4_000.0;
+const SWITCH: f64 = 12e6;
+const CLIENT: f64 = 100_000.0;
+/// A task between submission and result: at its client, at the switch, in datagrams.
+const OPEN_TASK: f64 = 700.0;
+/// A task of a workload that lies in memory.
+const LISTED_TASK: f64 = 20.0;
+
+impl Scenario {
+    /// Bytes that a run will take, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let cluster = &self.cluster;
+        let tasks = self.expected_tasks();
+        let slots = f64::from(cluster.executors) * f64::from(cluster.slots);
+        // What comes above what can run waits until the end; and some waits at any load.
+        let waiting = tasks * (1.0 - 1.0 / self.workload.load).max(0.0) + slots.min(tasks);
+        let listed = if self.workload.shape == ShapeName::Equal { 0.0 } else { tasks * LISTED_TASK };
+        let bytes = slots * SLOT
+            + f64::from(cluster.executors) * EXECUTOR
+            + f64::from(cluster.switches) * SWITCH
+            + f64::from(cluster.clients) * CLIENT
+            + waiting * OPEN_TASK
+            + listed;
+        bytes as u64
+    }
+}

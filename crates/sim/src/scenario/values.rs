@@ -1,0 +1,113 @@
+//! Values as people write them: times, nodes.
+
+use midflight_tasks::Nanos;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use std::fmt;
+
+/// A time, written such as "500ns", "20us" or "1m 30s".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Nanos);
+
+impl Time {
+    /// So many microseconds.
+    pub(super) const fn us(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+
+    /// So many milliseconds.
+    pub(super) const fn ms(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(std::time::Duration::from_nanos(self.0)).fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+
+        impl Visitor<'_> for Words {
+            type Value = Time;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time of at least 0, such as \"500ns\", \"20us\" or \"1m 30s\"")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
+                let time = humantime::parse_duration(text).ok().and_then(|time| time.as_nanos().try_into().ok());
+                time.map(Time).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_str(Words)
+    }
+}
+
+/// A node, or all of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Which switch, from 0; without a number, all.
+    Switch(Option<u32>),
+    /// Which executor.
+    Executor(Option<u32>),
+    /// Which client.
+    Client(Option<u32>),
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(None) => f.write_str("switches"),
+            Self::Executor(None) => f.write_str("executors"),
+            Self::Client(None) => f.write_str("clients"),
+            Self::Switch(Some(number)) => write!(f, "switch {number}"),
+            Self::Executor(Some(number)) => write!(f, "executor {number}"),
+            Self::Client(Some(number)) => write!(f, "client {number}"),
+        }
+    }
+}
+
+impl Who {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "switches" => return Some(Self::Switch(None)),
+            "executors" => return Some(Self::Executor(None)),
+            "clients" => return Some(Self::Client(None)),
+            _ => {}
+        }
+        let (kind, number) = text.split_once(' ')?;
+        let number = Some(number.trim().parse().ok()?);
+        match kind {
+            "switch" => Some(Self::Switch(number)),
+            "executor" => Some(Self::Executor(number)),
+            "client" => Some(Self::Client(number)),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Who {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+
+        impl Visitor<'_> for Words {
+            type Value = Who;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "\"switch N\", \"executor N\" or \"client N\", or all: \"switches\", \"executors\", \"clients\"",
+                )
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Who, E> {
+                Who::parse(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_str(Words)
+    }
+}
