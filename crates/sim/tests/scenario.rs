@@ -1,0 +1,285 @@
+//! Scenario files: those of the guide run, and what cannot be is refused with file, key and what is allowed.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
+use midflight_sim::scenario::{Outcome, Scenario};
+use std::path::{Path, PathBuf};
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse(text, Path::new("s.toml")).map_err(|error| error.to_string())
+}
+
+/// Runs a scenario to its end, and tells what came of it, where it went and how many events it took.
+fn play(scenario: &Scenario) -> (Outcome, u64, u64) {
+    let mut run = scenario.start(Path::new("s.toml")).unwrap();
+    while !run.advance(1_000) {}
+    (run.outcome().clone(), run.world().trace_hash(), run.world().events())
+}
+
+fn documents() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// A small cluster, and what else is said.
+fn small(more: &str) -> Scenario {
+    parse(&format!(
+        "duration = \"40ms\"\n[cluster]\nexecutors = 4\nslots = 4\n[workload]\nshape = \"equal\"\nmedian = \"500us\"\n{more}"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn the_scenarios_of_the_guide_run_to_their_end() {
+    for name in ["restart", "lossy"] {
+        let scenario = Scenario::load(&documents().join(format!("scenarios/{name}.toml"))).unwrap();
+        let (outcome, ..) = play(&scenario);
+        assert!(outcome.completed > 5_000, "{name}: {outcome:?}");
+        assert_eq!((outcome.open(), outcome.lost), (0, 0), "{name}");
+    }
+    let million = Scenario::load(&documents().join("scenarios/million.toml")).unwrap();
+    assert_eq!(million.cluster.executors * million.cluster.slots, 1_000_000);
+    assert!(million.memory_bytes() < 12 << 30, "{}", million.memory_bytes());
+}
+
+#[test]
+fn the_guide_prints_the_scenario_that_it_speaks_of() {
+    let guide = std::fs::read_to_string(documents().join("simulator.md")).unwrap();
+    let scenario = std::fs::read_to_string(documents().join("scenarios/restart.toml")).unwrap();
+    assert!(guide.contains(&scenario), "docs/simulator.md shows docs/scenarios/restart.toml");
+}
+
+/// Every key, with its default; a key that is missing here is missing in the guide.
+#[test]
+fn the_guide_lists_every_key_with_its_default() {
+    let guide = std::fs::read_to_string(documents().join("simulator.md")).unwrap();
+    let (mut text, mut table, mut keys) = (String::new(), String::new(), 0);
+    for line in guide.lines() {
+        if let Some(name) = line.strip_prefix("### `[").and_then(|rest| rest.split_once(']')) {
+            table = format!("[{}]\n", name.0);
+        } else if line.starts_with("### ") {
+            table = String::new();
+        }
+        // | `key` | default | what |
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        if let ["", key, default, _, ""] = cells[..]
+            && let (Some(key), Some(default)) = (unquoted(key), unquoted(default))
+        {
+            text += &format!("{table}{key} = {default}\n");
+            table = String::new();
+            keys += 1;
+        }
+    }
+    assert_eq!(parse(&text), Ok(Scenario::default()), "{text}");
+    assert_eq!(keys, 33, "{text}");
+    // What the defaults leave open.
+    for key in ["trace", "format", "at", "lasts", "crash", "restart", "pause", "resume", "drain", "partition", "heal"] {
+        assert!(guide.contains(&format!("`{key}`")), "docs/simulator.md does not explain `{key}`");
+    }
+}
+
+fn unquoted(cell: &str) -> Option<&str> {
+    cell.strip_prefix('`')?.strip_suffix('`')
+}
+
+#[test]
+fn the_same_scenario_is_the_same_run_and_another_seed_another() {
+    let scenario = small("[datagrams]\nloss = 0.01\njitter = \"5us\"");
+    let (first, again) = (play(&scenario), play(&scenario));
+    assert_eq!(format!("{first:?}"), format!("{again:?}"));
+    let other = Scenario { seed: 2, ..scenario };
+    assert_ne!(first.1, play(&other).1);
+}
+
+#[test]
+fn the_network_does_not_change_what_is_submitted() {
+    let of = |more: &str| play(&small(more)).0;
+    let (good, bad) = (of(""), of("[datagrams]\nloss = 0.05\n"));
+    assert_eq!((good.submitted, good.work_ns), (bad.submitted, bad.work_ns), "common random numbers");
+    assert!(bad.delays.mean_ns() > good.delays.mean_ns());
+}
+
+#[test]
+fn every_fault_does_what_it_says() {
+    // Whether a fault shows in what came of a run of 40 ms.
+    let fault = |fault: &str| {
+        let (outcome, trace, _) = play(&small(&format!("[[faults]]\nat = \"20ms\"\n{fault}")));
+        assert_eq!(outcome.open() + outcome.lost, 0, "{fault}: {outcome:?}");
+        (outcome, trace)
+    };
+    let longest = |outcome: &Outcome| outcome.delays.max_ns() / 1_000_000;
+    let (none, usual) = fault("heal = true");
+    assert!(longest(&none) < 5);
+    let (crash, _) = fault("crash = \"switch 0\"\nlasts = \"15ms\"");
+    assert!((14..40).contains(&longest(&crash)), "{} ms", longest(&crash));
+    assert_eq!(crash.disturbances.len(), 2, "it and its end");
+    assert!(crash.disturbances[0].next_start.unwrap() > 14_000_000, "nothing starts while the switch is down");
+    let (died, _) = fault("crash = \"executor 1\"");
+    assert!(died.again > 0, "what it ran was started elsewhere");
+    let (client, _) = fault("crash = \"client 0\"");
+    assert!(client.abandoned > 0 && client.completed + client.abandoned == client.submitted);
+    for both in [true, false] {
+        let apart =
+            format!("partition = {{ from = [\"switches\"], to = [\"executors\"], both = {both} }}\nlasts = \"15ms\"");
+        let (outcome, _) = fault(&apart);
+        assert!((13..60).contains(&longest(&outcome)), "{} ms", longest(&outcome));
+    }
+    let (paused, _) = fault("pause = \"executors\"\nlasts = \"15ms\"");
+    assert!((13..60).contains(&longest(&paused)), "{} ms", longest(&paused));
+    for subtle in [
+        "drain = \"executor 0\"",
+        "drift = { node = \"clients\", ppm = 500, jump = \"2ms\" }",
+        "datagrams = { loss = 0.1 }\nlasts = \"5ms\"",
+        "restart = \"executor 2\"",
+    ] {
+        assert_ne!(fault(subtle).1, usual, "{subtle}");
+    }
+}
+
+#[test]
+fn more_than_a_client_may_have_open_waits_for_room() {
+    // Ten times what the slots can take: the queue is full, and clients hold the rest.
+    let scenario = parse(
+        "duration = \"20ms\"\n[cluster]\nexecutors = 1\nslots = 4\nclients = 1\n[queue]\ntasks = 64\n[workload]\n\
+         shape = \"equal\"\nmedian = \"100us\"\nload = 10.0",
+    );
+    let (outcome, ..) = play(&scenario.unwrap());
+    assert_eq!((outcome.completed, outcome.open()), (outcome.submitted, 0));
+    assert!(outcome.delays.quantile_ns(0.5) > 20_000_000, "most waited");
+}
+
+#[test]
+fn two_switches_share_the_work_and_one_takes_over() {
+    let of = |failover: bool| {
+        parse(&format!(
+            "duration = \"1s\"\npatience = \"10s\"\n[cluster]\nswitches = 2\nexecutors = 4\nslots = 4\nfailover = {failover}\n\
+             [workload]\nshape = \"equal\"\nload = 0.3\n[[faults]]\nat = \"100ms\"\ncrash = \"switch 1\""
+        ))
+    };
+    let (alone, ..) = play(&of(false).unwrap());
+    assert!(alone.open() > 0, "half of the clients have lost their switch");
+    let (together, ..) = play(&of(true).unwrap());
+    assert_eq!(together.open(), 0);
+}
+
+#[test]
+fn a_server_on_a_host_is_slower_than_a_program_of_the_switch() {
+    let median = |engine: &str| {
+        let text = format!(
+            "duration = \"40ms\"\n[cluster]\nengine = \"{engine}\"\nexecutors = 4\n[workload]\nshape = \"equal\"\nload = 0.2"
+        );
+        play(&parse(&text).unwrap()).0.delays.quantile_ns(0.5)
+    };
+    let (inside, outside) = (median("switch"), median("server"));
+    assert!(outside > inside + 4_000, "{inside} ns in the switch, {outside} ns on a host");
+}
+
+#[test]
+fn what_is_no_scenario_is_refused_with_its_line_and_what_is_allowed() {
+    for (text, part) in [
+        ("sed = 1", "s.toml:1: unknown field `sed`, expected one of `seed`, `duration`"),
+        ("[cluster]\nexecutor = 1", "s.toml:2: unknown field `executor`, expected one of `switches`"),
+        ("[cluster]\nexecutors = -1", "s.toml:2: key `executors`: invalid value: integer `-1`"),
+        ("[cluster]\nengine = \"gpu\"", "s.toml:2: key `engine`: unknown variant `gpu`, expected `switch` or `server`"),
+        (
+            "[network]\nlatency = \"-5us\"",
+            "s.toml:2: key `latency`: invalid value: string \"-5us\", expected a time of at",
+        ),
+        (
+            "[network]\nlatency = -5",
+            "s.toml:2: key `latency`: invalid type: integer `-5`, expected a time of at least 0",
+        ),
+        ("[network]\nlatency = 1.5", "s.toml:2: key `latency`: invalid type: floating point `1.5`, expected a time"),
+        (
+            "duration = \"long\"",
+            "s.toml:1: key `duration`: invalid value: string \"long\", expected a time of at least 0",
+        ),
+        ("[[faults]]\ncrash = \"switch 0\"", "s.toml:1: missing field `at`"),
+        (
+            "[[faults]]\nat = \"1ms\"\ncrash = \"rack 1\"",
+            "s.toml:3: key `crash`: invalid value: string \"rack 1\", expected",
+        ),
+        (
+            "[[faults]]\nat = \"1ms\"\ndatagrams = { los = 1.0 }",
+            "s.toml:3: key `datagrams`: unknown field `los`, expected one of `jitter`",
+        ),
+        ("seed = ", "s.toml:1: key `seed`: "),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert!(error.starts_with(part), "{text}\n{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
+    let fault = |rest: &str| format!("[[faults]]\nat = \"1ms\"\n{rest}");
+    for (text, error) in [
+        ("[datagrams]\nloss = 1.5".into(), "datagrams.loss = 1.5: must be 0 to 1"),
+        ("[datagrams]\nduplication = -0.1".into(), "datagrams.duplication = -0.1: must be 0 to 1"),
+        ("[datagrams]\nreordering = nan".into(), "datagrams.reordering = NaN: must be 0 to 1"),
+        ("[datagrams]\njitter = \"2s\"".into(), "datagrams.jitter = 2s: must be 0s to 1s"),
+        ("[network]\nlatency = \"1m\"".into(), "network.latency = 1m: must be 0s to 1s"),
+        ("[network]\ngbit_per_s = -1.0".into(), "network.gbit_per_s = -1: must be 0.00001 to 8000, or 0 for no limit"),
+        ("[cluster]\nexecutors = 0".into(), "cluster.executors = 0: must be 1 to 4000000"),
+        ("[cluster]\nslots = 5000".into(), "cluster.slots = 5000: must be 1 to 4096"),
+        (
+            "[cluster]\nexecutors = 100000\nslots = 16".into(),
+            "cluster: 1600000 slots at one switch, which takes 1048576: more switches, or fewer executors or slots",
+        ),
+        ("[queue]\ntasks = 0".into(), "queue.tasks = 0: must be 1 to 4194304"),
+        ("[host]\nlanes = 0".into(), "host.lanes = 0: must be 1 to 1024"),
+        ("[workload]\nload = 0.0".into(), "workload.load = 0: must be 0.001 to 1000"),
+        ("[workload]\nload = inf".into(), "workload.load = inf: must be 0.001 to 1000"),
+        ("[workload]\nmedian = \"0s\"".into(), "workload.median = 0s: must be 1us to 1h"),
+        (
+            "[workload]\nformat = \"tr\"".into(),
+            "workload.format without workload.trace: name the trace, or leave the format out",
+        ),
+        (
+            "duration = \"1day\"".into(),
+            "workload: about 7.1e8 tasks, at most 3.4e7 are simulated: a shorter duration, a lower load or a longer median",
+        ),
+        (fault("crash = \"executor 8\""), "faults[0].crash = \"executor 8\": must be \"executor 0\" to \"executor 7\""),
+        (fault("drain = \"client 0\""), "faults[0].drain: only executors drain"),
+        (fault("drift = { node = \"client 0\", ppm = 60000 }"), "faults[0].drift.ppm = 60000: must be -50000 to 50000"),
+        (fault("datagrams = { loss = 2.0 }"), "faults[0].datagrams.loss = 2: must be 0 to 1"),
+        (
+            fault("heal = true\nlasts = \"1ms\""),
+            "faults[0].lasts: only `crash`, `pause`, `partition` and `datagrams` end by themselves",
+        ),
+        (
+            fault(""),
+            "faults[0] says 0 things: it has `at` and one of `crash`, `restart`, `pause`, `resume`, `drain`, `partition`, \
+             `heal`, `drift`, `datagrams`",
+        ),
+    ] {
+        assert_eq!(parse(&text).unwrap_err(), format!("s.toml: {error}"), "{text}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_missing_is_named() {
+    let error = parse("[workload]\ntrace = \"none.tr\"").unwrap().start(Path::new("/nowhere/s.toml")).unwrap_err();
+    let error = error.to_string();
+    assert!(error.starts_with("/nowhere/s.toml: workload.trace: /nowhere/none.tr"), "{error}");
+    let error = Scenario::load(Path::new("/nowhere/s.toml")).unwrap_err().to_string();
+    assert!(error.starts_with("/nowhere/s.toml: No such file"), "{error}");
+}
+
+#[test]
+fn a_trace_is_found_beside_the_scenario_and_scaled() {
+    let directory = std::env::temp_dir().join(format!("midflight-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    // arrival, tasks, mean, durations
+    let lines: String = (0..200).map(|job| format!("{} 2 1.5 1 2\n", job * 3)).collect();
+    std::fs::write(directory.join("t.tr"), lines).unwrap();
+    let text = "duration = \"1s\"\n[workload]\ntrace = \"t.tr\"\nmedian = \"2ms\"\nload = 0.5\n[cluster]\nexecutors = 2\nslots = 2";
+    let mut run = parse(text).unwrap().start(&directory.join("s.toml")).unwrap();
+    while !run.advance(10_000) {}
+    std::fs::remove_dir_all(&directory).unwrap();
+    // A second of work at load 0.5 on 4 slots: 2 s of tasks of 1.5 ms on average (the median of 1 and 2 s becomes 2 ms).
+    let outcome = run.outcome();
+    let work_s = outcome.work_ns as f64 / 1e9;
+    assert!((1.9..2.1).contains(&work_s), "{work_s} s of work");
+    assert_eq!(outcome.open(), 0);
+}
