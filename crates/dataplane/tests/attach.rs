@@ -319,6 +319,21 @@ fn a_start_that_does_not_keep_replaces_what_was_kept() {
 }
 
 #[test]
+fn what_is_kept_serves_on_where_another_mode_is_refused() {
+    let Some(lab) = lab(1) else { return };
+    let (native, _cleanup) = kept(&["host0", "lo"]);
+    let generic = Place { mode: Mode::Generic, ..native.clone() };
+    submit(&mut start(&lab, &generic).unwrap(), 1);
+    let error = refused(&lab, At::Switch, &native);
+    assert!(error.starts_with("interface lo takes no XDP program in native mode"), "{error}");
+    assert_eq!((programs(&lab, "host0"), programs(&lab, "lo")), ((Some("native"), 1), (Some("generic"), 1)));
+    assert_eq!(pins(&native).len(), 2 + 4, "maps, and two links to each");
+    let mut again = start(&lab, &generic).unwrap();
+    assert_eq!((again.found(), queued(&mut again)), (Found::TakenOver, 1));
+    assert_eq!((programs(&lab, "host0"), programs(&lab, "lo")), ((Some("generic"), 1), (Some("generic"), 1)));
+}
+
+#[test]
 fn what_is_kept_elsewhere_is_left_alone() {
     let Some(lab) = lab(1) else { return };
     let (place, _cleanup) = kept(&["host0"]);

@@ -7,7 +7,7 @@ use super::object::Programs;
 use super::pins::{self, Pins};
 use libbpf_rs::ProgramHandle;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// An interface with both shells; dropping it detaches them, unless they are pinned.
 #[derive(Debug)]
@@ -31,14 +31,12 @@ impl Attached {
             None => Link::tc(programs.tc.as_fd(), interface),
         };
         let tc = tc.map_err(|source| tc_failed(interface, source))?;
-        let same_mode = Occupants::of(interface)?.mode == Some(mode);
+        let before = Occupants::of(interface)?.mode;
         let xdp = match kept.and_then(|pins| pins.xdp(interface).map(|link| (pins, link))) {
-            Some((_, link)) if same_mode => link.update(programs.xdp.as_fd()).map(|()| link),
-            // A link cannot change its mode.
+            Some((_, link)) if before == Some(mode) => link.update(programs.xdp.as_fd()).map(|()| link),
             Some((pins, link)) => {
-                pins.forget_xdp(interface)?;
                 drop(link);
-                Link::xdp(programs.xdp.as_fd(), interface, mode)
+                change_mode(programs.xdp.as_fd(), interface, mode, before, pins)
             }
             None => Link::xdp(programs.xdp.as_fd(), interface, mode),
         };
@@ -50,6 +48,26 @@ impl Attached {
     pub(super) fn is_in_place(&self) -> bool {
         self.xdp.interface().is_some() && self.tc.interface().is_some()
     }
+}
+
+/// A link cannot change its mode: so another one takes the place of the kept one, also among the pins. Where it cannot, one as
+/// before serves on.
+fn change_mode(
+    program: BorrowedFd<'_>,
+    interface: &Interface,
+    mode: Mode,
+    before: Option<Mode>,
+    pins: &Pins,
+) -> io::Result<Link> {
+    let attach = |mode| {
+        let link = Link::xdp(program, interface, mode)?;
+        pins.pin_xdp(interface, &link).map(|()| link)
+    };
+    pins.forget_xdp(interface).map_err(io::Error::other)?;
+    attach(mode).inspect_err(|_| {
+        // It was possible a moment ago.
+        let _ = before.map(attach);
+    })
 }
 
 /// Refuses an interface where programs run that are not ours to replace; those that `ours` keeps are.

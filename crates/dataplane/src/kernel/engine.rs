@@ -78,14 +78,15 @@ impl KernelEngine {
         let loopback = interfaces.iter().any(|interface| interface.loopback);
         let addresses = interface::addresses(place.listen.ip(), loopback);
         let served = addresses.map_err(KernelError::io("list this machine's addresses"))?;
+        let handover = Handover::new(&tasks.programs().handover)?;
+        let before = tasks.told();
         let unserved = tasks.serve(port, &served);
         tasks.set_mode(place.mode);
-        let programs = tasks.programs();
-        let handover = Handover::new(&programs.handover)?;
-        let attach = |interface| Attached::new(interface, place.mode, programs, pins.as_ref());
-        let attached = interfaces.iter().map(attach).collect::<Result<Vec<_>, _>>()?;
+        let attach = |interface| Attached::new(interface, place.mode, tasks.programs(), pins.as_ref());
+        let attached = interfaces.iter().map(attach).collect::<Result<Vec<_>, _>>();
+        let attached = attached.inspect_err(|_| what_is_kept_goes_on(&mut tasks, before, place.mode))?;
         match &mut pins {
-            Some(pins) if place.keep => pins.keep(tasks.arena(), &programs.handover, &attached)?,
+            Some(pins) if place.keep => pins.keep(tasks.arena(), &tasks.programs().handover, &attached)?,
             _ => pins = None,
         }
         Ok(Self { attached, handover, tasks, _pins: pins, place: place.clone(), found, served, unserved })
@@ -160,6 +161,14 @@ impl KernelEngine {
 
 /// The most addresses that a switch serves in the kernel.
 pub const SERVED_MAX: usize = ADDRESSES_MAX;
+
+/// Tells the shells of a queue that could not be taken over what they were told `before`. They may be on one interface in the
+/// mode of then and on another in that of now; what generic mode asks of them is right in both.
+fn what_is_kept_goes_on(tasks: &mut KernelTasks, before: (u16, Vec<IpAddr>, Mode), now: Mode) {
+    let (port, served, mode) = before;
+    tasks.serve(port, &served);
+    tasks.set_mode(if mode == Mode::Generic { mode } else { now });
+}
 
 /// What a former process kept on this port. What serves another network namespace, with a process or without, is no concern of
 /// one that keeps nothing, nor is what this user may not see; except on the same interface, where it is found as what runs

@@ -109,6 +109,11 @@ impl Pins {
         let_go(&self.directory.join(format!("{XDP}{}", interface.index)))
     }
 
+    /// Keeps another one in its place.
+    pub(super) fn pin_xdp(&self, interface: &Interface, link: &Link) -> io::Result<()> {
+        link.pin(&self.directory.join(format!("{XDP}{}", interface.index)))
+    }
+
     /// Pins what is not pinned yet, and lets links go that lead elsewhere.
     pub(super) fn keep(
         &mut self,

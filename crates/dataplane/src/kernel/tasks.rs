@@ -131,6 +131,16 @@ impl KernelTasks {
         addresses.len() - served
     }
 
+    /// What [`serve`](Self::serve) and [`set_mode`](Self::set_mode) told the shells.
+    pub(super) fn told(&self) -> (u16, Vec<IpAddr>, Mode) {
+        let control = self.arena.control();
+        // SAFETY: plain integers, which nobody writes but this process.
+        let (port, count, generic, addresses) =
+            unsafe { ((*control).port, (*control).addresses, (*control).generic, (*control).address) };
+        let served = addresses.iter().take(usize::from(count)).map(|&address| SocketAddr::from(address).ip());
+        (u16::from_be(port), served.collect(), if generic == 0 { Mode::Native } else { Mode::Generic })
+    }
+
     /// Tells the shells in which mode XDP runs: in generic mode, frames are behind what the kernel has made of them.
     pub fn set_mode(&mut self, mode: Mode) {
         // SAFETY: shells only read it.
