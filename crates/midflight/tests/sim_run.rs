@@ -1,0 +1,65 @@
+//! `midflight sim run`: what a script sees of it.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, assert_error, run};
+
+/// A cluster of four slots that is busy for 30 ms.
+const SMALL: &str = "duration = \"30ms\"\n[cluster]\nexecutors = 2\nslots = 2\n[workload]\nshape = \"equal\"\n";
+
+#[test]
+fn two_runs_print_the_same_bytes_and_another_seed_prints_others() {
+    let directory = Directory::new("sim-run");
+    let file = directory.write("s.toml", &format!("{SMALL}[datagrams]\nloss = 0.01"));
+    for more in [&["--json"][..], &[]] {
+        let said = |seed| run(&[&["sim", "run", &file, "--seed", seed], more].concat());
+        let (first, again, other) = (said("1"), said("1"), said("2"));
+        assert_eq!((first.code, &first.stdout), (Some(0), &again.stdout), "{}", first.stderr);
+        assert_ne!(first.stdout, other.stdout);
+    }
+}
+
+#[test]
+fn json_is_one_object_with_stable_names() {
+    let directory = Directory::new("sim-run-json");
+    let said = run(&["sim", "run", &directory.write("s.toml", SMALL), "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(object["bench"], "sim run");
+    let value = |name: &str| {
+        let measure = object["results"].as_array().unwrap().iter().find(|measure| measure["name"] == name);
+        measure.unwrap_or_else(|| panic!("no {name} in {}", said.stdout))["value"].clone()
+    };
+    assert_eq!(value("run.submitted"), value("run.completed"));
+    assert!(value("run.delay_p50_us").as_f64().unwrap() > 0.0);
+    assert_eq!(value("run.datagrams.lost"), 0);
+    assert_eq!(value("run.trace").as_str().unwrap().len(), 16);
+}
+
+#[test]
+fn tasks_that_do_not_end_are_a_failure() {
+    let directory = Directory::new("sim-run-open");
+    let text = format!("patience = \"50ms\"\n{SMALL}[[faults]]\nat = \"20ms\"\ncrash = \"switches\"");
+    let said = run(&["sim", "run", &directory.write("s.toml", &text)]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stdout.contains("PARTIAL: patience ended"), "{}", said.stdout);
+}
+
+#[test]
+fn what_cannot_be_run_is_usage_and_named_on_one_line() {
+    let directory = Directory::new("sim-run-bad");
+    let bad = |text: &str, parts: &[&str]| {
+        assert_error(&run(&["sim", "run", &directory.write("s.toml", text)]), 2, parts);
+    };
+    bad("[cluster]\nexecuters = 5", &["s.toml:2", "`executers`", "`executors`"]);
+    bad("[network]\nlatency = \"-1us\"", &["s.toml:2", "`latency`", "at least 0"]);
+    bad("[datagrams]\nloss = 1.5", &["s.toml", "datagrams.loss = 1.5", "0 to 1"]);
+    bad("[workload]\ntrace = \"none.tr\"", &["s.toml", "workload.trace", "none.tr"]);
+    let huge = "duration = \"1h\"\n[cluster]\nswitches = 1024\nexecutors = 4000000\nslots = 256\nclients = 1024\n\
+                [workload]\nshape = \"equal\"\nmedian = \"1h\"";
+    bad(huge, &["GiB of memory", "available", "--force"]);
+    assert_error(&run(&["sim", "run", "/nonexistent"]), 2, &["/nonexistent", "No such file", "docs/simulator.md"]);
+    let help = run(&["sim", "run", "--help"]).stdout;
+    assert!(help.contains("EXAMPLES") && help.contains("EXIT CODES"));
+}
