@@ -11,10 +11,12 @@
 //! | [`actors`] | what runs on a node |
 //! | [`scenario`] | a file in, a world out |
 //! | [`workload`] | what is submitted |
+//! | [`check`] | the fault campaign |
 
 pub mod actors;
 pub mod calibration;
 pub mod cell;
+pub mod check;
 pub mod figures;
 pub mod scenario;
 pub mod time;

@@ -1,0 +1,209 @@
+//! What callers see: every task ends once, with its own result, and nothing runs that no switch has assigned (T2, T9).
+//!
+//! | what | which fault excuses it |
+//! |---|---|
+//! | a task ends twice, or with another's result | none |
+//! | a task ends whose client did not ask for it | the death of its client: what it had is nobody's |
+//! | a result of an attempt that did not end | none |
+//! | more runs of an attempt than assignments of it | none |
+//! | a task that ends as lost | its own time-out |
+//! | a task that ends as cancelled | its caller, who asked for it |
+
+use super::rules::{Checked, holds};
+use crate::{Happening, NodeId, Told};
+use midflight_tasks::executor::RunKey;
+use std::collections::HashMap;
+
+/// How a task stands with its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Open,
+    Ended,
+    /// Its client died.
+    Orphan,
+}
+
+/// What was done of an attempt, by all switches and executors together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attempt {
+    assigned: u32,
+    started: u32,
+    ended: u32,
+}
+
+#[derive(Debug)]
+struct Task {
+    client: NodeId,
+    key: u64,
+    argument: [u8; 16],
+    has_timeout: bool,
+    cancel_asked: bool,
+    standing: Standing,
+    attempts: Vec<(u8, Attempt)>,
+}
+
+impl Task {
+    fn attempt(&mut self, number: u8) -> &mut Attempt {
+        let place = self.attempts.iter().position(|(n, _)| *n == number).unwrap_or_else(|| {
+            self.attempts.push((number, Attempt::default()));
+            self.attempts.len() - 1
+        });
+        &mut self.attempts[place].1
+    }
+}
+
+/// A task of a job that will be submitted: its argument, which is its result, and whether it may time out.
+pub(super) type Wanted = ([u8; 16], bool);
+
+/// The books of all callers.
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    /// What each job brings.
+    jobs: HashMap<u32, Vec<Wanted>>,
+    tasks: Vec<Task>,
+    /// The client's key of the first task of each job that was submitted, and its place in `tasks`.
+    submitted: HashMap<u32, (u64, usize)>,
+    /// Tasks of clients that live.
+    by_key: HashMap<(NodeId, u64), usize>,
+    runs: HashMap<(NodeId, RunKey), (usize, u8)>,
+    open: usize,
+}
+
+impl Callers {
+    /// A job that may be submitted.
+    pub(super) fn expect(&mut self, jid: u32, tasks: Vec<Wanted>) {
+        self.jobs.insert(jid, tasks);
+    }
+
+    /// Tasks whose end some living caller waits for.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Those of the tasks that wait, for a report: client, key, and what became of their attempts.
+    pub(super) fn waiting(&self) -> String {
+        let open = self.tasks.iter().filter(|task| task.standing == Standing::Open);
+        let tell = |task: &Task| format!("key {} of node {}: {:?}", task.key, task.client.index(), task.attempts);
+        open.take(3).map(tell).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The client's key of a job's first task, if it was submitted and its client lives.
+    pub(super) fn first_key(&self, jid: u32) -> Option<u64> {
+        let (first, place) = *self.submitted.get(&jid)?;
+        (self.by_key.get(&(self.tasks[place].client, first)) == Some(&place)).then_some(first)
+    }
+
+    fn find(&mut self, jid: u32, tid: u32) -> Option<usize> {
+        let (first, place) = *self.submitted.get(&jid)?;
+        let offset = u64::from(tid).checked_sub(first)? as usize;
+        (offset < self.jobs[&jid].len()).then_some(place + offset)
+    }
+
+    /// Whether a task may time out, and so be submitted again while it runs.
+    pub(super) fn has_timeout(&mut self, jid: u32, tid: u32) -> bool {
+        self.find(jid, tid).is_some_and(|task| self.tasks[task].has_timeout)
+    }
+
+    /// A switch assigned an attempt to a slot.
+    pub(super) fn assigned(&mut self, jid: u32, tid: u32, attempt: u8) -> Checked {
+        let Some(task) = self.find(jid, tid) else {
+            holds!(T1, false, "task {tid} of job {jid} is assigned, which nobody has submitted");
+            return Ok(());
+        };
+        self.tasks[task].attempt(attempt).assigned += 1;
+        Ok(())
+    }
+
+    /// Something happened.
+    pub(super) fn happened(&mut self, happening: &Happening) -> Checked {
+        match happening {
+            Happening::Submitted { client, jid, keys } => self.submit(*client, *jid, keys.clone()),
+            Happening::Started { executor, run, jid, tid, attempt, .. } => {
+                let Some(task) = self.find(*jid, *tid) else {
+                    holds!(T1, false, "task {tid} of job {jid} runs, which nobody has submitted");
+                    return Ok(());
+                };
+                let known = self.tasks[task].attempt(*attempt);
+                known.started += 1;
+                let Attempt { started, assigned, .. } = *known;
+                holds!(
+                    T2,
+                    started <= assigned,
+                    "task {tid} of job {jid}: attempt {attempt} starts {started} times, assigned {assigned} times"
+                );
+                let before = self.runs.insert((*executor, *run), (task, *attempt));
+                holds!(T2, before.is_none(), "{run:?} of node {} starts while it runs", executor.index());
+            }
+            Happening::Ended { executor, run } => {
+                let Some((task, attempt)) = self.runs.remove(&(*executor, *run)) else {
+                    holds!(T2, false, "{run:?} of node {} ends, which does not run", executor.index());
+                    return Ok(());
+                };
+                self.tasks[task].attempt(attempt).ended += 1;
+            }
+            Happening::Told { client, key, how } => self.told(*client, key.0, how)?,
+            Happening::CancelAsked { client, keys } => {
+                for key in keys {
+                    if let Some(&task) = self.by_key.get(&(*client, key.0)) {
+                        self.tasks[task].cancel_asked = true;
+                    }
+                }
+            }
+            Happening::Crashed { node } => self.crashed(*node),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, client: NodeId, jid: u32, keys: std::ops::Range<u64>) {
+        let Some(wanted) = self.jobs.get(&jid) else { return };
+        self.submitted.insert(jid, (keys.start, self.tasks.len()));
+        for (&(argument, has_timeout), key) in wanted.iter().zip(keys) {
+            self.by_key.insert((client, key), self.tasks.len());
+            let (cancel_asked, standing, attempts) = (false, Standing::Open, Vec::new());
+            self.tasks.push(Task { client, key, argument, has_timeout, cancel_asked, standing, attempts });
+            self.open += 1;
+        }
+    }
+
+    fn told(&mut self, client: NodeId, key: u64, how: &Told) -> Checked {
+        let Some(&place) = self.by_key.get(&(client, key)) else {
+            holds!(T9, false, "node {} tells the end of task {key}, which it was not given", client.index());
+            return Ok(());
+        };
+        let task = &mut self.tasks[place];
+        holds!(T9, task.standing == Standing::Open, "task {key} of node {} ends again: {how:?}", client.index());
+        task.standing = Standing::Ended;
+        self.open -= 1;
+        match how {
+            Told::Completed { ok, attempt, result } => {
+                let own = *ok && *result == task.argument;
+                holds!(T9, own, "task {key} of node {} ends with the result of another: {result:?}", client.index());
+                let ended = task.attempt(*attempt).ended;
+                holds!(T9, ended > 0, "task {key}: a result of attempt {attempt}, which did not end");
+            }
+            Told::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
+            Told::Cancelled => {
+                holds!(T9, task.cancel_asked, "task {key} of node {} is cancelled, by nobody", client.index());
+            }
+        }
+        Ok(())
+    }
+
+    fn crashed(&mut self, node: NodeId) {
+        self.runs.retain(|(executor, _), _| *executor != node);
+        let orphans: Vec<_> = self.by_key.extract_if(|(client, _), _| *client == node).map(|(_, task)| task).collect();
+        for task in orphans {
+            if self.tasks[task].standing == Standing::Open {
+                self.tasks[task].standing = Standing::Orphan;
+                self.open -= 1;
+            }
+        }
+    }
+
+    /// Attempts that started, of tasks whose callers lived on.
+    pub(super) fn most_starts(&self) -> u32 {
+        let kept = self.tasks.iter().filter(|task| task.standing != Standing::Orphan);
+        kept.map(|task| task.attempts.iter().map(|(_, attempt)| attempt.started).sum()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,78 @@
+//! Many seeds, on several threads, with one result whatever their number.
+
+use super::run::{Outcome, run};
+use super::trial::Trial;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What to try.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// These seeds.
+    pub seeds: Range<u64>,
+    /// On so many threads.
+    pub threads: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Seeds that were tried: all, or those up to the first violation.
+    pub seeds: u64,
+    /// Virtual nanoseconds.
+    pub simulated_ns: u128,
+    /// Faults that befell them.
+    pub faults: u64,
+    /// Events of their worlds.
+    pub events: u64,
+    /// The first seed whose run broke a rule, and how.
+    pub first: Option<(u64, Outcome)>,
+}
+
+impl Campaign {
+    /// Tries them, up to the first violation. `progress` is told each seed that is done; where it says `false`, no more
+    /// are tried.
+    #[must_use]
+    pub fn run(&self, progress: &(dyn Fn(u64) -> bool + Sync)) -> Totals {
+        let next = AtomicU64::new(self.seeds.start);
+        // The smallest seed that failed so far: larger ones need not be tried. Those below it are, to the last one.
+        let failed = AtomicU64::new(self.seeds.end);
+        let results = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= failed.load(Ordering::Relaxed) {
+                            return;
+                        }
+                        let outcome = run(&Trial::draw(seed));
+                        if outcome.violation.is_some() {
+                            failed.fetch_min(seed, Ordering::Relaxed);
+                        }
+                        results.lock().unwrap_or_else(PoisonError::into_inner).push((seed, outcome));
+                        if !progress(seed) {
+                            failed.fetch_min(self.seeds.start, Ordering::Relaxed);
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_by_key(|(seed, _)| *seed);
+        let mut totals = Totals::default();
+        for (seed, outcome) in results {
+            totals.seeds += 1;
+            totals.simulated_ns += u128::from(outcome.simulated);
+            totals.faults += outcome.faults;
+            totals.events += outcome.events;
+            if outcome.violation.is_some() {
+                totals.first = Some((seed, outcome));
+                break;
+            }
+        }
+        totals
+    }
+}

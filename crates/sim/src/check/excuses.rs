@@ -1,0 +1,69 @@
+//! Which faults excuse what: known beforehand, as faults are data.
+//!
+//! | what would break a rule | is excused by |
+//! |---|---|
+//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst; always: a network that loses datagrams |
+//! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch; the task's own time-out |
+//! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
+//! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
+//! | one end, the own result (T9) | nothing but the death of the caller |
+
+use super::trial::{Party, Trial, What};
+use midflight_tasks::Nanos;
+
+const MS: Nanos = 1_000_000;
+
+/// A time in which a node is disturbed.
+#[derive(Debug)]
+struct Disturbance {
+    /// `None`: everybody.
+    party: Option<Party>,
+    from: Nanos,
+    until: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Excuses {
+    disturbances: Vec<Disturbance>,
+    /// Nothing befalls the cluster, and nothing is lost.
+    pub(super) calm: bool,
+    loses: bool,
+    /// A duplicate may meet a switch that does not know its original.
+    pub(super) forgets: bool,
+}
+
+impl Excuses {
+    pub(super) fn of(trial: &Trial) -> Self {
+        let lease = trial.switches.iter().map(|switch| switch.lease_ms).max().unwrap_or(0) * MS;
+        let mut disturbances = Vec::new();
+        for fault in &trial.faults {
+            let end = (fault.at_ms + fault.for_ms).min(trial.heal_ms.max(fault.at_ms)) * MS;
+            let mut disturb = |party, from| disturbances.push(Disturbance { party, from, until: end + lease * 5 / 2 });
+            let from = fault.at_ms * MS;
+            match &fault.what {
+                What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => disturb(Some(*party), from),
+                What::Partition { from: ones, to, .. } => {
+                    ones.iter().chain(to).for_each(|party| disturb(Some(*party), from));
+                }
+                What::Burst(_) => disturb(None, from),
+                // It keeps its leases to its end, which is a death.
+                What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end),
+                What::Garbage(_) | What::Forged(_) => {}
+            }
+        }
+        let loses = trial.network.loss > 0.0;
+        let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)));
+        let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
+        let calm = !loses && trial.faults.iter().all(|fault| matches!(fault.what, What::Garbage(_) | What::Forged(_)));
+        Self { disturbances, calm, loses, forgets }
+    }
+
+    /// Whether a lease between these two may run out now though nobody is to blame.
+    pub(super) fn lease(&self, now: Nanos, switch: usize, executor: usize) -> bool {
+        let concerns = |party: Option<Party>| {
+            party.is_none_or(|party| party == Party::Switch(switch) || party == Party::Executor(executor))
+        };
+        let lasts = |d: &Disturbance| d.from <= now && now <= d.until && concerns(d.party);
+        self.loses || self.disturbances.iter().any(lasts)
+    }
+}

@@ -1,0 +1,416 @@
+//! The slots of a switch, and what executors say of them: REGISTER, RETRIEVE, KEEPALIVE, RELEASE, and silence.
+
+use super::super::rules::{Checked, holds};
+use super::{Ledger, Name, Taken, given, name_of};
+use midflight_dataplane::{Stats, TasksConfig, Verdict};
+use midflight_tasks::Nanos;
+use midflight_wire::{Assignment, Keepalive, Leave, Packet, Reason, Register, Release, Retrieve, SlotName, Wait};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Free,
+    Waiting,
+    Assigned(Assignment),
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    owner: (u64, u32),
+    registration: u32,
+    generation: u32,
+    sequence: u32,
+    address: SocketAddr,
+    resources: u8,
+    heard: Nanos,
+    /// Only a larger sequence may wait (T10).
+    spent: bool,
+    state: State,
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    lease: Nanos,
+    idle: Nanos,
+    bound: u32,
+    slots: BTreeMap<u32, Slot>,
+    owners: HashMap<(u64, u32), u32>,
+    /// The highest number that was ever given.
+    fresh: u32,
+    /// The slot at which the last tick stopped.
+    cursor: u32,
+}
+
+/// What a wait asks for.
+enum Asked {
+    /// Nothing: it is old, or is parked already.
+    Nothing,
+    /// Its slot is void.
+    Void,
+    /// A task, or to be parked.
+    Task,
+    /// The assignment that it has.
+    Again(Assignment),
+}
+
+impl Slots {
+    pub(super) fn new(config: &TasksConfig) -> Self {
+        Self {
+            lease: config.lease_ns,
+            idle: config.slot_idle_ns,
+            bound: config.slots,
+            slots: BTreeMap::new(),
+            owners: HashMap::new(),
+            fresh: 0,
+            cursor: 0,
+        }
+    }
+
+    pub(super) fn registered(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    pub(super) fn waiting(&self) -> u32 {
+        self.slots.values().filter(|slot| slot.state == State::Waiting).count() as u32
+    }
+
+    pub(super) fn waiting_masks(&self) -> impl Iterator<Item = u8> + Clone {
+        self.slots.values().filter(|slot| slot.state == State::Waiting).map(|slot| slot.resources)
+    }
+
+    /// Of the slots that wait and may run a task of this mask, the smallest number of resources.
+    pub(super) fn fewest_resources(&self, mask: u8) -> Option<u32> {
+        self.waiting_masks().filter(|resources| mask & !resources == 0).map(u8::count_ones).min()
+    }
+
+    /// A waiting slot is given a task, at its address and as the answer to its wait; its resources.
+    pub(super) fn take(&mut self, to: SocketAddr, given: &Assignment) -> Checked<u8> {
+        let slot = self.slots.get_mut(&given.slot.get());
+        let Some(slot) = slot.filter(|slot| slot.state == State::Waiting) else {
+            holds!(T2, false, "a slot that does not wait is given a task: {given:?}");
+            unreachable!("the rule has just been broken");
+        };
+        let wait = (given.generation.get(), given.sequence.get());
+        let asked = (slot.generation, slot.sequence);
+        holds!(T2, wait == asked, "wait {wait:?} is answered where {asked:?} (generation, sequence) waits: {given:?}");
+        holds!(T2, to == slot.address, "a slot of {} is given its task at {to}", slot.address);
+        slot.state = State::Assigned(*given);
+        Ok(slot.resources)
+    }
+
+    /// The slots that the next tick looks at, in its order.
+    pub(super) fn in_tick_order(&mut self) -> Vec<u32> {
+        let looked = self.fresh.min(midflight_dataplane::TICK_SLOTS);
+        let next = |cursor: u32, fresh: u32| if cursor < fresh { cursor + 1 } else { 1 };
+        (0..looked)
+            .map(|_| {
+                self.cursor = next(self.cursor, self.fresh);
+                self.cursor
+            })
+            .collect()
+    }
+
+    /// What silence costs a slot: the task that it loses, and whose it was.
+    pub(super) fn expire(&mut self, now: Nanos, number: u32, expected: &mut Stats) -> Option<(Name, SocketAddr)> {
+        let slot = self.slots.get_mut(&number)?;
+        let silent = now.saturating_sub(slot.heard);
+        match slot.state {
+            State::Assigned(task) if silent >= self.lease => {
+                (slot.spent, slot.state) = (true, State::Free);
+                expected.expired += 1;
+                return Some((name_of(&task), slot.address));
+            }
+            State::Waiting if silent >= self.lease / 2 => slot.state = State::Free,
+            State::Free if silent >= self.idle => self.vacate(number),
+            _ => {}
+        }
+        None
+    }
+
+    fn vacate(&mut self, number: u32) {
+        if let Some(slot) = self.slots.remove(&number) {
+            self.owners.remove(&slot.owner);
+        }
+    }
+
+    /// The slot that a record names, heard; `Err` where it is nobody's (true) or another's (false).
+    fn hear(&mut self, taken: &Taken<'_>, number: u32, generation: u32) -> Result<&mut Slot, bool> {
+        let slot = self.slots.get_mut(&number).filter(|slot| slot.generation == generation).ok_or(true)?;
+        if slot.address != taken.from {
+            return Err(false);
+        }
+        slot.heard = taken.now;
+        Ok(slot)
+    }
+}
+
+impl Ledger {
+    /// RESET without records: all that the sender has is void.
+    fn foreign(&self, taken: &Taken<'_>, answers: &[(SocketAddr, Packet<'_>)]) -> Checked<Verdict> {
+        let right = matches!(answers, [(to, Packet::Reset(_, []))] if *to == taken.from);
+        holds!(T9, right, "a packet of a past epoch is answered by {answers:?}");
+        Ok(Verdict::ForeignEpoch)
+    }
+
+    /// The names in the RESET or RELEASED among some answers.
+    fn named(taken: &Taken<'_>, answers: &[(SocketAddr, Packet<'_>)]) -> Checked<Vec<(u32, u32)>> {
+        let mut named = None;
+        for (to, packet) in answers {
+            if let Packet::Reset(_, names) | Packet::Released(_, names) = packet {
+                holds!(T12, named.is_none() && *to == taken.from, "two lists of slots for one packet");
+                named = Some(names.iter().map(|name| (name.slot.get(), name.generation.get())).collect());
+            }
+        }
+        Ok(named.unwrap_or_default())
+    }
+
+    pub(super) fn retrieve(
+        &mut self,
+        taken: &Taken<'_>,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+        answers: &[(SocketAddr, Packet<'_>)],
+    ) -> Checked<Verdict> {
+        if retrieve.header.epoch.get() != self.epoch.unwrap_or(0) {
+            return self.foreign(taken, answers);
+        }
+        holds!(T12, answers.len() <= 2, "{} answers to a RETRIEVE", answers.len());
+        let mut given: std::collections::VecDeque<_> = given(answers).into();
+        let mut voids = Vec::new();
+        for wait in waits {
+            let wanted = (wait.slot, wait.generation, wait.sequence);
+            let answers_it = |(_, a): &(SocketAddr, Assignment)| (a.slot, a.generation, a.sequence) == wanted;
+            match self.wait(taken, retrieve.resources, wait) {
+                Asked::Nothing => {}
+                Asked::Void => voids.push((wait.slot.get(), wait.generation.get())),
+                Asked::Again(before) => {
+                    let again = given.pop_front();
+                    let same = again == Some((taken.from, before));
+                    holds!(T2, same, "a repeated wait gets {again:?} where it has {before:?}");
+                }
+                Asked::Task => {
+                    if let Some((to, assignment)) = given.pop_front_if(|next| answers_it(next)) {
+                        self.assign(taken.now, to, &assignment)?;
+                    } else {
+                        let resources = [retrieve.resources].into_iter();
+                        let suits = self.queue.suits(resources);
+                        holds!(T6, suits.is_none(), "slot {} is parked with a task queued: {suits:?}", wait.slot);
+                    }
+                }
+            }
+        }
+        holds!(T2, given.is_empty(), "what no wait asked for is assigned: {given:?}");
+        let named = Self::named(taken, answers)?;
+        holds!(T9, named == voids, "slots {named:?} are said to be void, not {voids:?}");
+        Ok(Verdict::Ok)
+    }
+
+    /// What one wait asks for. Whoever asks with a larger sequence is done with the task before.
+    fn wait(&mut self, taken: &Taken<'_>, resources: u8, wait: &Wait) -> Asked {
+        let reasons = &mut self.expected.reasons;
+        let slot = match self.slots.hear(taken, wait.slot.get(), wait.generation.get()) {
+            Ok(slot) => slot,
+            Err(unknown) => {
+                reasons[if unknown { Verdict::ForeignSlot } else { Verdict::SpoofedSlot } as usize] += 1;
+                return if unknown { Asked::Void } else { Asked::Nothing };
+            }
+        };
+        let ahead = wait.sequence.get().wrapping_sub(slot.sequence) as i32;
+        if ahead < 0 || (ahead == 0 && slot.state == State::Free && slot.spent) {
+            reasons[Verdict::StaleWait as usize] += 1;
+            return if ahead < 0 { Asked::Nothing } else { Asked::Void };
+        }
+        if ahead == 0 {
+            reasons[Verdict::RepeatedWait as usize] += 1;
+            return match slot.state {
+                State::Waiting => Asked::Nothing,
+                State::Assigned(assignment) => Asked::Again(assignment),
+                State::Free => {
+                    slot.state = State::Waiting;
+                    Asked::Task
+                }
+            };
+        }
+        (slot.sequence, slot.spent) = (wait.sequence.get(), false);
+        let before = std::mem::replace(&mut slot.state, State::Waiting);
+        let same = slot.resources == resources;
+        slot.resources = resources;
+        match before {
+            State::Waiting if same => Asked::Nothing,
+            State::Assigned(assignment) => {
+                self.queue.done(name_of(&assignment));
+                self.expected.completed += 1;
+                Asked::Task
+            }
+            State::Waiting | State::Free => Asked::Task,
+        }
+    }
+
+    pub(super) fn keepalive(
+        &mut self,
+        taken: &Taken<'_>,
+        keepalive: &Keepalive,
+        names: &[SlotName],
+        answers: &[(SocketAddr, Packet<'_>)],
+    ) -> Checked<Verdict> {
+        if keepalive.header.epoch.get() != self.epoch.unwrap_or(0) {
+            return self.foreign(taken, answers);
+        }
+        let mut voids = Vec::new();
+        for name in names {
+            let (number, generation) = (name.slot.get(), name.generation.get());
+            match self.slots.hear(taken, number, generation) {
+                Ok(_) => {}
+                Err(true) => {
+                    self.expected.reasons[Verdict::ForeignSlot as usize] += 1;
+                    voids.push((number, generation));
+                }
+                Err(false) => self.expected.reasons[Verdict::SpoofedSlot as usize] += 1,
+            }
+        }
+        let named = Self::named(taken, answers)?;
+        holds!(T9, named == voids, "slots {named:?} are said to be void, not {voids:?}");
+        holds!(T12, answers.len() == usize::from(!voids.is_empty()), "a KEEPALIVE is answered by {answers:?}");
+        Ok(Verdict::Ok)
+    }
+
+    pub(super) fn register(
+        &mut self,
+        taken: &Taken<'_>,
+        register: &Register,
+        answers: &[(SocketAddr, Packet<'_>)],
+    ) -> Checked<Verdict> {
+        let Some((to, Packet::Registered(registered, names))) = answers.first() else {
+            holds!(T9, false, "a REGISTER is answered by {answers:?}");
+            unreachable!("the rule has just been broken");
+        };
+        holds!(T9, *to == taken.from, "a REGISTER of {} is answered to {to}", taken.from);
+        let told = (registered.executor, registered.first, registered.header.sequence);
+        let asked = (register.executor, register.first, register.header.sequence);
+        holds!(T9, told == asked, "another REGISTER is answered: {registered:?}");
+        let lease_ms = self.config.lease_ns / 1_000_000;
+        let told_ms = u64::from(registered.lease_ms.get());
+        holds!(T10, told_ms == lease_ms, "a lease of {told_ms} ms is told where it is {lease_ms} ms");
+        let mut given_back = Vec::new();
+        for (k, name) in (0..).zip(*names) {
+            self.renew(taken, register, register.first.get() + k, name, &mut given_back)?;
+        }
+        let missing = u32::from(register.header.count) - names.len() as u32;
+        self.expected.reasons[Verdict::SlotsFull as usize] += u64::from(missing);
+        let full = self.slots.registered() == self.slots.bound;
+        holds!(T7, missing == 0 || full, "{missing} slots find no room where there is some");
+        let reason = if missing > 0 { Reason::SlotsFull } else { Reason::None };
+        holds!(T7, registered.reason == reason as u8, "reason {} with {missing} slots missing", registered.reason);
+        let mut given = given(&answers[1..]);
+        for task in given_back {
+            self.requeue(taken.now, task, &mut given)?;
+        }
+        holds!(T2, given.is_empty(), "a REGISTER lets tasks be assigned that nobody gave back: {given:?}");
+        Ok(Verdict::Ok)
+    }
+
+    /// One slot of a REGISTER. A new generation ends what the slot had; a repeat changes nothing.
+    fn renew(
+        &mut self,
+        taken: &Taken<'_>,
+        register: &Register,
+        local: u32,
+        name: &SlotName,
+        given_back: &mut Vec<Name>,
+    ) -> Checked {
+        let (number, generation) = (name.slot.get(), name.generation.get());
+        let registration = register.header.sequence.get();
+        let owner = (register.executor.get(), local);
+        let known = self.slots.owners.get(&owner).copied();
+        let slots = &mut self.slots;
+        holds!(T9, known.is_none_or(|known| known == number), "slot {known:?} of {owner:?} is called {number}");
+        holds!(T12, number >= 1 && number <= slots.bound, "slot {number} of {}", slots.bound);
+        slots.fresh = slots.fresh.max(number);
+        let (from, resources) = (taken.from, register.resources);
+        if known.is_none() {
+            holds!(T2, !slots.slots.contains_key(&number), "slot {number} has two owners");
+            slots.owners.insert(owner, number);
+        } else if let Some(slot) = slots.slots.get_mut(&number) {
+            slot.heard = taken.now;
+            if registration.wrapping_sub(slot.registration) as i32 <= 0 {
+                let same = slot.generation == generation;
+                holds!(T2, same, "a REGISTER that is not later changes the generation of slot {number}");
+                return Ok(());
+            }
+            holds!(T2, slot.generation != generation, "slot {number} keeps its generation though it is renewed");
+            if let State::Assigned(assignment) = slot.state {
+                self.expected.returned += 1;
+                self.seen.returned.push(from);
+                given_back.push(name_of(&assignment));
+            }
+        }
+        let slot = Slot {
+            owner,
+            registration,
+            generation,
+            sequence: 0,
+            address: from,
+            resources,
+            heard: taken.now,
+            spent: true,
+            state: State::Free,
+        };
+        slots.slots.insert(number, slot);
+        Ok(())
+    }
+
+    pub(super) fn release(
+        &mut self,
+        taken: &Taken<'_>,
+        release: &Release,
+        leaves: &[Leave],
+        answers: &[(SocketAddr, Packet<'_>)],
+    ) -> Checked<Verdict> {
+        if release.header.epoch.get() != self.epoch.unwrap_or(0) {
+            return self.foreign(taken, answers);
+        }
+        let (mut left, mut given_back) = (Vec::new(), Vec::new());
+        for leave in leaves {
+            if self.leave(taken, leave, &mut given_back) {
+                left.push((leave.slot.get(), leave.generation.get()));
+            }
+        }
+        let named = Self::named(taken, answers)?;
+        holds!(T9, named == left, "slots {named:?} are said to have left, not {left:?}");
+        let mut given = given(answers);
+        for task in given_back {
+            self.requeue(taken.now, task, &mut given)?;
+        }
+        holds!(T2, given.is_empty(), "a RELEASE lets tasks be assigned that nobody gave back: {given:?}");
+        Ok(Verdict::Ok)
+    }
+
+    /// One slot of a RELEASE; whether it is registered no more.
+    fn leave(&mut self, taken: &Taken<'_>, leave: &Leave, given_back: &mut Vec<Name>) -> bool {
+        let slot = match self.slots.hear(taken, leave.slot.get(), leave.generation.get()) {
+            Ok(slot) => slot,
+            Err(unknown) => {
+                self.expected.reasons[Verdict::SpoofedSlot as usize] += u64::from(!unknown);
+                return unknown;
+            }
+        };
+        let ahead = leave.sequence.get().wrapping_sub(slot.sequence) as i32;
+        if ahead < 0 {
+            self.expected.reasons[Verdict::StaleWait as usize] += 1;
+            return false;
+        }
+        if let State::Assigned(assignment) = slot.state {
+            if leave.done != 0 || ahead > 0 {
+                self.queue.done(name_of(&assignment));
+                self.expected.completed += 1;
+            } else {
+                self.expected.returned += 1;
+                self.seen.returned.push(taken.from);
+                given_back.push(name_of(&assignment));
+            }
+        }
+        self.slots.vacate(leave.slot.get());
+        true
+    }
+}

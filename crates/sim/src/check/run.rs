@@ -1,0 +1,431 @@
+//! A run: a world from a trial, what befalls it in its order, and what must be true when all has healed.
+
+use super::excuses::Excuses;
+use super::monitor::{Findings, Monitor, Places};
+use super::rules::{Broken, Checked, holds};
+use super::trial::{Job, Net, Party, SwitchSpec, Trial, What};
+use super::vandal::{Deed, Recent, Vandal};
+use crate::{Action, Faults, NodeId, Place, World};
+use midflight_dataplane::TasksConfig;
+use midflight_tasks::Nanos;
+use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
+use midflight_tasks::executor::ExecutorConfig;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+const MS: Nanos = 1_000_000;
+/// After the last fault every task must have ended.
+const HEALED_WITHIN: Nanos = 90_000 * MS;
+/// After that nothing may be kept by anybody: completions for the dead are given up.
+const CALM_WITHIN: Nanos = 60_000 * MS;
+/// And then nothing must happen that was held to be over.
+const AFTERMATH: Nanos = 500 * MS;
+/// How often it is looked whether all is calm.
+const LOOK_EVERY: Nanos = 100 * MS;
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Virtual nanoseconds.
+    pub simulated: Nanos,
+    /// Faults that befell it.
+    pub faults: u64,
+    /// Events of the world.
+    pub events: u64,
+    /// Says whether two runs were the same.
+    pub trace_hash: u64,
+    /// The first rule that was broken, if one was.
+    pub violation: Option<Violation>,
+}
+
+/// A rule was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When.
+    pub at: Nanos,
+    /// Which rule, and how.
+    pub broken: Broken,
+}
+
+/// Runs a trial.
+#[must_use]
+pub fn run(trial: &Trial) -> Outcome {
+    Run::new(trial, false).finish().0
+}
+
+/// The same, with a line for everything that happened.
+#[must_use]
+pub fn run_traced(trial: &Trial) -> (Outcome, Vec<String>) {
+    Run::new(trial, true).finish()
+}
+
+/// What is done at a time. The end of a fault stands behind what begins at the same time.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Begin(usize),
+    End(usize),
+    Submit(usize),
+    Cancel(usize),
+}
+
+struct Run<'a> {
+    trial: &'a Trial,
+    world: World,
+    findings: Rc<RefCell<Findings>>,
+    switches: Vec<NodeId>,
+    executors: Vec<NodeId>,
+    clients: Vec<NodeId>,
+    /// By how many faults each node is down, or paused.
+    down: HashMap<Party, u32>,
+    paused: HashMap<Party, u32>,
+    /// Faults that last.
+    lasting: Vec<usize>,
+    befell: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(trial: &'a Trial, traced: bool) -> Self {
+        let mut world = World::new(trial.seed, faults(&trial.network));
+        let configs: Vec<_> = trial.switches.iter().map(config).collect();
+        let sound = "a trial is validated before it is run";
+        let switches: Vec<_> = configs.iter().map(|config| world.add_switch(*config).expect(sound)).collect();
+        let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
+        let executor = |spec: &super::ExecutorSpec| ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources);
+        let executors: Vec<_> =
+            trial.executors.iter().map(|spec| world.add_executor(executor(spec)).expect(sound)).collect();
+        let client =
+            |spec: &super::ClientSpec| ClientConfig { window_max: spec.window, ..ClientConfig::new(0, 0, at.clone()) };
+        let clients: Vec<_> = trial.clients.iter().map(|spec| world.add_client(client(spec)).expect(sound)).collect();
+        let recent = vandal(trial, &mut world);
+        let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
+        let findings = Findings::new(places, Excuses::of(trial), &configs, traced, recent);
+        let findings = Rc::new(RefCell::new(findings));
+        for (jid, job) in (0..).zip(&trial.jobs) {
+            let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
+            findings.borrow_mut().callers.expect(jid, wanted);
+        }
+        world.observe(Box::new(Monitor(Rc::clone(&findings))));
+        let (down, paused, lasting) = (HashMap::new(), HashMap::new(), Vec::new());
+        Self { trial, world, findings, switches, executors, clients, down, paused, lasting, befell: 0 }
+    }
+
+    fn finish(mut self) -> (Outcome, Vec<String>) {
+        let all = self.script().and_then(|()| self.heal()).and_then(|()| self.books());
+        let mut findings = self.findings.borrow_mut();
+        // What the checker saw came first.
+        if let (Err(broken), None) = (all, &findings.broken) {
+            findings.broken = Some((self.world.now(), broken));
+        }
+        let outcome = Outcome {
+            simulated: self.world.now(),
+            faults: self.befell,
+            events: self.world.events(),
+            trace_hash: self.world.trace_hash(),
+            violation: findings.broken.clone().map(|(at, broken)| Violation { at, broken }),
+        };
+        let lines = findings.trace.take().map(|trace| trace.into_lines()).unwrap_or_default();
+        (outcome, lines)
+    }
+
+    /// All that the trial wants done, at its times.
+    fn script(&mut self) -> Checked {
+        let trial = self.trial;
+        let mut steps = Vec::new();
+        for (n, fault) in trial.faults.iter().enumerate() {
+            let begin = fault.at_ms.min(trial.heal_ms);
+            steps.push((begin * MS, Step::Begin(n)));
+            steps.push(((begin + fault.for_ms).min(trial.heal_ms) * MS, Step::End(n)));
+        }
+        steps.extend(trial.jobs.iter().enumerate().map(|(n, job)| (job.at_us * 1000, Step::Submit(n))));
+        steps.extend(trial.cancels.iter().enumerate().map(|(n, cancel)| (cancel.at_us * 1000, Step::Cancel(n))));
+        steps.sort_by_key(|(at, _)| *at);
+        for (at, step) in steps {
+            self.run_until(at)?;
+            match step {
+                Step::Begin(fault) => self.begin(fault),
+                Step::End(fault) => self.end(fault),
+                Step::Submit(job) => self.submit(job),
+                Step::Cancel(cancel) => self.cancel(cancel),
+            }
+        }
+        self.run_until(trial.heal_ms * MS)
+    }
+
+    /// `Err` as soon as a rule is broken.
+    fn run_until(&mut self, at: Nanos) -> Checked {
+        let findings = Rc::clone(&self.findings);
+        self.world.run(at, |_| findings.borrow().broken.is_some());
+        self.so_far()
+    }
+
+    fn so_far(&self) -> Checked {
+        self.findings.borrow().broken.as_ref().map_or(Ok(()), |(_, broken)| Err(broken.clone()))
+    }
+
+    fn node(&self, party: Party) -> NodeId {
+        match party {
+            Party::Switch(n) => self.switches[n],
+            Party::Executor(n) => self.executors[n],
+            Party::Client(n) => self.clients[n],
+        }
+    }
+
+    /// It happens before anything else.
+    fn act(&mut self, action: Action) {
+        self.world.at(self.world.now(), action);
+        let now = self.world.now();
+        self.world.run(now, |_| false);
+    }
+
+    fn begin(&mut self, number: usize) {
+        self.befell += 1;
+        self.lasting.push(number);
+        match &self.trial.faults[number].what {
+            What::Crash(party) => self.crash(*party),
+            What::Pause(party) => {
+                let paused = self.paused.entry(*party).or_default();
+                *paused += 1;
+                if *paused == 1 {
+                    self.act(Action::Pause(self.node(*party)));
+                }
+            }
+            What::Drift { party, ppm, ahead_ms } => {
+                self.act(Action::Drift { node: self.node(*party), ppm: *ppm, offset: ahead_ms * MS });
+            }
+            What::Partition { .. } => self.partition(),
+            What::Burst(net) => self.act(Action::Faults(faults(net))),
+            What::Drain(executor) => self.act(Action::Drain(self.executors[*executor])),
+            What::Garbage(_) | What::Forged(_) => {}
+        }
+    }
+
+    fn end(&mut self, number: usize) {
+        self.lasting.retain(|lasting| *lasting != number);
+        match &self.trial.faults[number].what {
+            What::Crash(party) => self.restart(*party),
+            What::Pause(party) => {
+                let paused = self.paused.entry(*party).or_default();
+                *paused -= 1;
+                if *paused == 0 {
+                    self.act(Action::Resume(self.node(*party)));
+                }
+            }
+            What::Drift { party, .. } => self.act(Action::Drift { node: self.node(*party), ppm: 0, offset: 0 }),
+            What::Partition { .. } => self.partition(),
+            What::Burst(_) => {
+                let net = |number: &usize| match &self.trial.faults[*number].what {
+                    What::Burst(net) => Some(net),
+                    _ => None,
+                };
+                let net = self.lasting.iter().rev().find_map(net).unwrap_or(&self.trial.network);
+                self.act(Action::Faults(faults(net)));
+            }
+            What::Drain(executor) => {
+                self.crash(Party::Executor(*executor));
+                self.restart(Party::Executor(*executor));
+            }
+            What::Garbage(_) | What::Forged(_) => {}
+        }
+    }
+
+    fn crash(&mut self, party: Party) {
+        let down = self.down.entry(party).or_default();
+        *down += 1;
+        if *down == 1 {
+            self.act(Action::Crash(self.node(party)));
+        }
+    }
+
+    fn restart(&mut self, party: Party) {
+        let down = self.down.entry(party).or_default();
+        *down -= 1;
+        if *down > 0 {
+            return;
+        }
+        self.act(Action::Restart(self.node(party)));
+        if self.paused.get(&party).is_some_and(|paused| *paused > 0) {
+            self.act(Action::Pause(self.node(party)));
+        }
+    }
+
+    /// Those partitions hold that last.
+    fn partition(&mut self) {
+        self.act(Action::Heal);
+        for number in self.lasting.clone() {
+            if let What::Partition { from, to, both } = &self.trial.faults[number].what {
+                let nodes = |parties: &[Party]| parties.iter().map(|party| self.node(*party)).collect();
+                self.act(Action::Partition { from: nodes(from), to: nodes(to), both: *both });
+            }
+        }
+    }
+
+    fn submit(&mut self, number: usize) {
+        let job = &self.trial.jobs[number];
+        let jid = number as u32;
+        self.act(Action::Submit { client: self.clients[job.client], jid, tasks: tasks(jid, job) });
+    }
+
+    fn cancel(&mut self, number: usize) {
+        let cancel = self.trial.cancels[number];
+        let Some(first) = self.findings.borrow().callers.first_key(cancel.job as u32) else { return };
+        let keys = (cancel.first..cancel.first + cancel.count).map(|n| TaskKey(first + n as u64)).collect();
+        self.act(Action::Cancel { client: self.clients[self.trial.jobs[cancel.job].client], keys });
+    }
+
+    /// Every task of a living caller ends; then nobody keeps anything, and nothing comes after.
+    fn heal(&mut self) -> Checked {
+        let deadline = self.world.now() + HEALED_WITHIN;
+        let findings = Rc::clone(&self.findings);
+        self.world.run(deadline, |_| {
+            let findings = findings.borrow();
+            findings.broken.is_some() || findings.callers.open() == 0
+        });
+        self.so_far()?;
+        self.all_told()?;
+        let deadline = self.world.now() + CALM_WITHIN;
+        while let Err(broken) = self.is_calm() {
+            if self.world.now() >= deadline {
+                return Err(broken);
+            }
+            self.run_until(self.world.now() + LOOK_EVERY)?;
+        }
+        self.run_until(self.world.now() + AFTERMATH)
+    }
+
+    fn all_told(&self) -> Checked {
+        let callers = &self.findings.borrow().callers;
+        let (open, seconds) = (callers.open(), HEALED_WITHIN / 1000 / MS);
+        holds!(Heals, open == 0, "{open} tasks have no end after {seconds} s: {}", callers.waiting());
+        Ok(())
+    }
+
+    /// Nothing runs or is kept, every slot asks.
+    fn is_calm(&self) -> Checked {
+        let slots: u32 = self.trial.executors.iter().map(|executor| executor.slots).sum();
+        let room = self.trial.switches.iter().all(|switch| switch.slots >= slots);
+        for (n, node) in self.executors.iter().enumerate() {
+            let Some(executor) = self.world.executor(*node) else { continue };
+            let kept = executor.unacknowledged();
+            holds!(
+                Heals,
+                executor.running() == 0,
+                "executor {n} runs {} tasks that nobody waits for",
+                executor.running()
+            );
+            holds!(Heals, kept == 0, "executor {n} keeps {kept} completions that nobody acknowledges");
+            let all = !room || executor.registered() == self.trial.executors[n].slots;
+            holds!(Heals, all, "executor {n} has {} slots registered", executor.registered());
+        }
+        // A switch that all have left keeps what it has.
+        let open = self.findings.borrow().open();
+        holds!(Heals, open == 0 || self.switches.len() > 1, "{open} tasks are with the switch");
+        Ok(())
+    }
+
+    /// What endpoints have counted adds up; where nothing has befallen the cluster, nothing was done twice.
+    fn books(&mut self) -> Checked {
+        let findings = self.findings.borrow();
+        let calm = Excuses::of(self.trial).calm;
+        let timeouts = self.trial.jobs.iter().flat_map(|job| &job.tasks).any(|task| task.timeout_ms > 0);
+        if calm {
+            holds!(T10, findings.requeued == 0, "{} tasks are queued again though all are well", findings.requeued);
+            let starts = findings.callers.most_starts();
+            holds!(T2, starts <= 1 || timeouts, "a task starts {starts} times though all are well");
+        }
+        for (n, node) in self.executors.iter().enumerate() {
+            let Some(executor) = self.world.executor(*node) else { continue };
+            let c = executor.counters();
+            let ended = (c.runs, c.finished) == (c.finished, c.delivered + c.given_up);
+            holds!(Books, ended, "executor {n} counts {c:?}");
+            let well = (c.given_up, c.resets, c.switch_changes, c.rejected) == (0, 0, 0, c.rejected);
+            holds!(Heals, !calm || well, "executor {n} counts {c:?} though all are well");
+        }
+        for (n, node) in self.clients.iter().enumerate() {
+            let Some(client) = self.world.client(*node) else { continue };
+            let c = client.counters();
+            let ended = c.submitted == c.completed + c.lost + c.cancelled && client.open() == 0;
+            holds!(Books, ended, "client {n} counts {c:?}");
+            let well = (c.resubmitted, c.gone, c.failovers, c.too_old, c.bad_answers) == (0, 0, 0, 0, 0);
+            holds!(T9, !calm || well, "client {n} counts {c:?} though all are well");
+        }
+        for node in &self.switches {
+            let sound = self.world.check_switch(*node);
+            holds!(Sound, sound.is_ok(), "tasks_check.c, line {sound:?}");
+        }
+        Ok(())
+    }
+}
+
+/// The node that sends what nobody should, if the trial wants one; what it may overhear.
+fn vandal(trial: &Trial, world: &mut World) -> Recent {
+    let mut deeds = Vec::new();
+    for fault in &trial.faults {
+        let (count, deed) = match fault.what {
+            What::Garbage(count) => (count, Deed::Garbage),
+            What::Forged(count) => (count, Deed::Forge),
+            _ => continue,
+        };
+        let every = fault.for_ms * MS / u64::from(count.max(1));
+        deeds.extend((0..u64::from(count)).map(|n| (fault.at_ms * MS + n * every, deed)));
+    }
+    if deeds.is_empty() {
+        return Recent::default();
+    }
+    deeds.sort_by_key(|(at, _)| *at);
+    let recent = Recent::listening();
+    let listens = recent.clone();
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |_| Box::new(Vandal { recent: listens.clone(), deeds: deeds.clone().into() })),
+    );
+    recent
+}
+
+fn faults(net: &Net) -> Faults {
+    Faults {
+        delay_min: net.delay_min_us * 1000,
+        delay_max: net.delay_max_us * 1000,
+        loss: net.loss,
+        duplication: net.duplication,
+        reordering: net.reordering,
+        reordering_delay: net.reordering_us * 1000,
+    }
+}
+
+fn config(spec: &SwitchSpec) -> TasksConfig {
+    TasksConfig {
+        queue: spec.queue,
+        slots: spec.slots,
+        clients: spec.clients,
+        levels: spec.levels,
+        lease_ns: spec.lease_ms * MS,
+        slot_idle_ns: spec.slot_idle_ms * MS,
+        client_idle_ns: spec.client_idle_ms * MS,
+    }
+}
+
+/// A job's tasks. Each argument, and so each result, is one of its own: run time, job, place in it.
+fn tasks(jid: u32, job: &Job) -> Vec<Task> {
+    let task = |(n, spec): (u32, &super::TaskSpec)| {
+        let mut argument = [0; 16];
+        argument[..8].copy_from_slice(&(spec.run_us * 1000).to_be_bytes());
+        argument[8..12].copy_from_slice(&jid.to_be_bytes());
+        argument[12..].copy_from_slice(&n.to_be_bytes());
+        Task {
+            priority: spec.priority,
+            resources: spec.resources,
+            timeout: (spec.timeout_ms > 0).then_some(spec.timeout_ms * MS),
+            attempts: spec.attempts,
+            ..Task::new(1, Argument::Inline { bytes: argument, length: 16 })
+        }
+    };
+    (0..).zip(&job.tasks).map(task).collect()
+}
+
+fn bytes(task: &Task) -> [u8; 16] {
+    match task.argument {
+        Argument::Inline { bytes, .. } => bytes,
+        Argument::ByReference(_) => [0; 16],
+    }
+}

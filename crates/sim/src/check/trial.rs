@@ -1,0 +1,362 @@
+//! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Bytes of the largest file that is read as a trial.
+const FILE_MAX: u64 = 16 << 20;
+
+/// All that a run follows from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// Of all randomness inside the world: identities, delays, what is lost.
+    pub seed: u64,
+    /// When all that befalls the cluster ends: what is down comes back, the network is as it was meant to be.
+    pub heal_ms: u64,
+    /// What the network is like when nothing befalls it.
+    pub network: Net,
+    /// At least one, in the order of preference.
+    pub switches: Vec<SwitchSpec>,
+    /// At least one.
+    pub executors: Vec<ExecutorSpec>,
+    /// At least one.
+    pub clients: Vec<ClientSpec>,
+    /// What is submitted.
+    #[serde(default)]
+    pub jobs: Vec<Job>,
+    /// What is not wanted any more.
+    #[serde(default)]
+    pub cancels: Vec<Cancel>,
+    /// What befalls the cluster.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+}
+
+/// What becomes of datagrams. Shares are of each datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Net {
+    /// The shortest way.
+    pub delay_min_us: u64,
+    /// The longest way of what is not held back.
+    pub delay_max_us: u64,
+    /// Lost.
+    pub loss: f64,
+    /// Delivered twice.
+    pub duplication: f64,
+    /// Held back, so that others overtake it.
+    pub reordering: f64,
+    /// For at most so long.
+    pub reordering_us: u64,
+}
+
+/// A switch's bounds and times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "as in `TasksConfig`")]
+pub struct SwitchSpec {
+    pub queue: u32,
+    pub slots: u32,
+    pub clients: u32,
+    pub levels: u32,
+    pub lease_ms: u64,
+    pub slot_idle_ms: u64,
+    pub client_idle_ms: u64,
+}
+
+/// An executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "as in `ExecutorConfig`")]
+pub struct ExecutorSpec {
+    pub slots: u32,
+    pub resources: u8,
+}
+
+/// A client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientSpec {
+    /// SUBMITs in flight, at most.
+    pub window: u32,
+}
+
+/// Tasks that are submitted together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// When.
+    pub at_us: u64,
+    /// By which client.
+    pub client: usize,
+    /// What.
+    pub tasks: Vec<TaskSpec>,
+}
+
+/// A task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSpec {
+    /// How long it runs.
+    pub run_us: u64,
+    /// 1 is the highest.
+    pub priority: u8,
+    /// What its executor must have.
+    pub resources: u8,
+    /// How long an attempt may take; 0: for ever.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timeout_ms: u64,
+    /// How many there may be, if they take too long.
+    #[serde(default = "three", skip_serializing_if = "is_three")]
+    pub attempts: u32,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn is_three(number: &u32) -> bool {
+    *number == 3
+}
+
+/// Tasks of a job that their client does not want any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// When; a job that is not submitted by then is not touched.
+    pub at_us: u64,
+    /// The job's place in the trial.
+    pub job: usize,
+    /// The first of its tasks.
+    pub first: usize,
+    /// How many.
+    pub count: usize,
+}
+
+/// Something that befalls the cluster for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// When it begins.
+    pub at_ms: u64,
+    /// How long it lasts; it ends with all others at `heal_ms`.
+    pub for_ms: u64,
+    /// What.
+    pub what: What,
+}
+
+/// A node of the cluster, by its place in the trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "they say it")]
+pub enum Party {
+    Switch(usize),
+    Executor(usize),
+    Client(usize),
+}
+
+/// What befalls it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// A process dies; at the end a new one starts in its place.
+    Crash(Party),
+    /// A process does nothing; datagrams wait for it.
+    Pause(Party),
+    /// A clock is ahead and runs at another rate; at the end the rate is right again.
+    Drift {
+        /// Whose.
+        party: Party,
+        /// Millionths by which it is too fast.
+        ppm: i32,
+        /// How far it leaps at first.
+        ahead_ms: u64,
+    },
+    /// What goes from some to others is lost.
+    Partition {
+        /// From these.
+        from: Vec<Party>,
+        /// To these.
+        to: Vec<Party>,
+        /// And back.
+        both: bool,
+    },
+    /// The network is worse than it is meant to be.
+    Burst(Net),
+    /// An executor is told to drain; at the end a new one starts in its place.
+    Drain(usize),
+    /// So many malformed datagrams come to switches, executors and clients.
+    Garbage(u32),
+    /// So many packets come to switches as their executors sent them, but from other addresses.
+    Forged(u32),
+}
+
+/// A trial makes no sense, or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadTrial(String);
+
+impl Trial {
+    /// Reads one that was written.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or makes no sense; the message says what would.
+    pub fn read(path: &Path) -> Result<Self, BadTrial> {
+        let failed = |what: String| BadTrial(format!("{}: {what}", path.display()));
+        let length = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
+        if length > FILE_MAX {
+            return Err(failed(format!("{length} bytes: a trial has at most {FILE_MAX}")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let trial: Self = toml::from_str(&text).map_err(|error| failed(error.to_string().trim().to_owned()))?;
+        trial.validate().map_err(|error| failed(error.0))?;
+        Ok(trial)
+    }
+
+    /// As a file that [`Trial::read`] reads.
+    ///
+    /// # Errors
+    /// Where a number does not fit the format: a seed of 2^63 or more.
+    pub fn to_toml(&self) -> Result<String, BadTrial> {
+        toml::to_string(self).map_err(|error| BadTrial(error.to_string()))
+    }
+
+    /// Whether it makes sense: nodes exist, shares are shares, and every task has an executor that may run it.
+    ///
+    /// # Errors
+    /// Says what does not, and what it may be.
+    pub fn validate(&self) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(what));
+        for (name, count, most) in [
+            ("switches", self.switches.len(), 8),
+            ("executors", self.executors.len(), 64),
+            ("clients", self.clients.len(), 64),
+        ] {
+            if count == 0 || count > most {
+                return bad(format!("{count} {name}: use 1 to {most}"));
+            }
+        }
+        self.network.validate("network")?;
+        if self.heal_ms > 3_600_000 {
+            return bad(format!("heal_ms = {}: use at most 3600000", self.heal_ms));
+        }
+        let slots: u32 = self.executors.iter().map(|executor| executor.slots).sum();
+        for switch in &self.switches {
+            switch.validate()?;
+            let masks_differ = self.executors.iter().any(|executor| executor.resources != self.executors[0].resources);
+            if masks_differ && switch.slots < slots {
+                return bad(format!(
+                    "slots = {} for executors with {slots} slots of different resources: some tasks may never find \
+                     one; use {slots} or more, or the same resources",
+                    switch.slots
+                ));
+            }
+        }
+        if let Some(executor) = self.executors.iter().find(|e| e.slots == 0 || e.slots > 256) {
+            return bad(format!("an executor of {} slots: use 1 to 256", executor.slots));
+        }
+        if let Some(client) = self.clients.iter().find(|c| c.window == 0 || c.window > 32) {
+            return bad(format!("a client's window of {}: use 1 to 32", client.window));
+        }
+        self.validate_jobs()?;
+        self.faults.iter().try_for_each(|fault| self.validate_fault(fault))
+    }
+
+    fn validate_jobs(&self) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(what));
+        let levels = self.switches.iter().map(|switch| switch.levels).min().unwrap_or(1);
+        for (place, job) in self.jobs.iter().enumerate() {
+            if job.client >= self.clients.len() || job.tasks.is_empty() || job.tasks.len() > 100_000 {
+                return bad(format!("job {place}: it needs a client that exists and 1 to 100000 tasks"));
+            }
+            for task in &job.tasks {
+                if task.priority == 0 || u32::from(task.priority) > levels {
+                    return bad(format!("job {place}: priority {}: use 1 to {levels}", task.priority));
+                }
+                if !self.executors.iter().any(|executor| task.resources & !executor.resources == 0) {
+                    return bad(format!("job {place}: no executor has the resources {:#04x}", task.resources));
+                }
+                if task.attempts == 0 || task.run_us > 60_000_000 {
+                    return bad(format!("job {place}: use at least one attempt, and run times up to 60 s"));
+                }
+            }
+        }
+        for cancel in &self.cancels {
+            let job = self.jobs.get(cancel.job);
+            if job.is_none_or(|job| cancel.first.saturating_add(cancel.count) > job.tasks.len()) {
+                return bad(format!("{cancel:?}: name tasks of a job that exists"));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_fault(&self, fault: &Fault) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(format!("fault at {} ms: {what}", fault.at_ms)));
+        let known = |party: &Party| match *party {
+            Party::Switch(n) => n < self.switches.len(),
+            Party::Executor(n) => n < self.executors.len(),
+            Party::Client(n) => n < self.clients.len(),
+        };
+        let ok = match &fault.what {
+            What::Crash(party) | What::Pause(party) => known(party),
+            What::Drift { party, ppm, ahead_ms } => known(party) && ppm.unsigned_abs() <= 50_000 && *ahead_ms <= 60_000,
+            What::Partition { from, to, .. } => from.iter().chain(to).all(known),
+            What::Burst(net) => return net.validate("burst"),
+            What::Drain(executor) => known(&Party::Executor(*executor)),
+            What::Garbage(count) | What::Forged(count) => *count <= 10_000,
+        };
+        if ok {
+            Ok(())
+        } else {
+            bad(format!("{:?}: name nodes that exist, ppm up to 50000, counts up to 10000", fault.what))
+        }
+    }
+
+    /// Tasks of all jobs.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.jobs.iter().map(|job| job.tasks.len()).sum()
+    }
+}
+
+impl Net {
+    /// No network is kinder.
+    pub const KIND: Self =
+        Self { delay_min_us: 20, delay_max_us: 20, loss: 0.0, duplication: 0.0, reordering: 0.0, reordering_us: 0 };
+
+    fn validate(&self, name: &str) -> Result<(), BadTrial> {
+        for (key, share) in [("loss", self.loss), ("duplication", self.duplication), ("reordering", self.reordering)] {
+            if !(0.0..=0.95).contains(&share) {
+                return Err(BadTrial(format!("{name}: {key} = {share}: use 0 to 0.95")));
+            }
+        }
+        if self.delay_min_us > self.delay_max_us || self.delay_max_us > 1_000_000 || self.reordering_us > 1_000_000 {
+            return Err(BadTrial(format!("{name}: delays are up to 1000000 us, delay_min_us <= delay_max_us")));
+        }
+        Ok(())
+    }
+}
+
+impl SwitchSpec {
+    fn validate(&self) -> Result<(), BadTrial> {
+        let in_range = (1..=1 << 20).contains(&self.queue)
+            && (1..=1024).contains(&self.slots)
+            && (1..=64).contains(&self.clients)
+            && (1..=8).contains(&self.levels)
+            && (20..=60_000).contains(&self.lease_ms)
+            && self.slot_idle_ms >= self.lease_ms
+            && self.client_idle_ms >= 100;
+        if in_range {
+            return Ok(());
+        }
+        Err(BadTrial(format!(
+            "{self:?}: use queue 1 to 1048576, slots 1 to 1024, clients 1 to 64, levels 1 to 8, lease_ms 20 to 60000, \
+             slot_idle_ms at least a lease, client_idle_ms at least 100"
+        )))
+    }
+}

@@ -1,0 +1,123 @@
+//! Sends what nobody should: malformed datagrams to everybody (T11), and packets of executors from an address that is not
+//! theirs. What it sends it makes of what it has overheard.
+
+use crate::actors::{Actor, Wake};
+use crate::{Context, NodeId};
+use midflight_tasks::Nanos;
+use midflight_wire::{Operation, parse};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Datagrams that are remembered.
+const REMEMBERED: usize = 32;
+/// Attempts to make a datagram malformed, before one is cut short.
+const TRIES: u32 = 8;
+
+/// A datagram, and where it arrived.
+type Overheard = (NodeId, Vec<u8>);
+
+/// What arrived lately, if somebody listens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recent(Option<Rc<RefCell<VecDeque<Overheard>>>>);
+
+impl Recent {
+    /// One that listens.
+    pub(super) fn listening() -> Self {
+        Self(Some(Rc::default()))
+    }
+
+    pub(super) fn note(&self, _from: NodeId, to: NodeId, datagram: &[u8]) {
+        let Some(recent) = &self.0 else { return };
+        let mut recent = recent.borrow_mut();
+        if recent.len() == REMEMBERED {
+            recent.pop_front();
+        }
+        recent.push_back((to, datagram.to_vec()));
+    }
+
+    /// One of those that `wanted` wants.
+    fn pick(&self, random: &mut Pcg64, wanted: impl Fn(&[u8]) -> bool) -> Option<(NodeId, Vec<u8>)> {
+        let recent = self.0.as_ref()?.borrow();
+        let fit: Vec<_> = recent.iter().filter(|(_, datagram)| wanted(datagram)).collect();
+        if fit.is_empty() { None } else { Some(fit[random.random_range(0..fit.len())].clone()) }
+    }
+}
+
+/// What it does at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Deed {
+    Garbage,
+    Forge,
+}
+
+/// An actor that does these deeds.
+#[derive(Debug)]
+pub(super) struct Vandal {
+    pub(super) recent: Recent,
+    /// In the order of their times.
+    pub(super) deeds: VecDeque<(Nanos, Deed)>,
+}
+
+impl Vandal {
+    fn next(&self, context: &mut Context<'_>) {
+        match self.deeds.front() {
+            Some((at, _)) => context.wake_at(*at),
+            None => context.sleep(),
+        }
+    }
+}
+
+impl Actor for Vandal {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.next(context);
+    }
+
+    fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
+
+    fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
+        while let Some((_, deed)) = self.deeds.pop_front_if(|(at, _)| *at <= context.now()) {
+            let random = context.random();
+            let made = match deed {
+                Deed::Garbage => self.recent.pick(random, |_| true).map(|(to, good)| (to, spoil(random, good))),
+                Deed::Forge => self.recent.pick(random, is_forgeable),
+            };
+            if let Some((to, datagram)) = made {
+                context.send(to.address(), &datagram);
+            }
+        }
+        self.next(context);
+    }
+}
+
+/// What only speaks for slots: the switch knows whose they are. (A client is its identity, wherever it is.)
+fn is_forgeable(datagram: &[u8]) -> bool {
+    let operation = datagram.get(3).and_then(|&number| Operation::from_number(number));
+    matches!(operation, Some(Operation::Retrieve | Operation::Keepalive | Operation::Release))
+}
+
+/// A datagram that is no packet any more.
+fn spoil(random: &mut Pcg64, good: Vec<u8>) -> Vec<u8> {
+    for _ in 0..TRIES {
+        let mut bad = good.clone();
+        match random.random_range(0..4) {
+            0 => bad.truncate(random.random_range(0..bad.len().max(1))),
+            1 => bad.extend(std::iter::repeat_n(random.random::<u8>(), random.random_range(1..64))),
+            2 => {
+                let first = bad.len().min(16);
+                let place = random.random_range(0..first.max(1));
+                if let Some(byte) = bad.get_mut(place) {
+                    *byte ^= 1 << random.random_range(0..8);
+                }
+            }
+            _ => bad = (0..random.random_range(0..200)).map(|_| random.random()).collect(),
+        }
+        if parse(&bad).is_err() {
+            return bad;
+        }
+    }
+    good[..good.len() / 3].to_vec()
+}

@@ -1,0 +1,23 @@
+//! The fault campaign, small: what `midflight sim check tasks` does with many more seeds.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
+use midflight_sim::check::{Campaign, Trial, run_traced};
+
+/// As many seeds as the environment says, or this many.
+fn seeds(count: u64) -> u64 {
+    std::env::var("MIDFLIGHT_SEEDS").map_or(count, |text| text.parse().unwrap())
+}
+
+#[test]
+fn t1_to_t12_hold_whatever_befalls_a_cluster() {
+    let campaign = Campaign { seeds: 0..seeds(200), threads: 2 };
+    let totals = campaign.run(&|_| true);
+    if let Some((seed, outcome)) = totals.first {
+        let (_, lines) = run_traced(&Trial::draw(seed));
+        let last = lines.len().saturating_sub(40);
+        panic!("seed {seed}: {}\n{}", outcome.violation.unwrap().broken, lines[last..].join("\n"));
+    }
+    assert_eq!(totals.seeds, seeds(200));
+    assert!(totals.faults > totals.seeds / 2, "{totals:?}");
+}
