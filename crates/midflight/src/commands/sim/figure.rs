@@ -84,8 +84,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
-    let parallel = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let kept = match run_all(&jobs, &store, parallel) {
+    let kept = match run_all(&jobs, &store, parallel(args.jobs)) {
         Err(error) if error.is::<Interrupted>() => {
             eprintln!("{error}");
             return Ok(ExitCode::from(usage::INTERRUPTED));
@@ -97,6 +96,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let shown: Vec<Shown<'_>> = shown.collect::<Result<_>>()?;
     output::write(&shown, &how(args), &args.out, args.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many cells to run at a time.
+pub(super) fn parallel(asked: Option<NonZeroUsize>) -> usize {
+    asked.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }
 
 fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {

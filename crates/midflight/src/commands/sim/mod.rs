@@ -3,6 +3,7 @@
 mod cell;
 mod figure;
 mod run;
+mod sweep;
 
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
@@ -21,6 +22,9 @@ enum Command {
     /// The papers' figures, run again: verdicts, plots, a report
     #[command(after_help = figure::EXAMPLES)]
     Figure(figure::Args),
+    /// All combinations of some values of a cell's parameters
+    #[command(after_help = sweep::EXAMPLES)]
+    Sweep(sweep::Args),
     /// One cell of a figure or a sweep: JSON in, JSON out
     #[command(after_help = cell::EXAMPLES)]
     Cell(cell::Args),
@@ -30,6 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Run(args) => run::run(args),
         Command::Figure(args) => figure::run(args),
+        Command::Sweep(args) => sweep::run(args),
         Command::Cell(args) => cell::run(args),
     }
 }
