@@ -2,13 +2,13 @@
 
 use super::parts::{Scenario, ShapeName};
 
-/// What each part of a run takes, measured at a million slots and rounded up.
-const SLOT: f64 = 1_300.0;
+/// What each part of a run takes in bytes, measured at a million slots and at millions of waiting tasks, and rounded up.
+const SLOT: f64 = 1_100.0;
 const EXECUTOR: f64 = 4_000.0;
-const SWITCH: f64 = 12e6;
+const SWITCH: f64 = 1e6;
 const CLIENT: f64 = 100_000.0;
 /// A task between submission and result: at its client, at the switch, in datagrams.
-const OPEN_TASK: f64 = 700.0;
+const OPEN_TASK: f64 = 250.0;
 /// A task of a workload that lies in memory.
 const LISTED_TASK: f64 = 20.0;
 
