@@ -29,8 +29,8 @@ pub(crate) fn draw(plot: &Plot) -> Result<String> {
         text(area, &plot.title, (LEFT, TITLE), HPos::Left, 15)?;
         legend.draw(area)?;
         frame.draw(area, plot)?;
-        for curve in &plot.curves {
-            frame.curve(area, curve)?;
+        for (curve, aside) in plot.curves.iter().zip(asides(plot)) {
+            frame.curve(area, curve, aside)?;
         }
         for mark in &plot.marks {
             let (x, y) = frame.at(mark.x, mark.y);
@@ -76,6 +76,14 @@ pub(crate) fn colour(hue: Hue) -> RGBColor {
         Hue::Nth(index) => NTH[usize::from(index) % NTH.len()],
     };
     RGBColor(red, green, blue)
+}
+
+/// How far to the side each curve stands, so that whiskers do not cover one another.
+fn asides(plot: &Plot) -> impl Iterator<Item = i32> + use<> {
+    const WHISKER: i32 = 10;
+    let whiskers = plot.curves.iter().any(|curve| curve.points.iter().any(|point| point.spread.is_some()));
+    let (step, count) = (if whiskers { WHISKER } else { 0 }, plot.curves.len() as i32);
+    (0..count).map(move |index| (2 * index - count + 1) * step / 2)
 }
 
 fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
@@ -173,16 +181,17 @@ impl Frame {
         text(area, plot.y.label, (RIGHT, TITLE), HPos::Right, 13)
     }
 
-    fn curve(&self, area: &Area<'_>, curve: &Curve) -> Result<()> {
+    fn curve(&self, area: &Area<'_>, curve: &Curve, aside: i32) -> Result<()> {
         let stroke = colour(curve.hue).stroke_width(2);
-        let points: Vec<(i32, i32)> = curve.points.iter().map(|point| self.at(point.x, point.y)).collect();
+        let beside = |(x, y): (i32, i32)| (x + aside, y);
+        let points: Vec<(i32, i32)> = curve.points.iter().map(|point| beside(self.at(point.x, point.y))).collect();
         line(area, &points, stroke, curve.dashed)?;
         for (&Point { x, spread, .. }, &at) in curve.points.iter().zip(&points) {
             if curve.dots {
                 area.draw(&Circle::new(at, 4, colour(curve.hue).filled())).map_err(failed)?;
             }
             if let Some((low, high)) = spread {
-                let (low, high) = (self.at(x, low), self.at(x, high));
+                let (low, high) = (beside(self.at(x, low)), beside(self.at(x, high)));
                 for path in [
                     [low, high],
                     [(low.0 - 4, low.1), (low.0 + 4, low.1)],

@@ -1,0 +1,141 @@
+//! `midflight sim sweep` and `sim cell`: the same results whatever the number of processes, and nothing that was done is done again.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, assert_error, midflight, run, run_with, signal, wait_until};
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Six cells, of milliseconds each.
+const SPEC: &str = r#"
+seeds = 3
+[cell]
+warmup_ms = 10
+duration_ms = 200
+scheme = { name = "bolt" }
+cluster = { groups = [{ nodes = 4, executors = 2 }] }
+load = { name = "sw1", utilisation = 0.5, work = "sleep" }
+[grid]
+"load.utilisation" = [0.5, 0.9]
+"#;
+
+fn results(directory: &str) -> [Vec<u8>; 2] {
+    ["results.csv", "results.jsonl"].map(|name| std::fs::read(Path::new(directory).join(name)).unwrap())
+}
+
+fn cells(directory: &str) -> usize {
+    let names = std::fs::read_dir(Path::new(directory).join("cells")).into_iter().flatten().flatten();
+    names.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json")).count()
+}
+
+#[test]
+fn one_process_and_two_give_the_same_bytes() {
+    let directory = Directory::new("sweep-bytes");
+    let spec = directory.write("s.toml", SPEC);
+    let [one, two] = ["1", "2"].map(|jobs| {
+        let out = directory.path(jobs);
+        let said = run(&["sim", "sweep", &spec, "-j", jobs, "--out", &out]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        results(&out)
+    });
+    assert!(one == two, "the results differ");
+    let csv = String::from_utf8(one[0].clone()).unwrap();
+    assert_eq!(csv.lines().count(), 7);
+    assert!(csv.starts_with("load.utilisation,seed,submitted,"), "{csv}");
+}
+
+#[test]
+fn what_has_been_run_is_not_run_again() {
+    let directory = Directory::new("sweep-again");
+    let (spec, out) = (directory.write("s.toml", SPEC), directory.path("out"));
+    let sweep = || run(&["sim", "sweep", &spec, "--out", &out, "--json"]);
+    let first = sweep();
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let found = results(&out);
+    let one = std::fs::read_dir(Path::new(&out).join("cells")).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(one, "damaged").unwrap();
+    let second = sweep();
+    assert!(second.stderr.contains("5 of 6 cells have been run before"), "{second:?}");
+    assert!(results(&out) == found, "the results differ");
+    let object: serde_json::Value = serde_json::from_str(&second.stdout).unwrap();
+    assert_eq!(object["bench"], "sweep");
+    assert_eq!(object["results"][0], serde_json::json!({"name": "sweep.cells", "value": 6, "unit": "cells"}));
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_from_there_and_leaves_no_process() {
+    let directory = Directory::new("sweep-killed");
+    // Cells that take long enough to be caught at work.
+    let slow = SPEC.replace("duration_ms = 200", "duration_ms = 20000").replace("nodes = 4", "nodes = 100");
+    let (spec, out) = (directory.write("s.toml", &slow), directory.path("out"));
+    let mut sweep = midflight(&["sim", "sweep", &spec, "-j", "1", "--out", &out]);
+    let mut sweep = sweep.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("a cell is done", || cells(&out) > 0);
+    signal(&sweep, Signal::KILL);
+    sweep.wait().unwrap();
+    let children = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = all.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line.contains(&out) && line.contains("--with-parent")).count()
+    };
+    wait_until("its children end too", || children() == 0);
+    let again = run(&["sim", "sweep", &spec, "-j", "2", "--out", &out]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stderr.contains("of 6 cells have been run before"), "{again:?}");
+}
+
+#[test]
+fn ctrl_c_ends_with_130_and_says_that_it_can_go_on() {
+    let directory = Directory::new("sweep-interrupted");
+    let slow = SPEC.replace("duration_ms = 200", "duration_ms = 20000").replace("nodes = 4", "nodes = 100");
+    let (spec, out) = (directory.write("s.toml", &slow), directory.path("out"));
+    let mut sweep = midflight(&["sim", "sweep", &spec, "-j", "1", "--out", &out]);
+    let sweep = sweep.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("a cell is done", || cells(&out) > 0);
+    signal(&sweep, Signal::INT);
+    let said = sweep.wait_with_output().unwrap();
+    let stderr = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted") && stderr.contains("goes on from there"), "{stderr}");
+}
+
+#[test]
+fn a_cell_is_json_in_and_json_out() {
+    let directory = Directory::new("sweep-cell");
+    let spec = directory.write("s.toml", SPEC);
+    let list = run(&["sim", "sweep", &spec, "--list"]);
+    let first = list.stdout.lines().next().unwrap();
+    assert_eq!(list.stdout.lines().count(), 6);
+    let said = run_with(&["sim", "cell"], first);
+    let kept: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(kept["cell"], serde_json::from_str::<serde_json::Value>(first).unwrap());
+    assert_eq!(kept["result"]["wall_ms"], 0.0, "what differs from run to run is not in the result");
+    assert!(kept["result"]["ended"].as_u64().unwrap() > 0);
+    assert!(kept["cost"]["peak_mib"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn what_makes_no_sense_is_named_with_what_is_allowed() {
+    let directory = Directory::new("sweep-bad");
+    let bad = |name: &str, text: &str| directory.write(name, text);
+    let unknown = bad("unknown.toml", &SPEC.replace("warmup_ms", "warm_up_ms"));
+    assert_error(&run(&["sim", "sweep", &unknown]), 2, &["unknown.toml", "`warm_up_ms`", "`warmup_ms`"]);
+    let scheme = bad("scheme.toml", &SPEC.replace("\"bolt\"", "\"blot\""));
+    assert_error(&run(&["sim", "sweep", &scheme]), 2, &["scheme.toml", "`blot`", "`bolt-server`", "`sparrow-cpp`"]);
+    let negative = bad("negative.toml", &SPEC.replace("warmup_ms = 10", "warmup_ms = -10"));
+    assert_error(&run(&["sim", "sweep", &negative]), 2, &["negative.toml", "-10"]);
+    assert_error(&run(&["sim", "sweep", "/nonexistent.toml"]), 2, &["/nonexistent.toml", "No such file"]);
+    assert_error(&run_with(&["sim", "cell"], "{"), 2, &["stdin", "EOF"]);
+    let trace = SPEC.replace(
+        "{ name = \"sw1\", utilisation = 0.5, work = \"sleep\" }",
+        "{ name = \"trace\", file = \"/nonexistent.tr\", median_ms = 5, load = 0.5, priorities = false, work = \"sleep\" }",
+    );
+    let trace = bad("trace.toml", &trace.replace("\"load.utilisation\"", "\"load.load\""));
+    let out = directory.path("out");
+    let said = run(&["sim", "sweep", &trace, "--out", &out]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("/nonexistent.tr") && said.stderr.contains("load.load=0.5"), "{said:?}");
+}
