@@ -72,7 +72,9 @@ fn the_guide_lists_every_key_with_its_default() {
     assert_eq!(parse(&text), Ok(Scenario::default()), "{text}");
     assert_eq!(keys, 33, "{text}");
     // What the defaults leave open.
-    for key in ["trace", "format", "at", "lasts", "crash", "restart", "pause", "resume", "drain", "partition", "heal"] {
+    for key in
+        ["trace", "format", "at", "lasts", "crash", "restart", "pause", "resume", "drain", "partition", "heal", "link"]
+    {
         assert!(guide.contains(&format!("`{key}`")), "docs/simulator.md does not explain `{key}`");
     }
 }
@@ -129,6 +131,7 @@ fn every_fault_does_what_it_says() {
         "drain = \"executor 0\"",
         "drift = { node = \"clients\", ppm = 500, jump = \"2ms\" }",
         "datagrams = { loss = 0.1 }\nlasts = \"5ms\"",
+        "link = { of = \"executor 0\", loss = 0.3, duplication = 0.1 }\nlasts = \"5ms\"",
         "restart = \"executor 2\"",
     ] {
         assert_ne!(fault(subtle).1, usual, "{subtle}");
@@ -242,15 +245,19 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
         (fault("crash = \"executor 8\""), "faults[0].crash = \"executor 8\": must be \"executor 0\" to \"executor 7\""),
         (fault("drain = \"client 0\""), "faults[0].drain: only executors drain"),
         (fault("drift = { node = \"client 0\", ppm = 60000 }"), "faults[0].drift.ppm = 60000: must be -50000 to 50000"),
+        (
+            fault("link = { of = \"executor 9\" }"),
+            "faults[0].link.of = \"executor 9\": must be \"executor 0\" to \"executor 7\"",
+        ),
         (fault("datagrams = { loss = 2.0 }"), "faults[0].datagrams.loss = 2: must be 0 to 1"),
         (
             fault("heal = true\nlasts = \"1ms\""),
-            "faults[0].lasts: only `crash`, `pause`, `partition` and `datagrams` end by themselves",
+            "faults[0].lasts: only `crash`, `pause`, `partition`, `datagrams` and `link` end by themselves",
         ),
         (
             fault(""),
             "faults[0] says 0 things: it has `at` and one of `crash`, `restart`, `pause`, `resume`, `drain`, `partition`, \
-             `heal`, `drift`, `datagrams`",
+             `heal`, `drift`, `datagrams`, `link`",
         ),
     ] {
         assert_eq!(parse(&text).unwrap_err(), format!("s.toml: {error}"), "{text}");

@@ -238,6 +238,19 @@ fn what_a_switch_cannot_pass_is_counted_by_name() {
 }
 
 #[test]
+fn a_link_that_becomes_bad_is_bad_until_it_is_mended() {
+    let mut world = World::with_hardware(3, Faults::INSTANT, &Hardware::default());
+    let places = [0, 0].map(|_| Place::Host(world.add_host(HostConfig::default())));
+    let (seen, ear, _) = pair(&mut world, places, 10, MS, 0);
+    let faults = Faults { loss: 1.0, ..Faults::INSTANT };
+    world.at(2_500 * US, Action::Link { node: ear, faults });
+    world.at(6_500 * US, Action::Link { node: ear, faults: Faults::INSTANT });
+    world.run(100 * MS, |_| false);
+    let heard: Vec<_> = seen.borrow().iter().map(|seen| seen.2[0]).collect();
+    assert_eq!((heard, world.network().lost), (vec![0, 1, 2, 7, 8, 9], 4));
+}
+
+#[test]
 fn the_faults_of_a_host_befall_what_it_sends_and_gets_and_nobody_else() {
     let mut world = World::with_hardware(3, Faults::INSTANT, &Hardware::default());
     let bad = HostConfig { faults: Faults { loss: 0.5, ..Faults::INSTANT }, ..HostConfig::default() };

@@ -90,6 +90,14 @@ impl Fabric {
         self.hosts.get(host.0 as usize).map(|host| &host.config.faults)
     }
 
+    pub(crate) fn set_faults(&mut self, place: Place, faults: Faults) {
+        if let Place::Host(host) = place
+            && let Some(host) = self.hosts.get_mut(host.0 as usize)
+        {
+            host.config.faults = faults;
+        }
+    }
+
     /// The switch that a place is connected to, or is in.
     fn switch_of(&self, place: Place) -> u32 {
         match place {

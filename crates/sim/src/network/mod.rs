@@ -31,6 +31,13 @@ impl Network {
         Self { faults, partitions: Partitions::default(), fabric: None, counters: NetworkCounters::default() }
     }
 
+    /// From now on these befall what a place's host sends and gets.
+    pub(crate) fn set_link(&mut self, place: Place, faults: Faults) {
+        if let Some(fabric) = &mut self.fabric {
+            fabric.set_faults(place, faults);
+        }
+    }
+
     /// What befalls a datagram from one place to another: the additional delay of each copy that arrives.
     pub(crate) fn draw(&mut self, random: &mut Pcg64, from: Place, to: Place) -> [Option<Nanos>; 2] {
         let mut copies = self.faults.draw(random, &mut self.counters);

@@ -152,13 +152,14 @@ impl Scenario {
             Action::Pause(node) => Some(Action::Resume(*node)),
             Action::Partition { .. } => Some(Action::Heal),
             Action::Faults(_) => Some(Action::Faults(Faults::from(&self.datagrams))),
+            Action::Link { node, .. } => Some(Action::Link { node: *node, faults: Faults::INSTANT }),
             _ => None,
         }
     }
 }
 
 fn actions(fault: &Fault, nodes: &Nodes) -> Vec<Action> {
-    let Fault { crash, restart, pause, resume, drain, partition, heal, drift, datagrams, .. } = fault;
+    let Fault { crash, restart, pause, resume, drain, partition, heal, drift, datagrams, link, .. } = fault;
     type Kind<'a> = (&'a Option<Who>, fn(NodeId) -> Action);
     let kinds: [Kind<'_>; 5] = [
         (crash, Action::Crash),
@@ -182,20 +183,25 @@ fn actions(fault: &Fault, nodes: &Nodes) -> Vec<Action> {
         let drift = |node| Action::Drift { node, ppm: *ppm, offset: jump.0 };
         actions.extend(nodes.who(*node).into_iter().map(drift));
     }
+    if let Some(link) = link {
+        let faults = Faults::from(&link.datagrams());
+        actions.extend(nodes.who(link.of).into_iter().map(|node| Action::Link { node, faults }));
+    }
     actions.extend(datagrams.as_ref().map(|datagrams| Action::Faults(datagrams.into())));
     actions
 }
 
 fn words(fault: &Fault) -> String {
-    let Fault { crash, restart, pause, resume, drain, partition, drift, datagrams, .. } = fault;
+    let Fault { crash, restart, pause, resume, drain, partition, drift, datagrams, link, .. } = fault;
     let whos = [("crash", crash), ("restart", restart), ("pause", pause), ("resume", resume), ("drain", drain)];
     if let Some((verb, who)) = whos.iter().find_map(|(verb, who)| who.map(|who| (verb, who))) {
         return format!("{verb} {who}");
     }
-    match (partition, drift, datagrams) {
+    match (partition, drift, datagrams, link) {
         (Some(_), ..) => "partition".into(),
-        (_, Some(drift), _) => format!("drift {}", drift.node),
-        (.., Some(datagrams)) => format!("datagrams: loss {}", datagrams.loss),
+        (_, Some(drift), ..) => format!("drift {}", drift.node),
+        (_, _, Some(datagrams), _) => format!("datagrams: loss {}", datagrams.loss),
+        (.., Some(link)) => format!("link of {}: loss {}", link.of, link.loss),
         _ => "heal".into(),
     }
 }

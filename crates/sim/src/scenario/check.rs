@@ -96,14 +96,18 @@ impl Scenario {
     fn check_fault(&self, number: usize, fault: &Fault) -> Result<(), String> {
         let key = |name: &str| format!("faults[{number}].{name}");
         within(&key("at"), fault.at, Time(0)..=LONGEST)?;
-        let Fault { lasts, crash, restart, pause, resume, drain, partition, heal, drift, datagrams: d, .. } = fault;
+        let Fault { lasts, crash, restart, pause, resume, drain, partition, heal, drift, datagrams: d, link, .. } =
+            fault;
         let whos = [("crash", crash), ("restart", restart), ("pause", pause), ("resume", resume), ("drain", drain)];
         let said = whos.iter().filter(|(_, who)| who.is_some()).count()
-            + [partition.is_some(), *heal, drift.is_some(), d.is_some()].iter().filter(|said| **said).count();
+            + [partition.is_some(), *heal, drift.is_some(), d.is_some(), link.is_some()]
+                .iter()
+                .filter(|said| **said)
+                .count();
         if said != 1 {
             return Err(format!(
                 "faults[{number}] says {said} things: it has `at` and one of `crash`, `restart`, `pause`, `resume`, \
-                 `drain`, `partition`, `heal`, `drift`, `datagrams`"
+                 `drain`, `partition`, `heal`, `drift`, `datagrams`, `link`"
             ));
         }
         for (name, who) in whos {
@@ -114,9 +118,9 @@ impl Scenario {
         }
         if let Some(lasts) = lasts {
             within(&key("lasts"), *lasts, Time(1)..=LONGEST)?;
-            if crash.is_none() && pause.is_none() && partition.is_none() && d.is_none() {
+            if crash.is_none() && pause.is_none() && partition.is_none() && d.is_none() && link.is_none() {
                 return Err(format!(
-                    "{}: only `crash`, `pause`, `partition` and `datagrams` end by themselves",
+                    "{}: only `crash`, `pause`, `partition`, `datagrams` and `link` end by themselves",
                     key("lasts")
                 ));
             }
@@ -129,6 +133,10 @@ impl Scenario {
             self.check_who(&key("drift.node"), *node)?;
             within(&key("drift.ppm"), *ppm, -PPM_MAX..=PPM_MAX)?;
             within(&key("drift.jump"), *jump, Time(0)..=LONGEST)?;
+        }
+        if let Some(link) = link {
+            self.check_who(&key("link.of"), link.of)?;
+            datagrams(&key("link"), &link.datagrams())?;
         }
         d.as_ref().map_or(Ok(()), |d| datagrams(&key("datagrams"), d))
     }

@@ -217,6 +217,8 @@ pub struct Fault {
     pub drift: Option<Drift>,
     /// This befalls datagrams from now on.
     pub datagrams: Option<Datagrams>,
+    /// This befalls them on one host's link, besides.
+    pub link: Option<Link>,
 }
 
 /// Some do not reach others.
@@ -234,6 +236,37 @@ pub struct Partition {
 
 fn yes() -> bool {
     true
+}
+
+/// What befalls datagrams on the links of some hosts. What is left out is 0.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Whose.
+    pub of: Who,
+    /// As [`Datagrams::jitter`].
+    #[serde(default)]
+    pub jitter: Time,
+    /// As [`Datagrams::loss`].
+    #[serde(default)]
+    pub loss: f64,
+    /// As [`Datagrams::duplication`].
+    #[serde(default)]
+    pub duplication: f64,
+    /// As [`Datagrams::reordering`].
+    #[serde(default)]
+    pub reordering: f64,
+    /// As [`Datagrams::reordering_delay`].
+    #[serde(default)]
+    pub reordering_delay: Time,
+}
+
+impl Link {
+    /// Without whose.
+    pub(super) fn datagrams(&self) -> Datagrams {
+        let Self { jitter, loss, duplication, reordering, reordering_delay, .. } = *self;
+        Datagrams { jitter, loss, duplication, reordering, reordering_delay }
+    }
 }
 
 /// A clock runs wrong.

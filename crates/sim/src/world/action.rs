@@ -42,6 +42,13 @@ pub enum Action {
     },
     /// The network becomes better or worse.
     Faults(Faults),
+    /// The link of a node's host becomes better or worse: for what comes to it and what it sends, on top of what befalls all.
+    Link {
+        /// Whose. A node that is on no host has no link.
+        node: NodeId,
+        /// What befalls datagrams on it.
+        faults: Faults,
+    },
     /// An executor is told to drain.
     Drain(NodeId),
     /// A client is given tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order.
@@ -95,6 +102,7 @@ impl World {
                 }
             }
             Action::Faults(faults) => self.core.network.faults = faults,
+            Action::Link { node, faults } => self.core.network.set_link(self.core.nodes[node.index()].place, faults),
             Action::Drain(node) => self.command(node, Command::Drain),
             Action::Submit { client, jid, tasks } => self.command(client, Command::Submit { jid, tasks }),
             Action::Cancel { client, keys } => self.command(client, Command::Cancel(keys)),
