@@ -1,5 +1,7 @@
 //! Figures: that all are there, and that given results give the stated verdicts.
 
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
 use midflight_sim::cell::{Cell, CellResult, Percentiles, QUANTILES, Scheme, Step};
 use midflight_sim::figures::{ALL, Case, Effort, Findings, Results, Verdict, find};
 use std::collections::{BTreeMap, BTreeSet};
