@@ -37,7 +37,7 @@ fn the_scenarios_of_the_guide_run_to_their_end() {
         assert_eq!((outcome.open(), outcome.lost), (0, 0), "{name}");
     }
     let million = Scenario::load(&documents().join("scenarios/million.toml")).unwrap();
-    assert_eq!(million.cluster.executors * million.cluster.slots, 1_000_000);
+    assert_eq!(million.cluster.all_slots(), 1_000_000);
     assert!(million.memory_bytes() < 12 << 30, "{}", million.memory_bytes());
 }
 
@@ -165,6 +165,25 @@ fn two_switches_share_the_work_and_one_takes_over() {
 }
 
 #[test]
+fn t5_tasks_that_ask_for_resources_run_where_they_are() {
+    let of = |share: f64| {
+        let text = format!(
+            "duration = \"200ms\"\n[cluster]\nexecutors = 6\nslots = 4\nclients = 3\n[workload]\nshape = \"equal\"\nload = 0.5\n\
+             [[workload.demands]]\nshare = {share}\nresources = [0, 2]\n\
+             [[cluster.groups]]\nexecutors = 1\nresources = [0, 1, 2]\n[[cluster.groups]]\nexecutors = 1\nslots = 4\nresources = [1]"
+        );
+        let scenario = parse(&text).unwrap();
+        assert_eq!((scenario.cluster.all_executors(), scenario.cluster.all_slots()), (8, 32));
+        play(&scenario).0
+    };
+    // The one executor that has both is an eighth of the cluster: a tenth of the half load fits, all of it does not.
+    let (few, all) = (of(0.1), of(1.0));
+    assert_eq!((few.open(), all.open()), (0, 0));
+    assert!(few.delays.quantile_ns(0.5) < 500_000, "{}", few.delays.quantile_ns(0.5));
+    assert!(all.delays.quantile_ns(0.5) > 100_000_000, "{}", all.delays.quantile_ns(0.5));
+}
+
+#[test]
 fn a_server_on_a_host_is_slower_than_a_program_of_the_switch() {
     let median = |engine: &str| {
         let text = format!(
@@ -228,6 +247,19 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
         (
             "[cluster]\nexecutors = 100000\nslots = 16".into(),
             "cluster: 1600000 slots at one switch, which takes 1048576: more switches, or fewer executors or slots",
+        ),
+        (
+            "[[cluster.groups]]\nexecutors = 1\nresources = [8]".into(),
+            "cluster.groups[0].resources = 8: must be 0 to 7",
+        ),
+        (
+            "[[workload.demands]]\nshare = 0.5\nresources = [3]".into(),
+            "workload.demands[0].resources: no executor of cluster.groups offers all of them",
+        ),
+        (
+            "[[workload.demands]]\nshare = 0.5\nresources = []\n[[workload.demands]]\nshare = 0.6\nresources = []"
+                .into(),
+            "workload.demands: the sum of all shares = 1.1: must be 0 to 1",
         ),
         ("[queue]\ntasks = 0".into(), "queue.tasks = 0: must be 1 to 4194304"),
         ("[host]\nlanes = 0".into(), "host.lanes = 0: must be 1 to 1024"),

@@ -32,7 +32,7 @@ struct Nodes([Range<u32>; 3]);
 impl Nodes {
     fn of(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
-        let executors = cluster.switches + cluster.executors;
+        let executors = cluster.switches + cluster.all_executors();
         Self([0..cluster.switches, cluster.switches..executors, executors..executors + cluster.clients])
     }
 
@@ -113,9 +113,13 @@ impl Scenario {
             let rotated = at.iter().cycle().skip(rack as usize);
             rotated.take(if cluster.failover { at.len() } else { 1 }).copied().collect::<Vec<_>>()
         };
-        for rack in (0..cluster.executors).map(|number| number % cluster.switches) {
+        let kinds = cluster
+            .kinds()
+            .flat_map(|(executors, slots, resources)| std::iter::repeat_n((slots, resources), executors as usize));
+        for (number, (slots, resources)) in (0u32..).zip(kinds) {
+            let rack = number % cluster.switches;
             let place = host(world, rack);
-            let config = ExecutorConfig::new(0, 0, switches(rack), cluster.slots, 0);
+            let config = ExecutorConfig::new(0, 0, switches(rack), slots, resources);
             world.add_executor_at(place, config, cluster.late.0).expect("Scenario::check keeps the bounds");
         }
         for number in 0..cluster.clients {

@@ -1,12 +1,14 @@
 //! Bounds of a scenario's values.
 
-use super::parts::{Datagrams, Drift, Fault, Partition, Scenario, ShapeName};
+use super::parts::{Datagrams, Drift, Fault, Partition, Scenario, ShapeName, mask};
 use super::values::{Time, Who};
 use crate::time::PPM_MAX;
 use midflight_dataplane::TasksConfig;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+/// Executors of a run.
+const EXECUTORS_MAX: u32 = 4_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// Virtual time that a run may take, all in all.
 const LONGEST: Time = Time(7 * 24 * 3_600 * SECOND);
@@ -33,12 +35,19 @@ impl Scenario {
     fn check_cluster(&self) -> Result<(), String> {
         let (cluster, queue, host) = (&self.cluster, &self.queue, &self.host);
         within("cluster.switches", cluster.switches, 1..=1_024)?;
-        within("cluster.executors", cluster.executors, 1..=4_000_000)?;
+        let least = u32::from(cluster.groups.is_empty());
+        within("cluster.executors", cluster.executors, least..=EXECUTORS_MAX)?;
         within("cluster.slots", cluster.slots, 1..=midflight_tasks::executor::SLOTS_MAX)?;
         within("cluster.clients", cluster.clients, 1..=65_536)?;
         within("cluster.late", cluster.late, Time(0)..=WAY)?;
-        let slots = u64::from(cluster.executors.div_ceil(cluster.switches)) * u64::from(cluster.slots);
-        let slots = if cluster.failover { slots * u64::from(cluster.switches) } else { slots };
+        for (number, group) in cluster.groups.iter().enumerate() {
+            let key = |name: &str| format!("cluster.groups[{number}].{name}");
+            within(&key("executors"), group.executors, 1..=EXECUTORS_MAX)?;
+            within(&key("slots"), group.slots.unwrap_or(1), 1..=midflight_tasks::executor::SLOTS_MAX)?;
+            resources(&key("resources"), &group.resources)?;
+        }
+        within("cluster: all executors", cluster.all_executors(), 1..=EXECUTORS_MAX)?;
+        let slots = self.slots_of_a_switch();
         if slots > 1 << 20 {
             return Err(format!(
                 "cluster: {slots} slots at one switch, which takes 1048576: more switches, or fewer executors or slots"
@@ -77,6 +86,17 @@ impl Scenario {
         within("workload.load", workload.load, 0.001..=1_000.0)?;
         within("workload.median", workload.median, Time::us(1)..=Time(3_600 * SECOND))?;
         within("workload.tasks", workload.tasks, 1..=100_000)?;
+        for (number, demand) in workload.demands.iter().enumerate() {
+            let key = |name: &str| format!("workload.demands[{number}].{name}");
+            within(&key("share"), demand.share, 0.0..=1.0)?;
+            resources(&key("resources"), &demand.resources)?;
+            let wanted = mask(&demand.resources);
+            if !self.cluster.kinds().any(|(_, _, offered)| wanted & !offered == 0) {
+                return Err(format!("{}: no executor of cluster.groups offers all of them", key("resources")));
+            }
+        }
+        let shares: f64 = workload.demands.iter().map(|demand| demand.share).sum();
+        within("workload.demands: the sum of all shares", shares, 0.0..=1.0)?;
         if workload.trace.is_some() && workload.shape == ShapeName::Equal {
             return Err("workload.shape = \"equal\" and workload.trace: leave one of them out".into());
         }
@@ -144,7 +164,7 @@ impl Scenario {
     fn check_who(&self, key: &str, who: Who) -> Result<(), String> {
         let (kind, number, count) = match who {
             Who::Switch(number) => ("switch", number, self.cluster.switches),
-            Who::Executor(number) => ("executor", number, self.cluster.executors),
+            Who::Executor(number) => ("executor", number, self.cluster.all_executors()),
             Who::Client(number) => ("client", number, self.cluster.clients),
         };
         match number {
@@ -155,20 +175,26 @@ impl Scenario {
         }
     }
 
+    /// Slots that may register at one switch: executors are dealt out in the order of their numbers.
+    fn slots_of_a_switch(&self) -> u64 {
+        let switches = if self.cluster.failover { 1 } else { self.cluster.switches };
+        let kinds = self.cluster.kinds();
+        kinds.map(|(executors, slots, _)| u64::from(executors.div_ceil(switches)) * u64::from(slots)).sum()
+    }
+
     /// Tasks that are submitted, about.
     pub(super) fn expected_tasks(&self) -> f64 {
         /// Mean of the durations, in medians.
         const MIXED: f64 = 6.2;
         let mean = if self.workload.shape == ShapeName::Equal { 1.0 } else { MIXED };
-        let slots = f64::from(self.cluster.executors) * f64::from(self.cluster.slots);
+        let slots = self.cluster.all_slots() as f64;
         self.workload.load * slots * self.duration.0 as f64 / (self.workload.median.0 as f64 * mean)
     }
 
     /// The configuration of a switch: room for all that may come to it.
     pub(super) fn tasks_config(&self) -> TasksConfig {
         let Self { cluster, queue, .. } = self;
-        let share = if cluster.failover { 1 } else { cluster.switches };
-        let slots = cluster.executors.div_ceil(share) * cluster.slots;
+        let slots = self.slots_of_a_switch().min(1 << 20) as u32;
         // Processes that start anew are new clients, and their slots new slots, until the old ones are forgotten.
         TasksConfig {
             queue: queue.tasks,
@@ -187,6 +213,10 @@ fn datagrams(table: &str, datagrams: &Datagrams) -> Result<(), String> {
     }
     within(&format!("{table}.jitter"), *jitter, Time(0)..=WAY)?;
     within(&format!("{table}.reordering_delay"), *reordering_delay, Time(0)..=WAY)
+}
+
+fn resources(key: &str, resources: &[u8]) -> Result<(), String> {
+    resources.iter().try_for_each(|&number| within(key, number, 0..=7))
 }
 
 fn within<T: PartialOrd + Display>(key: &str, value: T, allowed: RangeInclusive<T>) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! What a scenario's clients submit. The argument of each task begins with its duration, then the time at which it should
 //! be submitted: so its start tells its delay.
 
-use super::parts::{Scenario, ShapeName};
+use super::parts::{Scenario, ShapeName, mask};
 use super::{Notes, ScenarioError};
 use crate::actors::Submission;
 use crate::workload::{ReadOptions, Shape, Target, TaskSpec, Workload, draw_level, generate, read_file};
@@ -21,26 +21,35 @@ const ONE_LEVEL: u8 = 1;
 
 /// What the clients of a scenario submit.
 #[derive(Clone, Debug)]
-pub(super) enum Jobs {
+pub(super) struct Jobs {
+    seed: u64,
+    demands: Rc<[(f64, u8)]>,
+    source: Source,
+}
+
+/// Where jobs come from.
+#[derive(Clone, Debug)]
+enum Source {
     /// Drawn as they are submitted.
-    Equal { gap_ns: f64, until: Nanos, median: Nanos, tasks: u32, priorities: bool, seed: u64 },
+    Equal { gap_ns: f64, until: Nanos, median: Nanos, tasks: u32, priorities: bool },
     /// Jobs in memory, and when they come.
     Listed { workload: Rc<Workload>, arrivals: Rc<Vec<(Nanos, u32)>>, clients: usize },
 }
 
 impl Jobs {
     pub(super) fn new(scenario: &Scenario, file: &Path, notes: &mut Notes) -> Result<Self, ScenarioError> {
-        let (part, slots) = (&scenario.workload, scenario.cluster.executors * scenario.cluster.slots);
+        let (part, slots) = (&scenario.workload, scenario.cluster.all_slots());
+        let demands = part.demands.iter().map(|demand| (demand.share, mask(&demand.resources))).collect();
+        let of = |source| Self { seed: scenario.seed, demands, source };
         if part.trace.is_none() && part.shape == ShapeName::Equal {
             let work = part.median.0 as f64 * f64::from(part.tasks) * f64::from(scenario.cluster.clients);
-            return Ok(Self::Equal {
-                gap_ns: work / (part.load * f64::from(slots)),
+            return Ok(of(Source::Equal {
+                gap_ns: work / (part.load * slots as f64),
                 until: scenario.duration.0,
                 median: part.median.0,
                 tasks: part.tasks,
                 priorities: part.priorities,
-                seed: scenario.seed,
-            });
+            }));
         }
         let mut workload = match &part.trace {
             Some(trace) => {
@@ -52,11 +61,12 @@ impl Jobs {
                 reading.workload
             }
             None => {
-                let work = part.load * f64::from(slots) * scenario.duration.0 as f64 / part.median.0 as f64;
+                let work = part.load * slots as f64 * scenario.duration.0 as f64 / part.median.0 as f64;
                 generate(&Shape { work, ..Shape::default() }, scenario.seed)
             }
         };
-        let target = Target { median_ns: part.median.0, load: part.load, executors: slots };
+        let target =
+            Target { median_ns: part.median.0, load: part.load, executors: slots.try_into().unwrap_or(u32::MAX) };
         workload.scale(&target).map_err(|error| ScenarioError::Scale { file: file.to_path_buf(), error })?;
         if part.priorities {
             workload.draw_priorities(scenario.seed);
@@ -67,29 +77,33 @@ impl Jobs {
         let arrivals = workload.arrivals(until, scenario.seed);
         let arrivals = arrivals.map(|arrival| (SETTLED + arrival.at_ns, arrival.index as u32)).collect();
         let clients = scenario.cluster.clients as usize;
-        Ok(Self::Listed { workload: Rc::new(workload), arrivals: Rc::new(arrivals), clients })
+        Ok(of(Source::Listed { workload: Rc::new(workload), arrivals: Rc::new(arrivals), clients }))
     }
 
     /// Those of one client. Counts itself in `live` until it has given the last.
     pub(super) fn of(&self, client: u32, live: &Rc<Cell<u32>>) -> Submissions {
         live.set(live.get() + 1);
         let live = Live(live.clone());
-        match self {
-            Self::Equal { gap_ns, until, median, tasks, priorities, seed } => Box::new(Equal {
+        let seed = self.seed;
+        let details = Details { random: stream(seed, Purpose::Tasks, client.into()), demands: self.demands.clone() };
+        match &self.source {
+            Source::Equal { gap_ns, until, median, tasks, priorities } => Box::new(Equal {
                 live: Some(live),
                 at: 0.0,
                 gap_ns: *gap_ns,
                 until: *until as f64,
                 task: TaskSpec { duration_ns: *median, priority: ONE_LEVEL },
                 tasks: *tasks,
-                priorities: priorities.then(|| stream(*seed, Purpose::Tasks, client.into())),
-                random: stream(*seed, Purpose::Arrivals, client.into()),
+                priorities: *priorities,
+                details,
+                random: stream(seed, Purpose::Arrivals, client.into()),
                 jid: 0,
             }),
-            Self::Listed { workload, arrivals, clients } => Box::new(Listed {
+            Source::Listed { workload, arrivals, clients } => Box::new(Listed {
                 live: Some(live),
                 workload: workload.clone(),
                 arrivals: arrivals.clone(),
+                details,
                 next: client as usize,
                 step: *clients,
             }),
@@ -113,7 +127,8 @@ struct Equal {
     until: f64,
     task: TaskSpec,
     tasks: u32,
-    priorities: Option<Pcg64>,
+    priorities: bool,
+    details: Details,
     random: Pcg64,
     jid: u32,
 }
@@ -130,10 +145,11 @@ impl Iterator for Equal {
         let (at, jid) = (SETTLED + self.at as Nanos, self.jid);
         self.jid += 1;
         let tasks = (0..self.tasks).map(|_| {
-            let priority = self.priorities.as_mut().map_or(ONE_LEVEL, draw_level);
-            task(TaskSpec { priority, ..self.task }, at)
+            let priority = if self.priorities { draw_level(&mut self.details.random) } else { ONE_LEVEL };
+            self.details.task(TaskSpec { priority, ..self.task }, at)
         });
-        Some(Submission { at, jid, tasks: tasks.collect() })
+        let tasks = tasks.collect();
+        Some(Submission { at, jid, tasks })
     }
 }
 
@@ -141,6 +157,7 @@ struct Listed {
     live: Option<Live>,
     workload: Rc<Workload>,
     arrivals: Rc<Vec<(Nanos, u32)>>,
+    details: Details,
     next: usize,
     step: usize,
 }
@@ -156,16 +173,39 @@ impl Iterator for Listed {
         let jid = self.next as u32;
         self.next += self.step;
         let job = &self.workload.jobs()[index as usize];
-        Some(Submission { at, jid, tasks: job.tasks.iter().map(|spec| task(*spec, at)).collect() })
+        Some(Submission { at, jid, tasks: job.tasks.iter().map(|spec| self.details.task(*spec, at)).collect() })
     }
 }
 
-fn task(spec: TaskSpec, at: Nanos) -> Task {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&spec.duration_ns.to_be_bytes());
-    bytes[8..].copy_from_slice(&at.to_be_bytes());
-    let argument = Argument::Inline { bytes, length: 16 };
-    Task { priority: spec.priority, ..Task::new(1, argument) }
+/// What is drawn of each task.
+struct Details {
+    random: Pcg64,
+    /// Shares of the tasks, and what they ask for.
+    demands: Rc<[(f64, u8)]>,
+}
+
+impl Details {
+    fn task(&mut self, spec: TaskSpec, at: Nanos) -> Task {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&spec.duration_ns.to_be_bytes());
+        bytes[8..].copy_from_slice(&at.to_be_bytes());
+        let argument = Argument::Inline { bytes, length: 16 };
+        Task { priority: spec.priority, resources: self.resources(), ..Task::new(1, argument) }
+    }
+
+    fn resources(&mut self) -> u8 {
+        if self.demands.is_empty() {
+            return 0;
+        }
+        let mut point = self.random.random::<f64>();
+        for &(share, resources) in &*self.demands {
+            if point < share {
+                return resources;
+            }
+            point -= share;
+        }
+        0
+    }
 }
 
 /// When a task should have been submitted, and how long it runs.

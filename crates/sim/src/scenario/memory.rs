@@ -18,12 +18,12 @@ impl Scenario {
     pub fn memory_bytes(&self) -> u64 {
         let cluster = &self.cluster;
         let tasks = self.expected_tasks();
-        let slots = f64::from(cluster.executors) * f64::from(cluster.slots);
+        let slots = cluster.all_slots() as f64;
         // What comes above what can run waits until the end; and some waits at any load.
         let waiting = tasks * (1.0 - 1.0 / self.workload.load).max(0.0) + slots.min(tasks);
         let listed = if self.workload.shape == ShapeName::Equal { 0.0 } else { tasks * LISTED_TASK };
         let bytes = slots * SLOT
-            + f64::from(cluster.executors) * EXECUTOR
+            + f64::from(cluster.all_executors()) * EXECUTOR
             + f64::from(cluster.switches) * SWITCH
             + f64::from(cluster.clients) * CLIENT
             + waiting * OPEN_TASK

@@ -50,6 +50,36 @@ pub struct Cluster {
     pub clients: u32,
     /// How much later than asked tasks end: timers of real machines are that late.
     pub late: Time,
+    /// Further executors, that differ.
+    pub groups: Vec<Group>,
+}
+
+/// Further executors. They are numbered on.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// How many.
+    pub executors: u32,
+    /// Tasks that each runs at once; without it, as many as the others.
+    pub slots: Option<u32>,
+    /// What each offers: numbers from 0 to 7.
+    #[serde(default)]
+    pub resources: Vec<u8>,
+}
+
+/// What a share of the tasks asks for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    /// Of all tasks.
+    pub share: f64,
+    /// What they ask for: numbers from 0 to 7.
+    pub resources: Vec<u8>,
+}
+
+/// Resources as one bit each.
+pub(super) fn mask(resources: &[u8]) -> u8 {
+    resources.iter().fold(0, |mask, &bit| mask | 1u8.checked_shl(bit.into()).unwrap_or(0))
 }
 
 /// Where a switch runs.
@@ -153,6 +183,8 @@ pub struct WorkloadPart {
     pub tasks: u32,
     /// Whether tasks have four priorities (the trace's, or drawn), or one.
     pub priorities: bool,
+    /// Tasks that ask for resources.
+    pub demands: Vec<Demand>,
 }
 
 /// Where jobs come from, without a trace.
@@ -283,6 +315,27 @@ pub struct Drift {
     pub jump: Time,
 }
 
+impl Cluster {
+    /// All kinds of executors: how many, their slots, what they offer.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
+        let groups = self.groups.iter();
+        let groups = groups.map(|group| (group.executors, group.slots.unwrap_or(self.slots), mask(&group.resources)));
+        std::iter::once((self.executors, self.slots, 0)).chain(groups)
+    }
+
+    /// All executors.
+    #[must_use]
+    pub fn all_executors(&self) -> u32 {
+        self.kinds().fold(0, |sum, (executors, ..)| sum.saturating_add(executors))
+    }
+
+    /// Slots of all executors.
+    #[must_use]
+    pub fn all_slots(&self) -> u64 {
+        self.kinds().map(|(executors, slots, _)| u64::from(executors) * u64::from(slots)).sum()
+    }
+}
+
 impl Default for Scenario {
     fn default() -> Self {
         Self {
@@ -302,7 +355,16 @@ impl Default for Scenario {
 
 impl Default for Cluster {
     fn default() -> Self {
-        Self { switches: 1, engine: Engine::Switch, failover: false, executors: 8, slots: 8, clients: 2, late: Time(0) }
+        Self {
+            switches: 1,
+            engine: Engine::Switch,
+            failover: false,
+            executors: 8,
+            slots: 8,
+            clients: 2,
+            late: Time(0),
+            groups: Vec::new(),
+        }
     }
 }
 
@@ -344,6 +406,7 @@ impl Default for WorkloadPart {
             load: 0.8,
             tasks: 20,
             priorities: false,
+            demands: Vec::new(),
         }
     }
 }

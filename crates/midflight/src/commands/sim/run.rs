@@ -141,7 +141,7 @@ fn check_memory(needed: u64, available: Option<u64>) -> Result<()> {
 
 /// Share of the slots' time that tasks took, until the last had ended.
 fn utilisation(scenario: &Scenario, outcome: &Outcome) -> f64 {
-    let slots = f64::from(scenario.cluster.executors) * f64::from(scenario.cluster.slots);
+    let slots = scenario.cluster.all_slots() as f64;
     outcome.work_ns as f64 / (slots * (outcome.last_end as f64).max(1.0))
 }
 
