@@ -7,6 +7,11 @@ use midflight_tasks::Nanos;
 /// How much later than asked a sleeping task ends: 50 µs of timer slack, Linux's default, and a wake-up.
 pub const SLEEP_LATE_NS: Nanos = 55_000;
 
+/// By how much longer than asked a client takes from one job to the next: it sleeps for the interval, and then makes the next job and
+/// sends it. Falcon's median is the same at all utilisations (figure 8). With an interval of 10 ms to the nanosecond it could not
+/// be: tasks of 10 ms and what comes between them would push each other on from job to job.
+pub const CLIENT_LATE_NS: Nanos = SLEEP_LATE_NS + 145_000;
+
 /// What Spark's driver takes for each task. Both papers: 3 s of delay at 50 % of SW1, which is 3,000 tasks a second, and no
 /// bound above; so that is about its capacity.
 pub const SPARK_TASK_NS: Nanos = 330_000;
@@ -46,3 +51,62 @@ pub const SOCKET_DATAGRAMS: usize = 212_992 / 768;
 pub const POLL_AGAIN_NS: Nanos = 1_000_000;
 /// When a client submits again what a server did not answer. Not published; as TCP's least on Linux.
 pub const SUBMIT_AGAIN_NS: Nanos = 200_000_000;
+
+/// Hardware threads of a node: an Intel Xeon Silver with 10 cores (Falcon §3.5, Bolt §5.1.1). As many packets are in its network
+/// stack at once.
+pub const NODE_THREADS: u32 = 20;
+/// The links' rate (both: 100 Gbit/s).
+pub const LINK_BITS_PER_SECOND: u64 = 100_000_000_000;
+/// Packets a second that the switch passes (Bolt §5.2, from its data sheet).
+pub const SWITCH_PACKETS_PER_SECOND: u64 = 4_700_000_000;
+
+/// What Sparrow's programs take, in nanoseconds, beyond the network stack. All that one program does, its one thread does, one
+/// thing after the other; a hand-over from the thread that receives to the one that works is latency, as several are under way at
+/// once (both from Bolt §5.5: separate threads, queues under a global lock).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparrowCosts {
+    /// Scheduler: a packet of tasks comes.
+    pub submit: Nanos,
+    /// Scheduler: sends a reservation.
+    pub reserve: Nanos,
+    /// Scheduler: answers get_task.
+    pub get_task: Nanos,
+    /// Scheduler: takes back the reservations at a worker.
+    pub cancel: Nanos,
+    /// Scheduler: hears of the end of a task and tells its client.
+    pub done: Nanos,
+    /// Scheduler: from its receiving thread to the one that schedules.
+    pub scheduler_handover: Nanos,
+    /// Worker: each packet that comes, each that it sends.
+    pub worker: Nanos,
+    /// Worker: from its receiving thread to an executor's.
+    pub worker_handover: Nanos,
+}
+
+/// The Bolt thesis's rewrite. `get_task`, `done` and `submit` make 500,000 decisions a second without probing, and the hand-overs
+/// make that need 150 executors (Bolt §5.2, figure 11). `reserve` is what is then left of the 1.6 ms of figure 13a, and no more
+/// than lets one scheduler keep up with figure 13b, where it does (§5.4).
+pub const SPARROW_CPP: SparrowCosts = SparrowCosts {
+    submit: 2_000,
+    reserve: 7_800,
+    get_task: 1_100,
+    cancel: 1_500,
+    done: 800,
+    scheduler_handover: 120_000,
+    worker: 1_500,
+    worker_handover: 120_000,
+};
+
+/// The Java original: 25 times slower in throughput (Bolt §5.1.2), which sets `get_task` and `done`. `submit`, a job's way through
+/// RPC and its objects, makes the median of Falcon's figure 8 (22 × 0.09 ms at 50 % of SW1); the others are as small as they can be,
+/// as that median hardly grows with the load (2.22 ms at 95 %).
+pub const SPARROW_JAVA: SparrowCosts = SparrowCosts {
+    submit: 1_250_000,
+    reserve: 10_000,
+    get_task: 27_500,
+    cancel: 10_000,
+    done: 20_000,
+    scheduler_handover: 40_000,
+    worker: 10_000,
+    worker_handover: 50_000,
+};

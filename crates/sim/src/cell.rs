@@ -3,10 +3,13 @@
 //!
 //! [`run`] is the one entry. Delay is what the papers mean by it: from the call of submit to the start of the task.
 
+pub(crate) mod closed;
 mod jobs;
 mod meter;
+mod midflight;
 mod percentiles;
 mod run;
+mod sparrow;
 
 pub use jobs::{DrawnJob, DrawnTask, Jobs};
 pub use meter::{Meter, Sample};

@@ -21,7 +21,7 @@ const PLACE_BITS: u32 = JOB_MAX.trailing_zeros();
 /// What a scheduler is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerConfig {
-    /// The workers and how many slots each has.
+    /// The workers and how many slots each has. Without probing they come by themselves.
     pub workers: Vec<(SocketAddr, u32)>,
     /// Reservations for each task: 1 to 64. Default 2.
     pub ratio: f64,
@@ -42,7 +42,7 @@ impl SchedulerConfig {
 
     fn check(&self) -> Result<(), ConfigError> {
         let executors: u64 = self.workers.iter().map(|&(_, slots)| u64::from(slots)).sum();
-        if executors == 0 {
+        if executors == 0 && self.probing {
             return Err(ConfigError::NoExecutors);
         }
         let out = |what, allowed| Err(ConfigError::OutOfBounds { what, allowed });

@@ -5,6 +5,7 @@ pub(crate) mod bolt;
 pub mod client;
 pub mod executor;
 pub(crate) mod spark;
+pub(crate) mod sparrow;
 pub mod switch;
 
 use crate::{Context, NodeId};

@@ -1,7 +1,7 @@
 //! What a cell submits, job by job. Arrivals depend on load, cluster and seed only, so all schemes see the same ones.
 
 use super::{Cell, CellError, Load, Work};
-use crate::calibration::SLEEP_LATE_NS;
+use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
 use crate::workload::{Shape, Target, Workload, generate, read_file};
 use midflight_tasks::Nanos;
 use rand::RngExt;
@@ -31,12 +31,14 @@ pub struct DrawnJob {
 
 /// The jobs of a cell, in the order of their times. Closed loops ([`Load::Noop`]) have none: the scheme's clients submit when
 /// tasks end.
+#[derive(Clone)]
 pub struct Jobs {
     source: Source,
     until: Nanos,
     late_ns: Nanos,
 }
 
+#[derive(Clone)]
 enum Source {
     Periodic { clients: Vec<Periodic>, interval: Nanos, duration_ns: Nanos },
     Thirds { next: Nanos, third: Nanos },
@@ -45,12 +47,14 @@ enum Source {
     Closed,
 }
 
+#[derive(Clone)]
 struct Periodic {
     next: Nanos,
     tasks: f64,
     owed: f64,
 }
 
+#[derive(Clone)]
 struct Trace {
     workload: Workload,
     order: Vec<u32>,
@@ -77,7 +81,7 @@ impl Jobs {
         let source = match &cell.load {
             Load::Sw1 { clients, utilisation, .. } => {
                 let tasks = utilisation * executors as f64 / f64::from(*clients);
-                let interval = 10 * MS;
+                let interval = 10 * MS + CLIENT_LATE_NS;
                 let client =
                     |index| Periodic { next: stream(cell.seed, index).random_range(0..interval), tasks, owed: 0.0 };
                 let clients = (0..u64::from(*clients)).map(client).collect();
@@ -223,10 +227,10 @@ mod tests {
     fn sw1_asks_for_the_utilisation_in_whole_tasks() {
         let load = Load::Sw1 { clients: 2, utilisation: 0.95, work: Work::Compute };
         let jobs = jobs(load, 1);
-        assert_eq!(jobs.len(), 600);
+        assert!((585..=600).contains(&jobs.len()), "{}", jobs.len());
         assert!(jobs.iter().all(|job| (28..=29).contains(&job.tasks.len())));
         let tasks: usize = jobs.iter().map(|job| job.tasks.len()).sum();
-        assert_eq!(tasks, 57 * 300);
+        assert!((tasks as f64 / jobs.len() as f64 / 28.5 - 1.0).abs() < 0.001);
         assert!(jobs.windows(2).all(|pair| pair[0].at <= pair[1].at));
     }
 

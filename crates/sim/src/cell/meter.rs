@@ -118,23 +118,23 @@ impl Meter {
 
     /// All that was told.
     #[must_use]
-    pub fn result(mut self, events: u64) -> CellResult {
-        self.result.events = events;
-        self.result.last_end_ms = self.last_end as f64 / 1e6;
-        self.result.started_per_s = self.started_in_time as f64 * 1e9 / (self.until - self.from) as f64;
-        self.result.delay = self.all.delay.percentiles();
-        self.result.steps = self.all.steps();
+    pub fn result(&self, events: u64) -> CellResult {
+        let mut result = CellResult { events, ..self.result.clone() };
+        result.last_end_ms = self.last_end as f64 / 1e6;
+        result.started_per_s = self.started_in_time as f64 * 1e9 / (self.until - self.from) as f64;
+        result.delay = self.all.delay.percentiles();
+        result.steps = self.all.steps();
         if self.levels.len() > 1 {
             let told = self.levels.iter();
             let level = |r: &Recorders| LevelResult { delay: r.delay.percentiles(), steps: r.steps() };
-            self.result.levels = told.map(|(&number, recorders)| (number, level(recorders))).collect();
+            result.levels = told.map(|(&number, recorders)| (number, level(recorders))).collect();
         }
         let per_node_s = |count: u64, nodes: u32| count as f64 * 1e3 / BUCKET_MS as f64 / f64::from(nodes.max(1));
         let series = self.groups.iter().zip(&self.nodes).map(|(buckets, &nodes)| Series {
             bucket_ms: BUCKET_MS,
             ended_per_node_s: buckets.iter().map(|&count| per_node_s(count, nodes)).collect(),
         });
-        self.result.groups = series.collect();
-        self.result
+        result.groups = series.collect();
+        result
     }
 }

@@ -1,7 +1,8 @@
 //! Runs a cell.
 
-use super::{Cell, CellResult, Scheme};
+use super::{Cell, CellResult, Scheme, midflight, sparrow};
 use crate::actors::{bolt, spark};
+use crate::calibration::{SPARROW_CPP, SPARROW_JAVA};
 use crate::workload::{ReadError, ScaleError};
 use std::path::PathBuf;
 
@@ -40,10 +41,13 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     cell.check()?;
     let began = std::time::Instant::now();
     let mut result = match &cell.scheme {
+        Scheme::Midflight => midflight::run(cell, false)?,
+        Scheme::MidflightServer => midflight::run(cell, true)?,
+        Scheme::SparrowJava(sampling) => sparrow::run(cell, sampling, &SPARROW_JAVA)?,
+        Scheme::SparrowCpp(sampling) => sparrow::run(cell, sampling, &SPARROW_CPP)?,
         Scheme::Bolt(polling) => bolt::run(cell, polling, false)?,
         Scheme::BoltServer(polling) => bolt::run(cell, polling, true)?,
         Scheme::Spark => spark::run(cell)?,
-        _ => return Err(CellError::Bad("scheme: not in this build".into())),
     };
     result.wall_ms = began.elapsed().as_secs_f64() * 1e3;
     Ok(result)

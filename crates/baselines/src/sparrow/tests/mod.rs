@@ -21,7 +21,7 @@ fn address(index: usize) -> SocketAddr {
 enum Party {
     Scheduler(Box<Scheduler>),
     Worker(Box<Worker>),
-    Client(Client),
+    Client(Box<Client>),
     Dead,
 }
 
@@ -69,7 +69,7 @@ impl World {
             let config = WorkerConfig { ask, ..WorkerConfig::new(worker as u64, shape.slots) };
             parties.push(Party::Worker(Box::new(Worker::new(config, 0).unwrap())));
         }
-        parties.push(Party::Client(Client::new(ClientConfig::new(9, vec![address(0)])).unwrap()));
+        parties.push(Party::Client(Box::new(Client::new(ClientConfig::new(9, vec![address(0)])).unwrap())));
         let random = Pcg64::new(u128::from(shape.seed), 2);
         let (ran, told, failed) = (HashMap::new(), HashMap::new(), Vec::new());
         let (heap, trouble) = (BinaryHeap::new(), shape.trouble);

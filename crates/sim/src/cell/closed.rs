@@ -1,0 +1,36 @@
+//! A closed loop: what has ended is submitted anew.
+
+use super::{Cell, Load};
+use midflight_tasks::Nanos;
+
+/// Tasks of a job in a closed loop: what a packet holds.
+const JOB: u32 = 32;
+
+/// A client's part of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    tasks: u32,
+    /// Tasks that have ended, or never began, and are to be submitted.
+    pub(crate) owed: u32,
+    until: Nanos,
+}
+
+impl Closed {
+    /// What a cell asks of a client that stands for a share of one of its own; `None` where it is no closed loop.
+    pub(crate) fn of(cell: &Cell, shares: u32) -> Option<Self> {
+        let Load::Noop { clients, backlog } = cell.load else { return None };
+        let all = u64::from(backlog) * cell.cluster.executors();
+        let tasks = all.div_ceil(u64::from(clients) * u64::from(shares)) as u32;
+        Some(Self { tasks, owed: tasks, until: cell.duration_ms * 1_000_000 })
+    }
+
+    /// Tasks to submit now, as one job.
+    pub(crate) fn due(&mut self, now: Nanos) -> Option<u32> {
+        let job = JOB.min(self.tasks);
+        if self.owed < job || now >= self.until {
+            return None;
+        }
+        self.owed -= job;
+        Some(job)
+    }
+}
