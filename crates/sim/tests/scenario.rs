@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_sim::scenario::{Outcome, Scenario};
+use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
 fn parse(text: &str) -> Result<Scenario, String> {
@@ -321,4 +322,54 @@ fn a_trace_is_found_beside_the_scenario_and_scaled() {
     let work_s = outcome.work_ns as f64 / 1e9;
     assert!((1.9..2.1).contains(&work_s), "{work_s} s of work");
     assert_eq!(outcome.open(), 0);
+}
+
+/// Small clusters of all kinds, with faults that heal.
+fn scenarios() -> impl Strategy<Value = String> {
+    let cluster = (1u32..4, any::<bool>(), any::<bool>(), 1u32..6, 1u32..5, 1u32..4);
+    let network = (0u64..50, prop::sample::select(vec!["0.0", "1.0", "100.0"]), 0u64..3, 1u32..4);
+    let misfortune = (0u32..4, 0u32..4, 0u32..4);
+    let faults = prop::collection::vec((0u64..30, 0usize..6, 1u64..20), 0..4);
+    (cluster, network, misfortune, faults, any::<u32>(), prop::sample::select(vec!["mixed", "equal"])).prop_map(
+        |((switches, server, failover, executors, slots, clients), (latency, rate, limit, lanes), bad, faults, seed, shape)| {
+            let engine = if server { "server" } else { "switch" };
+            let mut text = format!(
+                "seed = {seed}\nduration = \"20ms\"\npatience = \"100s\"\n[cluster]\nswitches = {switches}\n\
+                 engine = \"{engine}\"\nfailover = {failover}\nexecutors = {}\nslots = {slots}\nclients = {clients}\n\
+                 [network]\nlatency = \"{latency}us\"\ngbit_per_s = {rate}\npackets_per_s = {}\n[host]\nlanes = {lanes}\n\
+                 [datagrams]\nloss = 0.0{}\nduplication = 0.0{}\nreordering = 0.0{}\nreordering_delay = \"1ms\"\n\
+                 [workload]\nshape = \"{shape}\"\nmedian = \"300us\"\nload = 0.5\n",
+                switches * executors,
+                limit * 300_000,
+                bad.0,
+                bad.1,
+                bad.2
+            );
+            for (at, kind, lasts) in faults {
+                let fault = [
+                    "crash = \"switches\"",
+                    "crash = \"executor 0\"",
+                    "pause = \"executors\"",
+                    "pause = \"switch 0\"",
+                    "partition = { from = [\"clients\"], to = [\"switches\"], both = false }",
+                    "datagrams = { loss = 0.5 }",
+                ];
+                text += &format!("[[faults]]\nat = \"{at}ms\"\nlasts = \"{lasts}ms\"\n{}\n", fault[kind]);
+            }
+            text
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// T1, T9, T10: whatever heals, every task ends, and the same way twice.
+    #[test]
+    fn every_task_of_every_scenario_ends(text in scenarios()) {
+        let scenario = parse(&text).unwrap();
+        let (outcome, trace, _) = play(&scenario);
+        prop_assert_eq!((outcome.completed, outcome.lost), (outcome.submitted, 0), "{:?}", outcome);
+        prop_assert_eq!(trace, play(&scenario).1);
+    }
 }
