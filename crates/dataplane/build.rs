@@ -23,6 +23,9 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_KERNEL").is_some() {
         build.file(root.join("xdp/arena_check.c"));
     }
+    if std::env::var_os("CARGO_FEATURE_MUTANTS").is_some() {
+        build.define("MF_MUTANTS", None);
+    }
     if std::env::var_os("CARGO_FEATURE_SANITIZE").is_some() {
         build.flag("-fsanitize=address,undefined").flag("-fno-sanitize-recover=all").flag("-g").opt_level(1);
         build.define("MF_REDZONE", "256");

@@ -107,7 +107,7 @@ static void expire(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_ou
         slot->spent = 1;
         s->stats.expired++;
         requeue(s, out, now_ns, take_from_slot(slot));
-    } else if (slot->state == SLOT_WAITING && silent_ns >= s->lease_ns / 2) {
+    } else if (slot->state == SLOT_WAITING && silent_ns >= (MF_MUTANT(4) ? 500000000 : s->lease_ns / 2)) {
         unpark(s, i);
     } else if (slot->state == SLOT_FREE && silent_ns >= s->slot_idle_ns) {
         vacate(s, i);

@@ -73,7 +73,7 @@ static void fill_mask_tables(struct mf_tasks *s)
             s->subsets[a] |= (uint8_t)(((b & ~a) == 0) << b);
     for (uint32_t a = 0; a < GROUPS; a++)
         for (uint32_t b = 0; b < GROUPS; b++)
-            s->groups_within[a] |= (uint32_t)((b & ~a) == 0) << b;
+            s->groups_within[a] |= (uint32_t)((b & ~a & (MF_MUTANT(5) ? ~2u : ~0u)) == 0) << b;
     for (uint32_t a = 0; a < 64; a++)
         for (uint32_t b = 0; b < 64; b++)
             s->supersets[a] |= (uint64_t)((a & ~b) == 0) << b;
@@ -89,6 +89,17 @@ static void fill_mask_tables(struct mf_tasks *s)
     for (uint32_t mask = 0; mask < MASKS; mask++)
         s->sized[__builtin_popcount(mask)][mask >> 6] |= 1ull << (mask & 63);
 }
+
+#ifdef MF_MUTANTS
+_Thread_local uint32_t mf_mutant;
+
+void mf_tasks_mutant(uint32_t number);
+
+void mf_tasks_mutant(uint32_t number)
+{
+    mf_mutant = number;
+}
+#endif
 
 void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t epoch, uint64_t secret)
 {

@@ -9,6 +9,8 @@ mod ffi;
 pub mod kernel;
 mod memory;
 pub mod model;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod tasks;
 pub mod transcript;
 mod verdict;

@@ -156,6 +156,8 @@ impl Tasks {
             return Err(ConfigError);
         }
         let region = Region::zeroed(config.state_bytes()).ok_or(ConfigError)?;
+        #[cfg(feature = "mutants")]
+        crate::mutants::arm();
         let tasks = Self { region };
         // SAFETY: the region is zeroed, aligned to 64 and as large as this configuration asks.
         unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret) };

@@ -24,6 +24,7 @@ pub mod workload;
 
 mod history;
 mod network;
+mod planted;
 mod random;
 mod sink;
 mod watch;

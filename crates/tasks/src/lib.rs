@@ -4,7 +4,12 @@
 pub mod client;
 pub mod executor;
 
-mod endpoint;
 pub mod functions;
+#[cfg(feature = "mutants")]
+pub mod mutants;
+
+mod endpoint;
+#[cfg(not(feature = "mutants"))]
+mod mutants;
 
 pub use endpoint::{Endpoint, Nanos};

@@ -13,7 +13,7 @@ static void evict_client(struct mf_tasks *s, uint64_t now_ns)
         s->evict_cursor = (s->evict_cursor + 1) % s->clients.capacity;
         uint32_t i = client_number(s, s->evict_cursor);
         const struct client *c = client_at(s, i);
-        if (c->open == 0 && now_ns - c->heard_ns >= s->client_idle_ns &&
+        if (c->open == 0 && now_ns - c->heard_ns >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns) &&
             (found == NONE || c->heard_ns < client_at(s, found)->heard_ns))
             found = i;
     }

@@ -68,7 +68,7 @@ MF_RARE uint32_t best_parked(struct mf_tasks *s MF_IN_ARENA, uint32_t mask)
     MF_ARRIVE(s);
     for (uint32_t resources = MF_ZERO; MF_LOOP(resources < SIZES); resources++) {
         uint32_t found = NONE;
-        for (uint32_t word = 0; word < MASK_WORDS; word++)
+        for (uint32_t word = 0; word < MASK_WORDS; word += 1 + (MF_MUTANT(3) && word == 1)) /* misses the third */
             found = longest_parked(s, candidates(s, mask, resources, word), word, found);
         if (found != NONE)
             return found;

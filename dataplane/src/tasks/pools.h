@@ -47,6 +47,8 @@ MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level
     MF_ARRIVE(s);
     struct level_pool *own = MF_AT(s, records, level);
     uint32_t left = s->queue - s->fresh_records;
+    if (MF_MUTANT(1) && left < RECORDS_A_PAGE && s->fresh_records != 0)
+        left = 0; /* what is left of the last page is never used */
     if (own->fresh == own->end && left != 0) {
         own->fresh = FIRST_RECORD + s->fresh_records;
         s->fresh_records += left < RECORDS_A_PAGE ? left : RECORDS_A_PAGE;

@@ -152,7 +152,7 @@ MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
     record_at(s, r->prev)->next = r->next;
     if (r->next != NONE)
         record_at(s, r->next)->prev = r->prev;
-    else
+    else if (!MF_MUTANT(8) || s->stats.queued[list / MASKS] <= 16) /* forgets the tail of a long list */
         queue->tail = r->prev;
     if (r->prev == queue->head)
         queue->second = rank_of(record_at(s, r->next)->stamp, list);

@@ -9,6 +9,7 @@
 
 #include "bytes.h"
 #include "midflight/tasks.h"
+#include "mutant.h"
 
 #define NONE 0u
 #define NO_TASK (INT64_MAX & ~0xffull) /* among the ranks of queue.h: what is not below it is none */

@@ -1,6 +1,7 @@
 //! The production executor, whose tasks do nothing but take time.
 
 use super::{Actor, Command, Wake, run_time};
+use crate::planted::planted;
 use crate::{Context, Happening};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::{Endpoint, Nanos};
@@ -64,7 +65,7 @@ impl ExecutorActor {
 
     /// The result is the argument.
     fn finish(&mut self, context: &mut Context<'_>, run: RunKey) {
-        let (started, argument) = self.running[run.slot as usize];
+        let (started, argument) = self.running[if planted(44) { run.slot as usize % 8 } else { run.slot as usize }];
         let result = Output::Inline(argument.to_vec());
         let now = context.now();
         self.executor.finish(now, run, End { status: Status::Ok, result, started, ended: now });

@@ -2,6 +2,7 @@
 
 use super::{Actor, Wake};
 use crate::Context;
+use crate::planted::planted;
 use midflight_dataplane::{Out, Tasks, Verdict};
 use midflight_tasks::Nanos;
 use std::net::SocketAddr;
@@ -80,7 +81,8 @@ impl Actor for Switch {
 
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
         let now = context.now();
-        let looked = self.tasks.tick(now, &mut self.out);
+        let by = if planted(45) { now - now % 1_000_000_000 } else { now };
+        let looked = self.tasks.tick(by, &mut self.out);
         context.switch_took(&Turn { now, looked, took: None, gave: &self.out, tasks: &self.tasks });
         self.send(context);
         context.wake_at(context.now() + TICK);

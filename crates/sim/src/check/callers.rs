@@ -8,6 +8,7 @@
 //! | more runs of an attempt than assignments of it | none |
 //! | a task that ends as lost | its own time-out |
 //! | a task that ends as cancelled | its caller, who asked for it |
+//! | a task that ends as cancelled and was assigned | any fault: an earlier attempt may have run; its own time-out |
 
 use super::rules::{Checked, holds};
 use crate::{Happening, NodeId, Told};
@@ -67,6 +68,8 @@ pub(super) struct Callers {
     by_key: HashMap<(NodeId, u64), usize>,
     runs: HashMap<(NodeId, RunKey), (usize, u8)>,
     open: usize,
+    /// Nothing has befallen the cluster: a task that was assigned is not cancelled.
+    pub(super) calm: bool,
 }
 
 impl Callers {
@@ -185,6 +188,13 @@ impl Callers {
             Told::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
             Told::Cancelled => {
                 holds!(T9, task.cancel_asked, "task {key} of node {} is cancelled, by nobody", client.index());
+                let assigned = self.calm && !task.has_timeout && !task.attempts.is_empty();
+                holds!(
+                    T9,
+                    !assigned,
+                    "task {key} of node {} is told to be cancelled, and was assigned",
+                    client.index()
+                );
             }
         }
         Ok(())

@@ -13,6 +13,8 @@ pub struct Campaign {
     pub seeds: Range<u64>,
     /// On so many threads.
     pub threads: usize,
+    /// With this bug planted, in a build with the feature `mutants`; 0: none.
+    pub mutant: u32,
 }
 
 /// What came of it.
@@ -42,6 +44,8 @@ impl Campaign {
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
                 scope.spawn(|| {
+                    #[cfg(feature = "mutants")]
+                    crate::planted::plant(self.mutant);
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if seed >= failed.load(Ordering::Relaxed) {

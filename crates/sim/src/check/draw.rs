@@ -96,7 +96,7 @@ fn jobs(random: &mut Pcg64, span_us: u64, clients: usize, executors: &[ExecutorS
     let (count, most) = pick(random, &[(40, 3), (12, 24), (4, 90), (3, 140)]);
     let longest = pick(random, &[200, 2_000, 20_000, 20_000]);
     // Now and then a task outlives a lease.
-    let long = pick(random, &[0.0, 0.02]);
+    let long = pick(random, &[0.0, 0.02, 0.2]);
     let levels = levels as u8;
     let timeouts = random.random_bool(0.2);
     let mut jobs: Vec<Job> = (0..random.random_range(1..=count))
@@ -156,7 +156,7 @@ fn parties(random: &mut Pcg64, trial: &Trial) -> Vec<Party> {
 }
 
 fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
-    let what = match random.random_range(0..14) {
+    let what = match random.random_range(0..15) {
         0..=3 => What::Crash(party(random, trial)),
         4 | 5 => What::Pause(party(random, trial)),
         6 => What::Drift {
@@ -175,10 +175,11 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
             reordering: random.random_range(0.0..0.3),
             ..trial.network
         }),
-        11 => What::Drain(random.random_range(0..trial.executors.len())),
-        12 => What::Garbage(random.random_range(1..=30)),
+        11 | 12 => What::Drain(random.random_range(0..trial.executors.len())),
+        13 => What::Garbage(random.random_range(1..=30)),
         _ => What::Forged(random.random_range(1..=30)),
     };
-    let longest = pick(random, &[5, 50, 500, 1_500]);
+    let drains = matches!(what, What::Drain(_));
+    let longest = if drains { 1_500 } else { pick(random, &[5, 50, 500, 1_500]) };
     Fault { at_ms: random.random_range(0..trial.heal_ms), for_ms: random.random_range(0..longest), what }
 }

@@ -14,6 +14,7 @@
 //! | `trace` | a run for people |
 //! | `campaign` | many seeds |
 //! | `shrink` | the same failure, smaller |
+//! | [`mutants`] | bugs that it must find |
 
 mod callers;
 mod campaign;
@@ -21,6 +22,7 @@ mod draw;
 mod excuses;
 mod ledger;
 mod monitor;
+pub mod mutants;
 
 mod rules;
 mod run;

@@ -124,10 +124,12 @@ impl Findings {
         for (_, jid, tid, attempt) in seen.assigned {
             self.callers.assigned(jid, tid, attempt)?;
         }
-        for holder in &seen.expired {
-            let executor = self.executor_at(*holder);
-            let excused = executor.is_none_or(|executor| self.excuses.lease(at, number, executor));
-            holds!(T10, excused, "the lease of a slot at {holder} runs out though nothing befell it");
+        for (silent, what) in [(&seen.expired, "the lease runs out of"), (&seen.unparked, "silence takes out")] {
+            for holder in silent {
+                let executor = self.executor_at(*holder);
+                let excused = executor.is_none_or(|executor| self.excuses.lease(at, number, executor));
+                holds!(T10, excused, "{what} a slot at {holder}, whom nothing befell");
+            }
         }
         self.requeued += (seen.expired.len() + seen.returned.len()) as u64;
         Ok(())

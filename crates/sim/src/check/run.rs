@@ -99,7 +99,8 @@ impl<'a> Run<'a> {
         let clients: Vec<_> = trial.clients.iter().map(|spec| world.add_client(client(spec)).expect(sound)).collect();
         let recent = vandal(trial, &mut world);
         let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
-        let findings = Findings::new(places, Excuses::of(trial), &configs, traced, recent);
+        let mut findings = Findings::new(places, Excuses::of(trial), &configs, traced, recent);
+        findings.callers.calm = Excuses::of(trial).calm;
         let findings = Rc::new(RefCell::new(findings));
         for (jid, job) in (0..).zip(&trial.jobs) {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
@@ -304,6 +305,11 @@ impl<'a> Run<'a> {
     fn is_calm(&self) -> Checked {
         let slots: u32 = self.trial.executors.iter().map(|executor| executor.slots).sum();
         let room = self.trial.switches.iter().all(|switch| switch.slots >= slots);
+        let bound = self.trial.switches[0].slots.min(slots);
+        let executors = self.executors.iter().filter_map(|node| self.world.executor(*node));
+        let registered: u32 = executors.map(midflight_tasks::executor::Executor::registered).sum();
+        let used = registered >= bound || self.switches.len() > 1;
+        holds!(Heals, used, "{registered} slots are registered where {bound} could be");
         for (n, node) in self.executors.iter().enumerate() {
             let Some(executor) = self.world.executor(*node) else { continue };
             let kept = executor.unacknowledged();

@@ -6,6 +6,7 @@ use crate::actors::executor::ExecutorActor;
 use crate::actors::switch::Switch;
 use crate::actors::{Actor, Birth, Submissions};
 use crate::network::Place;
+use crate::planted::planted;
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
 use midflight_tasks::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
@@ -35,7 +36,9 @@ impl World {
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
-                let tasks = Tasks::new(&config, birth.random.random_range(1..=u32::MAX), birth.random.random());
+                let drawn = birth.random.random_range(1..=u32::MAX);
+                let epoch = if planted(42) { birth.node.0 + 1 } else { drawn };
+                let tasks = Tasks::new(&config, epoch, birth.random.random());
                 Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
             }),
         ))
@@ -64,7 +67,10 @@ impl World {
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
-                let (identity, seed) = (birth.random.random(), birth.random.random());
+                let (mut identity, seed) = (birth.random.random(), birth.random.random());
+                if planted(43) {
+                    identity = u64::from(birth.node.0) + 1;
+                }
                 let executor = Executor::new(ExecutorConfig { identity, seed, ..config.clone() }, birth.now);
                 Box::new(ExecutorActor::new(executor.expect("checked by World::add_executor"), late)) as Box<dyn Actor>
             }),
@@ -95,7 +101,10 @@ impl World {
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
-                let (identity, seed) = (birth.random.random(), birth.random.random());
+                let (mut identity, seed) = (birth.random.random(), birth.random.random());
+                if planted(41) {
+                    identity = u64::from(birth.node.0) + 1;
+                }
                 let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
                 let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
                 Box::new(ClientActor::new(client.expect("checked by World::add_client"), submissions)) as Box<dyn Actor>

@@ -6,6 +6,7 @@ use super::switches::Judgement;
 use super::table::State;
 use super::{Client, Event};
 use crate::Nanos;
+use crate::mutants::planted;
 use midflight_wire::{CancelAck, Header, ProbeAck, Reason, SubmitAck};
 use std::net::SocketAddr;
 
@@ -59,7 +60,8 @@ impl Client {
         }
         self.pace(now, flight.sent_at, not_taken, reason);
         for (index, at) in self.table.sent_in(sequence) {
-            if taken >> index & 1 == 1 {
+            let bit = if planted(31) { index & 15 } else { index };
+            if taken >> bit & 1 == 1 {
                 self.taken(now, at);
             } else {
                 // One that was sent again may have been taken by a switch that died since: it keeps its name.
@@ -119,7 +121,8 @@ impl Client {
             if record.state != State::Open || !record.cancel_wanted {
                 continue;
             }
-            if ack.taken_out.get() >> index & 1 == 1 {
+            let bit = if planted(32) { index & 15 } else { index };
+            if ack.taken_out.get() >> bit & 1 == 1 {
                 self.cancelled(at);
             } else {
                 record.cancel_wanted = false;
@@ -152,7 +155,8 @@ impl Client {
         for (index, it) in self.probe.tasks.drain(..).enumerate() {
             let Some(at) = self.table.by_key_and_name(it.key, it.name) else { continue };
             let record = self.table.get_mut(at);
-            if ack.open.get() >> index & 1 == 0 && record.state == State::Open && !record.gone {
+            let bit = if planted(33) { index & 15 } else { index };
+            if ack.open.get() >> bit & 1 == 0 && record.state == State::Open && !record.gone {
                 record.gone = true;
                 self.gone.push_back((due, it));
             }

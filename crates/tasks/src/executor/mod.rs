@@ -26,6 +26,7 @@ mod timers;
 pub use config::{ConfigError, ExecutorConfig, SLOTS_MAX};
 pub use run::{Counters, End, Event, Output, Run, RunKey};
 
+use crate::mutants::planted;
 use crate::{Endpoint, Nanos};
 use completions::{Completions, Recipient};
 use link::Link;
@@ -446,7 +447,9 @@ impl Endpoint for Executor {
         self.completions.handle_timeout(now, &mut self.report);
         self.registrar.handle_timeout(now);
         if self.keepalive_due.is_some_and(|due| due <= now) {
-            self.slots.keep_alive();
+            if !planted(21) || self.drain == Drain::No {
+                self.slots.keep_alive();
+            }
             self.keepalive_due = Some(now + self.link.lease / 3);
         }
         if self.silence_due().is_some_and(|due| due <= now) {

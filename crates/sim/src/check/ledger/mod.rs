@@ -15,7 +15,7 @@ use midflight_dataplane::{OPERATIONS, Out, Stats, TICK_SLOTS, TasksConfig, Verdi
 use midflight_tasks::Nanos;
 use midflight_wire::{Assignment, Header, LEVELS, Operation, PACKET_MAX, Packet, Reject, parse};
 use queue::Queue;
-use slots::Slots;
+use slots::{Silence, Slots};
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
@@ -44,6 +44,8 @@ pub(super) struct Seen {
     pub assigned: Vec<(SocketAddr, u32, u32, u8)>,
     /// Leases that ran out: of whom.
     pub expired: Vec<SocketAddr>,
+    /// Slots that were taken out though they wait, for silence: whose.
+    pub unparked: Vec<SocketAddr>,
     /// Tasks that a slot gave back: by whom.
     pub returned: Vec<SocketAddr>,
 }
@@ -128,9 +130,15 @@ impl Ledger {
         let answers = self.answers(out)?;
         let mut given = given(&answers);
         for slot in self.slots.in_tick_order() {
-            let Some((task, holder)) = self.slots.expire(now, slot, &mut self.expected) else { continue };
-            self.seen.expired.push(holder);
-            self.requeue(now, task, &mut given)?;
+            match self.slots.expire(now, slot) {
+                Silence::Costs(task, holder) => {
+                    self.expected.expired += 1;
+                    self.seen.expired.push(holder);
+                    self.requeue(now, task, &mut given)?;
+                }
+                Silence::Unparks(holder) => self.seen.unparked.push(holder),
+                Silence::IsNothing => {}
+            }
         }
         holds!(T10, given.is_empty(), "a tick assigned {:?}, which no lease gave back", given[0].1);
         self.settle(now, stats)

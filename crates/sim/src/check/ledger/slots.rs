@@ -2,7 +2,7 @@
 
 use super::super::rules::{Checked, holds};
 use super::{Ledger, Name, Taken, given, name_of};
-use midflight_dataplane::{Stats, TasksConfig, Verdict};
+use midflight_dataplane::{TasksConfig, Verdict};
 use midflight_tasks::Nanos;
 use midflight_wire::{Assignment, Keepalive, Leave, Packet, Reason, Register, Release, Retrieve, SlotName, Wait};
 use std::collections::{BTreeMap, HashMap};
@@ -40,6 +40,15 @@ pub(super) struct Slots {
     fresh: u32,
     /// The slot at which the last tick stopped.
     cursor: u32,
+}
+
+/// What silence does to a slot of somebody.
+pub(super) enum Silence {
+    /// It loses its task.
+    Costs(Name, SocketAddr),
+    /// It waits no more.
+    Unparks(SocketAddr),
+    IsNothing,
 }
 
 /// What a wait asks for.
@@ -111,21 +120,23 @@ impl Slots {
             .collect()
     }
 
-    /// What silence costs a slot: the task that it loses, and whose it was.
-    pub(super) fn expire(&mut self, now: Nanos, number: u32, expected: &mut Stats) -> Option<(Name, SocketAddr)> {
-        let slot = self.slots.get_mut(&number)?;
+    /// What silence does to a slot.
+    pub(super) fn expire(&mut self, now: Nanos, number: u32) -> Silence {
+        let Some(slot) = self.slots.get_mut(&number) else { return Silence::IsNothing };
         let silent = now.saturating_sub(slot.heard);
         match slot.state {
             State::Assigned(task) if silent >= self.lease => {
                 (slot.spent, slot.state) = (true, State::Free);
-                expected.expired += 1;
-                return Some((name_of(&task), slot.address));
+                return Silence::Costs(name_of(&task), slot.address);
             }
-            State::Waiting if silent >= self.lease / 2 => slot.state = State::Free,
+            State::Waiting if silent >= self.lease / 2 => {
+                slot.state = State::Free;
+                return Silence::Unparks(slot.address);
+            }
             State::Free if silent >= self.idle => self.vacate(number),
             _ => {}
         }
-        None
+        Silence::IsNothing
     }
 
     fn vacate(&mut self, number: u32) {

@@ -1,0 +1,74 @@
+//! The mutation gate: bugs that are planted one at a time, none of which the unit tests see, and all of which the campaign must
+//! find. They are built in by the feature `mutants` only. `docs/internals/mutants.md` tells what each does.
+
+use super::campaign::{Campaign, Totals};
+use super::rules::Rule;
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// By which it is chosen: below 20 in the C core, below 40 in the endpoints, above in what drives them.
+    pub number: u32,
+    /// A word or three.
+    pub name: &'static str,
+    /// The file that it is in.
+    pub place: &'static str,
+    /// Seeds, from 0, within which it must be found.
+    pub budget: u64,
+}
+
+/// All of them.
+pub const MUTANTS: &[Mutant] = &[
+    mutant(1, "last-page", "dataplane/src/tasks/pools.h", 1000),
+    mutant(2, "requeue-behind", "dataplane/src/tasks/assign.h", 1000),
+    mutant(3, "missed-word", "dataplane/src/tasks/parking.h", 1000),
+    mutant(4, "constant-lease", "dataplane/src/tasks.c", 1000),
+    mutant(5, "ignored-resource", "dataplane/src/tasks_setup.c", 1000),
+    mutant(6, "attempt-sticks", "dataplane/src/tasks/assign.h", 1000),
+    mutant(7, "constant-idle", "dataplane/src/tasks/from_client.h", 1000),
+    mutant(8, "lost-tail", "dataplane/src/tasks/queue.h", 1000),
+    mutant(21, "drain-falls-silent", "crates/tasks/src/executor/mod.rs", 1000),
+    mutant(22, "eight-kept-alive", "crates/tasks/src/executor/slots.rs", 1000),
+    mutant(23, "rare-repeats", "crates/tasks/src/executor/slots.rs", 1000),
+    mutant(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
+    mutant(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
+    mutant(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),
+    mutant(34, "unknown-not-acknowledged", "crates/tasks/src/client/completions.rs", 1000),
+    mutant(41, "client-keeps-identity", "crates/sim/src/world/production.rs", 1000),
+    mutant(42, "switch-keeps-epoch", "crates/sim/src/world/production.rs", 1000),
+    mutant(43, "executor-keeps-identity", "crates/sim/src/world/production.rs", 1000),
+    mutant(44, "another-slots-result", "crates/sim/src/actors/executor.rs", 1000),
+    mutant(45, "tick-by-the-second", "crates/sim/src/actors/switch.rs", 1000),
+];
+
+const fn mutant(number: u32, name: &'static str, place: &'static str, budget: u64) -> Mutant {
+    Mutant { number, name, place, budget }
+}
+
+/// How a mutant was caught.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// The rule that it broke first.
+    pub rule: Rule,
+    /// The seed in which it did; all before were tried, too.
+    pub seed: u64,
+    /// How it broke it.
+    pub what: String,
+}
+
+/// Whether this build has them.
+#[must_use]
+pub const fn are_planted() -> bool {
+    cfg!(feature = "mutants")
+}
+
+impl Mutant {
+    /// Tries seeds until it is caught or its budget is spent.
+    #[must_use]
+    pub fn hunt(&self, threads: usize, progress: &(dyn Fn(u64) -> bool + Sync)) -> Option<Caught> {
+        let Totals { first, .. } = Campaign { seeds: 0..self.budget, threads, mutant: self.number }.run(progress);
+        let (seed, outcome) = first?;
+        let broken = outcome.violation?.broken;
+        Some(Caught { rule: broken.rule, seed, what: broken.what })
+    }
+}
