@@ -4,6 +4,7 @@
 //! [`run`] is the one entry. Delay is what the papers mean by it: from the call of submit to the start of the task.
 
 pub(crate) mod closed;
+mod dealer;
 mod jobs;
 mod meter;
 mod midflight;

@@ -1,6 +1,7 @@
 //! A cell of Midflight itself: the production switch and endpoints; the switch as a program of a switch, or as a process on a host.
 
 use super::closed::Closed;
+use super::dealer::{Hand, deal};
 use super::sparrow::{hardware, host};
 use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Meter, Sample};
 use crate::actors::executor::ExecutorActor;
@@ -103,19 +104,12 @@ fn executors(
 
 /// One for each of the cell's clients and each shard: a client's jobs go to the shards in turn.
 fn clients(cell: &Cell, switches: &[SocketAddr], world: &mut World) -> Result<(), CellError> {
-    let jobs = Jobs::new(cell)?;
-    for client in 0..cell.load.clients() {
+    let clients = cell.load.clients();
+    let mut hands = deal(Jobs::new(cell)?, clients as usize, switches.len());
+    for _ in 0..clients {
         for (shard, &switch) in switches.iter().enumerate() {
             let host = world.add_host(HostConfig { rack: shard as u32, ..host() });
-            let (jobs, cell, shards) = (jobs.clone(), cell.clone(), switches.len());
-            let mut turn = 0;
-            let mine = move |job: &DrawnJob| {
-                let of_client = job.client == client;
-                turn += usize::from(of_client);
-                of_client && turn % shards == shard
-            };
-            let mine = jobs.filter(mine);
-            let mine = std::cell::Cell::new(Some(Box::new(mine) as Box<dyn Iterator<Item = DrawnJob>>));
+            let (cell, mine) = (cell.clone(), std::cell::Cell::new(hands.next()));
             world.add_actor(
                 Place::Host(host),
                 Box::new(move |birth: &mut Birth| {
@@ -123,7 +117,7 @@ fn clients(cell: &Cell, switches: &[SocketAddr], world: &mut World) -> Result<()
                     let config = ClientConfig::new(identity, seed, vec![switch]);
                     let config = ClientConfig { max_open: OPEN_MAX, ..config };
                     let endpoint = Client::new(config, birth.now).expect("one switch, and default bounds");
-                    let jobs = mine.take().unwrap_or_else(|| Box::new(std::iter::empty()));
+                    let jobs = mine.take();
                     let closed = Closed::of(&cell, cell.cluster.shards);
                     Box::new(Submitter { endpoint, jobs, next: None, closed, jid: 0 }) as Box<dyn Actor>
                 }),
@@ -158,7 +152,8 @@ impl Actor for Server {
 /// The production client, with a cell's jobs.
 struct Submitter {
     endpoint: Client,
-    jobs: Box<dyn Iterator<Item = DrawnJob>>,
+    /// Lost with its first life.
+    jobs: Option<Hand>,
     next: Option<DrawnJob>,
     closed: Option<Closed>,
     jid: u32,
@@ -184,7 +179,7 @@ impl Submitter {
             self.submit(context, (0..tasks).map(|_| (0, 1, 0)));
         }
         loop {
-            let Some(job) = self.next.take().or_else(|| self.jobs.next()) else { return };
+            let Some(job) = self.next.take().or_else(|| self.jobs.as_mut()?.next()) else { return };
             if job.at > context.now() {
                 context.after(job.at - context.now(), 0);
                 self.next = Some(job);
