@@ -39,7 +39,7 @@ fn start_switch(directory: &Directory, address: &str) -> Running {
 fn t10_half_of_the_executors_are_killed_and_every_task_completes_once() {
     let mut world = world("kill-executors");
     let slots = EXECUTORS * SLOTS as usize;
-    let mut seen = Seen::new(&world.client, &[(TASKS / 4, SHORT), (slots, Duration::from_secs(1)), (TASKS, SHORT)]);
+    let mut seen = Seen::new(&world.client, &[(TASKS / 4, SHORT), (slots, Duration::from_secs(2)), (TASKS, SHORT)]);
     seen.take(TASKS / 4);
     wait_until("every slot has a long one", || status(&world.switch.http())["busy"] == slots);
     let killed = Instant::now();
@@ -54,7 +54,7 @@ fn t10_half_of_the_executors_are_killed_and_every_task_completes_once() {
         "half of the executors killed: {again} tasks ran again, the last result {} ms later",
         recovery.as_millis()
     );
-    assert!(recovery < Duration::from_secs(5), "{recovery:?}");
+    assert!(recovery < common::PATIENCE, "{recovery:?}");
 }
 
 #[test]
@@ -74,6 +74,6 @@ fn t9_the_switch_is_killed_and_restarted_and_every_task_completes_once() {
     seen.take_all();
     let (recovery_ms, again) = (recovery.as_millis(), seen.again);
     println!("switch restarted: the next result {recovery_ms} ms later, {again} tasks were submitted again");
-    assert!(recovery < Duration::from_secs(5), "{recovery:?}");
+    assert!(recovery < common::PATIENCE, "{recovery:?}");
     assert_eq!(world.client.switch().0.to_string(), address);
 }

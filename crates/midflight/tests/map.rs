@@ -6,11 +6,9 @@ mod common;
 
 use common::{Directory, Running, Said, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read, read_to_string};
 use std::path::Path;
-use std::time::Duration;
-
-/// Long enough for a process to have seen a signal, of which it says nothing.
-const SIGNALLED: Duration = Duration::from_millis(500);
+use std::process::Child;
 
 #[test]
 fn output_comes_in_the_order_of_the_input() {
@@ -93,7 +91,7 @@ fn t5_commands_run_where_their_resources_are() {
 }
 
 /// Starts 50 commands on one slot, the first of which ends when the file `go` appears, and waits until it runs.
-fn blocked(directory: &Directory) -> std::process::Child {
+fn blocked(directory: &Directory) -> Child {
     let (started, go) = (directory.path("started"), directory.path("go"));
     let first = format!("touch {started}; while [ ! -e {go} ]; do sleep 0.01; done; echo first\n");
     let map = spawn_with(&["map", "--jobs", "1"], &format!("{first}{}", "echo never\n".repeat(49)));
@@ -101,14 +99,23 @@ fn blocked(directory: &Directory) -> std::process::Child {
     map
 }
 
+/// Interrupts it and waits until it has said so; what else it says comes by what is returned.
+fn interrupt(map: &mut Child) -> impl Read + use<> {
+    let mut stderr = BufReader::new(map.stderr.take().unwrap());
+    signal(map, Signal::INT);
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("interrupted: cancelling what has not started"), "{line}");
+    stderr
+}
+
 #[test]
 fn ctrl_c_cancels_what_has_not_started_and_says_what_was() {
     let directory = Directory::new("map-ctrl-c");
-    let map = blocked(&directory);
-    signal(&map, Signal::INT);
-    std::thread::sleep(SIGNALLED);
+    let mut map = blocked(&directory);
+    let stderr = interrupt(&mut map);
     directory.write("go", "");
-    let said = Said::from(map.wait_with_output().unwrap());
+    let said = Said { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), "first\n"), "{said:?}");
     let summary = "midflight: interrupted: 1 finished, 49 cancelled before they started (lines 2-50)\n";
     assert!(said.stderr.ends_with(summary), "{said:?}");
@@ -117,12 +124,10 @@ fn ctrl_c_cancels_what_has_not_started_and_says_what_was() {
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
     let directory = Directory::new("map-ctrl-c-twice");
-    let map = blocked(&directory);
+    let mut map = blocked(&directory);
+    let stderr = interrupt(&mut map);
     signal(&map, Signal::INT);
-    std::thread::sleep(SIGNALLED);
-    signal(&map, Signal::INT);
-    let said = Said::from(map.wait_with_output().unwrap());
+    let said = Said { stderr: read_to_string(stderr).unwrap(), ..map.wait_with_output().unwrap().into() };
     assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
     assert!(said.stderr.contains("line 1: not waited for"), "{said:?}");
-    assert!(said.stderr.ends_with("49 cancelled before they started (lines 2-50)\n"), "{said:?}");
 }

@@ -22,6 +22,7 @@ const MARGIN_BYTES: u64 = 64 << 20;
 pub(super) struct Arena {
     map: MapHandle,
     place: Place,
+    desks: u64,
 }
 
 // SAFETY: plain memory; who calls into it holds `&mut` of the engine that owns it.
@@ -56,7 +57,7 @@ impl Arena {
             libbpf_rs::ErrorKind::OutOfMemory => too_large(io::ErrorKind::OutOfMemory.into()),
             _ => KernelError::too_old(&error.to_string()),
         })?;
-        let arena = Self { map, place };
+        let arena = Self { map, place, desks: desks()? };
         arena.map_in()?;
         arena.populate()?;
         Ok(arena)
@@ -72,10 +73,15 @@ impl Arena {
         }
         let place = Place::at(info.map_extra, bytes)
             .map_err(|source| KernelError::Io { what: "map the kept arena at its address".into(), source })?;
-        let arena = Self { map, place };
+        let arena = Self { map, place, desks: desks()? };
         arena.map_in()?;
         arena.populate()?;
         Ok(arena)
+    }
+
+    /// How many desks have pages: user space's, and one for each processor.
+    pub(super) fn desks(&self) -> u64 {
+        self.desks
     }
 
     /// Puts the map's pages where addresses are reserved for them.
@@ -92,12 +98,7 @@ impl Arena {
 
     /// Brings every page into being that a program may touch: it cannot do so itself.
     fn populate(&self) -> Result<(), KernelError> {
-        let cpus = libbpf_rs::num_possible_cpus();
-        let cpus = cpus.map_err(|error| KernelError::libbpf("count the processors", &error))? as u64;
-        if cpus >= DESKS {
-            return Err(KernelError::Refused(format!("this machine has {cpus} processors, more than {}", DESKS - 1)));
-        }
-        let desks_end = DESKS_AT + (1 + cpus) * DESK_BYTES;
+        let desks_end = DESKS_AT + self.desks * DESK_BYTES;
         self.populate_range(CONTROL_AT, desks_end - CONTROL_AT)?;
         self.populate_range(WAYS_AT, WAYS * size_of::<Way>() as u64)?;
         self.populate_range(STATE_AT, self.bytes() - STATE_AT)
@@ -193,9 +194,39 @@ fn reserve(address: u64, bytes: u64, how: libc::c_int) -> io::Result<NonNull<u8>
     }
 }
 
+/// Of this machine: user space's desk, and one for each number that a processor may have, not all of which need be in use.
+fn desks() -> Result<u64, KernelError> {
+    let failed = KernelError::io("read /sys/devices/system/cpu/possible");
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").map_err(failed)?;
+    match desks_of(&possible) {
+        Some(desks) if desks <= DESKS => Ok(desks),
+        Some(desks) => {
+            Err(KernelError::Refused(format!("this machine numbers {} processors, more than {}", desks - 1, DESKS - 1)))
+        }
+        None => Err(KernelError::Refused(format!("the kernel names its processors {:?}", possible.trim()))),
+    }
+}
+
+/// Of a list of ranges, such as `0-3,8`.
+fn desks_of(possible: &str) -> Option<u64> {
+    let last = possible.trim().rsplit([',', '-']).next()?;
+    last.parse::<u64>().ok()?.checked_add(2)
+}
+
 /// Bytes that the system says it can still give, if it says so.
 fn available_memory() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().trim_end_matches(" kB").parse().ok().map(|kilobytes: u64| kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::desks_of;
+
+    #[test]
+    fn processors_are_numbered_with_gaps() {
+        let all = ["0", "0-1\n", "0-3,8", "0,2-5\n", "", "0-"].map(desks_of);
+        assert_eq!(all, [Some(2), Some(3), Some(10), Some(7), None, None]);
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::error::KernelError;
 use super::handover::Handover;
-use super::layout::{DESKS, Desk, SHELL_COUNTS};
+use super::layout::{Desk, SHELL_COUNTS};
 use super::tasks::KernelTasks;
 use crate::Verdict;
 use std::io;
@@ -124,8 +124,7 @@ impl KernelTasks {
 
     /// Each processor's desk.
     fn each_desk(&mut self, mut act: impl FnMut(&mut Desk)) {
-        let processors = libbpf_rs::num_possible_cpus().map_or(0, |cpus| cpus as u64);
-        for desk in 1..=processors.min(DESKS - 1) {
+        for desk in 1..self.arena().desks() {
             // SAFETY: the desk's pages are there, and no shell runs meanwhile.
             act(unsafe { &mut *self.arena().desk(desk) });
         }

@@ -80,7 +80,7 @@ impl KernelTasks {
         unsafe {
             self.arena.state().write_bytes(0, bytes as usize);
             self.arena.offset(WAYS_AT).cast::<Way>().write_bytes(0, WAYS as usize);
-            for desk in 0..self.desks() {
+            for desk in 0..self.arena.desks() {
                 (*self.arena.desk(desk)).counts = Default::default();
             }
             mf_tasks_init(self.raw(), &config.raw(), epoch.max(1), secret);
@@ -244,7 +244,7 @@ impl KernelTasks {
     #[must_use]
     pub fn shell_counts(&self) -> [u64; SHELL_COUNTS.len()] {
         let mut sum = [0u64; SHELL_COUNTS.len()];
-        for desk in 0..self.desks() {
+        for desk in 0..self.arena.desks() {
             // SAFETY: plain integers on a desk whose pages are there.
             let counts = unsafe { (&raw const (*self.arena.desk(desk)).counts).read_volatile() };
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -262,11 +262,6 @@ impl KernelTasks {
             0 => Ok(()),
             line => Err(line),
         }
-    }
-
-    /// Desks with pages: user space's, and one for each processor.
-    fn desks(&self) -> u64 {
-        1 + libbpf_rs::num_possible_cpus().unwrap_or(0) as u64
     }
 
     fn raw(&self) -> *mut RawTasks {

@@ -184,11 +184,11 @@ impl<'a> Session<'a> {
     /// Takes out what has not started; what runs is waited for.
     fn interrupt(&mut self) -> Result<()> {
         self.interrupted = true;
-        let running = "what runs may finish; Ctrl-C again ends at once";
-        self.progress.suspend(|| eprintln!("midflight: interrupted: cancelling what has not started, {running}"));
         for job in &self.jobs {
             job.cancel();
         }
+        let running = "what runs may finish; Ctrl-C again ends at once";
+        self.progress.suspend(|| eprintln!("midflight: interrupted: cancelling what has not started, {running}"));
         let again: Vec<_> = self.again.drain(..).map(|run| run.index).collect();
         let rest = self.next..self.commands.len();
         self.next = self.commands.len();
