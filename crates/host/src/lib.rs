@@ -9,10 +9,12 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `baseline` | Sparrow, to compare with |
 //! | `blob` | arguments and results that exceed a packet, over TCP |
 //!
 //! Everything that is bounded has a documented default in the options of its part; every loss is counted by name.
 
+pub mod baseline;
 mod blob;
 mod client;
 pub mod clock;

@@ -171,6 +171,12 @@ impl Worker {
         Counters { repeated: self.requests.repeated, ..self.counters }
     }
 
+    /// Tasks that may run at once.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Reservations that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {

@@ -1,5 +1,6 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
+mod baseline;
 mod bench;
 mod executor;
 mod lab;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Lab(lab::Args),
     /// Measure this machine
     Bench(bench::Args),
+    /// Schedulers to compare with, over real sockets: Sparrow
+    Baseline(baseline::Args),
     /// The simulated world: the papers' figures, sweeps, faults
     Sim(sim::Args),
 }
@@ -43,7 +46,7 @@ impl Command {
     /// kernel buffers), who runs a job wants its output.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
-            Self::Up(_) | Self::Switch(_) | Self::Executor(_) => "warn",
+            Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Baseline(_) => "warn",
             _ => "error",
         }
     }
@@ -71,6 +74,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Baseline(args) => baseline::run(&args),
         Command::Sim(args) => sim::run(&args),
     }
 }

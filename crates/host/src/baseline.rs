@@ -1,0 +1,103 @@
+//! Sparrow over real sockets, driven as Midflight's own endpoints are: the same driver, the same functions. See
+//! [`midflight_baselines::sparrow`] for the protocol.
+
+mod client;
+mod worker;
+
+pub use client::{Outcome, SparrowClient};
+pub use worker::SparrowWorker;
+
+use crate::clock;
+use crate::driver::{Driver, Handler};
+use crate::error::Error;
+use crate::look::LOOK;
+use crate::socket::{Socket, SocketCounts};
+use crate::waker::Waker;
+use midflight_baselines::sparrow::{ConfigError, Scheduler, SchedulerConfig, scheduler};
+use midflight_tasks::Endpoint;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Configuration(error.to_string())
+    }
+}
+
+/// A driver on a thread of its own, which ends when this is dropped.
+struct Running<E: Endpoint + Send + 'static, H: Handler<E> + 'static> {
+    driver: Arc<Driver<E, H>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Running<E, H> {
+    fn start(name: &str, driver: Arc<Driver<E, H>>) -> Result<Self, Error> {
+        let network = Arc::clone(&driver);
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || network.run(LOOK));
+        let thread = thread.map_err(|source| Error::Resources { what: "start a thread", source })?;
+        Ok(Self { driver, thread: Some(thread) })
+    }
+}
+
+impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Drop for Running<E, H> {
+    fn drop(&mut self) {
+        self.driver.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn waker() -> Result<Waker, Error> {
+    Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })
+}
+
+/// A scheduler tells nobody anything.
+struct Silent;
+
+impl Handler<Scheduler> for Silent {
+    fn event(&mut self, _endpoint: &mut Scheduler, _event: scheduler::Event) {}
+
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        None::<fn()>
+    }
+}
+
+/// A running Sparrow scheduler; dropping it ends it.
+pub struct SparrowScheduler(Running<Scheduler, Silent>);
+
+impl std::fmt::Debug for SparrowScheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparrowScheduler").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl SparrowScheduler {
+    /// Starts it on this address.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds, or the address or a thread cannot be had.
+    pub fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
+        let driver = Driver::new(Scheduler::new(config)?, Silent, Socket::bind(listen)?, waker()?);
+        Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.0.driver.socket.local_addr()
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counts(&self) -> (scheduler::Counters, SocketCounts) {
+        let counters = self.0.driver.peek(|scheduler, _| scheduler.counters());
+        (counters, self.0.driver.socket.counts())
+    }
+}
+
+/// Now, and a seed.
+fn birth() -> (midflight_tasks::Nanos, u64) {
+    (clock::now(), rand::random::<u32>().into())
+}

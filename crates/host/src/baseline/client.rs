@@ -1,0 +1,120 @@
+//! A client and what it is told.
+
+use super::{Running, waker};
+use crate::client::local_for;
+use crate::clock;
+use crate::driver::{Driver, Handler};
+use crate::error::Error;
+use crate::socket::Socket;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use midflight_baselines::sparrow::client::Event;
+use midflight_baselines::sparrow::{Client, ClientConfig};
+use midflight_tasks::Nanos;
+use midflight_wire::{Status, TaskInfo};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What became of a task, or of all of a job that no scheduler took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ended.
+    Ended {
+        /// How.
+        status: Status,
+        /// From the call of submit until this was known, in nanoseconds.
+        took_ns: Nanos,
+    },
+    /// No scheduler answered.
+    Lost {
+        /// How many tasks that are.
+        tasks: u32,
+    },
+}
+
+struct Teller {
+    sender: Sender<Outcome>,
+    /// By job: when it was submitted, and how many of its ends are not told.
+    jobs: HashMap<u32, (Nanos, u32)>,
+}
+
+impl Handler<Client> for Teller {
+    fn event(&mut self, _client: &mut Client, event: Event) {
+        let outcome = match event {
+            Event::Ended { job, status, .. } => {
+                let Some((submitted, left)) = self.jobs.get_mut(&job) else { return };
+                let took_ns = clock::now().saturating_sub(*submitted);
+                *left -= 1;
+                if *left == 0 {
+                    self.jobs.remove(&job);
+                }
+                Outcome::Ended { status, took_ns }
+            }
+            Event::Failed { job, open } => {
+                self.jobs.remove(&job);
+                Outcome::Lost { tasks: open }
+            }
+        };
+        let _ = self.sender.send(outcome); // whoever waited may have gone
+    }
+
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        None::<fn()>
+    }
+}
+
+/// A client of Sparrow schedulers; dropping it forgets its jobs.
+pub struct SparrowClient {
+    running: Running<Client, Teller>,
+    outcomes: Receiver<Outcome>,
+}
+
+impl std::fmt::Debug for SparrowClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparrowClient").field("schedulers", &"…").finish_non_exhaustive()
+    }
+}
+
+impl SparrowClient {
+    /// Connects to these schedulers, which take jobs in turn.
+    ///
+    /// # Errors
+    /// Where there is none, or a socket or a thread cannot be had.
+    pub fn connect(schedulers: Vec<SocketAddr>) -> Result<Self, Error> {
+        let local = local_for(&schedulers);
+        let client = Client::new(ClientConfig::new(rand::random(), schedulers))?;
+        let (sender, outcomes) = unbounded();
+        let driver = Driver::new(client, Teller { sender, jobs: HashMap::new() }, Socket::bind(local)?, waker()?);
+        Ok(Self { running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
+    }
+
+    /// Submits a job.
+    ///
+    /// # Errors
+    /// Where it is empty or too large.
+    pub fn submit(&self, tasks: &[TaskInfo]) -> Result<(), Error> {
+        let submitted = self.running.driver.with(|now, client, teller| {
+            let job = client.submit(tasks)?;
+            teller.jobs.insert(job, (now, tasks.len() as u32));
+            Ok(())
+        });
+        submitted
+            .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Configuration(error.to_string()))
+    }
+
+    /// The next outcome; `None` where none comes in time.
+    #[must_use]
+    pub fn next(&self, patience: Duration) -> Option<Outcome> {
+        match self.outcomes.recv_timeout(patience) {
+            Ok(outcome) => Some(outcome),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Requests that were sent again.
+    #[must_use]
+    pub fn repeated(&self) -> u64 {
+        self.running.driver.peek(|client, _| client.repeated())
+    }
+}

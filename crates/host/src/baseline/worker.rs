@@ -1,0 +1,163 @@
+//! A worker and what its slots run.
+
+use super::{Running, birth, waker};
+use crate::clock;
+use crate::driver::{Driver, Handler};
+use crate::error::Error;
+use crate::exec::Processes;
+use crate::functions::{Call, Function, Functions, TaskContext, duration_ns};
+use crate::socket::{Socket, SocketCounts};
+use crate::workers::Workers;
+use midflight_baselines::sparrow::worker::{Counters, Event, Run, RunKey};
+use midflight_baselines::sparrow::{Worker, WorkerConfig};
+use midflight_tasks::Nanos;
+use midflight_tasks::functions::SLEEP;
+use midflight_wire::Status;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long dropping waits for functions that still run.
+const DROP_PATIENCE: Duration = Duration::from_secs(1);
+
+type WorkerDriver = Driver<Worker, Runner>;
+
+/// Runs what schedulers give. Results other than the status stay here: Sparrow's packets have no room for them.
+struct Runner {
+    functions: Functions,
+    workers: Arc<Workers>,
+    driver: Weak<WorkerDriver>,
+    sleeping: BinaryHeap<Reverse<(Nanos, RunKey)>>,
+}
+
+impl Runner {
+    fn run(&mut self, worker: &mut Worker, run: &Run) {
+        let length = usize::from(run.task.argument_length).min(run.task.argument.len());
+        let argument = &run.task.argument[..length];
+        match self.functions.get(run.task.function.get()).cloned() {
+            None => worker.finish(clock::now(), run.key, Status::Unknown),
+            Some(Function::Inline(call)) => {
+                let status = call_it(&*call, run, argument);
+                worker.finish(clock::now(), run.key, status);
+            }
+            Some(Function::Sleep) => match duration_ns(SLEEP, argument) {
+                Ok(duration) => self.sleeping.push(Reverse((clock::now().saturating_add(duration), run.key))),
+                Err(message) => {
+                    tracing::warn!("a task failed: {message}");
+                    worker.finish(clock::now(), run.key, Status::Failed);
+                }
+            },
+            Some(Function::Worker(call)) => {
+                let (driver, run) = (self.driver.clone(), *run);
+                let work = Box::new(move || {
+                    let status = call_it(&*call, &run, &run.task.argument[..length]);
+                    if let Some(driver) = driver.upgrade() {
+                        driver.with(|now, worker, _| worker.finish(now, run.key, status));
+                    }
+                });
+                if !self.workers.run(work) {
+                    worker.finish(clock::now(), run.key, Status::Abandoned);
+                }
+            }
+        }
+    }
+}
+
+fn call_it(call: &Call, run: &Run, argument: &[u8]) -> Status {
+    let context = TaskContext {
+        attempt: 1,
+        uid: 0,
+        jid: run.job,
+        tid: run.task.tid.get(),
+        priority: run.task.priority,
+        client: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        asked: run.asked,
+    };
+    match call(&context, argument) {
+        Ok(_) => Status::Ok,
+        Err(message) => {
+            tracing::warn!("a task failed: {message}");
+            Status::Failed
+        }
+    }
+}
+
+impl Handler<Worker> for Runner {
+    fn event(&mut self, worker: &mut Worker, event: Event) {
+        let Event::Run(run) = event;
+        self.run(worker, &run);
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        self.sleeping.peek().map(|Reverse((end, _))| *end)
+    }
+
+    fn due(&mut self, now: Nanos, worker: &mut Worker) {
+        while let Some(&Reverse((end, run))) = self.sleeping.peek()
+            && end <= now
+        {
+            self.sleeping.pop();
+            worker.finish(now, run, Status::Ok);
+        }
+    }
+
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        None::<fn()>
+    }
+}
+
+/// A running Sparrow worker, which knows `noop`, `sleep`, `spin` and `exec`; dropping it kills what it runs.
+pub struct SparrowWorker {
+    running: Running<Worker, Runner>,
+    workers: Arc<Workers>,
+    processes: Arc<Processes>,
+}
+
+impl std::fmt::Debug for SparrowWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SparrowWorker").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl SparrowWorker {
+    /// Starts it on this address: the one that schedulers know it by. Its seed is drawn.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds, or the address or a thread cannot be had.
+    pub fn start(listen: SocketAddr, config: WorkerConfig) -> Result<Self, Error> {
+        let (now, seed) = birth();
+        let worker = Worker::new(WorkerConfig { seed, ..config }, now)?;
+        let processes = Arc::new(Processes::default());
+        let functions = Functions::built_in(&processes)?;
+        let workers = Arc::new(Workers::new(worker.slots()));
+        let (socket, waker) = (Socket::bind(listen)?, waker()?);
+        let driver = Arc::new_cyclic(|driver| {
+            let (workers, driver) = (Arc::clone(&workers), driver.clone());
+            Driver::new(worker, Runner { functions, workers, driver, sleeping: BinaryHeap::new() }, socket, waker)
+        });
+        driver.with(|_, _, _| ()); // without probing its slots ask at once
+        Ok(Self { running: Running::start("mf-sparrow", driver)?, workers, processes })
+    }
+
+    /// Where it is reached.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.running.driver.socket.local_addr()
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counts(&self) -> (Counters, SocketCounts) {
+        let counters = self.running.driver.peek(|worker, _| worker.counters());
+        (counters, self.running.driver.socket.counts())
+    }
+}
+
+impl Drop for SparrowWorker {
+    fn drop(&mut self) {
+        self.processes.kill_all();
+        self.workers.close(DROP_PATIENCE);
+    }
+}

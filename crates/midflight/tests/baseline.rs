@@ -1,0 +1,75 @@
+//! Sparrow as processes, over loopback.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Running, run, signal};
+use rustix::process::Signal;
+
+fn worker(more: &[&str]) -> (Running, String) {
+    started(&[&["baseline", "sparrow", "worker", "--listen", "127.0.0.1:0"], more].concat())
+}
+
+fn scheduler(more: &[&str]) -> (Running, String) {
+    started(&[&["baseline", "sparrow", "scheduler", "--listen", "127.0.0.1:0"], more].concat())
+}
+
+fn started(args: &[&str]) -> (Running, String) {
+    let running = Running::start(args);
+    let address = running.first_line.trim().rsplit(' ').next().unwrap().to_owned();
+    (running, address)
+}
+
+/// Its results, by name.
+fn submit(args: &[&str]) -> serde_json::Value {
+    let said = run(&[&["baseline", "sparrow", "submit", "--json"], args].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let results = json["results"].as_array().unwrap();
+    results.iter().map(|result| (result["name"].as_str().unwrap().to_owned(), result["value"].clone())).collect()
+}
+
+#[test]
+fn jobs_run_on_workers_by_reservations() {
+    let (first, second) = (worker(&["--slots", "2"]), worker(&["--slots", "2"]));
+    let workers = format!("{}/2,{}/2", first.1, second.1);
+    let (scheduler, address) = scheduler(&["--worker", &workers]);
+    let results = submit(&["noop", "-n", "500", "--scheduler", &address]);
+    assert_eq!(results["sparrow.ok"], 500);
+    let results = submit(&["sleep", "20ms", "-n", "12", "--job", "4", "--scheduler", &address]);
+    assert_eq!(results["sparrow.ok"], 12);
+    assert!(results["sparrow.latency_p50_us"].as_u64().unwrap() >= 20_000, "{results}");
+    let results = submit(&["spin", "1ms", "-n", "4", "--scheduler", &address]);
+    assert_eq!(results["sparrow.ok"], 4);
+
+    let said = run(&["baseline", "sparrow", "submit", "frobnicate", "--scheduler", &address]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.stderr.contains("no such function") && said.stderr.contains("0 ok, 1 failed"), "{said:?}");
+
+    signal(&scheduler.child, Signal::INT);
+    let (code, told) = scheduler.end();
+    assert_eq!(code, Some(0));
+    assert!(told.contains("517 tasks given") && told.contains("1034 reservations"), "{told}");
+}
+
+#[test]
+fn without_probing_workers_come_by_themselves() {
+    let (_scheduler, address) = scheduler(&["--no-probing"]);
+    let _worker = worker(&["--slots", "2", "--ask", &address, "--poll", "1ms"]);
+    assert_eq!(submit(&["noop", "-n", "200", "--scheduler", &address])["sparrow.ok"], 200);
+}
+
+#[test]
+fn wrong_usage_says_what_to_write() {
+    for (args, expected) in [
+        (&["scheduler", "--worker", "127.0.0.1:7801"][..], "127.0.0.1:7801/4"),
+        (&["scheduler", "--worker", "127.0.0.1:7801/4", "--ratio", "0.5"], "1 to 64"),
+        (&["scheduler"], "--worker"),
+        (&["submit", "sleep", "long"], "wants a duration"),
+    ] {
+        let said = run(&[&["baseline", "sparrow"], args].concat());
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.stderr.contains(expected), "{expected} is not in {}", said.stderr);
+    }
+}
