@@ -133,6 +133,9 @@ impl Client {
     }
 
     pub(super) fn handle_probe_ack(&mut self, now: Nanos, from: SocketAddr, ack: &ProbeAck) {
+        if ack.client.get() == self.config.identity && self.switches.found(from, now) {
+            return self.ask_another(now);
+        }
         let is_awaited = self.probe.awaits_answer && self.probe.sequence == ack.header.sequence.get();
         let asked = self.probe.tasks.len();
         if !self.admit(now, from, ack.client.get(), &ack.header, is_awaited) {

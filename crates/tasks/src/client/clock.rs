@@ -8,7 +8,7 @@ use midflight_wire::PROBE_MAX;
 
 impl Client {
     /// Something is expected of the switch.
-    fn is_watching(&self) -> bool {
+    pub(super) fn is_watching(&self) -> bool {
         self.open() > 0 || !self.switches.is_settled()
     }
 
@@ -24,7 +24,8 @@ impl Client {
         let watching = self.is_watching().then(|| self.probe.due.min(self.silent_at()));
         let held = self.may_submit_then().then(|| self.backoff.until());
         let overdue = self.gone.front().map(|(due, _)| *due);
-        [self.flights.next_due(), watching, held, overdue, self.deadlines.next()].into_iter().flatten().min()
+        let look = self.switches.look_due().filter(|_| self.is_watching());
+        [self.flights.next_due(), watching, held, overdue, look, self.deadlines.next()].into_iter().flatten().min()
     }
 
     fn silent_at(&self) -> Nanos {
@@ -43,11 +44,16 @@ impl Client {
             return;
         }
         if self.switches.go_on(now) {
-            self.counters.failovers += 1;
-            self.round_trip.reset();
-            self.flights.resend_all(self.round_trip.timeout());
-            self.probe.restart(now);
+            self.ask_another(now);
         }
+    }
+
+    /// Another switch is asked from now on.
+    pub(super) fn ask_another(&mut self, now: Nanos) {
+        self.counters.failovers += 1;
+        self.round_trip.reset();
+        self.flights.resend_all(self.round_trip.timeout());
+        self.probe.restart(now);
     }
 
     /// Completions that did not come in time died with their executors.

@@ -27,7 +27,7 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Probes sent again.
     pub probes_repeated: u64,
-    /// Times that the client went to the next switch of its list.
+    /// Times that the client went to the next switch of its list, or back to a better one.
     pub failovers: u64,
     /// Completions that were no task's first: acknowledged and dropped.
     pub completions_ignored: u64,

@@ -14,6 +14,9 @@ struct Switch {
     past: [u32; PAST_MAX],
 }
 
+/// A client that had to leave a better switch asks this often whether it answers again.
+const LOOK_EVERY: Nanos = 1_000_000_000;
+
 /// What an answer's epoch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
@@ -33,12 +36,15 @@ pub(super) struct Switches {
     holder: Option<(usize, u32)>,
     /// When the one that is asked was heard last, or began to be asked.
     pub(super) heard: Nanos,
+    /// When a better one than the one that is asked is looked for, and which of them was looked for last.
+    look: Nanos,
+    looked_for: Option<usize>,
 }
 
 impl Switches {
     pub(super) fn new(addresses: &[SocketAddr], now: Nanos) -> Self {
         let list = addresses.iter().map(|&address| Switch { address, epoch: 0, past: [0; PAST_MAX] }).collect();
-        Self { list, asked: 0, holder: None, heard: now }
+        Self { list, asked: 0, holder: None, heard: now, look: now, looked_for: None }
     }
 
     /// Where to send.
@@ -84,10 +90,40 @@ impl Switches {
     /// The switch is silent: ask the next one. It may be the same one, if it is alone; then what we held to be its
     /// past is forgotten, in case that a late answer has misled us. Whether it is another.
     pub(super) fn go_on(&mut self, now: Nanos) -> bool {
-        self.asked = (self.asked + 1) % self.list.len();
-        self.list[self.asked].past = [0; PAST_MAX];
-        self.heard = now;
+        self.turn_to((self.asked + 1) % self.list.len(), now);
         self.list.len() > 1
+    }
+
+    fn turn_to(&mut self, switch: usize, now: Nanos) {
+        self.asked = switch;
+        self.list[switch].past = [0; PAST_MAX];
+        self.heard = now;
+        self.look = now + LOOK_EVERY;
+        self.looked_for = None;
+    }
+
+    /// When to look for a better switch, one that stands before this in the list: executors may be there, for all turn to
+    /// the best that answers, and those who left it for another may otherwise never meet again.
+    pub(super) fn look_due(&self) -> Option<Nanos> {
+        (self.asked > 0).then_some(self.look)
+    }
+
+    /// The better switch to ask now; the next one is asked later.
+    pub(super) fn look(&mut self, now: Nanos) -> Option<SocketAddr> {
+        self.look_due().filter(|&due| due <= now)?;
+        self.look = now + LOOK_EVERY;
+        let next = self.looked_for.map_or(0, |last| (last + 1) % self.asked);
+        self.looked_for = Some(next);
+        Some(self.list[next].address)
+    }
+
+    /// A better switch that was looked for has answered: it is asked from now on. Whether this was one.
+    pub(super) fn found(&mut self, from: SocketAddr, now: Nanos) -> bool {
+        let better = self.looked_for.filter(|&switch| same_host_and_port(self.list[switch].address, from));
+        if let Some(switch) = better {
+            self.turn_to(switch, now);
+        }
+        better.is_some()
     }
 }
 
@@ -130,6 +166,23 @@ mod tests {
         assert!(!s.go_on(9));
         assert_eq!(s.judge(5), Judgement::New);
         assert_eq!(s.heard, 9);
+    }
+
+    #[test]
+    fn t9_a_better_switch_is_looked_for_and_turned_to_when_it_answers() {
+        let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
+        let mut s = two();
+        s.settle(5);
+        assert_eq!((s.look_due(), s.found(a, 0)), (None, false), "it is the best");
+        assert!(s.go_on(10));
+        s.settle(7);
+        assert!(!s.found(a, 11), "nobody has asked it");
+        assert_eq!((s.look(11), s.look_due()), (None, Some(10 + LOOK_EVERY)));
+        assert_eq!(s.look(10 + LOOK_EVERY), Some(a));
+        assert!(!s.found(b, 12 + LOOK_EVERY));
+        assert!(s.found(a, 12 + LOOK_EVERY));
+        assert_eq!((s.address(), s.is_settled()), (a, false));
+        assert_eq!(s.judge(5), Judgement::New, "what it had is with the other one since");
     }
 
     #[test]

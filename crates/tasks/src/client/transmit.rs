@@ -15,7 +15,18 @@ impl Client {
                 true
             }
         };
-        if to_switch { Some(self.switches.address()) } else { self.acks.transmit(self.config.identity, buffer) }
+        if to_switch {
+            return Some(self.switches.address());
+        }
+        self.acks.transmit(self.config.identity, buffer).or_else(|| self.look_for_a_better(now, buffer))
+    }
+
+    /// A PROBE about nothing, to a switch that stands before the one that is asked.
+    fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        let to = if self.is_watching() { self.switches.look(now)? } else { return None };
+        let header = Header::new(Operation::Probe, 0, self.probe.sequence);
+        Builder::new(buffer, &Probe { header, client: self.config.identity.into() });
+        Some(to)
     }
 
     /// Sends a packet again that was not answered in time.

@@ -5,6 +5,9 @@ use super::timers::RoundTrip;
 use crate::Nanos;
 use std::net::SocketAddr;
 
+/// An executor that had to leave a better switch asks this often whether it answers again.
+const LOOK_EVERY: Nanos = 1_000_000_000;
+
 /// Epochs that have passed, remembered so that a late packet cannot bring one back.
 const PASSED: usize = 8;
 
@@ -23,6 +26,9 @@ pub(super) struct Link {
     heard: Nanos,
     /// Since when an answer is expected without a break.
     expecting: Option<Nanos>,
+    /// When a better switch than this is looked for, and which of them was looked for last.
+    look: Nanos,
+    looked_for: Option<usize>,
 }
 
 impl Link {
@@ -39,6 +45,8 @@ impl Link {
             round_trip: RoundTrip::assumed(config.round_trip),
             heard: now,
             expecting: None,
+            look: now,
+            looked_for: None,
         }
     }
 
@@ -90,12 +98,45 @@ impl Link {
 
     /// Turns to the next switch of the list.
     pub(super) fn next_switch(&mut self, now: Nanos) {
-        self.current = (self.current + 1) % self.switches.len();
+        self.turn_to((self.current + 1) % self.switches.len(), now);
+    }
+
+    fn turn_to(&mut self, switch: usize, now: Nanos) {
+        self.current = switch;
         // The epochs of another switch may come back with it.
         (self.epoch, self.passed) = (0, [0; PASSED]);
         self.lease = self.lease_assumed;
         self.round_trip = RoundTrip::assumed(self.round_trip_assumed);
         self.heard = now;
         self.expecting = None;
+        self.look = now + LOOK_EVERY;
+        self.looked_for = None;
+    }
+
+    /// When to look for a better switch, one that stands before this in the list: clients may be there, for all turn to the
+    /// best that answers, and those who left it for another may otherwise never meet again.
+    pub(super) fn look_due(&self) -> Option<Nanos> {
+        (self.current > 0).then_some(self.look)
+    }
+
+    /// The better switch to ask now; the next one is asked later.
+    pub(super) fn look(&mut self, now: Nanos) -> Option<SocketAddr> {
+        self.look_due().filter(|&due| due <= now)?;
+        self.look = now + LOOK_EVERY;
+        let next = self.looked_for.map_or(0, |last| (last + 1) % self.current);
+        self.looked_for = Some(next);
+        Some(self.switches[next])
+    }
+
+    /// A better switch that was looked for has answered: it is the one in use from now on. Whether this was one.
+    pub(super) fn found(&mut self, from: SocketAddr, now: Nanos) -> bool {
+        let is_it = |switch: &SocketAddr| {
+            from.port() == switch.port() && from.ip().to_canonical() == switch.ip().to_canonical()
+        };
+        let better = self.looked_for.filter(|&switch| is_it(&self.switches[switch]));
+        if let Some(switch) = better {
+            self.turn_to(switch, now);
+        }
+        better.is_some()
     }
 }

@@ -31,8 +31,8 @@ use crate::{Endpoint, Nanos};
 use completions::{Completions, Recipient};
 use link::Link;
 use midflight_wire::{
-    Assign, Assignment, CompleteAck, Completed, Completion, Packet, RESULT_MAX, Registered, Released, Reset, SlotName,
-    Status, parse,
+    Assign, Assignment, Builder, CompleteAck, Completed, Completion, Header, Keepalive, Operation, Packet, RESULT_MAX,
+    Registered, Released, Reset, SlotName, Status, parse,
 };
 use register::Registrar;
 use run::Report;
@@ -407,6 +407,11 @@ impl Executor {
 
     fn next_switch(&mut self, now: Nanos) {
         self.link.next_switch(now);
+        self.switch_changed();
+    }
+
+    /// All slots register at another switch.
+    fn switch_changed(&mut self) {
         self.registrar.clear();
         self.void_all();
         for local in self.slots.locals() {
@@ -416,6 +421,23 @@ impl Executor {
         }
         self.report.counters.switch_changes += 1;
         self.report.events.push_back(Event::SwitchChanged { switch: self.link.address() });
+    }
+}
+
+impl Executor {
+    /// When to look for a better switch, if ever.
+    fn look_due(&self) -> Option<Nanos> {
+        self.link.look_due().filter(|_| self.drain == Drain::No)
+    }
+
+    /// A KEEPALIVE for no slot, in no epoch, to a switch that stands before this one: it changes nothing, and a switch that
+    /// lives answers by RESET.
+    fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.look_due()?;
+        let to = self.link.look(now)?;
+        let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0) };
+        Builder::new(buffer, &fixed).push(&SlotName { slot: 0.into(), generation: 0.into() });
+        Some(to)
     }
 }
 
@@ -433,6 +455,7 @@ impl Endpoint for Executor {
             Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),
             Packet::Registered(answer, names) if from_switch => self.on_registered(now, answer, names),
             Packet::Reset(reset, names) if from_switch => self.on_reset(now, reset, names),
+            Packet::Reset(_, []) if self.drain == Drain::No && self.link.found(from, now) => self.switch_changed(),
             Packet::Released(released, names) if from_switch => self.on_released(now, released, names),
             Packet::Assign(..) | Packet::Registered(..) | Packet::Reset(..) | Packet::Released(..) => {
                 self.report.counters.foreign += 1;
@@ -469,7 +492,10 @@ impl Endpoint for Executor {
             || self.slots.transmit_release(now, epoch, round_trip, *lease, buffer)
             || self.slots.transmit_keepalive(epoch, buffer)
             || self.registrar.poll_transmit(now, round_trip, buffer);
-        sent.then(|| self.link.address())
+        if sent {
+            return Some(self.link.address());
+        }
+        self.look_for_a_better(now, buffer)
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -483,6 +509,7 @@ impl Endpoint for Executor {
             self.registrar.next_timeout(),
             self.keepalive_due,
             self.silence_due(),
+            self.look_due(),
         ];
         times.into_iter().flatten().min()
     }

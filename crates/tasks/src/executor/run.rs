@@ -86,7 +86,7 @@ pub enum Event {
         /// Slots that are registered.
         got: u32,
     },
-    /// The switch was silent for two leases: this is the next one, where all slots register now.
+    /// The switch was silent for two leases, or a better one answers again: this is the other one, where all slots register now.
     SwitchChanged {
         /// Its address.
         switch: SocketAddr,

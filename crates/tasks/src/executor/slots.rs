@@ -317,8 +317,7 @@ impl Slots {
                 sequence: slot.sequence.into(),
             });
             slot.queued = false;
-            let longest = if planted(23) && slot.tries > 8 { lease } else { lease / 3 };
-            self.timers.arm(local, now, slot.tries, base, longest);
+            self.timers.arm(local, now, slot.tries, base, lease / 3);
             slot.tries = slot.tries.saturating_add(1);
         }
         packet.count() > 0

@@ -70,6 +70,42 @@ fn t9_a_silent_switch_is_left_for_the_next_which_gets_all_tasks() {
     assert_eq!(hand.sent().iter().filter(|s| to_b(s)).count(), 2, "all tasks are with the new one");
 }
 
+/// Else those who left a switch for a while and those who did not would never meet again.
+#[test]
+fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
+    let mut hand = Hand::settled();
+    hand.open(&[task()]);
+    let sent = hand.pass(1_100 * MS);
+    let to_b = |sent: &Sent| matches!(sent, Sent::Probe { to, .. } if *to == switch_b());
+    let Some(Sent::Probe { sequence, .. }) = sent.iter().find(|sent| to_b(sent)) else { panic!("{sent:?}") };
+    hand.client.handle(hand.now, switch_b(), &probe_ack(NEXT, *sequence, 0, 0));
+    let [(submission, _)] = hand.submits()[..] else { panic!("one SUBMIT to the next switch") };
+    hand.client.handle(hand.now, switch_b(), &submit_ack(NEXT, submission, 1, 1, Reason::None));
+    hand.events();
+    let mut looked = None;
+    for _ in 0..20 {
+        for sent in hand.pass(100 * MS) {
+            match sent {
+                Sent::Probe { to, sequence, names } if to == switch_b() => {
+                    hand.client.handle(hand.now, to, &probe_ack(NEXT, sequence, names.len(), u32::MAX));
+                }
+                Sent::Probe { to, sequence, names } if to == switch_a() => looked = Some((sequence, names)),
+                _ => {}
+            }
+        }
+    }
+    let (sequence, names) = looked.expect("the first switch is looked for");
+    assert!(names.is_empty(), "about nothing");
+    hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
+    let sent = hand.pass(100 * MS);
+    let Some(Sent::Probe { to, sequence, .. }) = sent.first() else { panic!("{sent:?}") };
+    assert_eq!(*to, switch_a());
+    hand.switch_says(&probe_ack(EPOCH, *sequence, 0, 0));
+    let to_a = |sent: &Sent| matches!(sent, Sent::Submit { to, .. } if *to == switch_a());
+    assert!(hand.sent().iter().any(|sent| to_a(sent)), "its tasks go there");
+    assert_eq!(hand.client.counters().failovers, 2);
+}
+
 #[test]
 fn t9_a_lone_switch_that_was_silent_and_lives_keeps_its_tasks() {
     let mut hand = Hand::new(|config| config.switches.truncate(1));

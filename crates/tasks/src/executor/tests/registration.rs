@@ -139,6 +139,45 @@ fn a_silent_switch_is_asked_and_then_left() {
     assert_eq!((world.executor.switch(), world.executor.registered()), (switch(2), 2));
 }
 
+/// Else those who left a switch for a while and those who did not would never meet again.
+#[test]
+fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
+    let mut world = World::registered(2);
+    world.pass(910 * MS);
+    world.grant(0xBEEF, 9);
+    assert_eq!((world.executor.switch(), world.executor.registered()), (switch(2), 2));
+    let run = {
+        world.deliver(switch(2), &assign(0xBEEF, &[assignment(1, 9, 1, 0)]));
+        world.runs()[0]
+    };
+    // A RESET that it did not ask for says nothing.
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
+    assert_eq!(world.executor.switch(), switch(2));
+    let looks = |world: &World| world.sent.iter().filter(|(to, _)| *to == switch(1)).count();
+    for _ in 0..21 {
+        world.pass(world.now + 50 * MS);
+        if looks(&world) > 0 {
+            break;
+        }
+        let probes: Vec<_> = world.registers();
+        for (to, probe) in probes {
+            world.deliver(to, &registered(0xBEEF, &probe, 1, 9));
+        }
+    }
+    let (_, look) = world.sent.iter().find(|(to, _)| *to == switch(1)).expect("the first switch is looked for");
+    assert!(
+        matches!(parse(look), Ok(Packet::Keepalive(fixed, [_])) if fixed.header.epoch.get() == 0),
+        "changes nothing"
+    );
+    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
+    assert_eq!(world.events, [Event::SwitchChanged { switch: switch(1) }]);
+    world.grant(EPOCH, 11);
+    assert_eq!((world.executor.switch(), world.executor.registered()), (switch(1), 1), "the other slot runs");
+    world.finish(&run, b"done");
+    world.grant(EPOCH, 12);
+    assert_eq!(world.executor.registered(), 2);
+}
+
 #[test]
 fn a_single_switch_is_never_given_up() {
     let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 2, 0));
