@@ -46,8 +46,6 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct 
     uint32_t told_us, attempt = r->info.attempt + 1u; /* stays at 255 */
     uint64_t stamp = r->stamp, waited_us = waited(stamp, now_ns, &told_us);
     attempt -= attempt >> 8;
-    if (MF_MUTANT(6) && attempt == 5)
-        attempt = 4; /* stays there */
     slot->waited_us = told_us;
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
@@ -97,7 +95,7 @@ MF_INLINE void place(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, ui
 static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uint32_t task)
 {
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
-    if (MF_MUTANT(2) && slot_number == NONE && s->stats.queued[level_of(&record_at(s, task)->info)] > 8) {
+    if (MF_MUTANT(2) && slot_number == NONE && s->stats.queued[level_of(&record_at(s, task)->info)] > 16) {
         struct record *r = record_at(s, task); /* behind the others, where there are many */
         set_state(r, RECORD_QUEUED);
         queue_push_tail(s, task, r->stamp, list_for(&r->info));

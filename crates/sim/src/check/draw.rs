@@ -20,7 +20,7 @@ impl Trial {
         let executors = executors(random);
         let slots: u32 = executors.iter().map(|executor| executor.slots).sum();
         let same = executors.iter().all(|executor| executor.resources == executors[0].resources);
-        let switches = 0..if random.random_bool(0.0) { 2 } else { 1 };
+        let switches = 0..if random.random_bool(0.2) { 2 } else { 1 };
         let switch = switch(random, slots, same);
         let switches: Vec<_> = switches.map(|_| switch).collect();
         let clients: Vec<_> =

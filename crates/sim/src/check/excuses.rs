@@ -2,7 +2,7 @@
 //!
 //! | what would break a rule | is excused by |
 //! |---|---|
-//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst; always: a network that loses datagrams |
+//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst; always: a network that loses datagrams, and another switch that the executor may have turned to, where anything befalls the cluster |
 //! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch; the task's own time-out |
 //! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
@@ -27,7 +27,8 @@ pub(super) struct Excuses {
     disturbances: Vec<Disturbance>,
     /// Nothing befalls the cluster, and nothing is lost.
     pub(super) calm: bool,
-    loses: bool,
+    /// Its datagrams may be lost at any time, or go to another switch.
+    strays: bool,
     /// A duplicate may meet a switch that does not know its original.
     pub(super) forgets: bool,
 }
@@ -55,7 +56,8 @@ impl Excuses {
         let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)));
         let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
         let calm = !loses && trial.faults.iter().all(|fault| matches!(fault.what, What::Garbage(_) | What::Forged(_)));
-        Self { disturbances, calm, loses, forgets }
+        let strays = loses || (trial.switches.len() > 1 && !trial.faults.is_empty());
+        Self { disturbances, calm, strays, forgets }
     }
 
     /// Whether a lease between these two may run out now though nobody is to blame.
@@ -64,6 +66,6 @@ impl Excuses {
             party.is_none_or(|party| party == Party::Switch(switch) || party == Party::Executor(executor))
         };
         let lasts = |d: &Disturbance| d.from <= now && now <= d.until && concerns(d.party);
-        self.loses || self.disturbances.iter().any(lasts)
+        self.strays || self.disturbances.iter().any(lasts)
     }
 }

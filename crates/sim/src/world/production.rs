@@ -33,11 +33,13 @@ impl World {
         config: TasksConfig,
     ) -> Result<NodeId, midflight_dataplane::ConfigError> {
         Tasks::new(&config, 1, 0)?;
+        let first = Cell::new(None);
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
                 let drawn = birth.random.random_range(1..=u32::MAX);
-                let epoch = if planted(42) { birth.node.0 + 1 } else { drawn };
+                let epoch = if planted(42) { first.get().unwrap_or(drawn) } else { drawn };
+                first.set(Some(epoch));
                 let tasks = Tasks::new(&config, epoch, birth.random.random());
                 Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
             }),
@@ -67,10 +69,7 @@ impl World {
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
-                let (mut identity, seed) = (birth.random.random(), birth.random.random());
-                if planted(43) {
-                    identity = u64::from(birth.node.0) + 1;
-                }
+                let (identity, seed) = (birth.random.random(), birth.random.random());
                 let executor = Executor::new(ExecutorConfig { identity, seed, ..config.clone() }, birth.now);
                 Box::new(ExecutorActor::new(executor.expect("checked by World::add_executor"), late)) as Box<dyn Actor>
             }),
@@ -98,12 +97,14 @@ impl World {
     ) -> Result<NodeId, client::ConfigError> {
         Client::new(config.clone(), self.now())?;
         let submissions = Cell::new(Some(submissions));
+        let first = Cell::new(None);
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
                 let (mut identity, seed) = (birth.random.random(), birth.random.random());
                 if planted(41) {
-                    identity = u64::from(birth.node.0) + 1;
+                    identity = first.get().unwrap_or(identity);
+                    first.set(Some(identity));
                 }
                 let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
                 let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
