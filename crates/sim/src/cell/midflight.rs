@@ -27,8 +27,9 @@ pub(super) fn run(cell: &Cell, server: bool) -> Result<CellResult, CellError> {
     let switches = switches(cell, server, &mut world)?;
     let mut groups = vec![0; switches.len()];
     executors(cell, &switches, &mut world, &mut groups)?;
-    clients(cell, &switches, &mut world)?;
+    // A client's first job may be submitted as it starts.
     world.tell(Box::new(Told { meter: Meter::new(cell), groups }));
+    clients(cell, &switches, &mut world)?;
 
     let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
     world.run(duration, |_| false);
