@@ -17,10 +17,10 @@ FEATURES = $(FEATURES_$(KERNEL))
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench fuzz transcripts golden
+.PHONY: help release demo test lint docs bench fuzz check-faults transcripts golden
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "  KERNEL=no    behind any of them: without the kernel engine, which is built where its tools are"
 
 # With cargo's progress: the first time takes minutes.
@@ -58,6 +58,9 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	    echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
 	    $(FUZZ_CARGO) fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
 	done
+
+check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes minutes, with a low priority
+	@nice $(MIDFLIGHT) sim check tasks --seeds 10000 $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
 	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-dataplane --test transcripts

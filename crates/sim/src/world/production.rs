@@ -33,13 +33,14 @@ impl World {
         config: TasksConfig,
     ) -> Result<NodeId, midflight_dataplane::ConfigError> {
         Tasks::new(&config, 1, 0)?;
-        let first = Cell::new(None);
+        let last = Cell::new((0, 0));
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
                 let drawn = birth.random.random_range(1..=u32::MAX);
-                let epoch = if planted(42) { first.get().unwrap_or(drawn) } else { drawn };
-                first.set(Some(epoch));
+                let (lives, before) = last.get();
+                let epoch = if planted(42) && lives > 1 { before } else { drawn };
+                last.set((lives + 1, epoch));
                 let tasks = Tasks::new(&config, epoch, birth.random.random());
                 Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
             }),
