@@ -1,5 +1,7 @@
 //! Every constant that stands for the papers' hardware or software, each with its reason. Figures have none of their own.
 //!
+//! `docs/internals/calibration.md` says what was fitted to what, and what is prediction.
+//!
 //! Sources: *Falcon* is chapter 3 of the Falcon thesis, *Bolt* the Bolt thesis. Times are in nanoseconds.
 
 use midflight_tasks::Nanos;

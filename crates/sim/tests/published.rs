@@ -75,3 +75,21 @@ fn bolt_11_one_scheduler_is_full_from_150_executors_and_four_are_not() {
     within(1.1, "300 executors", one[2], 0.5);
     within(1.1, "four schedulers, 720 executors", noop(unprobed(4), 720), 1.9);
 }
+
+#[test]
+fn bolt_13a_sparrows_median_is_far_above_and_its_tail_is_not() {
+    let [bolt, sparrow] = [bolt(), cpp()].map(|scheme| {
+        let work = Work::Compute;
+        let load = Load::Trace { file: None, median_ms: 5.0, load: 0.5, priorities: false, clients: 2, work };
+        let cluster = Cluster::uniform(11, 16);
+        run(&Cell { scheme, cluster, load, seed: 1, warmup_ms: 500, duration_ms: 6_000, drain_ms: 5_000 })
+            .unwrap()
+            .delay
+    });
+    within(1.5, "Bolt's median", bolt.median_ms(), 0.04);
+    within(2.0, "Sparrow's median", sparrow.median_ms(), 1.6);
+    assert!(
+        sparrow.at(0.95) / bolt.at(0.95) < 0.3 * sparrow.median_ms() / bolt.median_ms(),
+        "bursts are alike to both"
+    );
+}

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::socket::Socket;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use midflight_baselines::sparrow::client::Event;
 use midflight_baselines::sparrow::{Client, ClientConfig};
 use midflight_tasks::Nanos;
@@ -106,10 +106,7 @@ impl SparrowClient {
     /// The next outcome; `None` where none comes in time.
     #[must_use]
     pub fn next(&self, patience: Duration) -> Option<Outcome> {
-        match self.outcomes.recv_timeout(patience) {
-            Ok(outcome) => Some(outcome),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.outcomes.recv_timeout(patience).ok()
     }
 
     /// Requests that were sent again.
