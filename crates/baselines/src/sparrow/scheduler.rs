@@ -15,6 +15,8 @@ use std::net::SocketAddr;
 pub const TASKS_MAX: usize = 4 << 20;
 /// Clients whose ended jobs are remembered.
 const CLIENTS_MAX: usize = 65_536;
+/// A job of which not all packets have come within this time is forgotten: its client has given it up, or died.
+pub const INCOMPLETE_NS: Nanos = 60_000_000_000;
 /// A task's number is its job's, shifted, and its place.
 const PLACE_BITS: u32 = JOB_MAX.trailing_zeros();
 
@@ -166,6 +168,8 @@ pub struct Scheduler {
     ended: HashMap<u64, EndedJobs>,
     clients: VecDeque<u64>,
     next_job: u64,
+    /// When jobs are forgotten that are not complete by then, in the order of their first packets.
+    incomplete: VecDeque<(Nanos, u64)>,
     reservations: HashMap<u64, Reservation>,
     next_reservation: u64,
     /// Without probing: jobs with unassigned tasks, and what each request was given.
@@ -208,6 +212,7 @@ impl Scheduler {
             ended: HashMap::new(),
             clients: VecDeque::new(),
             next_job: first,
+            incomplete: VecDeque::new(),
             reservations: HashMap::new(),
             next_reservation: first,
             waiting: VecDeque::new(),
@@ -241,11 +246,11 @@ impl Scheduler {
         self.requests.len()
     }
 
-    fn on_submit(&mut self, from: SocketAddr, request: u64, part: &Part, tasks: &[TaskInfo]) {
+    fn on_submit(&mut self, now: Nanos, from: SocketAddr, request: u64, part: &Part, tasks: &[TaskInfo]) {
         let name = (part.client.get(), part.job.get());
         if !self.ended.get(&name.0).is_some_and(|ended| ended.contains(name.1)) {
             let total = part.total.get() as usize;
-            let Some(key) = self.job(name, from, total) else { return };
+            let Some(key) = self.job(now, name, from, total) else { return };
             let Some(job) = self.jobs.get_mut(&key) else { return };
             if job.tasks.len() != total {
                 self.counters.rejected += 1; // another job by the same name
@@ -256,6 +261,9 @@ impl Scheduler {
                     job.tasks[place] = Some(*task);
                     job.missing -= 1;
                     if job.missing == 0 {
+                        if self.incomplete.back().is_some_and(|&(_, last)| last == key) {
+                            self.incomplete.pop_back(); // as most jobs, it came at once
+                        }
                         self.place(key);
                         break;
                     }
@@ -266,7 +274,7 @@ impl Scheduler {
     }
 
     /// The job of this name, perhaps a new one; `None` where there is no room.
-    fn job(&mut self, name: (u64, u32), address: SocketAddr, total: usize) -> Option<u64> {
+    fn job(&mut self, now: Nanos, name: (u64, u32), address: SocketAddr, total: usize) -> Option<u64> {
         if let Some(&key) = self.by_client.get(&name) {
             return Some(key);
         }
@@ -290,7 +298,22 @@ impl Scheduler {
         };
         self.jobs.insert(key, new);
         self.by_client.insert(name, key);
+        self.incomplete.push_back((now + INCOMPLETE_NS, key));
         Some(key)
+    }
+
+    fn forget_incomplete(&mut self, now: Nanos) {
+        while let Some(&(due, key)) = self.incomplete.front()
+            && due <= now
+        {
+            self.incomplete.pop_front();
+            if self.jobs.get(&key).is_some_and(|job| job.missing > 0)
+                && let Some(job) = self.jobs.remove(&key)
+            {
+                self.open_tasks -= job.open;
+                self.by_client.remove(&(job.client, job.job));
+            }
+        }
     }
 
     fn place(&mut self, key: u64) {
@@ -484,9 +507,9 @@ impl Scheduler {
 impl Endpoint for Scheduler {
     type Event = Event;
 
-    fn handle(&mut self, _now: Nanos, from: SocketAddr, datagram: &[u8]) {
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         match wire::parse(datagram) {
-            Ok((request, Packet::Submit(part, tasks))) => self.on_submit(from, request, part, tasks),
+            Ok((request, Packet::Submit(part, tasks))) => self.on_submit(now, from, request, part, tasks),
             Ok((request, Packet::GetTask(number))) => self.on_get_task(from, request, number),
             Ok((request, Packet::Done(ends))) => self.on_done(from, request, ends),
             Ok((request, Packet::Ack(_))) => self.on_ack(from, request),
@@ -495,6 +518,7 @@ impl Endpoint for Scheduler {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
+        self.forget_incomplete(now);
         for (_, ask) in self.requests.expire(now) {
             self.given_up(ask);
         }
@@ -534,6 +558,7 @@ impl Endpoint for Scheduler {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        self.requests.next_due()
+        let incomplete = self.incomplete.front().map(|&(due, _)| due);
+        [self.requests.next_due(), incomplete].into_iter().flatten().min()
     }
 }

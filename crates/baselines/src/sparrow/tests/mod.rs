@@ -284,6 +284,24 @@ fn a_job_that_no_scheduler_takes_fails() {
     assert_eq!(world.failed, [(job, 70)]);
 }
 
+#[test]
+fn a_job_that_never_comes_whole_is_forgotten() {
+    let mut world = World::new(&CALM);
+    let (client, mut buffer) = (world.parties.len() - 1, Vec::new());
+    world.trouble = 1.0; // all is lost but what is handed over here
+    world.submit(70, MS);
+    let Party::Client(endpoint) = &mut world.parties[client] else { unreachable!() };
+    endpoint.handle_timeout(20 * MS);
+    assert!(endpoint.poll_transmit(20 * MS, &mut buffer).is_some());
+    let Party::Scheduler(scheduler) = &mut world.parties[0] else { unreachable!() };
+    scheduler.handle(20 * MS, address(client), &buffer);
+    assert_eq!(scheduler.open_tasks(), 70);
+    let due = scheduler.poll_timeout().unwrap();
+    assert_eq!(due, 20 * MS + scheduler::INCOMPLETE_NS);
+    scheduler.handle_timeout(due);
+    assert_eq!((scheduler.open_tasks(), scheduler.poll_timeout()), (0, None));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
