@@ -69,7 +69,12 @@ fn commands_of_the_guide_have_these_flags() {
     let pages = pages();
     for (path, page) in &pages {
         for call in shell_lines(page).into_iter().flat_map(calls) {
-            let depth = if ["bench", "lab"].contains(&call[0]) { 2 } else { 1 };
+            let depth = match call[0] {
+                "baseline" => 3,
+                "bench" | "lab" | "sim" => 2,
+                _ => 1,
+            }
+            .min(call.len());
             let help = helps.entry(call[..depth].to_vec()).or_insert_with(|| help(&call[..depth]));
             let known: BTreeSet<&str> = help.split([' ', ',', '\n', '=']).collect();
             for flag in call.iter().filter(|word| word.starts_with('-')) {
