@@ -173,7 +173,7 @@ impl Trace {
         let target = Target { median_ns: (median_ms * 1e6) as u64, load: *load, executors };
         workload.scale(&target).map_err(CellError::Scale)?;
         if *priorities {
-            workload.draw_priorities(cell.seed)
+            workload.draw_job_priorities(cell.seed)
         } else {
             workload.set_priorities(1)
         }

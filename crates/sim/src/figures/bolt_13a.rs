@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Bolt (thesis, §5.4), figure 13a",
     set_up: "A trace with a median task of 5 ms, on 176 executors on 11 nodes; tasks compute. Sparrow is the C++ one with one \
              scheduler. The thesis gives no load: it is chosen so that Bolt's 95th percentile is about the thesis's 5 ms.",
-    differs: "The thesis's sample of Google's trace is not public: the workload is generated, with the same median and bursts of about 20 tasks a job, which are smaller than its hundreds.",
+    differs: "Sparrow's median is half of the published one, and with it the factor. The thesis's sample of Google's trace is not public, and the generated workload's bursts are smaller: about 20 tasks a job instead of hundreds. A burst is what Sparrow's scheduler takes one task after the other, so its median depends on the size of jobs; Bolt's does not. From the 90th percentile on, where both wait for executors, the factors are the thesis's.",
     cases,
     reduce,
 };

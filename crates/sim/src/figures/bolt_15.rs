@@ -13,13 +13,13 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "The trace on 176 executors with four levels, of which 1.2, 1.7, 64.6 and 32.2 % of the tasks are, and the same without \
              levels (FIFO). The thesis gives no load, only that it is higher than in figure 13a: it is chosen so that FIFO's \
              median is about the thesis's; the levels follow.",
-    differs: "The thesis's overload is not known; one number, the load, is set by FIFO's median, and what the levels make of it is the result.",
+    differs: "One number, the load, is set by the median of FIFO; what the levels make of it is the result. It matters who gets a level: in Google's trace the tasks of a job have one, so bursts queue behind themselves. With a draw for each task instead, level 1 waited 0.06 ms and level 3 2.3 ms; with a draw for each job, as here, they come near the thesis's.",
     cases,
     reduce,
 };
 
 /// See the set-up.
-const LOAD: f64 = 0.9;
+const LOAD: f64 = 0.92;
 const LEVELS: &str = "levels";
 const FIFO: &str = "fifo";
 /// The thesis's medians, level by level, and without levels.

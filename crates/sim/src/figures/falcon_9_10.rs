@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "SW1 at 80 %, as in figure 8. Submission: until the scheduler has the task. Reservation: until Sparrow's probe is in \
              its worker's queue. Queueing: until an executor is free for it. Retrieval (get_task): from the executor's request to \
              the task.",
-    differs: "A retrieval that finds the executor parked is counted from the assignment, so Midflight's is half a round trip.",
+    differs: "Sparrow's steps add up to the published delay, but more of it is in the submission and less in retrieval and queueing than in the paper's breakdown: the cost of a message at the Java scheduler is one constant here, charged to whichever step it delays. Falcon's retrieval and queueing are a poll's wait and a round trip. For Midflight a retrieval that finds the executor parked is counted from the assignment.",
     cases,
     reduce,
 };

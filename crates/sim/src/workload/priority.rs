@@ -35,6 +35,17 @@ impl Workload {
         }
     }
 
+    /// The same, one draw a job: in Google's trace the tasks of a job have one priority, so that bursts are of one level. A share
+    /// of the tasks is a share of the jobs here, in the mean.
+    pub fn draw_job_priorities(&mut self, seed: u64) {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let total = LEVEL_SHARES.iter().sum();
+        for job in &mut self.jobs {
+            let level = level_at(random.random_range(0..total));
+            job.tasks.iter_mut().filter(|task| task.priority == 0).for_each(|task| task.priority = level);
+        }
+    }
+
     /// Gives every task the same level: one FIFO queue.
     pub fn set_priorities(&mut self, level: u8) {
         for task in self.jobs.iter_mut().flat_map(|job| &mut job.tasks) {
@@ -90,6 +101,18 @@ mod tests {
             let wanted = f64::from(share) / 997.0;
             assert!((got - wanted).abs() < 0.005, "{got} for {wanted}");
         }
+    }
+
+    #[test]
+    fn drawn_by_job_a_jobs_tasks_have_one_level() {
+        let job = Job { arrival_ns: 0, tasks: vec![TaskSpec { duration_ns: 1, priority: 0 }; 3] };
+        let mut workload = Workload::new(vec![job; 20_000]);
+        workload.draw_job_priorities(1);
+        let levels: Vec<u8> = workload.jobs().iter().map(|job| job.tasks[0].priority).collect();
+        let alike = |(job, level): (&Job, &u8)| job.tasks.iter().all(|task| task.priority == *level);
+        assert!(workload.jobs().iter().zip(&levels).all(alike));
+        let third = levels.iter().filter(|&&level| level == 3).count() as f64 / 20_000.0;
+        assert!((third - 0.648).abs() < 0.01, "{third}");
     }
 
     #[test]
