@@ -31,7 +31,6 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
     mutant(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
     mutant(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),
-    mutant(34, "unknown-not-acknowledged", "crates/tasks/src/client/completions.rs", 1000),
     mutant(41, "client-keeps-identity", "crates/sim/src/world/production.rs", 1000),
     mutant(42, "switch-keeps-epoch", "crates/sim/src/world/production.rs", 1000),
     mutant(44, "another-slots-result", "crates/sim/src/actors/executor.rs", 1000),
