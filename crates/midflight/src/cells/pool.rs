@@ -98,11 +98,17 @@ fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
         Some(status) if status.success() => Ok(()),
         None => Err(Interrupted.into()),
         Some(status) => {
-            let line =
-                said.lines().last().map_or_else(|| died(status), |line| line.trim_start_matches("error: ").into());
+            let line = complaint_in(&said).unwrap_or_else(|| died(status));
             Err(anyhow!("{}: {line}", job.name))
         }
     }
+}
+
+/// What a cell's process said last that is an error; of a panic, where it was.
+fn complaint_in(said: &str) -> Option<String> {
+    let of = |mark: &str| said.lines().rev().find(|line| line.contains(mark));
+    let line = of("error: ").or_else(|| of("panicked at")).or_else(|| said.lines().last())?;
+    Some(line.trim_start_matches("error: ").to_owned())
 }
 
 fn died(status: std::process::ExitStatus) -> String {
@@ -166,5 +172,19 @@ impl Progress {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_cell_said_the_error_is_told_and_not_what_came_around_it() {
+        let said = "WARN something\nerror: load.file x.tr: No such file\n";
+        assert_eq!(complaint_in(said).as_deref(), Some("load.file x.tr: No such file"));
+        let panic = "thread 'main' panicked at a.rs:1:2:\noverflow\nnote: run with RUST_BACKTRACE=1\n";
+        assert_eq!(complaint_in(panic).as_deref(), Some("thread 'main' panicked at a.rs:1:2:"));
+        assert_eq!(complaint_in(""), None);
     }
 }
