@@ -102,7 +102,7 @@ fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     assert_eq!(*to, switch_a());
     hand.switch_says(&probe_ack(EPOCH, *sequence, 0, 0));
     let to_a = |sent: &Sent| matches!(sent, Sent::Submit { to, .. } if *to == switch_a());
-    assert!(hand.sent().iter().any(|sent| to_a(sent)), "its tasks go there");
+    assert!(hand.sent().iter().any(to_a), "its tasks go there");
     assert_eq!(hand.client.counters().failovers, 2);
 }
 
