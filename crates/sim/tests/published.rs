@@ -1,6 +1,8 @@
 //! Sparrow and Bolt as simulated against what was published of them. Rows of the papers' figures, each within a factor that is
 //! stated: these hold the calibration where it is. `docs/internals/simulator.md` says which were used to set it.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
 use midflight_sim::cell::{Cell, Cluster, Load, Polling, Sampling, Scheme, Work, run};
 
 /// Means over seeds, as the phase between the two clients makes a difference: median and 95th percentile in milliseconds.
