@@ -33,7 +33,7 @@ EXAMPLES
 RESULTS (medians of the runs; one core)
   sim.bare_events_per_s                  the heap of events alone, 10,000 of them pending
   sim.endpoint_events_per_s              the core, 64 executors of 8 slots and 4 clients on a star
-  sim.events_per_task                    of those: datagrams at switches and hosts, timers, ends of tasks
+  sim.events_per_task                    of those: datagrams' arrivals, timers, ends of tasks
   sim.tasks_per_s                        tasks from submission to result, simulated in a second
 
 EXIT CODES

@@ -16,8 +16,8 @@ EXAMPLES
   midflight sim cell --store ./cells < cell.json
 
 A cell is one run: a scheme, a cluster, a load, a seed (docs/figures.md lists the keys). The result
-is one JSON object on stdout: \"cell\", \"result\" (the same on every machine), \"cost\" (wall time and
-memory) and \"version\" (of the simulator's sources).
+is one JSON object on stdout: \"cell\", \"result\" (the same on every machine), \"cost\" (wall time
+and memory) and \"version\" (of the simulator's sources).
 
 EXIT CODES
   0 done, 1 failed, 2 a cell that makes no sense, 130 interrupted";
