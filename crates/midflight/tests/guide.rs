@@ -49,10 +49,14 @@ fn shell_lines(page: &str) -> Vec<&str> {
     lines
 }
 
-/// The calls of `midflight` in a line: subcommands and the options before a `--`.
+/// The calls of `midflight` in a line: subcommands and the options before a `--`. After `-p` it is a package of cargo's.
 fn calls(line: &str) -> Vec<Vec<&str>> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let starts = words.iter().enumerate().filter(|(_, word)| **word == "midflight").map(|(at, _)| at + 1);
+    let starts = words
+        .iter()
+        .enumerate()
+        .filter(|&(at, word)| *word == "midflight" && (at == 0 || words[at - 1] != "-p"))
+        .map(|(at, _)| at + 1);
     starts.map(|at| words[at..].iter().take_while(|w| !["--", "|", ">", "<"].contains(w)).copied().collect()).collect()
 }
 
