@@ -67,6 +67,25 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Of a switch that has just started.
+    pub const NOTHING: Self = Self {
+        packets: [0; OPERATIONS],
+        reasons: [0; crate::Verdict::COUNT],
+        submitted: 0,
+        assigned: 0,
+        completed: 0,
+        expired: 0,
+        returned: 0,
+        cancelled: 0,
+        wait_us: [0; WAIT_BUCKETS],
+        wait_sum_us: 0,
+        queued: [0; LEVELS as usize],
+        parked: 0,
+        busy: 0,
+        slots: 0,
+        clients: 0,
+    };
+
     /// Those of a queue.
     ///
     /// # Safety

@@ -24,7 +24,6 @@ pub mod workload;
 
 mod history;
 mod network;
-mod planted;
 mod random;
 mod sink;
 mod watch;

@@ -5,11 +5,9 @@ pub mod client;
 pub mod executor;
 
 pub mod functions;
-#[cfg(feature = "mutants")]
+#[doc(hidden)]
 pub mod mutants;
 
 mod endpoint;
-#[cfg(not(feature = "mutants"))]
-mod mutants;
 
 pub use endpoint::{Endpoint, Nanos};

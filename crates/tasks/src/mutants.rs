@@ -1,5 +1,5 @@
-//! Bugs planted in client and executor, to see whether the fault campaign finds them. Only a build for that purpose has them;
-//! `docs/internals/mutants.md` lists them.
+//! Bugs planted in client, executor and what drives them, to see whether the fault campaign finds them. Only a build for that
+//! purpose has them; `docs/internals/mutants.md` lists them.
 
 #[cfg(feature = "mutants")]
 use std::cell::Cell;
@@ -18,12 +18,14 @@ pub fn plant(number: u32) {
 
 /// Whether this one is planted.
 #[cfg(feature = "mutants")]
-pub(crate) fn planted(number: u32) -> bool {
+#[must_use]
+pub fn planted(number: u32) -> bool {
     PLANTED.get() == number
 }
 
 /// Whether this one is planted: never in a build that is used.
 #[cfg(not(feature = "mutants"))]
-pub(crate) const fn planted(_number: u32) -> bool {
+#[must_use]
+pub const fn planted(_number: u32) -> bool {
     false
 }

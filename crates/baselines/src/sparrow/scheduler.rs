@@ -1,14 +1,20 @@
 //! The scheduler: places reservations, and gives a task to the one that asks first.
 
+mod config;
+mod job;
+
+pub use config::SchedulerConfig;
+
+use super::ConfigError;
 use super::retry::Requests;
 use super::sampling::{Sampler, reservations};
 use super::wire::{self, Done, Ended, Given, JOB_MAX, Number, Operation, Packet, Part, RECORDS_MAX};
-use super::{ConfigError, RetryConfig};
+use job::{EndedJobs, Job, Reservation};
 use midflight_tasks::{Endpoint, Nanos};
 use midflight_wire::TaskInfo;
 use rand::RngExt;
 use rand_pcg::Pcg64;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
 /// Tasks that have not ended, of all jobs. Jobs beyond are not acknowledged, so their clients try again.
@@ -19,44 +25,6 @@ const CLIENTS_MAX: usize = 65_536;
 pub const INCOMPLETE_NS: Nanos = 60_000_000_000;
 /// A task's number is its job's, shifted, and its place.
 const PLACE_BITS: u32 = JOB_MAX.trailing_zeros();
-
-/// What a scheduler is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SchedulerConfig {
-    /// The workers and how many slots each has. Without probing they come by themselves.
-    pub workers: Vec<(SocketAddr, u32)>,
-    /// Reservations for each task: 1 to 64. Default 2.
-    pub ratio: f64,
-    /// `false`: no reservations, slots ask by themselves. Default `true`.
-    pub probing: bool,
-    /// Where randomness comes from.
-    pub seed: u64,
-    /// How requests are repeated.
-    pub retry: RetryConfig,
-}
-
-impl SchedulerConfig {
-    /// With the papers' values.
-    #[must_use]
-    pub fn new(seed: u64, workers: Vec<(SocketAddr, u32)>) -> Self {
-        Self { workers, ratio: 2.0, probing: true, seed, retry: RetryConfig::default() }
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let executors: u64 = self.workers.iter().map(|&(_, slots)| u64::from(slots)).sum();
-        if executors == 0 && self.probing {
-            return Err(ConfigError::NoExecutors);
-        }
-        let out = |what, allowed| Err(ConfigError::OutOfBounds { what, allowed });
-        if executors > 1 << 24 {
-            return out("the number of executors", "at most 16,777,216");
-        }
-        if !(1.0..=64.0).contains(&self.ratio) {
-            return out("ratio", "1 to 64");
-        }
-        self.retry.check()
-    }
-}
 
 /// What a scheduler tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,61 +61,11 @@ pub struct Counters {
     pub repeated: u64,
 }
 
-struct Job {
-    client: u64,
-    address: SocketAddr,
-    job: u32,
-    /// As they arrive.
-    tasks: Vec<Option<TaskInfo>>,
-    missing: usize,
-    /// The first that is not given.
-    next: usize,
-    done: Vec<bool>,
-    open: usize,
-    reservations: Vec<u64>,
-}
-
-impl Job {
-    fn unassigned(&self) -> usize {
-        self.tasks.len() - self.next
-    }
-}
-
-struct Reservation {
-    job: u64,
-    worker: u32,
-    /// The request that places it, while it is not acknowledged.
-    placing: Option<u64>,
-    /// Once it has asked: by which request, and what it was given.
-    asked: Option<(u64, Option<u64>)>,
-}
-
 /// Requests of a scheduler.
 enum Ask {
     Reserve(u64),
     Cancel(Vec<u64>),
     Ended(Vec<Ended>),
-}
-
-/// Jobs of a client that have ended, so that a late SUBMIT does not run them again.
-#[derive(Default)]
-struct EndedJobs {
-    /// All below.
-    floor: u32,
-    above: BTreeSet<u32>,
-}
-
-impl EndedJobs {
-    fn insert(&mut self, job: u32) {
-        self.above.insert(job);
-        while self.above.remove(&self.floor) {
-            self.floor += 1;
-        }
-    }
-
-    fn contains(&self, job: u32) -> bool {
-        job < self.floor || self.above.contains(&job)
-    }
 }
 
 enum Answer {

@@ -29,11 +29,11 @@ mod queue;
 pub use duel::Duel;
 pub use play::{EPOCH, play};
 
-use crate::{OPERATIONS, Stats, TasksConfig, Verdict, WAIT_BUCKETS};
+use crate::{Stats, TasksConfig, Verdict};
 use answers::Answers;
 use clients::Client;
 use executors::Slot;
-use midflight_wire::{Header, LEVELS, Operation, Packet, Reject, SlotName, TaskInfo, parse};
+use midflight_wire::{Header, Operation, Packet, Reject, SlotName, TaskInfo, parse};
 use queue::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -96,7 +96,7 @@ impl Model {
             generation: epoch,
             choices: None,
             objection: None,
-            stats: nothing_counted(),
+            stats: Stats::NOTHING,
         }
     }
 
@@ -248,26 +248,6 @@ impl Model {
 
     fn count(&mut self, verdict: Verdict, times: usize) {
         self.stats.reasons[verdict as usize] += times as u64;
-    }
-}
-
-fn nothing_counted() -> Stats {
-    Stats {
-        packets: [0; OPERATIONS],
-        reasons: [0; Verdict::COUNT],
-        submitted: 0,
-        assigned: 0,
-        completed: 0,
-        expired: 0,
-        returned: 0,
-        cancelled: 0,
-        wait_us: [0; WAIT_BUCKETS],
-        wait_sum_us: 0,
-        queued: [0; LEVELS as usize],
-        parked: 0,
-        busy: 0,
-        slots: 0,
-        clients: 0,
     }
 }
 

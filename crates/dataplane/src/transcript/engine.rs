@@ -108,6 +108,7 @@ impl Drop for KernelCore {
     }
 }
 
+/// Transcripts are told in tests: where a loaded program does not run there is nothing to go on with.
 #[cfg(feature = "kernel")]
 impl Engine for KernelCore {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {

@@ -1,9 +1,9 @@
 //! The production executor, whose tasks do nothing but take time.
 
 use super::{Actor, Command, Wake, run_time};
-use crate::planted::planted;
 use crate::{Context, Happening};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
+use midflight_tasks::mutants::planted;
 use midflight_tasks::{Endpoint, Nanos};
 use midflight_wire::Status;
 use std::net::SocketAddr;

@@ -2,9 +2,9 @@
 
 use super::{Actor, Wake};
 use crate::Context;
-use crate::planted::planted;
 use midflight_dataplane::{Out, Tasks, Verdict};
 use midflight_tasks::Nanos;
+use midflight_tasks::mutants::planted;
 use std::net::SocketAddr;
 
 /// How often the core's `tick` is called, as `midflight switch` does.

@@ -45,7 +45,10 @@ impl Campaign {
             for _ in 0..self.threads.max(1) {
                 scope.spawn(|| {
                     #[cfg(feature = "mutants")]
-                    crate::planted::plant(self.mutant);
+                    {
+                        midflight_dataplane::mutants::plant(self.mutant);
+                        midflight_tasks::mutants::plant(self.mutant);
+                    }
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if seed >= failed.load(Ordering::Relaxed) {

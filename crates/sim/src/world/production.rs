@@ -6,11 +6,11 @@ use crate::actors::executor::ExecutorActor;
 use crate::actors::switch::Switch;
 use crate::actors::{Actor, Birth, Submissions};
 use crate::network::Place;
-use crate::planted::planted;
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
 use midflight_tasks::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
 use midflight_tasks::executor::{self, Executor, ExecutorConfig};
+use midflight_tasks::mutants::planted;
 use rand::RngExt;
 use std::cell::Cell;
 

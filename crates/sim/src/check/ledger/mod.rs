@@ -11,9 +11,9 @@ mod slots;
 
 use super::rules::{Checked, holds};
 use clients::Clients;
-use midflight_dataplane::{OPERATIONS, Out, Stats, TICK_SLOTS, TasksConfig, Verdict, WAIT_BUCKETS};
+use midflight_dataplane::{Out, Stats, TICK_SLOTS, TasksConfig, Verdict};
 use midflight_tasks::Nanos;
-use midflight_wire::{Assignment, Header, LEVELS, Operation, PACKET_MAX, Packet, Reject, parse};
+use midflight_wire::{Assignment, Header, Operation, PACKET_MAX, Packet, Reject, parse};
 use queue::Queue;
 use slots::{Silence, Slots};
 use std::net::SocketAddr;
@@ -50,25 +50,6 @@ pub(super) struct Seen {
     pub returned: Vec<SocketAddr>,
 }
 
-/// What a switch has counted that has just started.
-const NOTHING: Stats = Stats {
-    packets: [0; OPERATIONS],
-    reasons: [0; Verdict::COUNT],
-    submitted: 0,
-    assigned: 0,
-    completed: 0,
-    expired: 0,
-    returned: 0,
-    cancelled: 0,
-    wait_us: [0; WAIT_BUCKETS],
-    wait_sum_us: 0,
-    queued: [0; LEVELS as usize],
-    parked: 0,
-    busy: 0,
-    slots: 0,
-    clients: 0,
-};
-
 /// The books of one switch process.
 #[derive(Debug)]
 pub(super) struct Ledger {
@@ -90,7 +71,7 @@ impl Ledger {
             clients: Clients::new(&config),
             queue: Queue::new(config.queue),
             slots: Slots::new(&config),
-            expected: NOTHING,
+            expected: Stats::NOTHING,
             seen: Seen::default(),
             config,
             epoch: None,

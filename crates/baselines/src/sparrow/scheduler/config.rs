@@ -1,0 +1,42 @@
+//! What a scheduler is given.
+
+use super::super::{ConfigError, RetryConfig};
+use std::net::SocketAddr;
+
+/// What a scheduler is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchedulerConfig {
+    /// The workers and how many slots each has. Without probing they come by themselves.
+    pub workers: Vec<(SocketAddr, u32)>,
+    /// Reservations for each task: 1 to 64. Default 2.
+    pub ratio: f64,
+    /// `false`: no reservations, slots ask by themselves. Default `true`.
+    pub probing: bool,
+    /// Where randomness comes from.
+    pub seed: u64,
+    /// How requests are repeated.
+    pub retry: RetryConfig,
+}
+
+impl SchedulerConfig {
+    /// With the papers' values.
+    #[must_use]
+    pub fn new(seed: u64, workers: Vec<(SocketAddr, u32)>) -> Self {
+        Self { workers, ratio: 2.0, probing: true, seed, retry: RetryConfig::default() }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let executors: u64 = self.workers.iter().map(|&(_, slots)| u64::from(slots)).sum();
+        if executors == 0 && self.probing {
+            return Err(ConfigError::NoExecutors);
+        }
+        let out = |what, allowed| Err(ConfigError::OutOfBounds { what, allowed });
+        if executors > 1 << 24 {
+            return out("the number of executors", "at most 16,777,216");
+        }
+        if !(1.0..=64.0).contains(&self.ratio) {
+            return out("ratio", "1 to 64");
+        }
+        self.retry.check()
+    }
+}
