@@ -67,7 +67,8 @@ fn executors(random: &mut Pcg64) -> Vec<ExecutorSpec> {
     let count = random.random_range(1..=6);
     let same = random.random_bool(0.4);
     let mask = pick(random, &MASKS);
-    let slots = pick(random, &[1, 2, 4, 8, 8, 20]);
+    // The most takes three REGISTERs.
+    let slots = pick(random, &[1, 2, 4, 8, 8, 20, 70]);
     (0..count)
         .map(|_| ExecutorSpec {
             slots: random.random_range(1..=slots),

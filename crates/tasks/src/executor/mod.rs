@@ -234,8 +234,11 @@ impl Executor {
         }
         match slot.state {
             State::Unregistered => {}
-            State::Waiting => self.slots.void(local),
-            State::Running => return self.slots.void(local),
+            State::Waiting => _ = self.slots.void(local),
+            State::Running => {
+                self.slots.void(local);
+                return;
+            }
             State::Leaving | State::Gone => return,
         }
         // A number that another slot of ours had was given anew, so that one's name is void: it was forgotten in silence.
@@ -247,9 +250,11 @@ impl Executor {
         self.newly_registered = true;
     }
 
-    /// Another epoch: the switch knows none of our slots.
+    /// Another epoch: the switch knows none of our slots. What is being asked for is repeated anyhow, and a second REGISTER for
+    /// it would take from the slots what they were assigned in between.
     fn restarted(&mut self, epoch: u32) {
         self.link.enter(epoch);
+        self.registrar.ask_refused();
         self.void_all();
     }
 
@@ -260,8 +265,7 @@ impl Executor {
     }
 
     fn void(&mut self, local: u32) {
-        self.slots.void(local);
-        if self.slots.get(local).is_some_and(|slot| slot.state == State::Unregistered) {
+        if self.slots.void(local) {
             self.registrar.want(local);
         }
     }

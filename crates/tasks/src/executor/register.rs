@@ -123,9 +123,14 @@ impl Registrar {
 
     pub(super) fn handle_timeout(&mut self, now: Nanos) {
         if self.refused_due.is_some_and(|due| due <= now) {
-            self.refused_due = None;
-            self.wanted.extend(self.refused.drain(..));
+            self.ask_refused();
         }
+    }
+
+    /// Refused slots ask again: their time has come, or there is another switch.
+    pub(super) fn ask_refused(&mut self) {
+        self.refused_due = None;
+        self.wanted.extend(self.refused.drain(..));
     }
 
     /// Writes a REGISTER, if one is due, first or again.

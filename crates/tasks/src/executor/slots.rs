@@ -167,11 +167,12 @@ impl Slots {
         self.wait(local);
     }
 
-    /// A slot's name is void: a waiting one has to register, a running one when it is done, a leaving one has left.
-    pub(super) fn void(&mut self, local: u32) {
+    /// A slot's name, if it has one, is void: a waiting one has to register, a running one when it is done, a leaving one has
+    /// left. Returns whether the slot has to register now.
+    pub(super) fn void(&mut self, local: u32) -> bool {
         let slot = &mut self.slots[local as usize];
         if !slot.registered {
-            return;
+            return false;
         }
         slot.registered = false;
         if self.by_number.get(&slot.name.number) == Some(&local) {
@@ -179,10 +180,14 @@ impl Slots {
         }
         self.census.registered -= 1;
         match slot.state {
-            State::Waiting => self.enter(local, State::Unregistered),
+            State::Waiting => {
+                self.enter(local, State::Unregistered);
+                return true;
+            }
             State::Leaving => self.enter(local, State::Gone),
             State::Unregistered | State::Running | State::Gone => {}
         }
+        false
     }
 
     /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate.

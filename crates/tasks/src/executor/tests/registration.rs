@@ -29,6 +29,33 @@ fn a_lost_register_is_repeated_under_its_sequence() {
 }
 
 #[test]
+fn the_first_answer_of_several_asks_for_no_slot_again() {
+    let mut world = World::new(64);
+    let requests = world.registers();
+    assert_eq!(requests.len(), 2);
+    // The later one comes first. What it tells, the switch's epoch, is no news to slots that nobody has named yet.
+    for (_, request) in requests.iter().rev() {
+        world.deliver(switch(1), &registered(EPOCH, request, 32, 7));
+        assert_eq!(world.registers(), []);
+    }
+    assert_eq!((world.executor.registered(), world.counters().foreign), (64, 0));
+}
+
+#[test]
+fn refused_slots_ask_a_restarted_switch_at_once() {
+    let mut world = World::new(8);
+    let request = world.registers()[0].1;
+    world.deliver(switch(1), &registered(EPOCH, &request, 3, 7));
+    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
+    let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
+    assert_eq!(asked, [(0, 8)]);
+    world.grant(0xBEEF, 9);
+    assert_eq!(world.executor.registered(), 8);
+    world.pass(200 * MS);
+    assert_eq!(world.registers(), [], "after the time that the first switch's refusal set");
+}
+
+#[test]
 fn slots_full_keeps_what_it_got_and_asks_again() {
     let mut world = World::new(8);
     let request = world.registers()[0].1;
