@@ -111,7 +111,7 @@ impl<'a> Bolt<'a> {
             if self.elide {
                 self.wheel.insert(executor, phase + UP);
             } else {
-                self.events.push(phase, Kind::Ask, executor);
+                self.ask(phase, executor);
             }
         }
         if let Load::Noop { clients, backlog } = self.cell.load {
@@ -149,12 +149,12 @@ impl<'a> Bolt<'a> {
 
     fn step(&mut self) -> bool {
         let Some(event) = self.events.pop() else { return false };
-        if event.at > self.end {
+        // Idle executors poll for ever.
+        if event.at > self.end || (self.meter.open() == 0 && event.at >= self.cell.duration_ms * 1_000_000) {
             return false;
         }
         self.happen(event);
-        // Idle executors poll for ever.
-        self.meter.open() > 0 || event.at < self.cell.duration_ms * 1_000_000
+        true
     }
 
     fn finish(mut self) -> (CellResult, Starts) {
@@ -175,11 +175,9 @@ impl<'a> Bolt<'a> {
             Kind::Job => self.job(now, index),
             Kind::Packet => self.packet_arrives(now, index),
             Kind::Enter => self.enter(now, index),
-            Kind::Ask => self.ask(now, index),
             Kind::Poll => self.poll_arrives(now, index),
             Kind::Cursor => self.cursor(now, index),
             Kind::Served => self.served(now, index),
-            Kind::Noop => self.events.push(now + self.interval, Kind::Ask, index),
             Kind::Task => self.task_arrives(now, index),
             Kind::End => self.task_ends(now, index),
             Kind::Refill => self.refill(now, index),
@@ -307,10 +305,11 @@ impl<'a> Bolt<'a> {
         }
     }
 
-    fn ask(&mut self, now: Nanos, executor: u32) {
-        self.executors[executor as usize].asked = now;
+    /// An executor asks at a time that has come, or will: until then nothing befalls it.
+    fn ask(&mut self, at: Nanos, executor: u32) {
+        self.executors[executor as usize].asked = at;
         let way = if self.server.is_some() { UP + PASS_NS + WAY_NS } else { UP };
-        self.events.push(now + way, Kind::Poll, executor);
+        self.events.push(at + way, Kind::Poll, executor);
     }
 
     fn poll_arrives(&mut self, now: Nanos, executor: u32) {
@@ -325,7 +324,7 @@ impl<'a> Bolt<'a> {
         let cost = SERVER_REQUEST_NS + if forward { SERVER_FORWARD_NS } else { 0 };
         match server.take(now, cost) {
             Some(done) => self.events.push(done, Kind::Served, executor),
-            None => self.events.push(now + POLL_AGAIN_NS, Kind::Ask, executor),
+            None => self.ask(now + POLL_AGAIN_NS, executor),
         }
     }
 
@@ -351,7 +350,7 @@ impl<'a> Bolt<'a> {
                 self.events.push(at, Kind::Task, executor);
             }
             None if self.elide => self.wheel.insert(executor, now + down + self.interval + UP),
-            None => self.events.push(now + down, Kind::Noop, executor),
+            None => self.ask(now + down + self.interval, executor),
         }
     }
 

@@ -1,8 +1,10 @@
-//! Virtual time: the heap of events, and the clocks of nodes.
+//! Virtual time: the queue of events, and the clocks of nodes.
 
+mod calendar;
 mod clock;
 mod heap;
 
+pub(crate) use calendar::Calendar;
 pub use clock::Clock;
 pub(crate) use clock::PPM_MAX;
 pub use heap::Heap;

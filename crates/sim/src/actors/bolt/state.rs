@@ -3,11 +3,10 @@
 use super::queue::Queued;
 use crate::calibration::{RECEIVE_JITTER_NS, SOCKET_DATAGRAMS};
 use crate::cell::DrawnTask;
+use crate::time::Calendar;
 use midflight_tasks::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// What happens; of one nanosecond in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +26,6 @@ pub(super) enum Kind {
     Cursor,
     /// A server has come to a poll.
     Served,
-    /// An executor asks.
-    Ask,
-    /// A no-op reaches an executor.
-    Noop,
     /// A task reaches an executor.
     Task,
     /// A task ends.
@@ -38,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 9] = [
         Self::Job,
         Self::Refill,
         Self::Packet,
@@ -46,8 +41,6 @@ impl Kind {
         Self::Poll,
         Self::Cursor,
         Self::Served,
-        Self::Ask,
-        Self::Noop,
         Self::Task,
         Self::End,
     ];
@@ -65,21 +58,21 @@ pub(super) struct Event {
     pub(super) index: u32,
 }
 
-/// The heap: time, rank, number and kind in one word each, so that their order is that of the numbers.
+/// What happens when; rank, number and kind in one word, so that the order of one nanosecond is that of the words.
 #[derive(Default)]
 pub(super) struct Events {
-    heap: BinaryHeap<Reverse<(Nanos, u64)>>,
+    calendar: Calendar<()>,
     pushed: u64,
 }
 
 impl Events {
     pub(super) fn push(&mut self, at: Nanos, kind: Kind, index: u32) {
         self.pushed += 1;
-        self.heap.push(Reverse((at, kind.rank() << 48 | u64::from(index) << 8 | kind as u64)));
+        self.calendar.push(at, kind.rank() << 48 | u64::from(index) << 8 | kind as u64, ());
     }
 
     pub(super) fn pop(&mut self) -> Option<Event> {
-        let Reverse((at, word)) = self.heap.pop()?;
+        let (at, word, ()) = self.calendar.pop()?;
         Some(Event { at, kind: Kind::ALL[(word & 0xff) as usize], index: (word >> 8) as u32 })
     }
 
