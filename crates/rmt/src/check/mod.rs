@@ -1,0 +1,20 @@
+//! The laws, applied once to a whole program.
+
+mod exclusive;
+mod form;
+mod once;
+mod order;
+mod uses;
+
+use crate::program::Source;
+use crate::{Refusal, Report, Target};
+
+/// Refuses the program, or says what it takes.
+pub(crate) fn check(source: &Source, target: &Target) -> Result<Report, Refusal> {
+    form::check(source, target)?;
+    order::check(source)?;
+    once::check(source)?;
+    Report::draw(source, target)
+}
+
+pub(crate) use uses::{Reads, table_reads, table_writes};

@@ -1,0 +1,68 @@
+//! A packet touches a register once, and each field once in a stage.
+
+use super::exclusive::{Condition, excluded, ways};
+use super::uses::{Written, action_writes, place};
+use crate::Refusal;
+use crate::field::At;
+use crate::program::Source;
+use crate::table::Table;
+
+/// Something done to one thing by one table, and when.
+struct Deed<T> {
+    what: T,
+    at: At,
+    ways: Vec<Condition>,
+}
+
+pub(super) fn check(source: &Source) -> Result<(), Refusal> {
+    for (i, a) in source.tables.iter().enumerate() {
+        check_action_writes(source, a)?;
+        for b in source.tables[i + 1..].iter().filter(|b| place(b) == place(a)) {
+            if let Some((register, first, second)) = clash(&accesses(a), &accesses(b)) {
+                let register = source.register(register).name.clone();
+                return Err(Refusal::TouchesTwice { register, place: place(a), first, second });
+            }
+            if let Some((what, first, second)) = clash(&writes(a), &writes(b)) {
+                return Err(Refusal::WritesTwice { what: what.name(source), place: place(a), first, second });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Something that both may do to one packet.
+fn clash<T: Copy + PartialEq>(a: &[Deed<T>], b: &[Deed<T>]) -> Option<(T, At, At)> {
+    let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
+    let mut same = pairs.filter(|(x, y)| x.what == y.what);
+    let may = |x: &Deed<T>, y: &Deed<T>| x.ways.iter().any(|c| y.ways.iter().any(|d| !excluded(c, d)));
+    same.find(|(x, y)| may(x, y)).map(|(x, y)| (x.what, x.at, y.at))
+}
+
+fn accesses(table: &Table) -> Vec<Deed<crate::Register>> {
+    let actions = table.actions.iter().enumerate();
+    actions
+        .filter_map(|(i, action)| {
+            let access = action.access?;
+            Some(Deed { what: access.register, at: access.at, ways: ways(table, i) })
+        })
+        .collect()
+}
+
+fn writes(table: &Table) -> Vec<Deed<Written>> {
+    let of = |i| action_writes(&table.actions[i]).into_iter().map(move |(what, at)| (what, at, i));
+    let all = (0..table.actions.len()).flat_map(of);
+    all.map(|(what, at, i)| Deed { what, at, ways: ways(table, i) }).collect()
+}
+
+/// One write a field in an action.
+fn check_action_writes(source: &Source, table: &Table) -> Result<(), Refusal> {
+    for action in &table.actions {
+        let writes = action_writes(action);
+        for (i, &(what, first)) in writes.iter().enumerate() {
+            if let Some(&(_, second)) = writes[i + 1..].iter().find(|(other, _)| *other == what) {
+                return Err(Refusal::WritesTwice { what: what.name(source), place: place(table), first, second });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Fields of the packet header vector, and what stands where a field may: operands.
+
+use crate::table::{Compare, Relation};
+use std::panic::Location;
+
+/// Where in the source something was said.
+pub type At = &'static Location<'static>;
+
+/// Bits of a field: those of the containers that the header vector is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Width {
+    /// 8 bits.
+    W8,
+    /// 16 bits.
+    W16,
+    /// 32 bits.
+    W32,
+}
+
+impl Width {
+    /// How many.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::W8 => 8,
+            Self::W16 => 16,
+            Self::W32 => 32,
+        }
+    }
+
+    /// All of them set.
+    #[must_use]
+    pub const fn mask(self) -> u32 {
+        u32::MAX >> (32 - self.bits())
+    }
+}
+
+/// What becomes of a field between passes and pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Space {
+    /// Travels with the packet.
+    Header,
+    /// Zero at the start of each pass.
+    Metadata,
+}
+
+/// A field of the packet header vector, as a handle into the program that declared it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Field {
+    pub(crate) space: Space,
+    pub(crate) index: u16,
+    pub(crate) width: Width,
+}
+
+impl Field {
+    /// Its bits.
+    #[must_use]
+    pub const fn width(self) -> Width {
+        self.width
+    }
+
+    /// True where it is `value`.
+    #[track_caller]
+    #[must_use]
+    pub fn is(self, value: u32) -> Compare {
+        self.masked(self.width.mask(), value)
+    }
+
+    /// True where it is not `value`.
+    #[track_caller]
+    #[must_use]
+    pub fn is_not(self, value: u32) -> Compare {
+        self.compare(Relation::Masked { mask: self.width.mask(), value, equal: false })
+    }
+
+    /// True where its bits under `mask` are those of `value`.
+    #[track_caller]
+    #[must_use]
+    pub fn masked(self, mask: u32, value: u32) -> Compare {
+        self.compare(Relation::Masked { mask, value, equal: true })
+    }
+
+    /// True where it is less than `value`, both unsigned. A gateway orders few bits: [`Target::gateway_order_bits`](crate::Target).
+    #[track_caller]
+    #[must_use]
+    pub fn below(self, value: u32) -> Compare {
+        self.compare(Relation::Below(value))
+    }
+
+    /// True where it is `value` or more, both unsigned.
+    #[track_caller]
+    #[must_use]
+    pub fn at_least(self, value: u32) -> Compare {
+        self.compare(Relation::AtLeast(value))
+    }
+
+    /// True where both are equal.
+    #[track_caller]
+    #[must_use]
+    pub fn equals(self, other: Field) -> Compare {
+        self.compare(Relation::Field { other, equal: true })
+    }
+
+    /// True where they are not equal.
+    #[track_caller]
+    #[must_use]
+    pub fn differs(self, other: Field) -> Compare {
+        self.compare(Relation::Field { other, equal: false })
+    }
+
+    #[track_caller]
+    fn compare(self, relation: Relation) -> Compare {
+        Compare { field: self, relation, at: Location::caller() }
+    }
+}
+
+/// What the program knows of a field.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldInfo {
+    pub(crate) name: String,
+    pub(crate) width: Width,
+    /// Metadata that ingress hands to egress in front of the packet.
+    pub(crate) bridged: bool,
+}
+
+/// A source of an action's operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// As the packet entered the stage with it.
+    Field(Field),
+    /// A constant.
+    Const(u32),
+    /// The table entry's argument with this number.
+    Argument(u8),
+}
+
+impl From<Field> for Operand {
+    fn from(field: Field) -> Self {
+        Self::Field(field)
+    }
+}
+
+impl From<u32> for Operand {
+    fn from(value: u32) -> Self {
+        Self::Const(value)
+    }
+}
+
+/// The argument with this number of the entry that matched.
+#[must_use]
+pub const fn argument(number: u8) -> Operand {
+    Operand::Argument(number)
+}

@@ -1,0 +1,213 @@
+//! The interpreter. Within a stage all is read as it was when the packet entered it: what a later table still reads is written
+//! when the stage ends.
+
+use super::code::{Ask, Body, Code, Ending, Entry, GateRelation, Slot, Source32, Span, Step, TableCode, Touch};
+use super::{Outputs, Packet, Sent, To};
+use crate::action::Verb;
+use crate::register::{Output, Test};
+
+/// Fields at most: more than a switch has containers.
+pub(crate) const SLOTS: usize = 256;
+/// Late writes of a stage at most: each field is written once.
+const LATE: usize = SLOTS;
+
+/// A packet on its way.
+struct Pass<'a> {
+    code: &'a Code,
+    words: &'a mut [u32],
+    phv: [u32; SLOTS],
+    late: [(Slot, u32); LATE],
+    lates: usize,
+    to: To,
+    mirror: Option<u16>,
+    pop: bool,
+}
+
+pub(super) fn pass(code: &Code, words: &mut [u32], mut packet: Packet) -> Outputs {
+    let (phv, late) = ([0; SLOTS], [(0, 0); LATE]);
+    let mut pass = Pass { code, words, phv, late, lates: 0, to: To::Dropped("unrouted"), mirror: None, pop: false };
+    pass.phv[..code.headers].copy_from_slice(&packet.header);
+    pass.pipeline(0);
+    let copy = pass.copy();
+    let mut copies = [copy, None];
+    if !matches!(pass.to, To::Dropped(_)) {
+        code.unbridged.iter().for_each(|&slot| pass.phv[usize::from(slot)] = 0);
+        pass.pipeline(1);
+        copies[1] = pass.copy();
+    }
+    packet.header.copy_from_slice(&pass.phv[..code.headers]);
+    if pass.pop {
+        take_off(code, &mut packet);
+    }
+    Outputs { packet: Sent { to: pass.to, packet }, copies }
+}
+
+/// The next record takes the first one's place; behind the last one come zeros.
+fn take_off(code: &Code, packet: &mut Packet) {
+    let rest = packet.tail.len().saturating_sub(code.record.len());
+    for (number, &slot) in code.record.iter().enumerate() {
+        packet.header[usize::from(slot)] = packet.tail.get(rest + number).copied().unwrap_or(0);
+    }
+    packet.tail.truncate(rest);
+}
+
+fn of<'a, T>(all: &'a [T], span: &Span) -> &'a [T] {
+    &all[span.start as usize..span.end as usize]
+}
+
+impl Pass<'_> {
+    fn pipeline(&mut self, pipeline: usize) {
+        let code = self.code;
+        for stage in &code.stages[pipeline] {
+            of(&code.tables, stage).iter().for_each(|table| self.table(table));
+            for index in 0..self.lates {
+                let (slot, value) = self.late[index];
+                self.phv[usize::from(slot)] = value;
+            }
+            self.lates = 0;
+        }
+    }
+
+    fn table(&mut self, table: &TableCode) {
+        let code = self.code;
+        if !of(&code.gates, &table.gates).iter().all(|gate| self.gate(gate.slot, &gate.relation)) {
+            return;
+        }
+        let entry = of(&code.entries, &table.entries).iter().find(|entry| self.matches(entry));
+        if let Some(body) = entry.map(|entry| &entry.body).or(table.default.as_ref()) {
+            self.body(body);
+        }
+    }
+
+    fn at(&self, slot: Slot) -> u32 {
+        self.phv[usize::from(slot)]
+    }
+
+    fn gate(&self, slot: Slot, relation: &GateRelation) -> bool {
+        let value = self.at(slot);
+        match *relation {
+            GateRelation::Equal { mask, value: wanted } => value & mask == wanted,
+            GateRelation::Unequal { mask, value: wanted } => value & mask != wanted,
+            GateRelation::Below(end) => value < end,
+            GateRelation::AtLeast(start) => value >= start,
+            GateRelation::Same(other) => value == self.at(other),
+            GateRelation::Differs(other) => value != self.at(other),
+        }
+    }
+
+    fn matches(&self, entry: &Entry) -> bool {
+        of(&self.code.asks, &entry.asks).iter().all(|ask| match *ask {
+            Ask::Masked { slot, mask, value } => self.at(slot) & mask == value,
+            Ask::Between { slot, low, high } => (low..=high).contains(&self.at(slot)),
+        })
+    }
+
+    fn value(&self, source: Source32) -> u32 {
+        match source {
+            Source32::Slot(slot) => self.at(slot),
+            Source32::Const(value) => value,
+        }
+    }
+
+    fn write(&mut self, slot: Slot, value: u32, late: bool) {
+        if late {
+            self.late[self.lates] = (slot, value);
+            self.lates += 1;
+        } else {
+            self.phv[usize::from(slot)] = value;
+        }
+    }
+
+    fn body(&mut self, body: &Body) {
+        let code = self.code;
+        of(&code.steps, &body.steps).iter().for_each(|step| self.step(step));
+        if let Some(touch) = body.touch {
+            self.touch(&code.touches[touch as usize]);
+        }
+        for ending in of(&code.endings, &body.endings) {
+            match *ending {
+                Ending::Port(port) => self.to = To::Port(self.value(port)),
+                Ending::Requester => self.to = To::Requester,
+                Ending::Recirculate => self.to = To::Recirculated,
+                Ending::Drop(reason) => self.to = To::Dropped(reason),
+                Ending::Mirror(mirror) => self.mirror = Some(mirror),
+                Ending::Pop => self.pop = true,
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let (a, b) = (self.value(step.a), self.value(step.b));
+        let value = match step.verb {
+            Verb::Deposit { from, bits, into } => {
+                let mask = (u32::MAX >> (32 - bits)) << into;
+                self.at(step.to) & !mask | (a >> from) << into & mask
+            }
+            verb => compute(verb, a, b),
+        };
+        self.write(step.to, value & step.mask, step.late);
+    }
+
+    fn touch(&mut self, touch: &Touch) {
+        let index = (self.value(touch.index) >> touch.index_low) & touch.index_mask;
+        let at = (touch.base + index * touch.words) as usize;
+        let pair = touch.words == 2;
+        let old = [self.words[at], if pair { self.words[at + 1] } else { 0 }];
+        let holds = touch.test.is_some_and(|(word, test, value)| holds(test, old[word as usize], self.value(value)));
+        let arms = if holds { [touch.arms[0], touch.arms[1]] } else { [touch.arms[2], touch.arms[3]] };
+        let new = [0, 1].map(|word: usize| {
+            let (verb, value) = arms[word];
+            compute(verb, old[word], self.value(value)) & touch.mask
+        });
+        self.words[at] = new[0];
+        if pair {
+            self.words[at + 1] = new[1];
+        }
+        if let Some((output, slot)) = touch.output {
+            let value = match output {
+                Output::Old(word) => old[word as usize],
+                Output::New(word) => new[word as usize],
+                Output::Predicate => u32::from(holds),
+            };
+            self.write(slot, value, touch.late);
+        }
+    }
+
+    /// The copy that this pipeline was asked for.
+    fn copy(&mut self) -> Option<Packet> {
+        let mirror = &self.code.mirrors[usize::from(self.mirror.take()?)];
+        let mut copy = Packet::new(self.code.headers);
+        for &(to, from) in &mirror.carries {
+            copy.header[usize::from(to)] = self.at(from);
+        }
+        copy.header[usize::from(mirror.kind.0)] = mirror.kind.1;
+        Some(copy)
+    }
+}
+
+fn holds(test: Test, word: u32, value: u32) -> bool {
+    match test {
+        Test::Equal => word == value,
+        Test::NotEqual => word != value,
+        Test::Less => word < value,
+        Test::Greater => word > value,
+        Test::Before => word.wrapping_sub(value).cast_signed() < 0,
+        Test::After => value.wrapping_sub(word).cast_signed() < 0,
+    }
+}
+
+/// An ALU, on its two sources; to set is to take the second. Deposits know their destination and are no business of this.
+fn compute(verb: Verb, a: u32, b: u32) -> u32 {
+    match verb {
+        Verb::Set => b,
+        Verb::Add => a.wrapping_add(b),
+        Verb::Sub => a.wrapping_sub(b),
+        Verb::And => a & b,
+        Verb::AndNot => a & !b,
+        Verb::Or => a | b,
+        Verb::Xor => a ^ b,
+        Verb::ShiftLeft => a << b,
+        Verb::ShiftRight => a >> b,
+        Verb::Deposit { .. } => a,
+    }
+}

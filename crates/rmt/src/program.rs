@@ -1,0 +1,208 @@
+//! A program: data, built by a [`Builder`] and checked as a whole.
+
+use crate::field::{At, Field, FieldInfo, Space, Width};
+use crate::machine::SLOTS;
+use crate::register::{Cell, Register, RegisterInfo};
+use crate::table::Table;
+use crate::{Refusal, Report, Target, check};
+use std::fmt;
+use std::panic::Location;
+
+/// A pipeline: a packet passes ingress, then the traffic manager, then egress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pipeline {
+    /// The first, which says where the packet goes.
+    Ingress,
+    /// The second, behind the traffic manager.
+    Egress,
+}
+
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        })
+    }
+}
+
+/// A mirror session, as a handle into the program that declared it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Mirror(pub(crate) u16);
+
+#[derive(Clone, Debug)]
+pub(crate) struct MirrorInfo {
+    pub(crate) name: String,
+    /// The copy's header field, and what it is.
+    pub(crate) kind: (Field, u32),
+    /// The copy's header fields, and the fields that they are taken from at the end of the pipeline.
+    pub(crate) carries: Vec<(Field, Field)>,
+    pub(crate) at: At,
+}
+
+/// How often a packet of a kind passes the switch at most.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// What kind of packet.
+    pub kind: String,
+    /// Passes, the first included.
+    pub passes: u64,
+    /// Why no more.
+    pub why: String,
+}
+
+/// All of a program, before it is checked (in the [`Builder`]) and after (in the [`Program`]).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) headers: Vec<FieldInfo>,
+    pub(crate) metadata: Vec<FieldInfo>,
+    pub(crate) registers: Vec<RegisterInfo>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) mirrors: Vec<MirrorInfo>,
+    /// Header fields that a packet carries more than once.
+    pub(crate) record: Vec<Field>,
+    pub(crate) bounds: Vec<Bound>,
+}
+
+impl Source {
+    pub(crate) fn field(&self, field: Field) -> &FieldInfo {
+        match field.space {
+            Space::Header => &self.headers[usize::from(field.index)],
+            Space::Metadata => &self.metadata[usize::from(field.index)],
+        }
+    }
+
+    pub(crate) fn register(&self, register: Register) -> &RegisterInfo {
+        &self.registers[usize::from(register.0)]
+    }
+}
+
+/// Builds a program. Each declaration remembers the line that made it.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    source: Source,
+}
+
+impl Builder {
+    /// An empty program.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { source: Source { name: name.into(), ..Source::default() } }
+    }
+
+    /// A field that travels with the packet. All packets carry all header fields; what a kind of packet has no use for is zero.
+    pub fn header(&mut self, name: impl Into<String>, width: Width) -> Field {
+        self.declare(Space::Header, name.into(), width, false)
+    }
+
+    /// A field that is zero at the start of each pipeline.
+    pub fn metadata(&mut self, name: impl Into<String>, width: Width) -> Field {
+        self.declare(Space::Metadata, name.into(), width, false)
+    }
+
+    /// Metadata that egress gets as ingress left it, in a header between the two.
+    pub fn bridged(&mut self, name: impl Into<String>, width: Width) -> Field {
+        self.declare(Space::Metadata, name.into(), width, true)
+    }
+
+    fn declare(&mut self, space: Space, name: String, width: Width, bridged: bool) -> Field {
+        let Source { headers, metadata, .. } = &mut self.source;
+        assert!(headers.len() + metadata.len() < SLOTS, "no switch has containers for {SLOTS} fields");
+        let fields = if space == Space::Header { headers } else { metadata };
+        let index = u16::try_from(fields.len()).expect("bounded above");
+        fields.push(FieldInfo { name, width, bridged });
+        Field { space, index, width }
+    }
+
+    /// Says that these header fields are the first of a list of records that a packet carries.
+    pub fn record(&mut self, fields: &[Field]) {
+        assert!(fields.iter().all(|f| f.space == Space::Header), "a record is made of header fields");
+        self.source.record = fields.to_vec();
+    }
+
+    /// An array of `cells` cells, all zero at first, in one stage (from 0) of one pipeline.
+    #[track_caller]
+    pub fn register(
+        &mut self,
+        pipeline: Pipeline,
+        stage: usize,
+        name: impl Into<String>,
+        cell: Cell,
+        cells: u32,
+    ) -> Register {
+        let id = u16::try_from(self.source.registers.len()).expect("fewer registers than stages would fit");
+        let at = Location::caller();
+        self.source.registers.push(RegisterInfo { name: name.into(), pipeline, stage, cell, cells, at });
+        Register(id)
+    }
+
+    /// A mirror session: a copy in which `kind.0` is `kind.1`, each first field of `carries` is what the second was at the end of
+    /// the pipeline that asked for it, and all else is zero.
+    #[track_caller]
+    pub fn mirror(&mut self, name: impl Into<String>, kind: (Field, u32), carries: &[(Field, Field)]) -> Mirror {
+        let mut copied = carries.iter().map(|(to, _)| to).chain([&kind.0]);
+        assert!(copied.all(|f| f.space == Space::Header), "a copy has header fields only");
+        assert!(
+            carries.iter().all(|(to, from)| to.width == from.width),
+            "a copy's fields are as wide as their origins"
+        );
+        let id = u16::try_from(self.source.mirrors.len()).expect("fewer mirrors than tables");
+        let at = Location::caller();
+        self.source.mirrors.push(MirrorInfo { name: name.into(), kind, carries: carries.to_vec(), at });
+        Mirror(id)
+    }
+
+    /// A table in a stage (from 0) of a pipeline; its methods say the rest.
+    #[track_caller]
+    pub fn table(&mut self, pipeline: Pipeline, stage: usize, name: impl Into<String>) -> &mut Table {
+        self.source.tables.push(Table::new(pipeline, stage, name.into(), Location::caller()));
+        self.source.tables.last_mut().expect("just pushed")
+    }
+
+    /// States how often a kind of packet passes the switch at most. Nothing checks it here.
+    pub fn bound(&mut self, kind: impl Into<String>, passes: u64, why: impl Into<String>) {
+        self.source.bounds.push(Bound { kind: kind.into(), passes, why: why.into() });
+    }
+
+    /// Checks the program against the laws and a target's budgets.
+    pub fn build(self, target: &Target) -> Result<Program, Refusal> {
+        let report = check::check(&self.source, target)?;
+        Ok(Program { source: self.source, report })
+    }
+}
+
+/// A program that keeps the laws and fits its target.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) source: Source,
+    report: Report,
+}
+
+impl Program {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// What it takes of the target.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The register with this name.
+    #[must_use]
+    pub fn register(&self, name: &str) -> Option<Register> {
+        let index = self.source.registers.iter().position(|register| register.name == name)?;
+        u16::try_from(index).ok().map(Register)
+    }
+
+    /// The header field with this name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<Field> {
+        let index = self.source.headers.iter().position(|field| field.name == name)?;
+        let width = self.source.headers[index].width;
+        Some(Field { space: Space::Header, index: u16::try_from(index).ok()?, width })
+    }
+}

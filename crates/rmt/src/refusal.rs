@@ -1,0 +1,238 @@
+//! Why a program is refused.
+
+use crate::field::At;
+use crate::program::Pipeline;
+use std::fmt;
+
+/// A stage (from 0) of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Ingress or egress.
+    pub pipeline: Pipeline,
+    /// The stage's number.
+    pub stage: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} stage {}", self.pipeline, self.stage)
+    }
+}
+
+/// What a switch has a limited number of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// Physical stages.
+    Stages,
+    /// 8-bit containers of the header vector.
+    Containers8,
+    /// 16-bit containers.
+    Containers16,
+    /// 32-bit containers.
+    Containers32,
+    /// Logical tables of a stage.
+    Tables,
+    /// Instruction words of a stage.
+    Instructions,
+    /// Stateful ALUs of a stage.
+    StatefulAlus,
+    /// SRAM blocks of a stage.
+    SramBlocks,
+    /// Map RAMs of a stage.
+    MapRams,
+    /// SRAM blocks of one register.
+    RegisterBlocks,
+    /// TCAM blocks of a stage.
+    TcamBlocks,
+    /// Bits that one gateway compares.
+    GatewayBits,
+    /// Bits that one gateway compares by less-than.
+    GatewayOrderBits,
+    /// Bits of a range key.
+    RangeBits,
+    /// Fields that one stateful ALU takes.
+    StatefulInputs,
+    /// Bytes that a mirrored copy carries.
+    MirrorBytes,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stages => "stages",
+            Self::Containers8 => "8-bit containers",
+            Self::Containers16 => "16-bit containers",
+            Self::Containers32 => "32-bit containers",
+            Self::Tables => "logical tables in the stage",
+            Self::Instructions => "instruction words in the stage",
+            Self::StatefulAlus => "stateful ALUs in the stage",
+            Self::SramBlocks => "SRAM blocks in the stage",
+            Self::MapRams => "map RAMs in the stage",
+            Self::RegisterBlocks => "SRAM blocks of one register",
+            Self::TcamBlocks => "TCAM blocks in the stage",
+            Self::GatewayBits => "bits in a gateway",
+            Self::GatewayOrderBits => "bits that a gateway orders",
+            Self::RangeBits => "bits of a range key",
+            Self::StatefulInputs => "fields into a stateful ALU",
+            Self::MirrorBytes => "bytes of a mirrored copy",
+        })
+    }
+}
+
+/// The law that a program breaks, and where. Locations are lines of the source that built it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A packet could touch a register twice.
+    #[error(
+        "touches register twice: {register}, {place}, at {first} and at {second}; \
+         gateways and keys do not prove that these exclude each other"
+    )]
+    TouchesTwice {
+        /// Its name.
+        register: String,
+        /// Where it is.
+        place: Place,
+        /// One access.
+        first: At,
+        /// The other.
+        second: At,
+    },
+    /// A value is wanted before it is there.
+    #[error("reads a later stage's result: {field}, read in {place} at {read}, written in {by} at {written}")]
+    ReadsLater {
+        /// The field's name.
+        field: String,
+        /// Where it is read.
+        place: Place,
+        /// The line that reads.
+        read: At,
+        /// Where it is written.
+        by: Place,
+        /// The line that writes.
+        written: At,
+    },
+    /// Metadata of ingress is wanted in egress, and was not declared to go there.
+    #[error("not bridged: {field}, written in ingress at {written}, read in {place} at {read}")]
+    NotBridged {
+        /// The field's name.
+        field: String,
+        /// Where it is read.
+        place: Place,
+        /// The line that reads.
+        read: At,
+        /// The line that writes.
+        written: At,
+    },
+    /// Metadata is read that nothing writes.
+    #[error("reads what nothing writes: {field}, in {place} at {read}")]
+    NeverWritten {
+        /// The field's name.
+        field: String,
+        /// Where it is read.
+        place: Place,
+        /// The line that reads.
+        read: At,
+    },
+    /// Two writes to one thing in one stage could befall one packet.
+    #[error("writes twice in a stage: {what}, {place}, at {first} and at {second}")]
+    WritesTwice {
+        /// A field's name, or what else.
+        what: String,
+        /// Where.
+        place: Place,
+        /// One write.
+        first: At,
+        /// The other.
+        second: At,
+    },
+    /// A register is used where it is not.
+    #[error("register {register} is in {home}, and used in {place} at {at}")]
+    Elsewhere {
+        /// Its name.
+        register: String,
+        /// Where it is.
+        home: Place,
+        /// Where it is used.
+        place: Place,
+        /// The line that uses it.
+        at: At,
+    },
+    /// A table reaches more than one register.
+    #[error("table {table} in {place} reaches two registers, {first} and {second} (at {at}); a table reaches one")]
+    TwoRegisters {
+        /// The table's name.
+        table: String,
+        /// Where.
+        place: Place,
+        /// One register.
+        first: String,
+        /// The other.
+        second: String,
+        /// The line that uses the other.
+        at: At,
+    },
+    /// An index could point beyond the array.
+    #[error("index of register {register} in {place} at {at} reaches cell {last}; it has {cells}")]
+    IndexBeyond {
+        /// Its name.
+        register: String,
+        /// Where.
+        place: Place,
+        /// The line that uses it.
+        at: At,
+        /// The largest index.
+        last: u64,
+        /// Its cells.
+        cells: u32,
+    },
+    /// Only ingress chooses where a packet goes.
+    #[error("output port chosen in egress: {table}, {place}, at {at}")]
+    PortInEgress {
+        /// The table's name.
+        table: String,
+        /// Where.
+        place: Place,
+        /// The line that chooses.
+        at: At,
+    },
+    /// A gateway looks at a difference.
+    #[error(
+        "condition on a subtracted value: {field}, {place}, compared at {at}, subtracted at {written}; make it a table"
+    )]
+    SubtractedCondition {
+        /// The field's name.
+        field: String,
+        /// Where.
+        place: Place,
+        /// The line that compares.
+        at: At,
+        /// The line that subtracts.
+        written: At,
+    },
+    /// Something has the wrong form.
+    #[error("{what}, in {place} at {at}")]
+    Malformed {
+        /// What is wrong.
+        what: String,
+        /// Where.
+        place: Place,
+        /// The line.
+        at: At,
+    },
+    /// More than the target has.
+    #[error("{what} in {place} at {at}: {used} {resource}, {limit} exist: {} over budget", .used - .limit)]
+    OverBudget {
+        /// The register, table or field that exceeds it.
+        what: String,
+        /// Where.
+        place: Place,
+        /// The line.
+        at: At,
+        /// What is exceeded.
+        resource: Resource,
+        /// How many are used with it.
+        used: u32,
+        /// How many there are.
+        limit: u32,
+    },
+}

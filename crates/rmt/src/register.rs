@@ -1,0 +1,278 @@
+//! Registers, and the one operation that a packet may do on each: a stateful ALU's.
+
+use crate::field::{At, Field, Operand};
+use crate::program::Pipeline;
+use std::panic::Location;
+
+/// What a cell of a register array holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cell {
+    /// One word of 8 bits.
+    W8,
+    /// One word of 16 bits.
+    W16,
+    /// One word of 32 bits.
+    W32,
+    /// Two words of 32 bits, low and high, in one access.
+    Pair,
+}
+
+impl Cell {
+    /// Bits of one word.
+    #[must_use]
+    pub const fn word_bits(self) -> u32 {
+        match self {
+            Self::W8 => 8,
+            Self::W16 => 16,
+            Self::W32 | Self::Pair => 32,
+        }
+    }
+
+    /// Words in a cell.
+    #[must_use]
+    pub const fn words(self) -> u32 {
+        if matches!(self, Self::Pair) { 2 } else { 1 }
+    }
+
+    pub(crate) const fn mask(self) -> u32 {
+        u32::MAX >> (32 - self.word_bits())
+    }
+}
+
+/// A register array, as a handle into the program that declared it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Register(pub(crate) u16);
+
+#[derive(Clone, Debug)]
+pub(crate) struct RegisterInfo {
+    pub(crate) name: String,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) stage: usize,
+    pub(crate) cell: Cell,
+    pub(crate) cells: u32,
+    pub(crate) at: At,
+}
+
+/// Which cell: a constant one, or a plain slice of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// Always this one.
+    Const(u32),
+    /// `bits` bits of `field` from bit `low` on.
+    Slice {
+        /// Of which field.
+        field: Field,
+        /// The lowest bit.
+        low: u32,
+        /// How many bits; 0 to 17 or so: 2^bits cells must exist.
+        bits: u32,
+    },
+}
+
+/// The low bits of `field` as an index.
+#[must_use]
+pub const fn low_bits(field: Field, bits: u32) -> Index {
+    Index::Slice { field, low: 0, bits }
+}
+
+/// One of the words of a cell; a single one is `Low`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Word {
+    /// The first.
+    Low,
+    /// A pair's second.
+    High,
+}
+
+/// How a word is compared, before it is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Test {
+    /// word = value.
+    Equal,
+    /// word ≠ value.
+    NotEqual,
+    /// word < value, unsigned.
+    Less,
+    /// word > value, unsigned.
+    Greater,
+    /// The sign of `word − value` in 32 bits is negative: serial-number arithmetic's "before". Cells of 32 bits only.
+    Before,
+    /// The sign of `value − word` in 32 bits is negative: serial-number arithmetic's "after". Cells of 32 bits only.
+    After,
+}
+
+/// What becomes of a word. Arithmetic is modulo the word's width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Alu {
+    /// It stays.
+    Keep,
+    /// The value.
+    Set(Operand),
+    /// word + value.
+    Add(Operand),
+    /// word − value.
+    Sub(Operand),
+    /// word AND value.
+    And(Operand),
+    /// word AND NOT value: the value's bits are cleared.
+    Clear(Operand),
+    /// word OR value.
+    Or(Operand),
+    /// word XOR value.
+    Xor(Operand),
+}
+
+impl Alu {
+    /// The word := `value`.
+    pub fn set(value: impl Into<Operand>) -> Self {
+        Self::Set(value.into())
+    }
+
+    /// The word := word + `value`.
+    pub fn add(value: impl Into<Operand>) -> Self {
+        Self::Add(value.into())
+    }
+
+    /// The word := word OR `value`.
+    pub fn or(value: impl Into<Operand>) -> Self {
+        Self::Or(value.into())
+    }
+
+    /// The word := word AND NOT `value`.
+    pub fn clear(value: impl Into<Operand>) -> Self {
+        Self::Clear(value.into())
+    }
+
+    pub(crate) fn operand(self) -> Option<Operand> {
+        match self {
+            Self::Keep => None,
+            Self::Set(v) | Self::Add(v) | Self::Sub(v) | Self::And(v) | Self::Clear(v) | Self::Or(v) | Self::Xor(v) => {
+                Some(v)
+            }
+        }
+    }
+}
+
+/// What a stateful ALU hands to the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// The word as it was.
+    Old(Word),
+    /// The word as it is now.
+    New(Word),
+    /// 1 where the test held, else 0.
+    Predicate,
+}
+
+/// One arm: what becomes of the low and the high word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Arm {
+    pub(crate) low: Alu,
+    pub(crate) high: Alu,
+}
+
+const KEEP: Arm = Arm { low: Alu::Keep, high: Alu::Keep };
+
+/// A stateful ALU's operation on one cell: one test, two arms, one output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    pub(crate) register: Register,
+    pub(crate) index: Index,
+    pub(crate) test: Option<(Word, Test, Operand)>,
+    pub(crate) then: Arm,
+    pub(crate) otherwise: Arm,
+    pub(crate) output: Option<(Output, Field)>,
+    pub(crate) at: At,
+}
+
+impl Register {
+    /// An access to the cell at `index`, which changes nothing until it is told to.
+    #[track_caller]
+    #[must_use]
+    pub fn at(self, index: Index) -> Access {
+        let at = Location::caller();
+        Access { register: self, index, test: None, then: KEEP, otherwise: KEEP, output: None, at }
+    }
+}
+
+impl Access {
+    /// Tests the (low) word; the arms are [`then`](Self::then) and [`otherwise`](Self::otherwise).
+    #[must_use]
+    pub fn test(self, test: Test, value: impl Into<Operand>) -> Self {
+        Self { test: Some((Word::Low, test, value.into())), ..self }
+    }
+
+    /// Tests a pair's high word.
+    #[must_use]
+    pub fn test_high(self, test: Test, value: impl Into<Operand>) -> Self {
+        Self { test: Some((Word::High, test, value.into())), ..self }
+    }
+
+    /// Changes the (low) word where the test holds.
+    #[must_use]
+    pub fn then(mut self, low: Alu) -> Self {
+        self.then.low = low;
+        self
+    }
+
+    /// Changes the high word where the test holds.
+    #[must_use]
+    pub fn then_high(mut self, high: Alu) -> Self {
+        self.then.high = high;
+        self
+    }
+
+    /// Changes the (low) word where the test does not hold.
+    #[must_use]
+    pub fn otherwise(mut self, low: Alu) -> Self {
+        self.otherwise.low = low;
+        self
+    }
+
+    /// Changes the high word where the test does not hold.
+    #[must_use]
+    pub fn otherwise_high(mut self, high: Alu) -> Self {
+        self.otherwise.high = high;
+        self
+    }
+
+    /// Changes the (low) word, test or none.
+    #[must_use]
+    pub fn always(self, low: Alu) -> Self {
+        self.then(low).otherwise(low)
+    }
+
+    /// Changes the high word, test or none.
+    #[must_use]
+    pub fn always_high(self, high: Alu) -> Self {
+        self.then_high(high).otherwise_high(high)
+    }
+
+    /// Writes what `output` says into `field`.
+    #[must_use]
+    pub fn give(self, output: Output, field: Field) -> Self {
+        Self { output: Some((output, field)), ..self }
+    }
+
+    /// Writes the (low) word as it was into `field`.
+    #[must_use]
+    pub fn give_old(self, field: Field) -> Self {
+        self.give(Output::Old(Word::Low), field)
+    }
+
+    pub(crate) fn alus(&self) -> [Alu; 4] {
+        [self.then.low, self.then.high, self.otherwise.low, self.otherwise.high]
+    }
+
+    /// What it takes from the packet and the program, besides the index.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = Operand> {
+        let test = self.test.map(|(_, _, value)| value);
+        self.alus().into_iter().filter_map(Alu::operand).chain(test)
+    }
+
+    pub(crate) fn uses_high(&self) -> bool {
+        let output = matches!(self.output, Some((Output::Old(Word::High) | Output::New(Word::High), _)));
+        let arms = [self.then.high, self.otherwise.high].iter().any(|&alu| alu != Alu::Keep);
+        output || arms || matches!(self.test, Some((Word::High, ..)))
+    }
+}

@@ -1,0 +1,60 @@
+//! What a switch has.
+
+/// Budgets of a target.
+///
+/// Tofino 1's are those of its public documents (Intel's P4 compiler, open-p4studio; the RMT paper, Bosshart et al. 2013) and of
+/// what that compiler refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// How the report calls it.
+    pub name: &'static str,
+    /// Physical stages, each shared by ingress and egress.
+    pub stages: usize,
+    /// Containers of 8, 16 and 32 bits, shared by ingress and egress.
+    pub containers: [u32; 3],
+    /// Logical tables a stage; each has one gateway.
+    pub tables: u32,
+    /// Instruction words a stage: one for each action of each table.
+    pub instructions: u32,
+    /// Stateful ALUs a stage.
+    pub stateful_alus: u32,
+    /// SRAM blocks of 16 KB a stage.
+    pub sram_blocks: u32,
+    /// Map RAMs a stage. Each block of a register needs one, so fewer blocks can be registers than there are.
+    pub map_rams: u32,
+    /// SRAM blocks of one register at most, its spare one included.
+    pub register_blocks: u32,
+    /// TCAM blocks a stage, of 512 entries of 44 bits.
+    pub tcam_blocks: u32,
+    /// Bits that a gateway looks at.
+    pub gateway_bits: u32,
+    /// Bits that a gateway compares by less-than.
+    pub gateway_order_bits: u32,
+    /// Bits of a range key.
+    pub range_bits: u32,
+    /// Fields of the packet that a stateful ALU takes, besides the index.
+    pub stateful_inputs: usize,
+    /// Bytes that a mirrored copy carries.
+    pub mirror_bytes: u32,
+}
+
+impl Target {
+    /// The switch of the papers.
+    pub const TOFINO_1: Self = Self {
+        name: "Tofino 1",
+        stages: 12,
+        containers: [64, 96, 64],
+        tables: 16,
+        instructions: 32,
+        stateful_alus: 4,
+        sram_blocks: 80,
+        map_rams: 48,
+        register_blocks: 36,
+        tcam_blocks: 24,
+        gateway_bits: 44,
+        gateway_order_bits: 12,
+        range_bits: 20,
+        stateful_inputs: 2,
+        mirror_bytes: 32,
+    };
+}
