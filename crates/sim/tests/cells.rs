@@ -36,6 +36,21 @@ fn every_task_starts_and_ends_and_two_runs_are_the_same() {
     }
 }
 
+/// Executors of 64 slots register by two packets, which may overtake each other; tasks come meanwhile.
+#[test]
+fn t1_a_calm_cluster_runs_every_task_once_from_its_first_moment() {
+    let cluster = Cluster { shards: 8, ..Cluster::uniform(32, 64) };
+    let load = Load::Mix { short_us: 500.0, long_us: 500.0, short_share: 1.0, load: 0.8, clients: 16 };
+    for scheme in [Scheme::Midflight, Scheme::MidflightServer] {
+        let (cluster, load) = (cluster.clone(), load.clone());
+        let cell = Cell { scheme, cluster, load, seed: 1, warmup_ms: 0, duration_ms: 3, drain_ms: 200 };
+        let result = run(&cell).unwrap();
+        assert_eq!((result.started, result.ended), (result.submitted, result.submitted), "{:?}", cell.scheme);
+        assert_eq!(result.counters["switch.requeued"], 0, "{:?}", cell.scheme);
+        assert!(result.counters["switch.packets"] > result.submitted / 32, "{:?}", result.counters);
+    }
+}
+
 #[test]
 fn all_schemes_see_the_same_arrivals() {
     for load in [trace(), Load::Sw1 { clients: 2, utilisation: 0.7, work: Work::Compute }] {

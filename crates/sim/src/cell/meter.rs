@@ -110,10 +110,10 @@ impl Meter {
         *self.result.counters.entry(name.to_owned()).or_default() += number;
     }
 
-    /// Tasks that have been submitted and have not ended.
+    /// Tasks that have been submitted and have not ended; tasks that ended twice hide others.
     #[must_use]
     pub fn open(&self) -> u64 {
-        self.result.submitted - self.result.ended
+        self.result.submitted.saturating_sub(self.result.ended)
     }
 
     /// All that was told.

@@ -25,11 +25,12 @@ pub(super) fn run(cell: &Cell, server: bool) -> Result<CellResult, CellError> {
     let hardware = Hardware { racks: cell.cluster.shards, ..hardware() };
     let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware);
     let switches = switches(cell, server, &mut world)?;
+    let addresses: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
     let mut groups = vec![0; switches.len()];
-    executors(cell, &switches, &mut world, &mut groups)?;
+    executors(cell, &addresses, &mut world, &mut groups)?;
     // A client's first job may be submitted as it starts.
     world.tell(Box::new(Told { meter: Meter::new(cell), groups }));
-    clients(cell, &switches, &mut world)?;
+    clients(cell, &addresses, &mut world)?;
 
     let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
     world.run(duration, |_| false);
@@ -43,17 +44,29 @@ pub(super) fn run(cell: &Cell, server: bool) -> Result<CellResult, CellError> {
     let mut result = told.meter.result(events);
     result.counters.insert("datagrams".into(), network.sent);
     result.counters.insert("dropped".into(), network.receive_buffer_full + network.switch_queue_full);
+    count_at_switches(&world, &switches, &mut result);
     Ok(result)
 }
 
-fn switches(cell: &Cell, server: bool, world: &mut World) -> Result<Vec<SocketAddr>, CellError> {
+/// What the switches' programs took, and the tasks that they queued again.
+fn count_at_switches(world: &World, switches: &[NodeId], result: &mut CellResult) {
+    let process = |node| world.actor::<Server>(node).map(|Server(switch)| switch);
+    let switches = switches.iter().filter_map(|&node| world.actor::<Switch>(node).or_else(|| process(node)));
+    for stats in switches.map(|switch| switch.tasks().stats()) {
+        let mut count = |name: &str, number: u64| *result.counters.entry(name.into()).or_default() += number;
+        count("switch.packets", stats.packets.iter().sum());
+        count("switch.requeued", stats.expired + stats.returned);
+    }
+}
+
+fn switches(cell: &Cell, server: bool, world: &mut World) -> Result<Vec<NodeId>, CellError> {
     let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
     let room = |least: u32, wanted: u32| wanted.saturating_mul(2).clamp(least, 1 << 20);
     let default = TasksConfig::default();
     let queue = if server { 4 << 20 } else { default.queue };
     let config = TasksConfig { slots: room(default.slots, slots), queue, ..default };
     Tasks::new(&config, 1, 0).map_err(|error| CellError::Bad(format!("cluster: {error}")))?;
-    let mut addresses = Vec::new();
+    let mut nodes = Vec::new();
     for shard in 0..cell.cluster.shards {
         let place = if server {
             Place::Host(world.add_host(HostConfig { rack: shard, ..host() }))
@@ -68,9 +81,9 @@ fn switches(cell: &Cell, server: bool, world: &mut World) -> Result<Vec<SocketAd
                 if server { Box::new(Server(switch)) as Box<dyn Actor> } else { Box::new(switch) }
             }),
         );
-        addresses.push(world.address(node));
+        nodes.push(node);
     }
-    Ok(addresses)
+    Ok(nodes)
 }
 
 /// Shards take nodes in turn.

@@ -58,7 +58,7 @@ fn reduce(results: &Results) -> Findings {
     let of = |executors: u32| MIDFLIGHT.at(executors);
     let flat = |quantile| results.factor(&of(most), &of(least), delay(quantile));
     let is_flat = |quantile| flat(quantile).is_some_and(|factor| factor.mean <= FLAT);
-    let lost = results.estimate(&of(most), |result| result.submitted.saturating_sub(result.ended) as f64);
+    let lost = results.estimate(&of(most), |result| result.submitted.abs_diff(result.ended) as f64);
     let packets = results.estimate(&of(most), |result| packets_per_s(result) / f64::from(shards));
     let rows = vec![
         factor_row(
@@ -77,7 +77,7 @@ fn reduce(results: &Results) -> Findings {
         ),
         Row {
             name: "lost",
-            what: "Tasks that did not end, largest cluster",
+            what: "Tasks that did not end, or ended twice, largest cluster",
             unit: Unit::Count,
             paper: Paper::Says("none"),
             ours: lost,
