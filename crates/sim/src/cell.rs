@@ -6,6 +6,7 @@
 pub(crate) mod closed;
 mod dealer;
 mod jobs;
+mod memory;
 mod meter;
 mod midflight;
 mod percentiles;

@@ -1,5 +1,6 @@
 //! `midflight sim cell`: one cell; a description in, a result out. Figures and sweeps run each of theirs so.
 
+use super::memory;
 use crate::cells::{self, Store};
 use crate::{stdout, usage};
 use anyhow::{Context, Result};
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Keep the result in this directory, and take it from there if it was run before
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Start even if memory seems too small
+    #[arg(long)]
+    force: bool,
     /// The cell is one line of stdin; end when stdin is closed
     #[arg(long, conflicts_with = "file")]
     with_parent: bool,
@@ -38,6 +42,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (source, text) = read(args)?;
     let cell: Cell = serde_json::from_str(&text).map_err(|error| usage::error(format!("{source}: {error}")))?;
     cell.check().map_err(|error| usage::error(format!("{source}: {error}")))?;
+    if !args.force {
+        memory::check(cell.memory_bytes()).map_err(|error| usage::error(format!("{source}: {error}")))?;
+    }
     if args.with_parent {
         end_with_stdin();
     }

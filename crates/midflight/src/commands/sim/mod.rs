@@ -3,6 +3,7 @@
 mod cell;
 mod check;
 mod figure;
+mod memory;
 mod mutants;
 mod run;
 mod seeds;

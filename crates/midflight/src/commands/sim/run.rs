@@ -1,10 +1,11 @@
 //! `midflight sim run`: a scenario from a file.
 
+use super::memory;
 use crate::envelope::{Envelope, Measure};
 use crate::replay::summary::human_ns;
 use crate::signals::Shutdown;
 use crate::{stdout, usage};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_sim::NetworkCounters;
 use midflight_sim::scenario::{Delays, Outcome, Run, Scenario};
@@ -54,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut scenario = Scenario::load(file).map_err(usage::error)?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if !args.force {
-        check_memory(scenario.memory_bytes(), available_bytes()).map_err(usage::error)?;
+        memory::check(scenario.memory_bytes()).map_err(usage::error)?;
     }
     let stop = Arc::new(AtomicBool::new(false));
     let stopper = stop.clone();
@@ -116,27 +117,6 @@ fn play(run: &mut Run, stop: &AtomicBool) -> bool {
     let events = run.world().events();
     eprintln!("{events} events in {seconds:.1} s, {:.1} million a second", events as f64 / seconds / 1e6);
     true
-}
-
-/// What the system could give, if it says so.
-fn available_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
-fn check_memory(needed: u64, available: Option<u64>) -> Result<()> {
-    const GIB: f64 = (1u64 << 30) as f64;
-    let gib = |bytes: u64| bytes as f64 / GIB;
-    let available = available.unwrap_or(u64::MAX);
-    ensure!(
-        needed <= available,
-        "this scenario needs about {:.1} GiB of memory, and {:.1} GiB are available: fewer executors or slots, a lower \
-         load or a shorter duration; --force starts it all the same",
-        gib(needed),
-        gib(available)
-    );
-    Ok(())
 }
 
 /// Share of the slots' time that tasks took, until the last had ended.
@@ -246,17 +226,4 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
         text.push_str("PARTIAL: patience ended before all tasks had\n");
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_that_memory_does_not_hold_says_so_and_what_to_do() {
-        assert!(check_memory(1 << 30, Some(1 << 30)).is_ok());
-        assert!(check_memory(u64::MAX, None).is_ok(), "a system that does not say is believed to be large");
-        let error = check_memory(48 << 30, Some(20 << 30)).unwrap_err().to_string();
-        assert!(error.contains("48.0 GiB") && error.contains("20.0 GiB") && error.contains("--force"), "{error}");
-    }
 }

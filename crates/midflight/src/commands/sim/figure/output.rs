@@ -2,14 +2,11 @@
 
 use crate::envelope::{Envelope, Measure};
 use crate::report::chart::standalone;
-use crate::report::figures::{HowRun, Shown, page, paper, ratio, value};
+use crate::report::figures::{HowRun, Shown, page};
+use crate::report::rows;
 use crate::stdout;
 use anyhow::{Context, Result};
-use midflight_sim::figures::{Paper, Row, Unit, Verdict};
-use std::fmt::Write;
 use std::path::Path;
-
-const VERDICTS: [Verdict; 3] = [Verdict::Pass, Verdict::Shape, Verdict::Fail];
 
 pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -> Result<()> {
     let envelope = Envelope::new("figure", measures(shown));
@@ -26,6 +23,7 @@ pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -
         eprintln!("report: {}", report.display());
         return Ok(());
     }
+    let table = |one: &Shown<'_>| rows::table(one.figure.name, one.figure.title, &one.findings);
     let tables: String = shown.iter().map(table).collect();
     stdout::print(&format!("{tables}report: {}\n{}", report.display(), envelope.footer()))
 }
@@ -39,56 +37,13 @@ fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
     for one in shown {
         let figure = one.figure.name;
         for row in &one.findings.rows {
-            push_row(&mut measures, &format!("{figure}.{}", row.name), row);
+            let prefix = format!("{figure}.{}", row.name);
+            let [paper, ours, ratio, verdict] = rows::measures(&prefix, row);
+            let half_width = row.ours.and_then(|ours| ours.half_width).unwrap_or(f64::NAN);
+            let half_width = rows::quantity(&format!("{prefix}.ours_95"), row.unit, half_width);
+            measures.extend([paper, ours, half_width, ratio, verdict]);
         }
-        for verdict in VERDICTS {
-            let count = one.count(verdict) as u64;
-            measures.push(Measure::count(&format!("{figure}.{}", verdict.name()), count, "rows"));
-        }
+        measures.extend(rows::counts(figure, &one.findings));
     }
     measures
-}
-
-fn push_row(measures: &mut Vec<Measure>, prefix: &str, row: &Row) {
-    let (by, unit) = match row.unit {
-        Unit::Time => (1e-3, "us"),
-        Unit::Factor => (1.0, "x"),
-        Unit::Share => (100.0, "%"),
-        Unit::PerSecond => (1.0, "1/s"),
-        Unit::Count => (1.0, "tasks"),
-    };
-    let name = |what| format!("{prefix}.{what}");
-    let quantity = |what, number: f64| Measure::quantity(&name(what), number * by, unit);
-    measures.push(match row.paper {
-        Paper::Is(number) | Paper::AtLeast(number) | Paper::AtMost(number) => quantity("paper", number),
-        Paper::Says(words) => Measure::text(&name("paper"), words),
-    });
-    measures.push(quantity("ours", row.ours.map_or(f64::NAN, |ours| ours.mean)));
-    measures.push(quantity("ours_95", row.ours.and_then(|ours| ours.half_width).unwrap_or(f64::NAN)));
-    measures.push(Measure::quantity(&name("ratio"), row.ratio().unwrap_or(f64::NAN), "x"));
-    measures.push(Measure::text(&name("verdict"), row.verdict().name()));
-}
-
-/// A figure's rows for a terminal.
-fn table(shown: &Shown<'_>) -> String {
-    let mut text = format!("{}: {}\n", shown.figure.name, shown.figure.title);
-    let cells: Vec<[String; 5]> = shown.findings.rows.iter().map(cells).collect();
-    let width = |column: usize| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
-    for [verdict, ours, ratio, paper, what] in &cells {
-        let [w0, w1, w2, w3, _] = widths;
-        // A String takes everything that is written.
-        let _ = writeln!(text, "  {verdict:w0$}  {ours:>w1$}  {ratio:>w2$}  {paper:w3$}  {what}");
-    }
-    for note in &shown.findings.notes {
-        let _ = writeln!(text, "  {note}");
-    }
-    text + "\n"
-}
-
-fn cells(row: &Row) -> [String; 5] {
-    let ours = row.ours.map_or_else(|| "nothing".into(), |ours| value(row.unit, ours.mean));
-    let ratio = ratio(row);
-    let times = if ratio.is_empty() { ratio } else { format!("{ratio} of") };
-    [row.verdict().name().into(), ours, times, paper(row), row.what.into()]
 }
