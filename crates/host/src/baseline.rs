@@ -4,8 +4,8 @@
 mod client;
 mod worker;
 
-pub use client::{Outcome, SparrowClient};
-pub use worker::SparrowWorker;
+pub use client::{Outcome, SparrowClient, Submitted};
+pub use worker::{SparrowWorker, Start};
 
 use crate::clock;
 use crate::driver::{Driver, Handler};

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -33,6 +33,13 @@ impl Process {
         let mut line = String::new();
         ensure!(self.stdout.read_line(&mut line)? > 0, "a child process ended before it was ready");
         Ok(line)
+    }
+
+    /// All that it prints until it ends.
+    pub(crate) fn rest(&mut self) -> Result<String> {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).context("cannot read what a child process prints")?;
+        Ok(rest)
     }
 
     /// What it says on stderr, if that was piped; the first caller gets it.

@@ -61,6 +61,25 @@ fn without_probing_workers_come_by_themselves() {
 }
 
 #[test]
+fn a_worker_says_when_it_started_what() {
+    let (worker, address) = worker(&["--slots", "2", "--starts"]);
+    let (_scheduler, address) = scheduler(&["--worker", &format!("{address}/2")]);
+    submit(&["sleep", "20ms", "-n", "4", "--job", "4", "--scheduler", &address]);
+    signal(&worker.child, Signal::TERM);
+    let (code, told) = worker.end();
+    assert_eq!(code, Some(0));
+    let numbers = |line: &str| line.split(' ').map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().ok();
+    let starts: Vec<_> = told.lines().map_while(numbers).collect();
+    assert!(starts.iter().all(|start| start.len() == 4 && start[..2] == starts[0][..2]), "{told}");
+    let mut tasks: Vec<_> = starts.iter().map(|start| start[2]).collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, [0, 1, 2, 3], "{told}");
+    let (first, last) = (starts[0][3], starts[3][3]);
+    assert!((20_000_000..10_000_000_000).contains(&(last - first)), "two slots take turns: {told}");
+    assert!(told.lines().last().unwrap().contains("4 tasks run"), "{told}");
+}
+
+#[test]
 fn wrong_usage_says_what_to_write() {
     for (args, expected) in [
         (&["scheduler", "--worker", "127.0.0.1:7801"][..], "127.0.0.1:7801/4"),

@@ -33,6 +33,15 @@ pub enum Outcome {
     },
 }
 
+/// A job that was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// The client's number for it, as workers are told it.
+    pub job: u32,
+    /// When submit was called, by [`clock::now`](crate::clock::now).
+    pub at: Nanos,
+}
+
 struct Teller {
     sender: Sender<Outcome>,
     /// By job: when it was submitted, and how many of its ends are not told.
@@ -66,6 +75,7 @@ impl Handler<Client> for Teller {
 
 /// A client of Sparrow schedulers; dropping it forgets its jobs.
 pub struct SparrowClient {
+    identity: u64,
     running: Running<Client, Teller>,
     outcomes: Receiver<Outcome>,
 }
@@ -83,21 +93,28 @@ impl SparrowClient {
     /// Where there is none, or a socket or a thread cannot be had.
     pub fn connect(schedulers: Vec<SocketAddr>) -> Result<Self, Error> {
         let local = local_for(&schedulers);
-        let client = Client::new(ClientConfig::new(rand::random(), schedulers))?;
+        let identity = rand::random();
+        let client = Client::new(ClientConfig::new(identity, schedulers))?;
         let (sender, outcomes) = unbounded();
         let driver = Driver::new(client, Teller { sender, jobs: HashMap::new() }, Socket::bind(local)?, waker()?);
-        Ok(Self { running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
+        Ok(Self { identity, running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
+    }
+
+    /// What workers are told of whose job it is: random, another for each client.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// Submits a job.
     ///
     /// # Errors
     /// Where it is empty or too large.
-    pub fn submit(&self, tasks: &[TaskInfo]) -> Result<(), Error> {
+    pub fn submit(&self, tasks: &[TaskInfo]) -> Result<Submitted, Error> {
         let submitted = self.running.driver.with(|now, client, teller| {
             let job = client.submit(tasks)?;
             teller.jobs.insert(job, (now, tasks.len() as u32));
-            Ok(())
+            Ok(Submitted { job, at: now })
         });
         submitted
             .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Configuration(error.to_string()))

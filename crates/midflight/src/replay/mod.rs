@@ -10,7 +10,7 @@
 
 pub(crate) mod delays;
 pub(crate) mod outcome;
-mod pacer;
+pub(crate) mod pacer;
 pub(crate) mod plan;
 mod run;
 pub(crate) mod series;

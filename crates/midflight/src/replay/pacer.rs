@@ -12,20 +12,20 @@ const SPIN_NS: u64 = 30_000;
 const LOOK_NS: u64 = 50_000_000;
 
 /// Waits precisely, on a thread of its own.
-pub(super) struct Pacer<'a> {
+pub(crate) struct Pacer<'a> {
     stop: &'a AtomicBool,
 }
 
 impl<'a> Pacer<'a> {
     /// For the calling thread; `stop` ends every wait.
-    pub(super) fn new(stop: &'a AtomicBool) -> Self {
+    pub(crate) fn new(stop: &'a AtomicBool) -> Self {
         // Without it the kernel may group this thread's timers within 50 µs: refused or not, waits stay correct.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Self { stop }
     }
 
     /// Waits until `due_ns` of the clock; returns how late it is then, or `None` when it is to stop.
-    pub(super) fn wait(&self, due_ns: u64) -> Option<u64> {
+    pub(crate) fn wait(&self, due_ns: u64) -> Option<u64> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return None;

@@ -4,6 +4,7 @@ pub(crate) mod bars;
 pub(crate) mod chart;
 pub(crate) mod figures;
 mod plots;
+pub(crate) mod rows;
 mod ticks;
 
 use anyhow::Result;

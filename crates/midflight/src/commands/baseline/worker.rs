@@ -7,7 +7,7 @@ use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_baselines::sparrow::WorkerConfig;
-use midflight_host::baseline::SparrowWorker;
+use midflight_host::baseline::{SparrowWorker, Start};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// How long a slot waits before it asks again that was told that there is nothing
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "50us", requires = "ask")]
     poll: std::time::Duration,
+    /// At the end, say of each task when it was started: CLIENT JOB TASK NANOSECONDS, of CLOCK_MONOTONIC
+    #[arg(long)]
+    starts: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -49,9 +52,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
-    let worker = SparrowWorker::start(listen, WorkerConfig { ask, poll, ..WorkerConfig::new(0, slots) })?;
+    let start = if args.starts { SparrowWorker::start_recorded } else { SparrowWorker::start };
+    let worker = start(listen, WorkerConfig { ask, poll, ..WorkerConfig::new(0, slots) })?;
     stdout::print(&format!("sparrow worker with {slots} slots at {}\n", worker.local_addr()))?;
     shutdown.wait();
+    let lines =
+        worker.starts().into_iter().map(|Start { client, job, tid, at }| format!("{client} {job} {tid} {at}\n"));
+    stdout::print(&lines.collect::<String>())?;
     let (counters, socket) = worker.counts();
     stdout::print(&format!(
         "{} reservations, {} cancelled; {} tasks run, {} requests told there is none; {} sent again, {} rejected, {} \

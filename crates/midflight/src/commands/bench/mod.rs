@@ -2,6 +2,7 @@
 
 mod core;
 mod lab;
+mod live;
 mod load;
 mod r#loop;
 mod peers;
@@ -32,6 +33,12 @@ enum Bench {
     /// The same as processes on hosts of a lab: the switch in user space, and in the kernel
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::Args),
+    /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
+    #[command(name = "falcon-8", after_help = live::FALCON_8_EXAMPLES)]
+    Falcon8(live::Args),
+    /// The papers' figure live, in a lab: decisions a second against executors, beside Sparrow
+    #[command(name = "bolt-11", after_help = live::BOLT_11_EXAMPLES)]
+    Bolt11(live::Args),
     /// The simulator: events a second
     #[command(after_help = sim::EXAMPLES)]
     Sim(How),
@@ -54,7 +61,7 @@ struct How {
 impl Args {
     /// See [`super::Command::ends_with_its_reader`].
     pub(crate) fn ends_with_its_reader(&self) -> bool {
-        !matches!(self.bench, Bench::Lab(_) | Bench::Peers(_))
+        !matches!(self.bench, Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Peers(_))
     }
 }
 
@@ -64,6 +71,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Bench::Xdp(how) => xdp::run(&how),
         Bench::Loop(how) => r#loop::run(&how),
         Bench::Lab(args) => lab::run(&args),
+        Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
+        Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(how) => sim::run(&how),
         Bench::Peers(args) => peers::run(&args),
     }

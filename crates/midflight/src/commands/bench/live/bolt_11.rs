@@ -1,0 +1,252 @@
+//! Bolt, figure 11, live: decisions a second, of empty tasks.
+
+use super::backlog::rate;
+use super::cluster::{Cluster, Layout, Sparrow};
+use super::contender::Contender;
+use super::rounds::{Quantity, Rounds, Sample};
+use super::{Live, Point};
+use anyhow::Result;
+use midflight_lab::Lab;
+use midflight_sim::figures::plot::{self, Axis, Curve, Mark, Plot, Scale};
+use midflight_sim::figures::{Estimate, Findings, Paper, Row, Unit};
+use std::time::Duration;
+
+pub(in super::super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench bolt-11                       about three minutes, as root
+  midflight bench bolt-11 --quick
+  midflight bench bolt-11 --svg decisions.svg --json
+
+Bolt's figure 11 live, in a lab: one client keeps 8,192 empty tasks in flight, for one executor
+process of 1 to 720 slots. Midflight with the kernel engine, with the switch in user space, and
+Sparrow (one scheduler, where the switch is, without probing: slots ask) take turns. A decision is
+a task that has ended. A measurement takes 1 s (--quick: 200 ms), after a warm-up. Let nothing
+else run.
+
+RESULTS (medians of the rounds; CONTENDER is kernel, user or sparrow)
+  live.bolt-11.ROW.paper, .ours, .ratio, .verdict  as of `midflight sim figure`
+  live.bolt-11.pass, .shape, .fail                 rows
+  live.bolt-11.CONTENDER.SLOTS.decisions_per_s
+
+The papers' numbers are of 720 executors with cores of their own and a switch of hardware. Here
+all shares the cores of one machine: read order and shape first. docs/figures.md says more.
+
+EXIT CODES
+  0 measured, whatever the verdicts, 1 failed (no root), 2 wrong usage, 130 interrupted";
+
+pub(in super::super) const BOLT_11: Live = Live {
+    name: "bolt-11",
+    title: "Scheduling decisions a second, live",
+    hosts: 2,
+    places: &[1, 4, 16, SOME, FLAT_FROM, 300, MOST],
+    place: |slots| if slots == 1 { "1 slot".into() } else { format!("{slots} slots") },
+    duration: (Duration::from_secs(1), Duration::from_millis(200)),
+    measure,
+    reduce,
+};
+
+/// Slots: the papers' most, where they say that it is flat from, and where the simulated figure says that it is linear from.
+const MOST: u32 = 720;
+const FLAT_FROM: u32 = 150;
+const SOME: u32 = 60;
+/// What grows by more than this has not flattened, and what is in proportion keeps this much of it: as in the simulated
+/// figure.
+const FLAT: f64 = 1.15;
+const LINEAR: f64 = 0.9;
+
+fn measure(lab: &Lab, point: &Point) -> Result<Sample> {
+    let layout = Layout { clients: 1, nodes: 1, slots: point.place, sparrow: Sparrow::Asked };
+    let cluster = Cluster::start(lab, point.contender, layout)?;
+    let client = cluster.client(0, point.contender)?;
+    Ok(Sample::rate(rate(&client, point.warmup, point.duration)?))
+}
+
+fn reduce(rounds: &Rounds) -> Findings {
+    let has = |contender| rounds.contenders().any(|who| who == contender);
+    let mut rows = Vec::new();
+    if has(Contender::Kernel) {
+        rows.extend(kernel_rows(rounds));
+    }
+    rows.extend(user_rows(rounds));
+    rows.extend(sparrow_rows(rounds));
+    let notes = vec![
+        "One machine's cores run client, switch or scheduler, and executor: values are this machine's, order and shape are \
+         compared."
+            .into(),
+    ];
+    Findings { rows, plots: vec![plot(rounds)], notes }
+}
+
+/// The kernel engine stands where Bolt's switch does.
+fn kernel_rows(rounds: &Rounds) -> [Row; 4] {
+    use Contender::{Kernel, Sparrow, User};
+    let above = |other| most(rounds, Kernel) > most(rounds, other);
+    let linear = by(rounds, (Kernel, MOST), (Kernel, SOME)).map(per_slot);
+    [
+        peak("kernel-peak", "kernel engine, most", Paper::AtLeast(23e6), rounds, Kernel, above(Sparrow)),
+        factor(
+            "kernel-by-sparrow",
+            "kernel engine by Sparrow, 720 slots",
+            Paper::Is(46.0),
+            by(rounds, (Kernel, MOST), (Sparrow, MOST)),
+            above(Sparrow),
+        ),
+        factor(
+            "kernel-by-user",
+            "kernel engine by the switch in user space, 720 slots",
+            Paper::Is(46.0),
+            by(rounds, (Kernel, MOST), (User, MOST)),
+            above(User),
+        ),
+        factor(
+            "kernel-linear",
+            "kernel engine: decisions a slot, 720 slots by 60",
+            Paper::Says("linear"),
+            linear,
+            linear.is_some_and(|factor| factor.mean >= LINEAR),
+        ),
+    ]
+}
+
+/// The switch in user space stands where Bolt-Server does, which is level with Sparrow in the paper.
+fn user_rows(rounds: &Rounds) -> [Row; 3] {
+    use Contender::{Sparrow, User};
+    let level = by(rounds, (User, MOST), (Sparrow, MOST));
+    [
+        peak("user-peak", "switch in user space, most", Paper::AtLeast(0.5e6), rounds, User, is_flat(rounds, User)),
+        factor(
+            "user-by-sparrow",
+            "switch in user space by Sparrow, 720 slots",
+            Paper::AtLeast(1.0),
+            level,
+            level.is_some_and(|factor| factor.mean >= 1.0),
+        ),
+        flat("user-flat", "switch in user space, 720 slots by 150", rounds, User),
+    ]
+}
+
+fn sparrow_rows(rounds: &Rounds) -> [Row; 2] {
+    use Contender::Sparrow;
+    let holds = is_flat(rounds, Sparrow);
+    [
+        peak("sparrow-peak", "Sparrow with one scheduler, most", Paper::Is(0.5e6), rounds, Sparrow, holds),
+        flat("sparrow-flat", "Sparrow with one scheduler, 720 slots by 150", rounds, Sparrow),
+    ]
+}
+
+fn by(rounds: &Rounds, over: (Contender, u32), under: (Contender, u32)) -> Option<Estimate> {
+    rounds.factor(over, under, Quantity::Rate)
+}
+
+/// Of a factor between the most slots and some: what is left of it for each slot.
+fn per_slot(factor: Estimate) -> Estimate {
+    Estimate { mean: factor.mean * f64::from(SOME) / f64::from(MOST), ..factor }
+}
+
+/// The place with the highest rate, if any.
+fn best(rounds: &Rounds, contender: Contender) -> Option<u32> {
+    let rate = |slots: u32| rounds.median(contender, slots, Quantity::Rate);
+    let measured = BOLT_11.places.iter().copied().filter(|&slots| rate(slots).is_finite());
+    measured.max_by(|&a, &b| rate(a).total_cmp(&rate(b)))
+}
+
+fn most(rounds: &Rounds, contender: Contender) -> f64 {
+    best(rounds, contender).map_or(f64::NAN, |slots| rounds.median(contender, slots, Quantity::Rate))
+}
+
+fn is_flat(rounds: &Rounds, contender: Contender) -> bool {
+    by(rounds, (contender, MOST), (contender, FLAT_FROM)).is_some_and(|factor| factor.mean <= FLAT)
+}
+
+fn flat(name: &'static str, what: &'static str, rounds: &Rounds, contender: Contender) -> Row {
+    let ours = by(rounds, (contender, MOST), (contender, FLAT_FROM));
+    factor(name, what, Paper::Says("flat from 150"), ours, is_flat(rounds, contender))
+}
+
+fn factor(name: &'static str, what: &'static str, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
+    Row { name, what, unit: Unit::Factor, paper, ours, holds }
+}
+
+fn peak(
+    name: &'static str,
+    what: &'static str,
+    paper: Paper,
+    rounds: &Rounds,
+    contender: Contender,
+    holds: bool,
+) -> Row {
+    let ours = best(rounds, contender).and_then(|slots| rounds.estimate(contender, slots, Quantity::Rate));
+    Row { name, what, unit: Unit::PerSecond, paper, ours, holds }
+}
+
+fn plot(rounds: &Rounds) -> Plot {
+    let curve = |contender: Contender| {
+        let rate = |&slots: &u32| plot::Point::new(f64::from(slots), rounds.median(contender, slots, Quantity::Rate));
+        let points = BOLT_11.places.iter().map(rate).filter(|point| point.y.is_finite()).collect();
+        Curve { name: contender.label().into(), hue: contender.hue(), dashed: false, points, dots: true }
+    };
+    let mark = |y, contender: Contender| Mark { x: f64::from(MOST), y, hue: contender.hue() };
+    Plot {
+        name: "decisions",
+        title: "Decisions a second, live".into(),
+        x: Axis { label: "executor slots", scale: Scale::LogNumber },
+        y: Axis { label: "decisions a second", scale: Scale::LogNumber },
+        curves: rounds.contenders().map(curve).collect(),
+        marks: vec![mark(23e6, Contender::Kernel), mark(0.5e6, Contender::Sparrow)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_sim::figures::Verdict;
+
+    /// The same rates in each of three rounds, by slots.
+    fn rounds(rates: &[(Contender, [f64; 7])]) -> Rounds {
+        let mut rounds = Rounds::default();
+        for _ in 0..3 {
+            for &(contender, rates) in rates {
+                for (&slots, rate) in BOLT_11.places.iter().zip(rates) {
+                    rounds.push(contender, slots, Sample::rate(rate));
+                }
+            }
+        }
+        rounds
+    }
+
+    fn verdict(findings: &Findings, name: &str) -> Verdict {
+        findings.rows.iter().find(|row| row.name == name).unwrap().verdict()
+    }
+
+    const SERVER: [f64; 7] = [0.05e6, 0.1e6, 0.2e6, 0.4e6, 0.5e6, 0.5e6, 0.5e6];
+
+    #[test]
+    fn the_paper_s_curves_pass() {
+        let linear = BOLT_11.places.iter().map(|&slots| 23e6 * f64::from(slots) / f64::from(MOST));
+        let linear: [f64; 7] = linear.collect::<Vec<_>>().try_into().unwrap();
+        let all = [(Contender::Kernel, linear), (Contender::User, SERVER), (Contender::Sparrow, SERVER)];
+        let findings = reduce(&rounds(&all));
+        assert_eq!(findings.rows.len(), 9);
+        assert!(findings.rows.iter().all(|row| row.verdict() == Verdict::Pass), "{:?}", findings.rows);
+    }
+
+    #[test]
+    fn on_few_cores_order_remains_and_lines_end() {
+        let tenth = SERVER.map(|rate| rate / 10.0);
+        let all = [(Contender::Kernel, SERVER), (Contender::User, SERVER), (Contender::Sparrow, tenth)];
+        let findings = reduce(&rounds(&all));
+        assert_eq!(verdict(&findings, "kernel-peak"), Verdict::Shape);
+        assert_eq!(verdict(&findings, "kernel-by-sparrow"), Verdict::Shape);
+        assert_eq!(verdict(&findings, "kernel-by-user"), Verdict::Fail, "no faster");
+        assert_eq!(verdict(&findings, "kernel-linear"), Verdict::Fail);
+        assert_eq!(verdict(&findings, "sparrow-peak"), Verdict::Shape);
+    }
+
+    #[test]
+    fn the_most_is_that_of_the_best_place() {
+        let peak = [1.0, 2.0, 9.0, 4.0, 5.0, 6.0, 7.0];
+        let rounds = rounds(&[(Contender::User, peak), (Contender::Sparrow, SERVER)]);
+        assert_eq!(most(&rounds, Contender::User), 9.0);
+        assert!(reduce(&rounds).rows.iter().all(|row| !row.name.starts_with("kernel")));
+    }
+}

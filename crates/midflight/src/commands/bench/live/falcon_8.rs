@@ -1,0 +1,268 @@
+//! Falcon, figure 8, live: scheduling delay against load, of tasks that sleep.
+
+use super::arrivals::{Arrivals, Known, submit};
+use super::cluster::{Cluster, Layout, Sparrow};
+use super::contender::Contender;
+use super::rounds::{Quantity, Rounds, Sample};
+use super::starts::join;
+use super::{Live, Point};
+use anyhow::{Result, anyhow};
+use midflight_host::clock;
+use midflight_lab::Lab;
+use midflight_sim::figures::plot::{self, Axis, Curve, Mark, Plot, Scale};
+use midflight_sim::figures::{Findings, Paper, Row, Unit};
+use std::time::Duration;
+
+pub(in super::super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench falcon-8                      about five minutes, as root
+  midflight bench falcon-8 --quick
+  midflight bench falcon-8 --svg delay.svg --json
+
+Falcon's figure 8 live, in a lab: two clients submit a job every 10.2 ms each (as in the simulated
+figure), of tasks that sleep for 10 ms, to 60 executor slots on 10 hosts. The tasks of a job set
+the utilisation: 50, 65, 80 and 95 %. Midflight with the kernel engine, with the switch in user
+space, and Sparrow (two schedulers, on the clients' hosts, two reservations a task) take turns.
+Delay is from the call of submit to the start of the function. A measurement takes 3 s (--quick:
+500 ms), after a warm-up. Let nothing else run.
+
+RESULTS (medians of the rounds; CONTENDER is kernel, user or sparrow; LOAD in percent)
+  live.falcon-8.ROW.paper, .ours, .ratio, .verdict  as of `midflight sim figure`
+  live.falcon-8.pass, .shape, .fail                 rows
+  live.falcon-8.CONTENDER.LOAD.delay_p50_us, .delay_p5_us, .delay_p95_us
+
+The papers' numbers are of 12 machines and a switch of hardware. Here all shares the cores of one:
+read order and shape first. docs/figures.md says more.
+
+EXIT CODES
+  0 measured, whatever the verdicts, 1 failed (no root), 2 wrong usage, 130 interrupted";
+
+pub(in super::super) const FALCON_8: Live = Live {
+    name: "falcon-8",
+    title: "Scheduling delay against load, tasks that sleep, live",
+    hosts: CLIENTS + NODES,
+    places: &[50, 65, 80, 95],
+    place: |percent| format!("{percent} %"),
+    duration: (Duration::from_secs(3), Duration::from_millis(500)),
+    measure,
+    reduce,
+};
+
+const CLIENTS: usize = 2;
+const NODES: usize = 10;
+const SLOTS: u32 = 6;
+/// Between the start of the threads and the first interval.
+const LEAD: Duration = Duration::from_millis(20);
+/// A median that is this much higher at 95 % than at 50 % is not flat any more, as in the simulated figure.
+const FLAT: f64 = 1.25;
+
+fn measure(lab: &Lab, point: &Point) -> Result<Sample> {
+    let layout = Layout { clients: CLIENTS, nodes: NODES, slots: SLOTS, sparrow: Sparrow::Probing };
+    let cluster = Cluster::start(lab, point.contender, layout)?;
+    let clients = (0..CLIENTS).map(|number| cluster.client(number, point.contender)).collect::<Result<Vec<_>>>()?;
+    let slots = NODES as f64 * f64::from(SLOTS);
+    let tasks = slots * f64::from(point.place) / 100.0 / CLIENTS as f64;
+    let end = point.warmup + point.duration;
+    let origin = clock::now() + clock::nanos(LEAD);
+    let known = std::thread::scope(|scope| {
+        let start = |(client, number)| {
+            let arrivals = Arrivals::new(point.seed, number, tasks, end);
+            scope.spawn(move || submit(client, &arrivals, origin))
+        };
+        let threads: Vec<_> = clients.iter().zip(0..).map(start).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Known>>| {
+            thread.join().unwrap_or_else(|_| Err(anyhow!("a client's thread panicked")))
+        };
+        threads.into_iter().map(join).collect::<Result<Vec<_>>>()
+    })?;
+    let (mut begun, mut given) = (Vec::new(), Vec::new());
+    for known in known {
+        match known {
+            Known::Ways(ways) => begun.extend(ways),
+            Known::Jobs(jobs) => given.extend(jobs),
+        }
+    }
+    if point.contender == Contender::Sparrow {
+        begun.extend(join(&given, &cluster.starts()?)?);
+    }
+    let from = origin + clock::nanos(point.warmup);
+    let measured = begun.iter().filter(|begun| begun.submitted >= from);
+    Ok(Sample::delays(measured.map(|begun| begun.started.saturating_sub(begun.submitted)).collect()))
+}
+
+/// Names and descriptions of the rows that each engine of Midflight has.
+struct Words {
+    median: (&'static str, &'static str),
+    p95: (&'static str, &'static str),
+    factor_median: (&'static str, &'static str),
+    factor_p95: (&'static str, &'static str),
+    factor_half: (&'static str, &'static str),
+    flat: (&'static str, &'static str),
+}
+
+macro_rules! words {
+    ($key:literal, $who:literal) => {
+        Words {
+            median: (concat!($key, "-median-95"), concat!($who, ": median at 95 %")),
+            p95: (concat!($key, "-p95-95"), concat!($who, ": 95th percentile at 95 %")),
+            factor_median: (
+                concat!($key, "-factor-median-95"),
+                concat!("Sparrow's median by that of the ", $who, ", 95 %"),
+            ),
+            factor_p95: (
+                concat!($key, "-factor-p95-95"),
+                concat!("Sparrow's 95th percentile by that of the ", $who, ", 95 %"),
+            ),
+            factor_half: (
+                concat!($key, "-factor-median-50"),
+                concat!("Sparrow's median by that of the ", $who, ", 50 %"),
+            ),
+            flat: (concat!($key, "-flat"), concat!($who, ": median at 95 % by that at 50 %")),
+        }
+    };
+}
+
+const KERNEL: Words = words!("kernel", "kernel engine");
+const USER: Words = words!("user", "switch in user space");
+
+fn reduce(rounds: &Rounds) -> Findings {
+    let mut rows = Vec::new();
+    for contender in rounds.contenders() {
+        match contender {
+            Contender::Kernel => rows.extend(engine_rows(rounds, contender, &KERNEL)),
+            Contender::User => rows.extend(engine_rows(rounds, contender, &USER)),
+            Contender::Sparrow => rows.extend(sparrow_rows(rounds)),
+        }
+    }
+    let notes = vec![
+        "One machine's cores run clients, switch or schedulers, and executors: values are this machine's, order and shape \
+         are compared."
+            .into(),
+    ];
+    Findings { rows, plots: vec![plot(rounds)], notes }
+}
+
+fn engine_rows(rounds: &Rounds, who: Contender, words: &Words) -> [Row; 6] {
+    let sparrow_by = |place, quantity| rounds.factor((Contender::Sparrow, place), (who, place), quantity);
+    let first =
+        |place, quantity| rounds.median(who, place, quantity) < rounds.median(Contender::Sparrow, place, quantity);
+    let (first_95, first_tail, first_50) =
+        (first(95, Quantity::P50), first(95, Quantity::P95), first(50, Quantity::P50));
+    let row = |(name, what), unit, paper, ours, holds| Row { name, what, unit, paper, ours, holds };
+    let time = |words, paper, quantity, holds| {
+        row(words, Unit::Time, Paper::AtMost(paper), rounds.estimate(who, 95, quantity), holds)
+    };
+    let factor = |words, paper, ours, holds| row(words, Unit::Factor, Paper::Is(paper), ours, holds);
+    let flat = rounds.factor((who, 95), (who, 50), Quantity::P50);
+    [
+        time(words.median, 0.09e6, Quantity::P50, first_95),
+        time(words.p95, 0.25e6, Quantity::P95, first_tail),
+        factor(words.factor_median, 23.0, sparrow_by(95, Quantity::P50), first_95),
+        factor(words.factor_p95, 9.7, sparrow_by(95, Quantity::P95), first_tail),
+        factor(words.factor_half, 22.0, sparrow_by(50, Quantity::P50), first_50),
+        row(words.flat, Unit::Factor, Paper::Says("flat"), flat, flat.is_some_and(|factor| factor.mean <= FLAT)),
+    ]
+}
+
+fn sparrow_rows(rounds: &Rounds) -> [Row; 3] {
+    let who = Contender::Sparrow;
+    // Behind everyone else that took part.
+    let last = |quantity| {
+        let delay = |contender| rounds.median(contender, 95, quantity);
+        rounds.contenders().filter(|&other| other != who).all(|other| delay(other) < delay(who))
+    };
+    let time = |name, what, paper, quantity| Row {
+        name,
+        what,
+        unit: Unit::Time,
+        paper: Paper::Is(paper),
+        ours: rounds.estimate(who, 95, quantity),
+        holds: last(quantity),
+    };
+    let grows = rounds.factor((who, 95), (who, 50), Quantity::P50);
+    [
+        time("sparrow-median-95", "Sparrow: median at 95 %", 2.22e6, Quantity::P50),
+        time("sparrow-p95-95", "Sparrow: 95th percentile at 95 %", 2.68e6, Quantity::P95),
+        Row {
+            name: "sparrow-grows",
+            what: "Sparrow: median at 95 % by that at 50 %",
+            unit: Unit::Factor,
+            paper: Paper::Says("grows with the load"),
+            ours: grows,
+            holds: grows.is_some_and(|factor| factor.mean > 1.0),
+        },
+    ]
+}
+
+fn plot(rounds: &Rounds) -> Plot {
+    let curve = |contender: Contender| {
+        let points = FALCON_8.places.iter().map(|&place| {
+            let at = |quantity| rounds.median(contender, place, quantity);
+            let spread = Some((at(Quantity::P5), at(Quantity::P95)));
+            plot::Point { x: f64::from(place) / 100.0, y: at(Quantity::P50), spread }
+        });
+        let points = points.filter(|point| point.y.is_finite()).collect();
+        Curve { name: contender.label().into(), hue: contender.hue(), dashed: false, points, dots: true }
+    };
+    let mark = |y, contender: Contender| Mark { x: 0.95, y, hue: contender.hue() };
+    Plot {
+        name: "delay",
+        title: "Median delay, live; whiskers from the 5th to the 95th percentile".into(),
+        x: Axis { label: "utilisation", scale: Scale::Share },
+        y: Axis { label: "scheduling delay", scale: Scale::LogTime },
+        curves: rounds.contenders().map(curve).collect(),
+        marks: vec![mark(0.09e6, Contender::Kernel), mark(2.22e6, Contender::Sparrow)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_sim::figures::Verdict;
+
+    /// Delays in microseconds at 50 and 95 %: all tasks had the same.
+    fn rounds(delays: &[(Contender, u64, u64)]) -> Rounds {
+        let mut rounds = Rounds::default();
+        for &(contender, half, full) in delays {
+            for (place, us) in [(50, half), (95, full)] {
+                rounds.push(contender, place, Sample::delays(vec![us * 1_000; 20]));
+            }
+        }
+        rounds
+    }
+
+    fn verdict(findings: &Findings, name: &str) -> Verdict {
+        findings.rows.iter().find(|row| row.name == name).unwrap().verdict()
+    }
+
+    #[test]
+    fn the_paper_s_numbers_pass() {
+        let all = [(Contender::Kernel, 90, 90), (Contender::User, 90, 90), (Contender::Sparrow, 1_980, 2_220)];
+        let findings = reduce(&rounds(&all));
+        assert_eq!(findings.rows.len(), 15);
+        // The 95th percentiles of tasks that all took the same are their medians.
+        let other = |row: &&Row| !row.name.contains("factor-p95");
+        assert!(findings.rows.iter().filter(other).all(|row| row.verdict() == Verdict::Pass), "{:?}", findings.rows);
+    }
+
+    #[test]
+    fn order_makes_a_shape_and_its_lack_a_failure() {
+        let slow = reduce(&rounds(&[(Contender::User, 200, 400), (Contender::Sparrow, 500, 900)]));
+        for name in ["user-median-95", "user-factor-median-95", "user-factor-median-50", "sparrow-median-95"] {
+            assert_eq!(verdict(&slow, name), Verdict::Shape, "{name}");
+        }
+        assert_eq!(verdict(&slow, "user-flat"), Verdict::Fail);
+        assert_eq!(verdict(&slow, "sparrow-grows"), Verdict::Pass);
+        let behind = reduce(&rounds(&[(Contender::User, 600, 1_000), (Contender::Sparrow, 500, 400)]));
+        for name in ["user-median-95", "user-factor-median-95", "sparrow-median-95", "sparrow-grows"] {
+            assert_eq!(verdict(&behind, name), Verdict::Fail, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_did_not_take_part_has_no_rows_and_no_curve() {
+        let findings = reduce(&rounds(&[(Contender::User, 90, 90), (Contender::Sparrow, 1_980, 2_220)]));
+        assert!(findings.rows.iter().all(|row| !row.name.starts_with("kernel")));
+        assert_eq!(findings.plots[0].curves.len(), 2);
+    }
+}
