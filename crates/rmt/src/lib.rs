@@ -105,8 +105,10 @@ mod program;
 mod refusal;
 mod register;
 mod report;
+mod stages;
 mod table;
 mod target;
+pub mod tasks;
 
 pub use action::{Action, Destination};
 pub use field::{At, Field, Operand, Width, argument};

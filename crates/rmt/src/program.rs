@@ -4,7 +4,7 @@ use crate::field::{At, Field, FieldInfo, Space, Width};
 use crate::machine::SLOTS;
 use crate::register::{Cell, Register, RegisterInfo};
 use crate::table::Table;
-use crate::{Refusal, Report, Target, check};
+use crate::{Refusal, Report, Target, check, stages};
 use std::fmt;
 use std::panic::Location;
 
@@ -45,9 +45,9 @@ pub(crate) struct MirrorInfo {
 pub struct Bound {
     /// What kind of packet.
     pub kind: String,
-    /// Passes, the first included.
-    pub passes: u64,
-    /// Why no more.
+    /// Passes, the first included: a number, or what it depends on.
+    pub passes: String,
+    /// Why no more, or why there is no bound.
     pub why: String,
 }
 
@@ -159,9 +159,9 @@ impl Builder {
         self.source.tables.last_mut().expect("just pushed")
     }
 
-    /// States how often a kind of packet passes the switch at most. Nothing checks it here.
-    pub fn bound(&mut self, kind: impl Into<String>, passes: u64, why: impl Into<String>) {
-        self.source.bounds.push(Bound { kind: kind.into(), passes, why: why.into() });
+    /// States how often a kind of packet passes the switch at most, if that is bounded. Nothing checks it here.
+    pub fn bound(&mut self, kind: impl Into<String>, passes: impl fmt::Display, why: impl Into<String>) {
+        self.source.bounds.push(Bound { kind: kind.into(), passes: passes.to_string(), why: why.into() });
     }
 
     /// Checks the program against the laws and a target's budgets.
@@ -189,6 +189,12 @@ impl Program {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// What each table does, stage by stage, as a table in Markdown.
+    #[must_use]
+    pub fn stages(&self) -> String {
+        stages::print(&self.source)
     }
 
     /// The register with this name.

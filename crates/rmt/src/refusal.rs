@@ -219,6 +219,12 @@ pub enum Refusal {
         /// The line.
         at: At,
     },
+    /// A program of this crate does not exist for these parameters.
+    #[error("{what}")]
+    Parameters {
+        /// What they must be.
+        what: &'static str,
+    },
     /// More than the target has.
     #[error("{what} in {place} at {at}: {used} {resource}, {limit} exist: {} over budget", .used - .limit)]
     OverBudget {

@@ -1,0 +1,3 @@
+//! The tasks program under the switch's laws: the cluster's one task queue, in registers.
+
+pub mod published;

@@ -1,0 +1,110 @@
+//! What clients and executors send, and what they hear.
+
+use super::{Fields, Kind, Published};
+use crate::{Packet, Sent, To};
+
+/// TASK_INFO.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// TID.
+    pub tid: u32,
+    /// TPRIO, 1 (the highest) to the number of levels.
+    pub level: u8,
+    /// TRSRC.
+    pub resources: u8,
+    /// TDESC: as many words as the program has.
+    pub words: Vec<u32>,
+}
+
+/// What leaves the switch, or ends in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// An executor gets a task.
+    Assign {
+        /// Its address.
+        executor: u32,
+        /// The task's client.
+        client: u32,
+        /// UID and JID.
+        job: (u32, u32),
+        /// TID.
+        tid: u32,
+        /// TDESC.
+        words: Vec<u32>,
+    },
+    /// An executor gets none.
+    NoOp {
+        /// Its address.
+        executor: u32,
+    },
+    /// A client's tasks were not taken: these TIDs.
+    Full {
+        /// Its address.
+        client: u32,
+        /// In the order in which they were submitted.
+        tids: Vec<u32>,
+    },
+    /// A packet ended in the switch, under this reason.
+    Dropped(&'static str),
+}
+
+impl Published {
+    /// A SUBMIT of a job's tasks, from a client.
+    #[must_use]
+    pub fn submit(&self, client: u32, (uid, jid): (u32, u32), tasks: &[Task]) -> Packet {
+        let f = self.fields();
+        let records: Vec<Vec<u32>> = tasks.iter().map(|task| self.record(task)).collect();
+        let records: Vec<&[u32]> = records.iter().map(Vec::as_slice).collect();
+        let packet = self.machine.packet_with_records(&records).with(f.op, Kind::Submit as u32);
+        let number = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        packet.with(f.address, client).with(f.uid, uid).with(f.jid, jid).with(f.tasks, number)
+    }
+
+    fn record(&self, task: &Task) -> Vec<u32> {
+        assert_eq!(task.words.len(), self.fields().tdesc.len(), "TDESC has as many words as the program");
+        [&[task.tid, task.level.into(), task.resources.into()], &task.words[..]].concat()
+    }
+
+    /// A RETRIEVE of an executor with these resources.
+    #[must_use]
+    pub fn retrieve(&self, executor: u32, resources: u8) -> Packet {
+        let f = self.fields();
+        let packet = self.machine.packet().with(f.op, Kind::Retrieve as u32).with(f.address, executor);
+        packet.with(f.exec_rsrc, resources.into()).with(f.rtrv_prio, 1)
+    }
+
+    /// What a pass told the world, or `None` where the packet goes round.
+    #[must_use]
+    pub fn answer(&self, sent: &Sent) -> Option<Answer> {
+        let (f, packet) = (self.fields(), &sent.packet);
+        match sent.to {
+            To::Recirculated | To::Copied | To::Port(_) => None,
+            To::Dropped(reason) => Some(Answer::Dropped(reason)),
+            To::Requester => match Kind::from_number(packet.get(f.op))? {
+                Kind::Assign => Some(f.assign(packet)),
+                Kind::NoOp => Some(Answer::NoOp { executor: packet.get(f.address) }),
+                Kind::Full => Some(Answer::Full { client: packet.get(f.address), tids: self.refused(packet) }),
+                _ => None,
+            },
+        }
+    }
+
+    /// The tasks that a FULL carries back: the first record and those behind it.
+    fn refused(&self, packet: &Packet) -> Vec<u32> {
+        let record = 3 + self.fields().tdesc.len();
+        let behind = packet.tail().chunks(record).rev().map(|record| record[0]);
+        std::iter::once(packet.get(self.fields().tid)).chain(behind).collect()
+    }
+}
+
+impl Fields {
+    fn assign(&self, packet: &Packet) -> Answer {
+        Answer::Assign {
+            executor: packet.get(self.address),
+            client: packet.get(self.client_ip),
+            job: (packet.get(self.uid), packet.get(self.jid)),
+            tid: packet.get(self.tid),
+            words: self.tdesc.iter().map(|&word| packet.get(word)).collect(),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Walks through the published queue, packet by packet.
+
+use midflight_rmt::tasks::published::{Answer, Config, Empty, Kind, Published, Task};
+use midflight_rmt::{Machine, Packet, Refusal, Resource, Target, To, Word};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const CLIENT: u32 = 0x0A00_0001;
+const JOB: (u32, u32) = (7, 9);
+
+/// A switch whose recirculated packets wait in a row.
+struct Switch {
+    published: Published,
+    machine: Machine,
+    round: VecDeque<Packet>,
+    passes: u32,
+}
+
+impl Switch {
+    fn new(levels: u32, size: u32, empty: Empty) -> Self {
+        let config = Config { levels, size, words: 1, empty };
+        let published = Published::build(config, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));
+        Self { machine: published.machine(), published, round: VecDeque::new(), passes: 0 }
+    }
+
+    /// One pass; what goes round waits.
+    fn pass(&mut self, packet: Packet) -> Vec<Answer> {
+        self.passes += 1;
+        let mut answers = Vec::new();
+        for sent in self.machine.pass(packet) {
+            match self.published.answer(&sent) {
+                Some(answer) => answers.push(answer),
+                None => self.round.push_back(sent.packet),
+            }
+        }
+        answers
+    }
+
+    /// The next of what goes round.
+    fn step(&mut self) -> Vec<Answer> {
+        let packet = self.round.pop_front().expect("something goes round");
+        self.pass(packet)
+    }
+
+    /// Until nothing goes round. What ends in the switch without telling anybody is left out.
+    fn run(&mut self, packet: Packet) -> Vec<Answer> {
+        let mut answers = self.pass(packet);
+        while !self.round.is_empty() {
+            answers.extend(self.step());
+        }
+        answers.retain(|answer| !matches!(answer, Answer::Dropped("submitted" | "repaired" | "empty")));
+        answers
+    }
+
+    fn submit(&mut self, tasks: &[Task]) -> Vec<Answer> {
+        let packet = self.published.submit(CLIENT, JOB, tasks);
+        self.run(packet)
+    }
+
+    fn retrieve(&mut self, executor: u32, resources: u8) -> Vec<Answer> {
+        let packet = self.published.retrieve(executor, resources);
+        self.run(packet)
+    }
+
+    fn pointer(&self, name: &str, level: u32) -> u32 {
+        let register = self.published.program().register(name).expect("declared");
+        self.machine.read(register, level, Word::Low)
+    }
+
+    fn set_pointer(&mut self, name: &str, value: u32) {
+        let register = self.published.program().register(name).expect("declared");
+        self.machine.write(register, 0, Word::Low, value);
+    }
+}
+
+fn task(tid: u32, level: u8, resources: u8) -> Task {
+    Task { tid, level, resources, words: vec![tid + 1000] }
+}
+
+fn plain(tid: u32) -> Task {
+    task(tid, 1, 0)
+}
+
+fn assigned(executor: u32, tid: u32) -> Vec<Answer> {
+    vec![Answer::Assign { executor, client: CLIENT, job: JOB, tid, words: vec![tid + 1000] }]
+}
+
+fn no_op(executor: u32) -> Vec<Answer> {
+    vec![Answer::NoOp { executor }]
+}
+
+fn full(tids: &[u32]) -> Vec<Answer> {
+    vec![Answer::Full { client: CLIENT, tids: tids.to_vec() }]
+}
+
+#[test]
+fn a_job_enters_task_by_task_and_leaves_in_order() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    assert_eq!(switch.submit(&[plain(1), plain(2), plain(3)]), []);
+    assert_eq!(switch.passes, 3, "a task a pass");
+    for (executor, tid) in [(51, 1), (52, 2), (53, 3)] {
+        assert_eq!(switch.retrieve(executor, 0), assigned(executor, tid));
+    }
+    assert_eq!(switch.passes, 6);
+    assert_eq!(switch.retrieve(54, 0), no_op(54));
+}
+
+#[test]
+fn t7_a_full_queue_reports_the_tasks_that_it_did_not_take_and_is_repaired() {
+    let mut switch = Switch::new(1, 2, Empty::NoOp);
+    assert_eq!(switch.submit(&[plain(1), plain(2), plain(3), plain(4)]), full(&[3, 4]));
+    assert_eq!((switch.pointer("add_ptr", 0), switch.pointer("is_repairing", 0)), (2, 0), "repaired");
+    assert_eq!(switch.retrieve(51, 0), assigned(51, 1));
+    assert_eq!(switch.submit(&[plain(3)]), []);
+    assert_eq!(switch.retrieve(51, 0), assigned(51, 2));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, 3));
+}
+
+/// Listing 1, lines 9 to 15: the flag lets one repair fly.
+#[test]
+fn one_repair_flies_at_a_time() {
+    let mut switch = Switch::new(1, 2, Empty::NoOp);
+    assert_eq!(switch.submit(&[plain(1), plain(2)]), []);
+    for tid in [3, 4, 5] {
+        let packet = switch.published.submit(CLIENT, JOB, &[plain(tid)]);
+        assert_eq!(switch.pass(packet), full(&[tid]), "each is told");
+    }
+    assert_eq!((switch.pointer("add_ptr", 0), switch.pointer("is_repairing", 0)), (5, 1), "each has erred");
+    assert_eq!(switch.round.len(), 1);
+    let repair = switch.round[0].clone();
+    let fields = switch.published.fields();
+    let repair = [fields.op, fields.ptr, fields.value].map(|field| repair.get(field));
+    assert_eq!(repair, [Kind::Repair as u32, 1, 2], "add_ptr, to what the first of them found");
+    assert_eq!(switch.step(), [Answer::Dropped("repaired")]);
+    assert_eq!((switch.pointer("add_ptr", 0), switch.pointer("is_repairing", 0)), (2, 0));
+}
+
+/// Listing 2 lets `retrieve_ptr` run ahead, listing 1 (lines 17 to 25) brings it back.
+#[test]
+fn a_retrieve_that_found_nothing_is_repaired_by_the_next_submit() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    for executor in [51, 52, 53] {
+        assert_eq!(switch.retrieve(executor, 0), no_op(executor));
+    }
+    assert_eq!((switch.pointer("retrieve_ptr", 0), switch.pointer("add_ptr", 0)), (3, 0));
+    let packet = switch.published.submit(CLIENT, JOB, &[plain(1)]);
+    assert_eq!(switch.pass(packet), [Answer::Dropped("submitted")]);
+    assert_eq!(switch.pointer("is_repairing", 0), 2, "the second flag of the first level");
+    assert_eq!(switch.step(), [Answer::Dropped("repaired")]);
+    assert_eq!((switch.pointer("retrieve_ptr", 0), switch.pointer("is_repairing", 0)), (0, 0));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, 1));
+}
+
+#[test]
+fn falcon_ignores_what_bolt_answers_with_a_no_op() {
+    let mut switch = Switch::new(1, 4, Empty::Ignored);
+    let packet = switch.published.retrieve(51, 0);
+    assert_eq!(switch.pass(packet), [Answer::Dropped("empty")]);
+}
+
+#[test]
+fn t4_a_retrieve_goes_through_the_levels_a_pass_each() {
+    let mut switch = Switch::new(4, 2, Empty::NoOp);
+    assert_eq!(switch.submit(&[task(1, 4, 0), task(2, 2, 0), task(3, 2, 0)]), []);
+    for (tid, passes) in [(2, 2), (3, 2), (1, 4)] {
+        switch.passes = 0;
+        assert_eq!((switch.retrieve(51, 0), switch.passes), (assigned(51, tid), passes));
+    }
+    switch.passes = 0;
+    assert_eq!((switch.retrieve(51, 0), switch.passes), (no_op(51), 4));
+    assert_eq!([0, 1, 2, 3].map(|level| switch.pointer("retrieve_ptr", level)), [4, 4, 2, 2], "each look moved one");
+}
+
+#[test]
+fn t5_a_task_that_does_not_fit_is_exchanged_until_one_does() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    assert_eq!(switch.submit(&[task(1, 1, 1), task(2, 1, 2), task(3, 1, 4), task(4, 1, 1)]), []);
+    switch.passes = 0;
+    assert_eq!((switch.retrieve(51, 4), switch.passes), (assigned(51, 3), 3));
+    for tid in [1, 2, 4] {
+        assert_eq!(switch.retrieve(51, 7), assigned(51, tid), "the others kept their order");
+    }
+}
+
+/// Bolt §3.4.3: at the tail the task is submitted again, and the executor gets a no-op.
+#[test]
+fn a_search_that_reaches_the_tail_submits_its_task_again() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    assert_eq!(switch.submit(&[task(1, 1, 1), task(2, 1, 2)]), []);
+    switch.passes = 0;
+    assert_eq!(switch.retrieve(51, 4), no_op(51));
+    assert_eq!(switch.passes, 5, "retrieve, swap, tail, then submit and the no-op's copy");
+    assert_eq!((switch.pointer("add_ptr", 0), switch.pointer("retrieve_ptr", 0)), (3, 1));
+    assert_eq!(switch.retrieve(51, 3), assigned(51, 1));
+    assert_eq!(switch.retrieve(51, 3), assigned(51, 2));
+}
+
+/// A SWAP at the tail becomes its client's SUBMIT: should the queue be full by then, the client hears of it.
+#[test]
+fn t7_a_swap_that_finds_the_queue_full_tells_the_tasks_client() {
+    let mut switch = Switch::new(1, 2, Empty::NoOp);
+    assert_eq!(switch.submit(&[task(1, 1, 1), task(2, 1, 2)]), []);
+    let retrieve = switch.published.retrieve(51, 4);
+    assert_eq!(switch.pass(retrieve), []);
+    assert_eq!(switch.step(), [], "task 1 is where 2 was, and 2 travels");
+    assert_eq!(switch.step(), [], "the tail: a SUBMIT of 2, a no-op owed");
+    let submit = switch.published.submit(CLIENT, JOB, &[plain(3)]);
+    assert_eq!(switch.pass(submit), [Answer::Dropped("submitted")], "takes the last place");
+    assert_eq!(switch.step(), full(&[2]));
+    assert_eq!(switch.step(), no_op(51));
+}
+
+/// Bolt §3.4.3: a SWAP whose `pkt_retrieve_ptr` is not `retrieve_ptr` any more begins again at the head.
+#[test]
+fn a_moved_head_resets_the_search() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    assert_eq!(switch.submit(&[task(1, 1, 1), task(2, 1, 2), task(3, 1, 2), task(4, 1, 4)]), []);
+    let retrieve = switch.published.retrieve(51, 4);
+    assert_eq!(switch.pass(retrieve), [], "task 1 travels");
+    let other = switch.published.retrieve(52, 2);
+    assert_eq!(switch.pass(other), assigned(52, 2), "the head is task 3 now");
+    let fields = switch.published.fields().clone();
+    assert_eq!([fields.swap_idx, fields.pkt_retrieve_ptr].map(|field| switch.round[0].get(field)), [1, 1]);
+    assert_eq!(switch.step(), []);
+    let travels = &switch.round[0];
+    assert_eq!([fields.swap_idx, fields.pkt_retrieve_ptr, fields.tid].map(|field| travels.get(field)), [3, 2, 3]);
+    assert_eq!(switch.step(), assigned(51, 4));
+    assert_eq!(switch.retrieve(53, 7), assigned(53, 1));
+    assert_eq!(switch.retrieve(53, 7), assigned(53, 3));
+}
+
+/// The round number wraps; differences do not mind.
+#[test]
+fn pointers_wrap() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    ["add_ptr", "retrieve_ptr"].iter().for_each(|name| switch.set_pointer(name, u32::MAX - 1));
+    assert_eq!(switch.submit(&[1, 2, 3, 4, 5].map(plain)), full(&[5]));
+    for tid in 1..=4 {
+        assert_eq!(switch.retrieve(51, 0), assigned(51, tid));
+    }
+    assert_eq!(switch.retrieve(51, 0), no_op(51));
+    assert_eq!(switch.submit(&[plain(6)]), []);
+    assert_eq!(switch.retrieve(51, 0), assigned(51, 6));
+}
+
+#[test]
+fn t11_what_is_not_lawful_changes_nothing() {
+    let mut switch = Switch::new(3, 4, Empty::NoOp);
+    let before = switch.machine.clone();
+    let fields = switch.published.fields().clone();
+    let submit = switch.published.submit(CLIENT, JOB, &[plain(1)]);
+    let retrieve = switch.published.retrieve(51, 0);
+    for (packet, reason) in [
+        (submit.clone().with(fields.tprio, 0), "malformed"),
+        (submit.clone().with(fields.tprio, 4), "malformed"),
+        (submit.clone().with(fields.tasks, 0), "no tasks"),
+        (submit.with(fields.op, 0), "malformed"),
+        (retrieve.clone().with(fields.rtrv_prio, 4), "malformed"),
+        (retrieve.clone().with(fields.op, Kind::Repair as u32), "malformed"),
+        (retrieve.with(fields.op, Kind::Full as u32), "malformed"),
+    ] {
+        assert_eq!(switch.pass(packet), [Answer::Dropped(reason)]);
+        assert!(switch.machine == before);
+    }
+}
+
+#[test]
+fn the_papers_sizes_fit_and_the_next_ones_do_not() {
+    for config in [Config::BOLT, Config::FALCON] {
+        let published = Published::build(config, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));
+        assert_eq!(published.program().report().depth, [7, 12]);
+        let refusal = Published::build(Config { words: 8, ..config }, &Target::TOFINO_1).expect_err("no room");
+        let Refusal::OverBudget { what, place, resource: Resource::MapRams, .. } = &refusal else {
+            panic!("{refusal}")
+        };
+        assert_eq!((what.as_str(), place.stage), ("register client_ip", 11), "{refusal}");
+    }
+    let twice = Published::build(Config { size: 64 << 10, ..Config::BOLT }, &Target::TOFINO_1).expect_err("no room");
+    assert!(
+        matches!(&twice, Refusal::OverBudget { what, resource: Resource::RegisterBlocks, .. } if what == "register tid")
+    );
+    for size in [0, 1, 3, 256 << 10] {
+        assert!(matches!(
+            Published::build(Config { size, ..Config::FALCON }, &Target::TOFINO_1),
+            Err(Refusal::Parameters { .. })
+        ));
+    }
+}
+
+/// What the queue should be, when one packet ends before the next comes.
+struct Ideal {
+    levels: Vec<VecDeque<Task>>,
+    size: usize,
+}
+
+impl Ideal {
+    fn submit(&mut self, tasks: &[Task]) -> Vec<Answer> {
+        for (number, task) in tasks.iter().enumerate() {
+            let level = &mut self.levels[usize::from(task.level) - 1];
+            if level.len() == self.size {
+                return full(&tasks[number..].iter().map(|task| task.tid).collect::<Vec<_>>());
+            }
+            level.push_back(task.clone());
+        }
+        Vec::new()
+    }
+
+    /// The first level that has a task decides, even if none of its tasks fits.
+    fn retrieve(&mut self, executor: u32, resources: u8) -> Vec<Answer> {
+        let Some(level) = self.levels.iter_mut().find(|level| !level.is_empty()) else { return no_op(executor) };
+        match level.iter().position(|task| task.resources & !resources == 0) {
+            Some(at) => assigned(executor, level.remove(at).expect("found there").tid),
+            None => no_op(executor),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Submit(Vec<(u8, u8)>),
+    Retrieve(u8),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let tasks = prop::collection::vec((1u8..4, 0u8..4), 1..6);
+    prop_oneof![tasks.prop_map(Deed::Submit), (0u8..4).prop_map(Deed::Retrieve), (0u8..4).prop_map(Deed::Retrieve)]
+}
+
+proptest! {
+    /// One packet at a time the published queue is exact; its errors need packets that cross.
+    #[test]
+    fn without_crossing_packets_the_queue_is_ideal(
+        log_size in 1u32..4, start in prop_oneof![Just(0u32), Just(u32::MAX - 3)], deeds in prop::collection::vec(deed(), 1..60),
+    ) {
+        let size = 1 << log_size;
+        let mut switch = Switch::new(3, size, Empty::NoOp);
+        for level in 0..3 {
+            for name in ["add_ptr", "retrieve_ptr"] {
+                let register = switch.published.program().register(name).expect("declared");
+                switch.machine.write(register, level, Word::Low, start);
+            }
+        }
+        let mut ideal = Ideal { levels: vec![VecDeque::new(); 3], size: size as usize };
+        let mut tid = 0;
+        for (executor, deed) in (100..).zip(deeds) {
+            match deed {
+                Deed::Submit(tasks) => {
+                    let number = |(level, resources)| { tid += 1; task(tid, level, resources) };
+                    let tasks: Vec<Task> = tasks.into_iter().map(number).collect();
+                    prop_assert_eq!(switch.submit(&tasks), ideal.submit(&tasks));
+                }
+                Deed::Retrieve(resources) => {
+                    prop_assert_eq!(switch.retrieve(executor, resources), ideal.retrieve(executor, resources));
+                }
+            }
+            prop_assert_eq!(switch.pointer("is_repairing", 0), 0);
+        }
+    }
+}
+
+/// A REPAIR carries its three fields and nothing of the job that caused it.
+#[test]
+fn a_repair_carries_what_it_repairs_and_no_more() {
+    let mut switch = Switch::new(1, 2, Empty::NoOp);
+    assert_eq!(switch.submit(&[plain(1), plain(2)]), []);
+    let packet = switch.published.submit(CLIENT, JOB, &[plain(3), plain(4)]);
+    let outputs = switch.machine.pass(packet);
+    assert_eq!(outputs.packet.to, To::Requester);
+    let [Some(repair), None] = outputs.copies else { panic!("one copy, of ingress") };
+    assert_eq!(repair.tail(), [0; 0]);
+    assert_eq!(repair.get(switch.published.fields().address), 0);
+}
