@@ -14,7 +14,7 @@ impl Trial {
     pub fn draw(seed: u64) -> Self {
         let mut random = stream(seed, Purpose::Faults, 0);
         let random = &mut random;
-        // A third of the trials is calm: nothing befalls them, so that nothing excuses what goes wrong.
+        // Three in ten trials are calm: nothing befalls them, so that nothing excuses what goes wrong.
         let calm = random.random_bool(0.3);
         let network = network(random, calm);
         let executors = executors(random);

@@ -5,6 +5,9 @@ use std::path::Path;
 
 /// Bytes of the largest file that is read as a trial.
 const FILE_MAX: u64 = 16 << 20;
+/// The last moment at which anything is made to happen, and the longest that anything takes: an hour.
+const LONGEST_MS: u64 = 3_600_000;
+const LONGEST_US: u64 = LONGEST_MS * 1_000;
 
 /// All that a run follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -242,8 +245,11 @@ impl Trial {
             }
         }
         self.network.validate("network")?;
-        if self.heal_ms > 3_600_000 {
-            return bad(format!("heal_ms = {}: use at most 3600000", self.heal_ms));
+        if self.heal_ms > LONGEST_MS {
+            return bad(format!("heal_ms = {}: use at most {LONGEST_MS}", self.heal_ms));
+        }
+        if let Some(executor) = self.executors.iter().find(|e| e.slots == 0 || e.slots > 256) {
+            return bad(format!("an executor of {} slots: use 1 to 256", executor.slots));
         }
         let slots: u32 = self.executors.iter().map(|executor| executor.slots).sum();
         for switch in &self.switches {
@@ -256,9 +262,6 @@ impl Trial {
                     switch.slots
                 ));
             }
-        }
-        if let Some(executor) = self.executors.iter().find(|e| e.slots == 0 || e.slots > 256) {
-            return bad(format!("an executor of {} slots: use 1 to 256", executor.slots));
         }
         if let Some(client) = self.clients.iter().find(|c| c.window == 0 || c.window > 32) {
             return bad(format!("a client's window of {}: use 1 to 32", client.window));
@@ -274,6 +277,9 @@ impl Trial {
             if job.client >= self.clients.len() || job.tasks.is_empty() || job.tasks.len() > 100_000 {
                 return bad(format!("job {place}: it needs a client that exists and 1 to 100000 tasks"));
             }
+            if job.at_us > LONGEST_US {
+                return bad(format!("job {place}: at_us = {}: use at most {LONGEST_US}", job.at_us));
+            }
             for task in &job.tasks {
                 if task.priority == 0 || u32::from(task.priority) > levels {
                     return bad(format!("job {place}: priority {}: use 1 to {levels}", task.priority));
@@ -281,8 +287,10 @@ impl Trial {
                 if !self.executors.iter().any(|executor| task.resources & !executor.resources == 0) {
                     return bad(format!("job {place}: no executor has the resources {:#04x}", task.resources));
                 }
-                if task.attempts == 0 || task.run_us > 60_000_000 {
-                    return bad(format!("job {place}: use at least one attempt, and run times up to 60 s"));
+                if task.attempts == 0 || task.run_us > 60_000_000 || task.timeout_ms > LONGEST_MS {
+                    return bad(format!(
+                        "job {place}: use at least one attempt, run_us up to 60000000, timeout_ms up to {LONGEST_MS}"
+                    ));
                 }
             }
         }
@@ -291,12 +299,18 @@ impl Trial {
             if job.is_none_or(|job| cancel.first.saturating_add(cancel.count) > job.tasks.len()) {
                 return bad(format!("{cancel:?}: name tasks of a job that exists"));
             }
+            if cancel.at_us > LONGEST_US {
+                return bad(format!("{cancel:?}: use at_us up to {LONGEST_US}"));
+            }
         }
         Ok(())
     }
 
     fn validate_fault(&self, fault: &Fault) -> Result<(), BadTrial> {
         let bad = |what: String| Err(BadTrial(format!("fault at {} ms: {what}", fault.at_ms)));
+        if fault.at_ms > LONGEST_MS || fault.for_ms > LONGEST_MS {
+            return bad(format!("for_ms = {}: use at most {LONGEST_MS} for at_ms and for_ms", fault.for_ms));
+        }
         let known = |party: &Party| match *party {
             Party::Switch(n) => n < self.switches.len(),
             Party::Executor(n) => n < self.executors.len(),
@@ -349,14 +363,14 @@ impl SwitchSpec {
             && (1..=64).contains(&self.clients)
             && (1..=8).contains(&self.levels)
             && (20..=60_000).contains(&self.lease_ms)
-            && self.slot_idle_ms >= self.lease_ms
-            && self.client_idle_ms >= 100;
+            && (self.lease_ms..=LONGEST_MS).contains(&self.slot_idle_ms)
+            && (100..=LONGEST_MS).contains(&self.client_idle_ms);
         if in_range {
             return Ok(());
         }
         Err(BadTrial(format!(
             "{self:?}: use queue 1 to 1048576, slots 1 to 1024, clients 1 to 64, levels 1 to 8, lease_ms 20 to 60000, \
-             slot_idle_ms at least a lease, client_idle_ms at least 100"
+             slot_idle_ms from a lease and client_idle_ms from 100, to {LONGEST_MS}"
         )))
     }
 }

@@ -245,8 +245,7 @@ impl Ledger {
         (expected.queued, expected.busy) = (self.queue.queued(), self.queue.assigned());
         (expected.parked, expected.slots) = (self.slots.waiting(), self.slots.registered());
         expected.clients = self.clients.known();
-        // Kept as they are: a bucket is by the microsecond, and what is not exact here is checked with each assignment.
-        (expected.wait_us, expected.wait_sum_us) = (stats.wait_us, stats.wait_sum_us);
+        self.queue.waits(stats)?;
         let [now_open, was] = [stats, expected].map(|s| (s.queued, s.busy, s.submitted, s.completed, s.cancelled));
         holds!(T1, now_open == was, "tasks queued, busy, submitted, completed, cancelled: {now_open:?}, not {was:?}");
         let [moved, was] = [stats, expected].map(|s| (s.assigned, s.expired, s.returned));

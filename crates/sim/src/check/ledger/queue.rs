@@ -55,12 +55,16 @@ pub(super) struct Queue {
     lines: BTreeMap<(u8, u8), Line>,
     queued: [u32; LEVELS as usize],
     assigned: u32,
+    /// First attempts, and how long they had waited.
+    first_attempts: u64,
+    waited_us: u64,
 }
 
 impl Queue {
     pub(super) fn new(bound: u32) -> Self {
         let (tasks, lines) = (HashMap::new(), BTreeMap::new());
-        Self { bound, order: 0, tasks, lines, queued: [0; LEVELS as usize], assigned: 0 }
+        let queued = [0; LEVELS as usize];
+        Self { bound, order: 0, tasks, lines, queued, assigned: 0, first_attempts: 0, waited_us: 0 }
     }
 
     pub(super) fn open(&self) -> usize {
@@ -73,6 +77,15 @@ impl Queue {
 
     pub(super) fn assigned(&self) -> u32 {
         self.assigned
+    }
+
+    /// The waits that the switch tells are those of the first attempts.
+    pub(super) fn waits(&self, stats: &Stats) -> Checked {
+        let told: u64 = stats.wait_us.iter().sum();
+        holds!(Books, told == self.first_attempts, "{told} waits are told of {} first attempts", self.first_attempts);
+        let right = stats.wait_sum_us.abs_diff(self.waited_us) <= WAIT_TOLERANCE_US * self.first_attempts;
+        holds!(Books, right, "waits of {} us are told, which were {} us", stats.wait_sum_us, self.waited_us);
+        Ok(())
     }
 
     /// Tasks that there is room for.
@@ -166,6 +179,10 @@ impl Queue {
         let waited = now.saturating_sub(task.accepted) / 1000;
         let told = u64::from(given.waited_us.get());
         holds!(Books, told.abs_diff(waited) <= WAIT_TOLERANCE_US, "waited {waited} us, of which {told} are told");
+        if task.attempt == task.info.attempt {
+            self.first_attempts += 1;
+            self.waited_us += waited;
+        }
         self.leave_line(name, &task.info);
         self.assigned += 1;
         expected.assigned += 1;
