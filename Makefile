@@ -17,7 +17,7 @@ FEATURES = $(FEATURES_$(KERNEL))
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench fuzz check-faults transcripts golden
+.PHONY: help release demo test lint docs bench fuzz check-faults mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -59,8 +59,14 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	    $(FUZZ_CARGO) fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
 	done
 
-check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes minutes, with a low priority
+check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes half a minute
 	@nice $(MIDFLIGHT) sim check tasks --seeds 10000 $(ARGS)
+
+mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
+	@nice $(CARGO) run --locked --release --quiet -p midflight --features mutants -- sim mutants tasks $(ARGS)
+
+figures: ## the papers' figures anew into docs/figures: 5 seeds of each, up to an hour; what was run before is kept
+	@nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
 	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-dataplane --test transcripts
