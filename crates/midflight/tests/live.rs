@@ -42,7 +42,7 @@ fn delays_of_all_contenders_become_rows_and_a_plot() {
     }
     let directory = Directory::new("live");
     let svg = directory.path("delay.svg");
-    let said = run(&["bench", "falcon-8", "--rounds", "1", "--duration", "100ms", "--json", "--svg", &svg]);
+    let said = run(&["bench", "falcon-8", "--rounds", "1", "--duration", "50ms", "--json", "--svg", &svg]);
     let results = results(&said);
     let contenders = if has_kernel(&said) { &["kernel", "user", "sparrow"][..] } else { &["user", "sparrow"] };
     for contender in contenders {

@@ -33,6 +33,9 @@ fn midflight(client: &Client, mut window: Window) -> Result<f64> {
         ensure!(job.wait_timeout(PATIENCE), "tasks did not end within {PATIENCE:?}");
         job.wait().into_iter().find_map(Result::err).map_or(Ok(()), Err).context("a task failed")?;
         if let Some(rate) = window.ended(Instant::now(), JOB as u64) {
+            // What is left would be the next measurement's, whose switch is the same.
+            jobs.iter().for_each(JobHandle::cancel);
+            ensure!(jobs.iter().all(|job| job.wait_timeout(PATIENCE)), "tasks were not cancelled within {PATIENCE:?}");
             return Ok(rate);
         }
     }

@@ -1,12 +1,11 @@
 //! Bolt, figure 11, live: decisions a second, of empty tasks.
 
 use super::backlog::rate;
-use super::cluster::{Cluster, Layout, Sparrow};
+use super::cluster::{Cluster, Ground, Layout, Sparrow};
 use super::contender::Contender;
 use super::rounds::{Quantity, Rounds, Sample};
 use super::{Live, Point};
 use anyhow::Result;
-use midflight_lab::Lab;
 use midflight_sim::figures::plot::{self, Axis, Curve, Mark, Plot, Scale};
 use midflight_sim::figures::{Estimate, Findings, Paper, Row, Unit};
 use std::time::Duration;
@@ -54,11 +53,15 @@ const SOME: u32 = 60;
 const FLAT: f64 = 1.15;
 const LINEAR: f64 = 0.9;
 
-fn measure(lab: &Lab, point: &Point) -> Result<Sample> {
+fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
     let layout = Layout { clients: 1, nodes: 1, slots: point.place, sparrow: Sparrow::Asked };
-    let cluster = Cluster::start(lab, point.contender, layout)?;
-    let client = cluster.client(0, point.contender)?;
-    Ok(Sample::rate(rate(&client, point.warmup, point.duration)?))
+    let cluster = Cluster::start(ground, layout)?;
+    let client = cluster.client(0)?;
+    let rate = rate(&client, point.warmup, point.duration)?;
+    // A client that is gone leaves nothing to an executor to hand over.
+    drop(client);
+    cluster.end()?;
+    Ok(Sample::rate(rate))
 }
 
 fn reduce(rounds: &Rounds) -> Findings {

@@ -1,21 +1,34 @@
-//! A contender's processes in a lab: the first hosts are the clients', the others each have an executor.
+//! A contender's processes in a lab: the first hosts are the clients', the others each have an executor. Midflight's switch
+//! serves all measurements, as loading it into the kernel takes longer than some of them; all else is new in each.
 
 use super::contender::Contender;
 use super::starts::{self, Start};
 use crate::embedded::connect;
 use crate::engines::{Engine, at};
 use crate::processes::{Process, executor, switch};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_host::Client;
 use midflight_host::baseline::SparrowClient;
 use midflight_lab::{Lab, Place, SWITCH_IPV4};
 use rustix::process::Signal;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// Where Sparrow's processes listen.
 const SCHEDULER_PORT: u16 = 7800;
 const WORKER_PORT: u16 = 7801;
+/// How long an executor may take to leave.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where a contender runs: a lab, and in it Midflight's switch.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub contender: Contender,
+    pub lab: &'a Lab,
+    /// None of Sparrow.
+    pub switch: Option<SocketAddr>,
+}
 
 /// Who is where.
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +53,12 @@ pub(super) enum Sparrow {
 
 /// A running cluster; dropping it kills its processes.
 pub(super) struct Cluster<'a> {
-    lab: &'a Lab,
+    ground: Ground<'a>,
     /// Whom each client talks to.
     entries: Vec<SocketAddr>,
     executors: Vec<Process>,
-    /// Switch or schedulers.
-    _servers: Vec<Process>,
+    /// Sparrow's schedulers.
+    _schedulers: Vec<Process>,
 }
 
 /// A client on its host.
@@ -56,23 +69,22 @@ pub(super) enum Submitter {
 
 impl<'a> Cluster<'a> {
     /// All processes run, and all slots are registered.
-    pub(super) fn start(lab: &'a Lab, contender: Contender, layout: Layout) -> Result<Self> {
-        match (contender.engine(), layout.sparrow) {
-            (Some(engine), _) => Self::midflight(lab, engine, layout),
-            (None, Sparrow::Probing) => Self::probing(lab, layout),
-            (None, Sparrow::Asked) => Self::asked(lab, layout),
+    pub(super) fn start(ground: Ground<'a>, layout: Layout) -> Result<Self> {
+        match (ground.switch, layout.sparrow) {
+            (Some(switch), _) => Self::midflight(ground, switch, layout),
+            (None, Sparrow::Probing) => Self::probing(ground, layout),
+            (None, Sparrow::Asked) => Self::asked(ground, layout),
         }
     }
 
-    fn midflight(lab: &'a Lab, engine: Engine, layout: Layout) -> Result<Self> {
-        let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
-        let (process, address) = switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))?;
-        let start = |node| executor(at(lab, place(layout, node))?, address, layout.slots);
+    fn midflight(ground: Ground<'a>, switch: SocketAddr, layout: Layout) -> Result<Self> {
+        let start = |node| executor(at(ground.lab, place(layout, node))?, switch, layout.slots);
         let executors = (0..layout.nodes).map(start).collect::<Result<_>>()?;
-        Ok(Self { lab, entries: vec![address; layout.clients], executors, _servers: vec![process] })
+        Ok(Self { ground, entries: vec![switch; layout.clients], executors, _schedulers: Vec::new() })
     }
 
-    fn probing(lab: &'a Lab, layout: Layout) -> Result<Self> {
+    fn probing(ground: Ground<'a>, layout: Layout) -> Result<Self> {
+        let lab = ground.lab;
         let slots = layout.slots.to_string();
         let (mut workers, mut executors) = (Vec::new(), Vec::new());
         for node in 0..layout.nodes {
@@ -81,49 +93,62 @@ impl<'a> Cluster<'a> {
             executors.push(sparrow(lab, place(layout, node), &args)?);
             workers.push(format!("{listen}/{slots}"));
         }
-        let (workers, mut servers, mut entries) = (workers.join(","), Vec::new(), Vec::new());
+        let (workers, mut schedulers, mut entries) = (workers.join(","), Vec::new(), Vec::new());
         for client in 0..layout.clients {
             let listen = address(lab, client, SCHEDULER_PORT)?;
             let args = ["scheduler", "--listen", &listen.to_string(), "--worker", &workers];
-            servers.push(sparrow(lab, Place::Host(client), &args)?);
+            schedulers.push(sparrow(lab, Place::Host(client), &args)?);
             entries.push(listen);
         }
-        Ok(Self { lab, entries, executors, _servers: servers })
+        Ok(Self { ground, entries, executors, _schedulers: schedulers })
     }
 
-    fn asked(lab: &'a Lab, layout: Layout) -> Result<Self> {
+    fn asked(ground: Ground<'a>, layout: Layout) -> Result<Self> {
+        let lab = ground.lab;
         let (scheduler, slots) = (SocketAddr::from((SWITCH_IPV4, SCHEDULER_PORT)), layout.slots.to_string());
         let listen = scheduler.to_string();
-        let server = sparrow(lab, Place::Switch, &["scheduler", "--listen", &listen, "--no-probing"])?;
+        let process = sparrow(lab, Place::Switch, &["scheduler", "--listen", &listen, "--no-probing"])?;
         let mut executors = Vec::new();
         for node in 0..layout.nodes {
             let worker = address(lab, layout.clients + node, WORKER_PORT)?.to_string();
             let args = ["worker", "--listen", &worker, "--slots", &slots, "--ask", &listen];
             executors.push(sparrow(lab, place(layout, node), &args)?);
         }
-        Ok(Self { lab, entries: vec![scheduler; layout.clients], executors, _servers: vec![server] })
+        Ok(Self { ground, entries: vec![scheduler; layout.clients], executors, _schedulers: vec![process] })
     }
 
     /// The client of this number.
-    pub(super) fn client(&self, number: usize, contender: Contender) -> Result<Submitter> {
+    pub(super) fn client(&self, number: usize) -> Result<Submitter> {
         let entry = *self.entries.get(number).context("no such client")?;
-        self.lab.within(Place::Host(number), || {
-            Ok(match contender {
-                Contender::Sparrow => Submitter::Sparrow(SparrowClient::connect(vec![entry])?),
-                Contender::Kernel | Contender::User => Submitter::Midflight(connect(vec![entry])?),
+        self.ground.lab.within(Place::Host(number), || {
+            Ok(match self.ground.switch {
+                None => Submitter::Sparrow(SparrowClient::connect(vec![entry])?),
+                Some(_) => Submitter::Midflight(connect(vec![entry])?),
             })
         })?
     }
 
-    /// Ends Sparrow's workers, and takes what they started.
-    pub(super) fn starts(mut self) -> Result<Vec<Start>> {
-        let mut all = Vec::new();
-        for worker in &mut self.executors {
-            worker.signal(Signal::TERM);
-            all.extend(starts::parse(&worker.rest()?)?);
+    /// Lets the executors leave, so that the switch expects nothing of them any more. Of Sparrow's, what they started and were
+    /// to record.
+    pub(super) fn end(mut self) -> Result<Vec<Start>> {
+        for executor in &self.executors {
+            executor.signal(Signal::TERM);
         }
-        Ok(all)
+        let mut starts = Vec::new();
+        for executor in &mut self.executors {
+            let told = executor.rest()?;
+            let ended = executor.wait(PATIENCE)?;
+            ensure!(ended.is_some_and(|status| status.success()), "an executor did not leave: it ended as {ended:?}");
+            starts.extend(starts::parse(&told)?);
+        }
+        Ok(starts)
     }
+}
+
+/// Midflight's switch in a lab.
+pub(super) fn start_switch(lab: &Lab, engine: Engine) -> Result<(Process, SocketAddr)> {
+    let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
+    switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))
 }
 
 fn place(layout: Layout, node: usize) -> Place {

@@ -1,14 +1,13 @@
 //! Falcon, figure 8, live: scheduling delay against load, of tasks that sleep.
 
 use super::arrivals::{Arrivals, Known, submit};
-use super::cluster::{Cluster, Layout, Sparrow};
+use super::cluster::{Cluster, Ground, Layout, Sparrow};
 use super::contender::Contender;
 use super::rounds::{Quantity, Rounds, Sample};
 use super::starts::join;
 use super::{Live, Point};
 use anyhow::{Result, anyhow};
 use midflight_host::clock;
-use midflight_lab::Lab;
 use midflight_sim::figures::plot::{self, Axis, Curve, Mark, Plot, Scale};
 use midflight_sim::figures::{Findings, Paper, Row, Unit};
 use std::time::Duration;
@@ -56,10 +55,10 @@ const LEAD: Duration = Duration::from_millis(20);
 /// A median that is this much higher at 95 % than at 50 % is not flat any more, as in the simulated figure.
 const FLAT: f64 = 1.25;
 
-fn measure(lab: &Lab, point: &Point) -> Result<Sample> {
+fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
     let layout = Layout { clients: CLIENTS, nodes: NODES, slots: SLOTS, sparrow: Sparrow::Probing };
-    let cluster = Cluster::start(lab, point.contender, layout)?;
-    let clients = (0..CLIENTS).map(|number| cluster.client(number, point.contender)).collect::<Result<Vec<_>>>()?;
+    let cluster = Cluster::start(ground, layout)?;
+    let clients = (0..CLIENTS).map(|number| cluster.client(number)).collect::<Result<Vec<_>>>()?;
     let slots = NODES as f64 * f64::from(SLOTS);
     let tasks = slots * f64::from(point.place) / 100.0 / CLIENTS as f64;
     let end = point.warmup + point.duration;
@@ -82,9 +81,9 @@ fn measure(lab: &Lab, point: &Point) -> Result<Sample> {
             Known::Jobs(jobs) => given.extend(jobs),
         }
     }
-    if point.contender == Contender::Sparrow {
-        begun.extend(join(&given, &cluster.starts()?)?);
-    }
+    // A client that is gone leaves nothing to an executor to hand over.
+    drop(clients);
+    begun.extend(join(&given, &cluster.end()?)?);
     let from = origin + clock::nanos(point.warmup);
     let measured = begun.iter().filter(|begun| begun.submitted >= from);
     Ok(Sample::delays(measured.map(|begun| begun.started.saturating_sub(begun.submitted)).collect()))

@@ -31,8 +31,9 @@ use crate::report::rows;
 use crate::{stdout, usage};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use cluster::{Ground, start_switch};
 use contender::{ALL, Contender};
-use midflight_lab::{Lab, Options};
+use midflight_lab::Options;
 use midflight_sim::figures::Findings;
 use rounds::{Rounds, Sample};
 use std::path::PathBuf;
@@ -68,14 +69,13 @@ pub(super) struct Live {
     place: fn(u32) -> String,
     /// How long a measurement takes, and how long with `--quick`.
     duration: (Duration, Duration),
-    measure: fn(&Lab, &Point) -> Result<Sample>,
+    measure: fn(Ground<'_>, &Point) -> Result<Sample>,
     reduce: fn(&Rounds) -> Findings,
 }
 
 /// One measurement.
 #[derive(Clone, Copy)]
 struct Point {
-    contender: Contender,
     place: u32,
     /// What is left out at the beginning, and what is measured then.
     warmup: Duration,
@@ -142,18 +142,26 @@ fn measure(
     eprintln!("setting up: {} hosts and a switch", figure.hosts);
     let plain = up(false)?;
     let xdp = if contenders.contains(&Contender::Kernel) { Some(up(true)?) } else { None };
+    let (mut switches, mut grounds) = (Vec::new(), Vec::new());
+    for &contender in contenders {
+        let lab = xdp.as_ref().filter(|_| contender == Contender::Kernel).unwrap_or(&plain);
+        let started = contender.engine().map(|engine| start_switch(lab, engine)).transpose()?;
+        let switch = started.map(|(process, address)| {
+            switches.push(process);
+            address
+        });
+        grounds.push(Ground { contender, lab, switch });
+    }
     let mut measured = Rounds::default();
     for round in 1..=rounds {
         for &place in figure.places {
-            for &contender in contenders {
-                let lab = xdp.as_ref().filter(|_| contender == Contender::Kernel).unwrap_or(&plain);
-                let warmup = duration / WARMUP_SHARE;
-                let point = Point { contender, place, warmup, duration, seed: round.into() };
-                let at = (figure.place)(place);
-                let sample = (figure.measure)(lab, &point)
-                    .with_context(|| format!("{} was not measured at {at}", contender.label()))?;
-                eprintln!("round {round} of {rounds}, {at}: {}: {sample}", contender.label());
-                measured.push(contender, place, sample);
+            for &ground in &grounds {
+                let point = Point { place, warmup: duration / WARMUP_SHARE, duration, seed: round.into() };
+                let (at, who) = ((figure.place)(place), ground.contender.label());
+                let sample =
+                    (figure.measure)(ground, &point).with_context(|| format!("{who} was not measured at {at}"))?;
+                eprintln!("round {round} of {rounds}, {at}: {who}: {sample}");
+                measured.push(ground.contender, place, sample);
             }
         }
     }
