@@ -120,6 +120,8 @@ pub enum Alu {
     Or(Operand),
     /// word XOR value.
     Xor(Operand),
+    /// A word of the cell as it was: a pair's words may take each other's value.
+    Word(Word),
 }
 
 impl Alu {
@@ -145,7 +147,7 @@ impl Alu {
 
     pub(crate) fn operand(self) -> Option<Operand> {
         match self {
-            Self::Keep => None,
+            Self::Keep | Self::Word(_) => None,
             Self::Set(v) | Self::Add(v) | Self::Sub(v) | Self::And(v) | Self::Clear(v) | Self::Or(v) | Self::Xor(v) => {
                 Some(v)
             }
@@ -160,7 +162,7 @@ pub enum Output {
     Old(Word),
     /// The word as it is now.
     New(Word),
-    /// 1 where the test held, else 0.
+    /// 1 where the test held; 2 where it did not, and the [second](Access::otherwise_if) did; else 0.
     Predicate,
 }
 
@@ -173,12 +175,14 @@ pub(crate) struct Arm {
 
 const KEEP: Arm = Arm { low: Alu::Keep, high: Alu::Keep };
 
-/// A stateful ALU's operation on one cell: one test, two arms, one output.
+/// A stateful ALU's operation on one cell: one test or two, two arms, one output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     pub(crate) register: Register,
     pub(crate) index: Index,
     pub(crate) test: Option<(Word, Test, Operand)>,
+    /// What must hold for `otherwise`, besides that `test` does not.
+    pub(crate) second: Option<(Word, Test, Operand)>,
     pub(crate) then: Arm,
     pub(crate) otherwise: Arm,
     pub(crate) output: Option<(Output, Field)>,
@@ -191,7 +195,7 @@ impl Register {
     #[must_use]
     pub fn at(self, index: Index) -> Access {
         let at = Location::caller();
-        Access { register: self, index, test: None, then: KEEP, otherwise: KEEP, output: None, at }
+        Access { register: self, index, test: None, second: None, then: KEEP, otherwise: KEEP, output: None, at }
     }
 }
 
@@ -206,6 +210,13 @@ impl Access {
     #[must_use]
     pub fn test_high(self, test: Test, value: impl Into<Operand>) -> Self {
         Self { test: Some((Word::High, test, value.into())), ..self }
+    }
+
+    /// The ALU's second comparator: what is said of `otherwise` happens only where this holds of a word too. Where neither
+    /// test does, nothing changes.
+    #[must_use]
+    pub fn otherwise_if(self, word: Word, test: Test, value: impl Into<Operand>) -> Self {
+        Self { second: Some((word, test, value.into())), ..self }
     }
 
     /// Changes the (low) word where the test holds.
@@ -266,13 +277,15 @@ impl Access {
 
     /// What it takes from the packet and the program, besides the index.
     pub(crate) fn operands(&self) -> impl Iterator<Item = Operand> {
-        let test = self.test.map(|(_, _, value)| value);
-        self.alus().into_iter().filter_map(Alu::operand).chain(test)
+        let tests = [self.test, self.second].into_iter().flatten().map(|(_, _, value)| value);
+        self.alus().into_iter().filter_map(Alu::operand).chain(tests)
     }
 
     pub(crate) fn uses_high(&self) -> bool {
         let output = matches!(self.output, Some((Output::Old(Word::High) | Output::New(Word::High), _)));
         let arms = [self.then.high, self.otherwise.high].iter().any(|&alu| alu != Alu::Keep);
-        output || arms || matches!(self.test, Some((Word::High, ..)))
+        let taken = self.alus().contains(&Alu::Word(Word::High));
+        let tested = [self.test, self.second].iter().any(|test| matches!(test, Some((Word::High, ..))));
+        output || arms || taken || tested
     }
 }

@@ -196,8 +196,12 @@ impl Form<'_> {
         if access.uses_high() && cell != Cell::Pair {
             return Err(self.malformed("the high word of a register that has one word", access.at));
         }
-        if matches!(access.test, Some((_, Test::Before | Test::After, _))) && cell.word_bits() != 32 {
+        let serial = |test: &Option<_>| matches!(test, Some((_, Test::Before | Test::After, _)));
+        if [access.test, access.second].iter().any(serial) && cell.word_bits() != 32 {
             return Err(self.malformed("a serial comparison of fewer than 32 bits", access.at));
+        }
+        if access.second.is_some() && access.test.is_none() {
+            return Err(self.malformed("a second test without a first", access.at));
         }
         match access.output {
             Some((Output::Old(_) | Output::New(_), field)) if field.width.bits() != cell.word_bits() => {

@@ -1,14 +1,14 @@
 //! A program in the form in which it runs: flat arrays, names gone, arguments in place.
 
 use crate::action::{Action, Destination, Effect, Op, Verb};
-use crate::field::{Field, Operand, Space};
+use crate::field::{Field, Operand, Space, Width};
 use crate::program::{Pipeline, Program, Source};
 use crate::register::{Access, Alu, Index, Output, Test, Word};
 use crate::table::{Match, Relation, Table};
 use std::ops::Range;
 
 /// A slot of the header vector: header fields first, then metadata.
-pub(super) type Slot = u16;
+pub(super) type Slot = u8;
 /// Part of one of the flat arrays.
 pub(super) type Span = Range<u32>;
 
@@ -16,6 +16,14 @@ pub(super) type Span = Range<u32>;
 pub(super) enum Source32 {
     Slot(Slot),
     Const(u32),
+}
+
+/// Where an arm of a stateful ALU takes its value from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ArmSource {
+    Packet(Source32),
+    /// The cell, as it was.
+    Word(Word),
 }
 
 #[derive(Debug)]
@@ -63,8 +71,9 @@ pub(super) struct Touch {
     pub(super) index_low: u32,
     pub(super) index_mask: u32,
     pub(super) test: Option<(Word, Test, Source32)>,
+    pub(super) second: Option<(Word, Test, Source32)>,
     /// Low and high word where the test holds, then where it does not.
-    pub(super) arms: [(Verb, Source32); 4],
+    pub(super) arms: [(Verb, ArmSource); 4],
     pub(super) output: Option<(Output, Slot)>,
     pub(super) late: bool,
 }
@@ -97,7 +106,16 @@ pub(super) struct Entry {
 pub(super) struct TableCode {
     pub(super) gates: Span,
     pub(super) entries: Span,
+    pub(super) selector: Option<Selector>,
     pub(super) default: Option<Body>,
+}
+
+/// A key of 8 bits that narrows a table's entries down, so that few of many are looked at.
+#[derive(Debug)]
+pub(super) struct Selector {
+    pub(super) slot: Slot,
+    /// For each value the entries that may match, in their order, among [`Code::candidates`].
+    pub(super) of: Vec<Span>,
 }
 
 #[derive(Debug)]
@@ -114,6 +132,7 @@ pub(super) struct Code {
     pub(super) tables: Vec<TableCode>,
     pub(super) gates: Vec<Gate>,
     pub(super) entries: Vec<Entry>,
+    pub(super) candidates: Vec<u32>,
     pub(super) asks: Vec<Ask>,
     pub(super) steps: Vec<Step>,
     pub(super) touches: Vec<Touch>,
@@ -155,7 +174,7 @@ impl Code {
 
     fn slot(&self, field: Field) -> Slot {
         match field.space {
-            Space::Header => field.index,
+            Space::Header => slot_number(usize::from(field.index)),
             Space::Metadata => slot_number(self.headers + usize::from(field.index)),
         }
     }
@@ -199,8 +218,29 @@ impl Code {
         let start = number(self.entries.len());
         self.entries.extend(entries);
         let entries = start..number(self.entries.len());
+        let selector = self.selector(table, start);
         let default = table.default.map(|action| self.body(source, &table.actions[action], &[], read));
-        TableCode { gates, entries, default }
+        TableCode { gates, entries, selector, default }
+    }
+
+    /// The first key of 8 bits, where there are entries enough to select from.
+    fn selector(&mut self, table: &Table, first: u32) -> Option<Selector> {
+        let narrow = table.keys.iter().position(|key| key.field.width == Width::W8)?;
+        if table.entries.len() < 2 {
+            return None;
+        }
+        let may = |wanted: Match, value: u32| match wanted {
+            Match::Masked { mask, value: wanted } => (value ^ wanted) & mask & Width::W8.mask() == 0,
+            Match::Between(low, high) => (low..=high).contains(&value),
+        };
+        let of = (0..=Width::W8.mask()).map(|value| {
+            let start = number(self.candidates.len());
+            let entries = (first..).zip(&table.entries).filter(|(_, entry)| may(entry.matches[narrow], value));
+            self.candidates.extend(entries.map(|(index, _)| index));
+            start..number(self.candidates.len())
+        });
+        let of = of.collect();
+        Some(Selector { slot: self.slot(table.keys[narrow].field), of })
     }
 
     fn entry(
@@ -279,6 +319,7 @@ impl Code {
             index_low,
             index_mask,
             test: access.test.map(|(word, test, value)| (word, test, self.operand(value, &[]))),
+            second: access.second.map(|(word, test, value)| (word, test, self.operand(value, &[]))),
             arms: access.alus().map(|alu| self.alu(alu)),
             output: access.output.map(|(output, field)| (output, self.slot(field))),
             late: access.output.is_some_and(|(_, field)| read(field)),
@@ -286,17 +327,21 @@ impl Code {
     }
 
     /// To keep a word is to add nothing.
-    fn alu(&self, alu: Alu) -> (Verb, Source32) {
+    fn alu(&self, alu: Alu) -> (Verb, ArmSource) {
         let verb = match alu {
             Alu::Keep | Alu::Add(_) => Verb::Add,
-            Alu::Set(_) => Verb::Set,
+            Alu::Set(_) | Alu::Word(_) => Verb::Set,
             Alu::Sub(_) => Verb::Sub,
             Alu::And(_) => Verb::And,
             Alu::Clear(_) => Verb::AndNot,
             Alu::Or(_) => Verb::Or,
             Alu::Xor(_) => Verb::Xor,
         };
-        (verb, alu.operand().map_or(Source32::Const(0), |operand| self.operand(operand, &[])))
+        if let Alu::Word(word) = alu {
+            return (verb, ArmSource::Word(word));
+        }
+        let value = alu.operand().map_or(Source32::Const(0), |operand| self.operand(operand, &[]));
+        (verb, ArmSource::Packet(value))
     }
 }
 
@@ -305,5 +350,5 @@ fn number(n: usize) -> u32 {
 }
 
 fn slot_number(n: usize) -> Slot {
-    Slot::try_from(n).expect("fewer fields than that")
+    Slot::try_from(n).expect("the builder declares no more")
 }

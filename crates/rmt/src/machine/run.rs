@@ -1,22 +1,24 @@
 //! The interpreter. Within a stage all is read as it was when the packet entered it: what a later table still reads is written
 //! when the stage ends.
 
-use super::code::{Ask, Body, Code, Ending, Entry, GateRelation, Slot, Source32, Span, Step, TableCode, Touch};
+use super::code::{
+    ArmSource, Ask, Body, Code, Ending, Entry, GateRelation, Slot, Source32, Span, Step, TableCode, Touch,
+};
 use super::{Outputs, Packet, Sent, To};
 use crate::action::Verb;
 use crate::register::{Output, Test};
 
-/// Fields at most: more than a switch has containers.
-pub(crate) const SLOTS: usize = 256;
-/// Late writes of a stage at most: each field is written once.
-const LATE: usize = SLOTS;
+/// Fields at most: more than a switch has containers, and as many as a [`Slot`] can name.
+pub(crate) const SLOTS: usize = 1 << Slot::BITS;
 
 /// A packet on its way.
 struct Pass<'a> {
     code: &'a Code,
     words: &'a mut [u32],
     phv: [u32; SLOTS],
-    late: [(Slot, u32); LATE],
+    /// What is written when the stage ends, in the first `lates` of both; each field at most once.
+    late_slots: [Slot; SLOTS],
+    late_values: [u32; SLOTS],
     lates: usize,
     to: To,
     mirror: Option<u16>,
@@ -24,8 +26,9 @@ struct Pass<'a> {
 }
 
 pub(super) fn pass(code: &Code, words: &mut [u32], mut packet: Packet) -> Outputs {
-    let (phv, late) = ([0; SLOTS], [(0, 0); LATE]);
-    let mut pass = Pass { code, words, phv, late, lates: 0, to: To::Dropped("unrouted"), mirror: None, pop: false };
+    let (to, mirror, pop) = (To::Dropped("unrouted"), None, false);
+    let (phv, late_slots, late_values) = ([0; SLOTS], [0; SLOTS], [0; SLOTS]);
+    let mut pass = Pass { code, words, phv, late_slots, late_values, lates: 0, to, mirror, pop };
     pass.phv[..code.headers].copy_from_slice(&packet.header);
     pass.pipeline(0);
     let copy = pass.copy();
@@ -61,8 +64,7 @@ impl Pass<'_> {
         for stage in &code.stages[pipeline] {
             of(&code.tables, stage).iter().for_each(|table| self.table(table));
             for index in 0..self.lates {
-                let (slot, value) = self.late[index];
-                self.phv[usize::from(slot)] = value;
+                self.phv[usize::from(self.late_slots[index])] = self.late_values[index];
             }
             self.lates = 0;
         }
@@ -73,7 +75,13 @@ impl Pass<'_> {
         if !of(&code.gates, &table.gates).iter().all(|gate| self.gate(gate.slot, &gate.relation)) {
             return;
         }
-        let entry = of(&code.entries, &table.entries).iter().find(|entry| self.matches(entry));
+        let entry = match &table.selector {
+            None => of(&code.entries, &table.entries).iter().find(|entry| self.matches(entry)),
+            Some(selector) => {
+                let candidates = of(&code.candidates, &selector.of[self.at(selector.slot) as usize & 0xFF]);
+                candidates.iter().map(|&entry| &code.entries[entry as usize]).find(|entry| self.matches(entry))
+            }
+        };
         if let Some(body) = entry.map(|entry| &entry.body).or(table.default.as_ref()) {
             self.body(body);
         }
@@ -111,7 +119,8 @@ impl Pass<'_> {
 
     fn write(&mut self, slot: Slot, value: u32, late: bool) {
         if late {
-            self.late[self.lates] = (slot, value);
+            self.late_slots[self.lates] = slot;
+            self.late_values[self.lates] = value;
             self.lates += 1;
         } else {
             self.phv[usize::from(slot)] = value;
@@ -153,21 +162,37 @@ impl Pass<'_> {
         let at = (touch.base + index * touch.words) as usize;
         let pair = touch.words == 2;
         let old = [self.words[at], if pair { self.words[at + 1] } else { 0 }];
-        let holds = touch.test.is_some_and(|(word, test, value)| holds(test, old[word as usize], self.value(value)));
-        let arms = if holds { [touch.arms[0], touch.arms[1]] } else { [touch.arms[2], touch.arms[3]] };
-        let new = [0, 1].map(|word: usize| {
-            let (verb, value) = arms[word];
-            compute(verb, old[word], self.value(value)) & touch.mask
-        });
-        self.words[at] = new[0];
-        if pair {
-            self.words[at + 1] = new[1];
+        let holds = |(word, test, value)| holds(test, old[word as usize], self.value(value));
+        let (first, second) = (touch.test.is_some_and(holds), touch.second.is_none_or(holds));
+        let changed = |(verb, source): (Verb, ArmSource), word: usize| {
+            let value = match source {
+                ArmSource::Packet(source) => self.value(source),
+                ArmSource::Word(word) => old[word as usize],
+            };
+            compute(verb, old[word], value) & touch.mask
+        };
+        let arms = if first { Some(&touch.arms[..2]) } else { Some(&touch.arms[2..]).filter(|_| second) };
+        let mut new = old;
+        if let Some(arms) = arms {
+            new[0] = changed(arms[0], 0);
+            if pair {
+                new[1] = changed(arms[1], 1);
+                self.words[at + 1] = new[1];
+            }
+            self.words[at] = new[0];
         }
         if let Some((output, slot)) = touch.output {
             let value = match output {
                 Output::Old(word) => old[word as usize],
                 Output::New(word) => new[word as usize],
-                Output::Predicate => u32::from(holds),
+                Output::Predicate if first => 1,
+                Output::Predicate => {
+                    if touch.second.is_some() && second {
+                        2
+                    } else {
+                        0
+                    }
+                }
             };
             self.write(slot, value, touch.late);
         }

@@ -75,7 +75,7 @@ impl<'a> Reference<'a> {
             let modulus = 1u64 << self.source.register(access.register).cell.word_bits();
             let cell = &mut self.registers[access.register.0 as usize][index as usize];
             let old = *cell;
-            let holds = access.test.is_some_and(|(word, test, operand)| {
+            let met = |(word, test, operand)| {
                 let (word, value) = (old[word as usize], value(operand));
                 match test {
                     Test::Equal => word == value,
@@ -85,13 +85,20 @@ impl<'a> Reference<'a> {
                     Test::Before => word.wrapping_sub(value) >= 1 << 31,
                     Test::After => value.wrapping_sub(word) >= 1 << 31,
                 }
-            });
-            let arm = if holds { access.then } else { access.otherwise };
+            };
+            let none = crate::register::Arm { low: Alu::Keep, high: Alu::Keep };
+            let (arm, case) = match (access.test.is_some_and(met), access.second.map(met)) {
+                (true, _) => (access.then, 1),
+                (false, None) => (access.otherwise, 0),
+                (false, Some(true)) => (access.otherwise, 2),
+                (false, Some(false)) => (none, 0),
+            };
             for (word, alu) in cell.iter_mut().zip([arm.low, arm.high]) {
                 let w = u64::from(*word);
                 let of = |operand: Operand| u64::from(value(operand));
                 let result = match alu {
                     Alu::Keep => w,
+                    Alu::Word(of) => u64::from(old[of as usize]),
                     Alu::Set(v) => of(v),
                     Alu::Add(v) => w + of(v),
                     Alu::Sub(v) => w + modulus - of(v) % modulus,
@@ -106,7 +113,7 @@ impl<'a> Reference<'a> {
                 let given = match output {
                     Output::Old(word) => old[word as usize],
                     Output::New(word) => cell[word as usize],
-                    Output::Predicate => u32::from(holds),
+                    Output::Predicate => case,
                 };
                 after.insert(field, given);
             }
@@ -190,7 +197,11 @@ fn add_table(b: &mut Builder, all: &[Field], taken: &mut Vec<(usize, Field)>, nu
     let mut access = register.at(low_bits(narrow[stateful % 2], 2)).test(tests[test % 6], words[0]);
     access = access.then(Alu::add(wide[test % 4])).otherwise(Alu::set(words[1]));
     if cell == Cell::Pair {
-        access = access.always_high(Alu::Xor(wide[test % 4].into()));
+        access = access.then_high(Alu::Xor(wide[test % 4].into()));
+        access = access.otherwise_high(Alu::Word([Word::Low, Word::High][test / 2 % 2]));
+    }
+    if stateful % 2 == 0 {
+        access = access.otherwise_if(word, tests[stateful / 2 % 6], words[1]);
     }
     if claim(output) {
         access = access.give([Output::Old(word), Output::New(word), Output::Predicate][stateful % 3], output);
