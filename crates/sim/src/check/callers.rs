@@ -217,3 +217,99 @@ impl Callers {
         kept.map(|task| task.attempts.iter().map(|(_, attempt)| attempt.started).sum()).max().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::Rule;
+    use super::*;
+    use midflight_tasks::client::TaskKey;
+
+    const CLIENT: NodeId = NodeId(2);
+    const EXECUTOR: NodeId = NodeId(1);
+    const RUN: RunKey = RunKey { slot: 0, run: 1 };
+    const OWN: [u8; 16] = [3; 16];
+
+    /// One task of job 4, submitted, assigned and running.
+    fn running() -> Callers {
+        let mut callers = Callers { calm: true, ..Callers::default() };
+        callers.expect(4, vec![(OWN, false)]);
+        callers.happened(&Happening::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
+        callers.assigned(4, 0, 1).unwrap();
+        callers.happened(&started(RUN)).unwrap();
+        callers
+    }
+
+    fn started(run: RunKey) -> Happening {
+        Happening::Started {
+            executor: EXECUTOR,
+            run,
+            client: Some(CLIENT),
+            jid: 4,
+            tid: 0,
+            attempt: 1,
+            priority: 1,
+            argument: OWN,
+            asked_for: 0,
+            waited_us: 0,
+        }
+    }
+
+    fn ended() -> Happening {
+        Happening::Ended { executor: EXECUTOR, run: RUN }
+    }
+
+    fn told(how: Told) -> Happening {
+        Happening::Told { client: CLIENT, key: TaskKey(0), how }
+    }
+
+    fn completed(result: [u8; 16]) -> Happening {
+        told(Told::Completed { ok: true, attempt: 1, result: result.to_vec() })
+    }
+
+    #[test]
+    fn one_run_and_one_end_break_no_rule() {
+        let mut callers = running();
+        assert_eq!((callers.open(), callers.most_starts(), callers.first_key(4)), (1, 1, Some(0)));
+        callers.happened(&ended()).unwrap();
+        callers.happened(&completed(OWN)).unwrap();
+        assert_eq!(callers.open(), 0);
+    }
+
+    #[test]
+    fn each_thing_that_callers_must_not_see_breaks_its_rule() {
+        let cases: [(&str, Rule, &[Happening]); 9] = [
+            ("a second end", Rule::T9, &[ended(), completed(OWN), completed(OWN)]),
+            ("another's result", Rule::T9, &[ended(), completed([4; 16])]),
+            ("a result before the end", Rule::T9, &[completed(OWN)]),
+            ("lost", Rule::T9, &[told(Told::Lost)]),
+            ("cancelled by nobody", Rule::T9, &[told(Told::Cancelled)]),
+            (
+                "the end of a task that it has not",
+                Rule::T9,
+                &[Happening::Told { client: CLIENT, key: TaskKey(1), how: Told::Lost }],
+            ),
+            ("a start too many", Rule::T2, &[started(RunKey { slot: 1, run: 1 })]),
+            ("an end without a start", Rule::T2, &[ended(), ended()]),
+            (
+                "cancelled though it was assigned",
+                Rule::T9,
+                &[Happening::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)] }, told(Told::Cancelled)],
+            ),
+        ];
+        for (name, rule, happenings) in cases {
+            let mut callers = running();
+            let (last, before) = happenings.split_last().unwrap();
+            before.iter().for_each(|happening| callers.happened(happening).unwrap());
+            assert_eq!(callers.happened(last).expect_err(name).rule, rule, "{name}");
+        }
+        assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, Rule::T1, "a job that nobody has submitted");
+    }
+
+    #[test]
+    fn tasks_of_a_client_that_died_are_nobodys() {
+        let mut callers = running();
+        callers.happened(&Happening::Crashed { node: CLIENT }).unwrap();
+        assert_eq!((callers.open(), callers.first_key(4), callers.most_starts()), (0, None, 0));
+        assert_eq!(callers.happened(&completed(OWN)).unwrap_err().rule, Rule::T9);
+    }
+}

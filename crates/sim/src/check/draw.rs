@@ -184,3 +184,32 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
     let longest = if drains { 1_500 } else { pick(random, &[5, 50, 500, 1_500]) };
     Fault { at_ms: random.random_range(0..trial.heal_ms), for_ms: random.random_range(0..longest), what }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_make_sense_and_are_the_same_when_they_are_read_again() {
+        let file = std::env::temp_dir().join(format!("midflight-trials-{}.toml", std::process::id()));
+        for seed in 0..200 {
+            let trial = Trial::draw(seed);
+            trial.validate().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            std::fs::write(&file, trial.to_toml().unwrap()).unwrap();
+            assert_eq!(Trial::read(&file).unwrap(), trial, "seed {seed}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_drawn_and_three_trials_in_ten_have_none() {
+        let trials: Vec<_> = (0..1_000).map(Trial::draw).collect();
+        let kind = |what: &What| format!("{what:?}").chars().take_while(|c| c.is_alphabetic()).collect::<String>();
+        let mut kinds: Vec<_> = trials.iter().flat_map(|trial| &trial.faults).map(|fault| kind(&fault.what)).collect();
+        kinds.sort();
+        kinds.dedup();
+        assert_eq!(kinds, ["Burst", "Crash", "Drain", "Drift", "Forged", "Garbage", "Partition", "Pause"]);
+        let calm = trials.iter().filter(|trial| trial.faults.is_empty()).count();
+        assert!((250..350).contains(&calm), "{calm}");
+    }
+}

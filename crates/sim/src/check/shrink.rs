@@ -8,14 +8,19 @@ use super::trial::{Party, Trial, What};
 /// The smallest trial that was found in which `rule` still breaks. `told` hears of each that was tried, with its number of
 /// faults and tasks; where it says `false`, the smallest so far is returned.
 #[must_use]
-pub fn shrink(trial: &Trial, rule: Rule, mut told: impl FnMut(&Trial) -> bool) -> Trial {
+pub fn shrink(trial: &Trial, rule: Rule, told: impl FnMut(&Trial) -> bool) -> Trial {
+    shrink_while(trial, told, |smaller| run(smaller).violation.is_some_and(|violation| violation.broken.rule == rule))
+}
+
+/// As [`shrink`], for what `breaks` says.
+fn shrink_while(trial: &Trial, mut told: impl FnMut(&Trial) -> bool, breaks: impl Fn(&Trial) -> bool) -> Trial {
     let mut best = trial.clone();
     let mut fails = |smaller: &Trial, goes_on: &mut bool| {
         if !*goes_on || smaller.validate().is_err() {
             return false;
         }
         *goes_on = told(smaller);
-        run(smaller).violation.is_some_and(|violation| violation.broken.rule == rule)
+        breaks(smaller)
     };
     let mut goes_on = true;
     loop {
@@ -86,52 +91,64 @@ fn drop_tasks(best: &mut Trial, fails: Fails<'_>) {
     }
 }
 
-/// The last one goes, with all that names it.
+/// One goes, with all faults that name it alone; its jobs are another's.
 fn drop_clients(best: &mut Trial, fails: Fails<'_>) {
-    while best.clients.len() > 1 {
-        let last = best.clients.len() - 1;
-        let dropped = attempt(best, fails, |smaller| {
-            smaller.clients.pop();
-            smaller.jobs.iter_mut().for_each(|job| job.client = job.client.min(last - 1));
-            forget(smaller, Party::Client(last));
+    for client in (0..best.clients.len()).rev() {
+        attempt(best, fails, |smaller| {
+            smaller.clients.remove(client);
+            let last = smaller.clients.len().saturating_sub(1);
+            for job in &mut smaller.jobs {
+                job.client = (job.client - usize::from(job.client > client)).min(last);
+            }
+            forget(smaller, Party::Client(client));
         });
-        if !dropped {
-            return;
-        }
     }
 }
 
 fn drop_executors(best: &mut Trial, fails: Fails<'_>) {
-    while best.executors.len() > 1 {
-        let last = best.executors.len() - 1;
-        let dropped = attempt(best, fails, |smaller| {
-            smaller.executors.pop();
-            forget(smaller, Party::Executor(last));
+    for executor in (0..best.executors.len()).rev() {
+        attempt(best, fails, |smaller| {
+            smaller.executors.remove(executor);
+            forget(smaller, Party::Executor(executor));
         });
-        if !dropped {
-            break;
-        }
-    }
-    for executor in 0..best.executors.len() {
-        while best.executors[executor].slots > 1
-            && attempt(best, fails, |smaller| smaller.executors[executor].slots /= 2)
-        {}
     }
 }
 
-/// No fault speaks of this node any more.
+/// Faults do not name who is gone, and those behind it by their new numbers.
 fn forget(trial: &mut Trial, gone: Party) {
-    for fault in &mut trial.faults {
-        if let What::Partition { from, to, .. } = &mut fault.what {
-            from.retain(|party| *party != gone);
-            to.retain(|party| *party != gone);
-        }
-    }
     trial.faults.retain(|fault| match &fault.what {
         What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => *party != gone,
         What::Drain(executor) => Party::Executor(*executor) != gone,
         What::Partition { .. } | What::Burst(_) | What::Garbage(_) | What::Forged(_) => true,
     });
+    for fault in &mut trial.faults {
+        match &mut fault.what {
+            What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => renumber(party, gone),
+            What::Drain(executor) => {
+                let mut party = Party::Executor(*executor);
+                renumber(&mut party, gone);
+                if let Party::Executor(number) = party {
+                    *executor = number;
+                }
+            }
+            What::Partition { from, to, .. } => {
+                for side in [from, to] {
+                    side.retain(|party| *party != gone);
+                    side.iter_mut().for_each(|party| renumber(party, gone));
+                }
+            }
+            What::Burst(_) | What::Garbage(_) | What::Forged(_) => {}
+        }
+    }
+}
+
+fn renumber(party: &mut Party, gone: Party) {
+    match (party, gone) {
+        (Party::Switch(number), Party::Switch(gone))
+        | (Party::Executor(number), Party::Executor(gone))
+        | (Party::Client(number), Party::Client(gone)) => *number -= usize::from(*number > gone),
+        _ => {}
+    }
 }
 
 fn halve_times(best: &mut Trial, fails: Fails<'_>) {
@@ -152,5 +169,48 @@ fn halve_times(best: &mut Trial, fails: Fails<'_>) {
         |net: &mut super::Net| net.delay_max_us = net.delay_min_us,
     ] {
         attempt(best, fails, |smaller| kinder(&mut smaller.network));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crashes(trial: &Trial) -> usize {
+        trial.faults.iter().filter(|fault| matches!(fault.what, What::Crash(_))).count()
+    }
+
+    /// What a bug might need: a crash, and two tasks of one job.
+    fn breaks(trial: &Trial) -> bool {
+        crashes(trial) > 0 && trial.jobs.iter().any(|job| job.tasks.len() >= 2)
+    }
+
+    #[test]
+    fn what_the_failure_does_not_need_is_dropped() {
+        for trial in (0..300).map(Trial::draw).filter(breaks).take(20) {
+            let small = shrink_while(&trial, |_| true, breaks);
+            let sizes = (small.faults.len(), small.cancels.len(), small.clients.len(), small.tasks());
+            assert_eq!(sizes, (1, 0, 1, 2), "seed {}: {small:?}", trial.seed);
+            // Two tasks may ask for what no executor has alone, and a third may be the one that crashes.
+            assert!(small.executors.len() <= 3, "seed {}: {small:?}", trial.seed);
+            assert!(crashes(&small) == 1 && small.network.loss == 0.0, "seed {}: {small:?}", trial.seed);
+            small.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn whoever_is_told_may_end_it() {
+        let trial = (0..300).map(Trial::draw).find(breaks).unwrap();
+        let mut tried = 0;
+        let small = shrink_while(
+            &trial,
+            |_| {
+                tried += 1;
+                tried < 3
+            },
+            breaks,
+        );
+        assert_eq!(tried, 3);
+        assert!(breaks(&small) && small != trial);
     }
 }

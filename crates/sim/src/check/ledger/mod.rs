@@ -8,6 +8,8 @@
 mod clients;
 mod queue;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use super::rules::{Checked, holds};
 use clients::Clients;

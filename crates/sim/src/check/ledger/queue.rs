@@ -30,6 +30,8 @@ pub(super) struct Task {
     state: State,
     /// As a slot was told last.
     attempt: u8,
+    /// Whether a slot was told.
+    tried: bool,
 }
 
 /// The queued tasks of one level and mask.
@@ -106,7 +108,8 @@ impl Queue {
     pub(super) fn accept(&mut self, now: Nanos, name: Name, jid: u32, uid: u32, info: &TaskInfo) -> Checked {
         self.order += 1;
         let (info, state) = (*info, State::Queued);
-        let task = Task { info, jid, uid, order: self.order, accepted: now, state, attempt: info.attempt };
+        let (order, attempt) = (self.order, info.attempt);
+        let task = Task { info, jid, uid, order, accepted: now, state, attempt, tried: false };
         holds!(T8, self.tasks.insert(name, task).is_none(), "{name:?} is accepted twice");
         self.lines.entry((info.priority, info.resources)).or_default().first.push_back(name);
         self.queued[usize::from(info.priority - 1)] += 1;
@@ -179,14 +182,14 @@ impl Queue {
         let waited = now.saturating_sub(task.accepted) / 1000;
         let told = u64::from(given.waited_us.get());
         holds!(Books, told.abs_diff(waited) <= WAIT_TOLERANCE_US, "waited {waited} us, of which {told} are told");
-        if task.attempt == task.info.attempt {
+        if !task.tried {
             self.first_attempts += 1;
             self.waited_us += waited;
         }
         self.leave_line(name, &task.info);
         self.assigned += 1;
         expected.assigned += 1;
-        let kept = Task { state: State::Assigned, attempt, ..task };
+        let kept = Task { state: State::Assigned, attempt, tried: true, ..task };
         self.tasks.insert(name, kept);
         Ok(kept)
     }

@@ -1,0 +1,271 @@
+//! Every rule can be broken: the ledger is told the truth about a core, but for one lie, and names the rule that the core
+//! would have broken if it were true.
+
+use super::super::rules::{Checked, Rule};
+use super::{Ledger, Seen, Taken};
+use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig};
+use midflight_tasks::Nanos;
+use midflight_wire::{
+    Builder, Header, Keepalive, Operation, Packet, Probe, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse,
+};
+use std::net::SocketAddr;
+
+const MS: Nanos = 1_000_000;
+const EPOCH: u32 = 7;
+const CONFIG: TasksConfig = TasksConfig {
+    queue: 8,
+    slots: 8,
+    clients: 8,
+    levels: 8,
+    lease_ns: 100 * MS,
+    slot_idle_ns: 400 * MS,
+    client_idle_ns: 1_000 * MS,
+};
+
+/// A core, and the ledger that watches it.
+struct Watched {
+    now: Nanos,
+    core: Tasks,
+    ledger: Ledger,
+    out: Out,
+    /// Those of its one executor.
+    slots: Vec<SlotName>,
+}
+
+impl Watched {
+    /// Two slots are registered.
+    fn new(queue: u32) -> Self {
+        let config = TasksConfig { queue, ..CONFIG };
+        let mut watched =
+            Self { now: MS, core: core(queue, EPOCH), ledger: Ledger::new(config), out: Out::new(), slots: Vec::new() };
+        watched.take(&register()).unwrap();
+        let Some((_, answer)) = watched.out.iter().next() else { panic!("a REGISTER is answered") };
+        let Ok(Packet::Registered(_, slots)) = parse(answer) else { panic!("by REGISTERED") };
+        watched.slots = slots.to_vec();
+        watched
+    }
+
+    /// The core takes one datagram, and the ledger hears of another.
+    fn lie(&mut self, truth: &[u8], told: &[u8]) -> Checked<Seen> {
+        self.now += MS;
+        let verdict = self.core.packet(self.now, party(), truth, &mut self.out);
+        let stats = self.core.stats();
+        let (now, from, datagram, out) = (self.now, party(), told, &self.out);
+        self.ledger.packet(&Taken { now, from, datagram, verdict, out, several: true, stats: &stats })
+    }
+
+    fn take(&mut self, datagram: &[u8]) -> Checked<Seen> {
+        self.lie(datagram, datagram)
+    }
+
+    fn wait(&self, slot: usize, sequence: u32, resources: u8) -> Vec<u8> {
+        let SlotName { slot, generation } = self.slots[slot];
+        let header = Header::new(Operation::Retrieve, EPOCH, 0);
+        let wait = Wait { slot, generation, sequence: sequence.into() };
+        packet(&Retrieve { header, resources, reserved: [0; 3] }, &[wait])
+    }
+}
+
+fn core(queue: u32, epoch: u32) -> Tasks {
+    Tasks::new(&TasksConfig { queue, ..CONFIG }, epoch, 1).unwrap()
+}
+
+/// Client and executor at once.
+fn party() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 7700))
+}
+
+fn packet<H, R>(fixed: &H, records: &[R]) -> Vec<u8>
+where
+    H: zerocopy::IntoBytes + zerocopy::Immutable,
+    R: zerocopy::IntoBytes + zerocopy::Immutable,
+{
+    let mut bytes = Vec::new();
+    let mut builder = Builder::new(&mut bytes, fixed);
+    records.iter().for_each(|record| builder.push(record));
+    bytes
+}
+
+fn register() -> Vec<u8> {
+    let header = Header { count: 2, ..Header::new(Operation::Register, 0, 1) };
+    packet::<_, Wait>(&Register { header, executor: 9.into(), first: 0.into(), resources: 0, reserved: [0; 3] }, &[])
+}
+
+/// Tasks of these levels and masks.
+fn submit(sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
+    let task = |&(priority, resources): &(u8, u8)| TaskInfo {
+        tid: 0.into(),
+        function: 1.into(),
+        priority,
+        resources,
+        argument_length: 0,
+        attempt: 0,
+        argument: [0; 16],
+    };
+    let header = Header::new(Operation::Submit, 0, sequence);
+    let fixed = Submit { header, client: 5.into(), uid: 0.into(), jid: 0.into() };
+    packet(&fixed, &tasks.iter().map(task).collect::<Vec<_>>())
+}
+
+fn probe() -> Vec<u8> {
+    packet::<_, Wait>(&Probe { header: Header::new(Operation::Probe, 0, 3), client: 5.into() }, &[])
+}
+
+#[track_caller]
+fn broken(checked: Checked<Seen>) -> Rule {
+    checked.expect_err("the ledger believes it").rule
+}
+
+#[test]
+fn the_truth_breaks_no_rule() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(2, 0), (1, 0)])).unwrap();
+    watched.take(&submit(1, &[(2, 0), (1, 0)])).unwrap();
+    for sequence in 1..=3 {
+        watched.take(&watched.wait(0, sequence, 0)).unwrap();
+    }
+    watched.take(&probe()).unwrap();
+    let looked = watched.core.tick(watched.now, &mut watched.out);
+    watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats()).unwrap();
+    assert_eq!((watched.ledger.open(), watched.ledger.epoch()), (0, Some(EPOCH)));
+}
+
+#[test]
+fn t1_a_core_that_forgets() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    watched.core = core(8, EPOCH);
+    let looked = watched.core.tick(watched.now, &mut watched.out);
+    let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats());
+    assert_eq!(broken(seen), Rule::T1);
+}
+
+#[test]
+fn t2_a_slot_that_is_given_what_another_has() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    let [one, other] = [0, 1].map(|slot| watched.wait(slot, 1, 0));
+    watched.take(&one).unwrap();
+    assert_eq!(broken(watched.lie(&one, &other)), Rule::T2);
+}
+
+#[test]
+fn t3_what_came_last_goes_first() {
+    let mut watched = Watched::new(8);
+    let mut other = Watched::new(8);
+    let [one, two] = [1, 2].map(|sequence| submit(sequence, &[(1, 0)]));
+    [&one, &two].iter().for_each(|submit| drop(watched.take(submit).unwrap()));
+    [&two, &one].iter().for_each(|submit| drop(other.take(submit).unwrap()));
+    watched.core = other.core;
+    assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), Rule::T3);
+}
+
+#[test]
+fn t4_the_lower_level_goes_first() {
+    let mut watched = Watched::new(8);
+    watched.lie(&submit(1, &[(1, 0), (2, 0)]), &submit(1, &[(2, 0), (1, 0)])).unwrap();
+    assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), Rule::T4);
+}
+
+#[test]
+fn t5_a_slot_that_lacks_what_its_task_asks_for() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(1, 1)])).unwrap();
+    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 1), &watched.wait(0, 1, 0))), Rule::T5);
+}
+
+#[test]
+fn t6_a_slot_that_is_parked_before_a_task_that_it_may_run() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(1, 1)])).unwrap();
+    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &watched.wait(0, 1, 1))), Rule::T6);
+}
+
+#[test]
+fn t7_a_queue_that_is_not_full_and_says_so() {
+    let mut watched = Watched::new(8);
+    watched.core = core(1, EPOCH);
+    assert_eq!(broken(watched.take(&submit(1, &[(1, 0), (1, 0)]))), Rule::T7);
+}
+
+#[test]
+fn t8_a_repeated_submit_that_is_answered_otherwise() {
+    let mut watched = Watched::new(1);
+    watched.take(&submit(1, &[(1, 0), (1, 0)])).unwrap();
+    watched.core = core(2, EPOCH);
+    assert_eq!(broken(watched.take(&submit(1, &[(1, 0), (1, 0)]))), Rule::T8);
+}
+
+#[test]
+fn t9_an_epoch_that_changes_though_the_switch_lives() {
+    let mut watched = Watched::new(8);
+    watched.core = core(8, EPOCH + 1);
+    assert_eq!(broken(watched.take(&probe())), Rule::T9);
+}
+
+#[test]
+fn t10_a_lease_that_ends_too_soon() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.wait(0, 1, 0)).unwrap();
+    watched.now += 90 * MS;
+    watched.take(&watched.wait(1, 1, 0)).unwrap();
+    let later = watched.now + 20 * MS;
+    let looked = watched.core.tick(later, &mut watched.out);
+    assert_eq!(watched.out.len(), 1, "the slot that waits gets the task");
+    let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats());
+    assert_eq!(broken(seen), Rule::T10);
+}
+
+#[test]
+fn t11_a_malformed_packet_that_is_answered() {
+    let mut watched = Watched::new(8);
+    assert_eq!(broken(watched.lie(&probe(), &probe()[..10])), Rule::T11);
+}
+
+#[test]
+fn t12_a_tick_that_looks_at_too_many_slots() {
+    let mut watched = Watched::new(8);
+    let stats = watched.core.stats();
+    watched.out.clear();
+    let seen = watched.ledger.tick(watched.now, TICK_SLOTS + 1, &watched.out, &stats);
+    assert_eq!(broken(seen), Rule::T12);
+}
+
+#[test]
+fn counts_and_waits_that_do_not_add_up() {
+    let lies: [(&str, fn(&mut Stats)); 5] = [
+        ("a reason", |stats| stats.reasons[1] += 1),
+        ("a packet", |stats| stats.packets[1] += 1),
+        ("a slot", |stats| stats.slots += 1),
+        ("a wait", |stats| stats.wait_us[0] += 1),
+        ("a sum of waits", |stats| stats.wait_sum_us += 1_000),
+    ];
+    for (name, lie) in lies {
+        let mut watched = Watched::new(8);
+        let mut stats = watched.core.stats();
+        lie(&mut stats);
+        watched.out.clear();
+        let seen = watched.ledger.tick(watched.now, 2, &watched.out, &stats);
+        assert_eq!(seen.expect_err(name).rule, Rule::Books, "{name}");
+    }
+}
+
+#[test]
+fn a_slot_that_is_heard_keeps_its_task() {
+    let mut watched = Watched::new(8);
+    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.wait(0, 1, 0)).unwrap();
+    for _ in 0..5 {
+        watched.now += 60 * MS;
+        let header = Header::new(Operation::Keepalive, EPOCH, 0);
+        watched.take(&packet(&Keepalive { header }, &watched.slots)).unwrap();
+        let looked = watched.core.tick(watched.now, &mut watched.out);
+        let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats()).unwrap();
+        assert!(seen.expired.is_empty());
+    }
+    watched.now += 100 * MS;
+    let looked = watched.core.tick(watched.now, &mut watched.out);
+    let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats()).unwrap();
+    assert_eq!(seen.expired, [party()]);
+}
