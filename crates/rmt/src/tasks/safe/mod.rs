@@ -1,0 +1,153 @@
+//! The same queue, with pointers that never err: nothing is repaired, nothing is lost.
+//!
+//! `docs/internals/asic.md` has it stage by stage, why it is safe, what it does not keep, and how that was proved.
+//!
+//! - **One order.** All of the queue is in ingress: every packet meets the registers in the order in which it entered, and no
+//!   traffic manager stands between a pointer and its entry.
+//! - **Credit.** A level has `accepted` ≠ limit before it takes a task; the limit is a lagging copy of `credit`, N above the number
+//!   of tasks that have left. A submission that finds the copy used up reads the original behind the entries, carries it round
+//!   once, and is refused only if that is used up too. A lagging limit refuses too early, never too late.
+//! - **Counts.** A retrieve must know in one pass which level has a task. So each level counts its entries, in one access for two
+//!   levels; behind the counts no pointer is moved in vain.
+//! - **Room for what travels.** `accepted` − (`credit` − N) counts the tasks that searches carry as well, so a search that ends at the
+//!   tail finds room, always.
+//!
+//! A pointer counts entries in its upper bits and has its level in its lowest two (none with one level, one with two), so
+//! that its low bits are the entry's index among those of all levels, as they stand.
+
+mod entries;
+mod fields;
+mod packets;
+mod queue;
+mod route;
+mod view;
+
+use crate::{Builder, Machine, Program, Refusal, Register, Target, Word};
+use queue::Pointers;
+
+pub use super::published::Task;
+pub use fields::{Fields, Kind, Why};
+pub use packets::Answer;
+pub use view::Level;
+
+/// Which of these programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Priority levels, 1 to 4, each with a queue.
+    pub levels: u32,
+    /// Entries of each queue, a power of two: 2 to 32,768 with three or four levels, to 65,536 with two, to 131,072 with one.
+    pub size: u32,
+}
+
+impl Config {
+    /// As many tasks as Tofino 1 holds, in four levels.
+    pub const LARGEST: Self = Self { levels: 4, size: 32 << 10 };
+
+    /// How far apart two pointers of one level are.
+    fn step(self) -> u32 {
+        self.levels.next_power_of_two()
+    }
+
+    /// Bits that number all entries of all levels.
+    fn cell_bits(self) -> u32 {
+        (self.size * self.step()).trailing_zeros()
+    }
+
+    fn check(self) -> Result<(), Refusal> {
+        let Self { levels, size } = self;
+        let wrong = |what| Err(Refusal::Parameters { what });
+        match () {
+            () if !(1..=4).contains(&levels) => wrong("there are 1 to 4 levels"),
+            () if !size.is_power_of_two() || size < 2 || size > (128 << 10) / self.step() => {
+                wrong("a queue's size is a power of two, at least 2, and all levels have at most 131072 entries")
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+/// The program, with what it takes to talk to it.
+#[derive(Clone, Debug)]
+pub struct Safe {
+    config: Config,
+    program: Program,
+    machine: Machine,
+    fields: Fields,
+    registers: Registers,
+}
+
+/// The registers that the controller knows.
+#[derive(Clone, Debug)]
+struct Registers {
+    pointers: Pointers,
+    credit: Register,
+    /// Of entries, one for each word.
+    entries: Vec<Register>,
+}
+
+impl Safe {
+    /// Builds it; a size that the target has no room for is refused.
+    pub fn build(config: Config, target: &Target) -> Result<Self, Refusal> {
+        config.check()?;
+        let mut b = Builder::new("safe");
+        let fields = Fields::declare(&mut b);
+        let pointers = queue::declare(&mut b, &fields, config);
+        let entries = entries::declare(&mut b, &fields, config);
+        let credit = route::declare(&mut b, &fields, config);
+        let registers = Registers { pointers, credit, entries };
+        bounds(&mut b, config);
+        let program = b.build(target)?;
+        Ok(Self { config, machine: Machine::load(&program), program, fields, registers })
+    }
+
+    /// What it was built with.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.config
+    }
+
+    /// The program itself.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The fields of its packets.
+    #[must_use]
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// A machine with empty queues, as the controller sets it up.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        self.machine_from(0)
+    }
+
+    /// The same, with serial numbers that begin at `start`: no number must matter.
+    #[must_use]
+    pub fn machine_from(&self, start: u32) -> Machine {
+        let (r, mut machine) = (&self.registers.pointers, self.machine.clone());
+        for level in 0..self.config.levels {
+            let pointer = start.wrapping_mul(self.config.step()) | level;
+            let full = start.wrapping_add(self.config.size);
+            let all = [
+                (r.add, pointer),
+                (r.retrieve, pointer),
+                (r.accepted, start),
+                (self.registers.credit, full),
+                (r.credit_seen, full),
+            ];
+            all.into_iter().for_each(|(register, value)| machine.write(register, level, Word::Low, value));
+        }
+        machine
+    }
+}
+
+fn bounds(b: &mut Builder, Config { levels, .. }: Config) {
+    b.bound("SUBMIT of n tasks", "2 n", "one task enters a pass; a task may go round once for credit");
+    b.bound("RETRIEVE", 1, "all levels in one pass");
+    let stale = "one for each entry that it looks at, and one where others emptied the queue under it";
+    let seen = format!("what is queued, and what arrives meanwhile, in each of {levels} levels");
+    b.bound("SWAP", seen, stale);
+}

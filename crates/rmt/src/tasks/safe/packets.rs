@@ -1,0 +1,114 @@
+//! What clients and executors send, and what they hear.
+
+use super::{Fields, Kind, Safe, Task};
+use crate::{Field, Packet, Sent, To};
+
+/// What leaves the switch, or ends in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// An executor gets a task.
+    Assign {
+        /// Its address.
+        executor: u32,
+        /// The task's client: address and port.
+        client: (u32, u16),
+        /// UID and JID.
+        job: (u32, u32),
+        /// TID.
+        tid: u32,
+        /// TDESC: function and argument.
+        words: [u32; 2],
+    },
+    /// An executor gets none.
+    NoOp {
+        /// Its address.
+        executor: u32,
+    },
+    /// What became of a client's tasks.
+    Ack {
+        /// Its address.
+        client: u32,
+        /// The SUBMIT's sequence.
+        sequence: u32,
+        /// Those that the switch has; the lowest bit is the first task.
+        taken: u32,
+        /// Those that it has not.
+        refused: u32,
+        /// [`Why`](super::Why), of the last of these; 0: all were taken.
+        why: u32,
+    },
+    /// A packet ended in the switch, under this reason.
+    Dropped(&'static str),
+}
+
+fn set_port(packet: &mut Packet, fields: [Field; 2], port: u16) {
+    fields.into_iter().zip(port.to_be_bytes()).for_each(|(field, byte)| packet.set(field, byte.into()));
+}
+
+impl Safe {
+    /// A SUBMIT of a job's tasks, from a client's address and port.
+    #[must_use]
+    pub fn submit(&self, client: (u32, u16), (uid, jid): (u32, u32), sequence: u32, tasks: &[Task]) -> Packet {
+        let f = self.fields();
+        let records: Vec<Vec<u32>> = tasks.iter().map(|task| self.record(task)).collect();
+        let records: Vec<&[u32]> = records.iter().map(Vec::as_slice).collect();
+        let packet = self.machine.packet_with_records(&records).with(f.op, Kind::Submit as u32);
+        let number = u32::try_from(tasks.len()).unwrap_or(u32::MAX).min(u8::MAX.into());
+        let packet = packet.with(f.address, client.0).with(f.sequence, sequence);
+        let mut packet = packet.with(f.uid, uid).with(f.jid, jid).with(f.tasks, number);
+        set_port(&mut packet, f.port, client.1);
+        packet
+    }
+
+    fn record(&self, task: &Task) -> Vec<u32> {
+        assert_eq!(task.words.len(), self.fields().tdesc.len(), "TDESC has as many words as the program");
+        [&[task.tid, task.level.into(), task.resources.into()], &task.words[..]].concat()
+    }
+
+    /// A RETRIEVE of an executor with these resources, for a task of level `min_level` (1 is the highest) or a lower one.
+    #[must_use]
+    pub fn retrieve(&self, executor: u32, resources: u8, min_level: u8) -> Packet {
+        let f = self.fields();
+        let packet = self.machine.packet().with(f.op, Kind::Retrieve as u32).with(f.address, executor);
+        packet.with(f.exec_rsrc, resources.into()).with(f.level, min_level.into())
+    }
+
+    /// What a pass told the world, or `None` where the packet goes round.
+    #[must_use]
+    pub fn answer(&self, sent: &Sent) -> Option<Answer> {
+        let (f, packet) = (self.fields(), &sent.packet);
+        match sent.to {
+            To::Recirculated | To::Copied | To::Port(_) => None,
+            To::Dropped(reason) => Some(Answer::Dropped(reason)),
+            To::Requester => match Kind::from_number(packet.get(f.op))? {
+                Kind::Assign => Some(f.assign(packet)),
+                Kind::NoOp => Some(Answer::NoOp { executor: packet.get(f.address) }),
+                Kind::SubmitAck => Some(f.ack(packet)),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl Fields {
+    fn assign(&self, packet: &Packet) -> Answer {
+        let [high, low] = self.client_port.map(|field| packet.get(field) as u8);
+        Answer::Assign {
+            executor: packet.get(self.address),
+            client: (packet.get(self.client_ip), u16::from_be_bytes([high, low])),
+            job: (packet.get(self.uid), packet.get(self.jid)),
+            tid: packet.get(self.tid),
+            words: self.tdesc.map(|word| packet.get(word)),
+        }
+    }
+
+    fn ack(&self, packet: &Packet) -> Answer {
+        Answer::Ack {
+            client: packet.get(self.address),
+            sequence: packet.get(self.sequence),
+            taken: packet.get(self.taken),
+            refused: packet.get(self.refused),
+            why: packet.get(self.why),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Walks through the safe queue, packet by packet.
+
+use midflight_rmt::tasks::safe::{Answer, Config, Kind, Safe, Task, Why};
+use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
+
+const CLIENT: (u32, u16) = (0x0A00_0001, 40_001);
+const JOB: (u32, u32) = (7, 8);
+
+/// A switch, and how often packets have passed it.
+struct Switch {
+    safe: Safe,
+    machine: Machine,
+    passes: u32,
+}
+
+/// A packet's next pass, or what it came to.
+enum Next {
+    Inside(Packet),
+    Out(Answer),
+}
+
+impl Switch {
+    fn new(levels: u32, size: u32) -> Self {
+        Self::starting_at(levels, size, 0)
+    }
+
+    fn starting_at(levels: u32, size: u32, start: u32) -> Self {
+        let safe = Safe::build(Config { levels, size }, &Target::TOFINO_1).expect("it fits");
+        Self { machine: safe.machine_from(start), safe, passes: 0 }
+    }
+
+    fn step(&mut self, packet: Packet) -> Next {
+        self.passes += 1;
+        let outputs = self.machine.pass(packet);
+        assert_eq!(outputs.copies, [None, None], "the safe queue mirrors nothing");
+        match self.safe.answer(&outputs.packet) {
+            Some(answer) => Next::Out(answer),
+            None => {
+                assert_eq!(outputs.packet.to, To::Recirculated);
+                Next::Inside(outputs.packet.packet)
+            }
+        }
+    }
+
+    fn run(&mut self, packet: Packet) -> Answer {
+        match self.step(packet) {
+            Next::Inside(packet) => self.run(packet),
+            Next::Out(answer) => answer,
+        }
+    }
+
+    fn inside(&mut self, packet: Packet) -> Packet {
+        match self.step(packet) {
+            Next::Inside(packet) => packet,
+            Next::Out(answer) => panic!("it does not go round: {answer:?}"),
+        }
+    }
+
+    /// Taken and refused.
+    fn submit(&mut self, tasks: &[Task]) -> (u32, u32) {
+        let packet = self.safe.submit(CLIENT, JOB, 5, tasks);
+        match self.run(packet) {
+            Answer::Ack { client, sequence: 5, taken, refused, why } if client == CLIENT.0 => {
+                assert_eq!(why != 0, refused != 0);
+                (taken, refused)
+            }
+            answer => panic!("{answer:?}"),
+        }
+    }
+
+    fn poll(&self, resources: u8) -> Packet {
+        self.safe.retrieve(9, resources, 1)
+    }
+
+    fn retrieve(&mut self, resources: u8) -> Option<u32> {
+        let packet = self.poll(resources);
+        let answer = self.run(packet);
+        given(answer)
+    }
+}
+
+/// The task of an ASSIGN, all of whose words must be its own.
+fn given(answer: Answer) -> Option<u32> {
+    match answer {
+        Answer::Assign { executor: 9, client, job, tid, words } => {
+            assert_eq!((client, job, words), (CLIENT, JOB, [tid + 1000, !tid]), "words of task {tid}");
+            Some(tid)
+        }
+        Answer::NoOp { executor: 9 } => None,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+fn task(tid: u32, level: u8, resources: u8) -> Task {
+    Task { tid, level, resources, words: vec![tid + 1000, !tid] }
+}
+
+fn plain(tids: impl IntoIterator<Item = u32>) -> Vec<Task> {
+    tids.into_iter().map(|tid| task(tid, 1, 0)).collect()
+}
+
+#[test]
+fn it_fits_tofino_1_with_four_levels_of_32_k_entries() {
+    let safe = Safe::build(Config::LARGEST, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let report = safe.program().report();
+    assert_eq!(report.depth, [12, 0], "all of it in ingress");
+    let entries: Vec<_> = report.registers.iter().filter(|register| register.name.starts_with("entry_")).collect();
+    assert!(entries.iter().all(|register| register.cells == 4 * 32 * 1024));
+    let bits: u32 = entries.iter().map(|register| register.cell.word_bits()).sum();
+    assert_eq!(bits, 6 * 32 + 3 * 8, "an entry");
+    for config in [Config { levels: 1, size: 128 << 10 }, Config { levels: 2, size: 64 << 10 }] {
+        assert!(Safe::build(config, &Target::TOFINO_1).is_ok());
+    }
+    for (levels, size) in [(0, 4), (5, 4), (1, 3), (1, 1), (4, 64 << 10)] {
+        let refusal = Safe::build(Config { levels, size }, &Target::TOFINO_1).map(|_| ()).expect_err("no such program");
+        assert!(matches!(refusal, Refusal::Parameters { .. }), "{refusal}");
+    }
+}
+
+#[test]
+fn first_in_first_out() {
+    let mut switch = Switch::new(1, 8);
+    assert_eq!(switch.retrieve(0), None);
+    assert_eq!(switch.submit(&plain(1..=5)), (0b11111, 0));
+    assert_eq!(
+        (1..=6).map(|_| switch.retrieve(0)).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 0].map(|t| Some(t).filter(|_| t > 0))
+    );
+}
+
+#[test]
+fn a_retrieve_gets_the_highest_levels_task_in_one_pass() {
+    let mut switch = Switch::new(4, 4);
+    let levels = [4, 3, 2, 1, 3, 1, 4, 2];
+    let tasks: Vec<_> =
+        (0u8..).zip(levels).map(|(n, level)| task(u32::from(n) + 10 * u32::from(level), level, 0)).collect();
+    assert_eq!(switch.submit(&tasks), (0xFF, 0));
+    for expected in [13, 15, 22, 27, 31, 34, 40, 46] {
+        let before = switch.passes;
+        assert_eq!((switch.retrieve(0), switch.passes - before), (Some(expected), 1));
+    }
+    let before = switch.passes;
+    assert_eq!((switch.retrieve(0), switch.passes - before), (None, 1));
+}
+
+#[test]
+fn a_retrieve_looks_no_higher_than_it_says() {
+    for min_level in 1..=4u8 {
+        let mut switch = Switch::new(4, 4);
+        switch.submit(&[task(1, 1, 0), task(2, 2, 0), task(3, 3, 0), task(4, 4, 0)]);
+        let packet = switch.safe.retrieve(9, 0, min_level);
+        let answer = switch.run(packet);
+        assert_eq!(given(answer), Some(min_level.into()));
+    }
+}
+
+#[test]
+fn a_search_finds_the_third_entry_and_leaves_the_others_in_order() {
+    let mut switch = Switch::new(2, 8);
+    switch.submit(&[task(1, 1, 0b01), task(2, 1, 0b11), task(3, 1, 0b10), task(4, 1, 0b01), task(5, 2, 0)]);
+    let before = switch.passes;
+    assert_eq!((switch.retrieve(0b10), switch.passes - before), (Some(3), 3));
+    let rest: Vec<_> = (0..5).map(|_| switch.retrieve(0b11)).collect();
+    assert_eq!(rest, [Some(1), Some(2), Some(4), Some(5), None]);
+}
+
+#[test]
+fn a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level() {
+    let mut switch = Switch::new(3, 4);
+    switch.submit(&[task(1, 1, 1), task(2, 1, 1), task(3, 1, 1), task(4, 1, 1), task(5, 2, 1), task(6, 3, 0)]);
+    for _ in 0..3 {
+        assert_eq!(switch.submit(&[task(0, 1, 0)]), (0, 1), "the queue is full while it is searched, and after");
+        let packet = switch.poll(0);
+        let mut answer = switch.step(packet);
+        // Level 3's task is found once; then its level too is empty.
+        while let Next::Inside(packet) = answer {
+            answer = switch.step(packet);
+        }
+        let Next::Out(answer) = answer else { unreachable!("the loop ends outside") };
+        assert!(matches!(given(answer), Some(6) | None));
+    }
+    assert_eq!(
+        (0..6).map(|_| switch.retrieve(1)).collect::<Vec<_>>(),
+        [Some(1), Some(2), Some(3), Some(4), Some(5), None]
+    );
+}
+
+#[test]
+fn what_a_full_queue_refuses_is_listed() {
+    let mut switch = Switch::new(2, 4);
+    assert_eq!(switch.submit(&plain(1..=3)), (0b111, 0));
+    let batch = [task(4, 1, 0), task(5, 1, 0), task(6, 2, 0), task(7, 1, 0), task(8, 3, 0), task(9, 0, 0)];
+    assert_eq!(switch.submit(&batch), (0b000101, 0b111010), "one of level 1, one of level 2; no level 3 or 0");
+    let expected = [Some(1), Some(2), Some(3), Some(4), Some(6), None];
+    assert_eq!((0..6).map(|_| switch.retrieve(0)).collect::<Vec<_>>(), expected);
+    let packet = switch.safe.submit(CLIENT, JOB, 5, &[task(1, 1, 0), task(1, 9, 0)]);
+    assert!(matches!(switch.run(packet), Answer::Ack { taken: 1, refused: 2, why, .. } if why == Why::Level as u32));
+    assert_eq!(switch.submit(&plain(0..32)), (0b111, !0b111));
+    let packet = switch.safe.submit(CLIENT, JOB, 5, &plain([1]));
+    assert!(matches!(switch.run(packet), Answer::Ack { taken: 0, refused: 1, why, .. } if why == Why::Full as u32));
+}
+
+#[test]
+fn a_queue_that_only_seems_full_takes_the_task_one_pass_later() {
+    let mut switch = Switch::new(1, 4);
+    for round in 0..10 {
+        let tids = 4 * round..4 * round + 4;
+        let before = switch.passes;
+        assert_eq!(switch.submit(&plain(tids.clone())), (0b1111, 0));
+        assert_eq!(switch.passes - before, if round == 0 { 4 } else { 5 }, "its credit goes round once for four tasks");
+        assert_eq!(switch.submit(&plain([99])), (0, 1), "it is full indeed");
+        tids.for_each(|tid| assert_eq!(switch.retrieve(0), Some(tid)));
+    }
+}
+
+#[test]
+fn room_that_goes_to_another_is_refused_after_one_round() {
+    let mut switch = Switch::new(1, 2);
+    switch.submit(&plain([1, 2]));
+    assert_eq!(switch.retrieve(0), Some(1));
+    let [late, early] = [3, 4].map(|tid| switch.safe.submit(CLIENT, JOB, 5, &plain([tid])));
+    let late = switch.inside(late);
+    assert!(matches!(switch.run(early), Answer::Ack { taken: 1, .. }));
+    assert!(matches!(switch.run(late), Answer::Ack { taken: 0, refused: 1, .. }));
+    assert_eq!([switch.retrieve(0), switch.retrieve(0), switch.retrieve(0)], [Some(2), Some(4), None]);
+}
+
+#[test]
+fn old_credit_takes_nothing_back() {
+    let mut switch = Switch::new(1, 2);
+    switch.submit(&plain([1, 2]));
+    let stale = switch.safe.submit(CLIENT, JOB, 5, &plain([3]));
+    let stale = switch.inside(stale);
+    for tid in 1..9 {
+        assert_eq!(switch.retrieve(0), Some(tid));
+        assert_eq!(switch.submit(&plain([tid + 2])), (1, 0));
+    }
+    assert!(matches!(switch.run(stale), Answer::Ack { refused: 1, .. }), "what it knew is long past, and it is full");
+    assert_eq!([switch.retrieve(0), switch.retrieve(0), switch.retrieve(0)], [Some(9), Some(10), None]);
+}
+
+#[test]
+fn credit_of_one_level_is_none_of_another() {
+    let mut switch = Switch::new(2, 2);
+    // Level 1 has let eight tasks through; level 2 is full.
+    for tid in 0..8 {
+        switch.submit(&[task(tid, 1, 0)]);
+        assert_eq!(switch.retrieve(0), Some(tid));
+    }
+    switch.submit(&[task(11, 2, 0), task(12, 2, 0)]);
+    assert_eq!(switch.submit(&[task(13, 1, 0), task(14, 2, 0), task(15, 1, 0)]), (0b101, 0b010));
+    assert_eq!((0..4).map(|_| switch.retrieve(0)).collect::<Vec<_>>(), [Some(13), Some(15), Some(11), Some(12)]);
+}
+
+#[test]
+fn serial_numbers_wrap() {
+    for levels in 1..=4u8 {
+        for start in [u32::MAX - 5, (u32::MAX >> 2) - 5, (u32::MAX >> 1) - 5, (1 << 31) - 5] {
+            let mut switch = Switch::starting_at(levels.into(), 4, start);
+            for tid in 0..40 {
+                let level = tid as u8 % levels + 1;
+                let all = [task(tid, level, 1), task(100 + tid, level, 1), task(200 + tid, level, 2)];
+                assert_eq!(switch.submit(&all), (0b111, 0), "{start} {tid}");
+                assert_eq!(switch.submit(&[task(0, level, 0), task(0, level, 0)]), (1, 2));
+                assert_eq!(switch.retrieve(2), Some(200 + tid));
+                let rest = [switch.retrieve(1), switch.retrieve(1), switch.retrieve(1), switch.retrieve(1)];
+                assert_eq!(rest, [Some(tid), Some(100 + tid), Some(0), None].map(|t| t), "{start} {tid}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_whose_place_was_overtaken_goes_on_at_the_head() {
+    let mut switch = Switch::new(1, 8);
+    switch.submit(&[task(1, 1, 1), task(2, 1, 0), task(3, 1, 1), task(4, 1, 2)]);
+    let packet = switch.poll(2);
+    let search = switch.inside(packet);
+    assert_eq!([switch.retrieve(1), switch.retrieve(1)], [Some(2), Some(3)]);
+    assert_eq!(given(switch.run(search)), Some(4), "the entry at the head, in exchange for task 1");
+    assert_eq!([switch.retrieve(1), switch.retrieve(1)], [Some(1), None]);
+}
+
+#[test]
+fn a_search_under_which_the_queue_ran_empty_places_its_task() {
+    let mut switch = Switch::new(2, 4);
+    switch.submit(&[task(1, 1, 1), task(2, 1, 0), task(3, 2, 0)]);
+    let packet = switch.poll(2);
+    let search = switch.inside(packet);
+    assert_eq!(switch.retrieve(1), Some(2));
+    let again = switch.inside(search);
+    let lower = switch.inside(again);
+    assert_eq!(lower.get(switch.safe.fields().op), Kind::Retrieve as u32, "it holds nothing now");
+    assert_eq!(given(switch.run(lower)), Some(3));
+    assert_eq!([switch.retrieve(1), switch.retrieve(1)], [Some(1), None]);
+}
+
+#[test]
+fn malformed_packets_change_nothing() {
+    let switch = Switch::new(3, 4);
+    let f = switch.safe.fields().clone();
+    let mut packets = vec![switch.safe.submit(CLIENT, JOB, 5, &[]), switch.safe.submit(CLIENT, JOB, 5, &plain(0..33))];
+    packets.extend([0, 4, 255].map(|level| switch.safe.retrieve(9, 0, level)));
+    packets.extend([0, 5, 99].map(|op| switch.poll(0).with(f.op, op)));
+    packets.extend(Kind::ALL[4..].iter().map(|&kind| switch.poll(0).with(f.op, kind as u32)));
+    for packet in packets {
+        let mut machine = switch.machine.clone();
+        let outputs = machine.pass(packet.clone());
+        assert_eq!(outputs.packet.to, To::Dropped("malformed"), "{packet:?}");
+        assert!(machine == switch.machine, "{packet:?}");
+    }
+    // Fewer records than it says: those that are missing have no level.
+    let mut switch = switch;
+    let packet = switch.safe.submit(CLIENT, JOB, 5, &plain([1])).with(f.tasks, 3);
+    assert!(matches!(switch.run(packet), Answer::Ack { taken: 0b001, refused: 0b110, .. }));
+}
+
+#[test]
+fn a_client_cannot_grant_itself_credit() {
+    let mut switch = Switch::new(1, 2);
+    let f = switch.safe.fields().clone();
+    let packet = switch.safe.submit(CLIENT, JOB, 5, &plain(1..=4));
+    let packet = packet.with(f.credit, 99).with(f.credit_of, 1).with(f.taken, !0).with(f.bit, 16);
+    assert!(matches!(switch.run(packet), Answer::Ack { taken: 0b0011, refused: 0b1100, .. }));
+    let seen = switch.safe.program().register("credit_seen").expect("a register");
+    assert_eq!(switch.machine.read(seen, 0, Word::Low), 2);
+}
+
+/// Passes of retrieves, and of all that they cause, for each task assigned; those of submissions beside it.
+#[test]
+fn a_task_takes_one_pass_to_retrieve() {
+    const TASKS: u32 = 10_000;
+    let mut switch = Switch::new(1, 64);
+    let (mut submitting, mut retrieving, mut queued) = (0, 0, 0);
+    for tid in 0..TASKS {
+        let before = switch.passes;
+        assert_eq!(switch.submit(&plain([tid])), (1, 0));
+        submitting += switch.passes - before;
+        queued += 1;
+        // Anything between empty and nearly full.
+        while queued > tid % 61 {
+            let before = switch.passes;
+            assert!(switch.retrieve(0).is_some());
+            retrieving += switch.passes - before;
+            queued -= 1;
+        }
+    }
+    let each = |passes: u32| f64::from(passes) / f64::from(TASKS - queued);
+    assert!(each(retrieving) <= 1.1, "{} passes a retrieved task", each(retrieving));
+    assert!(each(submitting) <= 1.1, "{} passes a submitted task", each(submitting));
+    println!("passes a task: {:.3} to retrieve it, {:.3} to submit it", each(retrieving), each(submitting));
+}
+
+#[test]
+fn what_goes_round_says_so() {
+    let mut switch = Switch::new(1, 2);
+    let packet = switch.safe.submit(CLIENT, JOB, 5, &plain(1..=2));
+    let rest = switch.inside(packet);
+    let sent = Sent { to: To::Recirculated, packet: rest };
+    assert_eq!(switch.safe.answer(&sent), None);
+}
