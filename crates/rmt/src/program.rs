@@ -63,6 +63,8 @@ pub(crate) struct Source {
     /// Header fields that a packet carries more than once.
     pub(crate) record: Vec<Field>,
     pub(crate) bounds: Vec<Bound>,
+    /// What values of a field are called, for readers.
+    pub(crate) names: Vec<(Field, u32, &'static str)>,
 }
 
 impl Source {
@@ -159,6 +161,11 @@ impl Builder {
         self.source.tables.last_mut().expect("just pushed")
     }
 
+    /// What values of a field are called, where the program is printed.
+    pub fn name_values(&mut self, field: Field, names: &[(u32, &'static str)]) {
+        self.source.names.extend(names.iter().map(|&(value, name)| (field, value, name)));
+    }
+
     /// States how often a kind of packet passes the switch at most, if that is bounded. Nothing checks it here.
     pub fn bound(&mut self, kind: impl Into<String>, passes: impl fmt::Display, why: impl Into<String>) {
         self.source.bounds.push(Bound { kind: kind.into(), passes: passes.to_string(), why: why.into() });
@@ -195,6 +202,13 @@ impl Program {
     #[must_use]
     pub fn stages(&self) -> String {
         stages::print(&self.source)
+    }
+
+    /// The entries of the table with this name, in the order of their priority, as a table in Markdown.
+    #[must_use]
+    pub fn entries(&self, table: &str) -> Option<String> {
+        let table = self.source.tables.iter().find(|known| known.name == table)?;
+        Some(stages::entries(&self.source, table))
     }
 
     /// The register with this name.

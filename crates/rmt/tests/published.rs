@@ -229,6 +229,20 @@ fn a_moved_head_resets_the_search() {
     assert_eq!(switch.retrieve(53, 7), assigned(53, 3));
 }
 
+#[test]
+fn a_search_that_is_reset_to_an_empty_queue_is_at_the_tail() {
+    let mut switch = Switch::new(1, 4, Empty::NoOp);
+    assert_eq!(switch.submit(&[task(1, 1, 1), task(2, 1, 2)]), []);
+    let retrieve = switch.published.retrieve(51, 4);
+    assert_eq!(switch.pass(retrieve), [], "task 1 travels");
+    let other = switch.published.retrieve(52, 2);
+    assert_eq!(switch.pass(other), assigned(52, 2), "nothing is left behind it");
+    assert_eq!(switch.step(), []);
+    assert_eq!(switch.step(), [Answer::Dropped("submitted")]);
+    assert_eq!(switch.step(), no_op(51));
+    assert_eq!(switch.retrieve(53, 1), assigned(53, 1));
+}
+
 /// The round number wraps; differences do not mind.
 #[test]
 fn pointers_wrap() {
@@ -369,4 +383,25 @@ fn a_repair_carries_what_it_repairs_and_no_more() {
     let [Some(repair), None] = outputs.copies else { panic!("one copy, of ingress") };
     assert_eq!(repair.tail(), [0; 0]);
     assert_eq!(repair.get(switch.published.fields().address), 0);
+}
+
+/// The page shows the program as it is. `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew; then read the difference.
+#[test]
+fn the_page_shows_this_program() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/internals/asic.md");
+    let mut page = std::fs::read_to_string(path).expect("the page");
+    let published = Published::build(Config::BOLT, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let program = published.program();
+    let route = program.entries("route").expect("a table");
+    for (name, shown) in [("stages", program.stages()), ("route", route), ("report", program.report().to_string())] {
+        let (from, to) = (format!("<!-- published: {name} -->\n"), format!("<!-- published: end of {name} -->"));
+        let start = page.find(&from).unwrap_or_else(|| panic!("no place for {name}")) + from.len();
+        let end = start + page[start..].find(&to).unwrap_or_else(|| panic!("no end of {name}"));
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            page.replace_range(start..end, &shown);
+            std::fs::write(path, &page).expect("writable");
+        } else {
+            assert_eq!(&page[start..end], shown, "{name}: UPDATE_DOCS=1 writes it anew");
+        }
+    }
 }

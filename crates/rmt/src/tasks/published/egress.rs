@@ -46,7 +46,6 @@ fn store(b: &mut Builder, f: &Fields, config: Config, stage: usize, word: &Word)
     {
         table.entry([Match::is(does)], action, &[]);
     }
-    table.note("store, load or exchange this word of the entry");
 }
 
 /// What becomes of the packet itself, behind all entries.
@@ -57,9 +56,7 @@ fn finish(b: &mut Builder, f: &Fields) {
     let table = b.table(Egress, 11, "finish").exact(f.inside.entry);
     table.entry([Match::is(entry::STORE)], &next, &[]).entry([Match::is(entry::STORE_LAST)], &done, &[]);
     table.entry([Match::is(entry::RESUBMIT)], &resubmit, &[]);
-    table.note(
-        "the job's next task comes first, or the job is done; a SWAP at the tail speaks for its task's client now",
-    );
+    table.note("a SWAP at the tail speaks for its task's client now");
 }
 
 /// SRAM blocks of a register of one word an entry.

@@ -30,6 +30,17 @@ impl Kind {
     pub const ALL: [Self; 8] =
         [Self::Submit, Self::Retrieve, Self::Swap, Self::Repair, Self::OweNoOp, Self::Assign, Self::NoOp, Self::Full];
 
+    const NAMES: [(u32, &'static str); 8] = [
+        (Self::Submit as u32, "SUBMIT"),
+        (Self::Retrieve as u32, "RETRIEVE"),
+        (Self::Swap as u32, "SWAP"),
+        (Self::Repair as u32, "REPAIR"),
+        (Self::OweNoOp as u32, "OWE_NO_OP"),
+        (Self::Assign as u32, "ASSIGN"),
+        (Self::NoOp as u32, "NO_OP"),
+        (Self::Full as u32, "FULL"),
+    ];
+
     /// The one with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
@@ -184,6 +195,7 @@ impl Fields {
             value: b.header("value", W32),
             inside: Inside::declare(b),
         };
+        b.name_values(fields.op, &Kind::NAMES);
         b.record(&[&[fields.tid, fields.tprio, fields.trsrc], &fields.tdesc[..]].concat());
         fields
     }
@@ -192,7 +204,7 @@ impl Fields {
 impl Inside {
     fn declare(b: &mut Builder) -> Self {
         use Width::{W8, W16, W32};
-        Self {
+        let inside = Self {
             kind: b.metadata("kind", W8),
             level: b.metadata("level", W8),
             add_flag: b.metadata("add_flag", W8),
@@ -212,6 +224,32 @@ impl Inside {
             missing: b.metadata("missing", W16),
             cell: b.bridged("cell", W32),
             entry: b.bridged("entry", W8),
-        }
+        };
+        inside.name_values(b);
+        inside
+    }
+
+    fn name_values(&self, b: &mut Builder) {
+        b.name_values(self.kind, &Kind::NAMES);
+        b.name_values(self.kind, &[(REPAIR_ADD, "REPAIR add"), (REPAIR_RETRIEVE, "REPAIR retrieve")]);
+        let statuses = [
+            (0, "none"),
+            (status::SPACE, "SPACE"),
+            (status::FULL, "FULL"),
+            (status::OVERRUN, "OVERRUN"),
+            (status::INSIDE, "INSIDE"),
+            (status::TAIL, "TAIL"),
+        ];
+        b.name_values(self.status, &statuses);
+        b.name_values(self.broken, &[(pointer::ADD, "ADD"), (pointer::RETRIEVE, "RETRIEVE")]);
+        b.name_values(self.missing, &[(VALID, "valid, nothing missing")]);
+        let entries = [
+            (entry::STORE, "STORE"),
+            (entry::STORE_LAST, "STORE_LAST"),
+            (entry::LOAD, "LOAD"),
+            (entry::EXCHANGE, "EXCHANGE"),
+            (entry::RESUBMIT, "RESUBMIT"),
+        ];
+        b.name_values(self.entry, &entries);
     }
 }

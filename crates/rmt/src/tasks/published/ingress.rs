@@ -62,7 +62,7 @@ fn kinds(b: &mut Builder, f: &Fields, config: Config) {
     }
     table.entry([is(OWE_NO_OP), any, any, any, any], &Action::new("owe").set(i.kind, OWE_NO_OP), &[]);
     table.run(&Action::new("malformed").drop("malformed"));
-    table.note("what it is, its level, the level's part of the entries and its two flags; unknown ones are dropped");
+    table.note("what it is; the level's number, its part of the entries and its two flags");
 }
 
 /// Stage 1: both pointers, each in one access (listing 1, lines 2 and 3; listing 2, line 2; listing 3, lines 9 and 13).
@@ -82,27 +82,27 @@ fn pointers(b: &mut Builder, f: &Fields, config: Config) {
         });
         table.note(note);
     };
-    let note = "SUBMIT: read_and_increment; SWAP: read; REPAIR: set";
+    let note = "listing 1, line 2; listing 3, line 13";
     pointer("add_ptr", i.add, SUBMIT, &[SWAP], REPAIR_ADD, note);
-    let note = "RETRIEVE: read_and_increment; SUBMIT, SWAP: read; REPAIR: set";
+    let note = "listing 1, line 3; listing 2, line 2; listing 3, line 9";
     pointer("retrieve_ptr", i.retrieve, RETRIEVE, &[SUBMIT, SWAP], REPAIR_RETRIEVE, note);
     let task = Action::new("task").or(i.mine, f.trsrc, VALID);
-    b.table(Ingress, 1, "task").run(&task).note("`is_valid` and TRSRC as one word, should it be stored");
+    b.table(Ingress, 1, "task").run(&task).note("`is_valid` and TRSRC as one word");
 }
 
 /// Stage 2: the distances that decide, and the entry that the packet is about.
 fn differences(b: &mut Builder, f: &Fields) {
     let i = &f.inside;
     let length = Action::new("subtract").sub(i.length, i.add, i.retrieve).sub(i.ahead, i.add, f.swap_idx);
-    b.table(Ingress, 2, "length").run(&length).note("add − retrieve; add − SWAP_IDX");
+    b.table(Ingress, 2, "length").run(&length).note("what tells full from empty; how far SWAP_IDX is from the tail");
     let at = |pointer: Field| Action::new("at").set(i.at, pointer);
     let table = b.table(Ingress, 2, "at").exact(i.kind);
     table.entry([is(SUBMIT)], &at(i.add), &[]).entry([is(RETRIEVE)], &at(i.retrieve), &[]);
-    table.note("SUBMIT stores at add, RETRIEVE reads at retrieve");
+    table.note("the entry that the packet is about");
     let held = b.table(Ingress, 2, "search").when(i.kind.is(SWAP)).when(f.pkt_retrieve_ptr.equals(i.retrieve));
-    held.run(&at(f.swap_idx)).note("SWAP goes on where it was");
+    held.run(&at(f.swap_idx)).note("the search goes on");
     let moved = b.table(Ingress, 2, "reset").when(i.kind.is(SWAP)).when(f.pkt_retrieve_ptr.differs(i.retrieve));
-    moved.run(&at(i.retrieve)).note("`retrieve_ptr` has moved: SWAP begins at the head");
+    moved.run(&at(i.retrieve)).note("`retrieve_ptr` has moved: the search begins anew");
 }
 
 /// Stage 3: what the distances mean, as tables, because they are differences.
@@ -114,18 +114,16 @@ fn judgement(b: &mut Builder, f: &Fields, config: Config) {
     let overrun = says("overrun", status::OVERRUN).set(i.flag, i.retrieve_flag).set(i.broken, pointer::RETRIEVE);
     let table = b.table(Ingress, 3, "status").when(i.kind.is(SUBMIT)).ternary(i.length);
     table.entry([masked(SIGN, SIGN)], &overrun, &[]).entry([masked(!(config.size - 1), 0)], &space, &[]).run(&full);
-    table.note(
-        "SUBMIT: negative: retrieve is ahead; below the size: space; else full. Which flag and pointer that concerns",
-    );
+    table.note("listing 1, lines 4, 7 and 17: a difference below the size, not, negative");
     let (inside, tail) = (says("inside", status::INSIDE), says("tail", status::TAIL));
     let held = b.table(Ingress, 3, "place").when(i.kind.is(SWAP)).when(f.pkt_retrieve_ptr.equals(i.retrieve));
     held.ternary(i.ahead).entry([masked(SIGN, SIGN)], &tail, &[]).entry([is(0)], &tail, &[]).run(&inside);
-    held.note("SWAP that goes on: is SWAP_IDX at the tail?");
+    held.note("is SWAP_IDX at the tail?");
     let moved = b.table(Ingress, 3, "head").when(i.kind.is(SWAP)).when(f.pkt_retrieve_ptr.differs(i.retrieve));
     moved.ternary(i.length).entry([masked(SIGN, SIGN)], &tail, &[]).entry([is(0)], &tail, &[]).run(&inside);
-    moved.note("SWAP that begins anew: is the head at the tail?");
+    moved.note("is the head at the tail?");
     let cell = Action::new("cell").deposit(i.cell, 0, i.at, 0, config.index_bits()).add(i.next, i.at, 1);
-    b.table(Ingress, 3, "cell").run(&cell).note("the entry's number among all levels'; the pointer behind it");
+    b.table(Ingress, 3, "cell").run(&cell).note("the entry's number among those of all levels");
 }
 
 /// Stage 4: `is_valid` and TRSRC of the entry (listing 1, line 5; listing 2, lines 3 and 4).
@@ -141,7 +139,7 @@ fn guard(b: &mut Builder, f: &Fields, config: Config) {
     table.entry([is(SUBMIT), is(status::OVERRUN)], &store, &[]);
     table.entry([is(RETRIEVE), is(0)], &take, &[]);
     table.entry([is(SWAP), is(status::INSIDE)], &exchange, &[]);
-    table.note("SUBMIT with space: store; RETRIEVE: read_and_set(is_valid, false); SWAP inside: exchange");
+    table.note("listing 1, line 5; listing 2, lines 3 and 4; SWAP");
 }
 
 /// Stage 4: the bitmap (listing 1, lines 9 and 19; listing 3, lines 10 and 14).
@@ -153,7 +151,7 @@ fn flags(b: &mut Builder, f: &Fields) {
     let table = b.table(Ingress, 4, "is_repairing").exact(i.kind).exact(i.status);
     table.entry([is(SUBMIT), is(status::FULL)], &raise, &[]).entry([is(SUBMIT), is(status::OVERRUN)], &raise, &[]);
     table.entry([is(REPAIR_ADD), is(0)], &clear, &[]).entry([is(REPAIR_RETRIEVE), is(0)], &clear, &[]);
-    table.note("SUBMIT that errs: read_and_set its flag; REPAIR: clear it");
+    table.note("listing 1, lines 9 and 19; listing 3, lines 10 and 14");
 }
 
 /// Stage 5: what the accesses gave, made fit for keys.
@@ -162,7 +160,7 @@ fn comparisons(b: &mut Builder, f: &Fields) {
     let compare = Action::new("compare").and_not(i.missing, i.theirs, f.exec_rsrc).and(i.flags, i.flags, i.flag);
     b.table(Ingress, 5, "compare")
         .run(&compare)
-        .note("what the task asks for and the executor lacks; was the flag up before?");
+        .note("is there a task, and what does the executor lack? listing 1, lines 10 and 20");
 }
 
 /// Stage 6: where it goes, as what, and what egress does with the entry.
@@ -208,12 +206,12 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     let repaired = Action::new("repaired").drop("repaired");
     table.entry([is(REPAIR_ADD), any, any, any, any], &repaired, &[]);
     table.entry([is(REPAIR_RETRIEVE), any, any, any, any], &repaired, &[]);
-    table.note("where the packet goes, as what, and what egress does with the entry");
+    table.note("below");
 }
 
 /// The executor hears that there is no task, in a packet whose task egress exchanges first.
 fn no_task_behind(no_task: &Action, entry_field: Field) -> Action {
-    no_task.clone().set(entry_field, entry::EXCHANGE)
+    Action { name: format!("{}, task left", no_task.name), ..no_task.clone() }.set(entry_field, entry::EXCHANGE)
 }
 
 /// Stage 6: the packets that go beside it (listing 1, lines 14 and 23; the no-op of a SWAP at the tail).
@@ -227,5 +225,5 @@ fn copies(b: &mut Builder, f: &Fields) {
     table.entry([is(SUBMIT), is(status::FULL), is(0)], &repair, &[]);
     table.entry([is(SUBMIT), is(status::OVERRUN), is(0)], &repair, &[]);
     table.entry([is(SWAP), is(status::TAIL), Match::ANY], &owe, &[]);
-    table.note("a REPAIR, if no other flies; the no-op of a SWAP at the tail");
+    table.note("listing 1, lines 14 and 23; the no-op of a SWAP at the tail");
 }
