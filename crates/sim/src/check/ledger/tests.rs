@@ -234,7 +234,8 @@ fn t12_a_tick_that_looks_at_too_many_slots() {
 
 #[test]
 fn counts_and_waits_that_do_not_add_up() {
-    let lies: [(&str, fn(&mut Stats)); 5] = [
+    type Lie = fn(&mut Stats);
+    let lies: [(&str, Lie); 5] = [
         ("a reason", |stats| stats.reasons[1] += 1),
         ("a packet", |stats| stats.packets[1] += 1),
         ("a slot", |stats| stats.slots += 1),
