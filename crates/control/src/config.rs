@@ -1,12 +1,11 @@
 //! The configuration file of a cluster. [`DEFAULT_TOML`] documents every key and is what `switch --print-config` prints;
 //! `docs/configuration.md` says when to change which.
 
+use crate::file::{self, FileError, within};
 use crate::resources::ResourceNames;
 use serde::{Deserialize, Deserializer, de::Error as _};
-use std::fmt::Display;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// The commented default file.
@@ -109,37 +108,6 @@ pub struct SocketConfig {
     pub look: Duration,
 }
 
-/// Why a configuration cannot be used; one line that names file, key and allowed values.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: {error}; `midflight switch --print-config` prints a file to start from", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A line is not TOML, names an unknown key or has a value of a wrong type.
-    #[error("{}:{line}: {message}", file.display())]
-    Line {
-        /// The file.
-        file: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// A value is outside its bounds.
-    #[error("{}: {message}", file.display())]
-    Value {
-        /// The file.
-        file: PathBuf,
-        /// Key, value and bounds.
-        message: String,
-    },
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -193,9 +161,8 @@ impl Config {
     ///
     /// # Errors
     /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
-    pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::Unreadable { file: file.to_path_buf(), error })?;
+    pub fn load(file: &Path) -> Result<Self, FileError> {
+        let text = file::read(file, "`midflight switch --print-config` prints a file to start from")?;
         Self::parse(&text, file)
     }
 
@@ -203,9 +170,9 @@ impl Config {
     ///
     /// # Errors
     /// As [`Config::load`].
-    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| at_line(text, file, &error))?;
-        config.validate().map_err(|message| ConfigError::Value { file: file.to_path_buf(), message })?;
+    pub fn parse(text: &str, file: &Path) -> Result<Self, FileError> {
+        let config: Self = file::parse(text, file)?;
+        config.validate().map_err(|message| FileError::value(file, message))?;
         Ok(config)
     }
 
@@ -241,33 +208,12 @@ fn interface(name: &str) -> Result<(), String> {
     Err(format!("engine.interfaces: {name:?} is no interface's name: it has 1 to {MAX} characters, no space and no /"))
 }
 
-fn within<T: PartialOrd + Display>(key: &str, value: T, allowed: RangeInclusive<T>) -> Result<(), String> {
-    if allowed.contains(&value) {
-        return Ok(());
-    }
-    Err(format!("{key} = {value}: must be {} to {}", allowed.start(), allowed.end()))
-}
-
 /// Bounds come as people write them, and in milliseconds.
 fn within_time(key: &str, value: Duration, least: (&str, u64), most: (&str, u64)) -> Result<(), String> {
     if (Duration::from_millis(least.1)..=Duration::from_millis(most.1)).contains(&value) {
         return Ok(());
     }
     Err(format!("{key} = {value:?}: must be \"{}\" to \"{}\"", least.0, most.0))
-}
-
-/// toml's own errors span several lines; people and scripts want `file:line: what`.
-fn at_line(text: &str, file: &Path, error: &toml::de::Error) -> ConfigError {
-    let start = error.span().map_or(0, |span| span.start.min(text.len()));
-    let before = text.get(..start).unwrap_or_default();
-    let line = before.matches('\n').count();
-    let key = text.lines().nth(line).and_then(|text| text.split_once('=')).map(|(key, _)| key.trim());
-    let message = error.message().replace('\n', " ");
-    let message = match key {
-        Some(key) if !message.contains(&format!("`{key}`")) => format!("key `{key}`: {message}"),
-        _ => message,
-    };
-    ConfigError::Line { file: file.to_path_buf(), line: line + 1, message }
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

@@ -1,10 +1,9 @@
 //! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
 
+use midflight_control::file::{self, FileError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Bytes of the largest file that is read as a trial.
-const FILE_MAX: u64 = 16 << 20;
 /// The last moment at which anything is made to happen, and the longest that anything takes: an hour.
 const LONGEST_MS: u64 = 3_600_000;
 const LONGEST_US: u64 = LONGEST_MS * 1_000;
@@ -199,7 +198,7 @@ pub enum What {
     Forged(u32),
 }
 
-/// A trial makes no sense, or cannot be read.
+/// A trial makes no sense, or cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTrial(String);
@@ -209,15 +208,9 @@ impl Trial {
     ///
     /// # Errors
     /// Where the file cannot be read, or makes no sense; the message says what would.
-    pub fn read(path: &Path) -> Result<Self, BadTrial> {
-        let failed = |what: String| BadTrial(format!("{}: {what}", path.display()));
-        let length = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
-        if length > FILE_MAX {
-            return Err(failed(format!("{length} bytes: a trial has at most {FILE_MAX}")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        let trial: Self = toml::from_str(&text).map_err(|error| failed(error.to_string().trim().to_owned()))?;
-        trial.validate().map_err(|error| failed(error.0))?;
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let trial: Self = file::parse(&file::read(path, "docs/checking.md says what a trial is")?, path)?;
+        trial.validate().map_err(|error| FileError::value(path, error))?;
         Ok(trial)
     }
 

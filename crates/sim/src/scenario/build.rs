@@ -6,6 +6,7 @@ use super::parts::{Drift, Engine, Fault, NetworkPart, Partition, Scenario};
 use super::values::{Time, Who};
 use super::{Notes, ScenarioError};
 use crate::{Action, Faults, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, World};
+use midflight_control::FileError;
 use midflight_tasks::Nanos;
 use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
@@ -56,7 +57,7 @@ impl Scenario {
     /// # Errors
     /// Where the trace cannot be read or scaled, or a bound is violated.
     pub fn start(&self, file: &Path) -> Result<Run, ScenarioError> {
-        self.check().map_err(|message| ScenarioError::Value { file: file.to_path_buf(), message })?;
+        self.check().map_err(|message| FileError::value(file, message))?;
         let (mut notes, live) = (Notes::default(), Rc::new(Cell::new(0)));
         let jobs = Jobs::new(self, file, &mut notes)?;
         let nodes = Nodes::of(self);

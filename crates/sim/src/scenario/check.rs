@@ -3,9 +3,8 @@
 use super::parts::{Datagrams, Drift, Fault, Partition, Scenario, ShapeName, mask};
 use super::values::{Time, Who};
 use crate::time::PPM_MAX;
+use midflight_control::file::within;
 use midflight_dataplane::TasksConfig;
-use std::fmt::Display;
-use std::ops::RangeInclusive;
 
 /// Executors of a run.
 const EXECUTORS_MAX: u32 = 4_000_000;
@@ -47,6 +46,14 @@ impl Scenario {
             resources(&key("resources"), &group.resources)?;
         }
         within("cluster: all executors", cluster.all_executors(), 1..=EXECUTORS_MAX)?;
+        let executors = cluster.all_executors();
+        if !cluster.failover && executors < cluster.switches.min(cluster.clients) {
+            return Err(format!(
+                "cluster: {executors} executors for {} switches: clients of switches without executors would wait for \
+                 ever; fewer switches, more executors, or failover = true",
+                cluster.switches
+            ));
+        }
         let slots = self.slots_of_a_switch();
         if slots > 1 << 20 {
             return Err(format!(
@@ -146,6 +153,14 @@ impl Scenario {
             }
         }
         if let Some(Partition { from, to, .. }) = partition {
+            for (name, whos) in [("from", from), ("to", to)] {
+                if whos.is_empty() {
+                    return Err(format!(
+                        "{}.{name} = []: name whom it parts, such as [\"switches\"]",
+                        key("partition")
+                    ));
+                }
+            }
             from.iter().try_for_each(|&who| self.check_who(&key("partition.from"), who))?;
             to.iter().try_for_each(|&who| self.check_who(&key("partition.to"), who))?;
         }
@@ -217,11 +232,4 @@ fn datagrams(table: &str, datagrams: &Datagrams) -> Result<(), String> {
 
 fn resources(key: &str, resources: &[u8]) -> Result<(), String> {
     resources.iter().try_for_each(|&number| within(key, number, 0..=7))
-}
-
-fn within<T: PartialOrd + Display>(key: &str, value: T, allowed: RangeInclusive<T>) -> Result<(), String> {
-    if allowed.contains(&value) {
-        return Ok(());
-    }
-    Err(format!("{key} = {value}: must be {} to {}", allowed.start(), allowed.end()))
 }

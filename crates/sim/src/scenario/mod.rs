@@ -19,6 +19,7 @@ pub use parts::{
 };
 pub use values::{Time, Who};
 
+use midflight_control::file::{self, FileError};
 use std::path::Path;
 
 /// What reading had to say.
@@ -34,9 +35,7 @@ impl Scenario {
     /// # Errors
     /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
     pub fn load(file: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ScenarioError::Unreadable { file: file.to_path_buf(), error })?;
-        Self::parse(&text, file)
+        Self::parse(&file::read(file, "docs/simulator.md has one to start from")?, file)
     }
 
     /// As [`Scenario::load`], from text; `file` is what errors name.
@@ -44,8 +43,8 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn parse(text: &str, file: &Path) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::at_line(text, file, &error))?;
-        scenario.check().map_err(|message| ScenarioError::Value { file: file.to_path_buf(), message })?;
+        let scenario: Self = file::parse(text, file)?;
+        scenario.check().map_err(|message| FileError::value(file, message))?;
         Ok(scenario)
     }
 }

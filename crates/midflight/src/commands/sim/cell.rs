@@ -5,6 +5,7 @@ use crate::cells::{self, Store};
 use crate::{stdout, usage};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use midflight_control::file;
 use midflight_sim::cell::Cell;
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
@@ -59,8 +60,7 @@ fn read(args: &Args) -> Result<(String, String)> {
     let mut text = String::new();
     match &args.file {
         Some(file) => {
-            let read = std::fs::read_to_string(file);
-            text = read.map_err(|error| usage::error(format!("{}: {error}", file.display())))?;
+            text = file::read(file, "`midflight sim figure NAME --list` prints some").map_err(usage::error)?;
         }
         None if args.with_parent => {
             std::io::stdin().lock().read_line(&mut text).context("cannot read stdin")?;

@@ -2,6 +2,7 @@
 
 use crate::usage;
 use anyhow::Result;
+use midflight_control::file;
 use midflight_sim::cell::Cell;
 use serde::Deserialize;
 use serde_json::map::Entry;
@@ -60,8 +61,8 @@ impl Spec {
     /// Where the file cannot be read, or makes no sense: with its name, the key and what is allowed.
     pub(super) fn load(path: &Path) -> Result<Self> {
         let bad = |what: String| usage::error(format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        let file: File = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        let text = file::read(path, "`midflight sim sweep --help` shows one").map_err(usage::error)?;
+        let file: File = file::parse(&text, path).map_err(usage::error)?;
         if !(1..=1_000).contains(&file.seeds) {
             return Err(bad(format!("seeds: {}; allowed: 1 to 1000", file.seeds)));
         }
