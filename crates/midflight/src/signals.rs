@@ -1,8 +1,11 @@
 //! SIGINT and SIGTERM as something to wait for, and SIGPIPE.
 
+use crate::usage;
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// From now on SIGINT and SIGTERM do not end the process but are waited for.
 #[derive(Debug)]
@@ -37,6 +40,19 @@ impl Shutdown {
             }
         });
     }
+}
+
+/// A flag that SIGINT and SIGTERM set from now on; the second one ends the process.
+pub(crate) fn interrupted_flag() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&flag);
+    Shutdown::new()?.each(move |count| {
+        set.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(usage::INTERRUPTED.into());
+        }
+    });
+    Ok(flag)
 }
 
 /// From now on writing to a pipe that nobody reads ends the process in silence, as other commands do; Rust's default is an

@@ -65,6 +65,12 @@ fn an_unknown_figure_names_the_known_ones() {
 }
 
 #[test]
+fn a_trace_that_is_not_there_is_named_before_any_cell_runs() {
+    let said = run(&["sim", "figure", "bolt-13a", "--trace", "/nonexistent"]);
+    assert_error(&said, 2, &["--trace", "/nonexistent", "No such file"]);
+}
+
+#[test]
 fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     let said = run(&["sim", "figure", "bolt-13a", "--list", "--seeds", "2", "--trace", "mine.tr"]);
     let cells: Vec<serde_json::Value> = said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

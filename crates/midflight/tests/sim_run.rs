@@ -46,6 +46,21 @@ fn tasks_that_do_not_end_are_a_failure() {
     assert!(said.stdout.contains("PARTIAL: patience ended"), "{}", said.stdout);
 }
 
+/// Tasks run, and nobody is told that they ended.
+#[test]
+fn slots_are_never_busier_than_all_the_time() {
+    let directory = Directory::new("sim-run-idle");
+    let text = "patience = \"1s\"\nduration = \"30ms\"\n[[faults]]\nat = \"11ms\"\n\
+                partition = { from = [\"executors\"], to = [\"clients\"] }";
+    let said = run(&["sim", "run", &directory.write("s.toml", text), "--json"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let object: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let results = object["results"].as_array().unwrap();
+    let utilisation = results.iter().find(|measure| measure["name"] == "run.utilisation").unwrap();
+    let share = utilisation["value"].as_f64().unwrap();
+    assert!(0.0 < share && share <= 1.0, "{share}");
+}
+
 #[test]
 fn what_cannot_be_run_is_usage_and_named_on_one_line() {
     let directory = Directory::new("sim-run-bad");
@@ -56,6 +71,8 @@ fn what_cannot_be_run_is_usage_and_named_on_one_line() {
     bad("[network]\nlatency = \"-1us\"", &["s.toml:2", "`latency`", "at least 0"]);
     bad("[datagrams]\nloss = 1.5", &["s.toml", "datagrams.loss = 1.5", "0 to 1"]);
     bad("[workload]\ntrace = \"none.tr\"", &["s.toml", "workload.trace", "none.tr"]);
+    bad("[[faults]]\nat = \"1ms\"\npartition = { from = [], to = [] }", &["faults[0].partition.from", "switches"]);
+    bad("[cluster]\nswitches = 3\nclients = 3\nexecutors = 2", &["2 executors for 3 switches", "failover"]);
     let huge = "duration = \"1h\"\n[cluster]\nswitches = 1024\nexecutors = 4000000\nslots = 256\nclients = 1024\n\
                 [workload]\nshape = \"equal\"\nmedian = \"1h\"";
     bad(huge, &["GiB of memory", "available", "--force"]);

@@ -45,6 +45,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let listen = usage::resolve(&args.listen)?;
     let workers = args.worker.as_deref().unwrap_or_default();
     let workers: Vec<_> = workers.split(',').filter(|w| !w.is_empty()).map(worker).collect::<Result<_>>()?;
+    if workers.is_empty() && !args.no_probing {
+        return Err(usage::error("--worker: name at least one, such as 127.0.0.1:7801/4"));
+    }
     let config = SchedulerConfig::new(rand::random(), workers);
     let config = SchedulerConfig { ratio: args.ratio, probing: !args.no_probing, ..config };
     let mut shutdown = Shutdown::new()?;

@@ -1,11 +1,12 @@
 //! `midflight sim check`: clusters drawn from seeds, disturbed in every way, held to the rules.
 
-use super::seeds::{Seeds, interrupted_flag};
+use super::seeds::Seeds;
 use crate::envelope::{Envelope, Measure};
+use crate::signals::interrupted_flag;
 use crate::{stdout, usage};
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
-use midflight_sim::check::{Campaign, Outcome, Totals, Trial, run_traced, shrink};
+use midflight_sim::check::{Campaign, Outcome, Rule, Totals, Trial, run_traced, shrink};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,7 +29,8 @@ RESULTS
   check.faults                 crashes, pauses, partitions, ... that befell them
 
 A violation is told with its seed, its rule, and the last lines of what happened. docs/checking.md
-explains the rules and what a trial is. The same seeds have the same result, whatever -j is.
+explains the rules and what a trial is. The same seeds have the same result, whatever -j is. Ctrl-C
+while --shrink looks for smaller trials keeps the smallest so far.
 
 EXIT CODES
   0 no rule was broken, 1 one was, 2 wrong usage, 130 interrupted";
@@ -155,7 +157,7 @@ fn report(args: &Args, trial: &Trial, replay: &str) -> Result<Outcome> {
     tell(args, &story(&outcome, &lines, replay))?;
     if args.shrink {
         let file = args.out.clone().unwrap_or_else(|| format!("trial-{}.toml", trial.seed).into());
-        let small = make_small(trial, violation.broken.rule);
+        let small = make_small(trial, violation.broken.rule)?;
         write(&file, &small.to_toml()?)?;
         let (outcome, lines) = run_traced(&small);
         tell(args, &story(&outcome, &lines, &replay_file(&file)))?;
@@ -187,16 +189,21 @@ fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
     text
 }
 
-fn make_small(trial: &Trial, rule: midflight_sim::check::Rule) -> Trial {
+/// Ctrl-C ends the search, with the smallest so far.
+fn make_small(trial: &Trial, rule: Rule) -> Result<Trial> {
+    let stop = interrupted_flag()?;
     let progress = Seeds::new(0, "smaller trials");
     let small = shrink(trial, rule, |_| {
         progress.advance();
-        true
+        !stop.load(Ordering::Relaxed)
     });
     progress.finish();
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("interrupted: the smallest so far");
+    }
     let size = |trial: &Trial| (trial.faults.len(), trial.executors.len(), trial.clients.len(), trial.tasks());
     eprintln!("faults, executors, clients, tasks: {:?}, were {:?}", size(&small), size(trial));
-    small
+    Ok(small)
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {

@@ -83,6 +83,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         stdout::print(&(lines.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(trace) = &args.trace {
+        std::fs::File::open(trace).map_err(|error| usage::error(format!("--trace {}: {error}", trace.display())))?;
+    }
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
     let kept = match run_all(&jobs, &store, parallel(args.jobs)) {
         Err(error) if error.is::<Interrupted>() => {

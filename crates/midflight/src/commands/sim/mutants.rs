@@ -1,8 +1,9 @@
 //! `midflight sim mutants`: does the fault campaign find bugs? It is given some.
 
 use super::check::{Program, threads};
-use super::seeds::{Seeds, interrupted_flag};
+use super::seeds::Seeds;
 use crate::envelope::{Envelope, Measure};
+use crate::signals::interrupted_flag;
 use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;

@@ -3,17 +3,16 @@
 use super::memory;
 use crate::envelope::{Envelope, Measure};
 use crate::replay::summary::human_ns;
-use crate::signals::Shutdown;
+use crate::signals::interrupted_flag;
 use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_sim::NetworkCounters;
-use midflight_sim::scenario::{Delays, Outcome, Run, Scenario};
+use midflight_sim::scenario::{Delays, Run, Scenario};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -57,14 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if !args.force {
         memory::check(scenario.memory_bytes()).map_err(usage::error)?;
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopper = stop.clone();
-    Shutdown::new()?.each(move |count| {
-        stopper.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(usage::INTERRUPTED.into());
-        }
-    });
+    let stop = interrupted_flag()?;
     let mut run = scenario.start(file).map_err(usage::error)?;
     let malformed = run.notes().malformed;
     if malformed > 0 {
@@ -119,10 +111,11 @@ fn play(run: &mut Run, stop: &AtomicBool) -> bool {
     true
 }
 
-/// Share of the slots' time that tasks took, until the last had ended.
-fn utilisation(scenario: &Scenario, outcome: &Outcome) -> f64 {
-    let slots = scenario.cluster.all_slots() as f64;
-    outcome.work_ns as f64 / (slots * (outcome.last_end as f64).max(1.0))
+/// Share of the slots' time that tasks took, until the last had ended; while some have not, until now.
+fn utilisation(scenario: &Scenario, run: &Run) -> f64 {
+    let (slots, outcome) = (scenario.cluster.all_slots() as f64, run.outcome());
+    let until = if outcome.open() == 0 { outcome.last_end } else { run.world().now() };
+    outcome.work_ns as f64 / (slots * (until as f64).max(1.0))
 }
 
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
@@ -140,7 +133,7 @@ fn measures(scenario: &Scenario, run: &Run) -> Vec<Measure> {
         tasks("started", outcome.starts),
         tasks("started_again", outcome.again),
         Measure::quantity("run.simulated_s", world.now() as f64 / 1e9, "s"),
-        Measure::quantity("run.utilisation", utilisation(scenario, outcome), ""),
+        Measure::quantity("run.utilisation", utilisation(scenario, run), ""),
         Measure::count("run.events", world.events(), ""),
     ];
     let mut delays = |prefix: &str, delays: &Delays| {
@@ -207,7 +200,7 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
         text,
         "{} simulated, utilisation {:.1} %, {} events, seed {}, trace {:016x}",
         human_ns(world.now()),
-        100.0 * utilisation(scenario, outcome),
+        100.0 * utilisation(scenario, run),
         world.events(),
         scenario.seed,
         world.trace_hash()

@@ -1,12 +1,9 @@
 //! How far a campaign is, told from several threads: a bar on a terminal, a line now and then in a pipe. Always on stderr.
 
-use crate::signals::Shutdown;
-use crate::usage;
-use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two lines in a pipe.
@@ -52,17 +49,4 @@ impl Seeds {
             bar.finish_and_clear();
         }
     }
-}
-
-/// A flag that SIGINT and SIGTERM set; the second one ends the process.
-pub(super) fn interrupted_flag() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    Shutdown::new()?.each(move |count| {
-        set.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(usage::INTERRUPTED.into());
-        }
-    });
-    Ok(flag)
 }

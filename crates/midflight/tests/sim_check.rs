@@ -1,0 +1,135 @@
+//! `midflight sim check` and `midflight sim mutants`: what a script sees of them.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+// In a build with planted bugs the campaign may find some, and `sim mutants` runs.
+#![cfg(not(feature = "mutants"))]
+
+mod common;
+
+use common::{Directory, Said, assert_error, midflight, run, signal, wait_until};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+/// One task, and an executor that dies under it.
+const TRIAL: &str = "\
+seed = 1
+heal_ms = 100
+network = { delay_min_us = 20, delay_max_us = 20, loss = 0.0, duplication = 0.0, reordering = 0.0, reordering_us = 0 }
+switches = [{ queue = 10, slots = 8, clients = 4, levels = 1, lease_ms = 100, slot_idle_ms = 200, client_idle_ms = 1000 }]
+executors = [{ slots = 2, resources = 0 }]
+clients = [{ window = 4 }]
+jobs = [{ at_us = 1000, client = 0, tasks = [{ run_us = 30000, priority = 1, resources = 0 }] }]
+faults = [{ at_ms = 10, for_ms = 20, what = { crash = { executor = 0 } } }]
+";
+
+/// The results of a run that broke no rule, as text.
+fn results(said: &Said) -> String {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let object: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(object["bench"], "sim check tasks");
+    object["results"].to_string()
+}
+
+#[test]
+fn a_campaign_prints_the_same_results_whatever_j_is() {
+    let campaign =
+        |jobs| results(&run(&["sim", "check", "tasks", "--seeds", "40", "--seed", "3", "--json", "-j", jobs]));
+    let one = campaign("1");
+    assert_eq!(one, campaign("2"));
+    assert!(one.contains(r#"{"name":"check.seeds","unit":"seeds","value":40}"#), "{one}");
+    assert!(one.contains(r#"{"name":"check.violations","unit":"violations","value":0}"#), "{one}");
+}
+
+#[test]
+fn a_seed_is_the_same_run_in_every_detail() {
+    let directory = Directory::new("sim-check-seed");
+    let trace = |seed: &str, name: &str| {
+        let file = directory.path(name);
+        let said = run(&["sim", "check", "tasks", "--seed", seed, "--trace", &file]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        std::fs::read_to_string(file).unwrap()
+    };
+    let (first, again, other) = (trace("7", "1"), trace("7", "2"), trace("8", "3"));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    for word in ["REGISTER", "SUBMIT", "ASSIGN", "starts task", "tells the end"] {
+        assert!(first.contains(word), "no {word} in {first}");
+    }
+}
+
+#[test]
+fn a_trial_from_a_file_is_run_as_it_says() {
+    let directory = Directory::new("sim-check-trial");
+    let (file, trace) = (directory.write("t.toml", TRIAL), directory.path("trace"));
+    let said = run(&["sim", "check", "tasks", "--trial", &file, "--trace", &trace, "--json"]);
+    assert!(results(&said).contains(r#"{"name":"check.faults","unit":"faults","value":1}"#), "{said:?}");
+    let trace = std::fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("executor 0 dies") && trace.contains("attempt 2"), "{trace}");
+}
+
+#[test]
+fn a_trial_that_makes_no_sense_is_named_with_what_would() {
+    let directory = Directory::new("sim-check-bad");
+    for (from, to, parts) in [
+        ("window = 4", "window = 0", &["window of 0", "1 to 32"][..]),
+        ("window = 4", "widnow = 4", &["`widnow`", "`window`"]),
+        ("at_us = 1000", "at_us = 9223372036854775807", &["job 0", "at_us", "3600000000"]),
+        ("for_ms = 20", "for_ms = 9223372036854775807", &["for_ms", "3600000"]),
+        ("crash = { executor = 0 }", "crash = { executor = 1 }", &["fault at 10 ms", "Executor(1)"]),
+        ("slots = 2", "slots = 4294967295", &["4294967295 slots", "1 to 256"]),
+        ("client_idle_ms = 1000", "client_idle_ms = 9223372036854775807", &["client_idle_ms", "3600000"]),
+    ] {
+        assert!(TRIAL.contains(from));
+        let file = directory.write("t.toml", &TRIAL.replacen(from, to, 1));
+        assert_error(&run(&["sim", "check", "tasks", "--trial", &file]), 2, &[parts, &["t.toml"]].concat());
+    }
+    assert_error(&run(&["sim", "check", "tasks", "--trial", "/nonexistent"]), 2, &["/nonexistent", "No such file"]);
+    assert_error(&run(&["sim", "check", "tasks", "--trial", "/dev/zero"]), 2, &["/dev/zero", "MiB"]);
+}
+
+#[test]
+fn wrong_usage_is_named() {
+    assert_error(&run(&["sim", "check"]), 2, &["<PROGRAM>"]);
+    assert_error(&run(&["sim", "check", "reads"]), 2, &["'reads'", "tasks"]);
+    assert_error(&run(&["sim", "check", "tasks", "--seeds", "0"]), 2, &["--seeds"]);
+    assert_error(&run(&["sim", "check", "tasks", "--trace", "x"]), 2, &["--trace", "--seed", "--trial"]);
+    assert_error(&run(&["sim", "check", "tasks", "--out", "x"]), 2, &["--shrink"]);
+    let nowhere = ["sim", "check", "tasks", "--seed", "1", "--trace", "/nonexistent/x"];
+    assert_error(&run(&nowhere), 2, &["--trace", "/nonexistent/x"]);
+    assert_error(&run(&["sim", "mutants", "tasks"]), 2, &["no mutants", "--features mutants"]);
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let said = midflight(&["sim", "check", "tasks", "--seeds", "2", "--json"]).stdout(full).output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8(said.stderr).unwrap().contains("No space left"));
+}
+
+#[test]
+fn ctrl_c_ends_a_campaign() {
+    let mut command = midflight(&["sim", "check", "tasks", "--seeds", "1000000", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its first line of progress comes when it has long taken the signal.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("/1000000 seeds"), "{line}");
+    signal(&child, Signal::INT);
+    wait_until("the campaign ends", || child.try_wait().unwrap().is_some());
+    let mut stdout = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stdout.as_str()), (Some(130), ""));
+}
+
+#[test]
+fn help_has_examples_results_and_exit_codes() {
+    for subcommand in ["check", "mutants", "figure", "sweep"] {
+        let help = run(&["sim", subcommand, "--help"]).stdout;
+        for part in ["EXAMPLES", "RESULTS", "EXIT CODES"] {
+            assert!(help.contains(part), "no {part} in sim {subcommand} --help");
+        }
+    }
+}
