@@ -112,7 +112,7 @@ pub mod tasks;
 
 pub use action::{Action, Destination};
 pub use field::{At, Field, Operand, Width, argument};
-pub use machine::{Machine, Outputs, Packet, Sent, To};
+pub use machine::{Crossing, Machine, Outputs, Packet, Sent, To};
 pub use program::{Bound, Builder, Mirror, Pipeline, Program};
 pub use refusal::{Place, Refusal, Resource};
 pub use register::{Access, Alu, Cell, Index, Output, Register, Test, Word, low_bits};

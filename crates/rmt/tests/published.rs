@@ -44,8 +44,9 @@ impl Switch {
 
     /// Until nothing goes round. What ends in the switch without telling anybody is left out.
     fn run(&mut self, packet: Packet) -> Vec<Answer> {
-        let mut answers = self.pass(packet);
+        let (mut answers, start) = (self.pass(packet), self.passes);
         while !self.round.is_empty() {
+            assert!(self.passes < start + 1000, "goes round for ever");
             answers.extend(self.step());
         }
         answers.retain(|answer| !matches!(answer, Answer::Dropped("submitted" | "repaired" | "empty")));
@@ -149,6 +150,24 @@ fn a_retrieve_that_found_nothing_is_repaired_by_the_next_submit() {
     assert_eq!(switch.step(), [Answer::Dropped("repaired")]);
     assert_eq!((switch.pointer("retrieve_ptr", 0), switch.pointer("is_repairing", 0)), (0, 0));
     assert_eq!(switch.retrieve(51, 0), assigned(51, 1));
+}
+
+/// Bolt keeps pointers in ingress and entries in egress (ch. 4). Between the two a packet waits for its port, and a SUBMIT's is not
+/// a RETRIEVE's: what finds `is_valid` may be at the entry first, and takes what stood there before.
+#[test]
+fn a_retrieve_may_overtake_a_submit_between_pointer_and_entry() {
+    let mut switch = Switch::new(1, 2, Empty::NoOp);
+    let submit = switch.published.submit(CLIENT, JOB, &[plain(1)]);
+    let retrieve = switch.published.retrieve(51, 0);
+    let (submitted, _) = switch.machine.ingress(submit);
+    let (retrieved, _) = switch.machine.ingress(retrieve);
+    assert_eq!([submitted.to(), retrieved.to()], [To::Recirculated, To::Requester]);
+    let (sent, _) = switch.machine.egress(retrieved);
+    let nothing = Answer::Assign { executor: 51, client: 0, job: (0, 0), tid: 0, words: vec![0] };
+    assert_eq!(switch.published.answer(&sent), Some(nothing), "assigned before it was stored");
+    let (sent, _) = switch.machine.egress(submitted);
+    assert_eq!(sent.to, To::Dropped("submitted"));
+    assert_eq!(switch.retrieve(52, 0), no_op(52), "and task 1 is lost");
 }
 
 #[test]

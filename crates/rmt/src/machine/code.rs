@@ -141,7 +141,8 @@ pub(super) struct Code {
     pub(super) headers: usize,
     /// Header slots of a record.
     pub(super) record: Vec<Slot>,
-    /// Metadata that is zero when egress starts.
+    /// Metadata that egress gets from ingress, and metadata that is zero when egress starts.
+    pub(super) bridged: Vec<Slot>,
     pub(super) unbridged: Vec<Slot>,
     /// For each register its first word and its words a cell.
     pub(super) registers: Vec<(u32, u32)>,
@@ -158,8 +159,10 @@ impl Code {
             code.words += register.cells as usize * register.cell.words() as usize;
         }
         code.record = source.record.iter().map(|&field| code.slot(field)).collect();
-        let plain = source.metadata.iter().enumerate().filter(|(_, field)| !field.bridged);
-        code.unbridged = plain.map(|(index, _)| slot_number(headers + index)).collect();
+        for (index, field) in source.metadata.iter().enumerate() {
+            let slots = if field.bridged { &mut code.bridged } else { &mut code.unbridged };
+            slots.push(slot_number(headers + index));
+        }
         code.mirrors = source.mirrors.iter().map(|mirror| code.copied(&mirror.kind, &mirror.carries)).collect();
         for (pipeline, depth) in [Pipeline::Ingress, Pipeline::Egress].into_iter().zip(program.report().depth) {
             for stage in 0..depth {

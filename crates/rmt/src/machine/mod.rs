@@ -48,6 +48,30 @@ pub struct Sent {
     pub packet: Packet,
 }
 
+/// A packet between the pipelines, in the traffic manager: with what ingress bridged, and with a place to go to.
+///
+/// Packets to one port keep their order there; those to different ports do not.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Crossing {
+    to: To,
+    packet: Packet,
+    bridged: Box<[u32]>,
+}
+
+impl Crossing {
+    /// Where ingress sends it. What it dropped does nothing in egress.
+    #[must_use]
+    pub fn to(&self) -> To {
+        self.to
+    }
+
+    /// As ingress left it.
+    #[must_use]
+    pub fn packet(&self) -> &Packet {
+        &self.packet
+    }
+}
+
 /// What leaves a pass: the packet itself, then the copies of ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outputs {
@@ -102,6 +126,18 @@ impl Machine {
     #[must_use]
     pub fn pass(&mut self, packet: Packet) -> Outputs {
         run::pass(&self.code, &mut self.words, packet)
+    }
+
+    /// The first half of a pass, and its copy: what another packet does before the second half comes between the two.
+    #[must_use]
+    pub fn ingress(&mut self, packet: Packet) -> (Crossing, Option<Packet>) {
+        run::ingress(&self.code, &mut self.words, packet)
+    }
+
+    /// The second half, and its copy.
+    #[must_use]
+    pub fn egress(&mut self, crossing: Crossing) -> (Sent, Option<Packet>) {
+        run::egress(&self.code, &mut self.words, crossing)
     }
 
     /// A word of a register, as the controller reads it.

@@ -4,7 +4,7 @@
 use super::code::{
     ArmSource, Ask, Body, Code, Ending, Entry, GateRelation, Slot, Source32, Span, Step, TableCode, Touch,
 };
-use super::{Outputs, Packet, Sent, To};
+use super::{Crossing, Outputs, Packet, Sent, To};
 use crate::action::Verb;
 use crate::register::{Output, Test};
 
@@ -26,23 +26,30 @@ struct Pass<'a> {
 }
 
 pub(super) fn pass(code: &Code, words: &mut [u32], mut packet: Packet) -> Outputs {
-    let (to, mirror, pop) = (To::Dropped("unrouted"), None, false);
-    let (phv, late_slots, late_values) = ([0; SLOTS], [0; SLOTS], [0; SLOTS]);
-    let mut pass = Pass { code, words, phv, late_slots, late_values, lates: 0, to, mirror, pop };
-    pass.phv[..code.headers].copy_from_slice(&packet.header);
-    pass.pipeline(0);
-    let copy = pass.copy();
-    let mut copies = [copy, None];
+    let mut pass = Pass::new(code, words);
+    let mut copies = [pass.through(0, &mut packet), None];
     if !matches!(pass.to, To::Dropped(_)) {
         code.unbridged.iter().for_each(|&slot| pass.phv[usize::from(slot)] = 0);
-        pass.pipeline(1);
-        copies[1] = pass.copy();
-    }
-    packet.header.copy_from_slice(&pass.phv[..code.headers]);
-    if pass.pop {
-        take_off(code, &mut packet);
+        copies[1] = pass.through(1, &mut packet);
     }
     Outputs { packet: Sent { to: pass.to, packet }, copies }
+}
+
+pub(super) fn ingress(code: &Code, words: &mut [u32], mut packet: Packet) -> (Crossing, Option<Packet>) {
+    let mut pass = Pass::new(code, words);
+    let copy = pass.through(0, &mut packet);
+    let bridged = code.bridged.iter().map(|&slot| pass.at(slot)).collect();
+    (Crossing { to: pass.to, packet, bridged }, copy)
+}
+
+pub(super) fn egress(code: &Code, words: &mut [u32], crossing: Crossing) -> (Sent, Option<Packet>) {
+    let Crossing { to, mut packet, bridged } = crossing;
+    let mut pass = Pass::new(code, words);
+    pass.to = to;
+    code.bridged.iter().zip(bridged).for_each(|(&slot, value)| pass.phv[usize::from(slot)] = value);
+    let dropped = matches!(to, To::Dropped(_));
+    let copy = if dropped { None } else { pass.through(1, &mut packet) };
+    (Sent { to: pass.to, packet }, copy)
 }
 
 /// The next record takes the first one's place; behind the last one come zeros.
@@ -58,7 +65,26 @@ fn of<'a, T>(all: &'a [T], span: &Span) -> &'a [T] {
     &all[span.start as usize..span.end as usize]
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    fn new(code: &'a Code, words: &'a mut [u32]) -> Self {
+        let (to, mirror, pop) = (To::Dropped("unrouted"), None, false);
+        let (phv, late_slots, late_values) = ([0; SLOTS], [0; SLOTS], [0; SLOTS]);
+        Self { code, words, phv, late_slots, late_values, lates: 0, to, mirror, pop }
+    }
+
+    /// Parser, stages and deparser of one pipeline; and the copy that it was asked for.
+    fn through(&mut self, pipeline: usize, packet: &mut Packet) -> Option<Packet> {
+        let code = self.code;
+        self.phv[..code.headers].copy_from_slice(&packet.header);
+        self.pipeline(pipeline);
+        let copy = self.copy();
+        packet.header.copy_from_slice(&self.phv[..code.headers]);
+        if std::mem::take(&mut self.pop) {
+            take_off(code, packet);
+        }
+        copy
+    }
+
     fn pipeline(&mut self, pipeline: usize) {
         let code = self.code;
         for stage in &code.stages[pipeline] {

@@ -280,6 +280,24 @@ fn records_come_off_one_a_pass() {
     assert_eq!(packet.tail(), &[] as &[u32]);
 }
 
+/// A record that ingress takes off is gone in egress; what ingress drops never gets there.
+#[test]
+fn records_that_ingress_takes_off_are_gone_in_egress() {
+    let mut b = Builder::new("records");
+    let (value, seen) = (b.header("value", Width::W32), b.header("seen", Width::W32));
+    b.record(&[value]);
+    b.table(Pipeline::Ingress, 0, "pop").run(&Action::new("pop").pop());
+    let send = Action::new("send").forward(Destination::Requester);
+    b.table(Pipeline::Ingress, 0, "send").when(value.is_not(9)).run(&send);
+    b.table(Pipeline::Egress, 0, "see").run(&Action::new("see").set(seen, value));
+    let mut machine = Machine::load(&b.build(&Target::TOFINO_1).expect("a lawful program"));
+    for (records, to, expected) in [([7, 8], To::Requester, 8), ([9, 8], To::Dropped("unrouted"), 0)] {
+        let packet = machine.packet_with_records(&[&records[..1], &records[1..]]);
+        let sent = machine.pass(packet).packet;
+        assert_eq!((sent.to, sent.packet.get(value), sent.packet.get(seen)), (to, 8, expected));
+    }
+}
+
 /// Egress starts with what is bridged and with nothing else; a copy carries what stood at the end of its pipeline.
 #[test]
 fn egress_sees_what_is_bridged_and_copies_carry_what_they_say() {
@@ -305,7 +323,12 @@ fn egress_sees_what_is_bridged_and_copies_carry_what_they_say() {
     let program = b.build(&Target::TOFINO_1).expect("a lawful program");
     assert_eq!(program.report().bridged_bytes, 4);
     let mut machine = Machine::load(&program);
-    let outputs = machine.pass(machine.packet().with(x, 1).with(kind, 2));
+    let packet = machine.packet().with(x, 1).with(kind, 2);
+    let (crossing, copy) = machine.ingress(packet.clone());
+    assert_eq!((crossing.to(), crossing.packet()), (To::Port(1), &packet), "egress has done nothing yet");
+    let (halves, none) = machine.egress(crossing);
+    let outputs = machine.pass(packet);
+    assert_eq!(outputs, Outputs { packet: halves, copies: [copy, none] }, "two halves are a pass");
     let sent = &outputs.packet;
     assert_eq!((sent.to, sent.packet.get(x), sent.packet.get(y)), (To::Port(1), 0, 5));
     let copies: Vec<_> = outputs.clone().into_iter().skip(1).collect();
