@@ -26,7 +26,6 @@ mod history;
 mod network;
 mod random;
 mod sink;
-mod watch;
 mod world;
 
 pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};

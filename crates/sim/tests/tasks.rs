@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_dataplane::{Stats, TasksConfig, Verdict};
+use midflight_sim::check::Watch;
 use midflight_sim::{Action, Faults, Happening, NodeId, Told, World};
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
@@ -27,10 +28,11 @@ impl Cluster {
         Self::with(seed, faults, queue, 1, &[0; 4])
     }
 
-    /// An executor for each mask of `resources`.
+    /// An executor for each mask of `resources`. The switches are held to their rules at every packet.
     fn with(seed: u64, faults: Faults, queue: u32, switches: usize, resources: &[u8]) -> Self {
         let mut world = World::new(seed, faults);
         let config = TasksConfig { queue, slots: 1024, clients: 8, ..TasksConfig::default() };
+        world.observe(Box::new(Watch::new(config)));
         let switches: Vec<_> = (0..switches).map(|_| world.add_switch(config).unwrap()).collect();
         let at: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
         let executor = |&mask: &u8| world.add_executor(ExecutorConfig::new(0, 0, at.clone(), 8, mask)).unwrap();
@@ -119,7 +121,6 @@ fn task(number: u32) -> Task {
 fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
     for seed in seeds(3) {
         let mut cluster = Cluster::with(seed, Faults::NONE, 4096, 1, &[0b00, 0b01, 0b11, 0b11]);
-        cluster.world.watch();
         cluster.submit(|number| {
             let mut task = task(number);
             task.priority = 1 + (number % 3) as u8;

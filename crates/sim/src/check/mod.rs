@@ -10,6 +10,7 @@
 //! | `callers` | what callers must see: T9 |
 //! | `excuses` | which fault excuses what |
 //! | `monitor` | shows a run to all of them |
+//! | `watch` | the ledger, for tests of other worlds |
 //! | `vandal` | sends what nobody should |
 //! | `trace` | a run for people |
 //! | `campaign` | many seeds |
@@ -30,6 +31,7 @@ mod shrink;
 mod trace;
 mod trial;
 mod vandal;
+mod watch;
 
 pub use campaign::{Campaign, Totals};
 pub use rules::{Broken, Rule};
@@ -38,3 +40,4 @@ pub use shrink::shrink;
 pub use trial::{
     BadTrial, Cancel, ClientSpec, ExecutorSpec, Fault, Job, Net, Party, SwitchSpec, TaskSpec, Trial, What,
 };
+pub use watch::Watch;

@@ -2,7 +2,7 @@
 
 use super::callers::Callers;
 use super::excuses::Excuses;
-use super::ledger::{Ledger, Name, Seen, Taken};
+use super::ledger::{Ledger, Name, Seen};
 use super::rules::{Broken, Checked, Rule, holds};
 use super::trace::Trace;
 use super::vandal::Recent;
@@ -84,22 +84,10 @@ impl Findings {
     }
 
     fn turn(&mut self, at: Nanos, number: usize, turn: &Turn<'_>) -> Checked {
-        let stats = turn.tasks.stats();
         let switch = &mut self.switches[number];
         let ledger = switch.ledger.get_or_insert_with(|| Ledger::new(switch.config));
         let known = ledger.epoch();
-        let seen = match turn.took {
-            Some(took) => ledger.packet(&Taken {
-                now: turn.now,
-                from: took.from,
-                datagram: took.datagram,
-                verdict: took.verdict,
-                out: turn.gave,
-                several: took.several,
-                stats: &stats,
-            })?,
-            None => ledger.tick(turn.now, turn.looked, turn.gave, &stats)?,
-        };
+        let seen = ledger.turn(turn)?;
         if let (None, Some(epoch)) = (known, ledger.epoch()) {
             holds!(T9, self.epochs.insert(epoch), "a switch begins with epoch {epoch}, which another had before");
         }

@@ -14,7 +14,6 @@ pub use node::NodeId;
 use crate::actors::{Actor, Birth, Factory, Wake};
 use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, NetworkCounters, PacketId, Place, Pool};
 use crate::time::{Clock, Heap};
-use crate::watch::Watch;
 use crate::{History, Observer, Purpose, Sink, stream};
 use core::{Core, Event};
 use midflight_tasks::Nanos;
@@ -77,11 +76,6 @@ impl World {
     pub fn add_host(&mut self, config: HostConfig) -> HostId {
         let fabric = self.core.network.fabric.as_mut().expect("made by World::with_hardware");
         fabric.add_host(config).expect("the host's rack is one of the hardware's")
-    }
-
-    /// Checks T1–T6 at every packet of the switch. Only for worlds without faults and with one switch.
-    pub fn watch(&mut self) {
-        self.observe(Box::new(Watch::default()));
     }
 
     /// Shows all that happens to `observer`, in the place of the one before.

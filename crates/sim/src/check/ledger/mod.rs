@@ -12,6 +12,7 @@ mod slots;
 mod tests;
 
 use super::rules::{Checked, holds};
+use crate::actors::switch::Turn;
 use clients::Clients;
 use midflight_dataplane::{Out, Stats, TICK_SLOTS, TasksConfig, Verdict};
 use midflight_tasks::Nanos;
@@ -25,16 +26,16 @@ use zerocopy::FromBytes;
 pub(super) type Name = (u64, u32, u8);
 
 /// A datagram that a switch took, and what came of it.
-pub(super) struct Taken<'a> {
+struct Taken<'a> {
     /// By the switch's clock.
-    pub now: Nanos,
-    pub from: SocketAddr,
-    pub datagram: &'a [u8],
-    pub verdict: Verdict,
-    pub out: &'a Out,
+    now: Nanos,
+    from: SocketAddr,
+    datagram: &'a [u8],
+    verdict: Verdict,
+    out: &'a Out,
     /// What `owes_several` said beforehand.
-    pub several: bool,
-    pub stats: &'a Stats,
+    several: bool,
+    stats: &'a Stats,
 }
 
 /// What the ledger tells of one packet or tick, for those who check more than the switch.
@@ -95,8 +96,25 @@ impl Ledger {
         self.queue.open()
     }
 
+    /// The switch had its turn.
+    pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Checked<Seen> {
+        let stats = turn.tasks.stats();
+        let Some(took) = turn.took else {
+            return self.tick(turn.now, turn.looked, turn.gave, &stats);
+        };
+        self.packet(&Taken {
+            now: turn.now,
+            from: took.from,
+            datagram: took.datagram,
+            verdict: took.verdict,
+            out: turn.gave,
+            several: took.several,
+            stats: &stats,
+        })
+    }
+
     /// The switch took a datagram.
-    pub(super) fn packet(&mut self, taken: &Taken<'_>) -> Checked<Seen> {
+    fn packet(&mut self, taken: &Taken<'_>) -> Checked<Seen> {
         self.bounded(taken)?;
         let answers = self.answers(taken.out)?;
         match self.expected_verdict(taken.datagram) {
@@ -108,7 +126,7 @@ impl Ledger {
     }
 
     /// A tick of the switch, which looked at so many slots.
-    pub(super) fn tick(&mut self, now: Nanos, looked: u32, out: &Out, stats: &Stats) -> Checked<Seen> {
+    fn tick(&mut self, now: Nanos, looked: u32, out: &Out, stats: &Stats) -> Checked<Seen> {
         holds!(T12, looked <= TICK_SLOTS, "a tick looked at {looked} slots");
         let answers = self.answers(out)?;
         let mut given = given(&answers);

@@ -145,7 +145,10 @@ impl Queue {
         if let Some(line) = self.lines.get_mut(&(info.priority, info.resources))
             && !line.requeued.remove(&name)
         {
-            line.first.retain(|&other| other != name);
+            match line.first.front() {
+                Some(front) if *front == name => drop(line.first.pop_front()),
+                _ => line.first.retain(|&other| other != name),
+            }
         }
     }
 
