@@ -3,7 +3,8 @@
 //!
 //! A program is data. A [`Builder`] declares fields, registers and tables; [`Builder::build`] checks them once, on all paths, and
 //! refuses what the switch could not do, naming the lines ([`Refusal`]), or gives a [`Program`] with its [`Report`]. A
-//! [`Machine`] runs it, one [`pass`](Machine::pass) a packet.
+//! [`Machine`] runs it, one [`pass`](Machine::pass) a packet, or in two halves ([`ingress`](Machine::ingress),
+//! [`egress`](Machine::egress)) where other packets are to come between.
 //!
 //! # A counter
 //!

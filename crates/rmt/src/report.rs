@@ -271,7 +271,7 @@ impl fmt::Display for Report {
         let [ingress, egress] = depth;
         writeln!(
             f,
-            "{} on {}: {ingress} stages of ingress, {egress} of egress, of {}.",
+            "{} on {}: {ingress} stages of ingress, {egress} of egress, of {}; both pipelines share all that a stage has.",
             self.program, target.name, target.stages
         )?;
         writeln!(

@@ -235,6 +235,11 @@ fn conditions_on_differences_are_tables() {
     let mut b = gateway;
     b.table(Ingress, 1, "gateway").when(difference.is(0)).run(&Action::new("nothing"));
     assert!(matches!(refused(b), Refusal::SubtractedCondition { field, .. } if field == "difference"));
+    // Nor does it become something else on its way to egress.
+    let (mut b, _, word, _) = start();
+    b.table(Ingress, 5, "subtract").run(&Action::new("subtract").sub(word, word, 4));
+    b.table(Egress, 1, "gateway").when(word.is(0)).run(&Action::new("nothing"));
+    assert!(matches!(refused(b), Refusal::SubtractedCondition { field, .. } if field == "word"));
 }
 
 #[test]
@@ -451,7 +456,7 @@ fn a_report_prints_what_it_counted() {
     b.bound("COUNT", 1, "nothing recirculates");
     let text = build(b).expect("a lawful program").report().to_string();
     for line in [
-        "law on Tofino 1: 2 stages of ingress, 0 of egress, of 12.",
+        "law on Tofino 1: 2 stages of ingress, 0 of egress, of 12; both pipelines share all that a stage has.",
         "| 1 | 1 + 0 | 1 | 1 | 2 | 2 | 0 (0) |",
         "| counter | ingress stage 1 | 32 | 4 | 2 |",
         "| 32 bits | 1 | 0 | 64 |",

@@ -67,7 +67,7 @@ fn check_copies(source: &Source, writes: &Writes, table: &crate::Table) -> Resul
 fn check_gateway(source: &Source, table: &crate::Table) -> Result<(), Refusal> {
     for compare in &table.gateway {
         let other = if let Relation::Field { other, .. } = compare.relation { Some(other) } else { None };
-        let before = source.tables.iter().filter(|t| t.pipeline == table.pipeline && t.stage < table.stage);
+        let before = source.tables.iter().filter(|t| (t.pipeline, t.stage) < (table.pipeline, table.stage));
         let mut ops = before.flat_map(|t| &t.actions).flat_map(|action| &action.ops);
         let subtracted = |field: Field| field == compare.field || Some(field) == other;
         if let Some(op) = ops.find(|op| op.verb == Verb::Sub && subtracted(op.to)) {
