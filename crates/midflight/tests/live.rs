@@ -7,15 +7,18 @@ mod common;
 use common::{Directory, Said, assert_error, midflight, run, signal};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
-/// Whether there can be labs here; if not, says so, past the capture of what tests print.
+/// Whether there can be labs here; if not, says so.
 fn available() -> bool {
-    let skip = |why: midflight_lab::LabError| {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-    };
-    midflight_lab::available().map_err(skip).is_ok()
+    midflight_lab::available().map_err(|why| skip(&why.to_string())).is_ok()
+}
+
+/// Past the capture of what tests print.
+fn skip(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
 }
 
 /// Its results, by name.
@@ -30,7 +33,7 @@ fn results(said: &Said) -> serde_json::Map<String, serde_json::Value> {
 fn has_kernel(said: &Said) -> bool {
     let skipped = said.stderr.contains("SKIPPED: Midflight, kernel engine: ");
     if skipped {
-        std::io::stderr().write_all(said.stderr.lines().next().unwrap().as_bytes()).unwrap();
+        skip(said.stderr.lines().next().unwrap());
     }
     !skipped
 }
@@ -112,4 +115,25 @@ fn an_interrupted_run_leaves_nothing() {
 fn wrong_usage_says_what_to_write() {
     assert_error(&run(&["bench", "falcon-8", "--duration", "1ms"]), 2, &["--duration 1ms", "10ms or more"]);
     assert_error(&run(&["bench", "bolt-11", "--rounds", "0"]), 2, &["--rounds"]);
+}
+
+#[test]
+fn a_plot_that_cannot_be_written_is_said_before_anything_is_measured() {
+    if available() {
+        let said = run(&["bench", "bolt-11", "--svg", "/nonexistent/plot.svg"]);
+        assert_error(&said, 1, &["cannot write /nonexistent/plot.svg", "No such file"]);
+    }
+}
+
+#[test]
+fn who_is_not_root_is_told_so() {
+    let mut command = midflight(&["bench", "falcon-8"]);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    match command.output() {
+        Ok(output) => assert_error(&output.into(), 1, &["a lab needs root", "sudo"]),
+        // As nobody, where the directories of the build are root's.
+        Err(error) => skip(&error.to_string()),
+    }
 }

@@ -24,9 +24,16 @@ fn every_subcommand_has_examples_and_exit_codes() {
             assert!(said.stdout.contains(part), "no {part} in {subcommand} --help");
         }
     }
-    for [command, subcommand] in
-        [["bench", "loop"], ["lab", "up"], ["lab", "exec"], ["lab", "status"], ["lab", "down"], ["lab", "run"]]
-    {
+    for [command, subcommand] in [
+        ["bench", "loop"],
+        ["bench", "falcon-8"],
+        ["bench", "bolt-11"],
+        ["lab", "up"],
+        ["lab", "exec"],
+        ["lab", "status"],
+        ["lab", "down"],
+        ["lab", "run"],
+    ] {
         let said = run(&[command, subcommand, "--help"]);
         assert!(said.stdout.contains("EXAMPLES") && said.stdout.contains("EXIT CODES"), "{command} {subcommand}");
     }

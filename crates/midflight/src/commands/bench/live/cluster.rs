@@ -13,6 +13,7 @@ use midflight_host::baseline::SparrowClient;
 use midflight_lab::{Lab, Place, SWITCH_IPV4};
 use rustix::process::Signal;
 use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
 use std::time::Duration;
 
 /// Where Sparrow's processes listen.
@@ -78,7 +79,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn midflight(ground: Ground<'a>, switch: SocketAddr, layout: Layout) -> Result<Self> {
-        let start = |node| executor(at(ground.lab, place(layout, node))?, switch, layout.slots);
+        let start = |node| executor(quiet(at(ground.lab, place(layout, node))?), switch, layout.slots);
         let executors = (0..layout.nodes).map(start).collect::<Result<_>>()?;
         Ok(Self { ground, entries: vec![switch; layout.clients], executors, _schedulers: Vec::new() })
     }
@@ -151,6 +152,15 @@ pub(super) fn start_switch(lab: &Lab, engine: Engine) -> Result<(Process, Socket
     switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))
 }
 
+/// Without what it would warn of, unless that is asked for: that others keep it from its core is in the nature of this.
+fn quiet(mut command: Command) -> Command {
+    const LOG: &str = "RUST_LOG";
+    if std::env::var_os(LOG).is_none() {
+        command.env(LOG, "error");
+    }
+    command
+}
+
 fn place(layout: Layout, node: usize) -> Place {
     Place::Host(layout.clients + node)
 }
@@ -162,7 +172,7 @@ fn address(lab: &Lab, host: usize, port: u16) -> Result<SocketAddr> {
 
 /// One of Sparrow's processes, which has said that it listens.
 fn sparrow(lab: &Lab, place: Place, args: &[&str]) -> Result<Process> {
-    let mut process = Process::start(at(lab, place)?.args(["baseline", "sparrow"]).args(args))?;
+    let mut process = Process::start(quiet(at(lab, place)?).args(["baseline", "sparrow"]).args(args))?;
     process.line()?;
     Ok(process)
 }

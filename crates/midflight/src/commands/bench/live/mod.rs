@@ -36,7 +36,7 @@ use contender::{ALL, Contender};
 use midflight_lab::Options;
 use midflight_sim::figures::Findings;
 use rounds::{Rounds, Sample};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -91,6 +91,11 @@ pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
         return Err(usage::error(format!("--duration {duration:?}: give 10ms or more")));
     }
     midflight_lab::available()?;
+    if let Some(file) = &args.svg {
+        // Before minutes are spent.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+        opened.with_context(|| cannot_write(file))?;
+    }
     let guard = LabGuard::new()?;
     let (contenders, missing) = present();
     let measured = guard.unless_interrupted(measure(
@@ -102,13 +107,17 @@ pub(super) fn run(figure: &Live, args: &Args) -> Result<ExitCode> {
     ))?;
     let mut findings = (figure.reduce)(&measured);
     findings.notes.extend(missing);
+    print(figure, &measured, &findings, args.how.json)?;
     if let Some(file) = &args.svg {
         let plots = draw(&findings)?;
         let svg = plots.first().map(|plot| standalone(plot)).unwrap_or_default();
-        std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(file, svg).with_context(|| cannot_write(file))?;
     }
-    print(figure, &measured, &findings, args.how.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_write(file: &Path) -> String {
+    format!("cannot write {}", file.display())
 }
 
 /// Those that can run here, and why others cannot.
