@@ -54,7 +54,7 @@ impl Jobs {
         let mut workload = match &part.trace {
             Some(trace) => {
                 let trace = file.parent().unwrap_or(Path::new("")).join(trace);
-                let options = ReadOptions { format: part.format.map(Into::into), ..ReadOptions::default() };
+                let options = ReadOptions { format: part.format, ..ReadOptions::default() };
                 let read = read_file(&trace, &options);
                 let reading = read.map_err(|error| ScenarioError::Trace { file: file.to_path_buf(), error })?;
                 notes.malformed = reading.malformed;

@@ -14,8 +14,8 @@ pub use build::Run;
 pub use error::ScenarioError;
 pub use outcome::{Delays, Disturbance, Outcome};
 pub use parts::{
-    Cluster, Datagrams, Demand, Drift, Engine, Fault, FormatName, Group, Host, Link, NetworkPart, Partition, Queue,
-    Scenario, ShapeName, WorkloadPart,
+    Cluster, Datagrams, Demand, Drift, Engine, Fault, Group, Host, Link, NetworkPart, Partition, Queue, Scenario,
+    ShapeName, WorkloadPart,
 };
 pub use values::{Time, Who};
 

@@ -174,7 +174,7 @@ pub struct WorkloadPart {
     /// A trace, relative to the scenario's file; jobs come from it.
     pub trace: Option<PathBuf>,
     /// Its format; without it, its name and first line tell.
-    pub format: Option<FormatName>,
+    pub format: Option<Format>,
     /// Durations are scaled so that this is their median.
     pub median: Time,
     /// Arrivals are scaled so that slots are busy for this share of the time.
@@ -195,31 +195,6 @@ pub enum ShapeName {
     Mixed,
     /// Jobs of equal sizes and tasks of equal durations.
     Equal,
-}
-
-/// A trace's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FormatName {
-    /// Arrival, count, mean, durations.
-    Tr,
-    /// Alibaba 2017.
-    Alibaba,
-    /// Draconis.
-    Draconis,
-    /// Google 2011.
-    Google,
-}
-
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Self {
-        match name {
-            FormatName::Tr => Self::Tr,
-            FormatName::Alibaba => Self::Alibaba,
-            FormatName::Draconis => Self::Draconis,
-            FormatName::Google => Self::Google,
-        }
-    }
 }
 
 /// Something that goes wrong, or right again: one of its keys beside `at` and `lasts`.

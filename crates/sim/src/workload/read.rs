@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
 
 use super::alibaba::Alibaba;
 use super::draconis::Draconis;
@@ -14,7 +15,8 @@ use super::tr::Tr;
 use super::{Job, Workload};
 
 /// The formats of traces that can be read; each may be compressed by gzip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// `arrival_s task_count mean_duration_s duration_1 … duration_n`, blank-separated.
     Tr,
