@@ -118,7 +118,7 @@ fn it_fits_tofino_1_with_four_levels_of_32_k_entries() {
 }
 
 #[test]
-fn first_in_first_out() {
+fn t3_first_in_first_out() {
     let mut switch = Switch::new(1, 8);
     assert_eq!(switch.retrieve(0), None);
     assert_eq!(switch.submit(&plain(1..=5)), (0b11111, 0));
@@ -129,7 +129,7 @@ fn first_in_first_out() {
 }
 
 #[test]
-fn a_retrieve_gets_the_highest_levels_task_in_one_pass() {
+fn t4_a_retrieve_gets_the_highest_levels_task_in_one_pass() {
     let mut switch = Switch::new(4, 4);
     let levels = [4, 3, 2, 1, 3, 1, 4, 2];
     let tasks: Vec<_> =
@@ -155,7 +155,7 @@ fn a_retrieve_looks_no_higher_than_it_says() {
 }
 
 #[test]
-fn a_search_finds_the_third_entry_and_leaves_the_others_in_order() {
+fn t5_a_search_finds_the_third_entry_and_leaves_the_others_in_order() {
     let mut switch = Switch::new(2, 8);
     switch.submit(&[task(1, 1, 0b01), task(2, 1, 0b11), task(3, 1, 0b10), task(4, 1, 0b01), task(5, 2, 0)]);
     let before = switch.passes;
@@ -165,7 +165,7 @@ fn a_search_finds_the_third_entry_and_leaves_the_others_in_order() {
 }
 
 #[test]
-fn a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level() {
+fn t3_a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level() {
     let mut switch = Switch::new(3, 4);
     switch.submit(&[task(1, 1, 1), task(2, 1, 1), task(3, 1, 1), task(4, 1, 1), task(5, 2, 1), task(6, 3, 0)]);
     for _ in 0..3 {
@@ -186,7 +186,7 @@ fn a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level() 
 }
 
 #[test]
-fn what_a_full_queue_refuses_is_listed() {
+fn t7_what_a_full_queue_refuses_is_listed() {
     let mut switch = Switch::new(2, 4);
     assert_eq!(switch.submit(&plain(1..=3)), (0b111, 0));
     let batch = [task(4, 1, 0), task(5, 1, 0), task(6, 2, 0), task(7, 1, 0), task(8, 3, 0), task(9, 0, 0)];
@@ -296,7 +296,7 @@ fn a_search_under_which_the_queue_ran_empty_places_its_task() {
 }
 
 #[test]
-fn malformed_packets_change_nothing() {
+fn t11_malformed_packets_change_nothing() {
     let switch = Switch::new(3, 4);
     let f = switch.safe.fields().clone();
     let mut packets = vec![switch.safe.submit(CLIENT, JOB, 5, &[]), switch.safe.submit(CLIENT, JOB, 5, &plain(0..33))];

@@ -152,6 +152,18 @@ impl Machine {
         self.words[at] = value;
     }
 
+    /// All words of all registers, in the order of their declaration.
+    #[cfg(feature = "check")]
+    pub(crate) fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// The same, to be replaced.
+    #[cfg(feature = "check")]
+    pub(crate) fn words_mut(&mut self) -> &mut [u32] {
+        &mut self.words
+    }
+
     fn at(&self, register: Register, cell: u32, word: Word) -> usize {
         let (base, words) = self.code.registers[usize::from(register.0)];
         (base + cell * words + u32::from(word == Word::High)) as usize

@@ -35,6 +35,18 @@ impl Packet {
         self
     }
 
+    /// Its header fields, in the order of their declaration.
+    #[cfg(feature = "check")]
+    pub(crate) fn header(&self) -> &[u32] {
+        &self.header
+    }
+
+    /// A packet of these header fields and this tail.
+    #[cfg(feature = "check")]
+    pub(crate) fn of(header: Box<[u32]>, tail: Vec<u32>) -> Self {
+        Self { header, tail }
+    }
+
     /// The words of the records behind the first: one a field of the record, the last record first.
     #[must_use]
     pub fn tail(&self) -> &[u32] {

@@ -1,4 +1,6 @@
 //! The tasks program under the switch's laws: the cluster's one task queue, in registers.
 
+#[cfg(feature = "check")]
+pub mod check;
 pub mod published;
 pub mod safe;

@@ -20,6 +20,8 @@ mod fields;
 mod packets;
 mod queue;
 mod route;
+#[cfg(feature = "check")]
+mod subject;
 mod view;
 
 use crate::{Builder, Machine, Program, Refusal, Register, Target, Word};

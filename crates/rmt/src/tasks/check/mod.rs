@@ -1,0 +1,189 @@
+//! Exhaustive search of small instances: a program on its machine, and packets that pass it in any order.
+//!
+//! A state is all that the registers hold, the packets on their way round, what clients and executors wait for, and what became of
+//! each task. A step is one pass of one packet: a client's SUBMIT, an executor's RETRIEVE, or any of the packets inside. That packets
+//! inside overtake each other is more than recirculation does. Nothing inside is lost.
+//!
+//! After each step the rules of `docs/internals/asic.md` are held against the state ([`Broken::rule`]). A rule that breaks ends
+//! the search, with a shortest way there as a text.
+
+mod pack;
+mod search;
+mod world;
+
+use crate::{Machine, Packet, Sent};
+pub use search::run;
+pub use world::Broken;
+
+/// A task of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// From 1.
+    pub tid: u32,
+    /// From 1, the highest.
+    pub level: u8,
+    /// What it asks for.
+    pub resources: u8,
+}
+
+/// What a packet that left a pass comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It goes round.
+    Round,
+    /// An executor has a task.
+    Assigned {
+        /// Which.
+        executor: u8,
+        /// Which.
+        tid: u32,
+        /// Every word of the entry is this task's.
+        whole: bool,
+    },
+    /// An executor has none.
+    NoOp {
+        /// Which.
+        executor: u8,
+    },
+    /// A client hears of each task of its packet, the lowest bit the first.
+    Answered {
+        /// Which.
+        client: u8,
+        /// What the switch has.
+        taken: u32,
+        /// What it has not.
+        refused: u32,
+    },
+    /// A client hears of tasks that were not taken.
+    Refused {
+        /// Which.
+        client: u8,
+        /// Which.
+        tids: Vec<u32>,
+    },
+    /// The packet ended in the switch.
+    Gone,
+}
+
+/// A program to be checked. Levels count from 1.
+pub trait Subject: Send + Sync + 'static {
+    /// How many levels it has.
+    fn levels(&self) -> u8;
+    /// Entries of each.
+    fn size(&self) -> usize;
+    /// Empty queues, whose serial numbers begin at `start`.
+    fn machine(&self, start: u32) -> Machine;
+    /// A client's packet.
+    fn submit(&self, client: u8, tasks: &[Task]) -> Packet;
+    /// An executor's.
+    fn retrieve(&self, executor: u8, resources: u8) -> Packet;
+    /// What has left a pass.
+    fn told(&self, sent: &Sent) -> Told;
+    /// The tasks in a level's queue, the head first.
+    fn queued(&self, machine: &Machine, level: u8) -> Vec<u32>;
+    /// The accepted task that a packet on its way round carries.
+    fn held(&self, packet: &Packet) -> Option<u32>;
+    /// The level at which a packet that holds nothing asks for a task.
+    fn asks(&self, packet: &Packet) -> Option<u8>;
+    /// Invariants of a level's registers, given how many tasks packets hold.
+    fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String>;
+    /// Overwrites what no packet is going to read, so that states differ by what matters. A program that did read it would hand
+    /// out task 0, which breaks T1.
+    fn tidy(&self, machine: &mut Machine, flight: &mut [Packet]);
+    /// A packet on its way round, for a reader.
+    fn describe(&self, packet: &Packet) -> String;
+}
+
+/// Who is there and what they do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Where serial numbers begin.
+    pub start: u32,
+    /// Each client's job: its tasks' levels and resources. It sends them in one packet.
+    pub jobs: Vec<Vec<(u8, u8)>>,
+    /// How often each client sends anew what was refused.
+    pub retries: u8,
+    /// Each executor's resources, and how often it polls, one request at a time.
+    pub executors: Vec<(u8, u8)>,
+    /// What is asked of the order; `None`: all that can be.
+    pub order: Option<Order>,
+    /// The search ends after about this many states.
+    pub limit: Option<usize>,
+}
+
+/// How far a level's order is kept (T3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// No search happens: tasks are assigned in the order in which they were accepted.
+    Exact,
+    /// One executor searches: the queue itself stays in that order, whatever else happens, and a task is overtaken only if a search
+    /// has held it.
+    Kept,
+    /// Several search: a task is overtaken only if a search has held it.
+    Held,
+}
+
+impl Instance {
+    /// All tasks.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<Task> {
+        let all = (1..).zip(self.jobs.iter().flatten());
+        all.map(|(tid, &(level, resources))| Task { tid, level, resources }).collect()
+    }
+
+    /// What is asked of the order.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        self.order.unwrap_or_else(|| self.order_kept())
+    }
+
+    fn order_kept(&self) -> Order {
+        let wanted = self.jobs.iter().flatten().fold(0, |all, (_, resources)| all | resources);
+        match self.executors.iter().filter(|(has, _)| wanted & !has != 0).count() {
+            0 => Order::Exact,
+            1 => Order::Kept,
+            _ => Order::Held,
+        }
+    }
+}
+
+/// A rule that broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which, and how.
+    pub broken: Broken,
+    /// Steps to it; there is no shorter way.
+    pub steps: usize,
+    /// The way there, a step a line.
+    pub transcript: String,
+}
+
+/// What steps came to, so that a reader sees what an instance reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Tasks assigned.
+    pub assigned: u64,
+    /// Requests that found nothing.
+    pub no_ops: u64,
+    /// Answers that refused a task.
+    pub refused: u64,
+    /// Passes after which a packet held a task.
+    pub held: u64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Different states.
+    pub states: usize,
+    /// Steps between them.
+    pub steps: usize,
+    /// Of the longest of the shortest ways to a state, in steps.
+    pub depth: usize,
+    /// All states were reached, and not only as many as the instance allows.
+    pub exhaustive: bool,
+    /// None, or the first.
+    pub violations: Vec<Violation>,
+    /// What all the steps came to.
+    pub seen: Seen,
+}

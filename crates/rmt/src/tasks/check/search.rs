@@ -1,0 +1,118 @@
+//! The search itself: `stateright`, breadth first. It keeps 64 bits of each state that it has seen; of ten million states two
+//! share theirs with a probability of 3 in a million, and one of them would be missed.
+
+use super::pack::{pack, unpack};
+use super::world::{Setting, Step, World, narrate};
+use super::{Broken, Instance, Seen, Subject, Verdict, Violation};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    bytes: Box<[u8]>,
+    broken: Option<Arc<Broken>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts([AtomicU64; 4]);
+
+impl Counts {
+    fn add(&self, Seen { assigned, no_ops, refused, held }: Seen) {
+        let counted = self.0.iter().zip([assigned, no_ops, refused, held]).filter(|(_, more)| *more > 0);
+        counted.for_each(|(count, more)| _ = count.fetch_add(more, Ordering::Relaxed));
+    }
+
+    fn seen(&self) -> Seen {
+        let [assigned, no_ops, refused, held] = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Seen { assigned, no_ops, refused, held }
+    }
+}
+
+struct Search<S> {
+    setting: Arc<Setting<S>>,
+    counts: Arc<Counts>,
+}
+
+impl<S: Subject> Search<S> {
+    fn holds(&self, state: &State) -> bool {
+        state.broken.is_none() && unpack(&self.setting, &state.bytes).finish().is_ok()
+    }
+}
+
+impl<S: Subject> Model for Search<S> {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State { bytes: pack(&mut World::new(&self.setting)), broken: None }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Step>) {
+        if state.broken.is_none() {
+            actions.extend(unpack(&self.setting, &state.bytes).steps());
+        }
+    }
+
+    fn next_state(&self, state: &State, step: Step) -> Option<State> {
+        let mut world = unpack(&self.setting, &state.bytes);
+        let broken = world.step(step).err().map(Arc::new);
+        self.counts.add(world.seen);
+        Some(State { bytes: pack(&mut world), broken })
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![Property::always("rules", Self::holds)]
+    }
+}
+
+/// Searches an instance, on this many threads. With one, the depth is exact.
+pub fn run<S: Subject>(subject: S, instance: &Instance, threads: usize) -> Verdict {
+    let setting = Arc::new(Setting::new(subject, instance.clone()));
+    let (mut verdict, mut way) = search(&setting, threads, None);
+    let mut shortest = None;
+    // The searcher stops some states behind the first that it finds. As long as there is a shorter way, it is searched for.
+    while let Some(steps) = way {
+        let shorter = steps.len();
+        shortest = Some(steps);
+        way = search(&setting, 1, Some(shorter)).1;
+    }
+    verdict.violations.extend(shortest.map(|steps| violation(&setting, &steps)));
+    verdict
+}
+
+fn violation<S: Subject>(setting: &Setting<S>, steps: &[Step]) -> Violation {
+    let (transcript, broken) = narrate(setting, steps);
+    let broken = broken.unwrap_or(Broken { rule: "checker", what: "the way does not lead there again".into() });
+    Violation { broken, steps: steps.len(), transcript }
+}
+
+/// Ways of fewer than `shorter` steps, and the one to a state that breaks a rule.
+fn search<S: Subject>(
+    setting: &Arc<Setting<S>>,
+    threads: usize,
+    shorter: Option<usize>,
+) -> (Verdict, Option<Vec<Step>>) {
+    let counts = Arc::new(Counts::default());
+    let model = Search { setting: Arc::clone(setting), counts: Arc::clone(&counts) };
+    let mut builder = model.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
+    if let Some(limit) = setting.instance.limit {
+        builder = builder.target_state_count(limit);
+    }
+    if let Some(shorter) = shorter {
+        // A state's depth counts the first state too; those of this depth are not looked at.
+        builder = builder.target_max_depth(shorter + 1);
+    }
+    let checker = builder.spawn_bfs().join();
+    let exhaustive = setting.instance.limit.is_none_or(|limit| checker.state_count() < limit);
+    let verdict = Verdict {
+        states: checker.unique_state_count(),
+        steps: checker.state_count() - 1,
+        depth: checker.max_depth().saturating_sub(1),
+        exhaustive: exhaustive && checker.discoveries().is_empty(),
+        violations: Vec::new(),
+        seen: counts.seen(),
+    };
+    let way = checker.discoveries().into_values().next().map(stateright::Path::into_actions);
+    (verdict, way)
+}

@@ -1,0 +1,420 @@
+//! A state, its steps, and the rules that each must keep.
+
+use super::{Instance, Order, Seen, Subject, Task, Told};
+use crate::{Machine, Outputs, Packet};
+use std::fmt::Write;
+
+/// Which rule, and what happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Broken {
+    /// T1 to T7 of `docs/internals/tasks.md`; "registers": the program's own invariants; "progress".
+    pub rule: &'static str,
+    /// In words.
+    pub what: String,
+}
+
+fn broken<T>(rule: &'static str, what: impl Into<String>) -> Result<T, Broken> {
+    Err(Broken { rule, what: what.into() })
+}
+
+/// The rule that work can end from any state.
+const PROGRESS: &str = "progress";
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    Submit(u8),
+    Poll(u8),
+    /// The packet with this number among those inside.
+    Pass(u8),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Client {
+    /// To be sent.
+    pub(super) todo: Vec<u32>,
+    /// Sent, and not answered.
+    pub(super) sent: Vec<u32>,
+    pub(super) retries: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Executor {
+    pub(super) polls: u8,
+    pub(super) waits: bool,
+}
+
+/// What became of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The switch has not taken it.
+    Outside,
+    Accepted {
+        /// A search has held it.
+        moved: bool,
+    },
+    Assigned,
+}
+
+/// What never changes.
+#[derive(Debug)]
+pub(super) struct Setting<S> {
+    pub(super) subject: S,
+    pub(super) instance: Instance,
+    pub(super) tasks: Vec<Task>,
+    pub(super) order: Order,
+    pub(super) machine: Machine,
+}
+
+impl<S: Subject> Setting<S> {
+    pub(super) fn new(subject: S, instance: Instance) -> Self {
+        let (tasks, order, machine) = (instance.tasks(), instance.order(), subject.machine(instance.start));
+        Self { subject, instance, tasks, order, machine }
+    }
+
+    fn task(&self, tid: u32) -> Option<Task> {
+        self.tasks.get((tid as usize).checked_sub(1)?).copied()
+    }
+}
+
+pub(super) struct World<'a, S> {
+    pub(super) setting: &'a Setting<S>,
+    pub(super) machine: Machine,
+    pub(super) flight: Vec<Packet>,
+    pub(super) clients: Vec<Client>,
+    pub(super) executors: Vec<Executor>,
+    pub(super) fates: Vec<Fate>,
+    /// Of each level the tasks that were accepted and are not assigned, in the order of their acceptance.
+    pub(super) order: Vec<Vec<u32>>,
+    pub(super) seen: Seen,
+    /// What happens, where somebody wants to read it.
+    pub(super) log: Option<String>,
+}
+
+impl<'a, S: Subject> World<'a, S> {
+    pub(super) fn new(setting: &'a Setting<S>) -> Self {
+        let instance = &setting.instance;
+        let (mut clients, mut tids) = (Vec::new(), 1..);
+        for job in &instance.jobs {
+            let todo = tids.by_ref().take(job.len()).collect();
+            clients.push(Client { todo, sent: Vec::new(), retries: instance.retries });
+        }
+        Self {
+            setting,
+            machine: setting.machine.clone(),
+            flight: Vec::new(),
+            clients,
+            executors: instance.executors.iter().map(|&(_, polls)| Executor { polls, waits: false }).collect(),
+            fates: vec![Fate::Outside; setting.tasks.len()],
+            order: vec![Vec::new(); setting.subject.levels().into()],
+            seen: Seen::default(),
+            log: None,
+        }
+    }
+
+    /// All that may happen next. Of packets that are alike one is enough; they are sorted.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let number = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+        let submits = self.clients.iter().enumerate().filter(|(_, client)| !client.todo.is_empty());
+        let polls = self.executors.iter().enumerate().filter(|(_, executor)| executor.polls > 0 && !executor.waits);
+        let alike = |n: usize| n > 0 && self.flight[n] == self.flight[n - 1];
+        let passes = (0..self.flight.len()).filter(|&n| !alike(n));
+        let steps = submits.map(|(n, _)| Step::Submit(number(n)));
+        steps.chain(polls.map(|(n, _)| Step::Poll(number(n)))).chain(passes.map(|n| Step::Pass(number(n)))).collect()
+    }
+
+    pub(super) fn step(&mut self, step: Step) -> Result<(), Broken> {
+        let packet = match step {
+            Step::Submit(client) => self.submit(client),
+            Step::Poll(executor) => self.poll(executor),
+            Step::Pass(number) => {
+                let packet = self.flight.remove(number.into());
+                let text = |world: &Self| world.setting.subject.describe(&packet);
+                self.say(text);
+                packet
+            }
+        };
+        let result = self.pass(packet);
+        self.say(|world| {
+            let levels = 1..=world.setting.subject.levels();
+            let queues = levels.map(|level| format!("{:?}", world.setting.subject.queued(&world.machine, level)));
+            format!("      queues: {}\n", queues.collect::<Vec<_>>().join(" "))
+        });
+        result
+    }
+
+    fn say(&mut self, text: impl Fn(&Self) -> String) {
+        if let Some(mut log) = self.log.take() {
+            log.push_str(&text(self));
+            self.log = Some(log);
+        }
+    }
+
+    fn submit(&mut self, number: u8) -> Packet {
+        let client = &mut self.clients[usize::from(number)];
+        client.sent = std::mem::take(&mut client.todo);
+        let tasks: Vec<Task> = client.sent.iter().map(|&tid| self.setting.tasks[tid as usize - 1]).collect();
+        let name = |task: &Task| format!(" {} (level {}, resources {})", task.tid, task.level, task.resources);
+        self.say(|_| format!("client {number} submits{}", tasks.iter().map(name).collect::<String>()));
+        self.setting.subject.submit(number, &tasks)
+    }
+
+    fn poll(&mut self, number: u8) -> Packet {
+        let executor = &mut self.executors[usize::from(number)];
+        (executor.polls, executor.waits) = (executor.polls.saturating_sub(1), true);
+        let (resources, _) = self.setting.instance.executors[usize::from(number)];
+        self.say(|_| format!("executor {number} (resources {resources}) polls"));
+        self.setting.subject.retrieve(number, resources)
+    }
+
+    fn queues(&self) -> Vec<Vec<u32>> {
+        let subject = &self.setting.subject;
+        (1..=subject.levels()).map(|level| subject.queued(&self.machine, level)).collect()
+    }
+
+    fn pass(&mut self, packet: Packet) -> Result<(), Broken> {
+        let subject = &self.setting.subject;
+        let asked = subject.asks(&packet).map(|level| (level, self.queues()));
+        let outputs = self.machine.pass(packet);
+        if let Some((level, queues)) = asked {
+            self.levels(level, &queues, &outputs)?;
+        }
+        let told: Vec<_> = outputs.into_iter().map(|sent| (subject.told(&sent), sent.packet)).collect();
+        self.say(|_| told.iter().fold(String::new(), |text, (told, _)| format!("{text} → {told:?}")) + "\n");
+        // What was accepted in this pass is known before anybody is told.
+        let (round, out): (Vec<_>, Vec<_>) = told.into_iter().partition(|(told, _)| *told == Told::Round);
+        self.flight.extend(round.into_iter().map(|(_, packet)| packet));
+        let leaving =
+            out.iter().find_map(|(told, _)| if let Told::Assigned { tid, .. } = told { Some(*tid) } else { None });
+        self.account(leaving)?;
+        out.into_iter().try_for_each(|(told, _)| self.told(told))
+    }
+
+    /// T4: levels above that of the task had none, and it was the first of its own.
+    fn levels(&self, asked: u8, queues: &[Vec<u32>], outputs: &Outputs) -> Result<(), Broken> {
+        let subject = &self.setting.subject;
+        let got = match subject.told(&outputs.packet) {
+            Told::Assigned { tid, .. } => Some(tid),
+            Told::Round => subject.held(&outputs.packet.packet),
+            _ => None,
+        };
+        let next = subject.asks(&outputs.packet.packet).filter(|_| subject.told(&outputs.packet) == Told::Round);
+        let level = got.and_then(|tid| self.setting.task(tid)).map(|task| task.level);
+        let below = level.or(next).unwrap_or(subject.levels() + 1);
+        let queue = |level: u8| &queues[usize::from(level) - 1];
+        if let Some(skipped) = (asked..below).find(|&level| !queue(level).is_empty()) {
+            return broken("T4", format!("level {skipped} had tasks, and was passed over"));
+        }
+        match (got, level) {
+            (Some(tid), Some(level)) if queue(level).first() != Some(&tid) => {
+                broken("T3", format!("task {tid} was not at the head of its queue"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where all tasks are: each that was accepted is in one place.
+    fn account(&mut self, leaving: Option<u32>) -> Result<(), Broken> {
+        let queues = self.queues();
+        for (number, queue) in queues.iter().enumerate() {
+            for &tid in queue {
+                let Some(task) = self.setting.task(tid) else {
+                    return broken("T1", format!("an entry in the queue holds no task ({tid})"));
+                };
+                if usize::from(task.level) != number + 1 {
+                    return broken("T4", format!("task {tid} is in the queue of level {}", number + 1));
+                }
+                if self.fates[tid as usize - 1] == Fate::Outside {
+                    self.fates[tid as usize - 1] = Fate::Accepted { moved: false };
+                    self.order[number].push(tid);
+                }
+            }
+        }
+        let held: Vec<u32> = self.flight.iter().filter_map(|packet| self.setting.subject.held(packet)).collect();
+        self.seen.held += held.len() as u64;
+        for &tid in &held {
+            match self.fates.get_mut((tid as usize).wrapping_sub(1)) {
+                Some(Fate::Accepted { moved }) => *moved = true,
+                _ => return broken("T1", format!("a packet holds task {tid}, which the switch has not taken")),
+            }
+        }
+        for (tid, fate) in (1..).zip(&self.fates) {
+            let places = queues.iter().flatten().chain(&held).chain(&leaving).filter(|&&there| there == tid).count();
+            match (fate, places) {
+                (Fate::Accepted { .. }, 0) => return broken("T1", format!("task {tid} is lost")),
+                (Fate::Accepted { .. }, 1) | (_, 0) => {}
+                _ => return broken("T2", format!("task {tid} is in {places} places, and {fate:?}")),
+            }
+        }
+        self.registers(&queues, &held)
+    }
+
+    fn registers(&self, queues: &[Vec<u32>], held: &[u32]) -> Result<(), Broken> {
+        for (level, queue) in (1..).zip(queues) {
+            let of_level = |tid: &&u32| self.setting.task(**tid).is_some_and(|task| task.level == level);
+            let held = held.iter().filter(of_level).count();
+            if queue.len() + held > self.setting.subject.size() {
+                return broken("registers", format!("level {level} has {} tasks", queue.len() + held));
+            }
+            let sound = self.setting.subject.sound(&self.machine, level, held);
+            sound.map_err(|what| Broken { rule: "registers", what: format!("level {level}: {what}") })?;
+            let mut order = self.order[usize::from(level) - 1].iter();
+            if self.setting.order != Order::Held && !queue.iter().all(|tid| order.any(|next| next == tid)) {
+                return broken("T3", format!("level {level}'s queue is out of order: {queue:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, told: Told) -> Result<(), Broken> {
+        match told {
+            Told::Round | Told::Gone => Ok(()),
+            Told::NoOp { executor } => {
+                self.seen.no_ops += 1;
+                self.hears(executor)
+            }
+            Told::Assigned { executor, tid, whole } => {
+                self.hears(executor)?;
+                self.assigned(executor, tid, whole)
+            }
+            Told::Answered { client, taken, refused } => {
+                let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
+                let all = (1u32 << sent.len()) - 1;
+                if (taken | refused, taken & refused) != (all, 0) {
+                    return broken("T7", format!("of {} tasks, {taken:b} taken and {refused:b} refused", sent.len()));
+                }
+                let bits = sent.iter().enumerate().filter(|(bit, _)| refused >> bit & 1 == 1);
+                let refused = bits.map(|(_, &tid)| tid).collect();
+                self.refused(client, &sent, refused)
+            }
+            Told::Refused { client, tids } => {
+                let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
+                self.refused(client, &sent, tids)
+            }
+        }
+    }
+
+    fn hears(&mut self, executor: u8) -> Result<(), Broken> {
+        match self.executors.get_mut(usize::from(executor)) {
+            Some(Executor { waits, .. }) if *waits => {
+                *waits = false;
+                Ok(())
+            }
+            _ => broken("T2", format!("executor {executor} is answered twice")),
+        }
+    }
+
+    fn assigned(&mut self, executor: u8, tid: u32, whole: bool) -> Result<(), Broken> {
+        self.seen.assigned += 1;
+        let Some(task) = self.setting.task(tid) else { return broken("T1", format!("task {tid} is none")) };
+        if !whole {
+            return broken("T1", format!("task {tid} came with another's words"));
+        }
+        if !matches!(self.fates[tid as usize - 1], Fate::Accepted { .. }) {
+            return broken("T2", format!("task {tid} is assigned, and was {:?}", self.fates[tid as usize - 1]));
+        }
+        let (has, _) = self.setting.instance.executors[usize::from(executor)];
+        if task.resources & !has != 0 {
+            return broken("T5", format!("executor {executor} cannot run task {tid}"));
+        }
+        let order = &mut self.order[usize::from(task.level) - 1];
+        let Some(place) = order.iter().position(|&other| other == tid) else {
+            return broken("T3", format!("task {tid} is not in the order of its level"));
+        };
+        for &other in &order[..place] {
+            let moved = self.fates[other as usize - 1] == Fate::Accepted { moved: true };
+            if self.setting.order == Order::Exact || !moved {
+                return broken("T3", format!("task {tid} overtook task {other}"));
+            }
+        }
+        order.remove(place);
+        self.fates[tid as usize - 1] = Fate::Assigned;
+        Ok(())
+    }
+
+    /// T7: what a client hears is so.
+    fn refused(&mut self, client: u8, sent: &[u32], refused: Vec<u32>) -> Result<(), Broken> {
+        for &tid in sent {
+            let (inside, told) = (self.fates[tid as usize - 1] != Fate::Outside, refused.contains(&tid));
+            if inside == told {
+                return broken(
+                    "T7",
+                    format!("task {tid} is {}refused", if told { "in, and " } else { "out, and not " }),
+                );
+            }
+        }
+        self.seen.refused += u64::from(!refused.is_empty());
+        let client = &mut self.clients[usize::from(client)];
+        if !refused.is_empty() && client.retries > 0 {
+            client.retries -= 1;
+            client.todo = refused;
+        }
+        Ok(())
+    }
+
+    /// Whether the work can end: packets inside come to rest, and then clients that send what is not taken, and executors that
+    /// poll, end it in a few rounds. Another rule that breaks on the way is for the search to find.
+    pub(super) fn finish(mut self) -> Result<(), Broken> {
+        self.rounds().or_else(|broken| if broken.rule == PROGRESS { Err(broken) } else { Ok(()) })
+    }
+
+    fn rounds(&mut self) -> Result<(), Broken> {
+        self.drain()?;
+        // A round assigns a task that is in, or else submits one.
+        for _ in 0..=2 * self.fates.len() {
+            if self.fates.iter().all(|fate| *fate == Fate::Assigned) {
+                return Ok(());
+            }
+            for executor in 0..self.executors.len() {
+                let packet = self.poll(executor as u8);
+                self.pass(packet)?;
+                self.drain()?;
+            }
+            (0..self.clients.len()).try_for_each(|client| self.send_again(client))?;
+        }
+        broken(PROGRESS, "executors poll and tasks stay")
+    }
+
+    fn send_again(&mut self, number: usize) -> Result<(), Broken> {
+        let jobs = &self.setting.instance.jobs;
+        let first = 1 + jobs[..number].iter().map(Vec::len).sum::<usize>() as u32;
+        let own = first..first + jobs[number].len() as u32;
+        let todo: Vec<u32> = own.filter(|&tid| self.fates[tid as usize - 1] == Fate::Outside).collect();
+        if todo.is_empty() {
+            return Ok(());
+        }
+        self.clients[number] = Client { todo, ..Client::default() };
+        let packet = self.submit(number as u8);
+        self.pass(packet)?;
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<(), Broken> {
+        for _ in 0..1000 {
+            if self.flight.is_empty() {
+                return Ok(());
+            }
+            let packet = self.flight.remove(0);
+            self.pass(packet)?;
+        }
+        broken(PROGRESS, "packets go round for ever")
+    }
+}
+
+/// The way of these steps as a text, and where it ends.
+pub(super) fn narrate<S: Subject>(setting: &Setting<S>, steps: &[Step]) -> (String, Option<Broken>) {
+    let mut world = World::new(setting);
+    let mut text = String::new();
+    for (number, &step) in (1..).zip(steps) {
+        world.log = Some(String::new());
+        let result = world.step(step);
+        let said = world.log.take().unwrap_or_default();
+        write!(text, "{number:>4}  {said}").expect("memory");
+        if let Err(broken) = result {
+            return (text, Some(broken));
+        }
+        super::pack::sort(&mut world);
+    }
+    let stuck = world.finish().err();
+    (text, stuck)
+}

@@ -1,0 +1,146 @@
+//! The safe queue before the checker.
+
+use super::fields::Kind;
+use super::{Answer, Safe, Task};
+use crate::tasks::check::{self, Subject, Told};
+use crate::{Machine, Packet, Sent, Word};
+
+/// Words by which a task is known again.
+fn words(tid: u32) -> [u32; 2] {
+    [tid + 20, tid + 40]
+}
+
+fn client(number: u8) -> (u32, u16) {
+    (u32::from(number), u16::from(number) << 8 | 3)
+}
+
+impl Safe {
+    fn kind(&self, packet: &Packet) -> Option<Kind> {
+        Kind::from_number(packet.get(self.fields().op))
+    }
+
+    /// Zero in what a packet of this kind does not mean: a request that held a task before.
+    fn tidy_packet(&self, packet: &mut Packet) {
+        let f = self.fields();
+        if self.kind(packet) == Some(Kind::Retrieve) {
+            let [function, argument] = f.tdesc;
+            let [high, low] = f.client_port;
+            let dead = [f.uid, f.jid, f.tid, f.trsrc, function, argument, f.client_ip, high, low, f.swap_idx];
+            dead.into_iter().for_each(|field| packet.set(field, 0));
+        }
+    }
+}
+
+impl Subject for Safe {
+    fn levels(&self) -> u8 {
+        self.config().levels as u8
+    }
+
+    fn size(&self) -> usize {
+        self.config().size as usize
+    }
+
+    fn machine(&self, start: u32) -> Machine {
+        self.machine_from(start)
+    }
+
+    fn submit(&self, number: u8, tasks: &[check::Task]) -> Packet {
+        let task = |task: &check::Task| Task {
+            tid: task.tid,
+            level: task.level,
+            resources: task.resources,
+            words: words(task.tid).to_vec(),
+        };
+        let tasks: Vec<Task> = tasks.iter().map(task).collect();
+        let job = (u32::from(number) + 60, u32::from(number) + 70);
+        Self::submit(self, client(number), job, 0, &tasks)
+    }
+
+    fn retrieve(&self, executor: u8, resources: u8) -> Packet {
+        Self::retrieve(self, executor.into(), resources, 1)
+    }
+
+    fn told(&self, sent: &Sent) -> Told {
+        let number = |address: u32| u8::try_from(address).unwrap_or(u8::MAX);
+        match self.answer(sent) {
+            None => Told::Round,
+            Some(Answer::Dropped(_)) => Told::Gone,
+            Some(Answer::NoOp { executor }) => Told::NoOp { executor: number(executor) },
+            Some(Answer::Ack { client, taken, refused, .. }) => {
+                Told::Answered { client: number(client), taken, refused }
+            }
+            Some(Answer::Assign { executor, client: (address, port), job, tid, words: found }) => {
+                let owner = number(address);
+                let whole = (address, port) == client(owner) && found == words(tid);
+                let whole = whole && job == (address + 60, address + 70);
+                Told::Assigned { executor: number(executor), tid, whole }
+            }
+        }
+    }
+
+    fn queued(&self, machine: &Machine, level: u8) -> Vec<u32> {
+        self.queue(machine, u32::from(level) - 1)
+    }
+
+    fn held(&self, packet: &Packet) -> Option<u32> {
+        (self.kind(packet) == Some(Kind::Swap)).then(|| packet.get(self.fields().tid))
+    }
+
+    fn asks(&self, packet: &Packet) -> Option<u8> {
+        (self.kind(packet) == Some(Kind::Retrieve)).then(|| packet.get(self.fields().level) as u8)
+    }
+
+    fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String> {
+        let registers = self.level(machine, u32::from(level) - 1);
+        let super::Level { add, retrieve, queued, accepted, credit, credit_seen } = registers;
+        let (held, size) = (held as u32, self.config().size);
+        let length = add.wrapping_sub(retrieve) & (u32::MAX / self.config().levels.next_power_of_two());
+        let inside = accepted.wrapping_sub(credit.wrapping_sub(size));
+        let say = |what: &str| Err(format!("{what}: {registers:?}, {held} held"));
+        match () {
+            () if length != queued => say("the count is not the distance of the pointers"),
+            () if length + held != inside => say("accepted less finished is not what is there"),
+            () if inside > size => say("more than there is room for"),
+            () if credit.wrapping_sub(credit_seen).cast_signed() < 0 => say("the copy is ahead of the credit"),
+            () if credit_seen.wrapping_sub(accepted).cast_signed() < 0 => say("accepted beyond the limit"),
+            () => Ok(()),
+        }
+    }
+
+    fn tidy(&self, machine: &mut Machine, flight: &mut [Packet]) {
+        for level in 0..self.config().levels {
+            let live: Vec<u32> = self.cells(machine, level).collect();
+            let step = self.config().levels.next_power_of_two();
+            let dead = (0..self.config().size).map(|n| n * step + level).filter(|cell| !live.contains(cell));
+            for (cell, &register) in dead.flat_map(|cell| self.registers.entries.iter().map(move |r| (cell, r))) {
+                machine.write(register, cell, Word::Low, 0);
+            }
+            machine.write(self.registers.pointers.retrieve, level, Word::High, 0);
+        }
+        flight.iter_mut().for_each(|packet| self.tidy_packet(packet));
+    }
+
+    fn describe(&self, packet: &Packet) -> String {
+        let f = self.fields();
+        let get = |field| packet.get(field);
+        match self.kind(packet) {
+            Some(Kind::Swap) => format!(
+                "SWAP of executor {} holds task {}, looks at {:#x} of level {}",
+                get(f.address),
+                get(f.tid),
+                get(f.swap_idx),
+                get(f.level)
+            ),
+            Some(Kind::Rest) => format!(
+                "REST of client {}: {} tasks, the first is {}; credit {} of level {}",
+                get(f.address),
+                get(f.tasks),
+                get(f.tid),
+                get(f.credit),
+                get(f.credit_of)
+            ),
+            Some(Kind::Retrieve) => format!("RETRIEVE of executor {} from level {}", get(f.address), get(f.level)),
+            kind => format!("{kind:?}"),
+        }
+    }
+}
