@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The largest latency that is told apart from larger ones: a day.
-const LATENCY_MAX_US: u64 = 86_400_000_000;
+pub(super) const LATENCY_MAX_US: u64 = 86_400_000_000;
 /// How long to wait for a result before looking at signals again.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The bytes of the argument.
-fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
+pub(super) fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
     if function != SLEEP && function != SPIN {
         return Ok(text.as_bytes().to_vec());
     }

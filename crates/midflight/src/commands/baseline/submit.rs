@@ -1,6 +1,7 @@
 //! `midflight baseline sparrow submit`.
 
 use super::SCHEDULER;
+use crate::commands::submit::{LATENCY_MAX_US, LOOK_EVERY, argument};
 use crate::envelope::{Envelope, Measure};
 use crate::progress::Progress;
 use crate::signals::Shutdown;
@@ -9,17 +10,12 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use hdrhistogram::Histogram;
 use midflight_host::baseline::{Outcome, SparrowClient};
-use midflight_tasks::functions::{SLEEP, SPIN, function_id};
+use midflight_tasks::functions::function_id;
 use midflight_wire::{ARGUMENT_MAX, Status, TaskInfo};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-
-/// The largest latency that is told apart from larger ones: a day.
-const LATENCY_MAX_US: u64 = 86_400_000_000;
-/// How long to wait for an outcome before looking at signals again.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -85,15 +81,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn task(function: &str, text: &str) -> Result<TaskInfo> {
-    let bytes = if function == SLEEP || function == SPIN {
-        let duration = usage::duration(text)
-            .map_err(|error| usage::error(format!("{function} wants a duration, not `{text}`: {error}")))?;
-        midflight_host::clock::nanos(duration).to_be_bytes().to_vec()
-    } else {
-        text.as_bytes().to_vec()
-    };
-    let mut argument = [0; ARGUMENT_MAX];
-    let room = argument.get_mut(..bytes.len());
+    let bytes = argument(function, text)?;
+    let mut inline = [0; ARGUMENT_MAX];
+    let room = inline.get_mut(..bytes.len());
     room.ok_or_else(|| usage::error(format!("an argument of {} bytes: at most {ARGUMENT_MAX}", bytes.len())))?
         .copy_from_slice(&bytes);
     Ok(TaskInfo {
@@ -103,7 +93,7 @@ fn task(function: &str, text: &str) -> Result<TaskInfo> {
         resources: 0,
         argument_length: bytes.len() as u8,
         attempt: 1,
-        argument,
+        argument: inline,
     })
 }
 
