@@ -33,7 +33,7 @@ fn results(said: &Said) -> serde_json::Map<String, serde_json::Value> {
 fn has_kernel(said: &Said) -> bool {
     let skipped = said.stderr.contains("SKIPPED: Midflight, kernel engine: ");
     if skipped {
-        skip(said.stderr.lines().next().unwrap());
+        skip(said.stderr.lines().next().unwrap().trim_start_matches("SKIPPED: "));
     }
     !skipped
 }
