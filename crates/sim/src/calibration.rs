@@ -20,6 +20,12 @@ pub const SPARK_TASK_NS: Nanos = 330_000;
 /// What Spark adds to each job before its first task: stages, serialisation, offers by heartbeat (the same 3 s).
 pub const SPARK_JOB_NS: Nanos = 3_000_000_000;
 
+/// Tasks of a job in the trace, in the mean, for each executor that the load keeps busy. The thesis samples Google's trace
+/// uniformly, at a rate that grows with the executors and, for figure 15, with the load (Bolt §5.1.3, §5.6): a job has as many
+/// tasks as the sample has left it, so that bursts are as large as the cluster ("hundreds of tasks submitted at the same time"
+/// with 176 executors, §5.4). Set so that Sparrow's median in figure 13a is about the thesis's 1.6 ms.
+pub const SAMPLE_TASKS: f64 = 1.35;
+
 /// From a program on a host to the switch, or the other way: what the kernel's stack, the card and the link take, but no
 /// processor. With the costs below a request and its answer take 31.3 µs: Bolt's figure 11, 720 executors that do nothing else
 /// ask 23 million times a second. Half of that, a client's way in and the wait for one of many polls are the median delay of
@@ -45,12 +51,13 @@ pub const PACKET_TASKS: usize = 32;
 pub const SERVER_REQUEST_NS: Nanos = 1_050;
 /// What it takes to forward a completion.
 pub const SERVER_FORWARD_NS: Nanos = 800;
-/// What it takes to put one task into the queue.
+/// What it takes to put one task into the queue; and a client, to write one into a packet.
 pub const SERVER_TASK_NS: Nanos = 110;
 /// Datagrams that wait in a socket's buffer: Linux's default of 212,992 bytes, at the 768 bytes that a small one occupies.
 pub const SOCKET_DATAGRAMS: usize = 212_992 / 768;
-/// When a polling executor asks a server again that did not answer: longer than a full buffer takes.
-pub const POLL_AGAIN_NS: Nanos = 1_000_000;
+/// When a polling executor asks a server again that did not answer: longer than a full buffer and the way take (340 µs). Not
+/// published; between 300 and 500 µs it makes no difference to Bolt-Server's delay in figure 13b.
+pub const POLL_AGAIN_NS: Nanos = 500_000;
 /// When a client submits again what a server did not answer. Not published; as TCP's least on Linux.
 pub const SUBMIT_AGAIN_NS: Nanos = 200_000_000;
 
@@ -109,6 +116,6 @@ pub const SPARROW_JAVA: SparrowCosts = SparrowCosts {
     cancel: 10_000,
     done: 20_000,
     scheduler_handover: 40_000,
-    worker: 10_000,
+    worker: 5_000,
     worker_handover: 50_000,
 };

@@ -18,6 +18,7 @@ pub use meter::{Meter, Sample};
 pub use percentiles::{Percentiles, QUANTILES};
 pub use run::{CellError, run};
 
+use crate::calibration::{PACKET_TASKS, POLL_AGAIN_NS, SUBMIT_AGAIN_NS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub enum Scheme {
     Spark,
 }
 
-/// How executors poll.
+/// How executors poll, and what else of the published protocol's programs may be varied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Polling {
@@ -73,11 +74,47 @@ pub struct Polling {
     pub elide: bool,
     /// Priority levels that the switch has (Bolt ch. 4: 4).
     pub levels: u8,
+    /// Tasks in a job_submission packet (32).
+    pub packet_tasks: u32,
+    /// What clients and executors take for each packet beyond the network stack, in microseconds (0; Falcon's, which are of
+    /// Sparrow's Java: 10).
+    pub program_us: u64,
+    /// After how long an executor asks a server again that did not answer, in microseconds (500).
+    pub poll_again_us: u64,
+    /// After how long a client submits again what a server did not answer, in microseconds (200,000).
+    pub submit_again_us: u64,
 }
 
 impl Default for Polling {
     fn default() -> Self {
-        Self { interval_us: 50, elide: true, levels: 4 }
+        Self {
+            interval_us: 50,
+            elide: true,
+            levels: 4,
+            packet_tasks: PACKET_TASKS as u32,
+            program_us: 0,
+            poll_again_us: POLL_AGAIN_NS / 1_000,
+            submit_again_us: SUBMIT_AGAIN_NS / 1_000,
+        }
+    }
+}
+
+impl Polling {
+    fn check(&self) -> Result<(), CellError> {
+        let Self { interval_us, levels, packet_tasks, program_us, poll_again_us, submit_again_us, .. } = *self;
+        let times = [interval_us, poll_again_us, submit_again_us];
+        if times.iter().all(|us| (1..=60_000_000).contains(us))
+            && program_us <= 1_000
+            && (1..=8).contains(&levels)
+            && (1..=1_024).contains(&packet_tasks)
+        {
+            return Ok(());
+        }
+        Err(CellError::Bad(
+            "scheme: interval_us, poll_again_us and submit_again_us must be 1 to 60,000,000, levels 1 to 8, packet_tasks 1 to \
+             1,024, and program_us at most 1,000"
+                .into(),
+        ))
     }
 }
 
@@ -163,8 +200,12 @@ pub enum Load {
     },
     /// A trace's jobs, scaled in median and load; again in random order where the run is longer.
     Trace {
-        /// In a format of `workload::read_file`; none: generated, with the statistics of such a trace.
+        /// In a format of `workload::read_file`; none: generated for all of the run, with the statistics of such a trace.
         file: Option<PathBuf>,
+        /// Tasks of a generated job, in the mean, for each executor that the load keeps busy
+        /// ([`crate::calibration::SAMPLE_TASKS`]): a uniform sample of a trace has jobs as large as the sample.
+        #[serde(default = "sample")]
+        sample: f64,
         /// Median duration to scale to, in milliseconds (Bolt §5.1.3: 5).
         median_ms: f64,
         /// Share of the cluster's time that tasks ask for.
@@ -291,11 +332,7 @@ impl Cell {
             return bad(format!("warmup_ms {} must be less than duration_ms {}", self.warmup_ms, self.duration_ms));
         }
         match &self.scheme {
-            Scheme::Bolt(polling) | Scheme::BoltServer(polling)
-                if polling.interval_us == 0 || !(1..=8).contains(&polling.levels) =>
-            {
-                return bad("scheme: interval_us must be above 0, and levels 1 to 8".into());
-            }
+            Scheme::Bolt(polling) | Scheme::BoltServer(polling) => polling.check()?,
             Scheme::SparrowJava(s) | Scheme::SparrowCpp(s)
                 if !(1..=256).contains(&s.schedulers) || !(1.0..=64.0).contains(&s.ratio) =>
             {
@@ -361,6 +398,9 @@ impl Load {
         }
         match *self {
             Self::Sw1 { utilisation, .. } if !share(utilisation) => bad("utilisation must be above 0 and at most 4"),
+            Self::Trace { sample, .. } if !(sample > 0.0 && sample <= 1e3) => {
+                bad("sample must be above 0 and at most 1000")
+            }
             Self::Trace { load, .. } | Self::Mix { load, .. } if !share(load) => {
                 bad("load must be above 0 and at most 4")
             }
@@ -376,6 +416,10 @@ impl Load {
             _ => Ok(()),
         }
     }
+}
+
+fn sample() -> f64 {
+    crate::calibration::SAMPLE_TASKS
 }
 
 fn two() -> u32 {

@@ -21,7 +21,7 @@ fn cell(scheme: Scheme, load: Load) -> Cell {
 }
 
 fn trace() -> Load {
-    Load::Trace { file: None, median_ms: 2.0, load: 0.6, priorities: true, clients: 2, work: Work::Sleep }
+    Load::Trace { file: None, sample: 1.2, median_ms: 2.0, load: 0.6, priorities: true, clients: 2, work: Work::Sleep }
 }
 
 #[test]
@@ -113,6 +113,7 @@ fn what_makes_no_sense_says_what_would() {
     );
     let missing = Load::Trace {
         file: Some("/nowhere.tr".into()),
+        sample: 1.0,
         median_ms: 5.0,
         load: 0.5,
         priorities: false,

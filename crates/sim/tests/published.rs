@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
+use midflight_sim::calibration::SAMPLE_TASKS;
 use midflight_sim::cell::{Cell, Cluster, Load, Polling, Sampling, Scheme, Work, run};
 
 /// Means over seeds, as the phase between the two clients makes a difference: median and 95th percentile in milliseconds.
@@ -65,7 +66,7 @@ fn bolt_12_cpp_sparrow_bends_with_the_load() {
     let [half, most] = [0.5, 0.95].map(|utilisation| sw1(cpp(), utilisation, Work::Compute).0);
     within(1.3, "median at 95 %", most, 1.76);
     let ours = sw1(bolt(), 0.5, Work::Compute).0;
-    within(2.0, "factor at 50 %", half / ours, 7.0);
+    within(2.2, "factor at 50 %", half / ours, 7.0);
     assert!(most > 2.5 * half, "{half} ms at 50 %, {most} ms at 95 %");
 }
 
@@ -78,18 +79,37 @@ fn bolt_11_one_scheduler_is_full_from_150_executors_and_four_are_not() {
     within(1.1, "four schedulers, 720 executors", noop(unprobed(4), 720), 1.9);
 }
 
+/// What a job's size does, which nothing in figure 13b was set to.
+#[test]
+fn bolt_13b_larger_jobs_take_longer_to_send_and_to_probe_for() {
+    let two = Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() });
+    let [bolt, sparrow] = [bolt(), two].map(|scheme| {
+        let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
+        let load =
+            Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work: Work::Sleep };
+        let cluster = Cluster::uniform(11, 200);
+        run(&Cell { scheme, cluster, load, seed: 1, warmup_ms: 500, duration_ms: 8_000, drain_ms: 5_000 })
+            .unwrap()
+            .delay
+            .median_ms()
+    });
+    within(1.5, "Bolt's median", bolt, 0.14);
+    within(1.5, "the median of two schedulers", sparrow, 14.0);
+}
+
 #[test]
 fn bolt_13a_sparrows_median_is_far_above_and_its_tail_is_not() {
     let [bolt, sparrow] = [bolt(), cpp()].map(|scheme| {
         let work = Work::Compute;
-        let load = Load::Trace { file: None, median_ms: 5.0, load: 0.5, priorities: false, clients: 2, work };
+        let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
+        let load = Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work };
         let cluster = Cluster::uniform(11, 16);
-        run(&Cell { scheme, cluster, load, seed: 1, warmup_ms: 500, duration_ms: 6_000, drain_ms: 5_000 })
+        run(&Cell { scheme, cluster, load, seed: 1, warmup_ms: 1_000, duration_ms: 31_000, drain_ms: 5_000 })
             .unwrap()
             .delay
     });
     within(1.5, "Bolt's median", bolt.median_ms(), 0.04);
-    within(2.0, "Sparrow's median", sparrow.median_ms(), 1.6);
+    within(1.2, "Sparrow's median", sparrow.median_ms(), 1.6);
     assert!(
         sparrow.at(0.95) / bolt.at(0.95) < 0.3 * sparrow.median_ms() / bolt.median_ms(),
         "bursts are alike to both"

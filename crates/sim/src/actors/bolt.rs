@@ -23,11 +23,6 @@ use queue::{Queue, Queued};
 use state::{Event, Events, Executor, Kind, Packet, Server};
 use wheel::Wheel;
 
-/// From the end of a call of `sendto` to the switch.
-const UP: Nanos = SEND_NS + WAY_NS;
-/// From the switch to the program.
-const DOWN: Nanos = WAY_NS + RECEIVE_NS;
-
 /// Runs a cell.
 pub(crate) fn run(cell: &Cell, polling: &Polling, server: bool) -> Result<CellResult, CellError> {
     Ok(Bolt::new(cell, polling, server)?.run())
@@ -47,7 +42,8 @@ struct Bolt<'a> {
     packets: Vec<Packet>,
     free_packets: Vec<u32>,
     server: Option<Server>,
-    interval: Nanos,
+    times: Times,
+    packet_tasks: usize,
     elide: bool,
     /// By client: when its processor has sent what it had to.
     clients: Vec<Nanos>,
@@ -57,6 +53,34 @@ struct Bolt<'a> {
     end: Nanos,
     submitted_tasks: u64,
     starts: Option<Starts>,
+}
+
+/// What things take.
+struct Times {
+    /// What a program takes to send a packet, with its call of `sendto`.
+    send: Nanos,
+    /// From when an executor asks to the switch.
+    up: Nanos,
+    /// From the switch to the program.
+    down: Nanos,
+    interval: Nanos,
+    poll_again: Nanos,
+    submit_again: Nanos,
+}
+
+impl Times {
+    fn new(polling: &Polling) -> Self {
+        let program = polling.program_us * 1_000;
+        let send = program + SEND_NS;
+        Self {
+            send,
+            up: send + WAY_NS,
+            down: WAY_NS + RECEIVE_NS + program,
+            interval: polling.interval_us * 1_000,
+            poll_again: polling.poll_again_us * 1_000,
+            submit_again: polling.submit_again_us * 1_000,
+        }
+    }
 }
 
 /// A closed loop: what ends is submitted anew, a packet at a time.
@@ -78,8 +102,9 @@ impl<'a> Bolt<'a> {
             return Err(CellError::Bad("cluster.shards: the published protocol has one switch; give 1".into()));
         }
         let server = server.then(Server::default);
-        let (levels, interval) = (Nanos::from(polling.levels), polling.interval_us * 1_000);
-        let period = interval + UP + DOWN + PASS_NS + (levels - 1) * RECIRCULATION_NS;
+        let times = Times::new(polling);
+        let passes = PASS_NS + Nanos::from(polling.levels - 1) * RECIRCULATION_NS;
+        let period = times.interval + times.up + times.down + passes;
         let elide = polling.elide && server.is_none();
         let mut bolt = Self {
             cell,
@@ -92,7 +117,8 @@ impl<'a> Bolt<'a> {
             packets: Vec::new(),
             free_packets: Vec::new(),
             server,
-            interval,
+            times,
+            packet_tasks: polling.packet_tasks as usize,
             elide,
             clients: vec![0; cell.load.clients() as usize],
             closed: None,
@@ -109,7 +135,7 @@ impl<'a> Bolt<'a> {
         for executor in 0..self.executors.len() as u32 {
             let phase = self.jitter.below(period);
             if self.elide {
-                self.wheel.insert(executor, phase + UP);
+                self.wheel.insert(executor, phase + self.times.up);
             } else {
                 self.ask(phase, executor);
             }
@@ -117,8 +143,9 @@ impl<'a> Bolt<'a> {
         if let Load::Noop { clients, backlog } = self.cell.load {
             self.closed = Some(Closed { owed: 0, until: self.cell.duration_ms * 1_000_000, client: 0 });
             let tasks = u64::from(backlog) * self.executors.len() as u64;
-            for packet in 0..tasks.div_ceil(PACKET_TASKS as u64) {
-                let left = (tasks - packet * PACKET_TASKS as u64).min(PACKET_TASKS as u64);
+            let most = self.packet_tasks as u64;
+            for packet in 0..tasks.div_ceil(most) {
+                let left = (tasks - packet * most).min(most);
                 self.submit_noops(0, (packet % u64::from(clients)) as u32, left as usize);
             }
         }
@@ -189,7 +216,7 @@ impl<'a> Bolt<'a> {
         let job = std::mem::take(&mut self.packets[index as usize]);
         self.free_packets.push(index);
         self.meter.submitted(job.tasks.len() as u64);
-        for tasks in job.tasks.chunks(PACKET_TASKS) {
+        for tasks in job.tasks.chunks(self.packet_tasks) {
             self.send(now, Packet { tasks: tasks.to_vec(), ..job.header() });
         }
         self.next_job();
@@ -197,9 +224,10 @@ impl<'a> Bolt<'a> {
 
     fn send(&mut self, now: Nanos, mut packet: Packet) {
         let sent = &mut self.clients[packet.client as usize];
-        *sent = (*sent).max(now) + SEND_NS;
-        let at = *sent + WAY_NS + self.jitter.draw();
-        let server_way = if self.server.is_some() { PASS_NS + WAY_NS } else { 0 };
+        *sent = (*sent).max(now) + packet.tasks.len() as Nanos * SERVER_TASK_NS + self.times.send;
+        let at = *sent + WAY_NS;
+        // Nothing is woken up in a switch.
+        let server_way = if self.server.is_some() { PASS_NS + WAY_NS + self.jitter.draw() } else { 0 };
         packet.tasks.reverse(); // they are taken from the end
         let index = self.keep(packet);
         self.events.push(at + server_way, Kind::Packet, index);
@@ -218,7 +246,7 @@ impl<'a> Bolt<'a> {
         };
         match server.take(now, SERVER_REQUEST_NS + tasks * SERVER_TASK_NS) {
             Some(done) => self.events.push(done, Kind::Enter, index),
-            None => self.events.push(now + SUBMIT_AGAIN_NS, Kind::Packet, index),
+            None => self.events.push(now + self.times.submit_again, Kind::Packet, index),
         }
     }
 
@@ -244,7 +272,7 @@ impl<'a> Bolt<'a> {
         if !room {
             // The client is told, and submits the rest again after a while.
             self.packets[index as usize].tasks.push(task);
-            return self.events.push(now + POLL_AGAIN_NS, Kind::Packet, index);
+            return self.events.push(now + self.times.poll_again, Kind::Packet, index);
         }
         self.events.push(now + RECIRCULATION_NS, Kind::Enter, index);
     }
@@ -290,7 +318,7 @@ impl<'a> Bolt<'a> {
         }
         if self.wheel.due(executor, now) {
             self.wheel.remove(executor);
-            self.executors[executor as usize].asked = now - UP;
+            self.executors[executor as usize].asked = now - self.times.up;
             self.poll(now, executor);
         }
         if !self.queue.is_empty() {
@@ -308,7 +336,7 @@ impl<'a> Bolt<'a> {
     /// An executor asks at a time that has come, or will: until then nothing befalls it.
     fn ask(&mut self, at: Nanos, executor: u32) {
         self.executors[executor as usize].asked = at;
-        let way = if self.server.is_some() { UP + PASS_NS + WAY_NS } else { UP };
+        let way = self.times.up + if self.server.is_some() { PASS_NS + WAY_NS } else { 0 };
         self.events.push(at + way, Kind::Poll, executor);
     }
 
@@ -324,7 +352,7 @@ impl<'a> Bolt<'a> {
         let cost = SERVER_REQUEST_NS + if forward { SERVER_FORWARD_NS } else { 0 };
         match server.take(now, cost) {
             Some(done) => self.events.push(done, Kind::Served, executor),
-            None => self.ask(now + POLL_AGAIN_NS, executor),
+            None => self.ask(now + self.times.poll_again, executor),
         }
     }
 
@@ -340,8 +368,8 @@ impl<'a> Bolt<'a> {
         let e = &mut self.executors[executor as usize];
         let (found, passes) = self.queue.take(e.resources);
         let down = match self.server {
-            Some(_) => SEND_NS + WAY_NS + PASS_NS + DOWN,
-            None => PASS_NS + passes * RECIRCULATION_NS + DOWN,
+            Some(_) => SEND_NS + WAY_NS + PASS_NS + self.times.down,
+            None => PASS_NS + passes * RECIRCULATION_NS + self.times.down,
         };
         match found {
             Some(task) => {
@@ -349,8 +377,8 @@ impl<'a> Bolt<'a> {
                 let at = now + down + self.jitter.draw();
                 self.events.push(at, Kind::Task, executor);
             }
-            None if self.elide => self.wheel.insert(executor, now + down + self.interval + UP),
-            None => self.ask(now + down + self.interval, executor),
+            None if self.elide => self.wheel.insert(executor, now + down + self.times.interval + self.times.up),
+            None => self.ask(now + down + self.times.interval, executor),
         }
     }
 
@@ -374,17 +402,17 @@ impl<'a> Bolt<'a> {
         self.meter.ended(now, e.group as usize);
         if let Some(closed) = &mut self.closed {
             closed.owed += 1;
-            if closed.owed == PACKET_TASKS && now < closed.until {
+            if closed.owed == self.packet_tasks && now < closed.until {
                 closed.owed = 0;
                 closed.client = (closed.client + 1) % self.clients.len() as u32;
-                self.events.push(now + UP + DOWN + PASS_NS, Kind::Refill, closed.client);
+                self.events.push(now + self.times.up + self.times.down + PASS_NS, Kind::Refill, closed.client);
             }
         }
         self.ask(now, executor);
     }
 
     fn refill(&mut self, now: Nanos, client: u32) {
-        self.submit_noops(now, client, PACKET_TASKS);
+        self.submit_noops(now, client, self.packet_tasks);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::workload::{Shape, Target, Workload, generate, read_file};
 use midflight_tasks::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64;
+use std::rc::Rc;
 
 /// A task that is submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ struct Periodic {
 
 #[derive(Clone)]
 struct Trace {
-    workload: Workload,
+    workload: Rc<Workload>,
     order: Vec<u32>,
     next: usize,
     origin: Nanos,
@@ -159,7 +160,7 @@ fn thirds(next: &mut Nanos, third: Nanos) -> DrawnJob {
 
 impl Trace {
     fn new(cell: &Cell) -> Result<Self, CellError> {
-        let Load::Trace { file, median_ms, load, priorities, clients, .. } = &cell.load else {
+        let Load::Trace { file, sample, median_ms, load, priorities, clients, .. } = &cell.load else {
             return Err(CellError::Bad("load: not a trace".into()));
         };
         let mut workload = match file {
@@ -167,7 +168,13 @@ impl Trace {
                 let reading = read_file(file, &Default::default());
                 reading.map_err(|source| CellError::Trace { file: file.clone(), source })?.workload
             }
-            None => generate(&Shape::default(), cell.seed),
+            None => {
+                let busy = load * cell.cluster.executors() as f64;
+                let tasks_mean = sample * busy;
+                let tasks_max = (10.0 * tasks_mean).clamp(10.0, 1e5) as u32;
+                let work = busy * cell.duration_ms as f64 / median_ms;
+                generate(&Shape { tasks_mean, tasks_max, work, ..Shape::default() }, cell.seed)
+            }
         };
         let executors = u32::try_from(cell.cluster.executors()).unwrap_or(u32::MAX);
         let target = Target { median_ns: (median_ms * 1e6) as u64, load: *load, executors };
@@ -179,7 +186,7 @@ impl Trace {
         }
         let order = (0..workload.jobs().len() as u32).collect();
         let random = stream(cell.seed, 0);
-        Ok(Self { workload, order, next: 0, origin: 0, jobs: 0, clients: *clients, random })
+        Ok(Self { workload: Rc::new(workload), order, next: 0, origin: 0, jobs: 0, clients: *clients, random })
     }
 
     /// Sorted by time, as the first pass is in the trace's order, and the others keep its times: seeds differ in where the
@@ -246,8 +253,15 @@ mod tests {
 
     #[test]
     fn a_trace_has_the_load_that_was_asked_and_the_order_of_the_seed() {
-        let load =
-            Load::Trace { file: None, median_ms: 5.0, load: 0.5, priorities: true, clients: 2, work: Work::Compute };
+        let load = Load::Trace {
+            file: None,
+            sample: 1.2,
+            median_ms: 5.0,
+            load: 0.5,
+            priorities: true,
+            clients: 2,
+            work: Work::Compute,
+        };
         let (one, other) = (jobs(load.clone(), 1), jobs(load.clone(), 2));
         assert_ne!(one, other);
         assert_eq!(one, jobs(load, 1));

@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Bolt (thesis, §5.3), figure 12",
     set_up: "SW1 as in figure 8 of Falcon, with tasks that compute, and Sparrow as the thesis rewrote it in C++, with one \
              scheduler. (The thesis speaks of 60 tasks a job at 100 %, which 60 executors cannot run: 30 a job and client fill them.)",
-    differs: "At 95 % both medians and their factor come out; at 50 % Bolt's is lower than published, as fewer tasks meet a poll that has just passed, and the factor with it is larger. The thesis's Sparrow spends its time on locks between its threads, which are a cost for each task here.",
+    differs: "Both medians and their factor come out at 95 %; at 50 % Bolt's is lower than published and the factor with it is larger. The thesis's Sparrow spends its time on locks between its threads, which are a cost for each task here.",
     cases,
     reduce,
 };

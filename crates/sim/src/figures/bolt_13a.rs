@@ -1,8 +1,8 @@
 //! Bolt, figure 13a: the delays of a real workload, tasks that compute.
 
 use super::contenders::{
-    BOLT, BOLT_SERVER, Contender, DELAY, MIDFLIGHT, MIDFLIGHT_SERVER, SHARE_OF_TASKS, SPARROW, TRACE_LOAD, Time,
-    computing, delays, factor_row, time_row, trace,
+    BOLT, BOLT_SERVER, Contender, DELAY, MIDFLIGHT, MIDFLIGHT_SERVER, SHARE_OF_TASKS, SPARROW, TRACE_LOAD, computing,
+    delays, factor_row, time_row, trace, trace_time,
 };
 use super::plot::{Mark, Plot};
 use super::results::{Case, Results, delay};
@@ -13,29 +13,22 @@ pub(super) const FIGURE: Figure = Figure {
     name: "bolt-13a",
     title: "A bursty workload on 176 executors",
     source: "Bolt (thesis, §5.4), figure 13a",
-    set_up: "A trace with a median task of 5 ms, on 176 executors on 11 nodes; tasks compute. Sparrow is the C++ one with one \
-             scheduler. The thesis gives no load: it is chosen so that Bolt's 95th percentile is about the thesis's 5 ms.",
-    differs: "Sparrow's median is half of the published one, and with it the factor. The thesis's sample of Google's trace is not public, and the generated workload's bursts are smaller: about 20 tasks a job instead of hundreds. A burst is what Sparrow's scheduler takes one task after the other, so its median depends on the size of jobs; Bolt's does not. From the 90th percentile on, where both wait for executors, the factors are the thesis's.",
+    set_up: "A trace with a median task of 5 ms, on 176 executors on 11 nodes, for three minutes; tasks compute. Sparrow is the C++ one with one \
+             scheduler. The thesis gives no load: it is chosen so that bursts begin to wait between the 90th and the 95th percentile of \
+             the tasks, as there.",
+    differs: "The medians and their factor come out with jobs as large as a uniform sample makes them (46 tasks in the mean, some of hundreds); with the 20 tasks a job of the generator's default Sparrow's median is 0.9 ms, as its scheduler sends one reservation after the other. The 90th percentile lies where bursts begin to wait for executors, and which side of it depends on the load: Sparrow's is 37 times Bolt's at 18 % load, 19 times at this one, 4 times at 20 %. Bolt-Server's median is three times Bolt's, as polls of 140 idle executors are more than it can answer.",
     cases,
     reduce,
 };
 
 pub(super) const PLACE: &str = "176";
 const CONTENDERS: [Contender; 5] = [MIDFLIGHT, MIDFLIGHT_SERVER, BOLT, BOLT_SERVER, SPARROW];
-/// The 95th percentile of Bolt's delay, to which the load is set.
+/// What the 95th percentile of Bolt's delay is above.
 const TAIL: f64 = 5e6;
-
-/// Also of the figures that look into this one.
-pub(super) fn time(effort: Effort) -> Time {
-    effort.pick(
-        Time { warmup_ms: 5_000, duration_ms: 65_000, drain_ms: 60_000 },
-        Time { warmup_ms: 1_000, duration_ms: 6_000, drain_ms: 60_000 },
-    )
-}
 
 fn cases(effort: Effort) -> Vec<Case> {
     let load = || trace(TRACE_LOAD, Work::Compute, false);
-    CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), time(effort))).to_vec()
+    CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), trace_time(effort))).to_vec()
 }
 
 fn reduce(results: &Results) -> Findings {
@@ -59,8 +52,8 @@ fn reduce(results: &Results) -> Findings {
         factor_row("factor-p95", "95th percentiles: bursts", Paper::Is(1.0), by_bolt(&SPARROW, 0.95), tail_first),
         time_row(
             "bolt-p95",
-            "Bolt, 95th percentile: sets the load",
-            Paper::Is(TAIL),
+            "Bolt, 95th percentile: over 5 ms",
+            Paper::AtLeast(TAIL),
             results.estimate(&BOLT.at(PLACE), delay(0.95)),
             true,
         ),
@@ -79,7 +72,7 @@ fn reduce(results: &Results) -> Findings {
             at(&MIDFLIGHT, 0.5) < at(&SPARROW, 0.5),
         ),
     ];
-    let notes = vec![format!("The trace asks for {:.0} % of the cluster's time.", TRACE_LOAD * 100.0)];
+    let notes = vec![format!("The trace asks for {:.1} % of the cluster's time.", TRACE_LOAD * 100.0)];
     let plot = Plot {
         name: "delay",
         title: "Share of tasks that started within a time".into(),

@@ -1,7 +1,7 @@
 //! Bolt, figure 14: the steps of figure 13a.
 
-use super::bolt_13a::{PLACE, time};
-use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, TRACE_LOAD, computing, factor_row, trace};
+use super::bolt_13a::PLACE;
+use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, TRACE_LOAD, computing, factor_row, trace, trace_time};
 use super::falcon_9_10::steps_plot;
 use super::results::{Case, Results, delay, mean_step, step};
 use super::{Effort, Figure, Findings, Paper, Row, Unit};
@@ -11,9 +11,9 @@ pub(super) const FIGURE: Figure = Figure {
     name: "bolt-14",
     title: "Delay by step, in a bursty workload",
     source: "Bolt (thesis, §5.5), figure 14",
-    set_up: "The runs of figure 13a by step. What the thesis calls the reason for 37 % of Sparrow's delay is taken to be the median \
-             time of a reservation by the median delay.",
-    differs: "Bolt's breakdown comes out. Sparrow's reservations are a smaller share: the locks between threads, on which the thesis blames its reservations and retrievals, are one cost at the worker here, and most of it is in the retrieval. The thesis does not say how it attributes shares of a delay; here it is the quotient of two medians.",
+    set_up: "The runs of figure 13a by step. What the thesis calls the reason for 37 % of Sparrow's delay is taken to be the median time of \
+             submission and reservation together by the median delay: it divides all of the delay into this, retrieval and queueing.",
+    differs: "Bolt's breakdown comes out. Sparrow's probing is a smaller share: a reservation is sent after those before it, but no request is answered until the last of a job is sent, so that a large job's reservations make its retrievals wait, and are counted there. The thesis does not say how it attributes shares of a delay; here it is the quotient of two medians.",
     cases,
     reduce,
 };
@@ -24,7 +24,7 @@ const ROUND_TRIP: f64 = 1.25;
 
 fn cases(effort: Effort) -> Vec<Case> {
     let load = || trace(TRACE_LOAD, Work::Compute, false);
-    CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), time(effort))).to_vec()
+    CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), trace_time(effort))).to_vec()
 }
 
 fn reduce(results: &Results) -> Findings {
@@ -35,7 +35,9 @@ fn reduce(results: &Results) -> Findings {
     let dominates = results.estimate(&BOLT.at(PLACE), queueing);
     let get_task = |result: &CellResult| step(Step::GetTask, 0.9)(result) / step(Step::GetTask, 0.5)(result);
     let round_trip = results.estimate(&BOLT.at(PLACE), get_task);
-    let probing = |result: &CellResult| step(Step::Reservation, 0.5)(result) / delay(0.5)(result);
+    let probing = |result: &CellResult| {
+        (step(Step::Submit, 0.5)(result) + step(Step::Reservation, 0.5)(result)) / delay(0.5)(result)
+    };
     let share = |name, what, paper, ours, holds| Row { name, what, unit: Unit::Share, paper, ours, holds };
     let rows = vec![
         share(
@@ -54,7 +56,7 @@ fn reduce(results: &Results) -> Findings {
         ),
         share(
             "sparrow-probing",
-            "Sparrow: reservation's share of the median delay",
+            "Sparrow: probing's share of the median delay",
             Paper::Is(0.37),
             results.estimate(&SPARROW.at(PLACE), probing),
             {

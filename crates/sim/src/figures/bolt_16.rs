@@ -1,6 +1,6 @@
 //! Bolt, figure 16: what looking at several levels costs a retrieval.
 
-use super::contenders::{BOLT, Contender, MIDFLIGHT, Time, computing, trace};
+use super::contenders::{BOLT, Contender, MIDFLIGHT, computing, trace, trace_time};
 use super::plot::{Axis, Curve, Plot, Point, Scale};
 use super::results::{Case, Results, level_step};
 use super::{Effort, Estimate, Figure, Findings, Paper, Row, Unit};
@@ -19,14 +19,11 @@ pub(super) const FIGURE: Figure = Figure {
 
 const PLACE: &str = "levels";
 /// As in figure 15.
-const LOAD: f64 = 0.92;
+const LOAD: f64 = 0.62;
 const CONTENDERS: [Contender; 2] = [BOLT, MIDFLIGHT];
 
 fn cases(effort: Effort) -> Vec<Case> {
-    let time = effort.pick(
-        Time { warmup_ms: 5_000, duration_ms: 65_000, drain_ms: 120_000 },
-        Time { warmup_ms: 1_000, duration_ms: 6_000, drain_ms: 60_000 },
-    );
+    let time = trace_time(effort);
     let load = || trace(LOAD, Work::Compute, true);
     CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), time)).to_vec()
 }
