@@ -8,7 +8,7 @@ use midflight_rmt::tasks::safe::{Config, Safe};
 use std::time::Instant;
 
 /// Just before the serial numbers, and the pointers of two levels, wrap.
-const START: u32 = (1 << 31) - 2;
+const START: u32 = u32::MAX - 2;
 
 fn instance(name: &str) -> Option<(Config, Instance)> {
     let (a, b) = (1, 2);

@@ -52,8 +52,12 @@ impl Print<'_> {
 
     /// A value of a field, by its name if it has one.
     fn value(&self, field: Field, value: u32) -> String {
+        self.named(field, value).map_or_else(|| value.to_string(), str::to_owned)
+    }
+
+    fn named(&self, field: Field, value: u32) -> Option<&'static str> {
         let named = self.source.names.iter().find(|(of, number, _)| (*of, *number) == (field, value));
-        named.map_or_else(|| value.to_string(), |(_, _, name)| (*name).to_owned())
+        named.map(|(_, _, name)| *name)
     }
 
     fn gateway(&self, table: &Table) -> String {
@@ -90,6 +94,8 @@ impl Print<'_> {
             match *wanted {
                 Match::Masked { mask, .. } if mask & full == 0 => String::new(),
                 Match::Masked { mask, value } if mask & full == full => self.value(key.field, value & full),
+                // Part of a field may have a name too: a kind without its level.
+                Match::Masked { value, .. } if self.named(key.field, value).is_some() => self.value(key.field, value),
                 Match::Masked { mask, value } => format!("& {:#x} = {:#x}", mask & full, value & full),
                 Match::Between(low, high) => format!("{low} to {high}"),
             }

@@ -59,15 +59,12 @@ fn store(b: &mut Builder, f: &Fields, config: Config, word: &Stored) -> Register
     let exchange = Action::new("exchange").access(cell.always(Alu::set(word.carried)).give_old(word.carried));
     let table = b.table(Ingress, stage, word.name).ternary(i.role);
     table.entry([any_level(role::STORE)], &store, &[]).entry([any_level(role::PLACE)], &place, &[]);
-    table.entry([any_level(role::TAKE)], &load, &[]).note("store, place or load this word of the entry");
+    table.entry([any_level(role::TAKE)], &load, &[]);
     // Whether the queue ran empty is known from stage 7 on: the role says so.
     let table = match stage {
         6 => b.table(Ingress, stage, format!("{} of a search", word.name)).when(i.at.differs(i.add)).ternary(i.role),
-        _ => table.note("store, place, load or exchange this word of the entry"),
+        _ => table,
     };
     table.entry([any_level(role::SWAP)], &exchange, &[]);
-    if stage == 6 {
-        table.note("exchange it");
-    }
     register
 }

@@ -28,6 +28,18 @@ impl Kind {
     pub const ALL: [Self; 7] =
         [Self::Submit, Self::Retrieve, Self::Swap, Self::Rest, Self::Assign, Self::NoOp, Self::SubmitAck];
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Submit => "SUBMIT",
+            Self::Retrieve => "RETRIEVE",
+            Self::Swap => "SWAP",
+            Self::Rest => "REST",
+            Self::Assign => "ASSIGN",
+            Self::NoOp => "NO_OP",
+            Self::SubmitAck => "SUBMIT_ACK",
+        }
+    }
+
     /// The one with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
@@ -182,7 +194,26 @@ impl Fields {
                 missing: b.metadata("missing", W8),
             },
         };
+        fields.name_values(b);
         b.record(&[&[fields.tid, fields.tprio, fields.trsrc], &fields.tdesc[..]].concat());
         fields
+    }
+
+    fn name_values(&self, b: &mut Builder) {
+        let kinds: Vec<(u32, &'static str)> = Kind::ALL.into_iter().map(|kind| (kind as u32, kind.name())).collect();
+        b.name_values(self.op, &kinds);
+        b.name_values(self.why, &[(Why::Full as u32, "FULL"), (Why::Level as u32, "LEVEL")]);
+        let roles = [
+            (role::SUBMIT, "SUBMIT"),
+            (role::REST, "REST"),
+            (role::REFUSE, "REFUSE"),
+            (role::RETRIEVE, "RETRIEVE"),
+            (role::SWAP, "SWAP"),
+            (role::STORE, "STORE"),
+            (role::PLACE, "PLACE"),
+            (role::TAKE, "TAKE"),
+            (role::AGAIN, "AGAIN"),
+        ];
+        b.name_values(self.inside.role, &roles.map(|(role, name)| (at_level(role, 0), name)));
     }
 }

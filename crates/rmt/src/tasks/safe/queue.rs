@@ -69,8 +69,7 @@ fn kinds(b: &mut Builder, f: &Fields, config: Config) -> Register {
     table.entry([is(Kind::Submit as u32), ANY, ANY, ANY, number], &first, &refuse);
     table.entry([is(Kind::Rest as u32), ANY, ANY, ANY, all], &plays, &refuse);
     table.run(&malformed).note(
-        "what it does and at which level, or `malformed`. SUBMIT: bitmaps begin; the limit is `credit_seen`. REST that \
-         knows its level's credit: `credit_seen` becomes the later of both, and that is the limit",
+        "its role and level; the limit of `accepted`: for a SUBMIT the lagging copy, for a REST that knows better what is newer",
     );
     seen
 }
