@@ -388,6 +388,10 @@ fn a_stateful_alu_takes_two_fields_and_has_words_of_its_own_width() {
     assert!(access(|a, [x, y, z]| a.test(Test::Before, x).then(Alu::set(y)).give_old(z)).is_ok());
     let three = refused(|a, [x, y, z]| a.test(Test::Less, x).then(Alu::set(y)).otherwise(Alu::add(z)));
     assert!(matches!(three, Refusal::OverBudget { resource: Resource::StatefulInputs, used: 3, .. }), "{three}");
+    let second = refused(|a, [x, ..]| a.otherwise_if(Word::Low, Test::Equal, x));
+    assert!(matches!(&second, Refusal::Malformed { what, .. } if what.contains("without a first")), "{second}");
+    let other = refused(|a, _| a.always(Alu::Word(Word::High)));
+    assert!(matches!(&other, Refusal::Malformed { what, .. } if what.contains("the high word")), "{other}");
     let high = refused(|a, [x, ..]| a.always_high(Alu::set(x)));
     assert!(matches!(&high, Refusal::Malformed { what, .. } if what.contains("the high word")), "{high}");
     let argument = refused(|a, _| a.always(Alu::set(midflight_rmt::argument(0))));
