@@ -19,17 +19,18 @@ fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
     for part in ["pass", "the last task ends", "report: ", "figure · "] {
         assert!(said.stdout.contains(part), "no {part:?} in {said:?}");
     }
-    let read = |name: &str| std::fs::read_to_string(format!("{out}/{name}")).unwrap();
-    let page = read("index.html");
+    let read = |out: &str, name: &str| std::fs::read_to_string(format!("{out}/{name}")).unwrap();
+    let page = read(&out, "index.html");
     for part in ["id=\"bolt-17\"", "What differs, and why", "midflight sim figure bolt-17", "A quick run"] {
         assert!(page.contains(part), "no {part:?} in the report");
     }
     assert_eq!(page.matches("<svg").count(), 2);
     assert!(!page.contains("<script"));
-    assert!(read("bolt-17.bolt.svg").contains("G3 (A, B, C)"));
+    assert!(read(&out, "bolt-17.bolt.svg").contains("G3 (A, B, C)"));
 
-    // Nothing is run again, and JSON has the same.
-    let json = run(&[&SMALL[..], &["--out", &out, "--json"]].concat());
+    // Elsewhere, with the same cells: nothing is run again, and JSON has the same.
+    let (elsewhere, cells) = (directory.path("elsewhere"), format!("{out}/cells"));
+    let json = run(&[&SMALL[..], &["--out", &elsewhere, "--cells", &cells, "--json"]].concat());
     assert!(json.stderr.contains("2 of 2 cells have been run before"), "{json:?}");
     let object: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(object["bench"], "figure");
@@ -42,7 +43,7 @@ fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
     assert!(value("bolt-17.last-end.ours").as_f64().unwrap() > 9_000_000.0);
     assert!(value("bolt-17.last-end.ratio").as_f64().unwrap() > 0.8);
     assert_eq!(value("bolt-17.fail"), 0);
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&read("results.json")).unwrap(), object);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&read(&elsewhere, "results.json")).unwrap(), object);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod output;
 use crate::cells::{Interrupted, Job, Kept, Store, run_all};
 use crate::report::figures::{HowRun, Shown, Spent, draw};
 use crate::{stdout, usage};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_sim::cell::{Cell, Load};
 use midflight_sim::figures::{self, Case, Effort, Figure, Results};
@@ -86,6 +86,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(trace) = &args.trace {
         std::fs::File::open(trace).map_err(|error| usage::error(format!("--trace {}: {error}", trace.display())))?;
     }
+    // Now rather than after hours of cells.
+    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
     let kept = match run_all(&jobs, &store, parallel(args.jobs)) {
         Err(error) if error.is::<Interrupted>() => {
