@@ -89,7 +89,7 @@ fn t3_without_searches_order_is_exact() {
     // Enough for credit that is late: it was read, and others have filled the queue anew before it arrives.
     let jobs = vec![vec![(1, 0), (1, 0)], vec![(1, 0)], vec![(1, 0), (2, 0)]];
     let executors = vec![(0, 2), (0, 1)];
-    let instance = Instance { start: START, jobs, retries: 1, executors, order: None, limit: None };
+    let instance = Instance { start: START, jobs, retries: 1, executors, ..Instance::default() };
     assert_eq!(instance.order(), Order::Exact);
     let seen = search(queue(2), &instance).seen;
     assert!(seen.assigned > 0 && seen.refused > 0 && seen.no_ops > 0);
@@ -100,7 +100,7 @@ fn t3_without_searches_order_is_exact() {
 fn t3_one_search_at_a_time_leaves_the_queue_in_order() {
     let jobs = vec![vec![(1, A), (1, B)], vec![(1, A)]];
     let instance =
-        Instance { start: START, jobs, retries: 0, executors: vec![(B, 2), (A | B, 2)], order: None, limit: None };
+        Instance { start: START, jobs, retries: 0, executors: vec![(B, 2), (A | B, 2)], ..Instance::default() };
     assert_eq!(instance.order(), Order::Kept);
     let seen = search(queue(4), &instance).seen;
     assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
@@ -109,14 +109,8 @@ fn t3_one_search_at_a_time_leaves_the_queue_in_order() {
 #[test]
 fn t1_t2_t5_t7_crossing_searches_lose_nothing() {
     let jobs = vec![vec![(1, A), (2, B)], vec![(1, B)], vec![(1, A)]];
-    let instance = Instance {
-        start: START,
-        jobs,
-        retries: 0,
-        executors: vec![(A, 2), (B, 2), (A | B, 1)],
-        order: None,
-        limit: None,
-    };
+    let instance =
+        Instance { start: START, jobs, retries: 0, executors: vec![(A, 2), (B, 2), (A | B, 1)], ..Instance::default() };
     assert_eq!(instance.order(), Order::Held);
     let seen = search(queue(2), &instance).seen;
     assert!(seen.assigned > 0 && seen.refused > 0 && seen.no_ops > 0 && seen.held > 0);
@@ -127,7 +121,7 @@ fn t1_t2_t5_t7_crossing_searches_lose_nothing() {
 fn t1_an_overwritten_entry_is_found() {
     let safe = Safe::build(queue(2), &Target::TOFINO_1).expect("it fits");
     let jobs = vec![vec![(1, 0), (1, 0)], vec![(1, 0)], vec![(2, 0)]];
-    let instance = Instance { start: START, jobs, retries: 0, executors: vec![(0, 2)], order: None, limit: None };
+    let instance = Instance { start: START, jobs, retries: 0, executors: vec![(0, 2)], ..Instance::default() };
     let verdict = run(Generous(safe), &instance, 1);
     let [violation] = &verdict.violations[..] else { panic!("{verdict:?}") };
     assert_eq!((violation.broken.rule, violation.broken.what.as_str()), ("T1", "task 1 is lost"));
@@ -142,7 +136,7 @@ fn crossing_searches_change_the_order() {
     // Who could run them does not ask.
     let executors = vec![(B, 1), (B, 1), (A, 0)];
     let order = Some(Order::Kept);
-    let instance = Instance { start: 0, jobs, retries: 0, executors, order, limit: None };
+    let instance = Instance { start: 0, jobs, retries: 0, executors, order, ..Instance::default() };
     let safe = Safe::build(Config { levels: 1, size: 4 }, &Target::TOFINO_1).expect("it fits");
     let verdict = run(safe, &instance, 1);
     let [violation] = &verdict.violations[..] else { panic!("{verdict:?}") };

@@ -70,6 +70,18 @@ impl Crossing {
     pub fn packet(&self) -> &Packet {
         &self.packet
     }
+
+    /// What ingress bridged.
+    #[cfg(feature = "check")]
+    pub(crate) fn bridged(&self) -> &[u32] {
+        &self.bridged
+    }
+
+    /// A crossing of these parts.
+    #[cfg(feature = "check")]
+    pub(crate) fn of(to: To, packet: Packet, bridged: Box<[u32]>) -> Self {
+        Self { to, packet, bridged }
+    }
 }
 
 /// What leaves a pass: the packet itself, then the copies of ingress and egress.

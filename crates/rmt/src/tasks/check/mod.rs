@@ -2,12 +2,13 @@
 //!
 //! A state is all that the registers hold, the packets on their way round, what clients and executors wait for, and what became of
 //! each task. A step is one pass of one packet: a client's SUBMIT, an executor's RETRIEVE, or any of the packets inside. That packets
-//! inside overtake each other is more than recirculation does. Nothing inside is lost.
+//! inside overtake each other is more than recirculation does. Nothing inside is lost, unless the instance says so.
 //!
 //! After each step the rules of `docs/internals/asic.md` are held against the state ([`Broken::rule`]). A rule that breaks ends
 //! the search, with a shortest way there as a text.
 
 mod pack;
+mod progress;
 mod search;
 mod world;
 
@@ -65,6 +66,17 @@ pub enum Told {
     Gone,
 }
 
+impl Told {
+    /// The tasks that leave the switch with it.
+    fn tids(&self) -> &[u32] {
+        match self {
+            Self::Assigned { tid, .. } => std::slice::from_ref(tid),
+            Self::Refused { tids, .. } => tids,
+            _ => &[],
+        }
+    }
+}
+
 /// A program to be checked. Levels count from 1.
 pub trait Subject: Send + Sync + 'static {
     /// How many levels it has.
@@ -87,15 +99,23 @@ pub trait Subject: Send + Sync + 'static {
     fn asks(&self, packet: &Packet) -> Option<u8>;
     /// Invariants of a level's registers, given how many tasks packets hold.
     fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String>;
+    /// Invariants of the registers when no packet is inside.
+    fn at_rest(&self, _machine: &Machine) -> Result<(), String> {
+        Ok(())
+    }
     /// Overwrites what no packet is going to read, so that states differ by what matters. A program that did read it would hand
     /// out task 0, which breaks T1.
     fn tidy(&self, machine: &mut Machine, flight: &mut [Packet]);
+    /// A level's queue, for a reader.
+    fn show(&self, machine: &Machine, level: u8) -> String {
+        format!("{:?}", self.queued(machine, level))
+    }
     /// A packet on its way round, for a reader.
     fn describe(&self, packet: &Packet) -> String;
 }
 
 /// Who is there and what they do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Where serial numbers begin.
     pub start: u32,
@@ -109,6 +129,15 @@ pub struct Instance {
     pub order: Option<Order>,
     /// The search ends after about this many states.
     pub limit: Option<usize>,
+    /// Which rules end the search; `None`: all. A program that breaks one in many ways may be asked for another.
+    pub rules: Option<Vec<&'static str>>,
+    /// Executors poll only while a task is queued, as if they knew.
+    pub informed: bool,
+    /// How many packets may be lost on their way round.
+    pub drops: u8,
+    /// Ingress and egress are steps of their own: others come between, except those to the same place. Where tasks are is then
+    /// known only while nobody stands between.
+    pub halves: bool,
 }
 
 /// How far a level's order is kept (T3).

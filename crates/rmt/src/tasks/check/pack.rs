@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::world::{Client, Executor, Fate, Setting, World};
-use crate::Packet;
+use crate::{Crossing, Packet, To};
 
 /// Seven bits a byte, small numbers of either sign first: serial numbers may begin just before zero.
 fn put(bytes: &mut Vec<u8>, value: u32) {
@@ -41,6 +41,23 @@ impl Reader<'_> {
     }
 }
 
+/// Where a packet between the pipelines goes; one that is dropped does not get there.
+fn number(to: To) -> u32 {
+    match to {
+        To::Port(port) => 2 + port,
+        To::Recirculated => 1,
+        _ => 0,
+    }
+}
+
+fn place(number: u32) -> To {
+    match number {
+        0 => To::Requester,
+        1 => To::Recirculated,
+        port => To::Port(port - 2),
+    }
+}
+
 fn packed(packet: &Packet) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_all(&mut bytes, packet.header());
@@ -51,7 +68,10 @@ fn packed(packet: &Packet) -> Vec<u8> {
 /// Puts a state into the form in which it is kept: tidy, its packets sorted.
 pub(super) fn sort<S: Subject>(world: &mut World<'_, S>) {
     let World { setting, machine, flight, .. } = world;
-    setting.subject.tidy(machine, flight);
+    // Between the pipelines there are packets that read what the registers no longer call live.
+    if !setting.instance.halves {
+        setting.subject.tidy(machine, flight);
+    }
     flight.sort_by_cached_key(packed);
 }
 
@@ -73,6 +93,13 @@ pub(super) fn pack<S: Subject>(world: &mut World<'_, S>) -> Box<[u8]> {
         Fate::Accepted { moved } => 2 + u8::from(*moved),
     }));
     world.order.iter().for_each(|order| put_all(&mut bytes, order));
+    bytes.push(world.drops);
+    put(&mut bytes, world.between.len() as u32);
+    for crossing in &world.between {
+        put(&mut bytes, number(crossing.to()));
+        put_all(&mut bytes, crossing.bridged());
+        bytes.extend(packed(crossing.packet()));
+    }
     world.flight.iter().for_each(|packet| bytes.extend(packed(packet)));
     bytes.into()
 }
@@ -97,6 +124,12 @@ pub(super) fn unpack<'a, S: Subject>(setting: &'a Setting<S>, bytes: &[u8]) -> W
         };
     }
     world.order.iter_mut().for_each(|order| *order = reader.all());
+    world.drops = reader.0.next().copied().unwrap_or(0);
+    for _ in 0..reader.take() {
+        let (to, bridged) = (place(reader.take()), reader.all());
+        let (header, tail) = (reader.all(), reader.all());
+        world.between.push(Crossing::of(to, Packet::of(header.into(), tail), bridged.into()));
+    }
     while reader.0.len() > 0 {
         let (header, tail) = (reader.all(), reader.all());
         world.flight.push(Packet::of(header.into(), tail));

@@ -1,7 +1,7 @@
 //! A state, its steps, and the rules that each must keep.
 
 use super::{Instance, Order, Seen, Subject, Task, Told};
-use crate::{Machine, Outputs, Packet, Sent, To};
+use crate::{Crossing, Machine, Outputs, Packet, To};
 use std::fmt::Write;
 
 /// Which rule, and what happened.
@@ -13,16 +13,6 @@ pub struct Broken {
     pub what: String,
 }
 
-fn broken<T>(rule: &'static str, what: impl Into<String>) -> Result<T, Broken> {
-    Err(Broken { rule, what: what.into() })
-}
-
-/// The rule that work can end from any state.
-const PROGRESS: &str = "progress";
-
-/// Passes after which packets of so small a queue will not come to rest.
-const MANY: u32 = 1000;
-
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
@@ -30,6 +20,10 @@ pub(super) enum Step {
     Poll(u8),
     /// The packet with this number among those inside.
     Pass(u8),
+    /// It is lost instead.
+    Lose(u8),
+    /// The egress of the packet with this number among those between the pipelines.
+    Leave(u8),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +69,10 @@ impl<S: Subject> Setting<S> {
         Self { subject, instance, tasks, order, machine }
     }
 
+    pub(super) fn holds(&self, rule: &str) -> bool {
+        self.instance.rules.as_ref().is_none_or(|rules| rules.contains(&rule))
+    }
+
     fn task(&self, tid: u32) -> Option<Task> {
         self.tasks.get((tid as usize).checked_sub(1)?).copied()
     }
@@ -84,6 +82,10 @@ pub(super) struct World<'a, S> {
     pub(super) setting: &'a Setting<S>,
     pub(super) machine: Machine,
     pub(super) flight: Vec<Packet>,
+    /// Packets between the pipelines, in the order in which they came.
+    pub(super) between: Vec<Crossing>,
+    /// How many packets may yet be lost.
+    pub(super) drops: u8,
     pub(super) clients: Vec<Client>,
     pub(super) executors: Vec<Executor>,
     pub(super) fates: Vec<Fate>,
@@ -106,6 +108,8 @@ impl<'a, S: Subject> World<'a, S> {
             setting,
             machine: setting.machine.clone(),
             flight: Vec::new(),
+            between: Vec::new(),
+            drops: instance.drops,
             clients,
             executors: instance.executors.iter().map(|&(_, polls)| Executor { polls, waits: false }).collect(),
             fates: vec![Fate::Outside; setting.tasks.len()],
@@ -121,26 +125,46 @@ impl<'a, S: Subject> World<'a, S> {
         let submits = self.clients.iter().enumerate().filter(|(_, client)| !client.todo.is_empty());
         let polls = self.executors.iter().enumerate().filter(|(_, executor)| executor.polls > 0 && !executor.waits);
         let alike = |n: usize| n > 0 && self.flight[n] == self.flight[n - 1];
-        let passes = (0..self.flight.len()).filter(|&n| !alike(n));
-        let steps = submits.map(|(n, _)| Step::Submit(number(n)));
-        steps.chain(polls.map(|(n, _)| Step::Poll(number(n)))).chain(passes.map(|n| Step::Pass(number(n)))).collect()
+        let polls = polls.filter(|_| !self.setting.instance.informed || self.queues().iter().any(|q| !q.is_empty()));
+        let passes: Vec<u8> = (0..self.flight.len()).filter(|&n| !alike(n)).map(number).collect();
+        let losses = passes.iter().filter(|_| self.drops > 0);
+        let first = |&n: &usize| !self.between[..n].iter().any(|other| other.to() == self.between[n].to());
+        let leaves = (0..self.between.len()).filter(first);
+        let steps = submits.map(|(n, _)| Step::Submit(number(n))).chain(polls.map(|(n, _)| Step::Poll(number(n))));
+        let steps = steps.chain(passes.iter().map(|&n| Step::Pass(n))).chain(losses.map(|&n| Step::Lose(n)));
+        steps.chain(leaves.map(|n| Step::Leave(number(n)))).collect()
     }
 
     pub(super) fn step(&mut self, step: Step) -> Result<(), Broken> {
-        let packet = match step {
-            Step::Submit(client) => self.submit(client),
-            Step::Poll(executor) => self.poll(executor),
+        let result = match step {
+            Step::Submit(client) => {
+                let packet = self.submit(client);
+                self.enter(packet)
+            }
+            Step::Poll(executor) => {
+                let packet = self.poll(executor);
+                self.enter(packet)
+            }
             Step::Pass(number) => {
                 let packet = self.flight.remove(number.into());
-                let text = |world: &Self| world.setting.subject.describe(&packet);
-                self.say(text);
-                packet
+                self.say(|world| world.setting.subject.describe(&packet));
+                self.enter(packet)
+            }
+            Step::Lose(number) => {
+                let packet = self.flight.remove(number.into());
+                self.say(|world| format!("{} is lost\n", world.setting.subject.describe(&packet)));
+                self.drops -= 1;
+                self.account(&[])
+            }
+            Step::Leave(number) => {
+                let crossing = self.between.remove(number.into());
+                self.say(|world| format!("egress of {}", world.setting.subject.describe(crossing.packet())));
+                self.leave(crossing, None)
             }
         };
-        let result = self.pass(packet);
         self.say(|world| {
             let levels = 1..=world.setting.subject.levels();
-            let queues = levels.map(|level| format!("{:?}", world.setting.subject.queued(&world.machine, level)));
+            let queues = levels.map(|level| world.setting.subject.show(&world.machine, level));
             format!("      queues: {}\n", queues.collect::<Vec<_>>().join(" "))
         });
         result
@@ -153,7 +177,7 @@ impl<'a, S: Subject> World<'a, S> {
         }
     }
 
-    fn submit(&mut self, number: u8) -> Packet {
+    pub(super) fn submit(&mut self, number: u8) -> Packet {
         let client = &mut self.clients[usize::from(number)];
         client.sent = std::mem::take(&mut client.todo);
         let tasks: Vec<Task> = client.sent.iter().map(|&tid| self.setting.tasks[tid as usize - 1]).collect();
@@ -162,7 +186,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.setting.subject.submit(number, &tasks)
     }
 
-    fn poll(&mut self, number: u8) -> Packet {
+    pub(super) fn poll(&mut self, number: u8) -> Packet {
         let executor = &mut self.executors[usize::from(number)];
         (executor.polls, executor.waits) = (executor.polls.saturating_sub(1), true);
         let (resources, _) = self.setting.instance.executors[usize::from(number)];
@@ -175,21 +199,49 @@ impl<'a, S: Subject> World<'a, S> {
         (1..=subject.levels()).map(|level| subject.queued(&self.machine, level)).collect()
     }
 
-    fn pass(&mut self, packet: Packet) -> Result<(), Broken> {
+    /// A pass, or its first half.
+    fn enter(&mut self, packet: Packet) -> Result<(), Broken> {
+        if !self.setting.instance.halves {
+            return self.pass(packet);
+        }
+        let (crossing, copy) = self.machine.ingress(packet);
+        if let To::Dropped(_) = crossing.to() {
+            return self.leave(crossing, copy);
+        }
+        self.flight.extend(copy);
+        self.say(|_| format!(" → between, {:?}\n", crossing.to()));
+        self.between.push(crossing);
+        Ok(())
+    }
+
+    /// The second half; the copy is of the first.
+    fn leave(&mut self, crossing: Crossing, copy: Option<Packet>) -> Result<(), Broken> {
+        let (sent, other) = self.machine.egress(crossing);
+        self.come(Outputs { packet: sent, copies: [copy, other] }, Ok(()))
+    }
+
+    pub(super) fn pass(&mut self, packet: Packet) -> Result<(), Broken> {
         let subject = &self.setting.subject;
         let asked = subject.asks(&packet).map(|level| (level, self.queues()));
         let outputs = self.machine.pass(packet);
-        if let Some((level, queues)) = asked {
-            self.levels(level, &queues, &outputs)?;
-        }
+        let levels = asked.map_or(Ok(()), |(level, queues)| self.levels(level, &queues, &outputs));
+        self.come(outputs, levels)
+    }
+
+    /// What a pass came to, and what is known of it already.
+    fn come(&mut self, outputs: Outputs, known: Result<(), Broken>) -> Result<(), Broken> {
+        let subject = &self.setting.subject;
         let told: Vec<_> = outputs.into_iter().map(|sent| (subject.told(&sent), sent.packet)).collect();
         self.say(|_| told.iter().fold(String::new(), |text, (told, _)| format!("{text} → {told:?}")) + "\n");
+        known?;
         // What was accepted in this pass is known before anybody is told.
         let (round, out): (Vec<_>, Vec<_>) = told.into_iter().partition(|(told, _)| *told == Told::Round);
         self.flight.extend(round.into_iter().map(|(_, packet)| packet));
-        let leaving =
-            out.iter().find_map(|(told, _)| if let Told::Assigned { tid, .. } = told { Some(*tid) } else { None });
-        self.account(leaving)?;
+        let mut leaving: Vec<u32> = out.iter().flat_map(|(told, _)| told.tids()).copied().collect();
+        leaving.retain(|&tid| self.accepted(tid));
+        if self.between.is_empty() {
+            self.account(&leaving)?;
+        }
         out.into_iter().try_for_each(|(told, _)| self.told(told))
     }
 
@@ -206,26 +258,27 @@ impl<'a, S: Subject> World<'a, S> {
         let below = level.or(next).unwrap_or(subject.levels() + 1);
         let queue = |level: u8| &queues[usize::from(level) - 1];
         if let Some(skipped) = (asked..below).find(|&level| !queue(level).is_empty()) {
-            return broken("T4", format!("level {skipped} had tasks, and was passed over"));
+            self.ask("T4", format!("level {skipped} had tasks, and was passed over"))?;
         }
         match (got, level) {
             (Some(tid), Some(level)) if queue(level).first() != Some(&tid) => {
-                broken("T3", format!("task {tid} was not at the head of its queue"))
+                self.ask("T3", format!("task {tid} was not at the head of its queue"))
             }
             _ => Ok(()),
         }
     }
 
     /// Where all tasks are: each that was accepted is in one place.
-    fn account(&mut self, leaving: Option<u32>) -> Result<(), Broken> {
+    fn account(&mut self, leaving: &[u32]) -> Result<(), Broken> {
         let queues = self.queues();
         for (number, queue) in queues.iter().enumerate() {
             for &tid in queue {
                 let Some(task) = self.setting.task(tid) else {
-                    return broken("T1", format!("an entry in the queue holds no task ({tid})"));
+                    self.ask("T1", format!("an entry in the queue holds no task ({tid})"))?;
+                    continue;
                 };
                 if usize::from(task.level) != number + 1 {
-                    return broken("T4", format!("task {tid} is in the queue of level {}", number + 1));
+                    self.ask("T4", format!("task {tid} is in the queue of level {}", number + 1))?;
                 }
                 if self.fates[tid as usize - 1] == Fate::Outside {
                     self.fates[tid as usize - 1] = Fate::Accepted { moved: false };
@@ -238,15 +291,15 @@ impl<'a, S: Subject> World<'a, S> {
         for &tid in &held {
             match self.fates.get_mut((tid as usize).wrapping_sub(1)) {
                 Some(Fate::Accepted { moved }) => *moved = true,
-                _ => return broken("T1", format!("a packet holds task {tid}, which the switch has not taken")),
+                _ => self.ask("T1", format!("a packet holds task {tid}, which the switch has not taken"))?,
             }
         }
         for (tid, fate) in (1..).zip(&self.fates) {
-            let places = queues.iter().flatten().chain(&held).chain(&leaving).filter(|&&there| there == tid).count();
+            let places = queues.iter().flatten().chain(&held).chain(leaving).filter(|&&there| there == tid).count();
             match (fate, places) {
-                (Fate::Accepted { .. }, 0) => return broken("T1", format!("task {tid} is lost")),
+                (Fate::Accepted { .. }, 0) => self.ask("T1", format!("task {tid} is lost"))?,
                 (Fate::Accepted { .. }, 1) | (_, 0) => {}
-                _ => return broken("T2", format!("task {tid} is in {places} places, and {fate:?}")),
+                _ => self.ask("T2", format!("task {tid} is in {places} places, and {fate:?}"))?,
             }
         }
         self.registers(&queues, &held)
@@ -257,13 +310,13 @@ impl<'a, S: Subject> World<'a, S> {
             let of_level = |tid: &&u32| self.setting.task(**tid).is_some_and(|task| task.level == level);
             let held = held.iter().filter(of_level).count();
             if queue.len() + held > self.setting.subject.size() {
-                return broken("registers", format!("level {level} has {} tasks", queue.len() + held));
+                self.ask("registers", format!("level {level} has {} tasks", queue.len() + held))?;
             }
             let sound = self.setting.subject.sound(&self.machine, level, held);
-            sound.map_err(|what| Broken { rule: "registers", what: format!("level {level}: {what}") })?;
+            sound.or_else(|what| self.ask("registers", format!("level {level}: {what}")))?;
             let mut order = self.order[usize::from(level) - 1].iter();
             if self.setting.order != Order::Held && !queue.iter().all(|tid| order.any(|next| next == tid)) {
-                return broken("T3", format!("level {level}'s queue is out of order: {queue:?}"));
+                self.ask("T3", format!("level {level}'s queue is out of order: {queue:?}"))?;
             }
         }
         Ok(())
@@ -284,11 +337,14 @@ impl<'a, S: Subject> World<'a, S> {
                 let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
                 let all = (1u32 << sent.len()) - 1;
                 if (taken | refused, taken & refused) != (all, 0) {
-                    return broken("T7", format!("of {} tasks, {taken:b} taken and {refused:b} refused", sent.len()));
+                    self.ask("T7", format!("of {} tasks, {taken:b} taken and {refused:b} refused", sent.len()))?;
                 }
                 let bits = sent.iter().enumerate().filter(|(bit, _)| refused >> bit & 1 == 1);
                 let refused = bits.map(|(_, &tid)| tid).collect();
                 self.refused(client, &sent, refused)
+            }
+            Told::Refused { client, tids } if tids.iter().any(|&tid| self.accepted(tid)) => {
+                self.given_back(client, &tids)
             }
             Told::Refused { client, tids } => {
                 let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
@@ -303,36 +359,65 @@ impl<'a, S: Subject> World<'a, S> {
                 *waits = false;
                 Ok(())
             }
-            _ => broken("T2", format!("executor {executor} is answered twice")),
+            _ => self.ask("T2", format!("executor {executor} is answered twice")),
         }
     }
 
     fn assigned(&mut self, executor: u8, tid: u32, whole: bool) -> Result<(), Broken> {
         self.seen.assigned += 1;
-        let Some(task) = self.setting.task(tid) else { return broken("T1", format!("task {tid} is none")) };
+        let Some(task) = self.setting.task(tid) else { return self.ask("T1", format!("task {tid} is none")) };
         if !whole {
-            return broken("T1", format!("task {tid} came with another's words"));
+            self.ask("T1", format!("task {tid} came with another's words"))?;
         }
-        if !matches!(self.fates[tid as usize - 1], Fate::Accepted { .. }) {
-            return broken("T2", format!("task {tid} is assigned, and was {:?}", self.fates[tid as usize - 1]));
+        if !self.accepted(tid) {
+            return self.ask("T2", format!("task {tid} is assigned, and was {:?}", self.fates[tid as usize - 1]));
         }
         let (has, _) = self.setting.instance.executors[usize::from(executor)];
         if task.resources & !has != 0 {
-            return broken("T5", format!("executor {executor} cannot run task {tid}"));
+            self.ask("T5", format!("executor {executor} cannot run task {tid}"))?;
         }
-        let order = &mut self.order[usize::from(task.level) - 1];
+        let level = usize::from(task.level) - 1;
+        let order = &self.order[level];
         let Some(place) = order.iter().position(|&other| other == tid) else {
-            return broken("T3", format!("task {tid} is not in the order of its level"));
+            return self.ask("T3", format!("task {tid} is not in the order of its level"));
         };
         for &other in &order[..place] {
             let moved = self.fates[other as usize - 1] == Fate::Accepted { moved: true };
             if self.setting.order == Order::Exact || !moved {
-                return broken("T3", format!("task {tid} overtook task {other}"));
+                self.ask("T3", format!("task {tid} overtook task {other}"))?;
             }
         }
-        order.remove(place);
+        self.order[level].remove(place);
         self.fates[tid as usize - 1] = Fate::Assigned;
         Ok(())
+    }
+
+    /// T7: what was taken is not refused afterwards. Where it is, the client has it again.
+    fn given_back(&mut self, number: u8, tids: &[u32]) -> Result<(), Broken> {
+        for &tid in tids {
+            if !self.accepted(tid) {
+                continue;
+            }
+            self.ask("T7", format!("task {tid} was taken, and is refused afterwards"))?;
+            self.fates[tid as usize - 1] = Fate::Outside;
+            self.order.iter_mut().for_each(|order| order.retain(|&other| other != tid));
+            let client = &mut self.clients[usize::from(number)];
+            client.sent.retain(|&other| other != tid);
+            if client.retries > 0 {
+                client.retries -= 1;
+                client.todo.push(tid);
+            }
+        }
+        Ok(())
+    }
+
+    fn accepted(&self, tid: u32) -> bool {
+        matches!(self.fates.get((tid as usize).wrapping_sub(1)), Some(Fate::Accepted { .. }))
+    }
+
+    /// Breaks a rule, if the instance holds it.
+    pub(super) fn ask(&self, rule: &'static str, what: impl Into<String>) -> Result<(), Broken> {
+        if self.setting.holds(rule) { Err(Broken { rule, what: what.into() }) } else { Ok(()) }
     }
 
     /// T7: what a client hears is so.
@@ -340,10 +425,8 @@ impl<'a, S: Subject> World<'a, S> {
         for &tid in sent {
             let (inside, told) = (self.fates[tid as usize - 1] != Fate::Outside, refused.contains(&tid));
             if inside == told {
-                return broken(
-                    "T7",
-                    format!("task {tid} is {}refused", if told { "in, and " } else { "out, and not " }),
-                );
+                let how = if told { "in, and " } else { "out, and not " };
+                self.ask("T7", format!("task {tid} is {how}refused"))?;
             }
         }
         self.seen.refused += u64::from(!refused.is_empty());
@@ -353,67 +436,6 @@ impl<'a, S: Subject> World<'a, S> {
             client.todo = refused;
         }
         Ok(())
-    }
-
-    /// Whether the work can end. Packets inside come to rest, by steps that the search takes too; so it is enough to ask of states
-    /// in which they rest whether clients that send what is not taken, and executors that poll, end it in a few rounds. Another
-    /// rule that breaks on the way is for the search to find.
-    pub(super) fn finish(mut self) -> Result<(), Broken> {
-        if !self.flight.is_empty() {
-            return self.rest();
-        }
-        self.rounds().or_else(|broken| if broken.rule == PROGRESS { Err(broken) } else { Ok(()) })
-    }
-
-    fn rest(&mut self) -> Result<(), Broken> {
-        for _ in 0..MANY {
-            let Some(packet) = self.flight.pop() else { return Ok(()) };
-            let round = |sent: &Sent| matches!(sent.to, To::Recirculated | To::Copied);
-            let again = self.machine.pass(packet).into_iter().filter(round).map(|sent| sent.packet);
-            self.flight.splice(0..0, again);
-        }
-        broken(PROGRESS, "packets go round for ever")
-    }
-
-    fn rounds(&mut self) -> Result<(), Broken> {
-        // A round assigns a task that is in, or else submits one.
-        for _ in 0..=2 * self.fates.len() {
-            if self.fates.iter().all(|fate| *fate == Fate::Assigned) {
-                return Ok(());
-            }
-            for executor in 0..self.executors.len() {
-                let packet = self.poll(executor as u8);
-                self.pass(packet)?;
-                self.drain()?;
-            }
-            (0..self.clients.len()).try_for_each(|client| self.send_again(client))?;
-        }
-        broken(PROGRESS, "executors poll and tasks stay")
-    }
-
-    fn send_again(&mut self, number: usize) -> Result<(), Broken> {
-        let jobs = &self.setting.instance.jobs;
-        let first = 1 + jobs[..number].iter().map(Vec::len).sum::<usize>() as u32;
-        let own = first..first + jobs[number].len() as u32;
-        let todo: Vec<u32> = own.filter(|&tid| self.fates[tid as usize - 1] == Fate::Outside).collect();
-        if todo.is_empty() {
-            return Ok(());
-        }
-        self.clients[number] = Client { todo, ..Client::default() };
-        let packet = self.submit(number as u8);
-        self.pass(packet)?;
-        self.drain()
-    }
-
-    fn drain(&mut self) -> Result<(), Broken> {
-        for _ in 0..MANY {
-            if self.flight.is_empty() {
-                return Ok(());
-            }
-            let packet = self.flight.remove(0);
-            self.pass(packet)?;
-        }
-        broken(PROGRESS, "packets go round for ever")
     }
 }
 

@@ -39,6 +39,8 @@ mod egress;
 mod fields;
 mod ingress;
 mod packets;
+#[cfg(feature = "check")]
+mod subject;
 
 use crate::{Builder, Machine, Program, Refusal, Target};
 

@@ -1,0 +1,91 @@
+//! What is asked of states in which nothing moves, and whether the work can end.
+
+use super::Subject;
+use super::world::{Broken, Client, Fate, World};
+use crate::{Sent, To};
+
+/// The rule that work can end from any state.
+const PROGRESS: &str = "progress";
+
+/// Passes after which packets of so small a queue will not come to rest.
+const MANY: u32 = 1000;
+
+impl<S: Subject> World<'_, S> {
+    /// At rest no client waits in vain, and nothing is left behind in the registers. And the work can end: packets inside come to
+    /// rest, by steps that the search takes too; so it is enough to ask of states in which they rest whether clients that send what is not taken, and executors that poll, end it in a few rounds. Another
+    /// rule that breaks on the way is for the search to find.
+    pub(super) fn finish(mut self) -> Result<(), Broken> {
+        let (halves, progress) = (self.setting.instance.halves, self.setting.holds(PROGRESS));
+        match () {
+            () if !self.between.is_empty() => return Ok(()),
+            () if self.flight.is_empty() => self.nobody_waits()?,
+            () if progress && !halves => return self.rest(),
+            () => {}
+        }
+        if halves || !progress {
+            return Ok(());
+        }
+        self.rounds().or_else(|broken| if broken.rule == PROGRESS { Err(broken) } else { Ok(()) })
+    }
+
+    /// T7: what is not in the switch, its client has heard of.
+    fn nobody_waits(&self) -> Result<(), Broken> {
+        for (number, client) in self.clients.iter().enumerate() {
+            if let Some(tid) = client.sent.iter().find(|&&tid| self.fates[tid as usize - 1] == Fate::Outside) {
+                self.ask("T7", format!("task {tid} was not taken, and client {number} never hears of it"))?;
+            }
+        }
+        self.setting.subject.at_rest(&self.machine).or_else(|what| self.ask("registers", what))
+    }
+
+    fn rest(&mut self) -> Result<(), Broken> {
+        for _ in 0..MANY {
+            let Some(packet) = self.flight.pop() else { return Ok(()) };
+            let round = |sent: &Sent| matches!(sent.to, To::Recirculated | To::Copied);
+            let again = self.machine.pass(packet).into_iter().filter(round).map(|sent| sent.packet);
+            self.flight.splice(0..0, again);
+        }
+        self.ask(PROGRESS, "packets go round for ever")
+    }
+
+    fn rounds(&mut self) -> Result<(), Broken> {
+        // A round assigns a task that is in, or else submits one; a head that is astray may first have to go round all entries.
+        for _ in 0..=2 * (self.fates.len() + self.setting.subject.size()) {
+            if self.fates.iter().all(|fate| *fate == Fate::Assigned) {
+                return Ok(());
+            }
+            for executor in 0..self.executors.len() {
+                let packet = self.poll(executor as u8);
+                self.pass(packet)?;
+                self.drain()?;
+            }
+            (0..self.clients.len()).try_for_each(|client| self.send_again(client))?;
+        }
+        self.ask(PROGRESS, "executors poll and tasks stay")
+    }
+
+    fn send_again(&mut self, number: usize) -> Result<(), Broken> {
+        let jobs = &self.setting.instance.jobs;
+        let first = 1 + jobs[..number].iter().map(Vec::len).sum::<usize>() as u32;
+        let own = first..first + jobs[number].len() as u32;
+        let todo: Vec<u32> = own.filter(|&tid| self.fates[tid as usize - 1] == Fate::Outside).collect();
+        if todo.is_empty() {
+            return Ok(());
+        }
+        self.clients[number] = Client { todo, ..Client::default() };
+        let packet = self.submit(number as u8);
+        self.pass(packet)?;
+        self.drain()
+    }
+
+    fn drain(&mut self) -> Result<(), Broken> {
+        for _ in 0..MANY {
+            if self.flight.is_empty() {
+                return Ok(());
+            }
+            let packet = self.flight.remove(0);
+            self.pass(packet)?;
+        }
+        self.ask(PROGRESS, "packets go round for ever")
+    }
+}
