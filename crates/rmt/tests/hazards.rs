@@ -148,6 +148,12 @@ fn hazard_7_a_lost_rest_of_a_job_is_silence() {
 }
 
 #[test]
+fn hazard_7_a_job_sent_again_doubles_its_head() {
+    let instance = Instance { jobs: plain(&[2]), drops: 1, timeouts: true, ..only("T2") };
+    shows("7 again", 2, &instance);
+}
+
+#[test]
 fn hazard_8_an_entry_is_read_before_it_is_written() {
     let instance = Instance { jobs: plain(&[1]), executors: vec![(0, 1)], halves: true, ..only("T1") };
     shows("8", 2, &instance);

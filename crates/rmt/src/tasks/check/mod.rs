@@ -135,6 +135,8 @@ pub struct Instance {
     pub informed: bool,
     /// How many packets may be lost on their way round.
     pub drops: u8,
+    /// A client whose job has lost a task without a word, nothing being inside any more, sends the whole job again.
+    pub timeouts: bool,
     /// Ingress and egress are steps of their own: others come between, except those to the same place. Where tasks are is then
     /// known only while nobody stands between.
     pub halves: bool,

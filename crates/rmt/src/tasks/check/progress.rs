@@ -31,7 +31,7 @@ impl<S: Subject> World<'_, S> {
     /// T7: what is not in the switch, its client has heard of.
     fn nobody_waits(&self) -> Result<(), Broken> {
         for (number, client) in self.clients.iter().enumerate() {
-            if let Some(tid) = client.sent.iter().find(|&&tid| self.fates[tid as usize - 1] == Fate::Outside) {
+            if let Some(tid) = self.unheard(client) {
                 self.ask("T7", format!("task {tid} was not taken, and client {number} never hears of it"))?;
             }
         }

@@ -122,7 +122,8 @@ impl<'a, S: Subject> World<'a, S> {
     /// All that may happen next. Of packets that are alike one is enough; they are sorted.
     pub(super) fn steps(&self) -> Vec<Step> {
         let number = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
-        let submits = self.clients.iter().enumerate().filter(|(_, client)| !client.todo.is_empty());
+        let submits = self.clients.iter().enumerate();
+        let submits = submits.filter(|(_, client)| !client.todo.is_empty() || self.times_out(client));
         let polls = self.executors.iter().enumerate().filter(|(_, executor)| executor.polls > 0 && !executor.waits);
         let alike = |n: usize| n > 0 && self.flight[n] == self.flight[n - 1];
         let polls = polls.filter(|_| !self.setting.instance.informed || self.queues().iter().any(|q| !q.is_empty()));
@@ -133,6 +134,16 @@ impl<'a, S: Subject> World<'a, S> {
         let steps = submits.map(|(n, _)| Step::Submit(number(n))).chain(polls.map(|(n, _)| Step::Poll(number(n))));
         let steps = steps.chain(passes.iter().map(|&n| Step::Pass(n))).chain(losses.map(|&n| Step::Lose(n)));
         steps.chain(leaves.map(|n| Step::Leave(number(n)))).collect()
+    }
+
+    fn times_out(&self, client: &Client) -> bool {
+        let rest = self.flight.is_empty() && self.between.is_empty();
+        self.setting.instance.timeouts && rest && self.unheard(client).is_some()
+    }
+
+    /// A task that was sent, is not in, and whose client waits.
+    pub(super) fn unheard(&self, client: &Client) -> Option<u32> {
+        client.sent.iter().copied().find(|&tid| self.fates[tid as usize - 1] == Fate::Outside)
     }
 
     pub(super) fn step(&mut self, step: Step) -> Result<(), Broken> {
@@ -179,7 +190,9 @@ impl<'a, S: Subject> World<'a, S> {
 
     pub(super) fn submit(&mut self, number: u8) -> Packet {
         let client = &mut self.clients[usize::from(number)];
-        client.sent = std::mem::take(&mut client.todo);
+        if !client.todo.is_empty() {
+            client.sent = std::mem::take(&mut client.todo);
+        }
         let tasks: Vec<Task> = client.sent.iter().map(|&tid| self.setting.tasks[tid as usize - 1]).collect();
         let name = |task: &Task| format!(" {} (level {}, resources {})", task.tid, task.level, task.resources);
         self.say(|_| format!("client {number} submits{}", tasks.iter().map(name).collect::<String>()));
