@@ -7,6 +7,7 @@
 //! After each step the rules of `docs/internals/asic.md` are held against the state ([`Broken::rule`]). A rule that breaks ends
 //! the search, with a shortest way there as a text.
 
+mod answers;
 mod pack;
 mod progress;
 mod search;

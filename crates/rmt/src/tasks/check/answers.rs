@@ -1,0 +1,114 @@
+//! What clients and executors hear, and the rules of that.
+
+use super::world::{Broken, Executor, Fate, World};
+use super::{Order, Subject, Told};
+
+impl<S: Subject> World<'_, S> {
+    /// What somebody outside hears.
+    pub(super) fn told(&mut self, told: Told) -> Result<(), Broken> {
+        match told {
+            Told::Round | Told::Gone => Ok(()),
+            Told::NoOp { executor } => {
+                self.seen.no_ops += 1;
+                self.hears(executor)
+            }
+            Told::Assigned { executor, tid, whole } => {
+                self.hears(executor)?;
+                self.assigned(executor, tid, whole)
+            }
+            Told::Answered { client, taken, refused } => {
+                let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
+                let all = (1u32 << sent.len()) - 1;
+                if (taken | refused, taken & refused) != (all, 0) {
+                    self.ask("T7", format!("of {} tasks, {taken:b} taken and {refused:b} refused", sent.len()))?;
+                }
+                let bits = sent.iter().enumerate().filter(|(bit, _)| refused >> bit & 1 == 1);
+                let refused = bits.map(|(_, &tid)| tid).collect();
+                self.refused(client, &sent, refused)
+            }
+            Told::Refused { client, tids } if tids.iter().any(|&tid| self.accepted(tid)) => {
+                self.given_back(client, &tids)
+            }
+            Told::Refused { client, tids } => {
+                let sent = std::mem::take(&mut self.clients[usize::from(client)].sent);
+                self.refused(client, &sent, tids)
+            }
+        }
+    }
+
+    fn hears(&mut self, executor: u8) -> Result<(), Broken> {
+        match self.executors.get_mut(usize::from(executor)) {
+            Some(Executor { waits, .. }) if *waits => {
+                *waits = false;
+                Ok(())
+            }
+            _ => self.ask("T2", format!("executor {executor} is answered twice")),
+        }
+    }
+
+    fn assigned(&mut self, executor: u8, tid: u32, whole: bool) -> Result<(), Broken> {
+        self.seen.assigned += 1;
+        let Some(task) = self.setting.task(tid) else { return self.ask("T1", format!("task {tid} is none")) };
+        if !whole {
+            self.ask("T1", format!("task {tid} came with another's words"))?;
+        }
+        if !self.accepted(tid) {
+            return self.ask("T2", format!("task {tid} is assigned, and was {:?}", self.fates[tid as usize - 1]));
+        }
+        let (has, _) = self.setting.instance.executors[usize::from(executor)];
+        if task.resources & !has != 0 {
+            self.ask("T5", format!("executor {executor} cannot run task {tid}"))?;
+        }
+        let level = usize::from(task.level) - 1;
+        let order = &self.order[level];
+        let Some(place) = order.iter().position(|&other| other == tid) else {
+            return self.ask("T3", format!("task {tid} is not in the order of its level"));
+        };
+        for &other in &order[..place] {
+            let moved = self.fates[other as usize - 1] == Fate::Accepted { moved: true };
+            if self.setting.order == Order::Exact || !moved {
+                self.ask("T3", format!("task {tid} overtook task {other}"))?;
+            }
+        }
+        self.order[level].remove(place);
+        self.fates[tid as usize - 1] = Fate::Assigned;
+        Ok(())
+    }
+
+    /// T7: what was taken is not refused afterwards. Where it is, the client has it again.
+    fn given_back(&mut self, number: u8, tids: &[u32]) -> Result<(), Broken> {
+        for &tid in tids {
+            if !self.accepted(tid) {
+                continue;
+            }
+            self.ask("T7", format!("task {tid} was taken, and is refused afterwards"))?;
+            self.fates[tid as usize - 1] = Fate::Outside;
+            self.order.iter_mut().for_each(|order| order.retain(|&other| other != tid));
+            let client = &mut self.clients[usize::from(number)];
+            client.sent.retain(|&other| other != tid);
+            if client.retries > 0 {
+                client.retries -= 1;
+                client.todo.push(tid);
+            }
+        }
+        Ok(())
+    }
+
+    /// T7: what a client hears is so.
+    fn refused(&mut self, client: u8, sent: &[u32], refused: Vec<u32>) -> Result<(), Broken> {
+        for &tid in sent {
+            let (inside, told) = (self.fates[tid as usize - 1] != Fate::Outside, refused.contains(&tid));
+            if inside == told {
+                let how = if told { "in, and " } else { "out, and not " };
+                self.ask("T7", format!("task {tid} is {how}refused"))?;
+            }
+        }
+        self.seen.refused += u64::from(!refused.is_empty());
+        let client = &mut self.clients[usize::from(client)];
+        if !refused.is_empty() && client.retries > 0 {
+            client.retries -= 1;
+            client.todo = refused;
+        }
+        Ok(())
+    }
+}
