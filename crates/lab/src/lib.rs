@@ -27,9 +27,11 @@
 //! | `setup` | making and removing it all, by `iproute` (`ip`, `tc`) |
 //! | `offload`, `xdp` | what makes the hosts take what XDP programs of the switch send them |
 //! | `loss` | packets lost on purpose |
+//! | `bpffs` | the BPF file system, for switches that keep their queue |
 //! | `netns`, `processes` | entering a namespace; ending what runs inside |
 //! | `record` | which labs are whole; one at a time sets a lab up |
 
+mod bpffs;
 mod error;
 mod iproute;
 mod loss;
@@ -128,6 +130,7 @@ impl Lab {
             return Err(LabError::Hosts(*hosts));
         }
         setup::check_privileges()?;
+        bpffs::provide();
         let lock = Lock::take(name)?;
         if matches!(record::read(name), Ok(Some(_))) {
             return Err(LabError::Exists(name.clone()));

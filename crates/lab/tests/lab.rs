@@ -128,6 +128,8 @@ fn what_was_cut_off_is_no_lab_and_is_removed_first() {
     cut_off();
     let lab = Lab::up(&options).unwrap();
     assert_eq!(traces_of(name).len(), 3, "{:?}", traces_of(name));
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(mounts.contains(" /sys/fs/bpf bpf "), "a switch in a lab could not keep its queue: {mounts}");
     lab.down().unwrap();
     assert_eq!(traces_of(name), Vec::<String>::new());
 }

@@ -1,0 +1,35 @@
+//! The BPF file system, for switches that keep their queue. Systems mount it at boot; containers may not.
+
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::mount::{MountFlags, mount};
+use std::fs::File;
+use std::io;
+
+const BPFFS: &str = "/sys/fs/bpf";
+const BPFFS_MAGIC: u64 = 0xcafe_4a11;
+
+/// Mounts it where it is missing, for all who see this process's mounts. Where that cannot be, a switch that wants to keep its
+/// queue says what is missing.
+pub(crate) fn provide() {
+    if let Err(error) = mount_unless_mounted() {
+        tracing::info!("{BPFFS} is not mounted, and mounting it failed: {error}");
+    }
+}
+
+fn mount_unless_mounted() -> io::Result<()> {
+    if is_mounted() {
+        return Ok(());
+    }
+    // Of two mounts at once the second would hide what the first has got meanwhile.
+    let below = File::open(BPFFS)?;
+    flock(&below, FlockOperation::LockExclusive)?;
+    if !is_mounted() {
+        mount("bpf", BPFFS, "bpf", MountFlags::empty(), Some(c"mode=0700"))?;
+    }
+    Ok(())
+}
+
+fn is_mounted() -> bool {
+    // The type's width differs between machines; the magic fits all of them.
+    statfs(BPFFS).is_ok_and(|found| found.f_type as u32 as u64 == BPFFS_MAGIC)
+}
