@@ -134,6 +134,15 @@ fn hazard_7_a_lost_repair_leaves_its_flag_up() {
     shows("7 repair", 2, &instance);
 }
 
+/// What the head has passed by is found when polls have gone round all entries.
+#[test]
+fn hazard_7_a_lost_repair_delays_but_the_work_can_end() {
+    let instance = Instance { jobs: plain(&[1, 1]), executors: vec![(0, 2)], drops: 1, ..only("progress") };
+    let verdict = search(4, &instance);
+    assert!(verdict.exhaustive && verdict.violations.is_empty(), "{verdict:?}");
+    assert!(verdict.seen.no_ops > 0);
+}
+
 #[test]
 fn hazard_7_a_lost_swap_loses_its_task() {
     let jobs = vec![vec![(1, A)]];
