@@ -273,6 +273,15 @@ impl Lab {
         netns::within(self.netns(place)?, act)
     }
 
+    /// Whether hardware completes the checksums of what an interface sends, as by `ethtool -K INTERFACE tx on|off`. A veth has no
+    /// hardware: its peer gets the datagram with the checksum to be completed.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`]; where there is no such interface, or it does not know the setting.
+    pub fn checksums_by_hardware(&self, place: Place, interface: &str, on: bool) -> Result<(), LabError> {
+        self.within(place, || offload::complete_checksums(interface, on))?
+    }
+
     /// One that stays.
     fn of_record(name: &str, record: Record) -> Self {
         let hosts = (0..record.hosts).map(|number| Host::new(name, number)).collect();

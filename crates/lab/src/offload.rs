@@ -1,4 +1,4 @@
-//! The one thing that `ip` cannot switch: generic receive offload.
+//! What `ip` cannot switch: generic receive offload, and checksums by hardware.
 
 use crate::LabError;
 use std::io;
@@ -9,16 +9,27 @@ use std::os::fd::AsRawFd;
 ///
 /// A veth takes what is redirected to it by XDP only with NAPI, and it has NAPI only with GRO or an XDP program of its own.
 pub(crate) fn enable_gro(interface: &str) -> Result<(), LabError> {
-    let failed = || LabError::io(format!("switch on GRO of {interface} (ETHTOOL_SGRO)"));
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed())?;
-    ethtool(&socket, interface, ETHTOOL_SGRO, 1).map_err(failed())?;
-    match ethtool(&socket, interface, ETHTOOL_GGRO, 0).map_err(failed())? {
-        0 => Err(failed()(io::Error::other("the kernel took it and did nothing"))),
-        _ => Ok(()),
-    }
+    switch(interface, (ETHTOOL_SGRO, ETHTOOL_GGRO), true).map_err(LabError::io(format!("switch on GRO of {interface}")))
+}
+
+/// Whether the hardware completes the checksums of what an interface of this namespace sends; on a veth nobody does, and the
+/// receiver is told so.
+pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(), LabError> {
+    let what = format!("switch checksums of {interface}");
+    switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))
+}
+
+/// Sets one of the settings that are on or off, and sees that it is.
+fn switch(interface: &str, (set, get): (u32, u32), on: bool) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    ethtool(&socket, interface, set, on.into())?;
+    let is_on = ethtool(&socket, interface, get, 0)? != 0;
+    if is_on == on { Ok(()) } else { Err(io::Error::other("the kernel took it and did nothing")) }
 }
 
 /// linux/ethtool.h
+const ETHTOOL_GTXCSUM: u32 = 0x16;
+const ETHTOOL_STXCSUM: u32 = 0x17;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 

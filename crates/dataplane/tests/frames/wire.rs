@@ -84,17 +84,10 @@ impl Stage {
         self.hosts[endpoint.host].wait(is_answer).expect("a frame comes")
     }
 
-    fn run(&self, at: At, command: &str) {
-        let mut words = command.split(' ');
-        let status = self.lab.command(at, words.next().unwrap()).args(words).output().unwrap();
-        assert!(status.status.success(), "{command}: {status:?}");
-    }
-
     /// Whether interfaces complete checksums, at the host's end or the switch's.
     fn checksums_by_hardware(&self, host: usize, host_does: bool, switch_does: bool) {
-        let word = |does| if does { "on" } else { "off" };
-        self.run(At::Host(host), &format!("ethtool -K {HOST_INTERFACE} tx {}", word(host_does)));
-        self.run(At::Switch, &format!("ethtool -K {} tx {}", self.lab.interfaces()[host], word(switch_does)));
+        self.lab.checksums_by_hardware(At::Host(host), HOST_INTERFACE, host_does).unwrap();
+        self.lab.checksums_by_hardware(At::Switch, &self.lab.interfaces()[host], switch_does).unwrap();
     }
 
     /// Registers slots and lets them wait.
