@@ -1,14 +1,15 @@
 //! The hazards of the published queue: a shortest way into each, found anew and held against `docs/internals/asic-hazards.md`.
-//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test hazards -- --test-threads 1` writes the ways anew; then read the difference.
+//! `UPDATE_DOCS=1 cargo test -p midflight-rmt --test hazards` writes the ways anew; then read the difference.
 
+mod common;
+
+use common::page_shows;
 use midflight_rmt::Target;
 use midflight_rmt::tasks::check::{Instance, Order, Verdict, run};
 use midflight_rmt::tasks::published::{Config, Empty, Published};
 
 const A: u8 = 1;
 const B: u8 = 2;
-
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/internals/asic-hazards.md");
 
 fn published(size: u32) -> Published {
     let config = Config { levels: 1, size, words: 1, empty: Empty::NoOp };
@@ -27,16 +28,7 @@ fn shows(name: &str, size: u32, instance: &Instance) {
     let [violation] = &verdict.violations[..] else { panic!("no way: {verdict:?}") };
     let shown = format!("```text\n{}: {}\n{}```\n", violation.broken.rule, violation.broken.what, violation.transcript);
     println!("{shown}");
-    let mut page = std::fs::read_to_string(PAGE).expect("the page");
-    let (from, to) = (format!("<!-- way: {name} -->\n"), format!("<!-- end of {name} -->"));
-    let start = page.find(&from).unwrap_or_else(|| panic!("no place for {name}")) + from.len();
-    let end = start + page[start..].find(&to).unwrap_or_else(|| panic!("no end of {name}"));
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        page.replace_range(start..end, &shown);
-        std::fs::write(PAGE, &page).expect("writable");
-    } else {
-        assert_eq!(&page[start..end], shown, "{name}: UPDATE_DOCS=1 writes it anew");
-    }
+    page_shows("asic-hazards.md", &format!("way: {name}"), &shown);
 }
 
 /// Jobs of plain tasks, this many each.

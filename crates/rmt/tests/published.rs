@@ -1,5 +1,8 @@
 //! Walks through the published queue, packet by packet.
 
+mod common;
+
+use common::page_shows;
 use midflight_rmt::tasks::published::{Answer, Config, Empty, Kind, Published, Task};
 use midflight_rmt::{Machine, Packet, Refusal, Resource, Target, To, Word};
 use proptest::prelude::*;
@@ -404,23 +407,13 @@ fn a_repair_carries_what_it_repairs_and_no_more() {
     assert_eq!(repair.get(switch.published.fields().address), 0);
 }
 
-/// The page shows the program as it is. `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew; then read the difference.
+/// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew.
 #[test]
 fn the_page_shows_this_program() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/internals/asic.md");
-    let mut page = std::fs::read_to_string(path).expect("the page");
     let published = Published::build(Config::BOLT, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));
     let program = published.program();
     let route = program.entries("route").expect("a table");
     for (name, shown) in [("stages", program.stages()), ("route", route), ("report", program.report().to_string())] {
-        let (from, to) = (format!("<!-- published: {name} -->\n"), format!("<!-- published: end of {name} -->"));
-        let start = page.find(&from).unwrap_or_else(|| panic!("no place for {name}")) + from.len();
-        let end = start + page[start..].find(&to).unwrap_or_else(|| panic!("no end of {name}"));
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            page.replace_range(start..end, &shown);
-            std::fs::write(path, &page).expect("writable");
-        } else {
-            assert_eq!(&page[start..end], shown, "{name}: UPDATE_DOCS=1 writes it anew");
-        }
+        page_shows("asic.md", &format!("published: {name}"), &shown);
     }
 }

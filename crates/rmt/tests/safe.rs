@@ -1,5 +1,8 @@
 //! Walks through the safe queue, packet by packet.
 
+mod common;
+
+use common::page_shows;
 use midflight_rmt::tasks::safe::{Answer, Config, Kind, Safe, Task, Why};
 use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
 
@@ -360,23 +363,13 @@ fn what_goes_round_says_so() {
     assert_eq!(switch.safe.answer(&sent), None);
 }
 
-/// The page shows the program as it is. `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew; then read the difference.
+/// `UPDATE_DOCS=1 cargo test -p midflight-rmt` writes it anew.
 #[test]
 fn the_page_shows_this_program() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/internals/asic.md");
-    let mut page = std::fs::read_to_string(path).expect("the page");
     let safe = Safe::build(Config::LARGEST, &Target::TOFINO_1).unwrap_or_else(|refusal| panic!("{refusal}"));
     let program = safe.program();
     let route = program.entries("route").expect("a table");
     for (name, shown) in [("stages", program.stages()), ("route", route), ("report", program.report().to_string())] {
-        let (from, to) = (format!("<!-- safe: {name} -->\n"), format!("<!-- safe: end of {name} -->"));
-        let start = page.find(&from).unwrap_or_else(|| panic!("no place for {name}")) + from.len();
-        let end = start + page[start..].find(&to).unwrap_or_else(|| panic!("no end of {name}"));
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            page.replace_range(start..end, &shown);
-            std::fs::write(path, &page).expect("writable");
-        } else {
-            assert_eq!(&page[start..end], shown, "{name}: UPDATE_DOCS=1 writes it anew");
-        }
+        page_shows("asic.md", &format!("safe: {name}"), &shown);
     }
 }
