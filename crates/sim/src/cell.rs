@@ -77,7 +77,7 @@ pub struct Polling {
     /// Tasks in a job_submission packet (32).
     pub packet_tasks: u32,
     /// What clients and executors take for each packet beyond the network stack, in microseconds (0; Falcon's, which are of
-    /// Sparrow's Java: 10).
+    /// Sparrow's Java: 5).
     pub program_us: u64,
     /// After how long an executor asks a server again that did not answer, in microseconds (500).
     pub poll_again_us: u64,

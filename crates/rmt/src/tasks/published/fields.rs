@@ -30,16 +30,23 @@ impl Kind {
     pub const ALL: [Self; 8] =
         [Self::Submit, Self::Retrieve, Self::Swap, Self::Repair, Self::OweNoOp, Self::Assign, Self::NoOp, Self::Full];
 
-    const NAMES: [(u32, &'static str); 8] = [
-        (Self::Submit as u32, "SUBMIT"),
-        (Self::Retrieve as u32, "RETRIEVE"),
-        (Self::Swap as u32, "SWAP"),
-        (Self::Repair as u32, "REPAIR"),
-        (Self::OweNoOp as u32, "OWE_NO_OP"),
-        (Self::Assign as u32, "ASSIGN"),
-        (Self::NoOp as u32, "NO_OP"),
-        (Self::Full as u32, "FULL"),
-    ];
+    fn name(self) -> &'static str {
+        match self {
+            Self::Submit => "SUBMIT",
+            Self::Retrieve => "RETRIEVE",
+            Self::Swap => "SWAP",
+            Self::Repair => "REPAIR",
+            Self::OweNoOp => "OWE_NO_OP",
+            Self::Assign => "ASSIGN",
+            Self::NoOp => "NO_OP",
+            Self::Full => "FULL",
+        }
+    }
+
+    /// Numbers and names, for tables to read.
+    fn names() -> [(u32, &'static str); 8] {
+        Self::ALL.map(|kind| (kind as u32, kind.name()))
+    }
 
     /// The one with this number.
     #[must_use]
@@ -195,7 +202,7 @@ impl Fields {
             value: b.header("value", W32),
             inside: Inside::declare(b),
         };
-        b.name_values(fields.op, &Kind::NAMES);
+        b.name_values(fields.op, &Kind::names());
         b.record(&[&[fields.tid, fields.tprio, fields.trsrc], &fields.tdesc[..]].concat());
         fields
     }
@@ -230,7 +237,7 @@ impl Inside {
     }
 
     fn name_values(&self, b: &mut Builder) {
-        b.name_values(self.kind, &Kind::NAMES);
+        b.name_values(self.kind, &Kind::names());
         b.name_values(self.kind, &[(REPAIR_ADD, "REPAIR add"), (REPAIR_RETRIEVE, "REPAIR retrieve")]);
         let statuses = [
             (0, "none"),

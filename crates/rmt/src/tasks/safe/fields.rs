@@ -40,6 +40,11 @@ impl Kind {
         }
     }
 
+    /// Numbers and names, for tables to read.
+    fn names() -> [(u32, &'static str); 7] {
+        Self::ALL.map(|kind| (kind as u32, kind.name()))
+    }
+
     /// The one with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
@@ -200,8 +205,7 @@ impl Fields {
     }
 
     fn name_values(&self, b: &mut Builder) {
-        let kinds: Vec<(u32, &'static str)> = Kind::ALL.into_iter().map(|kind| (kind as u32, kind.name())).collect();
-        b.name_values(self.op, &kinds);
+        b.name_values(self.op, &Kind::names());
         b.name_values(self.why, &[(Why::Full as u32, "FULL"), (Why::Level as u32, "LEVEL")]);
         let roles = [
             (role::SUBMIT, "SUBMIT"),
