@@ -85,8 +85,8 @@ fn plain(tid: u32) -> Task {
     task(tid, 1, 0)
 }
 
-fn assigned(executor: u32, tid: u32) -> Vec<Answer> {
-    vec![Answer::Assign { executor, client: CLIENT, job: JOB, tid, words: vec![tid + 1000] }]
+fn assigned(executor: u32, Task { tid, level, resources, words }: Task) -> Vec<Answer> {
+    vec![Answer::Assign { executor, client: CLIENT, job: JOB, tid, level, resources, words }]
 }
 
 fn no_op(executor: u32) -> Vec<Answer> {
@@ -103,7 +103,7 @@ fn a_job_enters_task_by_task_and_leaves_in_order() {
     assert_eq!(switch.submit(&[plain(1), plain(2), plain(3)]), []);
     assert_eq!(switch.passes, 3, "a task a pass");
     for (executor, tid) in [(51, 1), (52, 2), (53, 3)] {
-        assert_eq!(switch.retrieve(executor, 0), assigned(executor, tid));
+        assert_eq!(switch.retrieve(executor, 0), assigned(executor, plain(tid)));
     }
     assert_eq!(switch.passes, 6);
     assert_eq!(switch.retrieve(54, 0), no_op(54));
@@ -114,10 +114,10 @@ fn t7_a_full_queue_reports_the_tasks_that_it_did_not_take_and_is_repaired() {
     let mut switch = Switch::new(1, 2, Empty::NoOp);
     assert_eq!(switch.submit(&[plain(1), plain(2), plain(3), plain(4)]), full(&[3, 4]));
     assert_eq!((switch.pointer("add_ptr", 0), switch.pointer("is_repairing", 0)), (2, 0), "repaired");
-    assert_eq!(switch.retrieve(51, 0), assigned(51, 1));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, plain(1)));
     assert_eq!(switch.submit(&[plain(3)]), []);
-    assert_eq!(switch.retrieve(51, 0), assigned(51, 2));
-    assert_eq!(switch.retrieve(51, 0), assigned(51, 3));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, plain(2)));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, plain(3)));
 }
 
 /// Listing 1, lines 9 to 15: the flag lets one repair fly.
@@ -152,7 +152,7 @@ fn a_retrieve_that_found_nothing_is_repaired_by_the_next_submit() {
     assert_eq!(switch.pointer("is_repairing", 0), 2, "the second flag of the first level");
     assert_eq!(switch.step(), [Answer::Dropped("repaired")]);
     assert_eq!((switch.pointer("retrieve_ptr", 0), switch.pointer("is_repairing", 0)), (0, 0));
-    assert_eq!(switch.retrieve(51, 0), assigned(51, 1));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, plain(1)));
 }
 
 /// Bolt keeps pointers in ingress and entries in egress (ch. 4). Between the two a packet waits for its port, and a SUBMIT's is not
@@ -166,7 +166,8 @@ fn a_retrieve_may_overtake_a_submit_between_pointer_and_entry() {
     let (retrieved, _) = switch.machine.ingress(retrieve);
     assert_eq!([submitted.to(), retrieved.to()], [To::Recirculated, To::Requester]);
     let (sent, _) = switch.machine.egress(retrieved);
-    let nothing = Answer::Assign { executor: 51, client: 0, job: (0, 0), tid: 0, words: vec![0] };
+    let nothing =
+        Answer::Assign { executor: 51, client: 0, job: (0, 0), tid: 0, level: 1, resources: 0, words: vec![0] };
     assert_eq!(switch.published.answer(&sent), Some(nothing), "assigned before it was stored");
     let (sent, _) = switch.machine.egress(submitted);
     assert_eq!(sent.to, To::Dropped("submitted"));
@@ -186,7 +187,7 @@ fn t4_a_retrieve_goes_through_the_levels_a_pass_each() {
     assert_eq!(switch.submit(&[task(1, 4, 0), task(2, 2, 0), task(3, 2, 0)]), []);
     for (tid, passes) in [(2, 2), (3, 2), (1, 4)] {
         switch.passes = 0;
-        assert_eq!((switch.retrieve(51, 0), switch.passes), (assigned(51, tid), passes));
+        assert_eq!((switch.retrieve(51, 0), switch.passes), (assigned(51, task(tid, passes as u8, 0)), passes));
     }
     switch.passes = 0;
     assert_eq!((switch.retrieve(51, 0), switch.passes), (no_op(51), 4));
@@ -198,9 +199,9 @@ fn t5_a_task_that_does_not_fit_is_exchanged_until_one_does() {
     let mut switch = Switch::new(1, 4, Empty::NoOp);
     assert_eq!(switch.submit(&[task(1, 1, 1), task(2, 1, 2), task(3, 1, 4), task(4, 1, 1)]), []);
     switch.passes = 0;
-    assert_eq!((switch.retrieve(51, 4), switch.passes), (assigned(51, 3), 3));
-    for tid in [1, 2, 4] {
-        assert_eq!(switch.retrieve(51, 7), assigned(51, tid), "the others kept their order");
+    assert_eq!((switch.retrieve(51, 4), switch.passes), (assigned(51, task(3, 1, 4)), 3));
+    for (tid, resources) in [(1, 1), (2, 2), (4, 1)] {
+        assert_eq!(switch.retrieve(51, 7), assigned(51, task(tid, 1, resources)), "the others kept their order");
     }
 }
 
@@ -213,8 +214,8 @@ fn a_search_that_reaches_the_tail_submits_its_task_again() {
     assert_eq!(switch.retrieve(51, 4), no_op(51));
     assert_eq!(switch.passes, 5, "retrieve, swap, tail, then submit and the no-op's copy");
     assert_eq!((switch.pointer("add_ptr", 0), switch.pointer("retrieve_ptr", 0)), (3, 1));
-    assert_eq!(switch.retrieve(51, 3), assigned(51, 1));
-    assert_eq!(switch.retrieve(51, 3), assigned(51, 2));
+    assert_eq!(switch.retrieve(51, 3), assigned(51, task(1, 1, 1)));
+    assert_eq!(switch.retrieve(51, 3), assigned(51, task(2, 1, 2)));
 }
 
 /// A SWAP at the tail becomes its client's SUBMIT: should the queue be full by then, the client hears of it.
@@ -240,15 +241,15 @@ fn a_moved_head_resets_the_search() {
     let retrieve = switch.published.retrieve(51, 4);
     assert_eq!(switch.pass(retrieve), [], "task 1 travels");
     let other = switch.published.retrieve(52, 2);
-    assert_eq!(switch.pass(other), assigned(52, 2), "the head is task 3 now");
+    assert_eq!(switch.pass(other), assigned(52, task(2, 1, 2)), "the head is task 3 now");
     let fields = switch.published.fields().clone();
     assert_eq!([fields.swap_idx, fields.pkt_retrieve_ptr].map(|field| switch.round[0].get(field)), [1, 1]);
     assert_eq!(switch.step(), []);
     let travels = &switch.round[0];
     assert_eq!([fields.swap_idx, fields.pkt_retrieve_ptr, fields.tid].map(|field| travels.get(field)), [3, 2, 3]);
-    assert_eq!(switch.step(), assigned(51, 4));
-    assert_eq!(switch.retrieve(53, 7), assigned(53, 1));
-    assert_eq!(switch.retrieve(53, 7), assigned(53, 3));
+    assert_eq!(switch.step(), assigned(51, task(4, 1, 4)));
+    assert_eq!(switch.retrieve(53, 7), assigned(53, task(1, 1, 1)));
+    assert_eq!(switch.retrieve(53, 7), assigned(53, task(3, 1, 2)));
 }
 
 #[test]
@@ -258,11 +259,11 @@ fn a_search_that_is_reset_to_an_empty_queue_is_at_the_tail() {
     let retrieve = switch.published.retrieve(51, 4);
     assert_eq!(switch.pass(retrieve), [], "task 1 travels");
     let other = switch.published.retrieve(52, 2);
-    assert_eq!(switch.pass(other), assigned(52, 2), "nothing is left behind it");
+    assert_eq!(switch.pass(other), assigned(52, task(2, 1, 2)), "nothing is left behind it");
     assert_eq!(switch.step(), []);
     assert_eq!(switch.step(), [Answer::Dropped("submitted")]);
     assert_eq!(switch.step(), no_op(51));
-    assert_eq!(switch.retrieve(53, 1), assigned(53, 1));
+    assert_eq!(switch.retrieve(53, 1), assigned(53, task(1, 1, 1)));
 }
 
 /// The round number wraps; differences do not mind.
@@ -272,11 +273,11 @@ fn pointers_wrap() {
     ["add_ptr", "retrieve_ptr"].iter().for_each(|name| switch.set_pointer(name, u32::MAX - 1));
     assert_eq!(switch.submit(&[1, 2, 3, 4, 5].map(plain)), full(&[5]));
     for tid in 1..=4 {
-        assert_eq!(switch.retrieve(51, 0), assigned(51, tid));
+        assert_eq!(switch.retrieve(51, 0), assigned(51, plain(tid)));
     }
     assert_eq!(switch.retrieve(51, 0), no_op(51));
     assert_eq!(switch.submit(&[plain(6)]), []);
-    assert_eq!(switch.retrieve(51, 0), assigned(51, 6));
+    assert_eq!(switch.retrieve(51, 0), assigned(51, plain(6)));
 }
 
 #[test]
@@ -345,7 +346,7 @@ impl Ideal {
     fn retrieve(&mut self, executor: u32, resources: u8) -> Vec<Answer> {
         let Some(level) = self.levels.iter_mut().find(|level| !level.is_empty()) else { return no_op(executor) };
         match level.iter().position(|task| task.resources & !resources == 0) {
-            Some(at) => assigned(executor, level.remove(at).expect("found there").tid),
+            Some(at) => assigned(executor, level.remove(at).expect("found there")),
             None => no_op(executor),
         }
     }

@@ -85,8 +85,10 @@ impl Switch {
 /// The task of an ASSIGN, all of whose words must be its own.
 fn given(answer: Answer) -> Option<u32> {
     match answer {
-        Answer::Assign { executor: 9, client, job, tid, words } => {
-            assert_eq!((client, job, words), (CLIENT, JOB, [tid + 1000, !tid]), "words of task {tid}");
+        Answer::Assign { executor: 9, client, job, tid, level, resources, attempt, argument_length, words, .. } => {
+            assert_eq!((client, job), (CLIENT, JOB));
+            let found = Task { tid, level, resources, attempt, argument_length, words };
+            assert_eq!(found, task(tid, level, resources));
             Some(tid)
         }
         Answer::NoOp { executor: 9 } => None,
@@ -95,7 +97,8 @@ fn given(answer: Answer) -> Option<u32> {
 }
 
 fn task(tid: u32, level: u8, resources: u8) -> Task {
-    Task { tid, level, resources, words: vec![tid + 1000, !tid] }
+    let [attempt, argument_length] = [tid as u8 ^ 0x55, tid as u8 & 3];
+    Task { tid, level, resources, attempt, argument_length, words: [tid + 1000, !tid] }
 }
 
 fn plain(tids: impl IntoIterator<Item = u32>) -> Vec<Task> {
@@ -110,7 +113,7 @@ fn it_fits_tofino_1_with_four_levels_of_32_k_entries() {
     let entries: Vec<_> = report.registers.iter().filter(|register| register.name.starts_with("entry_")).collect();
     assert!(entries.iter().all(|register| register.cells == 4 * 32 * 1024));
     let bits: u32 = entries.iter().map(|register| register.cell.word_bits()).sum();
-    assert_eq!(bits, 6 * 32 + 3 * 8, "an entry");
+    assert_eq!(bits, 8 * 30, "an entry");
     for config in [Config { levels: 1, size: 128 << 10 }, Config { levels: 2, size: 64 << 10 }] {
         assert!(Safe::build(config, &Target::TOFINO_1).is_ok());
     }
@@ -186,6 +189,33 @@ fn t3_a_search_that_finds_nothing_leaves_the_order_and_goes_on_to_the_next_level
         (0..6).map(|_| switch.retrieve(1)).collect::<Vec<_>>(),
         [Some(1), Some(2), Some(3), Some(4), Some(5), None]
     );
+}
+
+/// The number of a task's record in its SUBMIT: records that are refused, for either reason, count too; a task that is exchanged, or
+/// put back at the tail, keeps its own.
+#[test]
+fn a_tasks_index_is_that_of_its_record() {
+    let mut switch = Switch::new(2, 4);
+    let find = |switch: &mut Switch, resources| {
+        let packet = switch.poll(resources);
+        match switch.run(packet) {
+            Answer::Assign { tid, index, level, resources, .. } => Some((tid, index, level, resources)),
+            _ => None,
+        }
+    };
+    let of = |level, tids: std::ops::Range<u32>| tids.map(move |tid| task(tid, level, 1));
+    let all = [task(0, 9, 0)].into_iter().chain(of(1, 1..7)).chain([task(7, 0, 0), task(8, 2, 2), task(9, 2, 1)]);
+    assert_eq!(switch.submit(&all.collect::<Vec<_>>()), (0b11_0001_1110, 0b00_1110_0001));
+    assert_eq!(find(&mut switch, 2), Some((8, 8, 2, 2)), "behind a search of all of level 1");
+    assert_eq!(find(&mut switch, 0), None);
+    // Credit that goes round between two records counts none.
+    assert_eq!(switch.submit(&[task(10, 2, 2), task(11, 1, 1), task(12, 2, 0)]), (0b101, 0b010));
+    assert_eq!([2, 0].map(|resources| find(&mut switch, resources)), [Some((10, 0, 2, 2)), Some((12, 2, 2, 0))]);
+    for tid in 1..=4 {
+        assert_eq!(find(&mut switch, 1), Some((tid, tid as u8, 1, 1)));
+    }
+    assert_eq!([find(&mut switch, 1), find(&mut switch, 1)], [Some((9, 9, 2, 1)), None]);
+    assert_eq!(switch.submit(&plain(0..32)), (0b1111, !0b1111));
 }
 
 #[test]

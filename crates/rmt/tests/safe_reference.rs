@@ -82,14 +82,16 @@ proptest! {
         let safe = Safe::build(config, &Target::TOFINO_1).expect("it fits");
         let mut machine = safe.machine_from(start);
         let mut reference = Reference { size: 1 << bits, levels: vec![Level::new(); levels.into()] };
-        let mut next = 0;
+        let (mut next, mut sent) = (0, Vec::new());
         for deed in deeds {
             match deed {
                 Deed::Submit(wanted) => {
                     let tasks: Vec<Task> = (next..).zip(&wanted).map(|(tid, &(level, resources))| {
-                        Task { tid, level, resources, words: vec![!tid, tid ^ 0xAAAA] }
+                        let [attempt, argument_length] = [tid as u8 ^ 0x55, tid as u8 & 3];
+                        Task { tid, level, resources, attempt, argument_length, words: [!tid, tid ^ 0xAAAA] }
                     }).collect();
                     next += wanted.len() as u32;
+                    sent.extend((0u8..).zip(tasks.iter().copied()));
                     let mut expected = 0;
                     for (bit, task) in tasks.iter().enumerate() {
                         expected |= u32::from(reference.submit(task.tid, task.level, task.resources)) << bit;
@@ -104,8 +106,9 @@ proptest! {
                     let (answer, passes) = run(&safe, &mut machine, safe.retrieve(5, resources, min_level));
                     let given = match answer {
                         Answer::NoOp { executor: 5 } => None,
-                        Answer::Assign { executor: 5, client: (1, 2), job: (3, 4), tid, words } => {
-                            prop_assert_eq!(words, [!tid, tid ^ 0xAAAA]);
+                        Answer::Assign { executor: 5, client: (1, 2), job: (3, 4), tid, level, resources, index, attempt, argument_length, words } => {
+                            let found = Task { tid, level, resources, attempt, argument_length, words };
+                            prop_assert_eq!(Some(&(index, found)), sent.get(tid as usize));
                             Some(tid)
                         }
                         answer => panic!("{answer:?}"),

@@ -175,11 +175,11 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     };
     let (store, last) = (again("store", entry::STORE), again("store last", entry::STORE_LAST));
     let full = answer("full", Kind::Full);
-    let assign = answer("assign", Kind::Assign).set(i.entry, argument(0));
+    let mask = |action: Action| action.and(f.trsrc, i.theirs, VALID - 1);
+    let assign = mask(answer("assign", Kind::Assign)).set(i.entry, argument(0));
     let lower = to("next level", Destination::Recirculate).add(f.rtrv_prio, f.rtrv_prio, 1);
     let travel = |name, does, seen| {
-        let swap = again(name, does).set(f.op, SWAP).set(f.swap_idx, i.next).set(f.pkt_retrieve_ptr, seen);
-        swap.and(f.trsrc, i.theirs, VALID - 1)
+        mask(again(name, does)).set(f.op, SWAP).set(f.swap_idx, i.next).set(f.pkt_retrieve_ptr, seen)
     };
     let (leave, on) = (travel("swap", entry::LOAD, i.next), travel("swap on", entry::EXCHANGE, i.retrieve));
     let resubmit = again("resubmit", entry::RESUBMIT).set(f.op, SUBMIT).set(f.tasks, 1).set(f.tprio, f.rtrv_prio);

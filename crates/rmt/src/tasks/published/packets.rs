@@ -29,6 +29,10 @@ pub enum Answer {
         job: (u32, u32),
         /// TID.
         tid: u32,
+        /// The level in whose queue it was, from 1.
+        level: u8,
+        /// TRSRC.
+        resources: u8,
         /// TDESC.
         words: Vec<u32>,
     },
@@ -104,6 +108,8 @@ impl Fields {
             client: packet.get(self.client_ip),
             job: (packet.get(self.uid), packet.get(self.jid)),
             tid: packet.get(self.tid),
+            level: packet.get(self.rtrv_prio) as u8,
+            resources: packet.get(self.trsrc) as u8,
             words: self.tdesc.iter().map(|&word| packet.get(word)).collect(),
         }
     }

@@ -17,6 +17,11 @@ fn number(address: u32) -> u8 {
     u8::try_from(address.wrapping_sub(1)).unwrap_or(u8::MAX)
 }
 
+/// What each word of TDESC is.
+fn word(&check::Task { tid, level, resources }: &check::Task) -> u32 {
+    u32::from(level) << 16 | u32::from(resources) << 8 | tid + 20
+}
+
 /// UID and JID of a client's job.
 fn job(client: u32) -> (u32, u32) {
     (client + 60, client + 70)
@@ -73,8 +78,8 @@ impl Subject for Published {
     }
 
     fn submit(&self, client: u8, tasks: &[check::Task]) -> Packet {
-        let words = |tid: u32| vec![tid + 20; self.fields().tdesc.len()];
-        let task = |t: &check::Task| Task { tid: t.tid, level: t.level, resources: t.resources, words: words(t.tid) };
+        let words = |of: &check::Task| vec![word(of); self.fields().tdesc.len()];
+        let task = |t: &check::Task| Task { tid: t.tid, level: t.level, resources: t.resources, words: words(t) };
         let tasks: Vec<Task> = tasks.iter().map(task).collect();
         Self::submit(self, address(client), job(address(client)), &tasks)
     }
@@ -89,8 +94,9 @@ impl Subject for Published {
             Some(Answer::Dropped(_)) => Told::Gone,
             Some(Answer::NoOp { executor }) => Told::NoOp { executor: number(executor) },
             Some(Answer::Full { client, tids }) => Told::Refused { client: number(client), tids },
-            Some(Answer::Assign { executor, client, job: found, tid, words }) => {
-                let whole = found == job(client) && words.iter().all(|&word| word == tid + 20);
+            Some(Answer::Assign { executor, client, job: found, tid, level, resources, words }) => {
+                let own = word(&check::Task { tid, level, resources });
+                let whole = found == job(client) && words.iter().all(|&word| word == own);
                 Told::Assigned { executor: number(executor), tid, whole }
             }
         }

@@ -1,5 +1,5 @@
 //! Stages 6 to 11: the entries, a register for each of their words. 32 + 8 bits a stage, at the full 128 K entries: a stage has 48
-//! map RAMs, of which a word of 32 bits takes 33 and a byte 9.
+//! map RAMs, of which a word of 32 bits takes 33 and a byte 9. The index is counted in stage 8, so its register stands behind.
 
 use super::Config;
 use super::fields::{Fields, any_level, role};
@@ -31,7 +31,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Vec<Regist
 }
 
 /// The mask comes first: what follows from it takes two stages more.
-fn words(f: &Fields) -> [Stored; 9] {
+fn words(f: &Fields) -> [Stored; 12] {
     let same = |stage, name, field| Stored { stage, name, submitted: field, carried: field };
     let client = |stage, name, submitted, carried| Stored { stage, name, submitted, carried };
     [
@@ -42,8 +42,11 @@ fn words(f: &Fields) -> [Stored; 9] {
         same(8, "entry_tid", f.tid),
         client(8, "entry_port_low", f.port[1], f.client_port[1]),
         same(9, "entry_function", f.tdesc[0]),
+        same(9, "entry_index", f.index),
         client(10, "entry_client_ip", f.address, f.client_ip),
+        same(10, "entry_attempt", f.attempt),
         same(11, "entry_argument", f.tdesc[1]),
+        same(11, "entry_argument_length", f.argument_length),
     ]
 }
 

@@ -95,6 +95,13 @@ pub struct Fields {
     pub trsrc: Field,
     /// TDESC: function id and inline argument.
     pub tdesc: [Field; 2],
+    /// How often the client has submitted the task before, the first record's, or the one task's that the packet carries.
+    pub attempt: Field,
+    /// Bytes of the inline argument, likewise.
+    pub argument_length: Field,
+    /// The number, in its SUBMIT, of the last record that was taken or refused, from 0, and 255 before the first; of the one task that
+    /// the packet carries, its own.
+    pub index: Field,
     /// The address of the task's client, in ASSIGN and SWAP.
     pub client_ip: Field,
     /// Its port, upper and lower byte.
@@ -182,6 +189,9 @@ impl Fields {
             tprio: b.header("tprio", W8),
             trsrc: b.header("trsrc", W8),
             tdesc: ["function", "argument"].map(|name| b.header(name, W32)),
+            attempt: b.header("attempt", W8),
+            argument_length: b.header("argument_length", W8),
+            index: b.header("index", W8),
             client_ip: b.header("client_ip", W32),
             client_port: ["client_port_high", "client_port_low"].map(|name| b.header(name, W8)),
             exec_rsrc: b.header("exec_rsrc", W8),
@@ -200,8 +210,14 @@ impl Fields {
             },
         };
         fields.name_values(b);
-        b.record(&[&[fields.tid, fields.tprio, fields.trsrc], &fields.tdesc[..]].concat());
+        b.record(&fields.record());
         fields
+    }
+
+    /// The fields of a task in a SUBMIT.
+    fn record(&self) -> [Field; 7] {
+        let [function, argument] = self.tdesc;
+        [self.tid, self.tprio, self.trsrc, self.attempt, self.argument_length, function, argument]
     }
 
     fn name_values(&self, b: &mut Builder) {

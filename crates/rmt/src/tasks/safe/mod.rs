@@ -27,9 +27,8 @@ mod view;
 use crate::{Builder, Machine, Program, Refusal, Register, Target, Word};
 use queue::Pointers;
 
-pub use super::published::Task;
 pub use fields::{Fields, Kind, Why};
-pub use packets::Answer;
+pub use packets::{Answer, Task};
 pub use view::Level;
 
 /// Which of these programs.

@@ -1,7 +1,24 @@
 //! What clients and executors send, and what they hear.
 
-use super::{Fields, Kind, Safe, Task};
+use super::{Fields, Kind, Safe};
 use crate::{Field, Packet, Sent, To};
+
+/// A record of a SUBMIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// TID.
+    pub tid: u32,
+    /// TPRIO, 1 (the highest) to the number of levels.
+    pub level: u8,
+    /// TRSRC.
+    pub resources: u8,
+    /// How often the client has submitted it before.
+    pub attempt: u8,
+    /// Bytes of the argument, 0 to 4.
+    pub argument_length: u8,
+    /// TDESC: function and argument.
+    pub words: [u32; 2],
+}
 
 /// What leaves the switch, or ends in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +33,16 @@ pub enum Answer {
         job: (u32, u32),
         /// TID.
         tid: u32,
+        /// The level in whose queue it was, from 1.
+        level: u8,
+        /// TRSRC.
+        resources: u8,
+        /// Its record's number in its SUBMIT, from 0.
+        index: u8,
+        /// How often the client had submitted it before.
+        attempt: u8,
+        /// Bytes of the argument.
+        argument_length: u8,
         /// TDESC: function and argument.
         words: [u32; 2],
     },
@@ -50,19 +77,14 @@ impl Safe {
     #[must_use]
     pub fn submit(&self, client: (u32, u16), (uid, jid): (u32, u32), sequence: u32, tasks: &[Task]) -> Packet {
         let f = self.fields();
-        let records: Vec<Vec<u32>> = tasks.iter().map(|task| self.record(task)).collect();
-        let records: Vec<&[u32]> = records.iter().map(Vec::as_slice).collect();
+        let records: Vec<[u32; 7]> = tasks.iter().map(Task::record).collect();
+        let records: Vec<&[u32]> = records.iter().map(<[u32; 7]>::as_slice).collect();
         let packet = self.machine.packet_with_records(&records).with(f.op, Kind::Submit as u32);
         let number = u32::try_from(tasks.len()).unwrap_or(u32::MAX).min(u8::MAX.into());
         let packet = packet.with(f.address, client.0).with(f.sequence, sequence);
         let mut packet = packet.with(f.uid, uid).with(f.jid, jid).with(f.tasks, number);
         set_port(&mut packet, f.port, client.1);
         packet
-    }
-
-    fn record(&self, task: &Task) -> Vec<u32> {
-        assert_eq!(task.words.len(), self.fields().tdesc.len(), "TDESC has as many words as the program");
-        [&[task.tid, task.level.into(), task.resources.into()], &task.words[..]].concat()
     }
 
     /// A RETRIEVE of an executor with these resources, for a task of level `min_level` (1 is the highest) or a lower one.
@@ -90,14 +112,29 @@ impl Safe {
     }
 }
 
+impl Task {
+    /// In the order of the fields of a record.
+    fn record(&self) -> [u32; 7] {
+        let Self { tid, level, resources, attempt, argument_length, words: [function, argument] } = *self;
+        let [level, resources, attempt, length] = [level, resources, attempt, argument_length].map(u32::from);
+        [tid, level, resources, attempt, length, function, argument]
+    }
+}
+
 impl Fields {
     fn assign(&self, packet: &Packet) -> Answer {
-        let [high, low] = self.client_port.map(|field| packet.get(field) as u8);
+        let byte = |field| packet.get(field) as u8;
+        let [high, low] = self.client_port.map(byte);
         Answer::Assign {
             executor: packet.get(self.address),
             client: (packet.get(self.client_ip), u16::from_be_bytes([high, low])),
             job: (packet.get(self.uid), packet.get(self.jid)),
             tid: packet.get(self.tid),
+            level: byte(self.level),
+            resources: byte(self.trsrc),
+            index: byte(self.index),
+            attempt: byte(self.attempt),
+            argument_length: byte(self.argument_length),
             words: self.tdesc.map(|word| packet.get(word)),
         }
     }

@@ -10,6 +10,8 @@ use crate::{argument, low_bits};
 const LEVELS: u32 = 4;
 const FIRST: Index = Index::Const(0);
 const ANY: Match = Match::ANY;
+/// The index of no record: one more is 0.
+const BEFORE_THE_FIRST: u32 = 255;
 
 fn is(value: u32) -> Match {
     Match::is(value)
@@ -43,7 +45,7 @@ fn kinds(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let seen = b.register(Ingress, 0, "credit_seen", Cell::W32, LEVELS);
     let fresh = |action: Action| {
         let action = action.set(f.bit, 1).set(f.taken, 0).set(f.refused, 0);
-        action.set(f.why, 0).set(f.credit_of, 0)
+        action.set(f.why, 0).set(f.credit_of, 0).set(f.index, BEFORE_THE_FIRST)
     };
     let plays = Action::new("role").set(i.role, argument(0));
     let malformed = Action::new("malformed").drop("malformed");

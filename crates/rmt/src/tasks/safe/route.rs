@@ -50,10 +50,9 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let answer = |name: &str, kind: Kind| Action::new(name).forward(Destination::Requester).set(f.op, kind as u32);
     let again = |name: &str, kind: Kind| Action::new(name).forward(Destination::Recirculate).set(f.op, kind as u32);
-    let taken = |action: Action| action.or(f.taken, f.taken, f.bit).sub(f.tasks, f.tasks, 1);
-    let refused = |action: Action, why: Why| {
-        action.or(f.refused, f.refused, f.bit).sub(f.tasks, f.tasks, 1).set(f.why, why as u32)
-    };
+    let counted = |action: Action| action.sub(f.tasks, f.tasks, 1).add(f.index, f.index, 1);
+    let taken = |action: Action| counted(action).or(f.taken, f.taken, f.bit);
+    let refused = |action: Action, why: Why| counted(action).or(f.refused, f.refused, f.bit).set(f.why, why as u32);
     let next = |name: &str| again(name, Kind::Rest).shift_left(f.bit, f.bit, 1).pop();
     let last = |name: &str| answer(name, Kind::SubmitAck);
     let any = any_level;
@@ -79,5 +78,5 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     table.entry([any(role::PLACE), ANY, Match::is(config.levels), ANY], &no_op, &[]);
     table.entry([any(role::PLACE), ANY, ANY, ANY], &lower, &[]);
     table.entry([any(role::RETRIEVE), ANY, ANY, ANY], &no_op, &[]);
-    table.note("where the packet goes, as what; a SUBMIT's bitmaps, and its next task");
+    table.note("where the packet goes, as what; a SUBMIT's bitmaps, its index, and its next task");
 }

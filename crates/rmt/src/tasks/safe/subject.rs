@@ -5,9 +5,13 @@ use super::{Answer, Safe, Task};
 use crate::tasks::check::{self, Subject, Told};
 use crate::{Machine, Packet, Sent, Word};
 
-/// Words by which a task is known again.
-fn words(tid: u32) -> [u32; 2] {
-    [tid + 20, tid + 40]
+/// A task whose every word is known again from its TID, level and resources, and from its place in the SUBMIT: that is in the upper
+/// half of `attempt`, and the index must say the same.
+fn task(place: u8, &check::Task { tid, level, resources }: &check::Task) -> Task {
+    let attempt = (place << 4) | (tid as u8 & 0xF);
+    let [high, low] = [level, resources].map(u32::from);
+    let words = [tid + 20, high << 16 | low << 8 | tid + 40];
+    Task { tid, level, resources, attempt, argument_length: tid as u8 | 0x40, words }
 }
 
 fn client(number: u8) -> (u32, u16) {
@@ -26,7 +30,8 @@ impl Safe {
             let [function, argument] = f.tdesc;
             let [high, low] = f.client_port;
             let dead = [f.uid, f.jid, f.tid, f.trsrc, function, argument, f.client_ip, high, low, f.swap_idx];
-            dead.into_iter().for_each(|field| packet.set(field, 0));
+            let dead = dead.into_iter().chain([f.index, f.attempt, f.argument_length]);
+            dead.for_each(|field| packet.set(field, 0));
         }
     }
 }
@@ -45,13 +50,7 @@ impl Subject for Safe {
     }
 
     fn submit(&self, number: u8, tasks: &[check::Task]) -> Packet {
-        let task = |task: &check::Task| Task {
-            tid: task.tid,
-            level: task.level,
-            resources: task.resources,
-            words: words(task.tid).to_vec(),
-        };
-        let tasks: Vec<Task> = tasks.iter().map(task).collect();
+        let tasks: Vec<Task> = (0..).zip(tasks).map(|(place, of)| task(place, of)).collect();
         let job = (u32::from(number) + 60, u32::from(number) + 70);
         Self::submit(self, client(number), job, 0, &tasks)
     }
@@ -69,9 +68,21 @@ impl Subject for Safe {
             Some(Answer::Ack { client, taken, refused, .. }) => {
                 Told::Answered { client: number(client), taken, refused }
             }
-            Some(Answer::Assign { executor, client: (address, port), job, tid, words: found }) => {
-                let owner = number(address);
-                let whole = (address, port) == client(owner) && found == words(tid);
+            Some(Answer::Assign {
+                executor,
+                client: (address, port),
+                job,
+                tid,
+                level,
+                resources,
+                index,
+                attempt,
+                argument_length,
+                words,
+            }) => {
+                let found = Task { tid, level, resources, attempt, argument_length, words };
+                let whole = found == task(index, &check::Task { tid, level, resources });
+                let whole = whole && (address, port) == client(number(address));
                 let whole = whole && job == (address + 60, address + 70);
                 Told::Assigned { executor: number(executor), tid, whole }
             }
