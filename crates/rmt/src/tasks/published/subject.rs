@@ -19,7 +19,7 @@ fn number(address: u32) -> u8 {
 
 /// What each word of TDESC is.
 fn word(&check::Task { tid, level, resources }: &check::Task) -> u32 {
-    u32::from(level) << 16 | u32::from(resources) << 8 | tid + 20
+    u32::from(level) << 16 | u32::from(resources) << 8 | (tid + 20)
 }
 
 /// UID and JID of a client's job.

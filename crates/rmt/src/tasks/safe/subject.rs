@@ -10,7 +10,7 @@ use crate::{Machine, Packet, Sent, Word};
 fn task(place: u8, &check::Task { tid, level, resources }: &check::Task) -> Task {
     let attempt = (place << 4) | (tid as u8 & 0xF);
     let [high, low] = [level, resources].map(u32::from);
-    let words = [tid + 20, high << 16 | low << 8 | tid + 40];
+    let words = [tid + 20, high << 16 | low << 8 | (tid + 40)];
     Task { tid, level, resources, attempt, argument_length: tid as u8 | 0x40, words }
 }
 
