@@ -57,6 +57,7 @@ fn rebuild(packet: &Packet<'_>) -> Vec<u8> {
         Packet::ProbeAck(fixed) => alone(*fixed, fixed.header.count),
         Packet::Cancel(fixed, names) => with(*fixed, names),
         Packet::CancelAck(fixed) => alone(*fixed, fixed.header.count),
+        Packet::NoOp(fixed, waits) => with(*fixed, waits),
     }
 }
 

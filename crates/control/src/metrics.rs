@@ -365,6 +365,6 @@ pub(crate) mod tests {
     fn operations_have_the_names_of_the_format() {
         let names: Vec<_> = Operation::ALL.iter().map(|&op| operation_name(op)).collect();
         assert_eq!(names[..3], ["submit", "submit_ack", "register"]);
-        assert_eq!(names.len(), 16);
+        assert_eq!(names.len(), 17);
     }
 }

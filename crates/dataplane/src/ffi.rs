@@ -4,7 +4,7 @@ use midflight_wire::{Address, LEVELS, PACKET_MAX};
 use std::mem::MaybeUninit;
 
 /// `MF_OP_END`: operations are numbered from 1.
-pub const OPERATIONS: usize = 17;
+pub const OPERATIONS: usize = 18;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
 /// `MF_TICK_SLOTS`: slots that one tick looks at.

@@ -118,7 +118,8 @@ layout! {
         pub lease_ms: U32,
         pub seen: Address,
         pub reason: u8,
-        pub reserved: [u8; 3],
+        pub reserved: u8,
+        pub poll_us: U16,
     }
 
     /// A registered slot.
@@ -165,6 +166,11 @@ layout! {
         pub submission: U32,
         pub index: u8,
         pub reserved: [u8; 3],
+    }
+
+    /// switch → executor; [`Wait`] records follow.
+    pub struct NoOp {
+        pub header: Header,
     }
 
     /// executor → switch; [`SlotName`] records follow.

@@ -20,7 +20,7 @@ pub const VERSION: u8 = 1;
 pub const PACKET_MAX: usize = 1452;
 /// Tasks in a SUBMIT.
 pub const SUBMIT_MAX: usize = 32;
-/// Slots in RETRIEVE, ASSIGN and RELEASE.
+/// Slots in RETRIEVE, ASSIGN, NO_OP and RELEASE.
 pub const SLOTS_MAX: usize = 16;
 /// Slots in REGISTER, REGISTERED, RESET, KEEPALIVE and RELEASED.
 pub const REGISTER_MAX: usize = 32;
@@ -99,6 +99,8 @@ codes! {
         Cancel = 15,
         /// switch → client: these will not run.
         CancelAck = 16,
+        /// switch → executor: there is no task now, ask again.
+        NoOp = 17,
     }
 
     /// Why a request was not taken whole.
@@ -133,5 +135,15 @@ codes! {
         Done = 0,
         /// Is fetching the result by reference.
         Fetching = 1,
+    }
+
+    /// Whether a switch remembers a client, in PROBE_ACK.
+    Known {
+        /// It does not.
+        No = 0,
+        /// It remembers the client's window.
+        Yes = 1,
+        /// It cannot say: it keeps no record of tasks, and `open` means nothing.
+        NoRecord = 2,
     }
 }

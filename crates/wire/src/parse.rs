@@ -68,6 +68,7 @@ pub enum Packet<'a> {
     ProbeAck(&'a ProbeAck),
     Cancel(&'a Cancel, &'a [TaskName]),
     CancelAck(&'a CancelAck),
+    NoOp(&'a NoOp, &'a [Wait]),
 }
 
 /// The completions of a COMPLETE, each with its result's bytes; checked whole before it is handed out.
@@ -145,6 +146,10 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
             Packet::Cancel(fixed, names)
         }
         Operation::CancelAck => Packet::CancelAck(counting(datagram, header, 1..=CANCEL_MAX)?),
+        Operation::NoOp => {
+            let (fixed, waits) = with_records(datagram, header, 1..=SLOTS_MAX)?;
+            Packet::NoOp(fixed, waits)
+        }
     })
 }
 

@@ -23,7 +23,7 @@
 
 /* How many records a packet may carry. */
 #define MF_SUBMIT_MAX 32    /* tasks: one bit each in the bitmaps of SUBMIT_ACK */
-#define MF_SLOTS_MAX 16     /* slots in RETRIEVE, ASSIGN, RELEASE: a full RETRIEVE is answered by one ASSIGN */
+#define MF_SLOTS_MAX 16     /* slots in RETRIEVE, ASSIGN, NO_OP, RELEASE: a full RETRIEVE is answered by one ASSIGN */
 #define MF_REGISTER_MAX 32  /* slots in REGISTER, REGISTERED, RESET, KEEPALIVE */
 #define MF_CANCEL_MAX 32    /* tasks: one bit each in the bitmap of CANCEL_ACK */
 #define MF_PROBE_MAX 32     /* tasks: one bit each in the bitmap of PROBE_ACK */
@@ -52,7 +52,8 @@
     X(PROBE, 13)                                                                                   \
     X(PROBE_ACK, 14)                                                                               \
     X(CANCEL, 15)                                                                                  \
-    X(CANCEL_ACK, 16)
+    X(CANCEL_ACK, 16)                                                                              \
+    X(NO_OP, 17)
 
 enum mf_operation {
 #define X(name, number) MF_OP_##name = number,
@@ -82,6 +83,13 @@ enum mf_status {
 enum mf_ack_state {
     MF_ACK_DONE = 0,     /* have it, or do not want it: forget it */
     MF_ACK_FETCHING = 1, /* fetching the result by reference: keep it */
+};
+
+/* Whether the switch remembers a client, in PROBE_ACK. */
+enum mf_known {
+    MF_KNOWN_NO = 0,
+    MF_KNOWN_YES = 1,
+    MF_KNOWN_NO_RECORD = 2, /* it cannot say: this switch keeps no record of tasks, and `open` means nothing */
 };
 
 /* 16 bytes that open every packet. */
@@ -158,7 +166,9 @@ struct MF_WIRE mf_registered {
     uint32_t lease_ms;      /* silence after which a slot's task goes to another */
     struct mf_address seen; /* the sender as the switch sees it: differs from its own behind NAT */
     uint8_t reason;         /* enum mf_reason, where count is less than was asked */
-    uint8_t reserved[3];
+    uint8_t reserved;
+    uint16_t poll_us; /* 0: a slot that finds no task is parked. Else it is told NO_OP, asks again after these
+                       * microseconds, and a RETRIEVE carries one wait */
 };
 
 /* A slot in REGISTERED, RESET, KEEPALIVE, RELEASED. */
@@ -204,6 +214,12 @@ struct MF_WIRE mf_assignment {
     uint32_t submission;       /* the sequence of its SUBMIT */
     uint8_t index;             /* its record in that SUBMIT */
     uint8_t reserved[3];
+};
+
+/* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_wait follow, for which there is no task now: ask again after
+ * `poll_us` of REGISTERED. Only from a switch that parks no slot. */
+struct MF_WIRE mf_no_op {
+    struct mf_header header;
 };
 
 /* executor -> switch: `count` (1 to MF_REGISTER_MAX) mf_slot_name follow, alive. Answered only by RESET. */
@@ -285,7 +301,7 @@ struct MF_WIRE mf_probe_ack {
     struct mf_address seen; /* the sender as the switch sees it */
     uint32_t room;          /* tasks that the queue has room for */
     uint32_t open;          /* tasks that are queued or assigned; the others are done, taken out or unknown */
-    uint8_t known;          /* 1: the switch remembers this client's window; 0: it does not */
+    uint8_t known;          /* enum mf_known */
     uint8_t reserved[3];
 };
 

@@ -252,7 +252,7 @@ MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
     MF_COPY(&ack->seen, &call->in->from);
     ack->room = mf_net32(room(s));
     ack->open = mf_net32(open);
-    ack->known = i != NONE;
+    ack->known = i != NONE ? MF_KNOWN_YES : MF_KNOWN_NO;
     ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;
     return MF_V_OK;
 }

@@ -125,7 +125,8 @@ MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call
     registered->lease_ms = mf_net32((uint32_t)(s->lease_ns / 1000000));
     MF_COPY(&registered->seen, &call->in->from);
     registered->reason = k < records_in(call) ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
-    registered->reserved[0] = registered->reserved[1] = registered->reserved[2] = 0;
+    registered->reserved = 0;
+    registered->poll_us = 0; /* who finds no task is parked */
     requeue_all(s, call, given_back.head);
     return MF_V_OK;
 }

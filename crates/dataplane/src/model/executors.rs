@@ -77,7 +77,8 @@ impl Model {
             lease_ms: ((self.config.lease_ns / 1_000_000) as u32).into(),
             seen: from.into(),
             reason: if missing == 0 { Reason::None } else { Reason::SlotsFull } as u8,
-            reserved: [0; 3],
+            reserved: 0,
+            poll_us: 0.into(),
         };
         answers.answer(from, &fixed, &names, names.len() as u8);
         self.requeue_all(returned, answers);

@@ -3,7 +3,9 @@
 use super::names::Names;
 use super::words::{bits, mask};
 use crate::Stats;
-use midflight_wire::{Assignment, BY_REFERENCE, Header, LEVELS, Packet, Reason, Registered, SubmitAck, parse};
+use midflight_wire::{
+    Assignment, BY_REFERENCE, Header, Known, LEVELS, Packet, Reason, Registered, SubmitAck, Wait, parse,
+};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
@@ -29,9 +31,8 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) 
             "ASSIGN".to_owned()
         }
         Packet::ProbeAck(ack) => {
-            let known = if ack.known == 1 { "known" } else { "unknown" };
             let (sequence, count) = (ack.header.sequence, ack.header.count);
-            let seen = seen_as(ack.seen.into(), to);
+            let (known, seen) = (known(ack.known), seen_as(ack.seen.into(), to));
             format!("PROBE_ACK {sequence}: {known}{seen}, open {} of {count}, room {}", bits(ack.open.get()), ack.room)
         }
         Packet::CancelAck(ack) => {
@@ -39,6 +40,7 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) 
             let why = because(ack.reason);
             format!("CANCEL_ACK {sequence}: taken out {} of {count}{why}", bits(ack.taken_out.get()))
         }
+        Packet::NoOp(_, waits) => format!("NO_OP {}", wait_list(waits, to, names)),
         _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
     };
     lines[0] += &said;
@@ -77,7 +79,20 @@ fn registered_line(registered: &Registered, to: SocketAddr, names: &Names) -> St
     let whose = whose(registered.executor.get(), to, names);
     let (sequence, lease, why) = (registered.header.sequence, registered.lease_ms, because(registered.reason));
     let seen = seen_as(registered.seen.into(), to);
-    format!("REGISTERED {sequence}{whose}: {locals}{why}, lease {lease}ms{seen}")
+    let polls = match registered.poll_us.get() {
+        0 => String::new(),
+        every => format!(", polls every {every}us"),
+    };
+    format!("REGISTERED {sequence}{whose}: {locals}{why}, lease {lease}ms{polls}{seen}")
+}
+
+fn known(known: u8) -> String {
+    match Known::from_number(known) {
+        Some(Known::No) => "unknown".to_owned(),
+        Some(Known::Yes) => "known".to_owned(),
+        Some(Known::NoRecord) => "no record".to_owned(),
+        None => format!("KNOWN {known}"),
+    }
 }
 
 /// Nothing where the reader is the one that the packet speaks of.
@@ -102,6 +117,12 @@ fn because(reason: u8) -> String {
         Some(Reason::SlotsFull) => " (slots full)".to_owned(),
         None => format!(" (REASON {reason})"),
     }
+}
+
+fn wait_list(waits: &[Wait], to: SocketAddr, names: &Names) -> String {
+    let call = |wait: &Wait| names.call(to, wait.slot.get(), wait.generation.get());
+    let told: Vec<_> = waits.iter().map(|wait| format!("{} wait {}", call(wait), wait.sequence)).collect();
+    told.join(", ")
 }
 
 fn slot_list(slots: &[midflight_wire::SlotName], to: SocketAddr, names: &Names) -> String {

@@ -5,7 +5,7 @@ use super::rules::Broken;
 use crate::actors::switch::Turn;
 use crate::{Happening, NodeId};
 use midflight_tasks::Nanos;
-use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, parse};
+use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 
@@ -135,14 +135,8 @@ pub(super) fn describe(datagram: &[u8]) -> String {
         }
         Packet::Reset(fixed, names) => write!(text, "RESET {} {}", tail(&fixed.header), slots(names)),
         Packet::Retrieve(fixed, waits) => {
-            let waits: Vec<_> = waits.iter().map(|w| format!("{}:{}", w.slot, w.sequence)).collect();
-            write!(
-                text,
-                "RETRIEVE {} mask {:#04x} slot:sequence {}",
-                tail(&fixed.header),
-                fixed.resources,
-                waits.join(" ")
-            )
+            let (mask, waits) = (fixed.resources, self::waits(waits));
+            write!(text, "RETRIEVE {} mask {mask:#04x} slot:sequence {waits}", tail(&fixed.header))
         }
         Packet::Assign(fixed, given) => {
             let given: Vec<_> = given.iter().map(assignment).collect();
@@ -168,12 +162,17 @@ pub(super) fn describe(datagram: &[u8]) -> String {
         }
         Packet::Cancel(fixed, names) => write!(text, "CANCEL {} {}", tail(&fixed.header), tasks(names)),
         Packet::CancelAck(ack) => write!(text, "CANCEL_ACK {} taken out {:#x}", tail(&ack.header), ack.taken_out),
+        Packet::NoOp(fixed, told) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(told)),
     };
     text
 }
 
 fn tail(header: &Header) -> String {
     format!("#{} epoch {}", header.sequence, header.epoch)
+}
+
+fn waits(waits: &[Wait]) -> String {
+    waits.iter().map(|wait| format!("{}:{}", wait.slot, wait.sequence)).collect::<Vec<_>>().join(" ")
 }
 
 fn slots(names: &[SlotName]) -> String {

@@ -76,6 +76,7 @@ fn rust_numbers() -> Numbers {
     numbers.extend(codes("REASON", Reason::ALL, |c| c as u8));
     numbers.extend(codes("STATUS", Status::ALL, |c| c as u8));
     numbers.extend(codes("ACK", AckState::ALL, |c| c as u8));
+    numbers.extend(codes("KNOWN", Known::ALL, |c| c as u8));
     numbers
 }
 
@@ -197,6 +198,7 @@ fn docs_numbers(page: &str) -> Numbers {
         ("### Reasons", "REASON"),
         ("### Statuses", "STATUS"),
         ("### Acknowledgements", "ACK"),
+        ("### Knowledge", "KNOWN"),
     ];
     for (heading, prefix) in codes {
         for row in table_after(page, heading) {
@@ -247,7 +249,8 @@ fn rust_has_every_structure_and_constant_of_c() {
         assert!(!is_number || numbers.contains_key(&words[1]), "Rust lacks {}", words[1]);
     }
     for word in header.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-        let is_code = ["MF_REASON_", "MF_STATUS_", "MF_ACK_"].iter().any(|prefix| word.starts_with(prefix));
+        let is_code =
+            ["MF_REASON_", "MF_STATUS_", "MF_ACK_", "MF_KNOWN_"].iter().any(|prefix| word.starts_with(prefix));
         assert!(!is_code || numbers.contains_key(word), "Rust lacks {word}");
     }
     let operations = header.lines().filter(|line| line.trim_start().starts_with("X(")).count();

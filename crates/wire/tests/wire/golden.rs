@@ -99,7 +99,8 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                     lease_ms: 1000.into(),
                     seen: address("192.0.2.9:40000"),
                     reason: Reason::None as u8,
-                    reserved: r3,
+                    reserved: 0,
+                    poll_us: 0.into(),
                 },
                 vec![slot(100), slot(101)],
             ),
@@ -201,7 +202,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 seen: address("192.0.2.7:50000"),
                 room: 131_071.into(),
                 open: 0b10.into(),
-                known: 1,
+                known: Known::Yes as u8,
                 reserved: r3,
             }),
         ),
@@ -220,6 +221,14 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 reason: Reason::None as u8,
                 reserved: r3,
             }),
+        ),
+        (
+            "no_op",
+            "There is no task for the ninth wait of slot 101: it asks again.",
+            Owned::NoOp(
+                NoOp { header: header(Op::NoOp, 1, 0) },
+                vec![Wait { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into() }],
+            ),
         ),
     ]
 }

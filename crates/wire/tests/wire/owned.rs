@@ -52,6 +52,7 @@ owned! {
     plain: SubmitAck Register ProbeAck CancelAck;
     records: Submit(TaskInfo) Registered(SlotName) Reset(SlotName) Retrieve(Wait) Assign(Assignment) Keepalive(SlotName)
         Release(Leave) Released(SlotName) CompleteAck(Completed) Probe(TaskName) Cancel(TaskName)
+        NoOp(Wait)
 }
 
 /// The fixed part as it is before the builder has counted the records.

@@ -36,6 +36,7 @@ fn shapes() -> Vec<Shape> {
         shape::<ProbeAck, ()>(Op::ProbeAck, 0..=32),
         shape::<Cancel, TaskName>(Op::Cancel, 1..=32),
         shape::<CancelAck, ()>(Op::CancelAck, 1..=32),
+        shape::<NoOp, Wait>(Op::NoOp, 1..=16),
     ]
 }
 
@@ -157,7 +158,7 @@ fn t11_each_header_field_is_checked_by_name() {
         (2, 0, Reject::BadVersion),
         (2, VERSION + 1, Reject::BadVersion),
         (3, 0, Reject::UnknownOperation),
-        (3, 17, Reject::UnknownOperation),
+        (3, 18, Reject::UnknownOperation),
         (size_of::<Submit>() + 8, 0, Reject::BadPriority),
         (size_of::<Submit>() + 8, LEVELS + 1, Reject::BadPriority),
         (size_of::<Submit>() + 10, 17, Reject::BadArgument),

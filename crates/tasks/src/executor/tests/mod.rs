@@ -162,7 +162,8 @@ pub(super) fn registered(epoch: u32, request: &Register, count: u32, generation:
         lease_ms: 300.into(),
         seen: Address::from(client(200)),
         reason: if full { Reason::SlotsFull } else { Reason::None } as u8,
-        reserved: [0; 3],
+        reserved: 0,
+        poll_us: 0.into(),
     };
     let mut packet = Builder::new(&mut bytes, &fixed);
     for local in 0..count {
