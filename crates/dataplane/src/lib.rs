@@ -1,9 +1,10 @@
-//! The safe face of Midflight's C core, the soft engine.
+//! The engines of Midflight's programs.
 //!
-//! [`Tasks`] is the cluster's one task queue: datagrams in, datagrams out. `docs/internals/core.md` explains its
-//! structures, `docs/internals/tasks.md` the protocol. [`model`] says what the protocol demands of each packet, and
-//! [`transcript`] tells stories to any engine.
+//! [`Tasks`] is the cluster's one task queue, the C core: datagrams in, datagrams out. `docs/internals/core.md` explains its
+//! structures, `docs/internals/tasks.md` the protocol. [`asic`] is the same queue as a program of a switch's pipeline, in the
+//! model of such a switch. [`model`] says what the protocol demands of each packet, and [`transcript`] tells stories to any engine.
 
+pub mod asic;
 mod ffi;
 #[cfg(feature = "kernel")]
 pub mod kernel;
@@ -11,6 +12,7 @@ mod memory;
 pub mod model;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+mod read;
 mod tasks;
 pub mod transcript;
 mod verdict;

@@ -29,15 +29,15 @@ mod queue;
 pub use duel::Duel;
 pub use play::{EPOCH, play};
 
+use crate::read::read;
 use crate::{Stats, TasksConfig, Verdict};
 use answers::Answers;
 use clients::Client;
 use executors::Slot;
-use midflight_wire::{Header, Operation, Packet, Reject, SlotName, TaskInfo, parse};
+use midflight_wire::{Packet, SlotName, parse};
 use queue::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use zerocopy::FromBytes;
 
 /// A datagram and where it goes.
 pub type Datagram = (SocketAddr, Vec<u8>);
@@ -186,7 +186,7 @@ impl Model {
     }
 
     fn take(&mut self, from: SocketAddr, datagram: &[u8], answers: &mut Answers) -> Verdict {
-        let packet = match self.read(datagram) {
+        let packet = match read(datagram, self.config.levels, &mut self.stats) {
             Ok(packet) => packet,
             Err(verdict) => return verdict,
         };
@@ -202,50 +202,6 @@ impl Model {
         }
     }
 
-    /// T11: what is wrong with a datagram, before anything is changed.
-    fn read<'a>(&mut self, datagram: &'a [u8]) -> Result<Packet<'a>, Verdict> {
-        let packet = parse(datagram);
-        if let Ok((header, _)) = Header::ref_from_prefix(datagram)
-            && !matches!(packet, Err(Reject::BadMagic | Reject::BadVersion | Reject::UnknownOperation))
-        {
-            self.stats.packets[usize::from(header.operation)] += 1;
-            if Operation::from_number(header.operation).is_none_or(|operation| !is_for_switch(operation)) {
-                return Err(Verdict::NotForSwitch);
-            }
-        }
-        match packet {
-            Ok(Packet::Submit(_, tasks)) => self.check_tasks(tasks)?,
-            Err(Reject::BadPriority | Reject::BadArgument) => self.check_tasks(tasks_of(datagram))?,
-            _ => {}
-        }
-        packet.map_err(|reject| match reject {
-            Reject::Truncated => Verdict::Truncated,
-            Reject::Trailing => Verdict::Trailing,
-            Reject::BadMagic => Verdict::BadMagic,
-            Reject::BadVersion => Verdict::BadVersion,
-            Reject::UnknownOperation => Verdict::UnknownOperation,
-            Reject::BadCount => Verdict::BadCount,
-            Reject::BadPriority => Verdict::BadPriority,
-            Reject::BadArgument => Verdict::BadArgument,
-            Reject::BadResult => Verdict::NotForSwitch,
-        })
-    }
-
-    /// The first fault of a SUBMIT's tasks, record by record.
-    fn check_tasks(&self, tasks: &[TaskInfo]) -> Result<(), Verdict> {
-        for task in tasks {
-            if task.priority == 0 || u32::from(task.priority) > self.config.levels {
-                return Err(Verdict::BadPriority);
-            }
-            if usize::from(task.argument_length) > midflight_wire::ARGUMENT_MAX
-                && task.argument_length != midflight_wire::BY_REFERENCE
-            {
-                return Err(Verdict::BadArgument);
-            }
-        }
-        Ok(())
-    }
-
     fn count(&mut self, verdict: Verdict, times: usize) {
         self.stats.reasons[verdict as usize] += times as u64;
     }
@@ -259,15 +215,4 @@ fn suffices(offered: u8, needed: u8) -> bool {
 /// Serial-number arithmetic: whether `a` is later than `b`.
 fn is_later(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
-}
-
-fn is_for_switch(operation: Operation) -> bool {
-    use Operation::{Cancel, Keepalive, Probe, Register, Release, Retrieve, Submit};
-    matches!(operation, Submit | Register | Retrieve | Keepalive | Release | Probe | Cancel)
-}
-
-/// The tasks of a SUBMIT whose lengths are right.
-fn tasks_of(datagram: &[u8]) -> &[TaskInfo] {
-    let records = datagram.get(size_of::<midflight_wire::Submit>()..).unwrap_or_default();
-    <[TaskInfo]>::ref_from_bytes(records).unwrap_or_default()
 }

@@ -14,6 +14,20 @@
 //!     -> ann SUBMIT_ACK 1: taken 0-1, room 6
 //! ```
 //!
+//! Where the asic engine's contract allows it another answer, a line that begins with two spaces says which rule does, and its answer
+//! follows:
+//!
+//! ```text
+//! eve retrieve: 0 wait 1
+//!     ok, repeated_wait 1
+//!     -> eve ASSIGN
+//!          0 wait 1: task 100 (ann 1.0), attempt 1, waited 3us
+//!   asic (T2: a repeated RETRIEVE is another one)
+//!     ok
+//!     -> eve ASSIGN
+//!          0 wait 1: task 101 (ann 1.1), attempt 1, waited 0us
+//! ```
+//!
 //! What an engine draws at random never shows: slots and generations appear as the executor's local number and the
 //! count of its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`).
 //! `transcripts/README.md` lists the commands.
@@ -21,11 +35,14 @@
 mod command;
 mod engine;
 mod names;
+mod polling;
 mod render;
 mod runner;
+mod story;
 mod words;
 
 #[cfg(feature = "kernel")]
 pub use engine::KernelCore;
 pub use engine::{Core, Engine};
-pub use runner::{Start, StoryError, run};
+pub use polling::PollingAsic;
+pub use runner::{Start, StoryError, run, run_asic};

@@ -4,6 +4,7 @@ use super::command::{self, Every, Sending};
 use super::engine::Engine;
 use super::names::Names;
 use super::render;
+use super::story::{Aside, Step, steps, told_alike};
 use super::words::{number, parse_duration, parse_mask, ranges};
 use crate::model::Datagram;
 use crate::{Stats, TasksConfig, Verdict};
@@ -34,23 +35,30 @@ impl std::error::Error for StoryError {}
 /// # Errors
 /// Where a command makes no sense.
 pub fn run(story: &str, start: &mut Start<'_>) -> Result<String, StoryError> {
-    let mut stage = Stage { start, engine: None, names: Names::default(), epoch: 0, now: Duration::from_secs(1) };
-    let mut told = String::new();
-    for (index, line) in story.lines().enumerate() {
-        if line.starts_with("    ") {
-            continue;
+    let (mut stage, mut told) = (Stage::new(start), String::new());
+    for mut step in steps(story) {
+        if step.is_command() {
+            step.answers = stage.step(&step)?;
         }
-        told.push_str(line);
-        told.push('\n');
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
+        step.write(&mut told);
+    }
+    Ok(told)
+}
+
+/// Tells a story to the asic engine, and returns it with that engine's answers beside the others', where it does not tell it
+/// alike. A difference that is new has `?` for a reason. `stats` are not asked for: nobody knows what became of a task.
+///
+/// # Errors
+/// Where a command makes no sense.
+pub fn run_asic(story: &str, start: &mut Start<'_>) -> Result<String, StoryError> {
+    let (mut stage, mut told) = (Stage::new(start), String::new());
+    for mut step in steps(story) {
+        if step.is_command() && step.line.trim() != "stats" {
+            let answers = stage.step(&step)?;
+            let reason = step.asic.take().map_or("?", |aside| aside.reason);
+            step.asic = (!told_alike(&step.answers, &answers)).then_some(Aside { reason, answers });
         }
-        let answers = stage.execute(line).map_err(|what| StoryError { line: index + 1, what })?;
-        for answer in answers {
-            told.push_str("    ");
-            told.push_str(&answer);
-            told.push('\n');
-        }
+        step.write(&mut told);
     }
     Ok(told)
 }
@@ -63,7 +71,17 @@ struct Stage<'a, 'b> {
     now: Duration,
 }
 
+impl<'a, 'b> Stage<'a, 'b> {
+    fn new(start: &'a mut Start<'b>) -> Self {
+        Self { start, engine: None, names: Names::default(), epoch: 0, now: Duration::from_secs(1) }
+    }
+}
+
 impl Stage<'_, '_> {
+    fn step(&mut self, step: &Step<'_>) -> Result<Vec<String>, StoryError> {
+        self.execute(step.line).map_err(|what| StoryError { line: step.number, what })
+    }
+
     fn execute(&mut self, line: &str) -> Result<Vec<String>, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut lines = match words[..] {

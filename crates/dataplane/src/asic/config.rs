@@ -1,0 +1,82 @@
+//! What an asic engine is told at its start.
+
+use midflight_rmt::Refusal;
+use std::fmt;
+
+/// The program in the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Program {
+    /// Ours, [`midflight_rmt::tasks::safe`].
+    Safe,
+    /// The papers', [`midflight_rmt::tasks::published`], which loses tasks.
+    Published,
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Safe => "asic-safe",
+            Self::Published => "asic-published",
+        })
+    }
+}
+
+/// Bounds and times of an asic engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsicConfig {
+    /// Which program. Default [`Program::Safe`].
+    pub program: Program,
+    /// Priority levels: 1 to 4. Default 4.
+    pub levels: u32,
+    /// Entries of each level: a power of two, 2 to 32,768 with four levels; with fewer, all together 131,072. Default 32,768.
+    pub queue: u32,
+    /// Executor slots: 1 to 1 Mi. Default 65,536.
+    pub slots: u32,
+    /// What executors are told that a lease is, in milliseconds: they speak of busy slots every third of it. Nobody keeps leases.
+    /// Default 1,000.
+    pub lease_ms: u32,
+    /// Silence after which a slot is forgotten, in nanoseconds. Default 10 s.
+    pub slot_idle_ns: u64,
+    /// After how many microseconds a slot asks again that found no task: 1 to 65,535. Default 50 (Bolt §5.4).
+    pub poll_us: u16,
+}
+
+impl Default for AsicConfig {
+    fn default() -> Self {
+        Self {
+            program: Program::Safe,
+            levels: 4,
+            queue: 32 << 10,
+            slots: 65_536,
+            lease_ms: 1_000,
+            slot_idle_ns: 10_000_000_000,
+            poll_us: 50,
+        }
+    }
+}
+
+impl AsicConfig {
+    pub(super) fn check(&self) -> Result<(), AsicError> {
+        let range = |name, ok, allowed| if ok { Ok(()) } else { Err(AsicError::OutOfRange { name, allowed }) };
+        range("slots", (1..=1 << 20).contains(&self.slots), "1 to 1,048,576")?;
+        range("lease_ms", self.lease_ms > 0, "at least 1")?;
+        range("slot_idle_ns", self.slot_idle_ns > 0, "at least 1")?;
+        range("poll_us", self.poll_us > 0, "1 to 65,535")
+    }
+}
+
+/// Why there is no such engine.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AsicError {
+    /// A bound of [`AsicConfig`].
+    #[error("{name} must be {allowed}")]
+    OutOfRange {
+        /// Whose.
+        name: &'static str,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// The switch cannot hold the program.
+    #[error(transparent)]
+    Program(#[from] Refusal),
+}

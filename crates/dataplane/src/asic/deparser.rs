@@ -1,0 +1,169 @@
+//! From the fields of a program, and from the controller, to the wire.
+
+use super::AsicConfig;
+use super::parser::{Asked, Origin};
+use super::pipeline::Assigned;
+use crate::model::Datagram;
+use midflight_wire::{
+    Assign, Assignment, Builder, Cancel, CancelAck, Header, NoOp, Operation, Probe, ProbeAck, Reason, Register,
+    Registered, Released, Reset, SlotName, SubmitAck, TaskInfo, Wait,
+};
+use std::net::SocketAddr;
+use zerocopy::{Immutable, IntoBytes};
+
+/// `known` of a PROBE_ACK: this switch keeps no record of tasks.
+const NO_RECORD: u8 = 2;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deparser {
+    epoch: u32,
+}
+
+impl Deparser {
+    pub(super) fn new(epoch: u32) -> Self {
+        Self { epoch }
+    }
+
+    /// Whether a packet speaks of this switch's present life.
+    pub(super) fn is_present(&self, header: &Header) -> bool {
+        header.epoch.get() == self.epoch
+    }
+
+    fn header(&self, operation: Operation, sequence: u32) -> Header {
+        Header::new(operation, self.epoch, sequence)
+    }
+
+    /// Nothing where it does not answer a SUBMIT.
+    pub(super) fn submit_ack(&self, origin: &Origin, taken: u32, refused: u32) -> Option<Datagram> {
+        let Asked::Submit { sequence, client, count } = origin.asked else { return None };
+        let reason = if refused == 0 { Reason::None } else { Reason::Full };
+        let ack = SubmitAck {
+            header: self.header(Operation::SubmitAck, sequence),
+            client: client.into(),
+            taken: taken.into(),
+            not_taken: refused.into(),
+            reason: reason as u8,
+            reserved: [0; 3],
+            room: 0.into(),
+        };
+        Some(counting(origin.from, &ack, count))
+    }
+
+    /// Nothing where it does not answer a RETRIEVE.
+    pub(super) fn assign(&self, origin: &Origin, task: &Assigned) -> Option<Datagram> {
+        let Wait { slot, generation, sequence } = wait(origin)?;
+        let info = TaskInfo {
+            tid: task.tid.into(),
+            function: task.function.into(),
+            priority: task.level,
+            resources: task.resources,
+            argument_length: task.argument_length,
+            attempt: task.attempt.saturating_add(1),
+            argument: task.argument,
+        };
+        let assignment = Assignment {
+            client: u64::from(task.client).into(),
+            slot,
+            generation,
+            sequence,
+            waited_us: 0.into(),
+            task: info,
+            uid: task.client.into(),
+            jid: task.submission.into(),
+            address: SocketAddr::from(task.address).into(),
+            submission: task.submission.into(),
+            index: task.index,
+            reserved: [0; 3],
+        };
+        Some(listing(origin.from, &Assign { header: self.header(Operation::Assign, 0) }, &[assignment]))
+    }
+
+    /// Nothing where it does not answer a RETRIEVE.
+    pub(super) fn no_op(&self, origin: &Origin) -> Option<Datagram> {
+        let wait = wait(origin)?;
+        Some(listing(origin.from, &NoOp { header: self.header(Operation::NoOp, 0) }, &[wait]))
+    }
+
+    pub(super) fn registered(
+        &self,
+        to: SocketAddr,
+        register: &Register,
+        names: &[SlotName],
+        config: &AsicConfig,
+    ) -> Datagram {
+        let all = names.len() == usize::from(register.header.count);
+        let registered = Registered {
+            header: self.header(Operation::Registered, register.header.sequence.get()),
+            executor: register.executor,
+            first: register.first,
+            lease_ms: config.lease_ms.into(),
+            seen: to.into(),
+            reason: if all { Reason::None } else { Reason::SlotsFull } as u8,
+            reserved: 0,
+            poll_us: config.poll_us.into(),
+        };
+        listing(to, &registered, names)
+    }
+
+    /// These slots are void; nothing where there are none.
+    pub(super) fn reset(&self, to: SocketAddr, void: &[SlotName]) -> Option<Datagram> {
+        (!void.is_empty()).then(|| listing(to, &Reset { header: self.header(Operation::Reset, 0) }, void))
+    }
+
+    /// All slots are void.
+    pub(super) fn reset_all(&self, to: SocketAddr) -> Datagram {
+        listing::<_, SlotName>(to, &Reset { header: self.header(Operation::Reset, 0) }, &[])
+    }
+
+    /// Nothing where nobody is gone.
+    pub(super) fn released(&self, to: SocketAddr, gone: &[SlotName]) -> Option<Datagram> {
+        (!gone.is_empty()).then(|| listing(to, &Released { header: self.header(Operation::Released, 0) }, gone))
+    }
+
+    pub(super) fn probe_ack(&self, to: SocketAddr, probe: &Probe) -> Datagram {
+        let ack = ProbeAck {
+            header: self.header(Operation::ProbeAck, probe.header.sequence.get()),
+            client: probe.client,
+            seen: to.into(),
+            room: 0.into(),
+            open: 0.into(),
+            known: NO_RECORD,
+            reserved: [0; 3],
+        };
+        counting(to, &ack, probe.header.count)
+    }
+
+    pub(super) fn cancel_ack(&self, to: SocketAddr, cancel: &Cancel) -> Datagram {
+        let ack = CancelAck {
+            header: self.header(Operation::CancelAck, cancel.header.sequence.get()),
+            client: cancel.client,
+            taken_out: 0.into(),
+            reason: Reason::None as u8,
+            reserved: [0; 3],
+        };
+        counting(to, &ack, cancel.header.count)
+    }
+}
+
+/// The wait that is answered.
+fn wait(origin: &Origin) -> Option<Wait> {
+    let Asked::Retrieve { slot, generation, sequence } = origin.asked else { return None };
+    Some(Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() })
+}
+
+fn listing<H, R>(to: SocketAddr, fixed: &H, records: &[R]) -> Datagram
+where
+    H: IntoBytes + Immutable,
+    R: IntoBytes + Immutable,
+{
+    let mut bytes = Vec::new();
+    let mut packet = Builder::new(&mut bytes, fixed);
+    records.iter().for_each(|record| packet.push(record));
+    (to, bytes)
+}
+
+fn counting<H: IntoBytes + Immutable>(to: SocketAddr, fixed: &H, count: u8) -> Datagram {
+    let mut bytes = Vec::new();
+    Builder::new(&mut bytes, fixed).set_count(count);
+    (to, bytes)
+}

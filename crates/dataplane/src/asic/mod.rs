@@ -1,0 +1,287 @@
+//! The asic engine on the wire: a program of a switch's pipeline, in the model of such a switch, and what stands around it.
+//!
+//! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the rest: the parser in front of a
+//! program, the deparser behind it, the controller beside it.
+//!
+//! A call is one pass. What goes round is the caller's to send in again: at once, or after the delay of recirculation, with what
+//! arrives meanwhile in between.
+//!
+//! ```
+//! use midflight_dataplane::asic::{AsicConfig, AsicTasks, Turn};
+//! use midflight_dataplane::Verdict;
+//! use midflight_wire::{Builder, Header, Operation, Packet, Submit, TaskInfo, parse};
+//!
+//! let mut switch = AsicTasks::new(&AsicConfig::default(), 7, 1)?;
+//! let header = Header::new(Operation::Submit, 0, 1);
+//! let mut submit = Vec::new();
+//! let task = TaskInfo {
+//!     tid: 100.into(), function: 0.into(), priority: 1, resources: 0, argument_length: 0, attempt: 0, argument: [0; 16],
+//! };
+//! Builder::new(&mut submit, &Submit { header, client: 5.into(), uid: 0.into(), jid: 0.into() }).push(&task);
+//!
+//! let mut turn = Turn::default();
+//! assert_eq!(switch.packet(0, "10.0.0.1:7000".parse()?, &submit, &mut turn), Verdict::Ok);
+//! assert!(turn.round.is_empty(), "one task enters in one pass");
+//! let [(_, answer)] = &turn.sent[..] else { panic!("a SUBMIT is answered") };
+//! assert!(matches!(parse(answer), Ok(Packet::SubmitAck(ack)) if ack.taken.get() == 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod controller;
+mod deparser;
+mod parser;
+mod pipeline;
+
+use crate::model::Datagram;
+use crate::read::read;
+use crate::{Stats, Verdict};
+use controller::{Controller, Named};
+use deparser::Deparser;
+use midflight_wire::{Packet, Retrieve, SlotName, Submit, TaskInfo, Wait};
+use parser::Origin;
+use pipeline::{Pipeline, Told};
+use std::net::SocketAddr;
+
+pub use config::{AsicConfig, AsicError, Program};
+
+/// What a pass leaves to its caller. Each call clears it first.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    /// Datagrams that leave the switch, in order.
+    pub sent: Vec<Datagram>,
+    /// Packets that go round: each is owed a pass, by [`AsicTasks::again`].
+    pub round: Vec<Inside>,
+}
+
+impl Turn {
+    fn clear(&mut self) {
+        self.sent.clear();
+        self.round.clear();
+    }
+}
+
+/// A packet on its way round: its headers, and what it carries behind them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Inside {
+    packet: midflight_rmt::Packet,
+    origin: Origin,
+}
+
+/// What is counted besides [`Stats`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that went through the pipelines.
+    pub passes: u64,
+    /// Those of them that had gone round before.
+    pub rounds: u64,
+    /// Waits that were told that there is no task.
+    pub no_ops: u64,
+    /// Tasks that were given back though they had been acknowledged: the published program's searches do that.
+    pub returned: u64,
+    /// Packets that the program dropped: none that the parser lets through should be.
+    pub dropped: u64,
+}
+
+/// The asic engine: the cluster's one task queue.
+#[derive(Clone, Debug)]
+pub struct AsicTasks {
+    config: AsicConfig,
+    pipeline: Pipeline,
+    controller: Controller,
+    deparser: Deparser,
+    stats: Stats,
+    counters: Counters,
+}
+
+impl AsicTasks {
+    /// A switch that has just started. `epoch` is not 0; generations are drawn from `secret`.
+    ///
+    /// # Errors
+    /// Where a bound of the configuration is violated, or the target has no room for the program.
+    pub fn new(config: &AsicConfig, epoch: u32, secret: u64) -> Result<Self, AsicError> {
+        config.check()?;
+        Ok(Self {
+            config: *config,
+            pipeline: Pipeline::build(config)?,
+            controller: Controller::new(config, secret),
+            deparser: Deparser::new(epoch),
+            stats: Stats::NOTHING,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes one datagram: the verdict on it. What it causes is in `turn`.
+    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
+        turn.clear();
+        let verdict = match read(datagram, self.config.levels, &mut self.stats) {
+            Ok(packet) => self.take(now_ns, from, packet, turn),
+            Err(verdict) => verdict,
+        };
+        self.count(verdict, 1);
+        verdict
+    }
+
+    /// One more pass of a packet that went round.
+    pub fn again(&mut self, inside: Inside, turn: &mut Turn) {
+        turn.clear();
+        self.counters.rounds += 1;
+        self.pass(inside, turn);
+    }
+
+    /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it looked at.
+    pub fn tick(&mut self, now_ns: u64) -> u32 {
+        self.controller.tick(now_ns)
+    }
+
+    /// The counters, and the gauges that the registers have. Nobody knows what became of a task that was assigned.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        let queued = self.queued();
+        stats.queued[..queued.len()].copy_from_slice(&queued);
+        stats.slots = self.controller.slots();
+        stats
+    }
+
+    /// What is counted besides.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Entries of each level; what searches carry is not among them.
+    #[must_use]
+    pub fn queued(&self) -> [u32; 4] {
+        self.pipeline.queued()
+    }
+
+    /// Whether the registers agree with each other while nothing is on its way round.
+    ///
+    /// # Errors
+    /// Says what does not.
+    pub fn check_at_rest(&self) -> Result<(), String> {
+        self.pipeline.check_at_rest()
+    }
+
+    fn take(&mut self, now: u64, from: SocketAddr, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
+        match packet {
+            Packet::Submit(submit, tasks) => self.submit(from, submit, tasks, turn),
+            Packet::Retrieve(retrieve, waits) => self.retrieve(now, from, retrieve, waits, turn),
+            Packet::Register(register) => {
+                let (names, missing) = self.controller.register(now, from, register);
+                self.count(Verdict::SlotsFull, missing);
+                turn.sent.push(self.deparser.registered(from, register, &names, &self.config));
+                Verdict::Ok
+            }
+            Packet::Keepalive(keepalive, names) if self.deparser.is_present(&keepalive.header) => {
+                let void = self.listen(now, from, names);
+                turn.sent.extend(self.deparser.reset(from, &void));
+                Verdict::Ok
+            }
+            Packet::Release(release, leaves) if self.deparser.is_present(&release.header) => {
+                let (gone, spoofed) = self.controller.release(from, leaves);
+                self.count(Verdict::SpoofedSlot, spoofed);
+                turn.sent.extend(self.deparser.released(from, &gone));
+                Verdict::Ok
+            }
+            Packet::Keepalive(..) | Packet::Release(..) => self.foreign(from, turn),
+            Packet::Probe(probe, _) => {
+                turn.sent.push(self.deparser.probe_ack(from, probe));
+                Verdict::Ok
+            }
+            Packet::Cancel(cancel, names) => {
+                self.count(Verdict::NotQueued, names.len());
+                turn.sent.push(self.deparser.cancel_ack(from, cancel));
+                Verdict::Ok
+            }
+            _ => Verdict::NotForSwitch,
+        }
+    }
+
+    fn foreign(&self, from: SocketAddr, turn: &mut Turn) -> Verdict {
+        turn.sent.push(self.deparser.reset_all(from));
+        Verdict::ForeignEpoch
+    }
+
+    fn submit(&mut self, from: SocketAddr, submit: &Submit, tasks: &[TaskInfo], turn: &mut Turn) -> Verdict {
+        match parser::submit(&self.pipeline, from, submit, tasks) {
+            Ok(inside) => {
+                self.pass(inside, turn);
+                Verdict::Ok
+            }
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// One packet is answered with one, so it carries one wait.
+    fn retrieve(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+        turn: &mut Turn,
+    ) -> Verdict {
+        if !self.deparser.is_present(&retrieve.header) {
+            return self.foreign(from, turn);
+        }
+        let [wait] = waits else { return Verdict::BadCount };
+        let name = SlotName { slot: wait.slot, generation: wait.generation };
+        let void = self.listen(now, from, &[name]);
+        turn.sent.extend(self.deparser.reset(from, &void));
+        if void.is_empty() && self.controller.whose(from, &name) == Named::Slot {
+            match parser::retrieve(&self.pipeline, from, retrieve, *wait) {
+                Ok(inside) => self.pass(inside, turn),
+                Err(verdict) => return verdict,
+            }
+        }
+        Verdict::Ok
+    }
+
+    /// These slots are heard, where they are the sender's; those that are not registered.
+    fn listen(&mut self, now: u64, from: SocketAddr, names: &[SlotName]) -> Vec<SlotName> {
+        let mut void = Vec::new();
+        for name in names {
+            match self.controller.hear(now, from, name) {
+                Named::Slot => {}
+                Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
+                Named::Unknown => {
+                    self.count(Verdict::ForeignSlot, 1);
+                    void.push(*name);
+                }
+            }
+        }
+        void
+    }
+
+    fn pass(&mut self, inside: Inside, turn: &mut Turn) {
+        self.counters.passes += 1;
+        let Inside { packet, origin } = inside;
+        for told in self.pipeline.pass(packet, &origin) {
+            match told {
+                Told::Round(packet) => turn.round.push(Inside { packet, origin: origin.clone() }),
+                Told::Assigned(task) => {
+                    self.stats.assigned += 1;
+                    turn.sent.extend(self.deparser.assign(&origin, &task));
+                }
+                Told::NoOp => {
+                    self.counters.no_ops += 1;
+                    turn.sent.extend(self.deparser.no_op(&origin));
+                }
+                Told::Submitted { taken, refused } => {
+                    self.stats.submitted += u64::from(taken.count_ones());
+                    self.count(Verdict::Full, refused.count_ones() as usize);
+                    turn.sent.extend(self.deparser.submit_ack(&origin, taken, refused));
+                }
+                Told::Returned => self.counters.returned += 1,
+                Told::Ended => {}
+                Told::Dropped => self.counters.dropped += 1,
+            }
+        }
+    }
+
+    fn count(&mut self, verdict: Verdict, times: usize) {
+        self.stats.reasons[verdict as usize] += times as u64;
+    }
+}

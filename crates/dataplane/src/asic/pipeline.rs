@@ -1,0 +1,265 @@
+//! A program with its machine: both programs in one form.
+
+use super::parser::{Asked, Origin};
+use super::{AsicConfig, Program};
+use midflight_rmt::tasks::published::{self, Empty, Published};
+use midflight_rmt::tasks::safe::{self, Safe};
+use midflight_rmt::{Machine, Packet, Refusal, Sent, Target, To, Word};
+use midflight_wire::TaskInfo;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Words of TDESC in the published program: the function, 16 bytes of argument; index, attempt and length share the last.
+const PUBLISHED_WORDS: u32 = 6;
+
+/// What a packet says that leaves a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It goes round.
+    Round(Packet),
+    /// A slot gets this task.
+    Assigned(Assigned),
+    /// A slot gets none.
+    NoOp,
+    /// What became of a SUBMIT's tasks.
+    Submitted { taken: u32, refused: u32 },
+    /// A task is given back that had been taken.
+    Returned,
+    /// Its work is done.
+    Ended,
+    /// The program wants none of it.
+    Dropped,
+}
+
+/// A task as its entry has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assigned {
+    /// The lower half of the client's identity.
+    pub(super) client: u32,
+    pub(super) address: SocketAddrV4,
+    pub(super) submission: u32,
+    pub(super) index: u8,
+    /// As the client said it: attempts made before.
+    pub(super) attempt: u8,
+    pub(super) tid: u32,
+    pub(super) level: u8,
+    pub(super) resources: u8,
+    pub(super) function: u32,
+    pub(super) argument_length: u8,
+    pub(super) argument: [u8; 16],
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Pipeline {
+    Safe { program: Box<Safe>, machine: Machine },
+    Published { program: Box<Published>, machine: Machine },
+}
+
+impl Pipeline {
+    pub(super) fn build(config: &AsicConfig) -> Result<Self, Refusal> {
+        let (levels, size, target) = (config.levels, config.queue, &Target::TOFINO_1);
+        Ok(match config.program {
+            Program::Safe => {
+                let program = Box::new(Safe::build(safe::Config { levels, size }, target)?);
+                Self::Safe { machine: program.machine(), program }
+            }
+            Program::Published => {
+                let config = published::Config { levels, size, words: PUBLISHED_WORDS, empty: Empty::NoOp };
+                let program = Box::new(Published::build(config, target)?);
+                Self::Published { machine: program.machine(), program }
+            }
+        })
+    }
+
+    /// Bytes of argument that an entry has.
+    pub(super) fn argument_bytes(&self) -> usize {
+        match self {
+            Self::Safe { .. } => 4,
+            Self::Published { .. } => 16,
+        }
+    }
+
+    pub(super) fn submit(&self, client: SocketAddrV4, identity: u32, sequence: u32, tasks: &[TaskInfo]) -> Packet {
+        let ip = u32::from(*client.ip());
+        match self {
+            Self::Safe { program, .. } => {
+                let tasks: Vec<_> = tasks.iter().map(safe_task).collect();
+                program.submit((ip, client.port()), (identity, sequence), sequence, &tasks)
+            }
+            Self::Published { program, .. } => {
+                let tasks: Vec<_> = (0..).zip(tasks).map(|(index, task)| published_task(index, task)).collect();
+                let port = client.port().into();
+                program.submit(ip, (identity, sequence), &tasks).with(program.fields().port, port)
+            }
+        }
+    }
+
+    pub(super) fn retrieve(&self, executor: SocketAddrV4, resources: u8) -> Packet {
+        let ip = u32::from(*executor.ip());
+        match self {
+            Self::Safe { program, .. } => program.retrieve(ip, resources, 1),
+            Self::Published { program, .. } => program.retrieve(ip, resources),
+        }
+    }
+
+    /// One pass: what the packet says, then its copies.
+    pub(super) fn pass(&mut self, packet: Packet, origin: &Origin) -> Vec<Told> {
+        match self {
+            Self::Safe { program, machine } => {
+                machine.pass(packet).into_iter().map(|s| safe_told(program, s)).collect()
+            }
+            Self::Published { program, machine } => {
+                machine.pass(packet).into_iter().map(|sent| published_told(program, sent, origin)).collect()
+            }
+        }
+    }
+
+    /// Entries of each level.
+    pub(super) fn queued(&self) -> [u32; 4] {
+        let mut queued = [0; 4];
+        for (level, queued) in (0..).zip(&mut queued).take(self.levels() as usize) {
+            *queued = match self {
+                Self::Safe { program, machine } => program.level(machine, level).queued,
+                Self::Published { program, machine } => {
+                    let read = |name| program.program().register(name).map(|r| machine.read(r, level, Word::Low));
+                    let (add, retrieve) = (read("add_ptr").unwrap_or(0), read("retrieve_ptr").unwrap_or(0));
+                    // A pointer that has erred and is not repaired yet is ahead of the other.
+                    add.wrapping_sub(retrieve).cast_signed().max(0).cast_unsigned().min(program.config().size)
+                }
+            };
+        }
+        queued
+    }
+
+    fn levels(&self) -> u32 {
+        match self {
+            Self::Safe { program, .. } => program.config().levels,
+            Self::Published { program, .. } => program.config().levels,
+        }
+    }
+
+    /// Of the safe program; the pointers of the published one may stand anyhow.
+    pub(super) fn check_at_rest(&self) -> Result<(), String> {
+        let Self::Safe { program, machine } = self else { return Ok(()) };
+        for level in 0..program.config().levels {
+            let at = program.level(machine, level);
+            let apart = at.add.wrapping_sub(at.retrieve) & (u32::MAX / program.config().levels.next_power_of_two());
+            let inside = at.accepted.wrapping_sub(at.credit.wrapping_sub(program.config().size));
+            if apart != at.queued || inside != at.queued {
+                return Err(format!("level {}: {at:?}", level + 1));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn word(bytes: [u8; 16], number: usize) -> u32 {
+    bytes.as_chunks::<4>().0.get(number).map_or(0, |&word| u32::from_be_bytes(word))
+}
+
+fn bytes_of(words: &[u32]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes.as_chunks_mut::<4>().0.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_be_bytes());
+    bytes
+}
+
+fn safe_task(task: &TaskInfo) -> safe::Task {
+    safe::Task {
+        tid: task.tid.get(),
+        level: task.priority,
+        resources: task.resources,
+        attempt: task.attempt,
+        argument_length: task.argument_length,
+        words: [task.function.get(), word(task.argument, 0)],
+    }
+}
+
+fn safe_told(program: &Safe, sent: Sent) -> Told {
+    match program.answer(&sent) {
+        None => Told::Round(sent.packet),
+        Some(safe::Answer::NoOp { .. }) => Told::NoOp,
+        Some(safe::Answer::Ack { taken, refused, .. }) => Told::Submitted { taken, refused },
+        Some(safe::Answer::Dropped(_)) => Told::Dropped,
+        Some(safe::Answer::Assign {
+            client,
+            job,
+            tid,
+            level,
+            resources,
+            index,
+            attempt,
+            argument_length,
+            words,
+            ..
+        }) => Told::Assigned(Assigned {
+            client: job.0,
+            address: SocketAddrV4::new(Ipv4Addr::from(client.0), client.1),
+            submission: job.1,
+            index,
+            attempt,
+            tid,
+            level,
+            resources,
+            function: words[0],
+            argument_length,
+            argument: bytes_of(&words[1..]),
+        }),
+    }
+}
+
+fn published_task(index: u8, task: &TaskInfo) -> published::Task {
+    let last = u32::from_be_bytes([0, index, task.attempt, task.argument_length]);
+    let argument = (0..4).map(|number| word(task.argument, number));
+    let words = std::iter::once(task.function.get()).chain(argument).chain([last]).collect();
+    published::Task { tid: task.tid.get(), level: task.priority, resources: task.resources, words }
+}
+
+/// FULL carries the tasks back that were not taken, the last ones; where all were, the packet ends in silence. The deparser makes a
+/// SUBMIT_ACK of both.
+fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
+    if matches!(sent.to, To::Recirculated | To::Copied) {
+        return Told::Round(sent.packet);
+    }
+    let count = match origin.asked {
+        Asked::Submit { count, .. } => Some(u32::from(count)),
+        Asked::Retrieve { .. } => None,
+    };
+    match (program.answer(&sent), count) {
+        (None, _) => Told::Round(sent.packet),
+        (Some(published::Answer::NoOp { .. }), _) => Told::NoOp,
+        (Some(published::Answer::Dropped("submitted")), Some(count)) => {
+            Told::Submitted { taken: first(count), refused: 0 }
+        }
+        (Some(published::Answer::Dropped("submitted" | "repaired")), _) => Told::Ended,
+        (Some(published::Answer::Dropped(_)), _) => Told::Dropped,
+        (Some(published::Answer::Full { tids, .. }), Some(count)) => {
+            let taken = first(count.saturating_sub(tids.len() as u32));
+            Told::Submitted { taken, refused: first(count) & !taken }
+        }
+        // A search at the tail of a full queue: its task goes back to a client that has heard that it was taken.
+        (Some(published::Answer::Full { .. }), None) => Told::Returned,
+        (Some(published::Answer::Assign { client, job, tid, level, resources, words, .. }), _) => {
+            let [_, index, attempt, argument_length] = words.get(5).copied().unwrap_or(0).to_be_bytes();
+            Told::Assigned(Assigned {
+                client: job.0,
+                address: SocketAddrV4::new(
+                    Ipv4Addr::from(client),
+                    sent.packet.get(program.fields().client_port) as u16,
+                ),
+                submission: job.1,
+                index,
+                attempt,
+                tid,
+                level,
+                resources,
+                function: words.first().copied().unwrap_or(0),
+                argument_length,
+                argument: bytes_of(words.get(1..5).unwrap_or_default()),
+            })
+        }
+    }
+}
+
+/// A bitmap of the first tasks.
+fn first(count: u32) -> u32 {
+    u32::MAX.checked_shr(32 - count.min(32)).unwrap_or(0)
+}
