@@ -3,8 +3,10 @@
 
 use midflight_dataplane::Verdict;
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Inside, Program, Turn};
+use midflight_dataplane::model::play_asic;
 use midflight_wire::*;
 use proptest::prelude::*;
+use rand::Rng;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -328,4 +330,25 @@ proptest! {
         }
         prop_assert_eq!(story.switch.counters().dropped, 0);
     }
+
+    /// T1, T2, T11: packets that are repeated, late and forged, from executors that poll: the books balance after each.
+    #[test]
+    fn t1_books_balance_whatever_is_sent(story in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let told = play_asic(&story);
+        prop_assert!(told.is_ok(), "{}: b\"{}\"", told.unwrap_err(), story.escape_ascii());
+    }
+}
+
+/// These stories are worth telling: tasks are taken, refused, assigned.
+#[test]
+fn stories_reach_the_queue() {
+    let mut random = rand_pcg::Pcg64Mcg::new(2026);
+    let mut seen = [0; 3];
+    for _ in 0..80 {
+        let bytes: Vec<u8> = (0..2000).map(|_| random.next_u32() as u8).collect();
+        let stats = play_asic(&bytes).expect("the books balance");
+        let here = [stats.submitted, stats.assigned, stats.reasons[Verdict::Full as usize]];
+        seen.iter_mut().zip(here).for_each(|(sum, times)| *sum += times);
+    }
+    assert!(seen.iter().all(|&times| times >= 20), "{seen:?}");
 }

@@ -27,7 +27,7 @@ mod play;
 mod queue;
 
 pub use duel::Duel;
-pub use play::{EPOCH, play};
+pub use play::{EPOCH, play, play_asic};
 
 use crate::read::read;
 use crate::{Stats, TasksConfig, Verdict};

@@ -1,8 +1,9 @@
 //! Turns any bytes into a story, for property tests and fuzzers: a small switch, a few clients and executors who mostly
 //! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
 
+use super::Datagram;
 use super::duel::Duel;
-use crate::transcript::Engine;
+use crate::transcript::{Engine, PollingAsic};
 use crate::{Stats, TasksConfig};
 use midflight_wire::{
     BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
@@ -29,6 +30,27 @@ pub const EPOCH: u32 = 77;
 /// # Errors
 /// Where the engine differs from the model or breaks a rule.
 pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> Result<Stats, String> {
+    play_before(bytes, |config| Ok(Duel::new(start(config), config, EPOCH)))
+}
+
+/// Plays the story of `bytes` before the asic engine, which differs from the model: its books must balance, and its answers be
+/// packets. Returns what was counted.
+///
+/// # Errors
+/// Where that does not hold.
+pub fn play_asic(bytes: &[u8]) -> Result<Stats, String> {
+    let start = |config: &TasksConfig| PollingAsic::new(config, EPOCH, 1).map_err(|error| error.to_string());
+    play_before(bytes, |config| start(config).map(AsicBooks))
+}
+
+/// Who judges what an engine answers.
+trait Judge {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String>;
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String>;
+    fn stats(&self) -> Stats;
+}
+
+fn play_before<J: Judge>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> Result<J, String>) -> Result<Stats, String> {
     let mut bytes = Bytes(bytes);
     let config = TasksConfig {
         queue: 1 + bytes.below(16),
@@ -37,12 +59,59 @@ pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> R
         levels: 1 + bytes.below(8),
         ..TasksConfig::default()
     };
-    let duel = Duel::new(start(&config), &config, EPOCH);
-    let mut game = Game { bytes, duel, config, now: 1_000, clients: [0; CLIENTS], executors: Default::default() };
+    let judge = start(&config)?;
+    let mut game = Game { bytes, judge, config, now: 1_000, clients: [0; CLIENTS], executors: Default::default() };
     while !game.bytes.0.is_empty() {
         game.step()?;
     }
-    Ok(game.duel.stats())
+    Ok(game.judge.stats())
+}
+
+impl<E: Engine> Judge for Duel<E> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        Self::packet(self, now_ns, from, datagram)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        Self::tick(self, now_ns)
+    }
+
+    fn stats(&self) -> Stats {
+        Self::stats(self)
+    }
+}
+
+/// T1 and T2 of the asic engine: between two packets, when nothing goes round, a task that was taken is queued or was assigned.
+struct AsicBooks(PollingAsic);
+
+impl AsicBooks {
+    fn balance(&self, sent: Vec<Datagram>) -> Result<Vec<Datagram>, String> {
+        let Stats { submitted, assigned, queued, .. } = self.0.stats();
+        let waiting: u64 = queued.iter().map(|&tasks| u64::from(tasks)).sum();
+        if submitted != assigned + waiting {
+            return Err(format!("T1, T2: {submitted} tasks were taken, {assigned} assigned, {waiting} wait"));
+        }
+        match sent.iter().find(|(_, bytes)| parse(bytes).is_err()) {
+            Some((to, bytes)) => Err(format!("no packet, to {to}: {bytes:02x?}")),
+            None => self.0.check().map(|()| sent),
+        }
+    }
+}
+
+impl Judge for AsicBooks {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        let (_, sent) = self.0.packet(now_ns, from, datagram);
+        self.balance(sent)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        let (_, sent) = self.0.tick(now_ns);
+        self.balance(sent)
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
 }
 
 /// Choices yet to be made; 0 for ever when they run out.
@@ -88,9 +157,9 @@ struct Executor {
     slots: Vec<(SlotName, u32)>,
 }
 
-struct Game<'a, E> {
+struct Game<'a, J> {
     bytes: Bytes<'a>,
-    duel: Duel<E>,
+    judge: J,
     config: TasksConfig,
     now: u64,
     /// The last sequence of each.
@@ -98,7 +167,7 @@ struct Game<'a, E> {
     executors: [Executor; EXECUTORS],
 }
 
-impl<E: Engine> Game<'_, E> {
+impl<J: Judge> Game<'_, J> {
     fn step(&mut self) -> Result<(), String> {
         // Each datagram has its own time, so it is never in doubt who has been silent for longest.
         self.now += 1;
@@ -114,7 +183,7 @@ impl<E: Engine> Game<'_, E> {
                 self.now += self.bytes.pick(&LEAPS);
                 Ok(())
             }
-            225..=249 => self.duel.tick(self.now).map(drop),
+            225..=249 => self.judge.tick(self.now).map(drop),
             _ => self.noise(),
         }
     }
@@ -331,7 +400,7 @@ impl<E: Engine> Game<'_, E> {
 
     fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<(), String> {
         self.now += 1;
-        for (_, answer) in self.duel.packet(self.now, from, datagram)? {
+        for (_, answer) in self.judge.packet(self.now, from, datagram)? {
             let Ok(Packet::Registered(registered, names)) = parse(&answer) else { continue };
             let owner = registered.executor.get() as usize % EXECUTORS;
             let slots = &mut self.executors[owner].slots;

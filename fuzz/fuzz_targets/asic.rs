@@ -1,0 +1,11 @@
+//! Any story of packets and ticks before the asic engine: its books balance after each, and what it sends are packets.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use midflight_dataplane::model::play_asic;
+
+fuzz_target!(|story: &[u8]| {
+    if let Err(what) = play_asic(story) {
+        panic!("{what}");
+    }
+});
