@@ -7,7 +7,7 @@ use super::table::State;
 use super::{Client, Event};
 use crate::Nanos;
 use crate::mutants::planted;
-use midflight_wire::{CancelAck, Header, ProbeAck, Reason, SubmitAck};
+use midflight_wire::{CancelAck, Header, Known, ProbeAck, Reason, SubmitAck};
 use std::net::SocketAddr;
 
 impl Client {
@@ -153,6 +153,10 @@ impl Client {
             self.events.push_back(Event::SeenAs(seen));
         }
         self.probe.awaits_answer = false;
+        self.switches.keeps_no_record = Known::from_number(ack.known) == Some(Known::NoRecord);
+        if self.switches.keeps_no_record {
+            self.probe.tasks.clear();
+        }
         let due = now + self.config.gone_after;
         // Empty after a change of the switch: the question was about tasks of the old one.
         for (index, it) in self.probe.tasks.drain(..).enumerate() {

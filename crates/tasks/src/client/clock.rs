@@ -23,9 +23,10 @@ impl Client {
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
         let watching = self.is_watching().then(|| self.probe.due.min(self.silent_at()));
         let held = self.may_submit_then().then(|| self.backoff.until());
-        let overdue = self.gone.front().map(|(due, _)| *due);
+        let overdue = self.gone.front().map(|(due, _)| *due).into_iter().chain(self.too_long_at());
         let look = self.switches.look_due().filter(|_| self.is_watching());
-        [self.flights.next_due(), watching, held, overdue, look, self.deadlines.next()].into_iter().flatten().min()
+        let others = [self.flights.next_due(), watching, held, look, self.deadlines.next()];
+        others.into_iter().flatten().chain(overdue).min()
     }
 
     fn silent_at(&self) -> Nanos {
@@ -72,6 +73,29 @@ impl Client {
         }
     }
 
+    /// When the next task has taken too long at a switch that keeps no record of tasks.
+    fn too_long_at(&self) -> Option<Nanos> {
+        let at = self.table.front(List::Open).filter(|_| self.switches.keeps_no_record)?;
+        Some(self.table.get(at).checked_at.saturating_add(self.config.timeout))
+    }
+
+    /// Nobody can say what became of tasks that have taken too long: they may be lost.
+    pub(super) fn resubmit_too_long(&mut self, now: Nanos) {
+        while self.too_long_at().is_some_and(|due| due <= now)
+            && let Some(at) = self.table.front(List::Open)
+        {
+            let record = self.table.get_mut(at);
+            if let Some(patience) = record.patience.checked_sub(1) {
+                (record.patience, record.checked_at) = (patience, now);
+                self.table.append(at, List::Open);
+            } else {
+                record.info.attempt = record.info.attempt.saturating_add(1);
+                self.counters.gone += 1;
+                self.submit_again(at);
+            }
+        }
+    }
+
     /// Attempts that have taken longer than their tasks allow.
     pub(super) fn end_late_attempts(&mut self, now: Nanos) {
         while let Some((deadline, key)) = self.deadlines.pop_due(now) {
@@ -95,7 +119,8 @@ impl Client {
         }
         self.probe.due = now + self.config.probe_interval;
         self.probe.tasks.clear();
-        while self.probe.tasks.len() < PROBE_MAX
+        while !self.switches.keeps_no_record
+            && self.probe.tasks.len() < PROBE_MAX
             && let Some(at) = self.table.front(List::Open)
             && self.table.get(at).checked_at + self.config.probe_interval <= now
         {

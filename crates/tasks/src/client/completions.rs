@@ -1,6 +1,7 @@
 //! What executors say: attempts ended. The first final completion of a task wins; all are acknowledged, those of
 //! unknown tasks too, so that executors forget them.
 
+use super::acks::Reporter;
 use super::table::{Name, Record, State};
 use super::{Client, Event, LostWhy, Outcome, Timing};
 use crate::Nanos;
@@ -10,7 +11,7 @@ use zerocopy::FromBytes;
 
 /// A result that the driver is fetching.
 pub(super) struct Fetch {
-    pub(super) executor: SocketAddr,
+    pub(super) from: Reporter,
     pub(super) name: Name,
     pub(super) attempt: u8,
 }
@@ -33,7 +34,8 @@ impl Client {
         fixed: &Complete,
         completions: Completions<'_>,
     ) {
-        if fixed.client.get() != self.config.identity {
+        let from = Reporter { address: from, client: fixed.client.get() };
+        if !is_ours(self.config.identity, from.client) {
             self.counters.foreign_identity += 1;
             return;
         }
@@ -52,7 +54,7 @@ impl Client {
     fn completed(
         &mut self,
         now: Nanos,
-        from: SocketAddr,
+        from: Reporter,
         name: Name,
         status: Status,
         completion: &Completion,
@@ -65,9 +67,10 @@ impl Client {
         let record = self.table.get(at);
         if record.state == State::Fetching {
             self.counters.completions_ignored += 1;
-            let is_repeated = self.fetches.get(&record.key).is_some_and(|fetch| {
-                fetch.executor == from && fetch.name == name && fetch.attempt == completion.attempt
-            });
+            let is_repeated = self
+                .fetches
+                .get(&record.key)
+                .is_some_and(|fetch| fetch.from == from && fetch.name == name && fetch.attempt == completion.attempt);
             return if is_repeated { AckState::Fetching } else { AckState::Done };
         }
         match judge(record, name, status) {
@@ -84,7 +87,7 @@ impl Client {
     fn end(
         &mut self,
         now: Nanos,
-        executor: SocketAddr,
+        from: Reporter,
         at: u32,
         name: Name,
         status: Status,
@@ -108,8 +111,8 @@ impl Client {
             record.state = State::Fetching;
             record.deadline = Nanos::MAX;
             self.table.unlink(at);
-            self.fetches.insert(key.0, Fetch { executor, name, attempt });
-            (Outcome::ByReference { executor, blob }, AckState::Fetching)
+            self.fetches.insert(key.0, Fetch { from, name, attempt });
+            (Outcome::ByReference { executor: from.address, blob }, AckState::Fetching)
         } else {
             self.counters.completed += 1;
             self.table.remove(at);
@@ -118,6 +121,11 @@ impl Client {
         self.events.push_back(Event::Completed { key, status, attempt, result, timing });
         state
     }
+}
+
+/// Whether an identity is this one, or its lower half: an entry of the asic engine has room for 32 bits.
+fn is_ours(identity: u64, said: u64) -> bool {
+    said == identity || said == identity & u64::from(u32::MAX)
 }
 
 /// A result is welcome under any name; a failure only speaks of the attempt that it names.

@@ -37,6 +37,10 @@ pub struct ClientConfig {
     /// A task that the switch no longer has and whose completion does not arrive for this long is submitted again.
     /// Default 500 ms.
     pub gone_after: Nanos,
+    /// A switch that keeps no record of tasks (the asic engine) cannot say whether it has one. There a task whose completion does
+    /// not arrive for this long, since it was taken, is submitted again, and for twice as long with each attempt: tasks that wait
+    /// and run for longer run more than once. Default 10 s.
+    pub timeout: Nanos,
     /// A switch that answers nothing for this long is left for the next one. Default 1 s.
     pub switch_silence: Nanos,
 }
@@ -80,6 +84,7 @@ impl ClientConfig {
             backoff_max: 1_000 * MS,
             probe_interval: 100 * MS,
             gone_after: 500 * MS,
+            timeout: 10_000 * MS,
             switch_silence: 1_000 * MS,
         }
     }
@@ -105,6 +110,7 @@ impl ClientConfig {
         in_range("backoff_max", self.backoff_max, self.backoff_max >= self.backoff_min, "at least `backoff_min`")?;
         in_range("probe_interval", self.probe_interval, self.probe_interval > 0, "at least 1 ns")?;
         in_range("gone_after", self.gone_after, self.gone_after > 0, "at least 1 ns")?;
+        in_range("timeout", self.timeout, self.timeout > 0, "at least 1 ns")?;
         in_range(
             "switch_silence",
             self.switch_silence,

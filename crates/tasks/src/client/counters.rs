@@ -15,7 +15,7 @@ pub struct Counters {
     pub retried: u64,
     /// Tasks submitted again because the switch was another (T9).
     pub resubmitted: u64,
-    /// Tasks submitted again because the switch had them no more and no completion came.
+    /// Tasks submitted again because no completion came, and the switch had them no more, or cannot say whether it has them.
     pub gone: u64,
     /// Tasks that the switch returned: it was full (T7).
     pub full: u64,

@@ -5,6 +5,9 @@ use super::table::{List, State};
 use super::{Client, Event, LostWhy};
 use crate::Nanos;
 
+/// An attempt at a switch that keeps no record may take twice as long as the one before, so often.
+const DOUBLINGS: u8 = 6;
+
 impl Client {
     /// An attempt begins: its time runs from now.
     pub(super) fn start_clock(&mut self, now: Nanos, at: u32) {
@@ -26,6 +29,7 @@ impl Client {
         let record = self.table.get_mut(at);
         record.state = State::Open;
         record.checked_at = now;
+        record.patience = (1 << record.info.attempt.min(DOUBLINGS)) - 1;
         if record.cancel_wanted {
             let key = record.key;
             self.cancellations.extend(record.name().map(|name| Cancellation { key, name }));

@@ -158,7 +158,7 @@ impl Client {
     /// The driver has (`ok`), or failed to get, the bytes of a result by reference.
     pub fn fetched(&mut self, now: Nanos, key: TaskKey, ok: bool) {
         let Some(fetch) = self.fetches.remove(&key.0) else { return };
-        self.acks.push(fetch.executor, fetch.name.submission, fetch.name.index, fetch.attempt, AckState::Done);
+        self.acks.push(fetch.from, fetch.name.submission, fetch.name.index, fetch.attempt, AckState::Done);
         let Some(at) = self.table.by_key(key.0) else { return };
         if ok {
             self.counters.completed += 1;
@@ -210,6 +210,7 @@ impl Endpoint for Client {
     fn handle_timeout(&mut self, now: Nanos) {
         self.flights.expire(now, &mut self.round_trip);
         self.resubmit_overdue(now);
+        self.resubmit_too_long(now);
         self.end_late_attempts(now);
         self.watch_switch(now);
         self.schedule_probe(now);

@@ -36,6 +36,8 @@ pub(super) struct Switches {
     holder: Option<(usize, u32)>,
     /// When the one that is asked was heard last, or began to be asked.
     pub(super) heard: Nanos,
+    /// It keeps no record of tasks: it is not asked about any, and those that take too long are submitted again.
+    pub(super) keeps_no_record: bool,
     /// When a better one than the one that is asked is looked for, and which of them was looked for last.
     look: Nanos,
     looked_for: Option<usize>,
@@ -44,7 +46,7 @@ pub(super) struct Switches {
 impl Switches {
     pub(super) fn new(addresses: &[SocketAddr], now: Nanos) -> Self {
         let list = addresses.iter().map(|&address| Switch { address, epoch: 0, past: [0; PAST_MAX] }).collect();
-        Self { list, asked: 0, holder: None, heard: now, look: now, looked_for: None }
+        Self { list, asked: 0, holder: None, heard: now, keeps_no_record: false, look: now, looked_for: None }
     }
 
     /// Where to send.
@@ -84,6 +86,7 @@ impl Switches {
             switch.past[0] = switch.epoch;
         }
         switch.epoch = epoch;
+        self.keeps_no_record = false;
         self.holder.replace((self.asked, epoch)).is_some()
     }
 

@@ -69,6 +69,8 @@ pub(super) struct Record {
     pub(super) deadline: Nanos,
     /// When the switch took it, or was asked for it last.
     pub(super) checked_at: Nanos,
+    /// How many times more it may take too long, where the switch cannot be asked.
+    pub(super) patience: u8,
     pub(super) state: State,
     pub(super) retry_failed: bool,
     pub(super) cancel_wanted: bool,
@@ -93,6 +95,7 @@ impl Record {
             timeout: Nanos::MAX,
             deadline: Nanos::MAX,
             checked_at: now,
+            patience: 0,
             state: State::Waiting,
             retry_failed: false,
             cancel_wanted: false,

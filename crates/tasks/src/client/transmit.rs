@@ -18,7 +18,7 @@ impl Client {
         if to_switch {
             return Some(self.switches.address());
         }
-        self.acks.transmit(self.config.identity, buffer).or_else(|| self.look_for_a_better(now, buffer))
+        self.acks.transmit(buffer).or_else(|| self.look_for_a_better(now, buffer))
     }
 
     /// A PROBE about nothing, to a switch that stands before the one that is asked.

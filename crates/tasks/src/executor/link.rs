@@ -23,6 +23,8 @@ pub(super) struct Link {
     round_trip_assumed: Nanos,
     pub(super) lease: Nanos,
     pub(super) round_trip: RoundTrip,
+    /// How long after NO_OP a slot asks again; `None` where the switch parks it.
+    pub(super) poll: Option<Nanos>,
     heard: Nanos,
     /// Since when an answer is expected without a break.
     expecting: Option<Nanos>,
@@ -43,6 +45,7 @@ impl Link {
             round_trip_assumed: config.round_trip,
             lease: config.lease,
             round_trip: RoundTrip::assumed(config.round_trip),
+            poll: None,
             heard: now,
             expecting: None,
             look: now,
@@ -107,6 +110,7 @@ impl Link {
         (self.epoch, self.passed) = (0, [0; PASSED]);
         self.lease = self.lease_assumed;
         self.round_trip = RoundTrip::assumed(self.round_trip_assumed);
+        self.poll = None;
         self.heard = now;
         self.expecting = None;
         self.look = now + LOOK_EVERY;

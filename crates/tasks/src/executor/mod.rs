@@ -6,7 +6,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `slots` | what each slot is doing; RETRIEVE, KEEPALIVE, RELEASE |
+//! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE |
 //! | `register` | which slots want a name at the switch; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
 //! | `link` | the switch in use, its epoch and its silence |
@@ -31,8 +31,8 @@ use crate::{Endpoint, Nanos};
 use completions::{Completions, Recipient};
 use link::Link;
 use midflight_wire::{
-    Assign, Assignment, Builder, CompleteAck, Completed, Completion, Header, Keepalive, Operation, Packet, RESULT_MAX,
-    Registered, Released, Reset, SlotName, Status, parse,
+    Assign, Assignment, Builder, CompleteAck, Completed, Completion, Header, Keepalive, NoOp, Operation, Packet,
+    RESULT_MAX, Registered, Released, Reset, SlotName, Status, Wait, parse,
 };
 use register::Registrar;
 use run::Report;
@@ -207,6 +207,7 @@ impl Executor {
         }
         self.link.heard(now);
         self.link.lease = Nanos::from(answer.lease_ms.get().clamp(*LEASE_MS.start(), *LEASE_MS.end())) * 1_000_000;
+        self.link.poll = Some(Nanos::from(answer.poll_us.get()) * 1000).filter(|&every| every > 0);
         if let Some(round_trip) = round_trip {
             self.link.round_trip.sample(round_trip);
         }
@@ -302,7 +303,7 @@ impl Executor {
             return;
         }
         for assignment in assignments {
-            let Some((run, round_trip)) = self.slots.assign(now, epoch, assignment) else {
+            let Some((run, round_trip)) = self.slots.assign(now, epoch, self.link.poll.is_some(), assignment) else {
                 self.report.counters.stale_assignments += 1;
                 continue;
             };
@@ -311,6 +312,22 @@ impl Executor {
             }
             self.report.counters.runs += 1;
             self.report.events.push_back(Event::Run(run));
+        }
+    }
+
+    fn on_no_op(&mut self, now: Nanos, no_op: &NoOp, waits: &[Wait]) {
+        if !self.is_present(now, no_op.header.epoch.get()) {
+            return;
+        }
+        for wait in waits {
+            let Some(round_trip) = self.link.poll.and_then(|every| self.slots.no_op(now, every, wait)) else {
+                self.report.counters.stale_no_ops += 1;
+                continue;
+            };
+            if let Some(round_trip) = round_trip {
+                self.link.round_trip.sample(round_trip);
+            }
+            self.report.counters.polls += 1;
         }
     }
 
@@ -344,7 +361,7 @@ impl Executor {
     /// Brings what depends on the slots' states up to date, after any input.
     fn settle(&mut self, now: Nanos) {
         let census = self.slots.census;
-        let expecting = census.waiting > 0 || census.leaving > 0 || !self.registrar.is_quiet();
+        let expecting = census.waiting > census.told || census.leaving > 0 || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         match self.keepalive_due {
             None if census.running > 0 => self.keepalive_due = Some(now + self.link.lease / 3),
@@ -376,7 +393,7 @@ impl Executor {
     }
 
     /// When silence of the switch calls for something: first a question that a living one answers (a parked wait gets
-    /// no answer), later another switch.
+    /// no answer; a wait that polls was the question), later another switch.
     fn silence_due(&self) -> Option<Nanos> {
         let since = self.link.silent_since()?;
         if self.drain != Drain::No {
@@ -396,7 +413,7 @@ impl Executor {
                     self.slots.void(local);
                 }
             }
-        } else if self.registrar.is_quiet() {
+        } else if self.registrar.is_quiet() && !(self.link.poll.is_some() && self.link.has_alternative()) {
             let mut locals = self.slots.locals();
             let waiting = locals.find_map(|local| {
                 self.slots.get(local).filter(|slot| slot.state == State::Waiting).map(|slot| (local, slot.registration))
@@ -461,9 +478,12 @@ impl Endpoint for Executor {
             Packet::Reset(reset, names) if from_switch => self.on_reset(now, reset, names),
             Packet::Reset(_, []) if self.drain == Drain::No && self.link.found(from, now) => self.switch_changed(),
             Packet::Released(released, names) if from_switch => self.on_released(now, released, names),
-            Packet::Assign(..) | Packet::Registered(..) | Packet::Reset(..) | Packet::Released(..) => {
-                self.report.counters.foreign += 1;
-            }
+            Packet::NoOp(no_op, waits) if from_switch => self.on_no_op(now, no_op, waits),
+            Packet::Assign(..)
+            | Packet::NoOp(..)
+            | Packet::Registered(..)
+            | Packet::Reset(..)
+            | Packet::Released(..) => self.report.counters.foreign += 1,
             _ => self.report.counters.rejected += 1,
         }
         self.settle(now);
@@ -490,12 +510,10 @@ impl Endpoint for Executor {
         if let Some(client) = self.completions.poll_transmit(now, buffer) {
             return Some(client);
         }
-        let Link { round_trip, lease, .. } = &self.link;
-        let epoch = self.link.epoch();
-        let sent = self.slots.transmit_retrieve(now, epoch, round_trip, *lease, buffer)
-            || self.slots.transmit_release(now, epoch, round_trip, *lease, buffer)
-            || self.slots.transmit_keepalive(epoch, buffer)
-            || self.registrar.poll_transmit(now, round_trip, buffer);
+        let sent = self.slots.transmit_retrieve(now, &self.link, buffer)
+            || self.slots.transmit_release(now, &self.link, buffer)
+            || self.slots.transmit_keepalive(self.link.epoch(), buffer)
+            || self.registrar.poll_transmit(now, &self.link.round_trip, buffer);
         if sent {
             return Some(self.link.address());
         }

@@ -33,7 +33,7 @@ pub struct Run {
     pub waited_us: u32,
     /// When the ASSIGN arrived.
     pub arrived: Nanos,
-    /// When the slot first asked for this task.
+    /// When the slot first asked for this task; where it polls, when the request was first sent that this answers.
     pub asked: Nanos,
 }
 
@@ -108,10 +108,14 @@ pub struct Counters {
     pub given_up: u64,
     /// COMPLETE records sent again.
     pub complete_repeats: u64,
-    /// Waits sent again.
+    /// Waits sent again, as no answer came.
     pub wait_repeats: u64,
+    /// NO_OPs heard: waits that asked, found no task and ask again.
+    pub polls: u64,
     /// Assignments that answered no present wait, ignored.
     pub stale_assignments: u64,
+    /// NO_OPs to no present wait, or repeated ones, ignored.
+    pub stale_no_ops: u64,
     /// Slots declared void by a switch.
     pub resets: u64,
     /// Slots refused by a switch for lack of room.

@@ -1,15 +1,12 @@
-//! The slots: what each is doing, under which name the switch knows it, and the packets that speak for slots
-//! (RETRIEVE, KEEPALIVE, RELEASE).
+//! The slots: what each is doing, and under which name the switch knows it.
+
+mod transmit;
 
 use super::hash::Keyed;
-use super::timers::{RoundTrip, Timers};
+use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
 use crate::Nanos;
-use crate::mutants::planted;
-use midflight_wire::{
-    Assignment, Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX, SlotName,
-    Wait,
-};
+use midflight_wire::{Assignment, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -55,11 +52,22 @@ pub(super) struct Slot {
     pub(super) registration: u32,
     sequence: u32,
     run: u32,
-    /// Times that the present wait or leave was sent.
+    /// Whether the present wait was sent, so that a task may answer it.
+    sent: bool,
+    /// Whether the switch has said that it has no task for it (NO_OP): nothing is asked until the poll is due.
+    told: bool,
+    /// Times that the present wait was sent since it was told so, or the leave.
     tries: u8,
-    /// When the present wait was first sent.
+    /// When the first of them was.
     asked: Nanos,
     held: Option<Held>,
+}
+
+impl Slot {
+    /// How long ago the switch was asked, if it was asked once: an answer to a repeat might be one to the first.
+    fn round_trip(&self, now: Nanos) -> Option<Nanos> {
+        (self.tries == 1).then(|| now.saturating_sub(self.asked))
+    }
 }
 
 /// A slot's number and generation at the switch.
@@ -85,6 +93,8 @@ impl From<Name> for SlotName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) waiting: u32,
+    /// Of those that wait: told that there is no task now, and not yet asking again.
+    pub(super) told: u32,
     pub(super) running: u32,
     pub(super) leaving: u32,
     /// With a valid name at the switch.
@@ -118,6 +128,8 @@ impl Slots {
             registration: 0,
             sequence: 0,
             run: 0,
+            sent: false,
+            told: false,
             tries: 0,
             asked: 0,
             held: None,
@@ -190,14 +202,39 @@ impl Slots {
         false
     }
 
-    /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate.
-    pub(super) fn assign(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<(Run, Option<Nanos>)> {
-        let name = Name { number: assignment.slot.get(), generation: assignment.generation.get() };
-        let local = self.find(name)?;
+    /// The slot whose present wait this is, if it was ever sent.
+    fn asking(&self, wait: &Wait) -> Option<u32> {
+        let local = self.find(Name { number: wait.slot.get(), generation: wait.generation.get() })?;
+        let slot = &self.slots[local as usize];
+        (slot.state == State::Waiting && slot.sequence == wait.sequence.get() && slot.sent).then_some(local)
+    }
+
+    /// There is no task for a slot's present wait: it asks again `every` later. With the round trip, if it asked once; `None`
+    /// where nothing was being asked.
+    pub(super) fn no_op(&mut self, now: Nanos, every: Nanos, wait: &Wait) -> Option<Option<Nanos>> {
+        let local = self.asking(wait)?;
         let slot = &mut self.slots[local as usize];
-        if slot.state != State::Waiting || slot.sequence != assignment.sequence.get() || slot.tries == 0 {
+        if slot.told || slot.tries == 0 {
             return None;
         }
+        (slot.told, slot.queued) = (true, false);
+        self.census.told += 1;
+        self.timers.arm_poll(local, now, every);
+        Some(slot.round_trip(now))
+    }
+
+    /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate: that of a
+    /// switch that is polled is.
+    pub(super) fn assign(
+        &mut self,
+        now: Nanos,
+        epoch: u32,
+        is_polled: bool,
+        assignment: &Assignment,
+    ) -> Option<(Run, Option<Nanos>)> {
+        let Assignment { slot, generation, sequence, .. } = *assignment;
+        let local = self.asking(&Wait { slot, generation, sequence })?;
+        let slot = &mut self.slots[local as usize];
         let held = Held {
             client: assignment.client.get(),
             address: assignment.address.into(),
@@ -223,7 +260,8 @@ impl Slots {
         };
         // A task that waited longer than we did was there when the wait came: the answer was immediate.
         let elapsed = now.saturating_sub(slot.asked);
-        let round_trip = (u64::from(held.waited_us) * 1000 > elapsed).then_some(elapsed);
+        let waited = u64::from(held.waited_us) * 1000;
+        let round_trip = if is_polled { slot.round_trip(now) } else { (waited > elapsed).then_some(elapsed) };
         self.enter(local, State::Running);
         Some((run, round_trip))
     }
@@ -243,7 +281,7 @@ impl Slots {
         self.enter(local, State::Waiting);
         let slot = &mut self.slots[local as usize];
         slot.sequence = slot.sequence.wrapping_add(1);
-        (slot.tries, slot.queued, slot.done) = (0, true, false);
+        (slot.tries, slot.sent, slot.queued, slot.done) = (0, false, true, false);
         self.waits.push_back(local);
     }
 
@@ -269,10 +307,11 @@ impl Slots {
         }
         slot.state = state;
         slot.queued = false;
+        self.census.told -= u32::from(std::mem::take(&mut slot.told));
         self.timers.disarm(local);
     }
 
-    /// Queues the waits and leaves that are to be repeated; how many waits those are.
+    /// Queues the waits and leaves that are to be sent again; how many waits are repeated because no answer came.
     pub(super) fn handle_timeout(&mut self, now: Nanos) -> u64 {
         let mut repeats = 0;
         while let Some(local) = self.timers.pop(now) {
@@ -282,7 +321,12 @@ impl Slots {
                 State::Leaving => &mut self.leaves,
                 State::Unregistered | State::Running | State::Gone => continue,
             };
-            repeats += u64::from(slot.state == State::Waiting);
+            if std::mem::take(&mut slot.told) {
+                slot.tries = 0;
+                self.census.told -= 1;
+            } else {
+                repeats += u64::from(slot.state == State::Waiting);
+            }
             slot.queued = true;
             queue.push_back(local);
         }
@@ -292,91 +336,5 @@ impl Slots {
     /// All slots that run are to be named in KEEPALIVEs.
     pub(super) fn keep_alive(&mut self) {
         self.keepalive = 0;
-    }
-
-    /// Writes a RETRIEVE, if a wait is to be sent. Repeats back off to a third of the lease.
-    pub(super) fn transmit_retrieve(
-        &mut self,
-        now: Nanos,
-        epoch: u32,
-        round_trip: &RoundTrip,
-        lease: Nanos,
-        buffer: &mut Vec<u8>,
-    ) -> bool {
-        let header = Header::new(Operation::Retrieve, epoch, 0);
-        let mut packet = Builder::new(buffer, &Retrieve { header, resources: self.resources, reserved: [0; 3] });
-        let base = round_trip.twice(self.repeat_min);
-        while packet.count() < SLOTS_MAX
-            && let Some(local) = self.waits.pop_front()
-        {
-            let slot = &mut self.slots[local as usize];
-            if slot.state != State::Waiting || !slot.queued {
-                continue;
-            }
-            if slot.tries == 0 {
-                slot.asked = now;
-            }
-            packet.push(&Wait {
-                slot: slot.name.number.into(),
-                generation: slot.name.generation.into(),
-                sequence: slot.sequence.into(),
-            });
-            slot.queued = false;
-            self.timers.arm(local, now, slot.tries, base, lease / 3);
-            slot.tries = slot.tries.saturating_add(1);
-        }
-        packet.count() > 0
-    }
-
-    /// Writes a RELEASE, if a leave is to be sent.
-    pub(super) fn transmit_release(
-        &mut self,
-        now: Nanos,
-        epoch: u32,
-        round_trip: &RoundTrip,
-        lease: Nanos,
-        buffer: &mut Vec<u8>,
-    ) -> bool {
-        let mut packet = Builder::new(buffer, &Release { header: Header::new(Operation::Release, epoch, 0) });
-        let base = round_trip.twice(self.repeat_min);
-        while packet.count() < SLOTS_MAX
-            && let Some(local) = self.leaves.pop_front()
-        {
-            let slot = &mut self.slots[local as usize];
-            if slot.state != State::Leaving || !slot.queued {
-                continue;
-            }
-            packet.push(&Leave {
-                slot: slot.name.number.into(),
-                generation: slot.name.generation.into(),
-                sequence: slot.sequence.into(),
-                done: slot.done.into(),
-                reserved: [0; 3],
-            });
-            slot.queued = false;
-            self.timers.arm(local, now, slot.tries, base, lease / 3);
-            slot.tries = slot.tries.saturating_add(1);
-        }
-        packet.count() > 0
-    }
-
-    /// Writes a KEEPALIVE, if running slots are to be named.
-    pub(super) fn transmit_keepalive(&mut self, epoch: u32, buffer: &mut Vec<u8>) -> bool {
-        if self.keepalive >= self.slots.len() {
-            return false;
-        }
-        let mut packet = Builder::new(buffer, &Keepalive { header: Header::new(Operation::Keepalive, epoch, 0) });
-        while packet.count() < REGISTER_MAX
-            && let Some(slot) = self.slots.get(self.keepalive)
-        {
-            self.keepalive += 1;
-            if slot.state == State::Running && slot.registered {
-                packet.push(&SlotName::from(slot.name));
-            }
-            if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
-                self.keepalive = self.slots.len(); // the others of a small executor are forgotten
-            }
-        }
-        packet.count() > 0
     }
 }

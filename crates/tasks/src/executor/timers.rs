@@ -1,12 +1,16 @@
 //! Timers of numbered items that ask again after a doubling time: slots that wait, completions that are not
 //! acknowledged. Items at the same step of their backoff wait equally long, so they stand in one list in the order
 //! of their times: arming, disarming and expiring an item each touch a constant number of entries, and parked
-//! slots cost nothing until they are due.
+//! slots cost nothing until they are due. Slots that poll stand in a list of their own: theirs is another time, and
+//! the same for all.
 
 use crate::Nanos;
 
 /// Doublings that are told apart; the last list holds all further ones.
 const STEPS: usize = 16;
+/// The list of items that poll; the steps follow.
+const POLLS: usize = 0;
+const LISTS: usize = 1 + STEPS;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +19,10 @@ struct Entry {
     previous: u32,
     next: u32,
     /// The list that the item stands in, while it is armed.
-    step: Option<u8>,
+    list: Option<u8>,
 }
 
-const IDLE: Entry = Entry { due: 0, previous: NONE, next: NONE, step: None };
+const IDLE: Entry = Entry { due: 0, previous: NONE, next: NONE, list: None };
 
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -29,29 +33,38 @@ struct List {
 #[derive(Debug)]
 pub(super) struct Timers {
     entries: Vec<Entry>,
-    lists: [List; STEPS],
+    lists: [List; LISTS],
 }
 
 impl Timers {
     pub(super) fn new() -> Self {
-        Self { entries: Vec::new(), lists: [List { head: NONE, tail: NONE }; STEPS] }
+        Self { entries: Vec::new(), lists: [List { head: NONE, tail: NONE }; LISTS] }
     }
 
     /// Arms `item`: `base` doubled `step` times after `now`, at most `max`. Later steps are rounded down to an eighth
     /// of their time, so that items which back off together share packets.
     pub(super) fn arm(&mut self, item: u32, now: Nanos, step: u8, base: Nanos, max: Nanos) {
-        self.disarm(item);
-        let index = item as usize;
-        if index >= self.entries.len() {
-            self.entries.resize(index + 1, IDLE);
-        }
         let step = step.min(STEPS as u8 - 1);
         let delay = (base << step).min(max);
         let mut due = now + delay;
         if step > 0 {
             due -= due % (delay / 8).max(1);
         }
-        let list = &mut self.lists[usize::from(step)];
+        self.append(item, 1 + step, due);
+    }
+
+    /// Arms `item`, which polls: `every` after `now`, which is the same for all that poll, but when a switch says another.
+    pub(super) fn arm_poll(&mut self, item: u32, now: Nanos, every: Nanos) {
+        self.append(item, POLLS as u8, now + every);
+    }
+
+    fn append(&mut self, item: u32, number: u8, mut due: Nanos) {
+        self.disarm(item);
+        let index = item as usize;
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, IDLE);
+        }
+        let list = &mut self.lists[usize::from(number)];
         let previous = list.tail;
         list.tail = item;
         if previous == NONE {
@@ -59,22 +72,22 @@ impl Timers {
         } else {
             let before = &mut self.entries[previous as usize];
             before.next = item;
-            due = due.max(before.due); // the base may have shrunk since
+            due = due.max(before.due); // the time may have shrunk since
         }
-        self.entries[index] = Entry { due, previous, next: NONE, step: Some(step) };
+        self.entries[index] = Entry { due, previous, next: NONE, list: Some(number) };
     }
 
     pub(super) fn disarm(&mut self, item: u32) {
         let Some(entry) = self.entries.get_mut(item as usize) else { return };
-        let Entry { previous, next, step: Some(step), .. } = *entry else { return };
+        let Entry { previous, next, list: Some(list), .. } = *entry else { return };
         *entry = IDLE;
         match self.entries.get_mut(previous as usize) {
             Some(before) => before.next = next,
-            None => self.lists[usize::from(step)].head = next,
+            None => self.lists[usize::from(list)].head = next,
         }
         match self.entries.get_mut(next as usize) {
             Some(after) => after.previous = previous,
-            None => self.lists[usize::from(step)].tail = previous,
+            None => self.lists[usize::from(list)].tail = previous,
         }
     }
 
@@ -159,11 +172,14 @@ mod tests {
     proptest! {
         /// The lists against a map: the same items are due at the same times, up to the clamp of a list's order.
         #[test]
-        fn timers_match_a_map(ops in prop::collection::vec((0u32..20, 0u8..6, 0u64..3_000, any::<bool>()), 1..200)) {
+        fn timers_match_a_map(ops in prop::collection::vec((0u32..20, 0u8..7, 0u64..3_000, any::<bool>()), 1..200)) {
             let (mut timers, mut model, mut now) = (Timers::new(), BTreeMap::new(), 0);
             for (item, step, wait, arm) in ops {
                 now += wait;
-                if arm {
+                if arm && step == 6 {
+                    timers.arm_poll(item, now, 150);
+                    model.insert(item, now + 150);
+                } else if arm {
                     timers.arm(item, now, step, 100, 2_000);
                     model.insert(item, now + (100 << step).min(2_000));
                 } else {

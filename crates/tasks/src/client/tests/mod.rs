@@ -4,6 +4,7 @@ mod answers;
 mod cancel;
 mod completions;
 mod epochs;
+mod no_record;
 mod submit;
 mod world;
 
@@ -11,8 +12,8 @@ use super::config::MS;
 use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
 use crate::{Endpoint, Nanos};
 use midflight_wire::{
-    Address, Builder, CancelAck, Complete, Completion, Header, Operation, Packet, ProbeAck, Reason, Status, SubmitAck,
-    TaskInfo, parse,
+    Address, Builder, CancelAck, Complete, Completion, Header, Known, Operation, Packet, ProbeAck, Reason, Status,
+    SubmitAck, TaskInfo, parse,
 };
 use std::net::SocketAddr;
 
@@ -107,13 +108,17 @@ fn cancel_ack(epoch: u32, sequence: u32, count: usize, taken_out: u32) -> Vec<u8
 }
 
 fn probe_ack(epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {
+    probe_ack_of(Known::Yes, epoch, sequence, count, open)
+}
+
+fn probe_ack_of(known: Known, epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {
     let fixed = ProbeAck {
         header: Header::new(Operation::ProbeAck, epoch, sequence),
         client: IDENTITY.into(),
         seen: Address::from(address("10.0.9.9:99")),
         room: 0.into(),
         open: open.into(),
-        known: 1,
+        known: known as u8,
         reserved: [0; 3],
     };
     let mut datagram = Vec::new();
@@ -162,9 +167,13 @@ impl Hand {
 
     /// A client that has found the first switch, in `EPOCH`.
     fn settled() -> Self {
-        let mut hand = Self::new(|_| {});
+        Self::settled_at(Known::Yes, |_| {})
+    }
+
+    fn settled_at(known: Known, change: impl FnOnce(&mut ClientConfig)) -> Self {
+        let mut hand = Self::new(change);
         let [Sent::Probe { sequence, .. }] = hand.sent()[..] else { panic!("the client begins with a probe") };
-        hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
+        hand.switch_says(&probe_ack_of(known, EPOCH, sequence, 0, 0));
         assert!(matches!(hand.events()[..], [Event::SwitchChanged { epoch: EPOCH, .. }, Event::SeenAs(_)]));
         hand
     }

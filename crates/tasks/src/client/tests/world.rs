@@ -27,6 +27,8 @@ struct Weather {
     by_reference: u32,
     fetch_fails: u32,
     executor_dies: u32,
+    /// Switches keep no record of tasks: they cannot say what they have, take nothing out, and take a repeated SUBMIT twice.
+    no_record: bool,
     cancelled: u32,
     timeout: Option<Nanos>,
     retry_failed: bool,
@@ -257,7 +259,8 @@ impl World {
             Sent::Probe { sequence, names, .. } => {
                 let open = (0..).zip(&names).filter(|(_, n)| self.switches[number].tasks.contains_key(n));
                 let open = open.fold(0, |bits, (i, _)| bits | 1 << i);
-                probe_ack(epoch, sequence, names.len(), open)
+                let (known, open) = if self.weather.no_record { (Known::NoRecord, !open) } else { (Known::Yes, open) };
+                probe_ack_of(known, epoch, sequence, names.len(), open)
             }
             Sent::Submit { sequence, tasks, .. } => self.in_window(number, sequence, |world| {
                 let switch = &mut world.switches[number];
@@ -275,7 +278,7 @@ impl World {
                 let switch = &mut world.switches[number];
                 let mut taken_out = 0;
                 for (i, name) in names.iter().enumerate() {
-                    if switch.tasks.get(name) == Some(&true) {
+                    if switch.tasks.get(name) == Some(&true) && !world.weather.no_record {
                         switch.tasks.remove(name);
                         switch.queue.retain(|(queued, _)| queued != name);
                         taken_out |= 1 << i;
@@ -297,7 +300,7 @@ impl World {
         if sequence.wrapping_sub(highest) as i32 > 0 {
             switch.highest = Some(sequence);
         }
-        if let Some(answer) = switch.answers.get(&sequence) {
+        if let Some(answer) = switch.answers.get(&sequence).filter(|_| !self.weather.no_record) {
             return answer.clone();
         }
         let answer = carry_out(self);
@@ -350,7 +353,7 @@ fn probe_of_an_executor() -> Vec<u8> {
 
 fn weather() -> impl Strategy<Value = Weather> {
     let network = (any::<u64>(), 0..30_u32, 0..20_u32, 1..50_u64, 1..200_usize, 0..4_usize);
-    let executors = (0..20_u32, 0..20_u32, 0..50_u32, 0..30_u32, 0..10_u32);
+    let executors = (0..20_u32, 0..20_u32, 0..50_u32, 0..30_u32, 0..10_u32, any::<bool>());
     let caller = (0..30_u32, prop::option::of(20..500_u64), any::<bool>(), 1..300_usize);
     (network, executors, caller).prop_map(|(network, executors, caller)| Weather {
         seed: network.0,
@@ -364,6 +367,7 @@ fn weather() -> impl Strategy<Value = Weather> {
         by_reference: executors.2,
         fetch_fails: executors.3,
         executor_dies: executors.4,
+        no_record: executors.5,
         cancelled: caller.0,
         timeout: caller.1.map(|ms| ms * MS),
         retry_failed: caller.2,
@@ -401,6 +405,7 @@ fn fair() -> Weather {
         by_reference: 0,
         fetch_fails: 0,
         executor_dies: 0,
+        no_record: false,
         cancelled: 0,
         timeout: None,
         retry_failed: false,
@@ -438,4 +443,16 @@ fn t9_in_foul_weather_each_remedy_is_needed_and_all_tasks_complete() {
     let Counters { retransmitted, resubmitted, gone, full, retried, failovers, completions_ignored, .. } = seen;
     let remedies = [retransmitted, resubmitted, gone, full, retried, failovers, completions_ignored];
     assert!(remedies.iter().all(|&times| times > 0), "{remedies:?}");
+}
+
+#[test]
+fn t10_without_a_record_tasks_that_died_are_submitted_again_and_all_complete() {
+    let foul = Weather { lost: 10, repeated: 10, capacity: 400, executor_dies: 10, no_record: true, ..fair() };
+    for seed in 0..4 {
+        let mut world = World::new(Weather { seed, ..foul.clone() });
+        world.run();
+        let counters = world.client.counters();
+        assert_eq!((counters.completed, counters.resubmitted), (500, 0));
+        assert!(counters.gone > 25, "{}", counters.gone);
+    }
 }

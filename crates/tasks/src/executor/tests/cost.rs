@@ -43,6 +43,41 @@ fn a_task_costs_less_than_a_microsecond() {
     assert!(ns < 1_000.0);
 }
 
+/// Slots of a switch that has no task for any of them, each 50 us. Only the executor's calls are timed.
+#[test]
+#[ignore = "measures"]
+fn a_poll_costs_the_same_however_many_slots_poll() {
+    const POLLS: u32 = 1 << 20;
+    for slots in [16, 256, 4096] {
+        let mut config = ExecutorConfig::new(42, 1, vec![switch(1)], slots, 0);
+        config.repeat_min = 100 * MS; // nothing is lost here
+        let mut world = World::with(config);
+        world.poll_us = 50;
+        world.grant(EPOCH, 7);
+        let (mut spent, mut buffer) = (Duration::ZERO, Vec::new());
+        let mut waits = world.waits();
+        for _ in 0..POLLS / slots {
+            let answers: Vec<_> = waits.drain(..).map(|wait| no_op(EPOCH, &[wait])).collect();
+            let start = Instant::now();
+            for datagram in &answers {
+                world.executor.handle(world.now, switch(1), datagram);
+            }
+            world.now = world.executor.poll_timeout().unwrap();
+            world.executor.handle_timeout(world.now);
+            spent += start.elapsed();
+            for number in 0..slots {
+                let start = Instant::now();
+                assert!(world.executor.poll_transmit(world.now, &mut buffer).is_some());
+                spent += start.elapsed();
+                waits.push((100 + number, 7, 1));
+            }
+            assert!(world.executor.poll_transmit(world.now, &mut buffer).is_none());
+        }
+        assert_eq!(world.counters().polls, u64::from(POLLS));
+        println!("{slots} slots: {:.0} ns a poll", spent.as_nanos() as f64 / f64::from(POLLS));
+    }
+}
+
 fn at_round(mut assignment: Assignment, round: u32) -> Assignment {
     assignment.submission = round.into();
     assignment

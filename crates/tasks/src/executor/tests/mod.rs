@@ -2,6 +2,7 @@
 
 mod completions;
 mod cost;
+mod polling;
 mod property;
 mod registration;
 mod running;
@@ -29,6 +30,8 @@ pub(super) struct World {
     pub(super) now: Nanos,
     pub(super) sent: Vec<(SocketAddr, Vec<u8>)>,
     pub(super) events: Vec<Event>,
+    /// What the switch says in REGISTERED: 0, it parks.
+    pub(super) poll_us: u16,
 }
 
 impl World {
@@ -38,8 +41,16 @@ impl World {
 
     pub(super) fn with(config: ExecutorConfig) -> Self {
         let executor = Executor::new(config, 0).unwrap();
-        let mut world = Self { executor, now: 0, sent: Vec::new(), events: Vec::new() };
+        let mut world = Self { executor, now: 0, sent: Vec::new(), events: Vec::new(), poll_us: 0 };
         world.turn();
+        world
+    }
+
+    /// An executor at a switch that keeps no slot parked, with its slots registered as in `registered`.
+    pub(super) fn polling(slots: u32, poll_us: u16) -> Self {
+        let mut world = Self::new(slots);
+        world.poll_us = poll_us;
+        world.grant(EPOCH, 7);
         world
     }
 
@@ -89,7 +100,7 @@ impl World {
                 break;
             }
             for (to, request) in requests {
-                let answer = registered(epoch, &request, u32::from(request.header.count), generation);
+                let answer = answer_to(&request, epoch, u32::from(request.header.count), generation, self.poll_us);
                 self.executor.handle(self.now, to, &answer);
             }
             let events = std::mem::take(&mut self.events);
@@ -153,6 +164,11 @@ impl World {
 }
 
 pub(super) fn registered(epoch: u32, request: &Register, count: u32, generation: u32) -> Vec<u8> {
+    answer_to(request, epoch, count, generation, 0)
+}
+
+/// REGISTERED.
+pub(super) fn answer_to(request: &Register, epoch: u32, count: u32, generation: u32, poll_us: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     let full = count < u32::from(request.header.count);
     let fixed = Registered {
@@ -163,7 +179,7 @@ pub(super) fn registered(epoch: u32, request: &Register, count: u32, generation:
         seen: Address::from(client(200)),
         reason: if full { Reason::SlotsFull } else { Reason::None } as u8,
         reserved: 0,
-        poll_us: 0.into(),
+        poll_us: poll_us.into(),
     };
     let mut packet = Builder::new(&mut bytes, &fixed);
     for local in 0..count {
@@ -212,6 +228,16 @@ pub(super) fn named(operation: Operation, epoch: u32, slots: &[(u32, u32)]) -> V
     let mut packet = Builder::new(&mut bytes, &Reset { header: Header::new(operation, epoch, 0) });
     for &(slot, generation) in slots {
         packet.push(&SlotName { slot: (100 + slot).into(), generation: generation.into() });
+    }
+    bytes
+}
+
+/// NO_OP to these waits: slot, generation, sequence.
+pub(super) fn no_op(epoch: u32, waits: &[(u32, u32, u32)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut packet = Builder::new(&mut bytes, &NoOp { header: Header::new(Operation::NoOp, epoch, 0) });
+    for &(slot, generation, sequence) in waits {
+        packet.push(&Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() });
     }
     bytes
 }

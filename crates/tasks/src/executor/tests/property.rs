@@ -14,12 +14,18 @@ enum Input {
         room: u32,
         generation: u32,
         restart: bool,
+        poll_us: u16,
     },
     Assign {
         slot: u32,
         generation: u32,
         sequence: u32,
         index: u8,
+    },
+    NoOp {
+        slot: u32,
+        generation: u32,
+        sequence: u32,
     },
     Reset {
         slot: Option<u32>,
@@ -46,8 +52,10 @@ enum Input {
 fn input() -> impl Strategy<Value = Input> {
     let (slot, generation) = (0..SLOTS, 7u32..9);
     prop_oneof![
-        4 => (0..=SLOTS, generation.clone(), prop::bool::weighted(0.1))
-            .prop_map(|(room, generation, restart)| Input::Grant { room, generation, restart }),
+        4 => (0..=SLOTS, generation.clone(), prop::bool::weighted(0.1), prop::sample::select(vec![0, 50, 65_535]))
+            .prop_map(|(room, generation, restart, poll_us)| Input::Grant { room, generation, restart, poll_us }),
+        4 => (slot.clone(), generation.clone(), 1u32..6)
+            .prop_map(|(slot, generation, sequence)| Input::NoOp { slot, generation, sequence }),
         8 => (slot.clone(), generation.clone(), 1u32..6, 0u8..32)
             .prop_map(|(slot, generation, sequence, index)| Input::Assign { slot, generation, sequence, index }),
         1 => (prop::option::of(slot.clone()), generation.clone()).prop_map(|(slot, generation)| Input::Reset { slot, generation }),
@@ -96,16 +104,19 @@ impl Model {
     fn apply(&mut self, input: Input) {
         let switch = self.world.executor.switch();
         match input {
-            Input::Grant { room, generation, restart } => {
+            Input::Grant { room, generation, restart, poll_us } => {
                 self.epoch += u32::from(restart);
                 for (to, request) in std::mem::take(&mut self.asked) {
                     let count = room.min(u32::from(request.header.count));
-                    self.world.deliver(to, &registered(self.epoch, &request, count, generation));
+                    self.world.deliver(to, &answer_to(&request, self.epoch, count, generation, poll_us));
                     self.observe();
                 }
             }
             Input::Assign { slot, generation, sequence, index } => {
                 self.world.deliver(switch, &assign(self.epoch, &[assignment(slot, generation, sequence, index)]));
+            }
+            Input::NoOp { slot, generation, sequence } => {
+                self.world.deliver(switch, &no_op(self.epoch, &[(100 + slot, generation, sequence)]));
             }
             Input::Reset { slot, generation } => {
                 let slots: Vec<_> = slot.map(|slot| (slot, generation)).into_iter().collect();

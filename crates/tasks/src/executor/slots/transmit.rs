@@ -1,0 +1,85 @@
+//! The packets that speak for slots: RETRIEVE, RELEASE, KEEPALIVE.
+
+use super::super::link::Link;
+use super::{Slots, State};
+use crate::Nanos;
+use crate::mutants::planted;
+use midflight_wire::{
+    Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX, SlotName, Wait,
+};
+
+impl Slots {
+    /// Writes a RETRIEVE, if a wait is to be sent. Repeats back off to a third of the lease. A switch that is polled answers
+    /// one packet with one, so it gets one wait.
+    pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
+        let header = Header::new(Operation::Retrieve, link.epoch(), 0);
+        let mut packet = Builder::new(buffer, &Retrieve { header, resources: self.resources, reserved: [0; 3] });
+        let base = link.round_trip.twice(self.repeat_min);
+        let most = if link.poll.is_some() { 1 } else { SLOTS_MAX };
+        while packet.count() < most
+            && let Some(local) = self.waits.pop_front()
+        {
+            let slot = &mut self.slots[local as usize];
+            if slot.state != State::Waiting || !slot.queued {
+                continue;
+            }
+            if slot.tries == 0 {
+                slot.asked = now;
+            }
+            packet.push(&Wait {
+                slot: slot.name.number.into(),
+                generation: slot.name.generation.into(),
+                sequence: slot.sequence.into(),
+            });
+            (slot.queued, slot.sent) = (false, true);
+            self.timers.arm(local, now, slot.tries, base, link.lease / 3);
+            slot.tries = slot.tries.saturating_add(1);
+        }
+        packet.count() > 0
+    }
+
+    /// Writes a RELEASE, if a leave is to be sent.
+    pub(in super::super) fn transmit_release(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
+        let mut packet = Builder::new(buffer, &Release { header: Header::new(Operation::Release, link.epoch(), 0) });
+        let base = link.round_trip.twice(self.repeat_min);
+        while packet.count() < SLOTS_MAX
+            && let Some(local) = self.leaves.pop_front()
+        {
+            let slot = &mut self.slots[local as usize];
+            if slot.state != State::Leaving || !slot.queued {
+                continue;
+            }
+            packet.push(&Leave {
+                slot: slot.name.number.into(),
+                generation: slot.name.generation.into(),
+                sequence: slot.sequence.into(),
+                done: slot.done.into(),
+                reserved: [0; 3],
+            });
+            slot.queued = false;
+            self.timers.arm(local, now, slot.tries, base, link.lease / 3);
+            slot.tries = slot.tries.saturating_add(1);
+        }
+        packet.count() > 0
+    }
+
+    /// Writes a KEEPALIVE, if running slots are to be named.
+    pub(in super::super) fn transmit_keepalive(&mut self, epoch: u32, buffer: &mut Vec<u8>) -> bool {
+        if self.keepalive >= self.slots.len() {
+            return false;
+        }
+        let mut packet = Builder::new(buffer, &Keepalive { header: Header::new(Operation::Keepalive, epoch, 0) });
+        while packet.count() < REGISTER_MAX
+            && let Some(slot) = self.slots.get(self.keepalive)
+        {
+            self.keepalive += 1;
+            if slot.state == State::Running && slot.registered {
+                packet.push(&SlotName::from(slot.name));
+            }
+            if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
+                self.keepalive = self.slots.len(); // the others of a small executor are forgotten
+            }
+        }
+        packet.count() > 0
+    }
+}

@@ -1,0 +1,240 @@
+//! A switch that parks no slot: NO_OP, and asking again.
+
+use super::*;
+
+const US: Nanos = 1_000;
+const POLL_US: u16 = 50;
+const POLL: Nanos = 50 * US;
+/// The first wait of slot 0.
+const WAIT: (u32, u32, u32) = (100, 7, 1);
+
+impl World {
+    fn no_op(&mut self, wait: (u32, u32, u32)) {
+        self.deliver(switch(1), &no_op(EPOCH, &[wait]));
+    }
+
+    /// Takes the next turn that is due, and says when that was.
+    fn turn_due(&mut self) -> Nanos {
+        self.pass(self.executor.poll_timeout().unwrap());
+        self.now
+    }
+}
+
+/// How many waits each RETRIEVE of the last turn carries.
+fn retrieves(world: &World) -> Vec<u8> {
+    let is_retrieve = |packet: &[u8]| packet[3] == Operation::Retrieve as u8;
+    world.sent.iter().filter(|(_, packet)| is_retrieve(packet)).map(|(_, packet)| packet[4]).collect()
+}
+
+#[test]
+fn t6_a_slot_that_finds_no_task_asks_again_under_its_sequence_for_as_long_as_there_is_none() {
+    let mut world = World::polling(1, POLL_US);
+    for round in 1..=100 {
+        assert_eq!(world.waits(), [WAIT]);
+        world.now += 20 * US;
+        let told = world.now;
+        world.no_op(WAIT);
+        assert_eq!(world.waits(), [], "not before its time");
+        assert_eq!(world.turn_due(), told + POLL);
+        assert_eq!((world.counters().polls, world.counters().wait_repeats), (round, 0));
+    }
+    world.now += 20 * US;
+    let run = world.start(0, 1, 0);
+    assert_eq!((run.asked, run.arrived), (world.now - 20 * US, world.now), "by the poll that found it");
+    world.finish(&run, b"");
+    assert_eq!(world.waits(), [(100, 7, 2)]);
+}
+
+#[test]
+fn t12_a_switch_that_is_polled_gets_one_wait_in_a_packet() {
+    let mut world = World::polling(40, POLL_US);
+    assert_eq!(retrieves(&world), [1; 40]);
+    // A switch may still speak of several at once.
+    let waits = world.waits();
+    for waits in waits.chunks(midflight_wire::SLOTS_MAX) {
+        world.deliver(switch(1), &no_op(EPOCH, waits));
+    }
+    world.turn_due();
+    assert_eq!((world.waits(), retrieves(&world)), (waits, vec![1; 40]));
+}
+
+#[test]
+fn the_way_of_waiting_is_that_of_the_switch_in_use() {
+    let mut world = World::polling(32, POLL_US);
+    world.no_op(WAIT);
+    // It starts anew, as one that parks.
+    world.poll_us = 0;
+    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
+    world.grant(0xBEEF, 8);
+    assert_eq!(retrieves(&world), [16, 16]);
+    world.deliver(switch(1), &no_op(0xBEEF, &[(100, 8, 1)]));
+    assert_eq!((world.counters().polls, world.counters().stale_no_ops), (1, 1), "nobody polls here");
+    let due = world.executor.poll_timeout().unwrap();
+    assert_eq!(due, world.now + MS, "the repeat of a wait that may be lost");
+    // And again as one that is polled.
+    world.poll_us = POLL_US;
+    world.deliver(switch(1), &named(Operation::Reset, 0xF00D, &[]));
+    world.grant(0xF00D, 9);
+    world.deliver(switch(1), &no_op(0xF00D, &[(100, 9, 1)]));
+    assert_eq!(world.turn_due(), POLL);
+    assert_eq!(world.waits(), [(100, 9, 1)]);
+}
+
+#[test]
+fn a_poll_that_is_lost_is_repeated_and_backs_off_anew_after_an_answer() {
+    let mut world = World::polling(1, POLL_US);
+    let mut after = |gaps: [Nanos; 5]| {
+        for gap in gaps {
+            let before = world.now;
+            let passed = world.turn_due() - before;
+            assert!((gap - gap / 8..=gap).contains(&passed), "{passed} of {gap}");
+            assert_eq!(world.waits(), [WAIT]);
+        }
+        world.no_op(WAIT);
+    };
+    after([MS, 2 * MS, 4 * MS, 8 * MS, 16 * MS]);
+    after([POLL, MS, 2 * MS, 4 * MS, 8 * MS]);
+    after([POLL, MS, 2 * MS, 4 * MS, 8 * MS]);
+    assert_eq!((world.counters().polls, world.counters().wait_repeats), (3, 13));
+}
+
+#[test]
+fn t11_a_no_op_to_no_present_wait_changes_nothing_and_is_counted() {
+    let mut world = World::polling(2, POLL_US);
+    let due = world.executor.poll_timeout();
+    for stale in [(100, 6, 1), (100, 7, 0), (100, 7, 2), (109, 7, 1)] {
+        world.no_op(stale);
+    }
+    world.deliver(switch(1), &no_op(EPOCH + 1, &[WAIT]));
+    world.deliver(switch(2), &no_op(EPOCH, &[WAIT]));
+    assert_eq!((world.counters().stale_no_ops, world.counters().foreign), (4, 2));
+    assert_eq!((world.counters().polls, world.executor.poll_timeout()), (0, due));
+    // To a slot that runs, and to the wait before the present one.
+    let run = world.start(0, 1, 0);
+    world.no_op(WAIT);
+    world.finish(&run, b"");
+    world.no_op(WAIT);
+    assert_eq!((world.counters().polls, world.counters().stale_no_ops), (0, 6));
+}
+
+#[test]
+fn a_no_op_that_comes_twice_makes_a_slot_ask_once() {
+    let mut world = World::polling(1, POLL_US);
+    world.no_op(WAIT);
+    world.now += 10 * US;
+    world.no_op(WAIT);
+    assert_eq!((world.counters().polls, world.counters().stale_no_ops), (1, 1));
+    assert_eq!(world.turn_due(), POLL, "as the first one said");
+    assert_eq!(world.waits(), [WAIT]);
+    world.pass(2 * POLL);
+    assert_eq!(world.waits(), []);
+}
+
+/// Its RETRIEVE was repeated; the second one found a task that the first one had not.
+#[test]
+fn t2_a_task_that_comes_behind_a_no_op_is_run() {
+    let mut world = World::polling(1, POLL_US);
+    world.turn_due();
+    assert_eq!((world.waits(), world.counters().wait_repeats), (vec![WAIT], 1));
+    world.no_op(WAIT);
+    let run = world.start(0, 1, 0);
+    world.assign(&[assignment(0, 7, 1, 1)]);
+    assert_eq!((world.counters().runs, world.counters().stale_assignments), (1, 1), "the first of two");
+    // Also when its poll is due and not yet sent.
+    world.finish(&run, b"");
+    world.no_op((100, 7, 2));
+    world.now += POLL;
+    world.executor.handle_timeout(world.now);
+    world.start(0, 2, 2);
+    assert_eq!(world.waits(), []);
+}
+
+#[test]
+fn a_no_op_measures_the_round_trip_of_what_was_sent_once() {
+    let mut world = World::polling(1, POLL_US);
+    for _ in 0..40 {
+        world.now += 4 * MS;
+        world.no_op(WAIT);
+        world.turn_due();
+    }
+    let due = |world: &World| world.executor.poll_timeout().unwrap() - world.now;
+    assert!((7 * MS..=8 * MS).contains(&due(&world)), "twice 4 ms, nearly: {}", due(&world));
+    // The answer comes after a repeat: to which of the two?
+    let asked = due(&world);
+    world.turn_due();
+    world.now += 100 * MS;
+    world.no_op(WAIT);
+    world.turn_due();
+    assert_eq!(due(&world), asked);
+    // A task that is there measures it too, whatever its entry says of its wait.
+    for sequence in 1..40 {
+        world.now += 2 * MS;
+        let run = world.start(0, sequence, 0);
+        world.finish(&run, b"");
+        world.deliver(client(1), &ack(0, AckState::Done));
+    }
+    assert!((4 * MS..=5 * MS).contains(&due(&world)), "twice 2 ms, nearly: {}", due(&world));
+}
+
+#[test]
+fn t9_a_switch_that_leaves_polls_unanswered_for_a_lease_is_left() {
+    let mut world = World::polling(3, POLL_US);
+    for slot in 0..3 {
+        world.no_op((100 + slot, 7, 1));
+    }
+    world.turn_due();
+    assert_eq!(world.waits().len(), 3);
+    world.pass(POLL + 299 * MS);
+    assert_eq!(world.executor.switch(), switch(1));
+    world.pass(POLL + 305 * MS);
+    assert_eq!(world.executor.switch(), switch(2), "the polls were the question");
+    assert!(world.events.contains(&Event::SwitchChanged { switch: switch(2) }));
+    let asked: Vec<_> = world.registers().iter().map(|(to, request)| (*to, request.header.count)).collect();
+    assert_eq!(asked[0], (switch(2), 3));
+}
+
+/// Neither one that has no task for long, nor one that wants to be asked less often than a lease.
+#[test]
+fn t9_a_switch_that_answers_polls_is_not_left() {
+    for poll_us in [POLL_US, u16::MAX] {
+        let mut world = World::polling(2, poll_us);
+        world.executor.link.lease = 10 * MS;
+        let run = world.start(1, 1, 0);
+        while world.now < 1_000 * MS {
+            world.turn_due();
+            if world.waits() == [WAIT] {
+                world.no_op(WAIT);
+            }
+            assert_eq!(world.registers(), []);
+        }
+        assert_eq!((world.executor.switch(), world.counters().switch_changes), (switch(1), 0));
+        world.finish(&run, b"");
+    }
+}
+
+/// The only one there is: it is asked, as one that parks is.
+#[test]
+fn t9_a_single_switch_that_is_silent_is_asked_for_its_epoch() {
+    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 1, 0));
+    world.poll_us = POLL_US;
+    world.grant(EPOCH, 7);
+    world.pass(310 * MS);
+    assert!(!world.registers().is_empty());
+    world.grant(0xBEEF, 8);
+    assert_eq!(world.waits().last(), Some(&(100, 8, 1)));
+}
+
+#[test]
+fn a_slot_that_leaves_does_not_ask_again() {
+    let mut world = World::polling(2, POLL_US);
+    world.no_op(WAIT);
+    world.executor.drain(world.now);
+    world.turn();
+    world.no_op((101, 7, 1));
+    assert_eq!((world.counters().polls, world.counters().stale_no_ops), (1, 1));
+    world.pass(10 * MS);
+    assert_eq!(world.waits(), []);
+    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(0, 7), (1, 7)]));
+    assert!(world.executor.is_drained());
+    assert_eq!(world.executor.poll_timeout(), None);
+}
