@@ -27,6 +27,9 @@ pub struct ExecutorConfig {
     pub round_trip: Nanos,
     /// A wait is repeated after twice the round trip, but never sooner. Default 1 ms.
     pub repeat_min: Nanos,
+    /// The same at a switch that is polled, which may answer wait and repeat with a task each: only one is run, and the other is
+    /// lost until its client's time-out. Default 20 ms.
+    pub poll_repeat_min: Nanos,
     /// An unanswered REGISTER is repeated after twice the round trip, doubling up to this. Default 1 s.
     pub register_max: Nanos,
     /// Slots that found no room (SLOTS_FULL) ask again after a time that doubles from 100 ms to this. Default 5 s.
@@ -55,6 +58,7 @@ impl ExecutorConfig {
             lease: 1000 * MS,
             round_trip: 10 * MS,
             repeat_min: MS,
+            poll_repeat_min: 20 * MS,
             register_max: 1000 * MS,
             slots_full_max: 5000 * MS,
             complete_max: 250 * MS,
@@ -82,6 +86,7 @@ impl ExecutorConfig {
             ("lease", self.lease),
             ("round_trip", self.round_trip),
             ("repeat_min", self.repeat_min),
+            ("poll_repeat_min", self.poll_repeat_min),
             ("register_max", self.register_max),
             ("slots_full_max", self.slots_full_max),
             ("complete_max", self.complete_max),

@@ -105,6 +105,7 @@ pub(super) struct Census {
 pub(super) struct Slots {
     resources: u8,
     repeat_min: Nanos,
+    poll_repeat_min: Nanos,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
     /// Slots whose wait is to be sent, first or again. An entry whose slot moved on meanwhile is passed over.
@@ -137,6 +138,7 @@ impl Slots {
         Self {
             resources: config.resources,
             repeat_min: config.repeat_min,
+            poll_repeat_min: config.poll_repeat_min,
             slots: (0..config.slots).map(|_| slot()).collect(),
             by_number: HashMap::with_hasher(Keyed(config.seed)),
             waits: VecDeque::new(),

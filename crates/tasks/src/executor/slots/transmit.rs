@@ -14,8 +14,8 @@ impl Slots {
     pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         let header = Header::new(Operation::Retrieve, link.epoch(), 0);
         let mut packet = Builder::new(buffer, &Retrieve { header, resources: self.resources, reserved: [0; 3] });
-        let base = link.round_trip.twice(self.repeat_min);
-        let most = if link.poll.is_some() { 1 } else { SLOTS_MAX };
+        let (most, least) = if link.poll.is_some() { (1, self.poll_repeat_min) } else { (SLOTS_MAX, self.repeat_min) };
+        let base = link.round_trip.twice(least);
         while packet.count() < most
             && let Some(local) = self.waits.pop_front()
         {

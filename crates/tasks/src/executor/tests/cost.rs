@@ -50,7 +50,7 @@ fn a_poll_costs_the_same_however_many_slots_poll() {
     const POLLS: u32 = 1 << 20;
     for slots in [16, 256, 4096] {
         let mut config = ExecutorConfig::new(42, 1, vec![switch(1)], slots, 0);
-        config.repeat_min = 100 * MS; // nothing is lost here
+        config.poll_repeat_min = 100 * MS; // nothing is lost here
         let mut world = World::with(config);
         world.poll_us = 50;
         world.grant(EPOCH, 7);

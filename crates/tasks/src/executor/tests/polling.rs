@@ -5,6 +5,8 @@ use super::*;
 const US: Nanos = 1_000;
 const POLL_US: u16 = 50;
 const POLL: Nanos = 50 * US;
+/// When an unanswered poll is repeated: `ExecutorConfig::poll_repeat_min`.
+const REPEAT: Nanos = 20 * MS;
 /// The first wait of slot 0.
 const WAIT: (u32, u32, u32) = (100, 7, 1);
 
@@ -83,7 +85,7 @@ fn the_way_of_waiting_is_that_of_the_switch_in_use() {
 #[test]
 fn a_poll_that_is_lost_is_repeated_and_backs_off_anew_after_an_answer() {
     let mut world = World::polling(1, POLL_US);
-    let mut after = |gaps: [Nanos; 5]| {
+    let mut after = |gaps: [Nanos; 4]| {
         for gap in gaps {
             let before = world.now;
             let passed = world.turn_due() - before;
@@ -92,10 +94,10 @@ fn a_poll_that_is_lost_is_repeated_and_backs_off_anew_after_an_answer() {
         }
         world.no_op(WAIT);
     };
-    after([MS, 2 * MS, 4 * MS, 8 * MS, 16 * MS]);
-    after([POLL, MS, 2 * MS, 4 * MS, 8 * MS]);
-    after([POLL, MS, 2 * MS, 4 * MS, 8 * MS]);
-    assert_eq!((world.counters().polls, world.counters().wait_repeats), (3, 13));
+    after([REPEAT, 2 * REPEAT, 4 * REPEAT, 100 * MS]);
+    after([POLL, REPEAT, 2 * REPEAT, 4 * REPEAT]);
+    after([POLL, REPEAT, 2 * REPEAT, 4 * REPEAT]);
+    assert_eq!((world.counters().polls, world.counters().wait_repeats), (3, 10));
 }
 
 #[test]
@@ -153,12 +155,12 @@ fn t2_a_task_that_comes_behind_a_no_op_is_run() {
 fn a_no_op_measures_the_round_trip_of_what_was_sent_once() {
     let mut world = World::polling(1, POLL_US);
     for _ in 0..40 {
-        world.now += 4 * MS;
+        world.now += 15 * MS;
         world.no_op(WAIT);
         world.turn_due();
     }
     let due = |world: &World| world.executor.poll_timeout().unwrap() - world.now;
-    assert!((7 * MS..=8 * MS).contains(&due(&world)), "twice 4 ms, nearly: {}", due(&world));
+    assert!((29 * MS..=30 * MS).contains(&due(&world)), "twice 15 ms, nearly: {}", due(&world));
     // The answer comes after a repeat: to which of the two?
     let asked = due(&world);
     world.turn_due();
@@ -168,12 +170,12 @@ fn a_no_op_measures_the_round_trip_of_what_was_sent_once() {
     assert_eq!(due(&world), asked);
     // A task that is there measures it too, whatever its entry says of its wait.
     for sequence in 1..40 {
-        world.now += 2 * MS;
+        world.now += 12 * MS;
         let run = world.start(0, sequence, 0);
         world.finish(&run, b"");
         world.deliver(client(1), &ack(0, AckState::Done));
     }
-    assert!((4 * MS..=5 * MS).contains(&due(&world)), "twice 2 ms, nearly: {}", due(&world));
+    assert!((24 * MS..=25 * MS).contains(&due(&world)), "twice 12 ms, nearly: {}", due(&world));
 }
 
 #[test]
@@ -186,7 +188,7 @@ fn t9_a_switch_that_leaves_polls_unanswered_for_a_lease_is_left() {
     assert_eq!(world.waits().len(), 3);
     world.pass(POLL + 299 * MS);
     assert_eq!(world.executor.switch(), switch(1));
-    world.pass(POLL + 305 * MS);
+    world.pass(POLL + 301 * MS);
     assert_eq!(world.executor.switch(), switch(2), "the polls were the question");
     assert!(world.events.contains(&Event::SwitchChanged { switch: switch(2) }));
     let asked: Vec<_> = world.registers().iter().map(|(to, request)| (*to, request.header.count)).collect();
@@ -200,6 +202,7 @@ fn t9_a_switch_that_answers_polls_is_not_left() {
         let mut world = World::polling(2, poll_us);
         world.executor.link.lease = 10 * MS;
         let run = world.start(1, 1, 0);
+        world.no_op(WAIT);
         while world.now < 1_000 * MS {
             world.turn_due();
             if world.waits() == [WAIT] {
