@@ -27,8 +27,8 @@ pub struct ExecutorConfig {
     pub round_trip: Nanos,
     /// A wait is repeated after twice the round trip, but never sooner. Default 1 ms.
     pub repeat_min: Nanos,
-    /// The same at a switch that is polled, which may answer wait and repeat with a task each: only one is run, and the other is
-    /// lost until its client's time-out. Default 20 ms.
+    /// The same at a switch that is polled, which may give a task to the wait and another to its repeat: the slot then runs one
+    /// behind the other. Default 5 ms.
     pub poll_repeat_min: Nanos,
     /// An unanswered REGISTER is repeated after twice the round trip, doubling up to this. Default 1 s.
     pub register_max: Nanos,
@@ -58,7 +58,7 @@ impl ExecutorConfig {
             lease: 1000 * MS,
             round_trip: 10 * MS,
             repeat_min: MS,
-            poll_repeat_min: 20 * MS,
+            poll_repeat_min: 5 * MS,
             register_max: 1000 * MS,
             slots_full_max: 5000 * MS,
             complete_max: 250 * MS,

@@ -99,14 +99,21 @@ impl Executor {
         };
         self.report.counters.finished += 1;
         self.complete(run, &held, end);
-        let registered = self.slots.get(run.slot).is_some_and(|slot| slot.registered);
-        match (self.drain == Drain::No, registered) {
-            (true, true) => self.slots.wait(run.slot),
-            (true, false) => self.unregistered(run.slot),
-            (false, true) => self.slots.leave(run.slot),
-            (false, false) => self.slots.enter(run.slot, State::Gone),
+        if !self.run_kept(run.slot) {
+            self.is_free(run.slot);
         }
         self.settle(now);
+    }
+
+    /// A slot whose runs have ended.
+    fn is_free(&mut self, local: u32) {
+        let registered = self.slots.get(local).is_some_and(|slot| slot.registered);
+        match (self.drain == Drain::No, registered) {
+            (true, true) => self.slots.wait(local),
+            (true, false) => self.unregistered(local),
+            (false, true) => self.slots.leave(local),
+            (false, false) => self.slots.enter(local, State::Gone),
+        }
     }
 
     /// Takes nothing new, finishes what runs, leaves the switch; ends with [`Event::Drained`].
@@ -302,17 +309,30 @@ impl Executor {
         if !self.is_present(now, epoch) {
             return;
         }
+        let is_polled = self.link.poll.is_some();
         for assignment in assignments {
-            let Some((run, round_trip)) = self.slots.assign(now, epoch, self.link.poll.is_some(), assignment) else {
+            if let Some((run, round_trip)) = self.slots.assign(now, epoch, is_polled, assignment) {
+                if let Some(round_trip) = round_trip {
+                    self.link.round_trip.sample(round_trip);
+                }
+                self.run(run);
+            } else if let Some(local) = is_polled.then(|| self.slots.keep(now, epoch, assignment)).flatten() {
+                self.report.counters.surplus += 1;
+                self.run_kept(local);
+            } else {
                 self.report.counters.stale_assignments += 1;
-                continue;
-            };
-            if let Some(round_trip) = round_trip {
-                self.link.round_trip.sample(round_trip);
             }
-            self.report.counters.runs += 1;
-            self.report.events.push_back(Event::Run(run));
         }
+    }
+
+    fn run(&mut self, run: Run) {
+        self.report.counters.runs += 1;
+        self.report.events.push_back(Event::Run(run));
+    }
+
+    /// Whether a slot runs what was kept for it.
+    fn run_kept(&mut self, local: u32) -> bool {
+        self.slots.run_kept(local).map(|run| self.run(run)).is_some()
     }
 
     fn on_no_op(&mut self, now: Nanos, no_op: &NoOp, waits: &[Wait]) {

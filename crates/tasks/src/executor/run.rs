@@ -110,6 +110,8 @@ pub struct Counters {
     pub complete_repeats: u64,
     /// Waits sent again, as no answer came.
     pub wait_repeats: u64,
+    /// Assignments to a wait that had been answered by another, kept and run next.
+    pub surplus: u64,
     /// NO_OPs heard: waits that asked, found no task and ask again.
     pub polls: u64,
     /// Assignments that answered no present wait, ignored.

@@ -1,5 +1,6 @@
 //! The slots: what each is doing, and under which name the switch knows it.
 
+mod surplus;
 mod transmit;
 
 use super::hash::Keyed;
@@ -9,6 +10,7 @@ use crate::Nanos;
 use midflight_wire::{Assignment, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use surplus::Surplus;
 
 /// What a slot is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,16 @@ pub(super) struct Slot {
     /// When the first of them was.
     asked: Nanos,
     held: Option<Held>,
+    surplus: Surplus,
+}
+
+/// An assignment that was accepted, and when.
+#[derive(Clone, Debug)]
+struct Given {
+    assignment: Assignment,
+    epoch: u32,
+    arrived: Nanos,
+    asked: Nanos,
 }
 
 impl Slot {
@@ -134,6 +146,7 @@ impl Slots {
             tries: 0,
             asked: 0,
             held: None,
+            surplus: Surplus::default(),
         };
         Self {
             resources: config.resources,
@@ -237,16 +250,31 @@ impl Slots {
         let Assignment { slot, generation, sequence, .. } = *assignment;
         let local = self.asking(&Wait { slot, generation, sequence })?;
         let slot = &mut self.slots[local as usize];
+        // A task that waited longer than we did was there when the wait came: the answer was immediate.
+        let elapsed = now.saturating_sub(slot.asked);
+        let waited = u64::from(assignment.waited_us.get()) * 1000;
+        let round_trip = if is_polled { slot.round_trip(now) } else { (waited > elapsed).then_some(elapsed) };
+        if is_polled {
+            slot.surplus.remember(assignment);
+        }
+        let given = Given { assignment: *assignment, epoch, arrived: now, asked: slot.asked };
+        Some((self.begin(local, &given), round_trip))
+    }
+
+    /// A slot runs what it was given.
+    fn begin(&mut self, local: u32, given: &Given) -> Run {
+        let Given { assignment, epoch, arrived, asked } = given;
         let held = Held {
             client: assignment.client.get(),
             address: assignment.address.into(),
-            epoch,
+            epoch: *epoch,
             submission: assignment.submission.get(),
             index: assignment.index,
             attempt: assignment.task.attempt,
             waited_us: assignment.waited_us.get(),
-            arrived: now,
+            arrived: *arrived,
         };
+        let slot = &mut self.slots[local as usize];
         slot.held = Some(held);
         slot.run = slot.run.wrapping_add(1);
         let run = Run {
@@ -257,15 +285,11 @@ impl Slots {
             client: held.address,
             client_identity: held.client,
             waited_us: held.waited_us,
-            arrived: now,
-            asked: slot.asked,
+            arrived: *arrived,
+            asked: *asked,
         };
-        // A task that waited longer than we did was there when the wait came: the answer was immediate.
-        let elapsed = now.saturating_sub(slot.asked);
-        let waited = u64::from(held.waited_us) * 1000;
-        let round_trip = if is_polled { slot.round_trip(now) } else { (waited > elapsed).then_some(elapsed) };
         self.enter(local, State::Running);
-        Some((run, round_trip))
+        run
     }
 
     /// What `run` held, if it runs. The caller says what the slot does next.

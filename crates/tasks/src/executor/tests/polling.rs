@@ -6,7 +6,7 @@ const US: Nanos = 1_000;
 const POLL_US: u16 = 50;
 const POLL: Nanos = 50 * US;
 /// When an unanswered poll is repeated: `ExecutorConfig::poll_repeat_min`.
-const REPEAT: Nanos = 20 * MS;
+const REPEAT: Nanos = 5 * MS;
 /// The first wait of slot 0.
 const WAIT: (u32, u32, u32) = (100, 7, 1);
 
@@ -94,7 +94,7 @@ fn a_poll_that_is_lost_is_repeated_and_backs_off_anew_after_an_answer() {
         }
         world.no_op(WAIT);
     };
-    after([REPEAT, 2 * REPEAT, 4 * REPEAT, 100 * MS]);
+    after([REPEAT, 2 * REPEAT, 4 * REPEAT, 8 * REPEAT]);
     after([POLL, REPEAT, 2 * REPEAT, 4 * REPEAT]);
     after([POLL, REPEAT, 2 * REPEAT, 4 * REPEAT]);
     assert_eq!((world.counters().polls, world.counters().wait_repeats), (3, 10));
@@ -140,8 +140,6 @@ fn t2_a_task_that_comes_behind_a_no_op_is_run() {
     assert_eq!((world.waits(), world.counters().wait_repeats), (vec![WAIT], 1));
     world.no_op(WAIT);
     let run = world.start(0, 1, 0);
-    world.assign(&[assignment(0, 7, 1, 1)]);
-    assert_eq!((world.counters().runs, world.counters().stale_assignments), (1, 1), "the first of two");
     // Also when its poll is due and not yet sent.
     world.finish(&run, b"");
     world.no_op((100, 7, 2));
@@ -149,6 +147,89 @@ fn t2_a_task_that_comes_behind_a_no_op_is_run() {
     world.executor.handle_timeout(world.now);
     world.start(0, 2, 2);
     assert_eq!(world.waits(), []);
+    assert_eq!((world.counters().runs, world.counters().surplus), (2, 0));
+}
+
+/// Each of several RETRIEVEs found one. The switch has forgotten them.
+#[test]
+fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
+    let mut world = World::polling(1, POLL_US);
+    let mut run = world.start(0, 1, 0);
+    for index in [1, 0, 2, 1, 2, 0] {
+        world.assign(&[assignment(0, 7, 1, index)]);
+        assert_eq!(world.runs(), [], "one at a time");
+    }
+    assert_eq!((world.counters().surplus, world.counters().stale_assignments), (2, 4));
+    for index in [1, 2] {
+        world.finish(&run, b"");
+        assert_eq!((world.waits(), world.runs().len()), (vec![], 1), "nothing is asked for meanwhile");
+        run = world.runs()[0];
+        assert_eq!((run.key.slot, run.task.tid.get()), (0, index));
+    }
+    world.finish(&run, b"");
+    assert_eq!((world.waits(), world.runs()), (vec![(100, 7, 2)], vec![]));
+    assert_eq!((world.counters().runs, world.executor.unacknowledged()), (3, 3));
+}
+
+/// The first one was done before it came.
+#[test]
+fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
+    let mut world = World::polling(1, POLL_US);
+    let run = world.start(0, 1, 0);
+    world.finish(&run, b"");
+    world.assign(&[assignment(0, 7, 1, 0)]);
+    assert_eq!((world.runs(), world.counters().stale_assignments), (vec![], 1), "that one has run");
+    let run = world.start(0, 1, 1);
+    // What the present wait is given comes next; a NO_OP to it means nothing any more.
+    world.no_op((100, 7, 2));
+    world.assign(&[assignment(0, 7, 2, 2)]);
+    assert_eq!((world.runs(), world.counters().stale_no_ops), (vec![], 1));
+    world.finish(&run, b"");
+    let run = world.runs()[0];
+    world.finish(&run, b"");
+    assert_eq!(world.waits(), [(100, 7, 3)]);
+    // Waits that are longer ago, or were never sent, are answered by nobody who means well.
+    for sequence in [0, 1, 4] {
+        world.assign(&[assignment(0, 7, sequence, 9)]);
+    }
+    assert_eq!((world.counters().runs, world.counters().stale_assignments), (3, 4));
+}
+
+#[test]
+fn t12_few_tasks_are_kept_for_a_slot() {
+    let mut world = World::polling(1, POLL_US);
+    for index in 0..100 {
+        world.assign(&[assignment(0, 7, 1, index)]);
+    }
+    assert_eq!((world.counters().surplus, world.counters().stale_assignments), (3, 96));
+}
+
+#[test]
+fn t2_a_switch_that_parks_gives_one_task_to_a_wait() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    world.assign(&[assignment(0, 7, 1, 1)]);
+    world.finish(&run, b"");
+    world.assign(&[assignment(0, 7, 1, 1)]);
+    assert_eq!(
+        (world.counters().runs, world.counters().stale_assignments),
+        (1, 2),
+        "it knows, and gives it to another"
+    );
+}
+
+#[test]
+fn a_drain_ends_when_what_was_kept_has_run() {
+    let mut world = World::polling(1, POLL_US);
+    let run = world.start(0, 1, 0);
+    world.assign(&[assignment(0, 7, 1, 1)]);
+    world.executor.drain(world.now);
+    world.finish(&run, b"");
+    let run = world.runs()[0];
+    world.finish(&run, b"");
+    assert_eq!(names(&world, Operation::Release), [[100]]);
+    world.assign(&[assignment(0, 7, 1, 2)]);
+    assert_eq!((world.runs(), world.counters().runs), (vec![], 2));
 }
 
 #[test]
