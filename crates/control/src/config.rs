@@ -60,10 +60,10 @@ pub struct TasksConfig {
 }
 
 /// Which engine serves, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
-    /// In this process, or in the kernel.
+    /// In this process, in the kernel, or in a model of a switch's pipeline.
     pub kind: EngineKind,
     /// Names of the interfaces that the kernel engine serves.
     pub interfaces: Vec<String>,
@@ -71,17 +71,31 @@ pub struct EngineConfig {
     pub mode: XdpMode,
     /// Its queue and programs outlive the process.
     pub keep: bool,
+    /// Of the asic engine: after how long a slot asks again that found no task.
+    #[serde(deserialize_with = "duration")]
+    pub poll: Duration,
 }
 
-/// Where the core runs.
+impl Default for EngineConfig {
+    fn default() -> Self {
+        let (kind, interfaces, mode) = (EngineKind::default(), Vec::new(), XdpMode::default());
+        Self { kind, interfaces, mode, keep: false, poll: Duration::from_millis(1) }
+    }
+}
+
+/// Who decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
     /// In this process.
     #[default]
     User,
     /// In the kernel, as XDP and TC programs.
     Kernel,
+    /// In this process, our program of a switch's pipeline in a model of such a switch.
+    AsicSafe,
+    /// The same with the papers' program.
+    AsicPublished,
 }
 
 /// How XDP programs are attached.
@@ -193,6 +207,7 @@ impl Config {
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within_time("socket.look", socket.look, ("0s", 0), ("10ms", 10))?;
+        within_micros("engine.poll", self.engine.poll, ("10us", 10), ("65ms", 65_000))?;
         self.engine.interfaces.iter().try_for_each(|name| interface(name))?;
         self.resources.validate().map_err(|error| error.to_string())
     }
@@ -210,7 +225,12 @@ fn interface(name: &str) -> Result<(), String> {
 
 /// Bounds come as people write them, and in milliseconds.
 fn within_time(key: &str, value: Duration, least: (&str, u64), most: (&str, u64)) -> Result<(), String> {
-    if (Duration::from_millis(least.1)..=Duration::from_millis(most.1)).contains(&value) {
+    within_micros(key, value, (least.0, 1_000 * least.1), (most.0, 1_000 * most.1))
+}
+
+/// The same in microseconds.
+fn within_micros(key: &str, value: Duration, least: (&str, u64), most: (&str, u64)) -> Result<(), String> {
+    if (Duration::from_micros(least.1)..=Duration::from_micros(most.1)).contains(&value) {
         return Ok(());
     }
     Err(format!("{key} = {value:?}: must be \"{}\" to \"{}\"", least.0, most.0))
@@ -308,7 +328,7 @@ mod tests {
             ("listen = \"here\"", "m.toml:1: key `listen`: \"here\" is not an IP address with a port"),
             ("http = \"9000\"", "m.toml:1: key `http`: \"9000\" is not an IP address with a port"),
             ("listen = ", "m.toml:1: key `listen`: "),
-            ("[engine]\nkind = \"gpu\"", "m.toml:2: key `kind`: unknown variant `gpu`, expected `user` or `kernel`"),
+            ("[engine]\nkind = \"gpu\"", "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`"),
             (
                 "[engine]\nmode = \"fast\"",
                 "m.toml:2: key `mode`: unknown variant `fast`, expected `native` or `generic`",

@@ -56,7 +56,7 @@ pub struct Snapshot {
 /// The engine of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineStatus {
-    /// `user` or `kernel`
+    /// `user`, `kernel`, `asic-safe` or `asic-published`
     pub kind: String,
     /// Of the kernel engine: `native` or `generic`.
     pub mode: Option<String>,
@@ -65,10 +65,10 @@ pub struct EngineStatus {
 }
 
 impl EngineStatus {
-    /// That of a switch in user space.
+    /// That of a switch in user space, of this kind.
     #[must_use]
-    pub fn user() -> Self {
-        Self { kind: "user".into(), mode: None, interfaces: Vec::new() }
+    pub fn in_process(kind: &str) -> Self {
+        Self { kind: kind.into(), mode: None, interfaces: Vec::new() }
     }
 }
 

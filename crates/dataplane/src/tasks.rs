@@ -111,6 +111,24 @@ impl Out {
         }
     }
 
+    /// Owes these datagrams, in the place of those before. Says how many there is no room for: the last ones, and those that are
+    /// longer than a packet.
+    pub fn replace<'a>(&mut self, datagrams: impl IntoIterator<Item = (SocketAddr, &'a [u8])>) -> usize {
+        let (mut count, mut left_out) = (0, 0);
+        for (to, bytes) in datagrams {
+            match self.0.packet.get_mut(count).and_then(|own| Some((own.data.get_mut(..bytes.len())?, &mut own.to, &mut own.length))) {
+                Some((data, own_to, length)) => {
+                    data.copy_from_slice(bytes);
+                    (*own_to, *length) = (to.into(), bytes.len() as u32);
+                    count += 1;
+                }
+                None => left_out += 1,
+            }
+        }
+        self.0.count = count as u32;
+        left_out
+    }
+
     /// Nothing is owed.
     pub fn clear(&mut self) {
         self.0.count = 0;

@@ -19,7 +19,12 @@ fn address(host: u8) -> SocketAddr {
 }
 
 fn switch(program: Program, levels: u32, queue: u32) -> AsicTasks {
-    let config = AsicConfig { program, levels, queue, slots: 4, slot_idle_ns: 1_000, ..AsicConfig::default() };
+    with_argument(16, program, levels, queue)
+}
+
+fn with_argument(argument: u32, program: Program, levels: u32, queue: u32) -> AsicTasks {
+    let small = AsicConfig { slots: 4, slot_idle_ns: 1_000, ..AsicConfig::default() };
+    let config = AsicConfig { program, levels, queue, argument, ..small };
     AsicTasks::new(&config, EPOCH, 1).expect("fits Tofino 1")
 }
 
@@ -98,9 +103,12 @@ fn acked(bytes: &[u8]) -> (u32, u32, u8) {
 /// What a client said of a task comes out of both programs as it went in, but for what no entry holds.
 #[test]
 fn an_assignment_says_what_the_submission_said() {
-    for (program, argument) in [(Program::Safe, &b"abcd"[..]), (Program::Published, &b"0123456789abcdef"[..])] {
-        let mut switch = switch(program, 4, 8);
-        let tasks = [task(100, 3, 1, argument), task(101, 3, 0, b"xyz")];
+    for (program, bytes) in [(Program::Safe, 4), (Program::Safe, 12), (Program::Safe, 16), (Program::Published, 16)] {
+        let mut switch = with_argument(bytes, program, 4, 8);
+        let mut tasks = [task(100, 3, 1, &b"0123456789abcdef"[..bytes as usize]), task(101, 3, 0, b"xyz")];
+        if bytes == 16 {
+            tasks[1].argument_length = BY_REFERENCE;
+        }
         assert_eq!(acked(&give(&mut switch, address(1), &submit(41, &tasks)).1[0].1), (0b11, 0, 0), "{program}");
         let name = slots(&mut switch, 1)[0];
         for (index, task) in (0..).zip(&tasks) {
@@ -145,7 +153,7 @@ fn t7_a_full_level_names_what_it_did_not_take() {
 /// T11: what a pipeline has no place for is refused whole, and changes nothing.
 #[test]
 fn t11_what_no_entry_holds_is_refused() {
-    let mut switch = switch(Program::Safe, 2, 4);
+    let mut switch = with_argument(4, Program::Safe, 2, 4);
     let refused = |switch: &mut AsicTasks, from, datagram: &[u8]| {
         let (verdict, sent) = give(switch, from, datagram);
         assert!(sent.is_empty(), "{sent:?}");
@@ -219,6 +227,10 @@ fn a_switch_that_cannot_be_is_refused() {
     let fine = AsicConfig::default();
     assert_eq!(refused(AsicConfig { poll_us: 0, ..fine }), "poll_us must be 1 to 65,535");
     assert_eq!(refused(AsicConfig { slots: 0, ..fine }), "slots must be 1 to 1,048,576");
+    assert_eq!(refused(AsicConfig { argument: 5, ..fine }), "argument must be 4, 8, 12 or 16");
+    assert!(AsicTasks::new(&AsicConfig { queue: 32_768, argument: 4, ..fine }, EPOCH, 1).is_ok());
+    let wide = refused(AsicConfig { queue: 32_768, ..fine });
+    assert!(wide.contains("MAP") || wide.contains("map RAM"), "{wide}");
     let error = AsicTasks::new(&AsicConfig { queue: 65_536, ..fine }, EPOCH, 1).expect_err("4 x 65,536 entries");
     assert!(matches!(error, AsicError::Program(_)), "{error}");
 }

@@ -41,4 +41,7 @@ pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
-pub use switch::{BoundSwitch, Engine, Inheritance, KernelCounts, KernelOptions, Switch, SwitchConfig, XdpMode};
+pub use midflight_dataplane::asic::Program;
+pub use switch::{
+    AsicOptions, BoundSwitch, Engine, Inheritance, KernelCounts, KernelOptions, Switch, SwitchConfig, XdpMode,
+};

@@ -128,7 +128,7 @@ fn metrics_of_the_guide_are_those_of_a_switch() {
         &tasks.stats(),
         8,
         "127.0.0.1:7700".parse().unwrap(),
-        midflight_control::EngineStatus::user(),
+        midflight_control::EngineStatus::in_process("user"),
         1,
         0,
         [("received".to_owned(), 0)].into(),

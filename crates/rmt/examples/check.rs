@@ -46,7 +46,10 @@ fn instance(name: &str) -> Option<(Config, Instance)> {
         ),
         _ => return None,
     };
-    Some((Config { levels: 2, size }, Instance { start: START, jobs, retries, executors, ..Instance::default() }))
+    Some((
+        Config { levels: 2, size, words: 1 },
+        Instance { start: START, jobs, retries, executors, ..Instance::default() },
+    ))
 }
 
 /// The published queue, and what is asked of it: `docs/internals/asic-hazards.md`.

@@ -28,7 +28,7 @@ impl Switch {
     }
 
     fn starting_at(levels: u32, size: u32, start: u32) -> Self {
-        let safe = Safe::build(Config { levels, size }, &Target::TOFINO_1).expect("it fits");
+        let safe = Safe::build(Config { levels, size, words: 1 }, &Target::TOFINO_1).expect("it fits");
         Self { machine: safe.machine_from(start), safe, passes: 0 }
     }
 
@@ -98,7 +98,7 @@ fn given(answer: Answer) -> Option<u32> {
 
 fn task(tid: u32, level: u8, resources: u8) -> Task {
     let [attempt, argument_length] = [tid as u8 ^ 0x55, tid as u8 & 3];
-    Task { tid, level, resources, attempt, argument_length, words: [tid + 1000, !tid] }
+    Task { tid, level, resources, attempt, argument_length, words: [tid + 1000, !tid, 0, 0, 0] }
 }
 
 fn plain(tids: impl IntoIterator<Item = u32>) -> Vec<Task> {
@@ -114,11 +114,12 @@ fn it_fits_tofino_1_with_four_levels_of_32_k_entries() {
     assert!(entries.iter().all(|register| register.cells == 4 * 32 * 1024));
     let bits: u32 = entries.iter().map(|register| register.cell.word_bits()).sum();
     assert_eq!(bits, 8 * 30, "an entry");
-    for config in [Config { levels: 1, size: 128 << 10 }, Config { levels: 2, size: 64 << 10 }] {
-        assert!(Safe::build(config, &Target::TOFINO_1).is_ok());
+    for (levels, size, words) in [(1, 128 << 10, 1), (2, 64 << 10, 1), (4, 16 << 10, 4), (1, 64 << 10, 4)] {
+        assert!(Safe::build(Config { levels, size, words }, &Target::TOFINO_1).is_ok());
     }
     for (levels, size) in [(0, 4), (5, 4), (1, 3), (1, 1), (4, 64 << 10)] {
-        let refusal = Safe::build(Config { levels, size }, &Target::TOFINO_1).map(|_| ()).expect_err("no such program");
+        let refusal =
+            Safe::build(Config { levels, size, words: 1 }, &Target::TOFINO_1).map(|_| ()).expect_err("no such program");
         assert!(matches!(refusal, Refusal::Parameters { .. }), "{refusal}");
     }
 }

@@ -81,7 +81,7 @@ fn search(config: Config, instance: &Instance) -> Verdict {
 }
 
 fn queue(size: u32) -> Config {
-    Config { levels: 2, size }
+    Config { levels: 2, size, words: 1 }
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn crossing_searches_change_the_order() {
     let executors = vec![(B, 1), (B, 1), (A, 0)];
     let order = Some(Order::Kept);
     let instance = Instance { start: 0, jobs, retries: 0, executors, order, ..Instance::default() };
-    let safe = Safe::build(Config { levels: 1, size: 4 }, &Target::TOFINO_1).expect("it fits");
+    let safe = Safe::build(Config { levels: 1, size: 4, words: 1 }, &Target::TOFINO_1).expect("it fits");
     let verdict = run(safe, &instance, 1);
     let [violation] = &verdict.violations[..] else { panic!("{verdict:?}") };
     println!("{}: {}\n{}", violation.broken.rule, violation.broken.what, violation.transcript);

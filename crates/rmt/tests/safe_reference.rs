@@ -60,6 +60,11 @@ fn deed(levels: u8) -> impl Strategy<Value = Deed> {
     ]
 }
 
+/// TDESC of a task, in a program with so many words of argument.
+fn tdesc(words: u32, tid: u32) -> [u32; 5] {
+    std::array::from_fn(|word| if word <= words as usize { !tid ^ (0x1111 * word as u32) } else { 0 })
+}
+
 fn run(safe: &Safe, machine: &mut Machine, mut packet: Packet) -> (Answer, usize) {
     for passes in 1.. {
         let sent = machine.pass(packet).packet;
@@ -76,9 +81,10 @@ proptest! {
     fn it_is_a_list_for_each_level(
         (levels, deeds) in (1u8..=4).prop_flat_map(|levels| (Just(levels), prop::collection::vec(deed(levels), 1..60))),
         bits in 1u32..4,
+        words in 1u32..=4,
         start in prop_oneof![Just(0), Just(u32::MAX - 6), (u32::MAX >> 2) - 9..=(u32::MAX >> 2), any::<u32>()],
     ) {
-        let config = Config { levels: levels.into(), size: 1 << bits };
+        let config = Config { levels: levels.into(), size: 1 << bits, words };
         let safe = Safe::build(config, &Target::TOFINO_1).expect("it fits");
         let mut machine = safe.machine_from(start);
         let mut reference = Reference { size: 1 << bits, levels: vec![Level::new(); levels.into()] };
@@ -88,7 +94,7 @@ proptest! {
                 Deed::Submit(wanted) => {
                     let tasks: Vec<Task> = (next..).zip(&wanted).map(|(tid, &(level, resources))| {
                         let [attempt, argument_length] = [tid as u8 ^ 0x55, tid as u8 & 3];
-                        Task { tid, level, resources, attempt, argument_length, words: [!tid, tid ^ 0xAAAA] }
+                        Task { tid, level, resources, attempt, argument_length, words: tdesc(words, tid) }
                     }).collect();
                     next += wanted.len() as u32;
                     sent.extend((0u8..).zip(tasks.iter().copied()));

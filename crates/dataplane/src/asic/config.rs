@@ -28,8 +28,11 @@ pub struct AsicConfig {
     pub program: Program,
     /// Priority levels: 1 to 4. Default 4.
     pub levels: u32,
-    /// Entries of each level: a power of two, 2 to 32,768 with four levels; with fewer, all together 131,072. Default 32,768.
+    /// Entries of each level: a power of two; of all levels together at most 65,536, or 131,072 with 4 bytes of argument (three
+    /// levels take the room of four). Default 16,384.
     pub queue: u32,
+    /// Bytes of argument that an entry of the safe program has: 4, 8, 12 or 16. The published one has 16. Default 16.
+    pub argument: u32,
     /// Executor slots: 1 to 1 Mi. Default 65,536.
     pub slots: u32,
     /// What executors are told that a lease is, in milliseconds: they speak of busy slots every third of it. Nobody keeps leases.
@@ -46,7 +49,8 @@ impl Default for AsicConfig {
         Self {
             program: Program::Safe,
             levels: 4,
-            queue: 32 << 10,
+            queue: 16 << 10,
+            argument: 16,
             slots: 65_536,
             lease_ms: 1_000,
             slot_idle_ns: 10_000_000_000,
@@ -58,6 +62,7 @@ impl Default for AsicConfig {
 impl AsicConfig {
     pub(super) fn check(&self) -> Result<(), AsicError> {
         let range = |name, ok, allowed| if ok { Ok(()) } else { Err(AsicError::OutOfRange { name, allowed }) };
+        range("argument", [4, 8, 12, 16].contains(&self.argument), "4, 8, 12 or 16")?;
         range("slots", (1..=1 << 20).contains(&self.slots), "1 to 1,048,576")?;
         range("lease_ms", self.lease_ms > 0, "at least 1")?;
         range("slot_idle_ns", self.slot_idle_ns > 0, "at least 1")?;

@@ -3,7 +3,7 @@
 use super::Inside;
 use super::pipeline::Pipeline;
 use crate::Verdict;
-use midflight_wire::{BY_REFERENCE, Retrieve, Submit, TaskInfo, Wait};
+use midflight_wire::{BY_REFERENCE, BlobRef, Retrieve, Submit, TaskInfo, Wait};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 /// What a packet carries behind the fields that the parser reads. It stays with the packet, round and round.
@@ -22,7 +22,7 @@ pub(super) enum Asked {
     Retrieve { slot: u32, generation: u32, sequence: u32 },
 }
 
-/// A SUBMIT. An entry has so many bytes of argument, and an IPv4 address.
+/// A SUBMIT. An entry has so many bytes of argument, where a reference needs all 16, and an IPv4 address.
 pub(super) fn submit(
     pipeline: &Pipeline,
     from: SocketAddr,
@@ -31,8 +31,11 @@ pub(super) fn submit(
 ) -> Result<Inside, Verdict> {
     let client = ipv4(from)?;
     let most = pipeline.argument_bytes();
-    let fits = |task: &TaskInfo| task.argument_length != BY_REFERENCE && usize::from(task.argument_length) <= most;
-    if !tasks.iter().all(fits) {
+    let needs = |task: &TaskInfo| match task.argument_length {
+        BY_REFERENCE => size_of::<BlobRef>(),
+        bytes => bytes.into(),
+    };
+    if tasks.iter().any(|task| needs(task) > most) {
         return Err(Verdict::BadArgument);
     }
     let (sequence, identity) = (submit.header.sequence.get(), submit.client.get());

@@ -59,7 +59,7 @@ impl Pipeline {
         let (levels, size, target) = (config.levels, config.queue, &Target::TOFINO_1);
         Ok(match config.program {
             Program::Safe => {
-                let program = Box::new(Safe::build(safe::Config { levels, size }, target)?);
+                let program = Box::new(Safe::build(safe::Config { levels, size, words: config.argument / 4 }, target)?);
                 Self::Safe { machine: program.machine(), program }
             }
             Program::Published => {
@@ -73,7 +73,7 @@ impl Pipeline {
     /// Bytes of argument that an entry has.
     pub(super) fn argument_bytes(&self) -> usize {
         match self {
-            Self::Safe { .. } => 4,
+            Self::Safe { program, .. } => 4 * program.config().words as usize,
             Self::Published { .. } => 16,
         }
     }
@@ -82,7 +82,8 @@ impl Pipeline {
         let ip = u32::from(*client.ip());
         match self {
             Self::Safe { program, .. } => {
-                let tasks: Vec<_> = tasks.iter().map(safe_task).collect();
+                let words = program.config().words as usize;
+                let tasks: Vec<_> = tasks.iter().map(|task| safe_task(words, task)).collect();
                 program.submit((ip, client.port()), (identity, sequence), sequence, &tasks)
             }
             Self::Published { program, .. } => {
@@ -162,14 +163,19 @@ fn bytes_of(words: &[u32]) -> [u8; 16] {
     bytes
 }
 
-fn safe_task(task: &TaskInfo) -> safe::Task {
+/// Of its argument, so many words.
+fn safe_task(words: usize, task: &TaskInfo) -> safe::Task {
     safe::Task {
         tid: task.tid.get(),
         level: task.priority,
         resources: task.resources,
         attempt: task.attempt,
         argument_length: task.argument_length,
-        words: [task.function.get(), word(task.argument, 0)],
+        words: std::array::from_fn(|number| match number {
+            0 => task.function.get(),
+            _ if number <= words => word(task.argument, number - 1),
+            _ => 0,
+        }),
     }
 }
 

@@ -2,21 +2,23 @@
 //! 10 ms. Nothing is allocated and no lock is held between packets.
 //!
 //! The core is in this process ([`user`]), or in the kernel, where most packets never reach the socket ([`kernel`]); the
-//! thread's life is the same.
+//! thread's life is the same, and so is it with the asic engine in the core's place ([`asic`]).
 
+mod asic;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod life;
 mod options;
 mod user;
 
-pub use options::{Engine, KernelOptions, SwitchConfig, XdpMode};
+pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig, XdpMode};
 
 use crate::clock;
 use crate::driver::lock;
 use crate::error::Error;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
+use asic::AsicCore;
 use life::{Core, Life};
 use midflight_dataplane::{Stats, TICK_SLOTS};
 use std::net::SocketAddr;
@@ -78,6 +80,7 @@ enum AnyCore {
     User(Box<UserCore>),
     #[cfg(feature = "kernel")]
     Kernel(Box<kernel::KernelCore>),
+    Asic(Box<AsicCore>),
 }
 
 #[derive(Debug)]
@@ -138,6 +141,11 @@ impl Switch {
                 let (core, facts) = kernel::KernelCore::start(&config.tasks, options, socket.local_addr(), facts)?;
                 let published = Published::new(&core);
                 (AnyCore::Kernel(Box::new(core)), facts, published)
+            }
+            Engine::Asic(options) => {
+                let core = AsicCore::new(&config.tasks, *options, epoch)?;
+                let published = Published::new(&core);
+                (AnyCore::Asic(Box::new(core)), facts, published)
             }
             #[cfg(not(feature = "kernel"))]
             Engine::Kernel(_) => return Err(Error::NoKernelEngine),
@@ -236,6 +244,7 @@ impl BoundSwitch {
                 AnyCore::User(core) => Life::new(shared, *core, ticks, look).run(),
                 #[cfg(feature = "kernel")]
                 AnyCore::Kernel(core) => Life::new(shared, *core, ticks, look).run(),
+                AnyCore::Asic(core) => Life::new(shared, *core, ticks, look).run(),
             };
             if let Err(why) = lived {
                 // It is set here only.

@@ -3,6 +3,7 @@
 use crate::look::LOOK;
 use crate::socket::SocketBuffers;
 use midflight_dataplane::TasksConfig;
+use midflight_dataplane::asic::Program;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -40,6 +41,17 @@ pub enum Engine {
     User,
     /// In the kernel, by XDP and TC programs on interfaces (feature `kernel`): the socket gets what they leave.
     Kernel(KernelOptions),
+    /// In this process too, but not the core: a program of a switch's pipeline, in a model of such a switch.
+    Asic(AsicOptions),
+}
+
+/// Which program of a pipeline serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsicOptions {
+    /// Ours, or the papers'.
+    pub program: Program,
+    /// After how many microseconds a slot asks again that found no task.
+    pub poll_us: u16,
 }
 
 /// How the kernel engine serves.

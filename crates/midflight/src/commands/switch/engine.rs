@@ -4,12 +4,14 @@ use crate::usage;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus, XdpMode};
-use midflight_host::{Engine, KernelOptions};
+use midflight_host::{AsicOptions, Engine, KernelOptions, Program};
+use std::time::Duration;
 
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
 pub(super) struct Options {
-    /// Who decides: this process, or XDP and TC programs in the kernel (root, Linux 6.12); default: user
+    /// Who decides: this process, XDP and TC programs in the kernel (root, Linux 6.12), or a model of a switch's pipeline in this
+    /// process, with our program or the papers'; default: user
     #[arg(long, value_name = "ENGINE")]
     engine: Option<Kind>,
     /// Interfaces that the kernel engine serves
@@ -33,6 +35,19 @@ pub(super) struct Options {
 enum Kind {
     User,
     Kernel,
+    AsicSafe,
+    AsicPublished,
+}
+
+impl From<Kind> for EngineKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::User => Self::User,
+            Kind::Kernel => Self::Kernel,
+            Kind::AsicSafe => Self::AsicSafe,
+            Kind::AsicPublished => Self::AsicPublished,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -44,12 +59,9 @@ enum Mode {
 impl Options {
     /// The engine that flags and configuration ask for together.
     pub(super) fn apply(&self, config: &Config) -> Result<Engine> {
-        let EngineConfig { kind, interfaces, mode, keep } = &config.engine;
-        let kernel = match self.engine {
-            Some(kind) => matches!(kind, Kind::Kernel),
-            None => *kind == EngineKind::Kernel,
-        };
-        if !kernel {
+        let EngineConfig { kind, interfaces, mode, keep, poll } = &config.engine;
+        let kind = self.engine.map_or(*kind, EngineKind::from);
+        if kind != EngineKind::Kernel {
             let flags = [
                 ("--interface", !self.interface.is_empty()),
                 ("--mode", self.mode.is_some()),
@@ -58,7 +70,7 @@ impl Options {
             ];
             return match flags.into_iter().find(|(_, given)| *given) {
                 Some((flag, _)) => Err(usage::error(format!("{flag} is for the kernel engine: add --engine kernel"))),
-                None => Ok(Engine::User),
+                None => Ok(in_process(kind, *poll)),
             };
         }
         let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
@@ -77,10 +89,22 @@ impl Options {
     }
 }
 
+/// Of the kinds that need nothing of the kernel.
+pub(super) fn in_process(kind: EngineKind, poll: Duration) -> Engine {
+    let poll_us = u16::try_from(poll.as_micros()).unwrap_or(u16::MAX);
+    let program = match kind {
+        EngineKind::AsicSafe => Program::Safe,
+        EngineKind::AsicPublished => Program::Published,
+        EngineKind::User | EngineKind::Kernel => return Engine::User,
+    };
+    Engine::Asic(AsicOptions { program, poll_us })
+}
+
 /// For `/status` and metrics.
 pub(super) fn status(engine: &Engine) -> EngineStatus {
     match engine {
-        Engine::User => EngineStatus::user(),
+        Engine::User => EngineStatus::in_process("user"),
+        Engine::Asic(AsicOptions { program, .. }) => EngineStatus::in_process(&program.to_string()),
         Engine::Kernel(KernelOptions { interfaces, mode, .. }) => {
             EngineStatus { kind: "kernel".into(), mode: Some(mode.name().into()), interfaces: interfaces.clone() }
         }
@@ -89,7 +113,11 @@ pub(super) fn status(engine: &Engine) -> EngineStatus {
 
 /// For the first line; nothing for user space.
 pub(super) fn describe(engine: &Engine) -> String {
-    let Engine::Kernel(KernelOptions { interfaces, mode, keep, .. }) = engine else { return String::new() };
+    let (interfaces, mode, keep) = match engine {
+        Engine::User => return String::new(),
+        Engine::Asic(AsicOptions { program, .. }) => return format!(", {program} in a model of a pipeline"),
+        Engine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
+    };
     let mode = match mode {
         midflight_host::XdpMode::Native => "native",
         midflight_host::XdpMode::Generic => "generic (slower than native)",

@@ -30,9 +30,9 @@ pub(crate) struct Prepared {
 }
 
 impl Running {
-    /// Starts a switch in this process.
+    /// Starts a switch in this process, by the engine that the configuration asks for, unless that is the kernel.
     pub(crate) fn start(config: &Config) -> Result<Self> {
-        Self::prepare(config, Engine::User)?.run(|| ())
+        Self::prepare(config, engine::in_process(config.engine.kind, config.engine.poll))?.run(|| ())
     }
 
     /// The first half of a start.

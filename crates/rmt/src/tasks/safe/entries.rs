@@ -1,5 +1,5 @@
 //! Stages 6 to 11: the entries, a register for each of their words. 32 + 8 bits a stage, at the full 128 K entries: a stage has 48
-//! map RAMs, of which a word of 32 bits takes 33 and a byte 9. The index is counted in stage 8, so its register stands behind.
+//! map RAMs, of which a word of 32 bits takes 33 and a byte 9. With half as many entries the last stages have room for a word more. The index is counted in stage 8, so its register stands behind.
 
 use super::Config;
 use super::fields::{Fields, any_level, role};
@@ -31,10 +31,10 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Vec<Regist
 }
 
 /// The mask comes first: what follows from it takes two stages more.
-fn words(f: &Fields) -> [Stored; 12] {
+fn words(f: &Fields) -> Vec<Stored> {
     let same = |stage, name, field| Stored { stage, name, submitted: field, carried: field };
     let client = |stage, name, submitted, carried| Stored { stage, name, submitted, carried };
-    [
+    let mut words = vec![
         same(6, "entry_trsrc", f.trsrc),
         same(6, "entry_uid", f.uid),
         same(7, "entry_jid", f.jid),
@@ -47,7 +47,10 @@ fn words(f: &Fields) -> [Stored; 12] {
         same(10, "entry_attempt", f.attempt),
         same(11, "entry_argument", f.tdesc[1]),
         same(11, "entry_argument_length", f.argument_length),
-    ]
+    ];
+    let more = [(9, "entry_argument_2"), (10, "entry_argument_3"), (11, "entry_argument_4")];
+    words.extend(more.into_iter().zip(&f.tdesc[2..]).map(|((stage, name), &field)| same(stage, name, field)));
+    words
 }
 
 /// One word's register, and the tables that reach it.

@@ -1,5 +1,6 @@
 //! What the packets of the safe queue carry, and what its stages tell each other.
 
+use super::Config;
 use crate::{Builder, Field, Match, Width};
 
 /// What a packet is: the field `op`.
@@ -93,8 +94,8 @@ pub struct Fields {
     pub tprio: Field,
     /// TRSRC.
     pub trsrc: Field,
-    /// TDESC: function id and inline argument.
-    pub tdesc: [Field; 2],
+    /// TDESC: function id and inline argument, as many words as the program has.
+    pub tdesc: Vec<Field>,
     /// How often the client has submitted the task before, the first record's, or the one task's that the packet carries.
     pub attempt: Field,
     /// Bytes of the inline argument, likewise.
@@ -170,8 +171,11 @@ pub(super) fn any_level(role: u32) -> Match {
     Match::Masked { mask: 0xFC, value: role << 2 }
 }
 
+/// The words of TDESC.
+const TDESC: [&str; 5] = ["function", "argument", "argument_2", "argument_3", "argument_4"];
+
 impl Fields {
-    pub(super) fn declare(b: &mut Builder) -> Self {
+    pub(super) fn declare(b: &mut Builder, config: Config) -> Self {
         use Width::{W8, W32};
         let fields = Self {
             op: b.header("op", W8),
@@ -188,7 +192,7 @@ impl Fields {
             tid: b.header("tid", W32),
             tprio: b.header("tprio", W8),
             trsrc: b.header("trsrc", W8),
-            tdesc: ["function", "argument"].map(|name| b.header(name, W32)),
+            tdesc: TDESC[..=config.words as usize].iter().map(|name| b.header(*name, W32)).collect(),
             attempt: b.header("attempt", W8),
             argument_length: b.header("argument_length", W8),
             index: b.header("index", W8),
@@ -215,9 +219,8 @@ impl Fields {
     }
 
     /// The fields of a task in a SUBMIT.
-    fn record(&self) -> [Field; 7] {
-        let [function, argument] = self.tdesc;
-        [self.tid, self.tprio, self.trsrc, self.attempt, self.argument_length, function, argument]
+    fn record(&self) -> Vec<Field> {
+        [&[self.tid, self.tprio, self.trsrc, self.attempt, self.argument_length], &self.tdesc[..]].concat()
     }
 
     fn name_values(&self, b: &mut Builder) {

@@ -38,11 +38,15 @@ pub struct Config {
     pub levels: u32,
     /// Entries of each queue, a power of two: 2 to 32,768 with three or four levels, to 65,536 with two, to 131,072 with one.
     pub size: u32,
+    /// 32-bit words of argument, 1 to 4. With more than one, all levels have at most 65,536 entries.
+    pub words: u32,
 }
 
 impl Config {
     /// As many tasks as Tofino 1 holds, in four levels.
-    pub const LARGEST: Self = Self { levels: 4, size: 32 << 10 };
+    pub const LARGEST: Self = Self { levels: 4, size: 32 << 10, words: 1 };
+    /// As many as it holds with 16 bytes of argument.
+    pub const WIDEST: Self = Self { levels: 4, size: 16 << 10, words: 4 };
 
     /// How far apart two pointers of one level are.
     fn step(self) -> u32 {
@@ -55,13 +59,14 @@ impl Config {
     }
 
     fn check(self) -> Result<(), Refusal> {
-        let Self { levels, size } = self;
+        let Self { levels, size, words } = self;
         let wrong = |what| Err(Refusal::Parameters { what });
         match () {
             () if !(1..=4).contains(&levels) => wrong("there are 1 to 4 levels"),
             () if !size.is_power_of_two() || size < 2 || size > (128 << 10) / self.step() => {
                 wrong("a queue's size is a power of two, at least 2, and all levels have at most 131072 entries")
             }
+            () if !(1..=4).contains(&words) => wrong("an argument has 1 to 4 words"),
             () => Ok(()),
         }
     }
@@ -91,7 +96,7 @@ impl Safe {
     pub fn build(config: Config, target: &Target) -> Result<Self, Refusal> {
         config.check()?;
         let mut b = Builder::new("safe");
-        let fields = Fields::declare(&mut b);
+        let fields = Fields::declare(&mut b, config);
         let pointers = queue::declare(&mut b, &fields, config);
         let entries = entries::declare(&mut b, &fields, config);
         let credit = route::declare(&mut b, &fields, config);

@@ -3,6 +3,11 @@
 use super::{Fields, Kind, Safe};
 use crate::{Field, Packet, Sent, To};
 
+/// Words of TDESC, at most.
+const WORDS: usize = 5;
+/// Fields of a record, at most.
+const RECORD: usize = 5 + WORDS;
+
 /// A record of a SUBMIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
@@ -14,10 +19,10 @@ pub struct Task {
     pub resources: u8,
     /// How often the client has submitted it before.
     pub attempt: u8,
-    /// Bytes of the argument, 0 to 4.
+    /// Bytes of the argument.
     pub argument_length: u8,
-    /// TDESC: function and argument.
-    pub words: [u32; 2],
+    /// TDESC: function and argument. Words of argument that the program does not have are 0.
+    pub words: [u32; WORDS],
 }
 
 /// What leaves the switch, or ends in it.
@@ -43,8 +48,8 @@ pub enum Answer {
         attempt: u8,
         /// Bytes of the argument.
         argument_length: u8,
-        /// TDESC: function and argument.
-        words: [u32; 2],
+        /// TDESC: function and argument, as in [`Task`].
+        words: [u32; WORDS],
     },
     /// An executor gets none.
     NoOp {
@@ -77,8 +82,10 @@ impl Safe {
     #[must_use]
     pub fn submit(&self, client: (u32, u16), (uid, jid): (u32, u32), sequence: u32, tasks: &[Task]) -> Packet {
         let f = self.fields();
-        let records: Vec<[u32; 7]> = tasks.iter().map(Task::record).collect();
-        let records: Vec<&[u32]> = records.iter().map(<[u32; 7]>::as_slice).collect();
+        let records: Vec<[u32; RECORD]> = tasks.iter().map(Task::record).collect();
+        let words = RECORD - WORDS + f.tdesc.len();
+        assert!(records.iter().all(|record| record[words..].iter().all(|&word| word == 0)), "a word too many");
+        let records: Vec<&[u32]> = records.iter().map(|record| &record[..words]).collect();
         let packet = self.machine.packet_with_records(&records).with(f.op, Kind::Submit as u32);
         let number = u32::try_from(tasks.len()).unwrap_or(u32::MAX).min(u8::MAX.into());
         let packet = packet.with(f.address, client.0).with(f.sequence, sequence);
@@ -114,10 +121,10 @@ impl Safe {
 
 impl Task {
     /// In the order of the fields of a record.
-    fn record(&self) -> [u32; 7] {
-        let Self { tid, level, resources, attempt, argument_length, words: [function, argument] } = *self;
+    fn record(&self) -> [u32; RECORD] {
+        let Self { tid, level, resources, attempt, argument_length, words: [a, b, c, d, e] } = *self;
         let [level, resources, attempt, length] = [level, resources, attempt, argument_length].map(u32::from);
-        [tid, level, resources, attempt, length, function, argument]
+        [tid, level, resources, attempt, length, a, b, c, d, e]
     }
 }
 
@@ -135,7 +142,7 @@ impl Fields {
             index: byte(self.index),
             attempt: byte(self.attempt),
             argument_length: byte(self.argument_length),
-            words: self.tdesc.map(|word| packet.get(word)),
+            words: std::array::from_fn(|word| self.tdesc.get(word).map_or(0, |&word| packet.get(word))),
         }
     }
 

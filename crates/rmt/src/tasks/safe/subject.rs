@@ -10,7 +10,7 @@ use crate::{Machine, Packet, Sent, Word};
 fn task(place: u8, &check::Task { tid, level, resources }: &check::Task) -> Task {
     let attempt = (place << 4) | (tid as u8 & 0xF);
     let [high, low] = [level, resources].map(u32::from);
-    let words = [tid + 20, high << 16 | low << 8 | (tid + 40)];
+    let words = [tid + 20, high << 16 | low << 8 | (tid + 40), 0, 0, 0];
     Task { tid, level, resources, attempt, argument_length: tid as u8 | 0x40, words }
 }
 
@@ -27,10 +27,9 @@ impl Safe {
     fn tidy_packet(&self, packet: &mut Packet) {
         let f = self.fields();
         if self.kind(packet) == Some(Kind::Retrieve) {
-            let [function, argument] = f.tdesc;
             let [high, low] = f.client_port;
-            let dead = [f.uid, f.jid, f.tid, f.trsrc, function, argument, f.client_ip, high, low, f.swap_idx];
-            let dead = dead.into_iter().chain([f.index, f.attempt, f.argument_length]);
+            let dead = [f.uid, f.jid, f.tid, f.trsrc, f.client_ip, high, low, f.swap_idx];
+            let dead = dead.into_iter().chain([f.index, f.attempt, f.argument_length]).chain(f.tdesc.iter().copied());
             dead.for_each(|field| packet.set(field, 0));
         }
     }
