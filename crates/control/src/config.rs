@@ -328,7 +328,10 @@ mod tests {
             ("listen = \"here\"", "m.toml:1: key `listen`: \"here\" is not an IP address with a port"),
             ("http = \"9000\"", "m.toml:1: key `http`: \"9000\" is not an IP address with a port"),
             ("listen = ", "m.toml:1: key `listen`: "),
-            ("[engine]\nkind = \"gpu\"", "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`"),
+            (
+                "[engine]\nkind = \"gpu\"",
+                "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`",
+            ),
             (
                 "[engine]\nmode = \"fast\"",
                 "m.toml:2: key `mode`: unknown variant `fast`, expected `native` or `generic`",

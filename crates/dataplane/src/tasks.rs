@@ -116,7 +116,12 @@ impl Out {
     pub fn replace<'a>(&mut self, datagrams: impl IntoIterator<Item = (SocketAddr, &'a [u8])>) -> usize {
         let (mut count, mut left_out) = (0, 0);
         for (to, bytes) in datagrams {
-            match self.0.packet.get_mut(count).and_then(|own| Some((own.data.get_mut(..bytes.len())?, &mut own.to, &mut own.length))) {
+            match self
+                .0
+                .packet
+                .get_mut(count)
+                .and_then(|own| Some((own.data.get_mut(..bytes.len())?, &mut own.to, &mut own.length)))
+            {
                 Some((data, own_to, length)) => {
                     data.copy_from_slice(bytes);
                     (*own_to, *length) = (to.into(), bytes.len() as u32);

@@ -39,9 +39,9 @@ pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
+pub use midflight_dataplane::asic::Program;
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
-pub use midflight_dataplane::asic::Program;
 pub use switch::{
     AsicOptions, BoundSwitch, Engine, Inheritance, KernelCounts, KernelOptions, Switch, SwitchConfig, XdpMode,
 };

@@ -27,7 +27,8 @@ impl AsicCore {
         let config = AsicConfig {
             program: options.program,
             levels,
-            queue: (1 << entries.ilog2()).min((128 << 10) / levels.next_power_of_two()),
+            queue: (1 << entries.ilog2()).min((64 << 10) / levels.next_power_of_two()),
+            argument: 16,
             slots: config.slots,
             lease_ms: u32::try_from(config.lease_ns / 1_000_000).unwrap_or(u32::MAX),
             slot_idle_ns: config.slot_idle_ns,

@@ -204,8 +204,15 @@ mod tests {
     /// Of a switch that served ten tasks and rests.
     fn served() -> Snapshot {
         let tasks = Tasks::new(&TasksConfig::default(), 1, 0).unwrap();
-        let mut s =
-            Snapshot::new(&tasks.stats(), 8, ([127, 0, 0, 1], 7).into(), EngineStatus::in_process("user"), 1, 1, BTreeMap::new());
+        let mut s = Snapshot::new(
+            &tasks.stats(),
+            8,
+            ([127, 0, 0, 1], 7).into(),
+            EngineStatus::in_process("user"),
+            1,
+            1,
+            BTreeMap::new(),
+        );
         (s.tasks.submitted, s.tasks.assigned, s.tasks.completed, s.tasks.cancelled, s.tasks.expired) =
             (10, 10, 8, 2, 2);
         (s.slots, s.parked) = (4, 4);
