@@ -1,0 +1,68 @@
+//! The asic engine behind a real socket, with the clients and executors of any switch.
+
+mod common;
+
+use common::{PATIENCE, client, loopback, started, values};
+use midflight_host::{AsicOptions, Engine, Executor, Job, Program, Switch, SwitchConfig};
+use std::time::{Duration, Instant};
+
+fn switch(program: Program) -> Switch {
+    let engine = Engine::Asic(AsicOptions { program, poll_us: 1_000 });
+    Switch::start(&SwitchConfig { engine, ..SwitchConfig::new(loopback()) }).unwrap()
+}
+
+fn count(switch: &Switch, name: &str) -> u64 {
+    switch.kernel_counts().into_iter().find_map(|(other, count)| (other == name).then_some(count)).unwrap_or(0)
+}
+
+/// T6 within a polling period: idle slots are told so, ask again, and get what comes.
+#[test]
+fn t6_idle_slots_poll_and_get_what_comes() {
+    for program in [Program::Safe, Program::Published] {
+        let switch = switch(program);
+        let executor = started(Executor::builder(), switch.local_addr(), 8);
+        let deadline = Instant::now() + PATIENCE;
+        while count(&switch, "asic_no_ops") < 50 {
+            assert!(Instant::now() < deadline, "{program}: slots that find nothing ask again");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let client = client(switch.local_addr());
+        let job = client.submit(Job::builder("noop").repeat(2_000, "").build()).unwrap();
+        assert!(job.wait_timeout(PATIENCE), "{program}");
+        assert!(job.wait().iter().all(Result::is_ok), "{program}");
+        assert_eq!(executor.counts().protocol.runs, 2_000, "{program}: each once");
+    }
+}
+
+/// Arguments beyond the packet go by reference, as with any switch.
+#[test]
+fn arguments_of_any_size_arrive_whole() {
+    for program in [Program::Safe, Program::Published] {
+        let switch = switch(program);
+        let echo = |_: &_, bytes: &[u8]| Ok::<_, String>(bytes.to_vec());
+        let _executor = started(Executor::builder().register("echo", echo), switch.local_addr(), 2);
+        let client = client(switch.local_addr());
+        let arguments: Vec<Vec<u8>> = [0, 1, 16, 17, 100_000].map(|length| vec![7; length]).to_vec();
+        let job = arguments.iter().fold(Job::builder("echo"), |job, argument| job.task(argument.clone()));
+        assert_eq!(values(client.submit(job.build()).unwrap().wait()), arguments, "{program}");
+    }
+}
+
+/// T5 by searching: the first task of the queue is for others, whoever asks.
+#[test]
+fn t5_a_search_finds_what_a_slot_may_run() {
+    let switch = switch(Program::Safe);
+    let named = |name: &'static str| move |_: &_, _: &[u8]| Ok::<_, String>(name.as_bytes().to_vec());
+    let client = client(switch.local_addr());
+    let gpu = client.submit(Job::builder("who").resources(0b10).repeat(40, "").build()).unwrap();
+    let any = client.submit(Job::builder("who").repeat(40, "").build()).unwrap();
+    let _plain = started(Executor::builder().register("who", named("plain")), switch.local_addr(), 2);
+    assert!(values(any.wait()).iter().all(|name| name == b"plain"));
+    let _gpu = started(Executor::builder().resources(0b10).register("who", named("gpu")), switch.local_addr(), 2);
+    assert!(values(gpu.wait()).iter().all(|name| name == b"gpu"));
+    let deadline = Instant::now() + PATIENCE;
+    while count(&switch, "asic_rounds") == 0 {
+        assert!(Instant::now() < deadline, "its counts are published");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
