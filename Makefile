@@ -17,7 +17,7 @@ FEATURES = $(FEATURES_$(KERNEL))
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench fuzz check-faults mutants figures transcripts golden
+.PHONY: help release demo test lint docs bench fuzz check-faults check-asic mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,9 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 
 check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes half a minute
 	@nice $(MIDFLIGHT) sim check tasks --seeds 10000 $(ARGS)
+
+check-asic: ## every state of small queues of the asic engine, held to the rules; half a minute, with ARGS=--full ten
+	@nice $(MIDFLIGHT) check asic $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
 	@nice $(CARGO) run --locked --release --quiet -p midflight --features mutants -- sim mutants tasks $(ARGS)

@@ -6,6 +6,7 @@ mod embedded;
 mod engines;
 mod envelope;
 mod lab_guard;
+mod memory;
 mod processes;
 mod progress;
 mod replay;

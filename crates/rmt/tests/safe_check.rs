@@ -1,11 +1,17 @@
-//! Small instances of the safe queue, searched to the end: seconds. `examples/check.rs` has large ones.
+//! Small instances of the safe queue, searched to the end: seconds. `midflight check asic --full` has large ones.
 
-use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, Verdict, run};
+mod common;
+#[path = "common/ways.rs"]
+mod ways;
+
+use midflight_rmt::tasks::check::instances::{Judgement, all, named};
+use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, Watch, run};
 use midflight_rmt::tasks::safe::{Config, Safe};
 use midflight_rmt::{Machine, Packet, Sent, Target, Word};
-
-const A: u8 = 1;
-const B: u8 = 2;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use ways::{page_shows_way, searched};
 
 /// Serial numbers wrap within each run, and so do the pointers of two levels.
 const START: u32 = u32::MAX - 2;
@@ -69,60 +75,39 @@ impl Subject for Generous {
     }
 }
 
-fn search(config: Config, instance: &Instance) -> Verdict {
-    let safe = Safe::build(config, &Target::TOFINO_1).expect("it fits");
-    let verdict = run(safe, instance, 1);
-    println!("{} states, {} steps, depth {}, {:?}", verdict.states, verdict.steps, verdict.depth, verdict.seen);
-    if let Some(violation) = verdict.violations.first() {
-        panic!("{}: {}\n{}", violation.broken.rule, violation.broken.what, violation.transcript);
-    }
-    assert!(verdict.exhaustive);
-    verdict
-}
-
-fn queue(size: u32) -> Config {
-    Config { levels: 2, size, words: 1 }
-}
-
 #[test]
 fn t3_without_searches_order_is_exact() {
-    // Enough for credit that is late: it was read, and others have filled the queue anew before it arrives.
-    let jobs = vec![vec![(1, 0), (1, 0)], vec![(1, 0)], vec![(1, 0), (2, 0)]];
-    let executors = vec![(0, 2), (0, 1)];
-    let instance = Instance { start: START, jobs, retries: 1, executors, ..Instance::default() };
+    let instance = named("ordered-small").expect("an instance").instance;
     assert_eq!(instance.order(), Order::Exact);
-    let seen = search(queue(2), &instance).seen;
+    let seen = searched("ordered-small").seen;
     assert!(seen.assigned > 0 && seen.refused > 0 && seen.no_ops > 0);
     assert_eq!(seen.held, 0);
 }
 
 #[test]
 fn t3_one_search_at_a_time_leaves_the_queue_in_order() {
-    let jobs = vec![vec![(1, A), (1, B)], vec![(1, A)]];
-    let instance =
-        Instance { start: START, jobs, retries: 0, executors: vec![(B, 2), (A | B, 2)], ..Instance::default() };
+    let instance = named("kept-small").expect("an instance").instance;
     assert_eq!(instance.order(), Order::Kept);
-    let seen = search(queue(4), &instance).seen;
+    let seen = searched("kept-small").seen;
     assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
 }
 
 #[test]
 fn t1_t2_t5_t7_crossing_searches_lose_nothing() {
-    let jobs = vec![vec![(1, A), (2, B)], vec![(1, B)], vec![(1, A)]];
-    let instance =
-        Instance { start: START, jobs, retries: 0, executors: vec![(A, 2), (B, 2), (A | B, 1)], ..Instance::default() };
+    let instance = named("crossing-small").expect("an instance").instance;
     assert_eq!(instance.order(), Order::Held);
-    let seen = search(queue(2), &instance).seen;
+    let seen = searched("crossing-small").seen;
     assert!(seen.assigned > 0 && seen.refused > 0 && seen.no_ops > 0 && seen.held > 0);
+    assert_eq!(searched("crossing-wide").seen, seen, "however wide an entry is");
 }
 
 /// What the checker says of a queue that may be overrun, in as few steps as there are.
 #[test]
 fn t1_an_overwritten_entry_is_found() {
-    let safe = Safe::build(queue(2), &Target::TOFINO_1).expect("it fits");
+    let safe = Safe::build(Config { levels: 2, size: 2, words: 1 }, &Target::TOFINO_1).expect("it fits");
     let jobs = vec![vec![(1, 0), (1, 0)], vec![(1, 0)], vec![(2, 0)]];
     let instance = Instance { start: START, jobs, retries: 0, executors: vec![(0, 2)], ..Instance::default() };
-    let verdict = run(Generous(safe), &instance, 1);
+    let verdict = run(Generous(safe), &instance, 1, &Watch::default());
     let [violation] = &verdict.violations[..] else { panic!("{verdict:?}") };
     assert_eq!((violation.broken.rule, violation.broken.what.as_str()), ("T1", "task 1 is lost"));
     assert_eq!(violation.steps, 3, "three tasks enter a queue of two\n{}", violation.transcript);
@@ -132,14 +117,29 @@ fn t1_an_overwritten_entry_is_found() {
 /// What is not kept: searches that cross change the order of tasks that neither could run.
 #[test]
 fn crossing_searches_change_the_order() {
-    let jobs = vec![vec![(1, A), (1, A), (1, A)]];
-    // Who could run them does not ask.
-    let executors = vec![(B, 1), (B, 1), (A, 0)];
-    let order = Some(Order::Kept);
-    let instance = Instance { start: 0, jobs, retries: 0, executors, order, ..Instance::default() };
-    let safe = Safe::build(Config { levels: 1, size: 4, words: 1 }, &Target::TOFINO_1).expect("it fits");
-    let verdict = run(safe, &instance, 1);
-    let [violation] = &verdict.violations[..] else { panic!("{verdict:?}") };
-    println!("{}: {}\n{}", violation.broken.rule, violation.broken.what, violation.transcript);
-    assert_eq!(violation.broken.rule, "T3");
+    page_shows_way("asic.md", "order-of-crossing");
+}
+
+/// What is not kept where recirculation loses packets.
+#[test]
+fn a_lost_packet_loses_what_it_carries() {
+    for name in ["lost-swap", "lost-place", "lost-rest", "lost-rest-again"] {
+        page_shows_way("asic.md", name);
+    }
+}
+
+/// A search that is to end does so, and does not say that it has seen all.
+#[test]
+fn a_search_ends_when_it_is_told_to() {
+    let named = named("ordered-small").expect("an instance");
+    let watch = Watch::stopped_by(Arc::new(AtomicBool::new(true)));
+    let verdict = named.search(2, &watch).unwrap_or_else(|refusal| panic!("{refusal}"));
+    assert_eq!((verdict.states, verdict.exhaustive, watch.states()), (1, false, 0));
+    assert_eq!(named.judge(&verdict), Judgement::Open);
+}
+
+#[test]
+fn each_instance_has_a_name_of_its_own() {
+    let names: BTreeSet<_> = all().iter().map(|named| named.name).collect();
+    assert_eq!(names.len(), all().len());
 }

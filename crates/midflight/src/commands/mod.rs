@@ -2,6 +2,7 @@
 
 mod baseline;
 mod bench;
+mod check;
 mod executor;
 mod lab;
 pub(crate) mod map;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Baseline(baseline::Args),
     /// The simulated world: the papers' figures, sweeps, faults
     Sim(sim::Args),
+    /// Every state of small instances, held to the rules
+    Check(check::Args),
 }
 
 impl Command {
@@ -76,5 +79,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(args) => bench::run(args),
         Command::Baseline(args) => baseline::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Check(args) => check::run(&args),
     }
 }

@@ -1,8 +1,8 @@
 //! `midflight sim cell`: one cell; a description in, a result out. Figures and sweeps run each of theirs so.
 
-use super::memory;
+use super::SMALLER;
 use crate::cells::{self, Store};
-use crate::{stdout, usage};
+use crate::{memory, stdout, usage};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::file;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let cell: Cell = serde_json::from_str(&text).map_err(|error| usage::error(format!("{source}: {error}")))?;
     cell.check().map_err(|error| usage::error(format!("{source}: {error}")))?;
     if !args.force {
-        memory::check(cell.memory_bytes()).map_err(|error| usage::error(format!("{source}: {error}")))?;
+        memory::check(cell.memory_bytes(), SMALLER).map_err(|error| usage::error(format!("{source}: {error}")))?;
     }
     if args.with_parent {
         end_with_stdin();

@@ -3,7 +3,6 @@
 mod cell;
 mod check;
 mod figure;
-mod memory;
 mod mutants;
 mod run;
 mod seeds;
@@ -11,6 +10,9 @@ mod sweep;
 
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
+
+/// What needs less memory.
+const SMALLER: &str = "fewer executors or slots, a lower load or a shorter duration; --force starts it all the same";
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {

@@ -1,10 +1,10 @@
 //! `midflight sim run`: a scenario from a file.
 
-use super::memory;
+use super::SMALLER;
 use crate::envelope::{Envelope, Measure};
 use crate::replay::summary::human_ns;
 use crate::signals::interrupted_flag;
-use crate::{stdout, usage};
+use crate::{memory, stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_sim::NetworkCounters;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut scenario = Scenario::load(file).map_err(usage::error)?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if !args.force {
-        memory::check(scenario.memory_bytes()).map_err(usage::error)?;
+        memory::check(scenario.memory_bytes(), SMALLER).map_err(usage::error)?;
     }
     let stop = interrupted_flag()?;
     let mut run = scenario.start(file).map_err(usage::error)?;

@@ -8,13 +8,18 @@
 //! the search, with a shortest way there as a text.
 
 mod answers;
+pub mod instances;
 mod pack;
+mod passes;
 mod progress;
 mod search;
+mod watch;
 mod world;
 
 use crate::{Machine, Packet, Sent};
+pub use passes::{Passes, passes};
 pub use search::run;
+pub use watch::Watch;
 pub use world::Broken;
 
 /// A task of an instance.
@@ -188,6 +193,12 @@ pub struct Violation {
     pub steps: usize,
     /// The way there, a step a line.
     pub transcript: String,
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}\n{}", self.broken.rule, self.broken.what, self.transcript)
+    }
 }
 
 /// What steps came to, so that a reader sees what an instance reaches.

@@ -3,7 +3,7 @@
 
 use super::pack::{pack, unpack};
 use super::world::{Setting, Step, World, narrate};
-use super::{Broken, Instance, Seen, Subject, Verdict, Violation};
+use super::{Broken, Instance, Seen, Subject, Verdict, Violation, Watch};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,11 +32,13 @@ impl Counts {
 struct Search<S> {
     setting: Arc<Setting<S>>,
     counts: Arc<Counts>,
+    watch: Watch,
 }
 
 impl<S: Subject> Search<S> {
+    /// When the search is to end, nothing breaks any more, and nothing follows.
     fn holds(&self, state: &State) -> bool {
-        state.broken.is_none() && unpack(&self.setting, &state.bytes).finish().is_ok()
+        self.watch.stops() || state.broken.is_none() && unpack(&self.setting, &state.bytes).finish().is_ok()
     }
 }
 
@@ -49,7 +51,8 @@ impl<S: Subject> Model for Search<S> {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Step>) {
-        if state.broken.is_none() {
+        if state.broken.is_none() && !self.watch.stops() {
+            self.watch.look();
             actions.extend(unpack(&self.setting, &state.bytes).steps());
         }
     }
@@ -67,15 +70,15 @@ impl<S: Subject> Model for Search<S> {
 }
 
 /// Searches an instance, on this many threads. With one, the depth is exact.
-pub fn run<S: Subject>(subject: S, instance: &Instance, threads: usize) -> Verdict {
+pub fn run<S: Subject>(subject: S, instance: &Instance, threads: usize, watch: &Watch) -> Verdict {
     let setting = Arc::new(Setting::new(subject, instance.clone()));
-    let (mut verdict, mut way) = search(&setting, threads, None);
+    let (mut verdict, mut way) = search(&setting, threads, None, watch);
     let mut shortest = None;
     // The searcher stops some states behind the first that it finds. As long as there is a shorter way, it is searched for.
     while let Some(steps) = way {
         let shorter = steps.len();
         shortest = Some(steps);
-        way = search(&setting, 1, Some(shorter)).1;
+        way = search(&setting, 1, Some(shorter), watch).1;
     }
     verdict.violations.extend(shortest.map(|steps| violation(&setting, &steps)));
     verdict
@@ -92,9 +95,10 @@ fn search<S: Subject>(
     setting: &Arc<Setting<S>>,
     threads: usize,
     shorter: Option<usize>,
+    watch: &Watch,
 ) -> (Verdict, Option<Vec<Step>>) {
     let counts = Arc::new(Counts::default());
-    let model = Search { setting: Arc::clone(setting), counts: Arc::clone(&counts) };
+    let model = Search { setting: Arc::clone(setting), counts: Arc::clone(&counts), watch: watch.clone() };
     let mut builder = model.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
     if let Some(limit) = setting.instance.limit {
         builder = builder.target_state_count(limit);
@@ -104,7 +108,7 @@ fn search<S: Subject>(
         builder = builder.target_max_depth(shorter + 1);
     }
     let checker = builder.spawn_bfs().join();
-    let exhaustive = setting.instance.limit.is_none_or(|limit| checker.state_count() < limit);
+    let exhaustive = !watch.stops() && setting.instance.limit.is_none_or(|limit| checker.state_count() < limit);
     let verdict = Verdict {
         states: checker.unique_state_count(),
         steps: checker.state_count() - 1,

@@ -1,16 +1,17 @@
 //! The safe queue before the checker.
 
 use super::fields::Kind;
-use super::{Answer, Safe, Task};
+use super::{Answer, Config, Safe, Task};
 use crate::tasks::check::{self, Subject, Told};
 use crate::{Machine, Packet, Sent, Word};
 
 /// A task whose every word is known again from its TID, level and resources, and from its place in the SUBMIT: that is in the upper
 /// half of `attempt`, and the index must say the same.
-fn task(place: u8, &check::Task { tid, level, resources }: &check::Task) -> Task {
+fn task(place: u8, &check::Task { tid, level, resources }: &check::Task, config: Config) -> Task {
     let attempt = (place << 4) | (tid as u8 & 0xF);
     let [high, low] = [level, resources].map(u32::from);
-    let words = [tid + 20, high << 16 | low << 8 | (tid + 40), 0, 0, 0];
+    let word = |number: u32| high << 16 | low << 8 | (tid + 20 * number);
+    let words = std::array::from_fn(|number| if number <= config.words as usize { word(number as u32) } else { 0 });
     Task { tid, level, resources, attempt, argument_length: tid as u8 | 0x40, words }
 }
 
@@ -49,7 +50,7 @@ impl Subject for Safe {
     }
 
     fn submit(&self, number: u8, tasks: &[check::Task]) -> Packet {
-        let tasks: Vec<Task> = (0..).zip(tasks).map(|(place, of)| task(place, of)).collect();
+        let tasks: Vec<Task> = (0..).zip(tasks).map(|(place, of)| task(place, of, self.config())).collect();
         let job = (u32::from(number) + 60, u32::from(number) + 70);
         Self::submit(self, client(number), job, 0, &tasks)
     }
@@ -80,7 +81,7 @@ impl Subject for Safe {
                 words,
             }) => {
                 let found = Task { tid, level, resources, attempt, argument_length, words };
-                let whole = found == task(index, &check::Task { tid, level, resources });
+                let whole = found == task(index, &check::Task { tid, level, resources }, self.config());
                 let whole = whole && (address, port) == client(number(address));
                 let whole = whole && job == (address + 60, address + 70);
                 Told::Assigned { executor: number(executor), tid, whole }

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 
-/// An error where a run needs more than the system could give.
-pub(super) fn check(needed: u64) -> Result<()> {
-    compare(needed, available_bytes())
+/// An error where a run needs more than the system could give; the advice says what would need less.
+pub(crate) fn check(needed: u64, advice: &str) -> Result<()> {
+    compare(needed, available_bytes(), advice)
 }
 
 /// What the system could give, if it says so.
@@ -14,14 +14,13 @@ fn available_bytes() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-fn compare(needed: u64, available: Option<u64>) -> Result<()> {
+fn compare(needed: u64, available: Option<u64>, advice: &str) -> Result<()> {
     const GIB: f64 = (1u64 << 30) as f64;
     let gib = |bytes: u64| bytes as f64 / GIB;
     let available = available.unwrap_or(u64::MAX);
     ensure!(
         needed <= available,
-        "this run needs about {:.1} GiB of memory, and {:.1} GiB are available: fewer executors or slots, a lower load or a \
-         shorter duration; --force starts it all the same",
+        "this run needs about {:.1} GiB of memory, and {:.1} GiB are available: {advice}",
         gib(needed),
         gib(available)
     );
@@ -34,9 +33,9 @@ mod tests {
 
     #[test]
     fn a_run_that_memory_does_not_hold_says_so_and_what_to_do() {
-        assert!(compare(1 << 30, Some(1 << 30)).is_ok());
-        assert!(compare(u64::MAX, None).is_ok(), "a system that does not say is believed to be large");
-        let error = compare(48 << 30, Some(20 << 30)).unwrap_err().to_string();
-        assert!(error.contains("48.0 GiB") && error.contains("20.0 GiB") && error.contains("--force"), "{error}");
+        assert!(compare(1 << 30, Some(1 << 30), "").is_ok());
+        assert!(compare(u64::MAX, None, "").is_ok(), "a system that does not say is believed to be large");
+        let error = compare(48 << 30, Some(20 << 30), "fewer slots").unwrap_err().to_string();
+        assert!(error.contains("48.0 GiB") && error.contains("20.0 GiB") && error.contains("fewer slots"), "{error}");
     }
 }

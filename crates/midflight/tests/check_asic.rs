@@ -1,0 +1,96 @@
+//! `midflight check asic`: what a script sees of it.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{assert_error, midflight, run, signal, wait_until};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+fn check(arguments: &[&str]) -> common::Said {
+    run(&[&["check", "asic"], arguments].concat())
+}
+
+/// The value of a result.
+fn value(json: &str, name: &str) -> f64 {
+    let object: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(object["bench"], "check asic");
+    let found = object["results"].as_array().unwrap().iter().find(|result| result["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {json}"))["value"].as_f64().unwrap()
+}
+
+#[test]
+fn a_documented_error_of_the_published_program_is_found() {
+    let said = check(&["--instance", "hazard-9", "--json", "--transcript"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(value(&said.stdout, "asic.published.counterexamples"), 1.0);
+    assert_eq!(value(&said.stdout, "asic.safe.states"), 0.0);
+    assert!(said.stderr.contains("T1: task 1 is lost") && said.stderr.contains("client 2 submits 3"), "{said:?}");
+}
+
+#[test]
+fn the_safe_program_is_sound_and_fits() {
+    let said = check(&["--instance", "kept-small", "--json", "--threads", "2"]);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    for (name, expected) in [
+        ("asic.published.counterexamples", 0.0),
+        ("asic.safe.violations", 0.0),
+        ("asic.safe.stages_ingress", 12.0),
+        ("asic.safe.stages_egress", 0.0),
+        ("asic.safe.entries_per_level", 32768.0),
+        ("asic.published.passes_per_task", 1.0),
+    ] {
+        assert_eq!(value(&said.stdout, name), expected, "{name}");
+    }
+    assert!(value(&said.stdout, "asic.safe.states") > 500.0 && value(&said.stdout, "asic.safe.depth") > 5.0);
+    assert!((1.0..1.1).contains(&value(&said.stdout, "asic.safe.passes_per_task")));
+}
+
+#[test]
+fn people_get_a_table_and_the_way_if_they_want_it() {
+    let said = check(&["--instance", "lost-swap", "--transcript"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for part in ["published", "32,768", "a lost SWAP loses its task", "T1 in 3 steps", "holds task 1", "check asic ·"]
+    {
+        assert!(said.stdout.contains(part), "no {part} in {said:?}");
+    }
+    let limited = check(&["--instance", "crossing-small", "--limit", "100"]);
+    assert_eq!(limited.code, Some(0), "{limited:?}");
+    assert!(limited.stdout.contains("nothing so far"), "{limited:?}");
+}
+
+#[test]
+fn wrong_usage_is_named() {
+    assert_error(&check(&["--instance", "hazard-99"]), 2, &["--instance", "hazard-9", "batches", "lost-rest"]);
+    assert_error(&check(&["--instance", "kept", "--full"]), 2, &["--full"]);
+    assert_error(&check(&["--limit", "0"]), 2, &["--limit"]);
+    assert_error(&check(&["--threads", "0"]), 2, &["--threads"]);
+    assert_error(&run(&["check", "reads"]), 2, &["reads"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_search() {
+    let mut command = midflight(&["check", "asic", "--instance", "batches"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its first line of progress comes when it has long taken the signal.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.starts_with("batches: ") && line.ends_with(" states\n"), "{line}");
+    signal(&child, Signal::INT);
+    wait_until("the search ends", || child.try_wait().unwrap().is_some());
+    let mut stdout = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(stdout.contains("nothing so far"), "what was found so far: {stdout}");
+}
+
+#[test]
+fn help_has_examples_results_and_exit_codes() {
+    let help = check(&["--help"]).stdout;
+    for part in ["EXAMPLES", "RESULTS", "EXIT CODES", "asic.safe.passes_per_task"] {
+        assert!(help.contains(part), "no {part} in {help}");
+    }
+}

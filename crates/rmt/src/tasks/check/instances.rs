@@ -1,0 +1,365 @@
+//! The instances that are searched, by name: the tests, `midflight check asic` and the pages have them from here.
+
+use super::{Instance, Order, Verdict, Watch, run};
+use crate::tasks::published::{self, Empty, Published};
+use crate::tasks::safe::{self, Safe};
+use crate::{Refusal, Target};
+
+const A: u8 = 1;
+const B: u8 = 2;
+/// Just before the serial numbers, and the pointers of two levels, wrap.
+const START: u32 = u32::MAX - 2;
+/// Memory that a search takes, measured, with what it has yet to look at.
+const BYTES_A_STATE: u64 = 150;
+
+/// A program, an instance, and what is to be found there.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about, in a few words.
+    pub about: &'static str,
+    /// Of which program.
+    pub program: Program,
+    /// What happens.
+    pub instance: Instance,
+    /// The rule that breaks, and in how many steps; none, where all is kept.
+    pub finds: Option<(&'static str, usize)>,
+    /// About so many states, where they are a million or more.
+    pub large: Option<u64>,
+}
+
+/// A program of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// [`Published`].
+    Published(published::Config),
+    /// [`Safe`].
+    Safe(safe::Config),
+}
+
+/// Whether a search found what it was to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// That and nothing else.
+    AsExpected,
+    /// Another rule broke, or one in fewer or more steps, or none.
+    Otherwise,
+    /// Nothing has broken so far; the search ended before it had seen all states.
+    Open,
+}
+
+impl Named {
+    /// Searches it, on this many threads.
+    ///
+    /// # Errors
+    /// Where the program does not fit the switch.
+    pub fn search(&self, threads: usize, watch: &Watch) -> Result<Verdict, Refusal> {
+        let target = &Target::TOFINO_1;
+        Ok(match self.program {
+            Program::Published(config) => run(Published::build(config, target)?, &self.instance, threads, watch),
+            Program::Safe(config) => run(Safe::build(config, target)?, &self.instance, threads, watch),
+        })
+    }
+
+    /// What a verdict on it is worth.
+    #[must_use]
+    pub fn judge(&self, verdict: &Verdict) -> Judgement {
+        match (self.finds, verdict.violations.first()) {
+            (_, None) if !verdict.exhaustive => Judgement::Open,
+            (None, None) => Judgement::AsExpected,
+            (Some(expected), Some(found)) if expected == (found.broken.rule, found.steps) => Judgement::AsExpected,
+            _ => Judgement::Otherwise,
+        }
+    }
+
+    /// Bytes of memory that its search takes, about.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let (states, limit) = (self.large.unwrap_or(0), self.instance.limit);
+        limit.map_or(states, |limit| states.min(limit as u64)) * BYTES_A_STATE
+    }
+}
+
+/// All of them: those of the published program, then those of the safe one.
+#[must_use]
+pub fn all() -> Vec<Named> {
+    [hazards(), hazards_of_four(), kept(), large_kept(), not_kept()].concat()
+}
+
+/// The one of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<Named> {
+    all().into_iter().find(|named| named.name == name)
+}
+
+/// Jobs of plain tasks, this many each.
+fn plain(jobs: &[usize]) -> Vec<Vec<(u8, u8)>> {
+    jobs.iter().map(|&tasks| vec![(1, 0); tasks]).collect()
+}
+
+/// Jobs of tasks that ask for A, this many each.
+fn wants_a(jobs: &[usize]) -> Vec<Vec<(u8, u8)>> {
+    jobs.iter().map(|&tasks| vec![(1, A); tasks]).collect()
+}
+
+/// Jobs, executors, and the one rule that is held.
+fn only(rule: &'static str, jobs: Vec<Vec<(u8, u8)>>, executors: &[(u8, u8)]) -> Instance {
+    Instance { jobs, executors: executors.to_vec(), rules: Some(vec![rule]), ..Instance::default() }
+}
+
+/// Its executors poll only while a task is queued.
+fn informed(instance: Instance) -> Instance {
+    Instance { informed: true, ..instance }
+}
+
+/// It may lose a packet.
+fn lossy(instance: Instance) -> Instance {
+    Instance { drops: 1, ..instance }
+}
+
+fn published(size: u32) -> Program {
+    Program::Published(published::Config { levels: 1, size, words: 1, empty: Empty::NoOp })
+}
+
+/// One of the published program, with so many entries.
+fn hazard(
+    (name, about): (&'static str, &'static str),
+    size: u32,
+    instance: Instance,
+    finds: Option<(&'static str, usize)>,
+) -> Named {
+    Named { name, about, program: published(size), instance, finds, large: None }
+}
+
+/// `docs/internals/asic-hazards.md` has the ways.
+fn hazards() -> Vec<Named> {
+    // Where no SUBMIT meets a full queue and nobody polls an empty one.
+    let no_error = Instance {
+        jobs: vec![vec![(1, A), (1, B), (1, A)]],
+        executors: vec![(B, 2), (A, 2), (A | B, 1)],
+        rules: Some(vec!["T1", "T2", "T5", "T7", "progress"]),
+        ..Instance::default()
+    };
+    let order = |instance, order| Instance { order: Some(order), ..instance };
+    let again = Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) };
+    let halves = Instance { halves: true, ..only("T1", plain(&[1]), &[(0, 1)]) };
+    vec![
+        hazard(
+            ("hazard-1", "a task stored beyond the repair is overwritten"),
+            2,
+            informed(only("T1", plain(&[3, 1, 1, 1]), &[(0, 2)])),
+            Some(("T1", 9)),
+        ),
+        hazard(("hazard-2", "each full is reported"), 2, only("T7", plain(&[1, 2, 1, 1]), &[(0, 2)]), None),
+        hazard(
+            ("hazard-3", "a hole is taken for the end"),
+            2,
+            informed(only("T4", plain(&[3, 1]), &[(0, 3)])),
+            Some(("T4", 7)),
+        ),
+        hazard(("hazard-5", "searches lose nothing while no pointer errs"), 4, informed(no_error), None),
+        hazard(
+            ("hazard-5-lost", "a search's task is lost"),
+            2,
+            informed(only("T1", wants_a(&[1, 1, 1, 1]), &[(B, 1), (A, 1)])),
+            Some(("T1", 8)),
+        ),
+        hazard(
+            ("hazard-5-full", "a search's task meets a full queue"),
+            2,
+            informed(only("T7", wants_a(&[2, 1]), &[(B, 1), (A, 1)])),
+            Some(("T7", 6)),
+        ),
+        hazard(
+            ("hazard-5-order", "one search changes the order"),
+            4,
+            order(informed(only("T3", wants_a(&[2]), &[(B, 1), (A, 1)])), Order::Kept),
+            Some(("T3", 5)),
+        ),
+        hazard(
+            ("hazard-6", "order breaks before the repair"),
+            2,
+            order(only("T3", plain(&[1, 1]), &[(0, 2)]), Order::Held),
+            Some(("T3", 4)),
+        ),
+        hazard(
+            ("hazard-7-repair", "a lost REPAIR leaves its flag up"),
+            2,
+            lossy(only("registers", plain(&[1]), &[(0, 1)])),
+            Some(("registers", 3)),
+        ),
+        hazard(
+            ("hazard-7-delay", "a lost REPAIR delays, and the work can end"),
+            4,
+            lossy(only("progress", plain(&[1, 1]), &[(0, 2)])),
+            None,
+        ),
+        hazard(
+            ("hazard-7-swap", "a lost SWAP loses its task"),
+            2,
+            lossy(informed(only("T1", wants_a(&[1]), &[(B, 1)]))),
+            Some(("T1", 3)),
+        ),
+        hazard(
+            ("hazard-7-submit", "a lost rest of a job is silence"),
+            2,
+            lossy(only("T7", plain(&[2]), &[])),
+            Some(("T7", 2)),
+        ),
+        hazard(("hazard-7-again", "a job sent again doubles its head"), 2, lossy(again), Some(("T2", 3))),
+        hazard(("hazard-8", "an entry is read before it is written"), 2, halves, Some(("T1", 3))),
+        hazard(
+            ("hazard-9", "room is measured from a pointer that erred"),
+            2,
+            only("T1", plain(&[1, 1, 1]), &[(0, 1)]),
+            Some(("T1", 4)),
+        ),
+    ]
+}
+
+/// The same where the queue has four entries, and pointers wrap: no hazard is one of the smallest queue only.
+fn hazards_of_four() -> Vec<Named> {
+    let of = |name: (&'static str, &'static str), instance, finds| {
+        hazard(name, 4, Instance { start: START, ..instance }, finds)
+    };
+    let silence = Instance { retries: 1, ..only("T7", plain(&[4, 2, 2]), &[(0, 3)]) };
+    let search = Instance {
+        jobs: vec![vec![(1, A), (1, B)]; 2],
+        executors: vec![(A, 2), (B, 2), (A | B, 2)],
+        rules: Some(vec!["T1", "T2", "T5", "T7", "progress"]),
+        ..Instance::default()
+    };
+    vec![
+        of(
+            ("hazard-1-of-4", "hazard 1, four entries"),
+            informed(only("T1", plain(&[4, 2, 1, 1]), &[(0, 2)])),
+            Some(("T1", 11)),
+        ),
+        of(("hazard-2-of-4", "each full is reported, four entries"), silence, None),
+        of(("hazard-5-of-4", "searches lose nothing, two jobs"), informed(search), None),
+        of(
+            ("hazard-5-lost-of-4", "a search's task is lost, four entries"),
+            informed(only("T1", wants_a(&[4, 1, 1]), &[(B, 2), (A, 4)])),
+            Some(("T1", 12)),
+        ),
+        of(
+            ("hazard-7-repair-of-4", "a lost REPAIR leaves its flag up, four entries"),
+            lossy(only("registers", wants_a(&[2, 1]), &[(B, 2), (A, 2)])),
+            Some(("registers", 3)),
+        ),
+        of(("hazard-9-of-4", "hazard 9, four entries"), only("T1", plain(&[3, 2, 1]), &[(0, 2)]), Some(("T1", 6))),
+    ]
+}
+
+/// One of the safe program with two levels of so many entries, whose serial numbers wrap; no rule breaks.
+fn safe(
+    (name, about): (&'static str, &'static str),
+    size: u32,
+    jobs: &[&[(u8, u8)]],
+    retries: u8,
+    executors: &[(u8, u8)],
+) -> Named {
+    let jobs = jobs.iter().map(|job| job.to_vec()).collect();
+    let instance = Instance { start: START, jobs, retries, executors: executors.to_vec(), ..Instance::default() };
+    Named {
+        name,
+        about,
+        program: Program::Safe(safe::Config { levels: 2, size, words: 1 }),
+        instance,
+        finds: None,
+        large: None,
+    }
+}
+
+/// What the safe program keeps, in seconds.
+fn kept() -> Vec<Named> {
+    let crossing = |name| safe(name, 2, &[&[(1, A), (2, B)], &[(1, B)], &[(1, A)]], 0, &[(A, 2), (B, 2), (A | B, 1)]);
+    vec![
+        // Enough for credit that is late: it was read, and others have filled the queue anew before it arrives.
+        safe(
+            ("ordered-small", "nobody searches"),
+            2,
+            &[&[(1, 0), (1, 0)], &[(1, 0)], &[(1, 0), (2, 0)]],
+            1,
+            &[(0, 2), (0, 1)],
+        ),
+        safe(
+            ("kept-small", "one searches: the queue stays in order"),
+            4,
+            &[&[(1, A), (1, B)], &[(1, A)]],
+            0,
+            &[(B, 2), (A | B, 2)],
+        ),
+        crossing(("crossing-small", "two search, and cross")),
+        Named {
+            program: Program::Safe(safe::Config { levels: 2, size: 2, words: 4 }),
+            ..crossing(("crossing-wide", "the same with whole arguments"))
+        },
+        safe(
+            ("kept", "one of three searches, four entries"),
+            4,
+            &[&[(1, A), (1, B)], &[(1, A), (2, B)], &[(1, B), (1, 0)]],
+            1,
+            &[(B, 3), (A | B, 3), (A | B, 2)],
+        ),
+    ]
+}
+
+/// The same, in minutes.
+fn large_kept() -> Vec<Named> {
+    let large = |named, states| Named { large: Some(states), ..named };
+    vec![
+        large(
+            safe(
+                ("ordered", "three that do not search"),
+                2,
+                &[&[(1, 0), (2, 0), (1, 0)], &[(1, 0), (1, 0)], &[(2, 0), (1, 0)]],
+                1,
+                &[(0, 3), (0, 3), (0, 3)],
+            ),
+            1_908_138,
+        ),
+        large(
+            safe(
+                ("crossing", "two of three search, four entries"),
+                4,
+                &[&[(1, A), (2, B)], &[(1, A), (1, B)], &[(1, B), (2, 0)]],
+                1,
+                &[(A, 3), (B, 3), (A | B, 2)],
+            ),
+            3_065_389,
+        ),
+        large(
+            safe(
+                ("batches", "a queue of two that is full most of the time"),
+                2,
+                &[&[(1, A), (1, B), (2, A)], &[(1, B), (1, A)], &[(1, 0), (2, 0)]],
+                1,
+                &[(A, 2), (B, 2), (A | B, 2)],
+            ),
+            12_160_666,
+        ),
+    ]
+}
+
+/// What the safe program does not keep: `docs/internals/asic.md` has the ways.
+fn not_kept() -> Vec<Named> {
+    let one = |name, instance, finds| Named {
+        instance,
+        finds: Some(finds),
+        program: Program::Safe(safe::Config { levels: 1, size: 4, words: 1 }),
+        ..safe(name, 4, &[], 0, &[])
+    };
+    // Who could run these tasks does not ask.
+    let order = Instance { order: Some(Order::Kept), ..only("T3", wants_a(&[3]), &[(B, 1), (B, 1), (A, 0)]) };
+    let place = only("registers", wants_a(&[1]), &[(B, 1)]);
+    let again = Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) };
+    vec![
+        one(("order-of-crossing", "searches that cross change the order"), order, ("T3", 8)),
+        one(("lost-swap", "a lost SWAP loses its task"), lossy(only("T1", wants_a(&[1]), &[(B, 1)])), ("T1", 3)),
+        one(("lost-place", "and one place of the queue"), lossy(place), ("registers", 3)),
+        one(("lost-rest", "a lost rest of a SUBMIT is silence"), lossy(only("T7", plain(&[2]), &[])), ("T7", 2)),
+        one(("lost-rest-again", "a SUBMIT sent again doubles its head"), lossy(again), ("T2", 3)),
+    ]
+}

@@ -1,0 +1,50 @@
+//! Passes that tasks take: what a program costs the switch.
+
+use super::{Subject, Task, Told};
+use crate::{Machine, Packet};
+use std::collections::VecDeque;
+
+const TASKS: u32 = 10_000;
+
+/// Passes a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passes {
+    /// Of its SUBMIT, and of all that this causes.
+    pub submit: f64,
+    /// Of its RETRIEVE, likewise.
+    pub retrieve: f64,
+}
+
+/// Ten thousand tasks without constraints go through one level, one packet after the other. The queue is anything between empty and
+/// 61 tasks long, so it must have 64 entries.
+pub fn passes<S: Subject>(subject: &S) -> Passes {
+    let mut machine = subject.machine(0);
+    let (mut submit, mut retrieve, mut queued, mut assigned) = (0, 0, 0, 0);
+    for number in 0..TASKS {
+        let task = Task { tid: number + 1, level: 1, resources: 0 };
+        submit += drain(subject, &mut machine, subject.submit(0, &[task])).0;
+        queued += 1;
+        while queued > number % 61 {
+            let (passes, tasks) = drain(subject, &mut machine, subject.retrieve(0, 0));
+            (retrieve, assigned, queued) = (retrieve + passes, assigned + tasks, queued - 1);
+        }
+    }
+    let of = |passes: u32, tasks: u32| f64::from(passes) / f64::from(tasks);
+    Passes { submit: of(submit, TASKS), retrieve: of(retrieve, assigned) }
+}
+
+/// Until nothing goes round: passes, and tasks that were assigned whole.
+fn drain<S: Subject>(subject: &S, machine: &mut Machine, packet: Packet) -> (u32, u32) {
+    let (mut passes, mut assigned, mut inside) = (0, 0, VecDeque::from([packet]));
+    while let Some(packet) = inside.pop_front() {
+        passes += 1;
+        for sent in machine.pass(packet) {
+            match subject.told(&sent) {
+                Told::Round => inside.push_back(sent.packet),
+                Told::Assigned { whole: true, .. } => assigned += 1,
+                _ => {}
+            }
+        }
+    }
+    (passes, assigned)
+}

@@ -1,0 +1,36 @@
+//! Looking at a search while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a search is, and how it is ended. Clones are of the same search.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    states: Arc<AtomicU64>,
+}
+
+impl Watch {
+    /// One that ends searches when this is set.
+    #[must_use]
+    pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
+    /// States that were looked at so far.
+    #[must_use]
+    pub fn states(&self) -> u64 {
+        self.states.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is to end.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// One more.
+    pub(super) fn look(&self) {
+        self.states.fetch_add(1, Ordering::Relaxed);
+    }
+}
