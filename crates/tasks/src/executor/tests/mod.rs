@@ -9,7 +9,8 @@ mod running;
 
 use super::*;
 use midflight_wire::{
-    AckState, Address, Builder, Complete, Header, Operation, REGISTER_MAX, Reason, Register, Retrieve, TaskInfo, Wait,
+    AckState, Address, Assign, Assignment, Builder, Complete, CompleteAck, Completed, Header, NoOp, Operation,
+    REGISTER_MAX, Reason, Register, Registered, Reset, Retrieve, TaskInfo, Wait,
 };
 
 pub(super) const MS: Nanos = 1_000_000;
