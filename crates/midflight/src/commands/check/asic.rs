@@ -21,7 +21,7 @@ use std::time::Instant;
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight check asic                                  half a minute
-  midflight check asic --full                           millions of states: some minutes, 1.5 GiB
+  midflight check asic --full                           millions of states: seven minutes, 1.4 GB
   midflight check asic --instance hazard-9 --transcript a shortest way to a lost task
   midflight check asic --full --json | jq .results
 
@@ -211,4 +211,52 @@ fn measures([published, safe, _]: &[Size; 3], searched: &[Searched]) -> Vec<Meas
         passes("published.passes_per_task", published.passes.retrieve),
         passes("published.passes_per_submission", published.passes.submit),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_rmt::tasks::check::instances::named;
+
+    /// A lost SWAP: T1 breaks in three steps.
+    fn searched(finds: Option<(&'static str, usize)>) -> Searched {
+        let named = Named { finds, ..named("lost-swap").unwrap() };
+        Searched { verdict: named.search(1, &Watch::default()).unwrap(), named }
+    }
+
+    #[test]
+    fn what_is_not_found_as_it_is_documented_fails() {
+        let (runs, stopped) = (AtomicBool::new(false), AtomicBool::new(true));
+        let judge = |finds, stop| judge(&[searched(finds)], stop);
+        assert_eq!(judge(Some(("T1", 3)), &runs), 0);
+        for finds in [None, Some(("T1", 2)), Some(("T2", 3))] {
+            assert_eq!(judge(finds, &runs), crate::FAILURE, "{finds:?}");
+            assert_eq!(judge(finds, &stopped), crate::FAILURE, "interrupted or not: {finds:?}");
+        }
+        assert_eq!(judge(Some(("T1", 3)), &stopped), usage::INTERRUPTED);
+    }
+
+    #[test]
+    fn a_rule_that_should_not_break_is_a_violation_and_says_so() {
+        let sizes = [
+            Size::published().unwrap(),
+            Size::safe("safe", safe::Config::LARGEST).unwrap(),
+            Size::safe("safe, wide", safe::Config::WIDEST).unwrap(),
+        ];
+        let searched = searched(None);
+        let row = Table::of(std::slice::from_ref(&searched.named)).row(&searched.named, &searched.verdict, 0.1);
+        assert!(row.contains("T1 in 3 steps, EXPECTED: nothing"), "{row}");
+        let measures = measures(&sizes, &[searched]);
+        let of = |name: &str| measures.iter().find(|measure| measure.name == name).unwrap().value.clone();
+        assert_eq!((of("asic.safe.violations"), of("asic.published.counterexamples")), (1.into(), 0.into()));
+    }
+
+    #[test]
+    fn large_instances_say_what_memory_they_take() {
+        let [large, small] = ["batches", "kept-small"].map(|name| named(name).unwrap());
+        assert!(large.memory() > 1 << 30 && small.memory() == 0);
+        let mut bounded = large;
+        bounded.instance.limit = Some(1000);
+        assert!(bounded.memory() < 1 << 20);
+    }
 }
