@@ -168,3 +168,104 @@ proptest! {
         prop_assert_eq!(model.world.executor.poll_timeout(), None);
     }
 }
+
+/// What happens to one slot of a switch that is polled and remembers nothing.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    /// A task that nobody was given, for the slot's present wait, or the one before.
+    Fresh {
+        late: bool,
+    },
+    /// One of the last four ASSIGNs once more.
+    Again {
+        nth: usize,
+    },
+    NoOp,
+    Finish,
+    Pass {
+        us: u64,
+    },
+}
+
+fn told() -> impl Strategy<Value = Told> {
+    prop_oneof![
+        4 => prop::bool::weighted(0.3).prop_map(|late| Told::Fresh { late }),
+        3 => (0usize..4).prop_map(|nth| Told::Again { nth }),
+        2 => Just(Told::NoOp),
+        5 => Just(Told::Finish),
+        1 => (0u64..1_500).prop_map(|us| Told::Pass { us }),
+    ]
+}
+
+/// The slot as it should be.
+struct Polled {
+    world: World,
+    sequence: u32,
+    running: Option<Run>,
+    /// Fresh tasks count up; those that are to run, in their order, and how many of them have begun.
+    next: u8,
+    expected: Vec<u8>,
+    /// The waits that these answered.
+    answered: Vec<u32>,
+    begun: usize,
+}
+
+impl Polled {
+    fn is_taken(&self, late: bool) -> bool {
+        let (is_running, kept) = (self.running.is_some(), self.expected.len() - self.begun);
+        let was_asked = !late || self.sequence > 1;
+        was_asked && (!is_running || kept < 3)
+    }
+
+    fn apply(&mut self, told: Told) {
+        let pass = self.world.now + if let Told::Pass { us } = told { us * 1_000 } else { 0 };
+        match told {
+            Told::Fresh { late } => {
+                let sequence = self.sequence - u32::from(late);
+                if self.is_taken(late) {
+                    self.expected.push(self.next);
+                    self.answered.push(sequence);
+                }
+                self.world.assign(&[assignment(0, 7, sequence, self.next)]);
+                self.next += 1;
+            }
+            Told::Again { nth } => {
+                if let Some(at) = self.expected.len().checked_sub(nth + 1) {
+                    self.world.assign(&[assignment(0, 7, self.answered[at], self.expected[at])]);
+                }
+            }
+            Told::NoOp => self.world.deliver(switch(1), &no_op(EPOCH, &[(100, 7, self.sequence)])),
+            Told::Finish => {
+                if let Some(run) = self.running.take() {
+                    self.world.finish(&run, b"");
+                    self.sequence += u32::from(self.expected.len() == self.begun);
+                }
+            }
+            Told::Pass { .. } => self.world.pass(pass),
+        }
+        let runs = self.world.runs();
+        self.world.events.clear();
+        for run in runs {
+            assert!(self.running.replace(run).is_none(), "two at once");
+            assert_eq!(run.task.tid.get(), u32::from(self.expected[self.begun]));
+            self.begun += 1;
+        }
+        assert!(self.running.is_some() || self.begun == self.expected.len(), "{told:?}: what was kept runs");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn t1_t2_a_slot_that_polls_runs_what_it_is_given_once_and_in_order(story in prop::collection::vec(told(), 1..150)) {
+        let world = World::polling(1, 50);
+        let (expected, answered) = (Vec::new(), Vec::new());
+        let mut polled = Polled { world, sequence: 1, running: None, next: 0, expected, answered, begun: 0 };
+        story.into_iter().for_each(|told| polled.apply(told));
+        while polled.running.is_some() {
+            polled.apply(Told::Finish);
+        }
+        prop_assert_eq!(polled.begun, polled.expected.len());
+        prop_assert_eq!(polled.world.counters().runs, polled.begun as u64);
+    }
+}
