@@ -110,7 +110,7 @@ impl Controller {
         ((mixed ^ mixed >> 31) >> 32) as u32
     }
 
-    pub(super) fn whose(&self, from: SocketAddr, name: &SlotName) -> Named {
+    fn whose(&self, from: SocketAddr, name: &SlotName) -> Named {
         match self.slots.get(name.slot.get() as usize) {
             Some(Some(slot)) if slot.generation != name.generation.get() => Named::Unknown,
             Some(Some(slot)) if slot.address != from => Named::Spoofed,

@@ -175,7 +175,8 @@ impl AsicTasks {
                 Verdict::Ok
             }
             Packet::Keepalive(keepalive, names) if self.deparser.is_present(&keepalive.header) => {
-                let void = self.listen(now, from, names);
+                let void: Vec<_> =
+                    names.iter().copied().filter(|name| self.hear(now, from, name) == Named::Unknown).collect();
                 turn.sent.extend(self.deparser.reset(from, &void));
                 Verdict::Ok
             }
@@ -228,31 +229,26 @@ impl AsicTasks {
         }
         let [wait] = waits else { return Verdict::BadCount };
         let name = SlotName { slot: wait.slot, generation: wait.generation };
-        let void = self.listen(now, from, &[name]);
-        turn.sent.extend(self.deparser.reset(from, &void));
-        if void.is_empty() && self.controller.whose(from, &name) == Named::Slot {
-            match parser::retrieve(&self.pipeline, from, retrieve, *wait) {
+        match self.hear(now, from, &name) {
+            Named::Slot => match parser::retrieve(&self.pipeline, from, retrieve, *wait) {
                 Ok(inside) => self.pass(inside, turn),
                 Err(verdict) => return verdict,
-            }
+            },
+            Named::Unknown => turn.sent.extend(self.deparser.reset(from, &[name])),
+            Named::Spoofed => {}
         }
         Verdict::Ok
     }
 
-    /// These slots are heard, where they are the sender's; those that are not registered.
-    fn listen(&mut self, now: u64, from: SocketAddr, names: &[SlotName]) -> Vec<SlotName> {
-        let mut void = Vec::new();
-        for name in names {
-            match self.controller.hear(now, from, name) {
-                Named::Slot => {}
-                Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
-                Named::Unknown => {
-                    self.count(Verdict::ForeignSlot, 1);
-                    void.push(*name);
-                }
-            }
+    /// A slot is heard, where it is the sender's.
+    fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName) -> Named {
+        let whose = self.controller.hear(now, from, name);
+        match whose {
+            Named::Slot => {}
+            Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
+            Named::Unknown => self.count(Verdict::ForeignSlot, 1),
         }
-        void
+        whose
     }
 
     fn pass(&mut self, inside: Inside, turn: &mut Turn) {
