@@ -62,7 +62,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 check-faults: ## 10,000 small clusters under all kinds of faults, held to the rules; takes half a minute
 	@nice $(MIDFLIGHT) sim check tasks --seeds 10000 $(ARGS)
 
-check-asic: ## every state of small queues of the asic engine, held to the rules; half a minute, with ARGS=--full seven
+check-asic: ## every state of small queues of the asic engine, held to the rules; half a minute, with ARGS=--full six
 	@nice $(MIDFLIGHT) check asic $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own

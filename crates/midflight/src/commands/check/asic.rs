@@ -21,7 +21,7 @@ use std::time::Instant;
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight check asic                                  half a minute
-  midflight check asic --full                           millions of states: seven minutes, 1.4 GB
+  midflight check asic --full                           millions of states: six minutes, 1.4 GB
   midflight check asic --instance hazard-9 --transcript a shortest way to a lost task
   midflight check asic --full --json | jq .results
 
