@@ -4,11 +4,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "Cargo.lock",
     "dataplane",
     "crates/wire/src",
     "crates/dataplane/src",
+    "crates/rmt/src",
     "crates/tasks/src",
     "crates/baselines",
     "crates/sim/Cargo.toml",

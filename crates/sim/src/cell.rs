@@ -9,6 +9,7 @@ mod jobs;
 mod memory;
 mod meter;
 mod midflight;
+mod passes;
 mod percentiles;
 mod run;
 mod sparrow;
@@ -62,6 +63,21 @@ pub enum Scheme {
     SparrowCpp(Sampling),
     /// A central scheduler with a cost for each task, for the shape only.
     Spark,
+    /// A program of the asic engine alone, for the load of this name ([`Load::Queue`]): its passes are counted.
+    AsicPasses {
+        /// Which.
+        program: Program,
+    },
+}
+
+/// A program of the asic engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// Pointers that never err.
+    Safe,
+    /// The papers', errors included.
+    Published,
 }
 
 /// How executors poll, and what else of the published protocol's programs may be varied.
@@ -232,6 +248,17 @@ pub enum Load {
         #[serde(default = "two")]
         clients: u32,
     },
+    /// A queue that is kept at a length while an executor retrieves from it: for [`Scheme::AsicPasses`].
+    Queue {
+        /// Tasks, 1 to 32,768.
+        length: u32,
+        /// The share of them that the executor may not run; each is drawn.
+        unfit: f64,
+        /// Retrievals that get a task.
+        retrievals: u32,
+        /// Whether it also takes all that it may run, without any that come.
+        emptied: bool,
+    },
 }
 
 /// A part of a task's delay.
@@ -340,6 +367,9 @@ impl Cell {
             }
             _ => {}
         }
+        if matches!(self.scheme, Scheme::AsicPasses { .. }) != matches!(self.load, Load::Queue { .. }) {
+            return bad("the scheme asic-passes and the load queue belong together".into());
+        }
         self.load.check()
     }
 }
@@ -377,7 +407,7 @@ impl Load {
             | Self::Noop { clients, .. }
             | Self::Trace { clients, .. }
             | Self::Mix { clients, .. } => clients,
-            Self::Sw2 => 1,
+            Self::Sw2 | Self::Queue { .. } => 1,
         }
     }
 
@@ -386,7 +416,7 @@ impl Load {
     pub fn work(&self) -> Work {
         match self {
             Self::Sw1 { work, .. } | Self::Trace { work, .. } => *work,
-            Self::Sw2 | Self::Noop { .. } | Self::Mix { .. } => Work::Compute,
+            Self::Sw2 | Self::Noop { .. } | Self::Mix { .. } | Self::Queue { .. } => Work::Compute,
         }
     }
 
@@ -413,6 +443,9 @@ impl Load {
                 bad("0 < short_us <= long_us < 1e9, and short_share from 0 to 1")
             }
             Self::Noop { backlog: 0, .. } => bad("backlog must be at least 1"),
+            Self::Queue { length, unfit, .. } if !(1..=32_768).contains(&length) || !(0.0..=1.0).contains(&unfit) => {
+                bad("length must be 1 to 32,768, and unfit from 0 to 1")
+            }
             _ => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use midflight_sim::figures::{ALL, Case, Effort, Findings, Results, Verdict, find
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tasks table of the design.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "falcon-8",
     "falcon-9-10",
     "bolt-11",
@@ -19,6 +19,7 @@ const NAMES: [&str; 11] = [
     "bolt-16",
     "bolt-17",
     "scale",
+    "asic-passes",
 ];
 
 /// A distribution that is `ms` from each quantile on, in rising order.

@@ -67,7 +67,7 @@ struct Trace {
 }
 
 /// Randomness for arrivals: one stream a purpose and client.
-fn stream(seed: u64, index: u64) -> Pcg64 {
+pub(super) fn stream(seed: u64, index: u64) -> Pcg64 {
     Pcg64::new(u128::from(seed), 0xCE11_0000 + u128::from(index))
 }
 
@@ -89,7 +89,7 @@ impl Jobs {
                 Source::Periodic { clients, interval, duration_ns: 10 * MS }
             }
             Load::Sw2 => Source::Thirds { next: 0, third: cell.duration_ms * MS / 3 },
-            Load::Noop { .. } => Source::Closed,
+            Load::Noop { .. } | Load::Queue { .. } => Source::Closed,
             Load::Trace { .. } => Source::Trace(Box::new(Trace::new(cell)?)),
             Load::Mix { short_us, long_us, short_share, load, clients } => {
                 let mean_ns = 1e3 * (short_us * short_share + long_us * (1.0 - short_share));

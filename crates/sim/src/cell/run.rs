@@ -1,6 +1,6 @@
 //! Runs a cell.
 
-use super::{Cell, CellResult, Scheme, midflight, sparrow};
+use super::{Cell, CellResult, Scheme, midflight, passes, sparrow};
 use crate::actors::{bolt, spark};
 use crate::calibration::{SPARROW_CPP, SPARROW_JAVA};
 use crate::workload::{ReadError, ScaleError};
@@ -48,6 +48,7 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
         Scheme::Bolt(polling) => bolt::run(cell, polling, false)?,
         Scheme::BoltServer(polling) => bolt::run(cell, polling, true)?,
         Scheme::Spark => spark::run(cell)?,
+        Scheme::AsicPasses { program } => passes::run(cell, *program)?,
     };
     result.wall_ms = began.elapsed().as_secs_f64() * 1e3;
     Ok(result)

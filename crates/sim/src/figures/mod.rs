@@ -6,6 +6,7 @@
 
 pub mod plot;
 
+mod asic_passes;
 mod bolt_11;
 mod bolt_12;
 mod bolt_13a;
@@ -78,7 +79,7 @@ pub struct Findings {
 }
 
 /// All figures, in the order of the papers.
-pub const ALL: [Figure; 11] = [
+pub const ALL: [Figure; 12] = [
     falcon_8::FIGURE,
     falcon_9_10::FIGURE,
     bolt_11::FIGURE,
@@ -90,6 +91,7 @@ pub const ALL: [Figure; 11] = [
     bolt_16::FIGURE,
     bolt_17::FIGURE,
     scale::FIGURE,
+    asic_passes::FIGURE,
 ];
 
 /// Tells the sources of all that decides a result: a result of other sources is not reused.

@@ -23,7 +23,7 @@ EXAMPLES
 
 FIGURES
   falcon-8, falcon-9-10, bolt-11, bolt-12, bolt-13a, bolt-13b, bolt-14, bolt-15, bolt-16,
-  bolt-17, scale
+  bolt-17, scale, asic-passes
 
 RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.paper, FIGURE.ROW.ours  the paper's value, and the mean over the seeds

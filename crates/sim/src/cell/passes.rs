@@ -1,0 +1,194 @@
+//! How many passes one of the asic engine's programs takes of a queue of some length, of which an executor may run a share. The
+//! program alone, on its machine: no wire, no network, no time, one packet after the other.
+
+use super::{Cell, CellError, CellResult, Load, Program};
+use midflight_rmt::tasks::published::Published;
+use midflight_rmt::tasks::safe::Safe;
+use midflight_rmt::tasks::{published, safe};
+use midflight_rmt::{Machine, Packet, Target, To};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::collections::VecDeque;
+
+/// Tasks of a SUBMIT.
+const BATCH: usize = 32;
+/// Who submits, and for which job: the programs do not care.
+const CLIENT: (u32, u16) = (0x0A00_0001, 7_700);
+const JOB: (u32, u32) = (1, 1);
+/// What some tasks ask for.
+const ASKED: u8 = 1;
+/// An executor that lacks it, and one that may run all.
+const SOME: u8 = 0;
+const ALL: u8 = u8::MAX;
+
+/// Runs a cell.
+pub(super) fn run(cell: &Cell, program: Program) -> Result<CellResult, CellError> {
+    let &Load::Queue { length, unfit, retrievals, emptied } = &cell.load else {
+        return Err(CellError::Bad("load: not a queue".into()));
+    };
+    let mut bench = Bench { switch: Switch::build(program)?, random: super::jobs::stream(cell.seed, 0), unfit };
+    let mut result = CellResult::default();
+    let mut count = |name: &str, number: u64| {
+        result.counters.insert(name.into(), number);
+    };
+    let length = u64::from(length);
+    count("submit.tasks", length);
+    count("submit.passes", bench.submit(length));
+    let (tasks, passes) = bench.mixed(length, retrievals);
+    count("mixed.tasks", tasks);
+    count("mixed.passes", passes);
+    bench.take(length);
+    if emptied {
+        bench.submit(length);
+        let (tasks, passes) = bench.empty();
+        count("emptied.tasks", tasks);
+        count("emptied.passes", passes);
+        bench.take(length - tasks);
+    }
+    bench.unfit = 1.0;
+    bench.submit(length);
+    count("vain.passes", bench.switch.retrieve(SOME).passes);
+    bench.take(length);
+    for level in 1..=4 {
+        bench.switch.submit(level, &[0]);
+        count(&format!("level{level}.passes"), bench.switch.retrieve(SOME).passes);
+    }
+    (result.submitted, result.started) = (length, tasks);
+    Ok(result)
+}
+
+/// A queue, and what is put into it.
+struct Bench {
+    switch: Switch,
+    random: Pcg64,
+    /// Share of the tasks that [`SOME`] may not run.
+    unfit: f64,
+}
+
+impl Bench {
+    /// So many tasks of the highest level, each drawn; the passes that they took.
+    fn submit(&mut self, tasks: u64) -> u64 {
+        let drawn: Vec<u8> = (0..tasks).map(|_| ASKED * u8::from(self.random.random_bool(self.unfit))).collect();
+        drawn.chunks(BATCH).map(|batch| self.switch.submit(1, batch)).sum()
+    }
+
+    /// Takes so many tasks off the head.
+    fn take(&mut self, tasks: u64) {
+        for _ in 0..tasks {
+            self.switch.retrieve(ALL);
+        }
+    }
+
+    /// Retrievals until so many got a task, each from a queue whose tasks are as they were drawn: those that a search has passed
+    /// over are taken out, and as many are drawn anew. The tasks that were got, and the passes that got them.
+    fn mixed(&mut self, length: u64, retrievals: u32) -> (u64, u64) {
+        /// Retrievals in vain, for each that is asked for: a short queue often has nothing.
+        const IN_VAIN: u64 = 1_000;
+        let (mut tasks, mut passes) = (0, 0);
+        for _ in 0..u64::from(retrievals) * IN_VAIN {
+            if tasks == u64::from(retrievals) {
+                break;
+            }
+            let end = self.switch.retrieve(SOME);
+            // A search that gets a task has looked at one more than it passed over.
+            let over = if end.assigned { end.passes - 1 } else { length };
+            tasks += u64::from(end.assigned);
+            passes += if end.assigned { end.passes } else { 0 };
+            self.take(over);
+            self.submit(over + u64::from(end.assigned));
+        }
+        (tasks, passes)
+    }
+
+    /// One executor takes all that it may run. The tasks, and the passes that got them.
+    fn empty(&mut self) -> (u64, u64) {
+        let (mut tasks, mut passes) = (0, 0);
+        loop {
+            let end = self.switch.retrieve(SOME);
+            if !end.assigned {
+                return (tasks, passes);
+            }
+            tasks += 1;
+            passes += end.passes;
+        }
+    }
+}
+
+/// What became of a packet.
+struct End {
+    /// Whether a task was assigned.
+    assigned: bool,
+    /// Of the packet and of all that came of it.
+    passes: u64,
+}
+
+/// One of the programs, on its machine.
+struct Switch {
+    program: Built,
+    machine: Machine,
+}
+
+enum Built {
+    Safe(Safe),
+    Published(Published),
+}
+
+impl Switch {
+    fn build(program: Program) -> Result<Self, CellError> {
+        let (target, refused) = (&Target::TOFINO_1, |refusal| CellError::Bad(format!("scheme: {refusal}")));
+        Ok(match program {
+            Program::Safe => {
+                let safe = Safe::build(safe::Config::LARGEST, target).map_err(refused)?;
+                Self { machine: safe.machine(), program: Built::Safe(safe) }
+            }
+            Program::Published => {
+                let published = Published::build(published::Config::BOLT, target).map_err(refused)?;
+                Self { machine: published.machine(), program: Built::Published(published) }
+            }
+        })
+    }
+
+    /// The passes of a SUBMIT of tasks of a level that ask for this.
+    fn submit(&mut self, level: u8, resources: &[u8]) -> u64 {
+        let words = match &self.program {
+            Built::Safe(safe) => safe.fields().tdesc.len(),
+            Built::Published(published) => published.fields().tdesc.len(),
+        };
+        let task = |&resources: &u8| published::Task { tid: 0, level, resources, words: vec![0; words] };
+        let tasks: Vec<_> = resources.iter().map(task).collect();
+        let packet = match &self.program {
+            Built::Safe(safe) => safe.submit(CLIENT, JOB, 0, &tasks),
+            Built::Published(published) => published.submit(CLIENT.0, JOB, &tasks),
+        };
+        self.run(packet).passes
+    }
+
+    /// A RETRIEVE of an executor that has this.
+    fn retrieve(&mut self, resources: u8) -> End {
+        let packet = match &self.program {
+            Built::Safe(safe) => safe.retrieve(1, resources, 1),
+            Built::Published(published) => published.retrieve(1, resources),
+        };
+        self.run(packet)
+    }
+
+    /// A packet, and what comes of it, until nothing goes round.
+    fn run(&mut self, packet: Packet) -> End {
+        let (mut inside, mut end) = (VecDeque::from([packet]), End { assigned: false, passes: 0 });
+        while let Some(packet) = inside.pop_front() {
+            end.passes += 1;
+            for sent in self.machine.pass(packet) {
+                end.assigned |= match &self.program {
+                    Built::Safe(safe) => matches!(safe.answer(&sent), Some(safe::Answer::Assign { .. })),
+                    Built::Published(published) => {
+                        matches!(published.answer(&sent), Some(published::Answer::Assign { .. }))
+                    }
+                };
+                if matches!(sent.to, To::Recirculated | To::Copied) {
+                    inside.push_back(sent.packet);
+                }
+            }
+        }
+        end
+    }
+}
