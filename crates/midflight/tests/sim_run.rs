@@ -38,6 +38,18 @@ fn json_is_one_object_with_stable_names() {
 }
 
 #[test]
+fn the_engine_can_be_another_and_a_pipeline_tells_its_passes() {
+    let directory = Directory::new("sim-run-engine");
+    let file = directory.write("s.toml", SMALL);
+    let said = |engine: &str| run(&["sim", "run", &file, "--engine", engine]);
+    let (soft, safe) = (said("soft"), said("asic-safe"));
+    assert!(!soft.stdout.contains("passes: ") && safe.stdout.contains("passes: "), "{}", safe.stdout);
+    let json = run(&["sim", "run", &file, "--engine", "asic-published", "--json"]);
+    assert!(json.stdout.contains("\"run.asic.passes\"") && json.stdout.contains("\"run.asic.dropped.pass_limit\""));
+    assert_error(&said("asic"), 2, &["'asic'", "asic-safe, asic-published"]);
+}
+
+#[test]
 fn tasks_that_do_not_end_are_a_failure() {
     let directory = Directory::new("sim-run-open");
     let text = format!("patience = \"50ms\"\n{SMALL}[[faults]]\nat = \"20ms\"\ncrash = \"switches\"");

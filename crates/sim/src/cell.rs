@@ -20,6 +20,7 @@ pub use percentiles::{Percentiles, QUANTILES};
 pub use run::{CellError, run};
 
 use crate::calibration::{PACKET_TASKS, POLL_AGAIN_NS, SUBMIT_AGAIN_NS};
+use midflight_dataplane::asic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ pub enum Scheme {
     Midflight,
     /// The same as a process on a host.
     MidflightServer,
+    /// The production endpoints at an asic engine in the switch: executors poll, packets go round.
+    MidflightAsic(Pipelined),
     /// The published protocol in the switch: executors poll.
     Bolt(Polling),
     /// The published protocol in a process on a host.
@@ -70,6 +73,17 @@ pub enum Scheme {
     },
 }
 
+/// A switch that is a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipelined {
+    /// What it runs.
+    pub program: Program,
+    /// Between a no-op and the next poll, in microseconds (Bolt §5.4: 50).
+    #[serde(default = "fifty")]
+    pub interval_us: u16,
+}
+
 /// A program of the asic engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -78,6 +92,15 @@ pub enum Program {
     Safe,
     /// The papers', errors included.
     Published,
+}
+
+impl From<Program> for asic::Program {
+    fn from(program: Program) -> Self {
+        match program {
+            Program::Safe => Self::Safe,
+            Program::Published => Self::Published,
+        }
+    }
 }
 
 /// How executors poll, and what else of the published protocol's programs may be varied.
@@ -360,6 +383,9 @@ impl Cell {
         }
         match &self.scheme {
             Scheme::Bolt(polling) | Scheme::BoltServer(polling) => polling.check()?,
+            Scheme::MidflightAsic(Pipelined { interval_us: 0, .. }) => {
+                return bad("scheme: interval_us must be 1 to 65,535".into());
+            }
             Scheme::SparrowJava(s) | Scheme::SparrowCpp(s)
                 if !(1..=256).contains(&s.schedulers) || !(1.0..=64.0).contains(&s.ratio) =>
             {
@@ -449,6 +475,10 @@ impl Load {
             _ => Ok(()),
         }
     }
+}
+
+fn fifty() -> u16 {
+    50
 }
 
 fn sample() -> f64 {

@@ -1,12 +1,20 @@
 //! What holds for a cell of any scheme.
 
-use midflight_sim::cell::{Cell, CellError, Cluster, Group, Load, Polling, Sampling, Scheme, Step, Work, run};
+use midflight_sim::cell::{
+    Cell, CellError, Cluster, Group, Load, Pipelined, Polling, Program, Sampling, Scheme, Step, Work, run,
+};
+
+fn asic(program: Program) -> Scheme {
+    Scheme::MidflightAsic(Pipelined { program, interval_us: 50 })
+}
 
 fn schemes() -> Vec<Scheme> {
     let two = Sampling { schedulers: 2, on_clients: true, ..Sampling::default() };
     vec![
         Scheme::Midflight,
         Scheme::MidflightServer,
+        asic(Program::Safe),
+        asic(Program::Published),
         Scheme::Bolt(Polling::default()),
         Scheme::BoltServer(Polling::default()),
         Scheme::SparrowJava(two.clone()),
@@ -123,4 +131,24 @@ fn what_makes_no_sense_says_what_would() {
     assert!(said(Cell { load: missing, ..good.clone() }).contains("/nowhere.tr"));
     let unfit = run(&Cell { scheme: Scheme::Spark, load: Load::Sw2, ..good });
     assert!(matches!(unfit, Err(CellError::Unfit { .. })));
+}
+
+#[test]
+fn a_program_alone_counts_its_passes() {
+    for program in [Program::Safe, Program::Published] {
+        let load = Load::Queue { length: 64, unfit: 0.5, retrievals: 200, emptied: true };
+        let result = run(&cell(Scheme::AsicPasses { program }, load)).unwrap();
+        let each = |part: &str| {
+            result.counters[&format!("{part}.passes")] as f64 / result.counters[&format!("{part}.tasks")] as f64
+        };
+        assert_eq!(each("submit"), 1.0, "{program:?}");
+        assert!((1.7..2.3).contains(&each("mixed")), "{program:?}: {}", each("mixed"));
+        assert!((10.0..26.0).contains(&each("emptied")), "{program:?}: {}", each("emptied"));
+        assert!((64..=68).contains(&result.counters["vain.passes"]), "{program:?}: {result:?}");
+        let level = |level: u8| result.counters[&format!("level{level}.passes")];
+        let levels = if program == Program::Safe { [1; 4] } else { [1, 2, 3, 4] };
+        assert_eq!([1, 2, 3, 4].map(level), levels);
+    }
+    let unfit = run(&cell(Scheme::Midflight, Load::Queue { length: 1, unfit: 0.0, retrievals: 1, emptied: false }));
+    assert!(matches!(unfit, Err(CellError::Bad(_))));
 }

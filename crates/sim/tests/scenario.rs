@@ -71,7 +71,7 @@ fn the_guide_lists_every_key_with_its_default() {
         }
     }
     assert_eq!(parse(&text), Ok(Scenario::default()), "{text}");
-    assert_eq!(keys, 33, "{text}");
+    assert_eq!(keys, 41, "{text}");
     // What the defaults leave open.
     for key in
         ["trace", "format", "at", "lasts", "crash", "restart", "pause", "resume", "drain", "partition", "heal", "link"]
@@ -186,9 +186,9 @@ fn t5_tasks_that_ask_for_resources_run_where_they_are() {
 
 #[test]
 fn a_server_on_a_host_is_slower_than_a_program_of_the_switch() {
-    let median = |engine: &str| {
+    let median = |place: &str| {
         let text = format!(
-            "duration = \"40ms\"\n[cluster]\nengine = \"{engine}\"\nexecutors = 4\n[workload]\nshape = \"equal\"\nload = 0.2"
+            "duration = \"40ms\"\n[cluster]\nplace = \"{place}\"\nexecutors = 4\n[workload]\nshape = \"equal\"\nload = 0.2"
         );
         play(&parse(&text).unwrap()).0.delays.quantile_ns(0.5)
     };
@@ -202,7 +202,12 @@ fn what_is_no_scenario_is_refused_with_its_line_and_what_is_allowed() {
         ("sed = 1", "s.toml:1: unknown field `sed`, expected one of `seed`, `duration`"),
         ("[cluster]\nexecutor = 1", "s.toml:2: unknown field `executor`, expected one of `switches`"),
         ("[cluster]\nexecutors = -1", "s.toml:2: key `executors`: invalid value: integer `-1`"),
-        ("[cluster]\nengine = \"gpu\"", "s.toml:2: key `engine`: unknown variant `gpu`, expected `switch` or `server`"),
+        ("[cluster]\nplace = \"gpu\"", "s.toml:2: key `place`: unknown variant `gpu`, expected `switch` or `server`"),
+        (
+            "[cluster]\nengine = \"gpu\"",
+            "s.toml:2: key `engine`: unknown variant `gpu`, expected one of `soft`, `asic-safe`, `asic-published`",
+        ),
+        ("[cluster]\nengine = \"server\"", "s.toml:2: key `engine`: where switches run is `place = \"server\"`"),
         (
             "[network]\nlatency = \"-5us\"",
             "s.toml:2: key `latency`: invalid value: string \"-5us\", expected a time of at",
@@ -243,6 +248,18 @@ fn what_cannot_be_is_refused_with_its_key_and_what_is_allowed() {
         ("[datagrams]\njitter = \"2s\"".into(), "datagrams.jitter = 2s: must be 0s to 1s"),
         ("[network]\nlatency = \"1m\"".into(), "network.latency = 1m: must be 0s to 1s"),
         ("[network]\ngbit_per_s = -1.0".into(), "network.gbit_per_s = -1: must be 0.00001 to 8000, or 0 for no limit"),
+        ("[asic]\nlevels = 5".into(), "asic.levels = 5: must be 1 to 4"),
+        ("[asic]\nqueue = 32768".into(), "asic.queue = 32768: must be 2 to 16384"),
+        ("[asic]\nqueue = 100".into(), "asic.queue = 100: must be a power of two"),
+        ("[asic]\npoll = \"1500ns\"".into(), "asic.poll = 1us 500ns: must be whole microseconds"),
+        (
+            "[cluster]\nengine = \"asic-safe\"\nplace = \"server\"".into(),
+            "cluster.engine = \"asic-safe\": is a pipeline, and runs where cluster.place = \"switch\"",
+        ),
+        (
+            "[cluster]\nengine = \"asic-published\"\n[asic]\nlevels = 2\n[workload]\npriorities = true".into(),
+            "asic.levels = 2: must be 4 where workload.priorities is true",
+        ),
         ("[cluster]\nexecutors = 0".into(), "cluster.executors = 0: must be 1 to 4000000"),
         ("[cluster]\nslots = 5000".into(), "cluster.slots = 5000: must be 1 to 4096"),
         (
@@ -332,10 +349,10 @@ fn scenarios() -> impl Strategy<Value = String> {
     let faults = prop::collection::vec((0u64..30, 0usize..6, 1u64..20), 0..4);
     (cluster, network, misfortune, faults, any::<u32>(), prop::sample::select(vec!["mixed", "equal"])).prop_map(
         |((switches, server, failover, executors, slots, clients), (latency, rate, limit, lanes), bad, faults, seed, shape)| {
-            let engine = if server { "server" } else { "switch" };
+            let place = if server { "server" } else { "switch" };
             let mut text = format!(
                 "seed = {seed}\nduration = \"20ms\"\npatience = \"100s\"\n[cluster]\nswitches = {switches}\n\
-                 engine = \"{engine}\"\nfailover = {failover}\nexecutors = {}\nslots = {slots}\nclients = {clients}\n\
+                 place = \"{place}\"\nfailover = {failover}\nexecutors = {}\nslots = {slots}\nclients = {clients}\n\
                  [network]\nlatency = \"{latency}us\"\ngbit_per_s = {rate}\npackets_per_s = {}\n[host]\nlanes = {lanes}\n\
                  [datagrams]\nloss = 0.0{}\nduplication = 0.0{}\nreordering = 0.0{}\nreordering_delay = \"1ms\"\n\
                  [workload]\nshape = \"{shape}\"\nmedian = \"300us\"\nload = 0.5\n",

@@ -67,6 +67,8 @@ pub(crate) fn colour(hue: Hue) -> RGBColor {
     let Colour(red, green, blue) = match hue {
         Hue::Ours => Colour(13, 148, 136),
         Hue::OursServer => Colour(59, 130, 246),
+        Hue::AsicSafe => Colour(37, 99, 235),
+        Hue::AsicPublished => Colour(234, 88, 12),
         Hue::Published => Colour(139, 92, 246),
         Hue::PublishedServer => Colour(217, 119, 6),
         Hue::Sparrow => Colour(225, 29, 72),

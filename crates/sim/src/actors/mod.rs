@@ -1,6 +1,7 @@
 //! What runs on a node of the world. Production endpoints are actors by one adapter each, which does what `host` does
 //! with sockets and threads; the schemes that they are compared with are actors too.
 
+pub mod asic;
 pub(crate) mod bolt;
 pub mod client;
 pub mod executor;

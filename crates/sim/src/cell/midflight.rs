@@ -1,15 +1,18 @@
-//! A cell of Midflight itself: the production switch and endpoints; the switch as a program of a switch, or as a process on a host.
+//! A cell of Midflight itself: the production switch and endpoints; the switch as a program of a switch, as a
+//! process on a host, or as a pipeline.
 
 use super::closed::Closed;
 use super::dealer::{Hand, deal};
 use super::sparrow::{hardware, host};
-use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Meter, Sample};
+use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Meter, Pipelined, Sample};
+use crate::actors::asic::{Pipeline, Tally};
 use crate::actors::executor::ExecutorActor;
 use crate::actors::switch::Switch;
 use crate::actors::{Actor, Birth, Wake};
 use crate::calibration::*;
 use crate::network::Place;
 use crate::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, World};
+use midflight_dataplane::asic::AsicConfig;
 use midflight_dataplane::{Tasks, TasksConfig};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
@@ -20,16 +23,31 @@ use std::net::SocketAddr;
 /// Tasks of a client that may be open.
 const OPEN_MAX: usize = 16 << 20;
 
+/// Packets that may be on their way round in a switch.
+const RECIRCULATING: u32 = 4_096;
+
+/// What the switch is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Engine {
+    /// The C core, in the switch.
+    Soft,
+    /// The same as a process on a host.
+    Server,
+    /// A pipeline.
+    Asic(Pipelined),
+}
+
 /// Runs a cell.
-pub(super) fn run(cell: &Cell, server: bool) -> Result<CellResult, CellError> {
+pub(super) fn run(cell: &Cell, engine: Engine) -> Result<CellResult, CellError> {
+    let (tally, polled) = (Tally::default(), matches!(engine, Engine::Asic(_)));
     let hardware = Hardware { racks: cell.cluster.shards, ..hardware() };
     let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware);
-    let switches = switches(cell, server, &mut world)?;
+    let switches = switches(cell, engine, &tally, &mut world)?;
     let addresses: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
     let mut groups = vec![0; switches.len()];
     executors(cell, &addresses, &mut world, &mut groups)?;
     // A client's first job may be submitted as it starts.
-    world.tell(Box::new(Told { meter: Meter::new(cell), groups }));
+    world.tell(Box::new(Told { meter: Meter::new(cell), groups, polled }));
     clients(cell, &addresses, &mut world)?;
 
     let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
@@ -44,6 +62,9 @@ pub(super) fn run(cell: &Cell, server: bool) -> Result<CellResult, CellError> {
     let mut result = told.meter.result(events);
     result.counters.insert("datagrams".into(), network.sent);
     result.counters.insert("dropped".into(), network.receive_buffer_full + network.switch_queue_full);
+    if polled {
+        count_passes(&tally, &mut result);
+    }
     count_at_switches(&world, &switches, &mut result);
     Ok(result)
 }
@@ -59,7 +80,51 @@ fn count_at_switches(world: &World, switches: &[NodeId], result: &mut CellResult
     }
 }
 
-fn switches(cell: &Cell, server: bool, world: &mut World) -> Result<Vec<NodeId>, CellError> {
+fn count_passes(tally: &Tally, result: &mut CellResult) {
+    let passes = tally.passes();
+    for (name, number) in [
+        ("asic.passes", passes.passes),
+        ("asic.rounds", passes.rounds),
+        ("asic.no_ops", passes.no_ops),
+        ("asic.assigned", passes.assigned),
+        ("asic.assigned_passes", passes.retrieve),
+        ("asic.dropped", passes.dropped_recirculating + passes.dropped_passes + passes.dropped_program),
+    ] {
+        result.counters.insert(name.into(), number);
+    }
+}
+
+/// Pipelines as Bolt's switch is.
+fn pipelines(
+    cell: &Cell,
+    Pipelined { program, interval_us }: Pipelined,
+    tally: &Tally,
+    world: &mut World,
+) -> Result<Vec<NodeId>, CellError> {
+    let pipeline = Pipeline {
+        recirculation: RECIRCULATION_NS,
+        passes_per_s: SWITCH_PACKETS_PER_SECOND,
+        queue: RECIRCULATING,
+        recirculating: RECIRCULATING,
+        passes: 0,
+    };
+    let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
+    let default = AsicConfig::default();
+    let slots = slots.saturating_mul(2).clamp(default.slots, 1 << 20);
+    let config = AsicConfig { program: program.into(), poll_us: interval_us, slots, ..default };
+    let add = |shard| {
+        let added = world.add_asic_at(Place::Switch(shard), config, pipeline, tally);
+        added.map_err(|error| CellError::Bad(format!("cluster: {error}")))
+    };
+    (0..cell.cluster.shards).map(add).collect()
+}
+
+fn switches(cell: &Cell, engine: Engine, tally: &Tally, world: &mut World) -> Result<Vec<NodeId>, CellError> {
+    let server = match engine {
+        Engine::Asic(pipelined) => return pipelines(cell, pipelined, tally, world),
+        Engine::Server => true,
+        Engine::Soft => false,
+    };
     let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
     let room = |least: u32, wanted: u32| wanted.saturating_mul(2).clamp(least, 1 << 20);
     let default = TasksConfig::default();
@@ -251,6 +316,8 @@ struct Told {
     meter: Meter,
     /// By node.
     groups: Vec<usize>,
+    /// Whether executors poll.
+    polled: bool,
 }
 
 impl Told {
@@ -259,8 +326,22 @@ impl Told {
     }
 }
 
+/// From a program to the switch, where nothing waits.
+const UP_NS: Nanos = SEND_NS + WAY_NS + PASS_NS;
 /// From the switch to the program, where nothing waits.
 const DOWN_NS: Nanos = WAY_NS + RECEIVE_NS + RECEIVE_JITTER_NS / 2;
+
+/// Submit, queueing, get_task. A slot that was parked had asked long before; then it is the way down that counts.
+fn parked_steps(delay: Nanos, asked_for: Nanos, queueing: Nanos) -> [Nanos; 3] {
+    let get_task = if queueing == 0 { asked_for.min(DOWN_NS) } else { asked_for };
+    [delay.saturating_sub(queueing + get_task.min(DOWN_NS)), queueing, get_task]
+}
+
+/// The same where an entry has no time: what is neither the way in nor the request that got the task is queueing.
+fn polled_steps(delay: Nanos, asked_for: Nanos) -> [Nanos; 3] {
+    let submit = UP_NS.min(delay);
+    [submit, delay.saturating_sub(submit + asked_for), asked_for]
+}
 
 impl Sink for Told {
     fn happened(&mut self, at: Nanos, happening: Happening) {
@@ -269,10 +350,11 @@ impl Sink for Told {
                 let [_, _, _, _, _, _, _, _, rest @ ..] = argument;
                 let submitted = Nanos::from_be_bytes(rest);
                 let delay = at.saturating_sub(submitted);
-                // A slot that was parked had asked long before; then it is the way down that counts.
-                let queueing = Nanos::from(waited_us) * 1_000;
-                let get_task = if queueing == 0 { asked_for.min(DOWN_NS) } else { asked_for };
-                let submit = delay.saturating_sub(queueing + get_task.min(DOWN_NS));
+                let [submit, queueing, get_task] = if self.polled {
+                    polled_steps(delay, asked_for)
+                } else {
+                    parked_steps(delay, asked_for, Nanos::from(waited_us) * 1_000)
+                };
                 let steps = [Some(submit), None, Some(queueing), Some(get_task)];
                 self.meter.started(&Sample { submitted, started: at, level: priority, steps });
             }

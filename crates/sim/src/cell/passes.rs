@@ -150,15 +150,17 @@ impl Switch {
 
     /// The passes of a SUBMIT of tasks of a level that ask for this.
     fn submit(&mut self, level: u8, resources: &[u8]) -> u64 {
-        let words = match &self.program {
-            Built::Safe(safe) => safe.fields().tdesc.len(),
-            Built::Published(published) => published.fields().tdesc.len(),
-        };
-        let task = |&resources: &u8| published::Task { tid: 0, level, resources, words: vec![0; words] };
-        let tasks: Vec<_> = resources.iter().map(task).collect();
         let packet = match &self.program {
-            Built::Safe(safe) => safe.submit(CLIENT, JOB, 0, &tasks),
-            Built::Published(published) => published.submit(CLIENT.0, JOB, &tasks),
+            Built::Safe(program) => {
+                let (attempt, argument_length, words) = (0, 0, Default::default());
+                let task = |&resources| safe::Task { tid: 0, level, resources, attempt, argument_length, words };
+                program.submit(CLIENT, JOB, 0, &resources.iter().map(task).collect::<Vec<_>>())
+            }
+            Built::Published(program) => {
+                let words = vec![0; program.fields().tdesc.len()];
+                let task = |&resources| published::Task { tid: 0, level, resources, words: words.clone() };
+                program.submit(CLIENT.0, JOB, &resources.iter().map(task).collect::<Vec<_>>())
+            }
         };
         self.run(packet).passes
     }

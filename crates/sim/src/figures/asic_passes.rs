@@ -152,7 +152,7 @@ fn linear_plot(results: &Results) -> Plot {
         curve(results, "safe", mix, (format!("emptied, may not run {mix} %"), Hue::Nth(number - 1)), each("emptied"))
     });
     let vain = |key: &str, hue| curve(results, key, 0, (format!("in vain, {key}"), hue), passes("vain"));
-    let curves = [vain("safe", Hue::Ours), vain("published", Hue::Published)];
+    let curves = [vain("safe", Hue::Other), vain("published", Hue::Published)];
     Plot {
         name: "linear",
         title: "Passes of searches that grow with the queue".into(),

@@ -4,7 +4,7 @@ use super::plot::{Axis, Curve, Hue, Point, Scale};
 use super::results::{Case, Results, delay};
 use super::{Effort, Paper, Row, Unit};
 use crate::calibration::{SAMPLE_TASKS, SPARROW_JAVA as SPARROW_JAVA_COSTS};
-use crate::cell::{Cell, Cluster, Load, Polling, Sampling, Scheme, Work};
+use crate::cell::{Cell, Cluster, Load, Pipelined, Polling, Program, Sampling, Scheme, Work};
 use crate::figures::Estimate;
 
 /// One of those that are compared.
@@ -28,6 +28,22 @@ pub(super) const MIDFLIGHT_SERVER: Contender = Contender {
     hue: Hue::OursServer,
     scheme: || Scheme::MidflightServer,
 };
+/// The production endpoints at a pipeline with our program.
+pub(super) const ASIC_SAFE: Contender = Contender {
+    key: "asic-safe",
+    label: "Midflight, asic-safe",
+    hue: Hue::AsicSafe,
+    scheme: || Scheme::MidflightAsic(Pipelined { program: Program::Safe, interval_us: POLL_US }),
+};
+/// And with the papers'.
+pub(super) const ASIC_PUBLISHED: Contender = Contender {
+    key: "asic-published",
+    label: "Midflight, asic-published",
+    hue: Hue::AsicPublished,
+    scheme: || Scheme::MidflightAsic(Pipelined { program: Program::Published, interval_us: POLL_US }),
+};
+/// Between a no-op and the next poll (Bolt §5.4).
+const POLL_US: u16 = 50;
 /// The published protocol, which Falcon and Bolt share.
 pub(super) const BOLT: Contender = Contender {
     key: "bolt",

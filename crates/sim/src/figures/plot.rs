@@ -89,6 +89,10 @@ pub enum Hue {
     Ours,
     /// Midflight as a server.
     OursServer,
+    /// Midflight at a pipeline with the program whose pointers never err.
+    AsicSafe,
+    /// The same with the papers' program.
+    AsicPublished,
     /// The published protocol in the switch.
     Published,
     /// The published protocol on a server.

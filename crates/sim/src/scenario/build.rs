@@ -2,15 +2,17 @@
 
 use super::jobs::Jobs;
 use super::outcome::{Disturbance, Outcome};
-use super::parts::{Drift, Engine, Fault, NetworkPart, Partition, Scenario};
+use super::parts::{Asic, Drift, Fault, NetworkPart, Partition, Scenario, Whereabouts};
 use super::values::{Time, Who};
 use super::{Notes, ScenarioError};
+use crate::actors::asic::{Passes, Pipeline, Tally};
 use crate::{Action, Faults, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, World};
 use midflight_control::FileError;
 use midflight_tasks::Nanos;
 use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
@@ -24,6 +26,8 @@ pub struct Run {
     world: World,
     deadline: Nanos,
     live: Rc<Cell<u32>>,
+    /// Where the switches are pipelines.
+    tally: Option<Tally>,
     notes: Notes,
 }
 
@@ -59,14 +63,16 @@ impl Scenario {
     pub fn start(&self, file: &Path) -> Result<Run, ScenarioError> {
         self.check().map_err(|message| FileError::value(file, message))?;
         let (mut notes, live) = (Notes::default(), Rc::new(Cell::new(0)));
+        let tally = self.cluster.engine.program().map(|_| Tally::default());
         let jobs = Jobs::new(self, file, &mut notes)?;
         let nodes = Nodes::of(self);
         let mut world = World::with_hardware(self.seed, Faults::from(&self.datagrams), &self.hardware());
         let mut disturbances = self.schedule(&mut world, &nodes);
         disturbances.sort_by_key(|disturbance| disturbance.at);
         world.tell(Box::new(Outcome::new(nodes.0[2].clone(), disturbances)));
-        self.populate(&mut world, &jobs, &live);
-        Ok(Run { world, deadline: self.duration.0 + self.patience.0, live, notes })
+        let switches = self.add_switches(&mut world, tally.as_ref());
+        self.populate(&mut world, &switches, &jobs, &live);
+        Ok(Run { world, deadline: self.duration.0 + self.patience.0, live, tally, notes })
     }
 
     fn hardware(&self) -> Hardware {
@@ -89,27 +95,44 @@ impl Scenario {
         }
     }
 
-    fn populate(&self, world: &mut World, jobs: &Jobs, live: &Rc<Cell<u32>>) {
-        let cluster = &self.cluster;
-        let host = |world: &mut World, rack: u32| {
-            Place::Host(world.add_host(HostConfig {
-                rack,
-                lanes: self.host.lanes,
-                send: self.host.send.0,
-                receive: self.host.receive.0,
-                receive_buffer: self.host.receive_buffer,
-                faults: Faults::INSTANT,
-            }))
-        };
-        let mut at = Vec::new();
-        for rack in 0..cluster.switches {
-            let place = match cluster.engine {
-                Engine::Switch => Place::Switch(rack),
-                Engine::Server => host(world, rack),
+    fn host(&self, world: &mut World, rack: u32) -> Place {
+        Place::Host(world.add_host(HostConfig {
+            rack,
+            lanes: self.host.lanes,
+            send: self.host.send.0,
+            receive: self.host.receive.0,
+            receive_buffer: self.host.receive_buffer,
+            faults: Faults::INSTANT,
+        }))
+    }
+
+    /// One in each rack; their addresses.
+    fn add_switches(&self, world: &mut World, tally: Option<&Tally>) -> Vec<SocketAddr> {
+        let mut add = |rack| {
+            let place = match self.cluster.place {
+                Whereabouts::Switch => Place::Switch(rack),
+                Whereabouts::Server => self.host(world, rack),
             };
-            let switch = world.add_switch_at(place, self.tasks_config());
-            at.push(world.address(switch.expect("Scenario::check keeps the bounds")));
-        }
+            let switch = match (self.asic_config(), tally) {
+                (Some(config), Some(tally)) => {
+                    let added = world.add_asic_at(place, config, self.pipeline(), tally);
+                    added.expect("Scenario::check keeps the bounds")
+                }
+                _ => world.add_switch_at(place, self.tasks_config()).expect("Scenario::check keeps the bounds"),
+            };
+            world.address(switch)
+        };
+        (0..self.cluster.switches).map(&mut add).collect()
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        let Asic { recirculation, passes_per_s, recirculating, passes, .. } = self.asic;
+        let (recirculation, queue) = (recirculation.0, self.network.switch_queue);
+        Pipeline { recirculation, passes_per_s, queue, recirculating, passes }
+    }
+
+    fn populate(&self, world: &mut World, at: &[SocketAddr], jobs: &Jobs, live: &Rc<Cell<u32>>) {
+        let cluster = &self.cluster;
         let switches = |rack: u32| {
             let rotated = at.iter().cycle().skip(rack as usize);
             rotated.take(if cluster.failover { at.len() } else { 1 }).copied().collect::<Vec<_>>()
@@ -119,13 +142,13 @@ impl Scenario {
             .flat_map(|(executors, slots, resources)| std::iter::repeat_n((slots, resources), executors as usize));
         for (number, (slots, resources)) in (0u32..).zip(kinds) {
             let rack = number % cluster.switches;
-            let place = host(world, rack);
+            let place = self.host(world, rack);
             let config = ExecutorConfig::new(0, 0, switches(rack), slots, resources);
             world.add_executor_at(place, config, cluster.late.0).expect("Scenario::check keeps the bounds");
         }
         for number in 0..cluster.clients {
             let rack = number % cluster.switches;
-            let place = host(world, rack);
+            let place = self.host(world, rack);
             let config = ClientConfig { max_open: OPEN, ..ClientConfig::new(0, 0, switches(rack)) };
             world.add_client_at(place, config, jobs.of(number, live)).expect("Scenario::check keeps the bounds");
         }
@@ -229,6 +252,12 @@ impl Run {
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         self.world.sink().expect("Scenario::start set it")
+    }
+
+    /// What the pipelines did; `None` where switches are none.
+    #[must_use]
+    pub fn passes(&self) -> Option<Passes> {
+        self.tally.as_ref().map(Tally::passes)
     }
 
     /// The world.

@@ -1,10 +1,11 @@
 //! Bounds of a scenario's values.
 
-use super::parts::{Datagrams, Drift, Fault, Partition, Scenario, ShapeName, mask};
+use super::parts::{Asic, Datagrams, Drift, Engine, Fault, Partition, Scenario, ShapeName, Whereabouts, mask};
 use super::values::{Time, Who};
 use crate::time::PPM_MAX;
 use midflight_control::file::within;
 use midflight_dataplane::TasksConfig;
+use midflight_dataplane::asic::AsicConfig;
 
 /// Executors of a run.
 const EXECUTORS_MAX: u32 = 4_000_000;
@@ -13,6 +14,8 @@ const SECOND: u64 = 1_000_000_000;
 const LONGEST: Time = Time(7 * 24 * 3_600 * SECOND);
 /// The longest way of anything.
 const WAY: Time = Time(SECOND);
+/// Tasks that a pipeline holds.
+const ASIC_ENTRIES: u32 = 64 << 10;
 /// Tasks that a run may have: those of a trace, and of the generator, lie in memory.
 const TASKS_MAX: [(ShapeName, f64); 2] = [(ShapeName::Mixed, (32 << 20) as f64), (ShapeName::Equal, 1e10)];
 
@@ -26,6 +29,7 @@ impl Scenario {
         within("patience", self.patience, Time(0)..=LONGEST)?;
         self.check_cluster()?;
         self.check_network()?;
+        self.check_asic()?;
         datagrams("datagrams", &self.datagrams)?;
         self.check_workload()?;
         self.faults.iter().enumerate().try_for_each(|(number, fault)| self.check_fault(number, fault))
@@ -66,6 +70,36 @@ impl Scenario {
         within("host.send", host.send, Time(0)..=WAY)?;
         within("host.receive", host.receive, Time(0)..=WAY)?;
         within("host.receive_buffer", host.receive_buffer, 1..=1 << 24)
+    }
+
+    fn check_asic(&self) -> Result<(), String> {
+        let Asic { recirculation, passes_per_s, recirculating, passes, poll, levels, queue } = self.asic;
+        within("asic.recirculation", recirculation, Time(0)..=WAY)?;
+        within("asic.passes_per_s", passes_per_s, 0..=1_000_000_000_000)?;
+        within("asic.recirculating", recirculating, 1..=1 << 24)?;
+        within("asic.passes", passes, 0..=u32::MAX)?;
+        within("asic.poll", poll, Time::us(1)..=Time::us(u16::MAX.into()))?;
+        within("asic.levels", levels, 1..=4)?;
+        within("asic.queue", queue, 2..=ASIC_ENTRIES / levels.next_power_of_two())?;
+        if !queue.is_power_of_two() {
+            return Err(format!("asic.queue = {queue}: must be a power of two"));
+        }
+        if poll.0 % 1_000 != 0 {
+            return Err(format!("asic.poll = {poll}: must be whole microseconds"));
+        }
+        if self.cluster.engine == Engine::Soft {
+            return Ok(());
+        }
+        let engine = self.cluster.engine.name();
+        if self.cluster.place == Whereabouts::Server {
+            return Err(format!(
+                "cluster.engine = \"{engine}\": is a pipeline, and runs where cluster.place = \"switch\""
+            ));
+        }
+        if self.workload.priorities && levels < 4 {
+            return Err(format!("asic.levels = {levels}: must be 4 where workload.priorities is true"));
+        }
+        Ok(())
     }
 
     fn check_network(&self) -> Result<(), String> {
@@ -204,6 +238,15 @@ impl Scenario {
         let mean = if self.workload.shape == ShapeName::Equal { 1.0 } else { MIXED };
         let slots = self.cluster.all_slots() as f64;
         self.workload.load * slots * self.duration.0 as f64 / (self.workload.median.0 as f64 * mean)
+    }
+
+    /// The configuration of a pipeline's program, where the switches are such.
+    pub(super) fn asic_config(&self) -> Option<AsicConfig> {
+        let program = self.cluster.engine.program()?.into();
+        let Asic { levels, queue, poll, .. } = self.asic;
+        let TasksConfig { slots, .. } = self.tasks_config();
+        let (lease_ms, poll_us) = ((self.queue.lease.0 / 1_000_000) as u32, (poll.0 / 1_000) as u16);
+        Some(AsicConfig { program, levels, queue, slots, lease_ms, poll_us, ..AsicConfig::default() })
     }
 
     /// The configuration of a switch: room for all that may come to it.

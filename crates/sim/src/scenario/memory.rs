@@ -7,6 +7,8 @@ const SLOT: f64 = 1_100.0;
 const EXECUTOR: f64 = 4_000.0;
 const SWITCH: f64 = 1e6;
 const CLIENT: f64 = 100_000.0;
+/// An entry of a pipeline's queue, in all of its registers.
+const ENTRY: f64 = 64.0;
 /// A task between submission and result: at its client, at the switch, in datagrams.
 const OPEN_TASK: f64 = 250.0;
 /// A task of a workload that lies in memory.
@@ -22,9 +24,10 @@ impl Scenario {
         // What comes above what can run waits until the end; and some waits at any load.
         let waiting = tasks * (1.0 - 1.0 / self.workload.load).max(0.0) + slots.min(tasks);
         let listed = if self.workload.shape == ShapeName::Equal { 0.0 } else { tasks * LISTED_TASK };
+        let entries = self.asic_config().map_or(0, |config| config.levels.next_power_of_two() * config.queue);
         let bytes = slots * SLOT
             + f64::from(cluster.all_executors()) * EXECUTOR
-            + f64::from(cluster.switches) * SWITCH
+            + f64::from(cluster.switches) * (SWITCH + f64::from(entries) * ENTRY)
             + f64::from(cluster.clients) * CLIENT
             + waiting * OPEN_TASK
             + listed;

@@ -14,8 +14,8 @@ pub use build::Run;
 pub use error::ScenarioError;
 pub use outcome::{Delays, Disturbance, Outcome};
 pub use parts::{
-    Cluster, Datagrams, Demand, Drift, Engine, Fault, Group, Host, Link, NetworkPart, Partition, Queue, Scenario,
-    ShapeName, WorkloadPart,
+    Asic, Cluster, Datagrams, Demand, Drift, Engine, Fault, Group, Host, Link, NetworkPart, Partition, Queue, Scenario,
+    ShapeName, Whereabouts, WorkloadPart,
 };
 pub use values::{Time, Who};
 

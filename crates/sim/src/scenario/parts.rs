@@ -2,6 +2,8 @@
 
 use super::values::{Time, Who};
 use crate::Faults;
+use crate::calibration::RECIRCULATION_NS;
+use crate::cell::Program;
 use crate::workload::Format;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -20,6 +22,8 @@ pub struct Scenario {
     pub cluster: Cluster,
     /// The switches' queues.
     pub queue: Queue,
+    /// The switches as pipelines, where `cluster.engine` is one.
+    pub asic: Asic,
     /// What hosts are alike in.
     pub host: Host,
     /// What connects them.
@@ -39,6 +43,8 @@ pub struct Cluster {
     /// Midflight switches; executors and clients are dealt out to them. Each is in a rack of its own.
     pub switches: u32,
     /// Where they run.
+    pub place: Whereabouts,
+    /// What they run.
     pub engine: Engine,
     /// Whether executors and clients turn to another switch when theirs is silent.
     pub failover: bool,
@@ -85,11 +91,80 @@ pub(super) fn mask(resources: &[u8]) -> u8 {
 /// Where a switch runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Engine {
+pub enum Whereabouts {
     /// In the switch of its rack.
     Switch,
     /// As a process on a host.
     Server,
+}
+
+/// What a switch runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The C core.
+    Soft,
+    /// A program of a pipeline, whose pointers never err.
+    AsicSafe,
+    /// The papers', errors included.
+    AsicPublished,
+}
+
+impl Engine {
+    /// Their names.
+    pub const NAMES: [&'static str; 3] = ["soft", "asic-safe", "asic-published"];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Soft, Self::AsicSafe, Self::AsicPublished];
+        all.into_iter().find(|&engine| engine.name() == name)
+    }
+
+    /// As in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The program of the pipeline, if it is one.
+    pub(super) fn program(self) -> Option<Program> {
+        match self {
+            Self::Soft => None,
+            Self::AsicSafe => Some(Program::Safe),
+            Self::AsicPublished => Some(Program::Published),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Engine {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name).ok_or_else(|| match &*name {
+            "switch" | "server" => D::Error::custom(format_args!("where switches run is `place = \"{name}\"`")),
+            _ => D::Error::unknown_variant(&name, &Self::NAMES),
+        })
+    }
+}
+
+/// A switch as a pipeline, and the program's tables.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Asic {
+    /// How long a packet that goes round is on its way.
+    pub recirculation: Time,
+    /// Packets that enter the pipeline in a second, those that go round included; 0: no limit.
+    pub passes_per_s: u64,
+    /// Packets that may be on their way round at once; beyond, they are dropped.
+    pub recirculating: u32,
+    /// Passes that one packet may take; beyond, it is dropped. 0: no limit.
+    pub passes: u32,
+    /// From a NO_OP to the slot's next request.
+    pub poll: Time,
+    /// Priority levels.
+    pub levels: u32,
+    /// Tasks that each holds.
+    pub queue: u32,
 }
 
 /// The switches' queues.
@@ -319,6 +394,7 @@ impl Default for Scenario {
             patience: Time::ms(60_000),
             cluster: Cluster::default(),
             queue: Queue::default(),
+            asic: Asic::default(),
             host: Host::default(),
             network: NetworkPart::default(),
             datagrams: Datagrams::default(),
@@ -332,7 +408,8 @@ impl Default for Cluster {
     fn default() -> Self {
         Self {
             switches: 1,
-            engine: Engine::Switch,
+            place: Whereabouts::Switch,
+            engine: Engine::Soft,
             failover: false,
             executors: 8,
             slots: 8,
@@ -346,6 +423,21 @@ impl Default for Cluster {
 impl Default for Queue {
     fn default() -> Self {
         Self { tasks: 131_072, lease: Time::ms(1_000) }
+    }
+}
+
+impl Default for Asic {
+    /// As large as a Tofino holds it, and without limits that the papers do not give.
+    fn default() -> Self {
+        Self {
+            recirculation: Time(RECIRCULATION_NS),
+            passes_per_s: 0,
+            recirculating: 4_096,
+            passes: 0,
+            poll: Time::us(50),
+            levels: 4,
+            queue: 16_384,
+        }
     }
 }
 

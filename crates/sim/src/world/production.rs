@@ -1,11 +1,13 @@
 //! Production endpoints as nodes.
 
 use super::{NodeId, World};
+use crate::actors::asic::{AsicSwitch, Pipeline, Tally};
 use crate::actors::client::ClientActor;
 use crate::actors::executor::ExecutorActor;
 use crate::actors::switch::Switch;
 use crate::actors::{Actor, Birth, Submissions};
 use crate::network::Place;
+use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks};
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
 use midflight_tasks::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
@@ -43,6 +45,30 @@ impl World {
                 last.set((lives + 1, epoch));
                 let tasks = Tasks::new(&config, epoch, birth.random.random());
                 Box::new(Switch::new(tasks.expect("checked by World::add_switch"))) as Box<dyn Actor>
+            }),
+        ))
+    }
+
+    /// A switch with an asic engine that starts now. Its epoch and secret are drawn by the world; it counts in `tally`.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn add_asic_at(
+        &mut self,
+        place: Place,
+        config: AsicConfig,
+        pipeline: Pipeline,
+        tally: &Tally,
+    ) -> Result<NodeId, AsicError> {
+        AsicTasks::new(&config, 1, 0)?;
+        let tally = tally.clone();
+        Ok(self.add_actor(
+            place,
+            Box::new(move |birth: &mut Birth| {
+                let epoch = birth.random.random_range(1..=u32::MAX);
+                let tasks = AsicTasks::new(&config, epoch, birth.random.random());
+                let tasks = tasks.expect("checked by World::add_asic_at");
+                Box::new(AsicSwitch::new(tasks, pipeline, tally.clone())) as Box<dyn Actor>
             }),
         ))
     }

@@ -7,8 +7,10 @@ use crate::signals::interrupted_flag;
 use crate::{memory, stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use midflight_sim::NetworkCounters;
-use midflight_sim::scenario::{Delays, Run, Scenario};
+use midflight_sim::actors::asic::Passes;
+use midflight_sim::scenario::{Delays, Engine, Run, Scenario};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -20,6 +22,7 @@ pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight sim run docs/scenarios/restart.toml
   midflight sim run docs/scenarios/restart.toml --seed 7
+  midflight sim run docs/scenarios/asic.toml --engine asic-published
   midflight sim run docs/scenarios/million.toml --json | jq .results
 
 docs/simulator.md explains every key of a scenario and every line of the result. The same scenario
@@ -41,6 +44,9 @@ pub(super) struct Args {
     /// In the place of the scenario's own
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// What the switches run, in the place of the scenario's own
+    #[arg(long, value_name = "ENGINE", value_parser = engines())]
+    engine: Option<Engine>,
     /// Print the results as one JSON object
     #[arg(long)]
     json: bool,
@@ -49,10 +55,15 @@ pub(super) struct Args {
     force: bool,
 }
 
+fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::NAMES).map(|name| Engine::named(&name).expect("one of the names"))
+}
+
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let file = &args.scenario;
     let mut scenario = Scenario::load(file).map_err(usage::error)?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
+    scenario.cluster.engine = args.engine.unwrap_or(scenario.cluster.engine);
     if !args.force {
         memory::check(scenario.memory_bytes(), SMALLER).map_err(usage::error)?;
     }
@@ -147,6 +158,11 @@ fn measures(scenario: &Scenario, run: &Run) -> Vec<Measure> {
         outcome.levels.iter().for_each(|(level, of)| delays(&format!("run.level{level}.delay"), of));
     }
     list.extend(counters(world.network()).map(|(name, count)| Measure::count(&format!("run.{name}"), count, "")));
+    if let Some(passes) = run.passes() {
+        list.extend(pass_counters(&passes).map(|(name, count)| Measure::count(&format!("run.asic.{name}"), count, "")));
+        let each = pass_means(&passes).map(|(name, each)| Measure::quantity(&format!("run.asic.{name}"), each, ""));
+        list.extend(each);
+    }
     for (number, disturbance) in outcome.disturbances.iter().enumerate() {
         let us = disturbance.next_start.map_or(f64::NAN, |ns| ns as f64 / 1e3);
         list.push(Measure::quantity(&format!("run.fault{number}.next_start_us"), us, "us"));
@@ -166,6 +182,51 @@ fn counters(network: &NetworkCounters) -> [(&'static str, u64); 8] {
         ("datagrams.receive_buffer_full", network.receive_buffer_full),
         ("datagrams.switch_queue_full", network.switch_queue_full),
     ]
+}
+
+fn pass_counters(passes: &Passes) -> [(&'static str, u64); 11] {
+    [
+        ("passes", passes.passes),
+        ("rounds", passes.rounds),
+        ("submitted", passes.submitted),
+        ("assigned", passes.assigned),
+        ("retrieve_most", passes.most.into()),
+        ("no_ops", passes.no_ops),
+        ("returned", passes.returned),
+        ("dropped.recirculating", passes.dropped_recirculating),
+        ("dropped.pass_limit", passes.dropped_passes),
+        ("dropped.queue", passes.dropped_queue),
+        ("dropped.program", passes.dropped_program),
+    ]
+}
+
+/// Passes a task, in and out; not a number without tasks.
+fn pass_means(passes: &Passes) -> [(&'static str, f64); 2] {
+    [
+        ("submit_passes_per_task", passes.submit as f64 / passes.submitted as f64),
+        ("retrieve_passes_per_task", passes.retrieve as f64 / passes.assigned as f64),
+    ]
+}
+
+/// The same for people. Writing to a String cannot fail.
+fn passes_lines(passes: &Passes) -> String {
+    let [(_, submit), (_, retrieve)] = pass_means(passes);
+    let mut text = format!(
+        "passes: {}, of which {} rounds; {submit:.2} a task in, {retrieve:.2} a task out, {} at most; {} times no task\n",
+        passes.passes, passes.rounds, passes.most, passes.no_ops
+    );
+    let counted = pass_counters(passes).into_iter().filter_map(|(name, count)| {
+        let name = name.strip_prefix("dropped.").filter(|_| count > 0)?;
+        Some(format!("{count} {}", name.replace('_', " ")))
+    });
+    let counted: Vec<String> = counted.collect();
+    if !counted.is_empty() {
+        let _ = writeln!(text, "dropped in the pipeline: {}", counted.join(", "));
+    }
+    if passes.returned > 0 {
+        let _ = writeln!(text, "{} tasks given back by searches", passes.returned);
+    }
+    text
 }
 
 /// For people. Writing to a String cannot fail.
@@ -209,6 +270,7 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
     let told: Vec<_> =
         told.map(|(name, count)| format!("{count} {}", name["datagrams.".len()..].replace('_', " "))).collect();
     let _ = writeln!(text, "datagrams: {}", told.join(", "));
+    text.push_str(&run.passes().as_ref().map(passes_lines).unwrap_or_default());
     for disturbance in &outcome.disturbances {
         let next = disturbance.next_start.map_or("none".into(), human_ns);
         let _ = writeln!(text, "at {:>8}  {}: next start after {next}", human_ns(disturbance.at), disturbance.what);
