@@ -8,8 +8,9 @@ use midflight_wire::Assignment;
 use std::collections::VecDeque;
 
 /// Tasks that a slot remembers to have been given, so that one that comes twice is run once.
-const REMEMBERED: usize = 4;
-/// Tasks that may wait for a slot: fewer, so that each of them is remembered.
+const REMEMBERED: usize = 8;
+/// Tasks that may wait for a slot: fewer, so that each of them is remembered. Repeats double, so these are the answers of a
+/// switch that stood still for half a second.
 const MOST: usize = REMEMBERED - 1;
 
 /// A task by its client, submission and index.

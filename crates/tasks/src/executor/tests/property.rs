@@ -176,7 +176,7 @@ enum Told {
     Fresh {
         late: bool,
     },
-    /// One of the last four ASSIGNs once more.
+    /// One of the last eight ASSIGNs once more.
     Again {
         nth: usize,
     },
@@ -189,8 +189,8 @@ enum Told {
 
 fn told() -> impl Strategy<Value = Told> {
     prop_oneof![
-        4 => prop::bool::weighted(0.3).prop_map(|late| Told::Fresh { late }),
-        3 => (0usize..4).prop_map(|nth| Told::Again { nth }),
+        5 => prop::bool::weighted(0.3).prop_map(|late| Told::Fresh { late }),
+        3 => (0usize..8).prop_map(|nth| Told::Again { nth }),
         2 => Just(Told::NoOp),
         5 => Just(Told::Finish),
         1 => (0u64..1_500).prop_map(|us| Told::Pass { us }),
@@ -214,7 +214,7 @@ impl Polled {
     fn is_taken(&self, late: bool) -> bool {
         let (is_running, kept) = (self.running.is_some(), self.expected.len() - self.begun);
         let was_asked = !late || self.sequence > 1;
-        was_asked && (!is_running || kept < 3)
+        was_asked && (!is_running || kept < 7)
     }
 
     fn apply(&mut self, told: Told) {
