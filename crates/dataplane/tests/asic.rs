@@ -75,14 +75,8 @@ fn wait(name: &SlotName, sequence: u32) -> Wait {
 fn give(switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<(SocketAddr, Vec<u8>)>) {
     let mut turn = Turn::default();
     let verdict = switch.packet(0, from, datagram, &mut turn);
-    let mut sent = std::mem::take(&mut turn.sent);
-    let mut round = std::mem::take(&mut turn.round);
-    while let Some(inside) = round.pop() {
-        switch.again(inside, &mut turn);
-        sent.append(&mut turn.sent);
-        round.append(&mut turn.round);
-    }
-    (verdict, sent)
+    switch.finish(&mut turn);
+    (verdict, turn.sent)
 }
 
 /// Slots of the executor at host 9.

@@ -85,8 +85,8 @@ fn plain(tid: u32) -> Task {
     task(tid, 1, 0)
 }
 
-fn assigned(executor: u32, Task { tid, level, resources, words }: Task) -> Vec<Answer> {
-    vec![Answer::Assign { executor, client: CLIENT, job: JOB, tid, level, resources, words }]
+fn assigned(executor: u32, task: Task) -> Vec<Answer> {
+    vec![Answer::Assign { executor, client: CLIENT, job: JOB, task }]
 }
 
 fn no_op(executor: u32) -> Vec<Answer> {
@@ -166,8 +166,8 @@ fn a_retrieve_may_overtake_a_submit_between_pointer_and_entry() {
     let (retrieved, _) = switch.machine.ingress(retrieve);
     assert_eq!([submitted.to(), retrieved.to()], [To::Recirculated, To::Requester]);
     let (sent, _) = switch.machine.egress(retrieved);
-    let nothing =
-        Answer::Assign { executor: 51, client: 0, job: (0, 0), tid: 0, level: 1, resources: 0, words: vec![0] };
+    let task = Task { tid: 0, level: 1, resources: 0, words: vec![0] };
+    let nothing = Answer::Assign { executor: 51, client: 0, job: (0, 0), task };
     assert_eq!(switch.published.answer(&sent), Some(nothing), "assigned before it was stored");
     let (sent, _) = switch.machine.egress(submitted);
     assert_eq!(sent.to, To::Dropped("submitted"));

@@ -86,11 +86,10 @@ impl Switch {
 /// The task of an ASSIGN, all of whose words must be its own.
 fn given(answer: Answer) -> Option<u32> {
     match answer {
-        Answer::Assign { executor: 9, client, job, tid, level, resources, attempt, argument_length, words, .. } => {
+        Answer::Assign { executor: 9, client, job, task: found, .. } => {
             assert_eq!((client, job), (CLIENT, JOB));
-            let found = Task { tid, level, resources, attempt, argument_length, words };
-            assert_eq!(found, task(tid, level, resources));
-            Some(tid)
+            assert_eq!(found, task(found.tid, found.level, found.resources));
+            Some(found.tid)
         }
         Answer::NoOp { executor: 9 } => None,
         answer => panic!("{answer:?}"),
@@ -201,7 +200,7 @@ fn a_tasks_index_is_that_of_its_record() {
     let find = |switch: &mut Switch, resources| {
         let packet = switch.poll(resources);
         match switch.run(packet) {
-            Answer::Assign { tid, index, level, resources, .. } => Some((tid, index, level, resources)),
+            Answer::Assign { index, task, .. } => Some((task.tid, index, task.level, task.resources)),
             _ => None,
         }
     };

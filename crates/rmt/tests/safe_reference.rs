@@ -112,10 +112,9 @@ proptest! {
                     let (answer, passes) = run(&safe, &mut machine, safe.retrieve(5, resources, min_level));
                     let given = match answer {
                         Answer::NoOp { executor: 5 } => None,
-                        Answer::Assign { executor: 5, client: (1, 2), job: (3, 4), tid, level, resources, index, attempt, argument_length, words } => {
-                            let found = Task { tid, level, resources, attempt, argument_length, words };
-                            prop_assert_eq!(Some(&(index, found)), sent.get(tid as usize));
-                            Some(tid)
+                        Answer::Assign { executor: 5, client: (1, 2), job: (3, 4), index, task } => {
+                            prop_assert_eq!(Some(&(index, task)), sent.get(task.tid as usize));
+                            Some(task.tid)
                         }
                         answer => panic!("{answer:?}"),
                     };

@@ -129,6 +129,14 @@ impl AsicTasks {
         self.pass(inside, turn);
     }
 
+    /// The passes of all that goes round, at once, until nothing does. What a call before left in `turn` stays there.
+    pub fn finish(&mut self, turn: &mut Turn) {
+        while let Some(inside) = turn.round.pop() {
+            self.counters.rounds += 1;
+            self.pass(inside, turn);
+        }
+    }
+
     /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it looked at.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
         self.controller.tick(now_ns)

@@ -185,30 +185,21 @@ fn safe_told(program: &Safe, sent: Sent) -> Told {
         Some(safe::Answer::NoOp { .. }) => Told::NoOp,
         Some(safe::Answer::Ack { taken, refused, .. }) => Told::Submitted { taken, refused },
         Some(safe::Answer::Dropped(_)) => Told::Dropped,
-        Some(safe::Answer::Assign {
-            client,
-            job,
-            tid,
-            level,
-            resources,
-            index,
-            attempt,
-            argument_length,
-            words,
-            ..
-        }) => Told::Assigned(Assigned {
-            client: job.0,
-            address: SocketAddrV4::new(Ipv4Addr::from(client.0), client.1),
-            submission: job.1,
-            index,
-            attempt,
-            tid,
-            level,
-            resources,
-            function: words[0],
-            argument_length,
-            argument: bytes_of(&words[1..]),
-        }),
+        Some(safe::Answer::Assign { client: (ip, port), job: (client, submission), index, task, .. }) => {
+            Told::Assigned(Assigned {
+                client,
+                address: SocketAddrV4::new(Ipv4Addr::from(ip), port),
+                submission,
+                index,
+                attempt: task.attempt,
+                tid: task.tid,
+                level: task.level,
+                resources: task.resources,
+                function: task.words[0],
+                argument_length: task.argument_length,
+                argument: bytes_of(&task.words[1..]),
+            })
+        }
     }
 }
 
@@ -243,23 +234,22 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
         }
         // A search at the tail of a full queue: its task goes back to a client that has heard that it was taken.
         (Some(published::Answer::Full { .. }), None) => Told::Returned,
-        (Some(published::Answer::Assign { client, job, tid, level, resources, words, .. }), _) => {
-            let [_, index, attempt, argument_length] = words.get(5).copied().unwrap_or(0).to_be_bytes();
+        (Some(published::Answer::Assign { client: ip, job: (client, submission), task, .. }), _) => {
+            let word = |number: usize| task.words.get(number).copied().unwrap_or(0);
+            let [_, index, attempt, argument_length] = word(5).to_be_bytes();
+            let port = sent.packet.get(program.fields().client_port) as u16;
             Told::Assigned(Assigned {
-                client: job.0,
-                address: SocketAddrV4::new(
-                    Ipv4Addr::from(client),
-                    sent.packet.get(program.fields().client_port) as u16,
-                ),
-                submission: job.1,
+                client,
+                address: SocketAddrV4::new(Ipv4Addr::from(ip), port),
+                submission,
                 index,
                 attempt,
-                tid,
-                level,
-                resources,
-                function: words.first().copied().unwrap_or(0),
+                tid: task.tid,
+                level: task.level,
+                resources: task.resources,
+                function: word(0),
                 argument_length,
-                argument: bytes_of(words.get(1..5).unwrap_or_default()),
+                argument: bytes_of(task.words.get(1..5).unwrap_or_default()),
             })
         }
     }

@@ -50,14 +50,8 @@ impl PollingAsic {
     /// A datagram, and all the rounds that it causes.
     fn give(&mut self, now: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
-        let mut sent = std::mem::take(&mut self.turn.sent);
-        let mut round = std::mem::take(&mut self.turn.round);
-        while let Some(inside) = round.pop() {
-            self.tasks.again(inside, &mut self.turn);
-            sent.append(&mut self.turn.sent);
-            round.append(&mut self.turn.round);
-        }
-        (verdict, sent)
+        self.tasks.finish(&mut self.turn);
+        (verdict, std::mem::take(&mut self.turn.sent))
     }
 
     /// The waits of a RETRIEVE, one by one.

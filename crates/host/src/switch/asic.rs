@@ -7,7 +7,6 @@ use super::life::Core;
 use super::options::AsicOptions;
 use crate::error::Error;
 use midflight_dataplane::asic::{AsicConfig, AsicTasks, Turn};
-use midflight_dataplane::model::Datagram;
 use midflight_dataplane::{Out, Stats, TasksConfig};
 use midflight_tasks::Nanos;
 use std::net::SocketAddr;
@@ -16,7 +15,6 @@ use std::net::SocketAddr;
 pub(super) struct AsicCore {
     tasks: AsicTasks,
     turn: Turn,
-    sent: Vec<Datagram>,
 }
 
 impl AsicCore {
@@ -36,7 +34,7 @@ impl AsicCore {
         };
         let tasks = AsicTasks::new(&config, epoch, rand::random());
         let tasks = tasks.map_err(|error| Error::Configuration(error.to_string()))?;
-        Ok(Self { tasks, turn: Turn::default(), sent: Vec::new() })
+        Ok(Self { tasks, turn: Turn::default() })
     }
 }
 
@@ -44,15 +42,8 @@ impl Core for AsicCore {
     fn packet(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out) {
         // The engine counts what it says of the datagram.
         let _verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
-        self.sent.clear();
-        self.sent.append(&mut self.turn.sent);
-        let mut round = std::mem::take(&mut self.turn.round);
-        while let Some(inside) = round.pop() {
-            self.tasks.again(inside, &mut self.turn);
-            self.sent.append(&mut self.turn.sent);
-            round.append(&mut self.turn.round);
-        }
-        let left_out = out.replace(self.sent.iter().map(|(to, bytes)| (*to, &bytes[..])));
+        self.tasks.finish(&mut self.turn);
+        let left_out = out.replace(self.turn.sent.iter().map(|(to, bytes)| (*to, &bytes[..])));
         debug_assert_eq!(left_out, 0, "a packet is answered with one");
     }
 

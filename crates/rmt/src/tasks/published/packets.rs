@@ -27,14 +27,8 @@ pub enum Answer {
         client: u32,
         /// UID and JID.
         job: (u32, u32),
-        /// TID.
-        tid: u32,
-        /// The level in whose queue it was, from 1.
-        level: u8,
-        /// TRSRC.
-        resources: u8,
-        /// TDESC.
-        words: Vec<u32>,
+        /// It.
+        task: Task,
     },
     /// An executor gets none.
     NoOp {
@@ -103,14 +97,13 @@ impl Published {
 
 impl Fields {
     fn assign(&self, packet: &Packet) -> Answer {
-        Answer::Assign {
-            executor: packet.get(self.address),
-            client: packet.get(self.client_ip),
-            job: (packet.get(self.uid), packet.get(self.jid)),
+        let task = Task {
             tid: packet.get(self.tid),
             level: packet.get(self.rtrv_prio) as u8,
             resources: packet.get(self.trsrc) as u8,
             words: self.tdesc.iter().map(|&word| packet.get(word)).collect(),
-        }
+        };
+        let (executor, client) = (packet.get(self.address), packet.get(self.client_ip));
+        Answer::Assign { executor, client, job: (packet.get(self.uid), packet.get(self.jid)), task }
     }
 }

@@ -94,7 +94,7 @@ impl Subject for Published {
             Some(Answer::Dropped(_)) => Told::Gone,
             Some(Answer::NoOp { executor }) => Told::NoOp { executor: number(executor) },
             Some(Answer::Full { client, tids }) => Told::Refused { client: number(client), tids },
-            Some(Answer::Assign { executor, client, job: found, tid, level, resources, words }) => {
+            Some(Answer::Assign { executor, client, job: found, task: Task { tid, level, resources, words } }) => {
                 let own = word(&check::Task { tid, level, resources });
                 let whole = found == job(client) && words.iter().all(|&word| word == own);
                 Told::Assigned { executor: number(executor), tid, whole }

@@ -36,20 +36,10 @@ pub enum Answer {
         client: (u32, u16),
         /// UID and JID.
         job: (u32, u32),
-        /// TID.
-        tid: u32,
-        /// The level in whose queue it was, from 1.
-        level: u8,
-        /// TRSRC.
-        resources: u8,
         /// Its record's number in its SUBMIT, from 0.
         index: u8,
-        /// How often the client had submitted it before.
-        attempt: u8,
-        /// Bytes of the argument.
-        argument_length: u8,
-        /// TDESC: function and argument, as in [`Task`].
-        words: [u32; WORDS],
+        /// It; its level is that in whose queue it was.
+        task: Task,
     },
     /// An executor gets none.
     NoOp {
@@ -132,17 +122,20 @@ impl Fields {
     fn assign(&self, packet: &Packet) -> Answer {
         let byte = |field| packet.get(field) as u8;
         let [high, low] = self.client_port.map(byte);
+        let task = Task {
+            tid: packet.get(self.tid),
+            level: byte(self.level),
+            resources: byte(self.trsrc),
+            attempt: byte(self.attempt),
+            argument_length: byte(self.argument_length),
+            words: std::array::from_fn(|word| self.tdesc.get(word).map_or(0, |&word| packet.get(word))),
+        };
         Answer::Assign {
             executor: packet.get(self.address),
             client: (packet.get(self.client_ip), u16::from_be_bytes([high, low])),
             job: (packet.get(self.uid), packet.get(self.jid)),
-            tid: packet.get(self.tid),
-            level: byte(self.level),
-            resources: byte(self.trsrc),
             index: byte(self.index),
-            attempt: byte(self.attempt),
-            argument_length: byte(self.argument_length),
-            words: std::array::from_fn(|word| self.tdesc.get(word).map_or(0, |&word| packet.get(word))),
+            task,
         }
     }
 

@@ -68,19 +68,8 @@ impl Subject for Safe {
             Some(Answer::Ack { client, taken, refused, .. }) => {
                 Told::Answered { client: number(client), taken, refused }
             }
-            Some(Answer::Assign {
-                executor,
-                client: (address, port),
-                job,
-                tid,
-                level,
-                resources,
-                index,
-                attempt,
-                argument_length,
-                words,
-            }) => {
-                let found = Task { tid, level, resources, attempt, argument_length, words };
+            Some(Answer::Assign { executor, client: (address, port), job, index, task: found }) => {
+                let Task { tid, level, resources, .. } = found;
                 let whole = found == task(index, &check::Task { tid, level, resources }, self.config());
                 let whole = whole && (address, port) == client(number(address));
                 let whole = whole && job == (address + 60, address + 70);
