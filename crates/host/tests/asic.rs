@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 fn switch(program: Program) -> Switch {
     let engine = Engine::Asic(AsicOptions { program, poll_us: 1_000 });
-    Switch::start(&SwitchConfig { engine, ..SwitchConfig::new(loopback()) }).unwrap()
+    Switch::start(&SwitchConfig { engine, ..SwitchConfig::new(loopback()) }).expect("starts")
 }
 
 fn count(switch: &Switch, name: &str) -> u64 {
