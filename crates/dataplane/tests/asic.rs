@@ -10,6 +10,7 @@ use proptest::test_runner::RngSeed;
 use rand::Rng;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U32;
 
 const EPOCH: u32 = 77;
 const CLIENT: u64 = 0x5EED_0000_0000_0007;
@@ -64,6 +65,18 @@ fn retrieve(epoch: u32, resources: u8, waits: &[Wait]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut packet = Builder::new(&mut bytes, &fixed);
     waits.iter().for_each(|wait| packet.push(wait));
+    bytes
+}
+
+/// A wait that nobody has.
+const SOMEBODY: Wait = Wait { slot: U32::new(0), generation: U32::new(0), sequence: U32::new(1) };
+
+/// Of one task.
+fn probe() -> Vec<u8> {
+    let name = TaskName { submission: 1.into(), index: 0, reserved: [0; 3] };
+    let mut bytes = Vec::new();
+    let probe = Probe { header: Header::new(Operation::Probe, 0, 3), client: CLIENT.into() };
+    Builder::new(&mut bytes, &probe).push(&name);
     bytes
 }
 
@@ -161,7 +174,9 @@ fn t11_what_no_entry_holds_is_refused() {
     let level = submit(1, &[fine, task(1, 3, 0, &[])]);
     assert_eq!(refused(&mut switch, address(1), &level), Verdict::BadPriority);
     let ipv6 = SocketAddr::from(([0, 1, 2, 3, 4, 5, 6, 7], 7000));
-    assert_eq!(refused(&mut switch, ipv6, &submit(1, &[fine])), Verdict::NotForSwitch);
+    for datagram in [submit(1, &[fine]), register(1, 0, 1), probe(), retrieve(EPOCH, 0, &[SOMEBODY])] {
+        assert_eq!(refused(&mut switch, ipv6, &datagram), Verdict::NotForSwitch, "it would be heard, and get nothing");
+    }
     let names = slots(&mut switch, 2);
     let two = retrieve(EPOCH, 0, &[wait(&names[0], 1), wait(&names[1], 1)]);
     assert_eq!(refused(&mut switch, address(9), &two), Verdict::BadCount);
@@ -186,12 +201,12 @@ fn t11_nobody_speaks_for_anothers_slot() {
 #[test]
 fn t10_the_switch_keeps_no_record_of_tasks() {
     let mut switch = switch(Program::Safe, 1, 4);
+    let (_, sent) = give(&mut switch, address(1), &probe());
+    assert!(
+        matches!(parse(&sent[0].1), Ok(Packet::ProbeAck(ack)) if ack.known == Known::NoRecord as u8 && ack.header.count == 1)
+    );
     let mut bytes = Vec::new();
     let name = TaskName { submission: 1.into(), index: 0, reserved: [0; 3] };
-    let probe = Probe { header: Header::new(Operation::Probe, 0, 3), client: CLIENT.into() };
-    Builder::new(&mut bytes, &probe).push(&name);
-    let (_, sent) = give(&mut switch, address(1), &bytes);
-    assert!(matches!(parse(&sent[0].1), Ok(Packet::ProbeAck(ack)) if ack.known == 2 && ack.header.count == 1));
     let cancel = Cancel { header: Header::new(Operation::Cancel, 0, 4), client: CLIENT.into() };
     Builder::new(&mut bytes, &cancel).push(&name);
     let (_, sent) = give(&mut switch, address(1), &bytes);
@@ -254,13 +269,15 @@ struct Story {
     sequence: u32,
     /// By submission and index: its mask, and whether it was acknowledged, and assigned.
     tasks: BTreeMap<(u32, u8), (u8, bool, bool)>,
+    /// Waits that are to be answered, by their sequences.
+    waits: BTreeMap<u32, Wait>,
 }
 
 impl Story {
     fn new() -> Self {
         let mut switch = switch(Program::Safe, 2, 8);
         let names = slots(&mut switch, 4);
-        Self { switch, names, round: Vec::new(), sequence: 0, tasks: BTreeMap::new() }
+        Self { switch, names, round: Vec::new(), sequence: 0, tasks: BTreeMap::new(), waits: BTreeMap::new() }
     }
 
     fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -276,7 +293,9 @@ impl Story {
             }
             Step::Poll { slot, resources } => {
                 self.sequence += 1;
-                let asks = retrieve(EPOCH, *resources, &[wait(&self.names[*slot], self.sequence)]);
+                let wait = wait(&self.names[*slot], self.sequence);
+                self.waits.insert(self.sequence, wait);
+                let asks = retrieve(EPOCH, *resources, &[wait]);
                 self.switch.packet(0, address(9), &asks, &mut turn);
             }
             Step::Round(which) if !self.round.is_empty() => {
@@ -286,12 +305,20 @@ impl Story {
             Step::Round(_) => {}
         }
         self.round.append(&mut turn.round);
-        turn.sent.iter().try_for_each(|(_, bytes)| self.hear(bytes))
+        turn.sent.iter().try_for_each(|(to, bytes)| self.hear(*to, bytes))
     }
 
-    fn hear(&mut self, bytes: &[u8]) -> Result<(), TestCaseError> {
+    /// An answer to a wait names it, goes to its executor, and is the only one.
+    fn answered(&mut self, to: SocketAddr, wait: Wait) -> Result<(), TestCaseError> {
+        prop_assert_eq!(self.waits.remove(&wait.sequence.get()), Some(wait));
+        prop_assert_eq!(to, address(9));
+        Ok(())
+    }
+
+    fn hear(&mut self, to: SocketAddr, bytes: &[u8]) -> Result<(), TestCaseError> {
         match parse(bytes) {
             Ok(Packet::SubmitAck(ack)) => {
+                prop_assert_eq!(to, address(1));
                 let sequence = ack.header.sequence.get();
                 prop_assert_eq!(ack.taken.get() ^ ack.not_taken.get(), u32::MAX >> (32 - u32::from(ack.header.count)));
                 for index in (0..32u8).filter(|index| ack.taken.get() >> index & 1 == 1) {
@@ -310,8 +337,9 @@ impl Story {
                 prop_assert!(!*assigned, "T2: {:?} is assigned twice", key);
                 prop_assert_eq!((a.task.resources, a.task.tid.get()), (*mask, key.1.into()));
                 *assigned = true;
+                self.answered(to, Wait { slot: a.slot, generation: a.generation, sequence: a.sequence })?;
             }
-            Ok(Packet::NoOp(..)) => {}
+            Ok(Packet::NoOp(_, [wait])) => self.answered(to, *wait)?,
             other => prop_assert!(false, "{:?}", other),
         }
         Ok(())
@@ -337,6 +365,7 @@ proptest! {
         for (name, (_, acknowledged, assigned)) in &story.tasks {
             prop_assert!(*acknowledged && *assigned, "T1: {:?} is acknowledged {}, assigned {}", name, acknowledged, assigned);
         }
+        prop_assert!(story.waits.is_empty(), "each is answered: {:?}", story.waits);
         prop_assert_eq!(story.switch.counters().dropped, 0);
     }
 

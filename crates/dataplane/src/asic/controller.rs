@@ -1,12 +1,10 @@
 //! The controller: the switch's own CPU, which knows the executors' slots. The pipeline's table of slots is its work.
 
 use super::AsicConfig;
+use crate::TICK_SLOTS;
 use midflight_wire::{Leave, Register, SlotName};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-
-/// Slots that one tick looks at.
-const TICK_SLOTS: usize = 1024;
 
 /// A registered executor slot.
 #[derive(Clone, Debug)]
@@ -155,7 +153,7 @@ impl Controller {
     }
 
     pub(super) fn tick(&mut self, now: u64) -> u32 {
-        let looks = TICK_SLOTS.min(self.slots.len());
+        let looks = (TICK_SLOTS as usize).min(self.slots.len());
         for _ in 0..looks {
             self.cursor = (self.cursor + 1) % self.slots.len();
             let slot = &self.slots[self.cursor];

@@ -5,14 +5,11 @@ use super::parser::{Asked, Origin};
 use super::pipeline::Assigned;
 use crate::model::Datagram;
 use midflight_wire::{
-    Assign, Assignment, Builder, Cancel, CancelAck, Header, NoOp, Operation, Probe, ProbeAck, Reason, Register,
+    Assign, Assignment, Builder, Cancel, CancelAck, Header, Known, NoOp, Operation, Probe, ProbeAck, Reason, Register,
     Registered, Released, Reset, SlotName, SubmitAck, TaskInfo, Wait,
 };
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
-
-/// `known` of a PROBE_ACK: this switch keeps no record of tasks.
-const NO_RECORD: u8 = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deparser {
@@ -127,7 +124,7 @@ impl Deparser {
             seen: to.into(),
             room: 0.into(),
             open: 0.into(),
-            known: NO_RECORD,
+            known: Known::NoRecord as u8,
             reserved: [0; 3],
         };
         counting(to, &ack, probe.header.count)

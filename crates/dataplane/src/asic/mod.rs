@@ -39,7 +39,7 @@ use crate::{Stats, Verdict};
 use controller::{Controller, Named};
 use deparser::Deparser;
 use midflight_wire::{Packet, Retrieve, SlotName, Submit, TaskInfo, Wait};
-use parser::Origin;
+use parser::{Origin, Sender};
 use pipeline::{Pipeline, Told};
 use std::net::SocketAddr;
 
@@ -62,7 +62,7 @@ impl Turn {
 }
 
 /// A packet on its way round: its headers, and what it carries behind them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub struct Inside {
     packet: midflight_rmt::Packet,
     origin: Origin,
@@ -114,9 +114,11 @@ impl AsicTasks {
     /// Takes one datagram: the verdict on it. What it causes is in `turn`.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
         turn.clear();
-        let verdict = match read(datagram, self.config.levels, &mut self.stats) {
-            Ok(packet) => self.take(now_ns, from, packet, turn),
-            Err(verdict) => verdict,
+        let verdict = match (read(datagram, self.config.levels, &mut self.stats), parser::ipv4(from)) {
+            (Err(verdict), _) => verdict,
+            // It would register and be heard, and never get a task.
+            (Ok(_), None) => Verdict::NotForSwitch,
+            (Ok(packet), Some(ipv4)) => self.take(now_ns, ipv4, packet, turn),
         };
         self.count(verdict, 1);
         verdict
@@ -172,10 +174,11 @@ impl AsicTasks {
         self.pipeline.check_at_rest()
     }
 
-    fn take(&mut self, now: u64, from: SocketAddr, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
+    fn take(&mut self, now: u64, sender: Sender, packet: Packet<'_>, turn: &mut Turn) -> Verdict {
+        let Sender { from, .. } = sender;
         match packet {
-            Packet::Submit(submit, tasks) => self.submit(from, submit, tasks, turn),
-            Packet::Retrieve(retrieve, waits) => self.retrieve(now, from, retrieve, waits, turn),
+            Packet::Submit(submit, tasks) => self.submit(sender, submit, tasks, turn),
+            Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
             Packet::Register(register) => {
                 let (names, missing) = self.controller.register(now, from, register);
                 self.count(Verdict::SlotsFull, missing);
@@ -213,35 +216,22 @@ impl AsicTasks {
         Verdict::ForeignEpoch
     }
 
-    fn submit(&mut self, from: SocketAddr, submit: &Submit, tasks: &[TaskInfo], turn: &mut Turn) -> Verdict {
-        match parser::submit(&self.pipeline, from, submit, tasks) {
-            Ok(inside) => {
-                self.pass(inside, turn);
-                Verdict::Ok
-            }
-            Err(verdict) => verdict,
-        }
+    fn submit(&mut self, sender: Sender, submit: &Submit, tasks: &[TaskInfo], turn: &mut Turn) -> Verdict {
+        let Some(inside) = parser::submit(&self.pipeline, sender, submit, tasks) else { return Verdict::BadArgument };
+        self.pass(inside, turn);
+        Verdict::Ok
     }
 
     /// One packet is answered with one, so it carries one wait.
-    fn retrieve(
-        &mut self,
-        now: u64,
-        from: SocketAddr,
-        retrieve: &Retrieve,
-        waits: &[Wait],
-        turn: &mut Turn,
-    ) -> Verdict {
+    fn retrieve(&mut self, now: u64, sender: Sender, retrieve: &Retrieve, waits: &[Wait], turn: &mut Turn) -> Verdict {
+        let Sender { from, .. } = sender;
         if !self.deparser.is_present(&retrieve.header) {
             return self.foreign(from, turn);
         }
         let [wait] = waits else { return Verdict::BadCount };
         let name = SlotName { slot: wait.slot, generation: wait.generation };
         match self.hear(now, from, &name) {
-            Named::Slot => match parser::retrieve(&self.pipeline, from, retrieve, *wait) {
-                Ok(inside) => self.pass(inside, turn),
-                Err(verdict) => return verdict,
-            },
+            Named::Slot => self.pass(parser::retrieve(&self.pipeline, sender, retrieve, *wait), turn),
             Named::Unknown => turn.sent.extend(self.deparser.reset(from, &[name])),
             Named::Spoofed => {}
         }

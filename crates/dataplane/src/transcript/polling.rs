@@ -81,7 +81,7 @@ impl PollingAsic {
         let (verdict, mut sent) = self.give(now, poll.from, &datagram);
         let slot = |other: &Poll| (other.from, other.wait.slot, other.wait.generation);
         self.waiting.retain(|other| slot(other) != slot(poll));
-        if sent.extract_if(.., |(_, bytes)| is_no_op(bytes)).next().is_some() {
+        if sent.extract_if(.., |(to, bytes)| *to == poll.from && is_no_op(bytes, &poll.wait)).next().is_some() {
             self.waiting.push(*poll);
         }
         (verdict, sent)
@@ -105,8 +105,9 @@ impl PollingAsic {
     }
 }
 
-fn is_no_op(bytes: &[u8]) -> bool {
-    matches!(parse(bytes), Ok(Packet::NoOp(..)))
+/// Whether it says that there is no task for this wait. Any other NO_OP shows, and departs from the story.
+fn is_no_op(bytes: &[u8], to: &Wait) -> bool {
+    matches!(parse(bytes), Ok(Packet::NoOp(_, [wait])) if wait == to)
 }
 
 /// Answers to waits of one packet as one packet, ASSIGNs and RESETs, at the place of the first.

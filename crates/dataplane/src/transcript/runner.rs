@@ -55,7 +55,8 @@ pub fn run_asic(story: &str, start: &mut Start<'_>) -> Result<String, StoryError
     for mut step in steps(story) {
         if step.is_command() && step.line.trim() != "stats" {
             let answers = stage.step(&step)?;
-            let reason = step.asic.take().map_or("?", |aside| aside.reason);
+            // The reason was given for the answer that stood there.
+            let reason = step.asic.take().filter(|aside| aside.answers == answers).map_or("?", |aside| aside.reason);
             step.asic = (!told_alike(&step.answers, &answers)).then_some(Aside { reason, answers });
         }
         step.write(&mut told);
