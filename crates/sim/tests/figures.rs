@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_sim::cell::{Cell, CellResult, Percentiles, QUANTILES, Scheme, Step};
+use midflight_sim::cell::{Cell, CellResult, LevelResult, Percentiles, QUANTILES, Scheme, Step};
 use midflight_sim::figures::{ALL, Case, Effort, Findings, Results, Verdict, find};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,4 +230,54 @@ fn quick_runs_have_the_cells_that_their_rows_need() {
         let names = |effort| (figure.cases)(effort).into_iter().map(|case| case.name).collect::<Vec<_>>();
         assert_eq!(names(Effort::Full), names(Effort::Quick), "{}", figure.name);
     }
+}
+
+#[test]
+fn bolt_16_holds_the_pipelines_to_the_thesis() {
+    let by_level = |step_us: f64| {
+        let level = |level: u8| {
+            let get_task = percentiles(&[(0.0, 0.030 + step_us / 1e3 * f64::from(level - 1))]);
+            (level, LevelResult { steps: [(Step::GetTask, get_task)].into(), ..LevelResult::default() })
+        };
+        CellResult { levels: (1..=4).map(level).collect(), ..CellResult::default() }
+    };
+    let found = |safe: f64, published: f64| {
+        findings("bolt-16", |case| match scheme_and_place(case).0 {
+            "bolt" => by_level(1.0),
+            "asic-published" => by_level(published),
+            "asic-safe" => by_level(safe),
+            _ => by_level(0.0),
+        })
+    };
+    let as_published = found(0.0, 0.65);
+    assert_eq!(verdict(&as_published, "asic-published-level-4"), Verdict::Pass);
+    assert_eq!(verdict(&as_published, "asic-safe-level-4"), Verdict::Pass);
+    assert_eq!(verdict(&found(0.0, 0.0), "asic-published-level-4"), Verdict::Fail);
+    assert_ne!(verdict(&found(1.0, 0.65), "asic-safe-level-4"), Verdict::Pass);
+}
+
+#[test]
+fn asic_passes_tells_what_is_linear() {
+    let counted = |vain: fn(f64) -> f64| {
+        move |case: &str| {
+            let (length, mix) = scheme_and_place(case).1.split_once('-').unwrap();
+            let (length, mix): (f64, f64) = (length.parse().unwrap(), mix.parse().unwrap());
+            let counters = [
+                ("submit.tasks", 1_000.0),
+                ("submit.passes", 1_000.0),
+                ("mixed.tasks", 1_000.0),
+                ("mixed.passes", 100_000.0 / (100.0 - mix)),
+                ("emptied.tasks", 1_000.0),
+                ("emptied.passes", 1_000.0 * length * mix / 200.0),
+                ("vain.passes", vain(length)),
+                ("level4.passes", if case.starts_with("safe") { 1.0 } else { 4.0 }),
+            ];
+            let counters = counters.into_iter().map(|(name, number)| (name.to_owned(), number as u64)).collect();
+            CellResult { counters, ..CellResult::default() }
+        }
+    };
+    assert_passes(&findings("asic-passes", counted(|length| length + 2.0)));
+    let faster = findings("asic-passes", counted(f64::sqrt));
+    assert_eq!(verdict(&faster, "safe-in-vain"), Verdict::Fail);
+    assert_eq!(verdict(&faster, "published-mixed"), Verdict::Pass);
 }
