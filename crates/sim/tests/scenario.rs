@@ -343,17 +343,17 @@ fn a_trace_is_found_beside_the_scenario_and_scaled() {
 
 /// Small clusters of all kinds, with faults that heal.
 fn scenarios() -> impl Strategy<Value = String> {
-    let cluster = (1u32..4, any::<bool>(), any::<bool>(), 1u32..6, 1u32..5, 1u32..4);
+    let kinds = vec![("server", "soft"), ("switch", "soft"), ("switch", "asic-safe"), ("switch", "asic-published")];
+    let cluster = (1u32..4, prop::sample::select(kinds), any::<bool>(), 1u32..6, 1u32..5, 1u32..4);
     let network = (0u64..50, prop::sample::select(vec!["0.0", "1.0", "100.0"]), 0u64..3, 1u32..4);
     let misfortune = (0u32..4, 0u32..4, 0u32..4);
     let faults = prop::collection::vec((0u64..30, 0usize..6, 1u64..20), 0..4);
     (cluster, network, misfortune, faults, any::<u32>(), prop::sample::select(vec!["mixed", "equal"])).prop_map(
-        |((switches, server, failover, executors, slots, clients), (latency, rate, limit, lanes), bad, faults, seed, shape)| {
-            let place = if server { "server" } else { "switch" };
+        |((switches, (place, engine), failover, executors, slots, clients), (latency, rate, limit, lanes), bad, faults, seed, shape)| {
             let mut text = format!(
                 "seed = {seed}\nduration = \"20ms\"\npatience = \"100s\"\n[cluster]\nswitches = {switches}\n\
-                 place = \"{place}\"\nfailover = {failover}\nexecutors = {}\nslots = {slots}\nclients = {clients}\n\
-                 [network]\nlatency = \"{latency}us\"\ngbit_per_s = {rate}\npackets_per_s = {}\n[host]\nlanes = {lanes}\n\
+                 place = \"{place}\"\nengine = \"{engine}\"\nfailover = {failover}\nexecutors = {}\nslots = {slots}\nclients = {clients}\n\
+                 [asic]\npoll = \"20ms\"\n[network]\nlatency = \"{latency}us\"\ngbit_per_s = {rate}\npackets_per_s = {}\n[host]\nlanes = {lanes}\n\
                  [datagrams]\nloss = 0.0{}\nduplication = 0.0{}\nreordering = 0.0{}\nreordering_delay = \"1ms\"\n\
                  [workload]\nshape = \"{shape}\"\nmedian = \"300us\"\nload = 0.5\n",
                 switches * executors,
