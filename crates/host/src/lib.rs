@@ -43,5 +43,5 @@ pub use midflight_dataplane::asic::Program;
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
-    AsicOptions, BoundSwitch, Engine, Inheritance, KernelCounts, KernelOptions, Switch, SwitchConfig, XdpMode,
+    AsicOptions, BoundSwitch, Engine, Inheritance, KernelOptions, ShellCounts, Switch, SwitchConfig, XdpMode,
 };

@@ -7,17 +7,19 @@ use midflight_host::{AsicOptions, Engine, Executor, Job, Program, Switch, Switch
 use std::time::{Duration, Instant};
 
 fn switch(program: Program) -> Switch {
-    let engine = Engine::Asic(AsicOptions { program, poll_us: 1_000 });
-    Switch::start(&SwitchConfig { engine, ..SwitchConfig::new(loopback()) }).expect("starts")
+    let config = SwitchConfig::new(loopback());
+    let engine = Engine::Asic(AsicOptions::new(program, &config.tasks));
+    Switch::start(&SwitchConfig { engine, ..config }).expect("starts")
 }
 
 fn count(switch: &Switch, name: &str) -> u64 {
-    switch.kernel_counts().into_iter().find_map(|(other, count)| (other == name).then_some(count)).unwrap_or(0)
+    switch.shell_counts().into_iter().find_map(|(other, count)| (other == name).then_some(count)).unwrap_or(0)
 }
 
-/// T6 within a polling period: idle slots are told so, ask again, and get what comes.
+/// Idle slots are told so, ask again, and get what comes. Where an answer is late a SUBMIT is repeated, and runs again (T8): each
+/// task at least once.
 #[test]
-fn t6_idle_slots_poll_and_get_what_comes() {
+fn idle_slots_poll_and_get_what_comes() {
     for program in [Program::Safe, Program::Published] {
         let switch = switch(program);
         let executor = started(Executor::builder(), switch.local_addr(), 8);
@@ -30,7 +32,7 @@ fn t6_idle_slots_poll_and_get_what_comes() {
         let job = client.submit(Job::builder("noop").repeat(2_000, "").build()).unwrap();
         assert!(job.wait_timeout(PATIENCE), "{program}");
         assert!(job.wait().iter().all(Result::is_ok), "{program}");
-        assert_eq!(executor.counts().protocol.runs, 2_000, "{program}: each once");
+        assert!(executor.counts().protocol.runs >= 2_000, "{program}");
     }
 }
 
@@ -56,13 +58,24 @@ fn t5_a_search_finds_what_a_slot_may_run() {
     let client = client(switch.local_addr());
     let gpu = client.submit(Job::builder("who").resources(0b10).repeat(40, "").build()).unwrap();
     let any = client.submit(Job::builder("who").repeat(40, "").build()).unwrap();
+    let submitted = rounds_at_rest(&switch);
     let _plain = started(Executor::builder().register("who", named("plain")), switch.local_addr(), 2);
     assert!(values(any.wait()).iter().all(|name| name == b"plain"));
     let _gpu = started(Executor::builder().resources(0b10).register("who", named("gpu")), switch.local_addr(), 2);
     assert!(values(gpu.wait()).iter().all(|name| name == b"gpu"));
-    let deadline = Instant::now() + PATIENCE;
-    while count(&switch, "asic_rounds") == 0 {
-        assert!(Instant::now() < deadline, "its counts are published");
-        std::thread::sleep(Duration::from_millis(5));
+    assert!(rounds_at_rest(&switch) > submitted + 40, "each of the second forty was behind the first");
+}
+
+/// Rounds that were counted, when they do not grow any more.
+fn rounds_at_rest(switch: &Switch) -> u64 {
+    let (mut before, deadline) = (u64::MAX, Instant::now() + PATIENCE);
+    loop {
+        let now = count(switch, "asic_rounds");
+        if now == before && now > 0 {
+            return now;
+        }
+        assert!(Instant::now() < deadline, "searches end");
+        before = now;
+        std::thread::sleep(Duration::from_millis(250));
     }
 }

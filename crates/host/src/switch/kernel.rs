@@ -2,7 +2,7 @@
 //! they leave, ticks it, sends the answers that they cannot send, and looks after interfaces and addresses.
 
 use super::life::Core;
-use super::{Engine, Facts, Inheritance, KernelCounts, KernelOptions, XdpMode};
+use super::{Engine, Facts, Inheritance, KernelOptions, ShellCounts, XdpMode};
 use crate::error::Error;
 use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, Mode, NOW, Place, SERVED_MAX, SHELL_COUNTS};
 use midflight_dataplane::{Out, Stats, TasksConfig};
@@ -70,7 +70,7 @@ impl Core for KernelCore {
         self.engine.tasks().stats()
     }
 
-    fn counts(&self, counts: &mut KernelCounts) {
+    fn counts(&self, counts: &mut ShellCounts) {
         let of_shells = SHELL_COUNTS.iter().map(|&(name, _)| name).zip(self.engine.tasks().shell_counts());
         counts.clear();
         counts.extend(of_shells);

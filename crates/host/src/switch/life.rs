@@ -1,6 +1,6 @@
 //! What the switch's thread does: receive a batch, let the core answer each datagram, send the answers together.
 
-use super::{KernelCounts, Shared};
+use super::{Shared, ShellCounts};
 use crate::clock;
 use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue};
@@ -28,7 +28,7 @@ pub(super) trait Core {
     fn stats(&self) -> Stats;
 
     /// Overwrites `counts` with what the shells around it have counted.
-    fn counts(&self, _counts: &mut KernelCounts) {}
+    fn counts(&self, _counts: &mut ShellCounts) {}
     /// Hands out what it owes for datagrams that it took without this thread, with the address of ours that the receiver
     /// asks, if that is known.
     fn handed_over(&mut self, _send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {}

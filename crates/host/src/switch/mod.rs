@@ -1,5 +1,5 @@
 //! The switch: the C core, and a thread that brings it what the socket receives, sends what it owes, and ticks it every
-//! 10 ms. Nothing is allocated and no lock is held between packets.
+//! 10 ms. No lock is held between packets, and with the core nothing is allocated.
 //!
 //! The core is in this process ([`user`]), or in the kernel, where most packets never reach the socket ([`kernel`]); the
 //! thread's life is the same, and so is it with the asic engine in the core's place ([`asic`]).
@@ -31,8 +31,8 @@ use user::UserCore;
 /// Every slot is looked at once in this many ticks: 100 ms.
 const TICKS_PER_ROUND: u32 = 10;
 
-/// Counts of the shells around the core, by name.
-pub type KernelCounts = Vec<(&'static str, u64)>;
+/// Counts of what stands around the core, by name.
+pub type ShellCounts = Vec<(&'static str, u64)>;
 
 /// What a switch began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,12 +99,12 @@ struct Shared {
 #[derive(Debug)]
 struct Published {
     stats: Stats,
-    counts: KernelCounts,
+    counts: ShellCounts,
 }
 
 impl Published {
     fn new(core: &impl Core) -> Mutex<Self> {
-        let mut counts = KernelCounts::new();
+        let mut counts = ShellCounts::new();
         core.counts(&mut counts);
         Mutex::new(Self { stats: core.stats(), counts })
     }
@@ -212,9 +212,9 @@ impl Switch {
         self.shared.socket.counts()
     }
 
-    /// What the shells in the kernel have counted, at most 100 ms ago; nothing without them.
+    /// What stands around the core has counted, at most 100 ms ago: shells in the kernel, a pipeline; nothing in user space.
     #[must_use]
-    pub fn kernel_counts(&self) -> KernelCounts {
+    pub fn shell_counts(&self) -> ShellCounts {
         lock(&self.shared.published).counts.clone()
     }
 

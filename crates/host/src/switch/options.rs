@@ -45,13 +45,29 @@ pub enum Engine {
     Asic(AsicOptions),
 }
 
-/// Which program of a pipeline serves.
+/// Which program of a pipeline serves, and how large a queue it has. [`AsicOptions::new`] fits it into a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsicOptions {
     /// Ours, or the papers'.
     pub program: Program,
+    /// Priority levels, 1 to 4.
+    pub levels: u32,
+    /// Entries of each level, a power of two.
+    pub queue: u32,
     /// After how many microseconds a slot asks again that found no task.
     pub poll_us: u16,
+}
+
+impl AsicOptions {
+    /// As much as a pipeline has room for of what `tasks` asks for: four levels of 16,384 entries, or fewer and longer ones. Slots
+    /// ask again after a millisecond.
+    #[must_use]
+    pub fn new(program: Program, tasks: &TasksConfig) -> Self {
+        let levels = tasks.levels.clamp(1, 4);
+        let rows = levels.next_power_of_two();
+        let wanted = (tasks.queue / rows).max(2);
+        Self { program, levels, queue: (1 << wanted.ilog2()).min((64 << 10) / rows), poll_us: 1_000 }
+    }
 }
 
 /// How the kernel engine serves.

@@ -5,7 +5,6 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus, XdpMode};
 use midflight_host::{AsicOptions, Engine, KernelOptions, Program};
-use std::time::Duration;
 
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
@@ -59,7 +58,7 @@ enum Mode {
 impl Options {
     /// The engine that flags and configuration ask for together.
     pub(super) fn apply(&self, config: &Config) -> Result<Engine> {
-        let EngineConfig { kind, interfaces, mode, keep, poll } = &config.engine;
+        let EngineConfig { kind, interfaces, mode, keep, .. } = &config.engine;
         let kind = self.engine.map_or(*kind, EngineKind::from);
         if kind != EngineKind::Kernel {
             let flags = [
@@ -69,8 +68,8 @@ impl Options {
                 ("--fresh", self.fresh),
             ];
             return match flags.into_iter().find(|(_, given)| *given) {
-                Some((flag, _)) => Err(usage::error(format!("{flag} is for the kernel engine: add --engine kernel"))),
-                None => Ok(in_process(kind, *poll)),
+                Some((flag, _)) => Err(usage::error(format!("{flag} is for the kernel engine: say --engine kernel"))),
+                None => in_process(config, kind),
             };
         }
         let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
@@ -90,14 +89,25 @@ impl Options {
 }
 
 /// Of the kinds that need nothing of the kernel.
-pub(super) fn in_process(kind: EngineKind, poll: Duration) -> Engine {
-    let poll_us = u16::try_from(poll.as_micros()).unwrap_or(u16::MAX);
+pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<Engine> {
     let program = match kind {
         EngineKind::AsicSafe => Program::Safe,
         EngineKind::AsicPublished => Program::Published,
-        EngineKind::User | EngineKind::Kernel => return Engine::User,
+        EngineKind::User | EngineKind::Kernel => return Ok(Engine::User),
     };
-    Engine::Asic(AsicOptions { program, poll_us })
+    if config.listen.is_ipv6() && !config.listen.ip().is_unspecified() {
+        return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
+    }
+    let poll_us = u16::try_from(config.engine.poll.as_micros()).unwrap_or(u16::MAX);
+    Ok(Engine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &(&config.tasks).into()) }))
+}
+
+/// The priority levels that it has, of those that the configuration asks for.
+pub(super) fn levels(engine: &Engine, config: &Config) -> u32 {
+    match engine {
+        Engine::Asic(AsicOptions { levels, .. }) => *levels,
+        Engine::User | Engine::Kernel(_) => config.tasks.levels,
+    }
 }
 
 /// For `/status` and metrics.
@@ -115,7 +125,9 @@ pub(super) fn status(engine: &Engine) -> EngineStatus {
 pub(super) fn describe(engine: &Engine) -> String {
     let (interfaces, mode, keep) = match engine {
         Engine::User => return String::new(),
-        Engine::Asic(AsicOptions { program, .. }) => return format!(", {program} in a model of a pipeline"),
+        Engine::Asic(AsicOptions { program, levels, queue, .. }) => {
+            return format!(", {program} in a model of a pipeline: {levels} levels of {queue} tasks");
+        }
         Engine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
     };
     let mode = match mode {

@@ -32,7 +32,7 @@ pub(crate) struct Prepared {
 impl Running {
     /// Starts a switch in this process, by the engine that the configuration asks for, unless that is the kernel.
     pub(crate) fn start(config: &Config) -> Result<Self> {
-        Self::prepare(config, engine::in_process(config.engine.kind, config.engine.poll))?.run(|| ())
+        Self::prepare(config, engine::in_process(config, config.engine.kind)?)?.run(|| ())
     }
 
     /// The first half of a start.
@@ -42,12 +42,12 @@ impl Running {
             send_bytes: config.socket.send_buffer_bytes as usize,
         };
         let tasks = (&config.tasks).into();
-        let privileged = matches!(engine, Engine::Kernel(_));
+        let (privileged, levels) = (matches!(engine, Engine::Kernel(_)), engine::levels(&engine, config));
         let (listen, look) = (config.listen, config.socket.look);
         // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
         let listener = config.http.map(midflight_control::http::listen).transpose()?;
         let switch = Switch::bind(&SwitchConfig { listen, tasks, buffers, engine, look })?;
-        Ok(Prepared { switch, listener, levels: config.tasks.levels, privileged })
+        Ok(Prepared { switch, listener, levels, privileged })
     }
 }
 
@@ -118,6 +118,6 @@ fn shell_counters(switch: &Switch) -> ShellCounters {
         ("send_errors", c.send_errors),
         ("send_blocked", c.send_blocked),
     ];
-    let all = of_socket.into_iter().chain(switch.kernel_counts());
+    let all = of_socket.into_iter().chain(switch.shell_counts());
     all.map(|(name, count)| (name.to_owned(), count)).collect()
 }
