@@ -40,8 +40,8 @@ impl Surplus {
 }
 
 impl Slots {
-    /// Keeps an assignment to a wait that was answered: that of the present run, or the one before a present wait. Says which
-    /// slot is to run it.
+    /// Keeps an assignment to a wait that was answered: that of the present run, or the one before a present wait; or to the last
+    /// wait of a slot that leaves. Says which slot is to run it.
     pub(in super::super) fn keep(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<u32> {
         let local = self.find(Name { number: assignment.slot.get(), generation: assignment.generation.get() })?;
         let slot = &mut self.slots[local as usize];
@@ -49,7 +49,9 @@ impl Slots {
         let answered = match slot.state {
             State::Running => sequence == slot.sequence || sequence == slot.sequence.wrapping_sub(1),
             State::Waiting => sequence == slot.sequence.wrapping_sub(1),
-            State::Unregistered | State::Leaving | State::Gone => false,
+            // It was on its way when the slot was told to leave.
+            State::Leaving => sequence == slot.sequence,
+            State::Unregistered | State::Gone => false,
         };
         if !answered || sequence == 0 || !slot.surplus.has_room_for(assignment) {
             return None;

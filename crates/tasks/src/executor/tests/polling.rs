@@ -228,8 +228,26 @@ fn a_drain_ends_when_what_was_kept_has_run() {
     let run = world.runs()[0];
     world.finish(&run, b"");
     assert_eq!(names(&world, Operation::Release), [[100]]);
-    world.assign(&[assignment(0, 7, 1, 2)]);
-    assert_eq!((world.runs(), world.counters().runs), (vec![], 2));
+    world.assign(&[assignment(0, 7, 1, 1)]);
+    assert_eq!((world.runs(), world.counters().runs), (vec![], 2), "that one has run");
+}
+
+/// Its RETRIEVE was out when it was told to leave, and nobody else would run what it was given.
+#[test]
+fn t1_what_a_leaving_slot_is_given_is_run_before_it_leaves() {
+    let mut world = World::polling(2, POLL_US);
+    assert_eq!(world.waits().len(), 2);
+    world.executor.drain(world.now);
+    world.turn();
+    assert_eq!(names(&world, Operation::Release), [[100, 101]]);
+    world.assign(&[assignment(0, 7, 1, 0)]);
+    let run = world.runs()[0];
+    world.finish(&run, b"");
+    assert_eq!(names(&world, Operation::Release), [[100]], "once more, now that it is done");
+    // The other one has left already, as far as it knows.
+    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(1, 7)]));
+    world.assign(&[assignment(1, 7, 1, 1)]);
+    assert_eq!((world.runs(), world.counters().runs), (vec![], 1));
 }
 
 #[test]
