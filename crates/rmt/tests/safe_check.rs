@@ -101,6 +101,13 @@ fn t1_t2_t5_t7_crossing_searches_lose_nothing() {
     assert_eq!(searched("crossing-wide").seen, seen, "however wide an entry is");
 }
 
+/// A request finds the first of four levels that has a task, and a search goes on to the next.
+#[test]
+fn t4_crossing_searches_lose_nothing_of_four_levels() {
+    let seen = searched("four-levels").seen;
+    assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
+}
+
 /// What the checker says of a queue that may be overrun, in as few steps as there are.
 #[test]
 fn t1_an_overwritten_entry_is_found() {

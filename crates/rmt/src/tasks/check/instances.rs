@@ -296,6 +296,16 @@ fn kept() -> Vec<Named> {
             program: Program::Safe(safe::Config { levels: 2, size: 2, words: 4 }),
             ..crossing(("crossing-wide", "the same with whole arguments"))
         },
+        Named {
+            program: Program::Safe(safe::Config { levels: 4, size: 2, words: 1 }),
+            ..safe(
+                ("four-levels", "two search, at all levels"),
+                2,
+                &[&[(1, A), (3, B)], &[(4, A), (2, B)]],
+                0,
+                &[(A, 2), (B, 2), (A | B, 1)],
+            )
+        },
         safe(
             ("kept", "one of three searches, four entries"),
             4,
