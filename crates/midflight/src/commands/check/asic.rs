@@ -39,7 +39,7 @@ RESULTS
   asic.safe.passes_per_submission    of submissions of one task; the same of .published
 
 EXIT CODES
-  0 in what was searched the safe program is sound, and the published one's errors are as documented;
+  0 in what was searched the safe program is sound, and the published one errs as documented;
   1 a rule broke that should not, or another way, or a way is no longer found; 2 wrong usage,
   130 interrupted";
 
