@@ -237,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn a_way_that_may_not_be_the_shortest_is_no_surprise() {
+        let mut searched = searched(Some(("T1", 2)));
+        assert_eq!(searched.named.judge(&searched.verdict), Judgement::Otherwise, "two steps do not suffice");
+        searched.verdict.violations[0].shortest = false;
+        assert_eq!(searched.named.judge(&searched.verdict), Judgement::Open);
+        let row = Table::of(std::slice::from_ref(&searched.named)).row(&searched.named, &searched.verdict, 0.1);
+        assert!(row.contains("T1 in 3 steps so far"), "{row}");
+    }
+
+    #[test]
     fn a_rule_that_should_not_break_is_a_violation_and_says_so() {
         let sizes = [
             Size::published().unwrap(),

@@ -41,7 +41,7 @@ fn found(named: &Named, verdict: &Verdict) -> String {
     match (named.judge(verdict), found) {
         (Judgement::AsExpected, Some(found)) => found,
         (Judgement::AsExpected, None) => "nothing".into(),
-        (Judgement::Open, _) => "nothing so far".into(),
+        (Judgement::Open, found) => format!("{} so far", found.unwrap_or_else(|| "nothing".into())),
         (Judgement::Otherwise, found) => {
             format!("{}, EXPECTED: {expected}", found.unwrap_or_else(|| "nothing".into()))
         }

@@ -69,6 +69,12 @@ impl Named {
             (_, None) if !verdict.exhaustive => Judgement::Open,
             (None, None) => Judgement::AsExpected,
             (Some(expected), Some(found)) if expected == (found.broken.rule, found.steps) => Judgement::AsExpected,
+            // The search ended before a way as short as the expected one could be found.
+            (Some((rule, steps)), Some(found))
+                if !found.shortest && found.broken.rule == rule && found.steps > steps =>
+            {
+                Judgement::Open
+            }
             _ => Judgement::Otherwise,
         }
     }

@@ -189,8 +189,10 @@ impl Instance {
 pub struct Violation {
     /// Which, and how.
     pub broken: Broken,
-    /// Steps to it; there is no shorter way.
+    /// Steps to it.
     pub steps: usize,
+    /// Whether there is no shorter way: the search for one came to its end.
+    pub shortest: bool,
     /// The way there, a step a line.
     pub transcript: String,
 }

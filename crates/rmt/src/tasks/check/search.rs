@@ -73,21 +73,22 @@ impl<S: Subject> Model for Search<S> {
 pub fn run<S: Subject>(subject: S, instance: &Instance, threads: usize, watch: &Watch) -> Verdict {
     let setting = Arc::new(Setting::new(subject, instance.clone()));
     let (mut verdict, mut way) = search(&setting, threads, None, watch);
-    let mut shortest = None;
+    let (mut last, mut shortest) = (None, false);
     // The searcher stops some states behind the first that it finds. As long as there is a shorter way, it is searched for.
     while let Some(steps) = way {
         let shorter = steps.len();
-        shortest = Some(steps);
-        way = search(&setting, 1, Some(shorter), watch).1;
+        last = Some(steps);
+        let (searched, next) = search(&setting, 1, Some(shorter), watch);
+        (shortest, way) = (searched.exhaustive, next);
     }
-    verdict.violations.extend(shortest.map(|steps| violation(&setting, &steps)));
+    verdict.violations.extend(last.map(|steps| violation(&setting, &steps, shortest)));
     verdict
 }
 
-fn violation<S: Subject>(setting: &Setting<S>, steps: &[Step]) -> Violation {
+fn violation<S: Subject>(setting: &Setting<S>, steps: &[Step], shortest: bool) -> Violation {
     let (transcript, broken) = narrate(setting, steps);
     let broken = broken.unwrap_or(Broken { rule: "checker", what: "the way does not lead there again".into() });
-    Violation { broken, steps: steps.len(), transcript }
+    Violation { broken, steps: steps.len(), shortest, transcript }
 }
 
 /// Ways of fewer than `shorter` steps, and the one to a state that breaks a rule.
