@@ -88,7 +88,10 @@ fn count_passes(tally: &Tally, result: &mut CellResult) {
         ("asic.no_ops", passes.no_ops),
         ("asic.assigned", passes.assigned),
         ("asic.assigned_passes", passes.retrieve),
-        ("asic.dropped", passes.dropped_recirculating + passes.dropped_passes + passes.dropped_program),
+        ("asic.dropped.recirculating", passes.dropped_recirculating),
+        ("asic.dropped.pass_limit", passes.dropped_passes),
+        ("asic.dropped.queue", passes.dropped_queue),
+        ("asic.dropped.program", passes.dropped_program),
     ] {
         result.counters.insert(name.into(), number);
     }

@@ -56,7 +56,7 @@ pub(super) struct Args {
 }
 
 fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::NAMES).map(|name| Engine::named(&name).expect("one of the names"))
+    PossibleValuesParser::new(Engine::NAMES).try_map(|name| Engine::named(&name).ok_or("no such engine"))
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
