@@ -20,3 +20,6 @@ mod verdict;
 pub use ffi::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
 pub use tasks::{ConfigError, Out, Tasks, TasksConfig};
 pub use verdict::Verdict;
+
+/// A datagram and where it goes.
+pub type Datagram = (std::net::SocketAddr, Vec<u8>);

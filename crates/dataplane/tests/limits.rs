@@ -1,9 +1,9 @@
 //! T12 and T7 at their bounds: what the switch sends for one datagram or tick, and what it looks at. Engine and model
 //! are compared at each step.
 
-use midflight_dataplane::TasksConfig;
-use midflight_dataplane::model::{Datagram, Duel};
+use midflight_dataplane::model::Duel;
 use midflight_dataplane::transcript::Core;
+use midflight_dataplane::{Datagram, TasksConfig};
 use midflight_wire::{
     Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Register, Retrieve, SUBMIT_MAX, SlotName, Submit,
     TaskInfo, Wait, parse,

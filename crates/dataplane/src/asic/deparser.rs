@@ -3,7 +3,7 @@
 use super::AsicConfig;
 use super::parser::{Asked, Origin};
 use super::pipeline::Assigned;
-use crate::model::Datagram;
+use crate::Datagram;
 use midflight_wire::{
     Assign, Assignment, Builder, Cancel, CancelAck, Header, Known, NoOp, Operation, Probe, ProbeAck, Reason, Register,
     Registered, Released, Reset, SlotName, SubmitAck, TaskInfo, Wait,

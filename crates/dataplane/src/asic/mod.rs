@@ -33,9 +33,8 @@ mod deparser;
 mod parser;
 mod pipeline;
 
-use crate::model::Datagram;
 use crate::read::read;
-use crate::{Stats, Verdict};
+use crate::{Datagram, Stats, Verdict};
 use controller::{Controller, Named};
 use deparser::Deparser;
 use midflight_wire::{Packet, Retrieve, SlotName, Submit, TaskInfo, Wait};

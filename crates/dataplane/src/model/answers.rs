@@ -1,7 +1,7 @@
 //! What a call owes to the network, in order: the answer itself, then one ASSIGN per executor address in the
 //! order in which the addresses were first used, then what comes after them.
 
-use super::Datagram;
+use crate::Datagram;
 use midflight_wire::{Assign, Assignment, Builder, Header, Operation, SLOTS_MAX};
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};

@@ -1,6 +1,7 @@
 //! An engine against the model: the same datagrams to both, and every difference is an error.
 
-use super::{Datagram, Model};
+use super::Model;
+use crate::Datagram;
 use crate::transcript::Engine;
 use crate::{Stats, TasksConfig, Verdict};
 use midflight_wire::parse;

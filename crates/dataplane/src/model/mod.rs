@@ -30,7 +30,7 @@ pub use duel::Duel;
 pub use play::{EPOCH, play, play_asic};
 
 use crate::read::read;
-use crate::{Stats, TasksConfig, Verdict};
+use crate::{Datagram, Stats, TasksConfig, Verdict};
 use answers::Answers;
 use clients::Client;
 use executors::Slot;
@@ -38,9 +38,6 @@ use midflight_wire::{Packet, SlotName, parse};
 use queue::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-
-/// A datagram and where it goes.
-pub type Datagram = (SocketAddr, Vec<u8>);
 
 /// Nanoseconds by which the acceptance times of two tasks differ at least.
 const TASK_APART_NS: u64 = 8;

@@ -1,8 +1,8 @@
 //! Turns any bytes into a story, for property tests and fuzzers: a small switch, a few clients and executors who mostly
 //! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
 
-use super::Datagram;
 use super::duel::Duel;
+use crate::Datagram;
 use crate::transcript::{Engine, PollingAsic};
 use crate::{Stats, TasksConfig};
 use midflight_wire::{

@@ -1,7 +1,7 @@
 //! What a story is told by: an engine, as packets in and packets out.
 
-use crate::model::{Datagram, Model};
-use crate::{ConfigError, Out, Stats, Tasks, TasksConfig, Verdict};
+use crate::model::Model;
+use crate::{ConfigError, Datagram, Out, Stats, Tasks, TasksConfig, Verdict};
 use std::net::SocketAddr;
 
 /// An implementation of the tasks program.

@@ -2,8 +2,7 @@
 
 use super::Engine;
 use crate::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
-use crate::model::Datagram;
-use crate::{Stats, TasksConfig, Verdict};
+use crate::{Datagram, Stats, TasksConfig, Verdict};
 use midflight_wire::{Builder, Header, Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, parse};
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};

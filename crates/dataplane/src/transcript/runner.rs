@@ -6,8 +6,7 @@ use super::names::Names;
 use super::render;
 use super::story::{Aside, Step, steps, told_alike};
 use super::words::{number, parse_duration, parse_mask, ranges};
-use crate::model::Datagram;
-use crate::{Stats, TasksConfig, Verdict};
+use crate::{Datagram, Stats, TasksConfig, Verdict};
 use std::time::Duration;
 
 /// Starts an engine: configuration, epoch, secret.

@@ -72,11 +72,11 @@ impl Engine for Watched<'_> {
         now_ns: u64,
         from: std::net::SocketAddr,
         datagram: &[u8],
-    ) -> (midflight_dataplane::Verdict, Vec<midflight_dataplane::model::Datagram>) {
+    ) -> (midflight_dataplane::Verdict, Vec<midflight_dataplane::Datagram>) {
         self.engine.packet(now_ns, from, datagram)
     }
 
-    fn tick(&mut self, now_ns: u64) -> (u32, Vec<midflight_dataplane::model::Datagram>) {
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<midflight_dataplane::Datagram>) {
         self.engine.tick(now_ns)
     }
 

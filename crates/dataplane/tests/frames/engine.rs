@@ -4,8 +4,8 @@
 use crate::capture::Port;
 use crate::frame::{Flow, get16, mapped, read};
 use crate::shells::{PEER_MAC, PORT, Shells, own, shells_with};
+use midflight_dataplane::Datagram;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
-use midflight_dataplane::model::Datagram;
 use midflight_dataplane::transcript::Engine;
 use midflight_dataplane::{Out, Stats, TasksConfig, Verdict};
 use midflight_wire::PACKET_MAX;
