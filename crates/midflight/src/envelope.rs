@@ -1,21 +1,22 @@
 //! What every command that measures prints with `--json`: one object that says what was measured, where and of which commit.
 
 use crate::stdout;
-use anyhow::Result;
-use serde::Serialize;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
+use std::borrow::Cow;
 
 /// One JSON object on stdout; progress and everything else goes to stderr.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     bench: String,
     machine: Machine,
-    commit: &'static str,
+    commit: Cow<'static, str>,
     results: Vec<Measure>,
 }
 
 /// The machine that measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Machine {
     cpu: String,
     cores: usize,
@@ -23,38 +24,48 @@ struct Machine {
 }
 
 /// One number; the name is dotted and stable, a count is an integer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measure {
     /// For example `loop.rtt_p50_us`.
     pub name: String,
     /// Integer or decimal.
     pub value: Value,
     /// For example `us`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
 }
 
 impl Measure {
     /// A measured quantity, rounded to three decimals; null where there is none (not a number).
-    pub(crate) fn quantity(name: &str, value: f64, unit: &'static str) -> Self {
-        let rounded = (value * 1e3).round() / 1e3;
-        Self { name: name.into(), value: Number::from_f64(rounded).map_or(Value::Null, Value::Number), unit }
+    pub(crate) fn quantity(name: &str, value: f64, unit: impl Into<Cow<'static, str>>) -> Self {
+        let value = Number::from_f64(rounded(value)).map_or(Value::Null, Value::Number);
+        Self { name: name.into(), value, unit: unit.into() }
     }
 
     /// Something that is no number, such as a version.
     pub(crate) fn text(name: &str, text: &str) -> Self {
-        Self { name: name.into(), value: text.into(), unit: "" }
+        Self { name: name.into(), value: text.into(), unit: "".into() }
     }
 
     /// A count.
     pub(crate) fn count(name: &str, value: u64, unit: &'static str) -> Self {
-        Self { name: name.into(), value: value.into(), unit }
+        Self { name: name.into(), value: value.into(), unit: unit.into() }
     }
 }
 
 impl Envelope {
     /// The results of `bench` on this machine.
     pub(crate) fn new(bench: &str, results: Vec<Measure>) -> Self {
-        Self { bench: bench.into(), machine: Machine::this(), commit: commit(), results }
+        Self { bench: bench.into(), machine: Machine::this(), commit: commit().into(), results }
+    }
+
+    /// What a benchmark that ran as a process printed with `--json`.
+    pub(crate) fn parse(printed: &str) -> Result<Self> {
+        serde_json::from_str(printed).context("the benchmark printed no results")
+    }
+
+    /// The number that has this name.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.results.iter().find(|result| result.name == name)?.value.as_f64()
     }
 
     /// Writes the results to stdout: as one JSON object, or for people.
@@ -78,6 +89,11 @@ impl Envelope {
         let Machine { cpu, cores, kernel } = &self.machine;
         format!("{} · {cores} cores of {cpu} · {kernel} · commit {}\n", self.bench, self.commit)
     }
+}
+
+/// As results are: to three decimals.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
 }
 
 /// The commit that this binary was built from, "unknown" outside a repository.
@@ -115,6 +131,17 @@ mod tests {
             assert!(!json["machine"][key].is_null(), "{key}");
         }
         assert!(json["commit"].as_str().is_some_and(|commit| !commit.is_empty()));
+    }
+
+    #[test]
+    fn what_one_build_prints_another_reads() {
+        let results = vec![Measure::quantity("loop.rtt_p50_us", 12.34567, "us"), Measure::text("a.version", "1.0")];
+        let printed = serde_json::to_string(&Envelope::new("loop", results.clone())).unwrap();
+        let read = Envelope::parse(&printed).unwrap();
+        assert_eq!(read.commit, commit());
+        assert_eq!(read.results, results);
+        assert_eq!((read.number("loop.rtt_p50_us"), read.number("a.version")), (Some(12.346), None));
+        assert!(Envelope::parse("error: no").is_err());
     }
 
     #[test]

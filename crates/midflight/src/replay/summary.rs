@@ -29,8 +29,8 @@ pub(crate) fn measures(plan: &Plan, outcome: &Outcome) -> Vec<Measure> {
         Measure::quantity("replay.ideal_s", plan.ideal_s(), "s"),
         Measure::quantity("replay.submit_late_p99_us", outcome.lateness.quantile_ns(0.99) as f64 / 1e3, "us"),
         // Factors may be tiny: not rounded.
-        Measure { name: "replay.scale_f".into(), value: plan.scale.f.into(), unit: "ratio" },
-        Measure { name: "replay.scale_g".into(), value: plan.scale.g.into(), unit: "ratio" },
+        Measure { name: "replay.scale_f".into(), value: plan.scale.f.into(), unit: "ratio".into() },
+        Measure { name: "replay.scale_g".into(), value: plan.scale.g.into(), unit: "ratio".into() },
         Measure::count("replay.rounded_to_zero", plan.scale.rounded_to_zero, "tasks"),
         Measure::count("replay.malformed_lines", plan.malformed, "lines"),
     ]);

@@ -1,10 +1,10 @@
 //! A row of the table, and how it comes from what a measurement prints.
 
+use crate::envelope::Envelope;
 use crate::replay::summary::human_ns;
 use crate::report::{bars::Bar, thousands};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use serde_json::Value;
 
 /// Longer names, versions and descriptions are nobody's.
 const TEXT_MAX: usize = 400;
@@ -83,12 +83,10 @@ pub(super) fn of_lines(peer: &str, said: &str) -> Result<Vec<Row>> {
 
 /// The row of a benchmark of Midflight's own that printed its results as JSON; their names begin with `prefix`.
 pub(super) fn of_envelope(name: &str, prefix: &str, interface: &str, said: &str) -> Result<Row> {
-    let envelope: Value = serde_json::from_str(said).context("the benchmark printed no JSON")?;
-    let results = envelope["results"].as_array().context("the benchmark printed no results")?;
+    let envelope = Envelope::parse(said)?;
     let number = |what: &str| {
         let wanted = format!("{prefix}.{what}");
-        let result = results.iter().find(|result| result["name"] == *wanted);
-        result.and_then(|result| result["value"].as_f64()).with_context(|| format!("the benchmark printed no {wanted}"))
+        envelope.number(&wanted).with_context(|| format!("the benchmark printed no {wanted}"))
     };
     let row = Row {
         name: name.into(),
@@ -146,7 +144,7 @@ mod tests {
 
     #[test]
     fn midflights_own_rows_come_from_their_envelopes() {
-        let said = r#"{"bench": "lab", "results": [
+        let said = r#"{"bench": "lab", "machine": {"cpu": "x", "cores": 2, "kernel": "Linux"}, "commit": "c", "results": [
             {"name": "lab.user.tasks_per_s", "value": 300000, "unit": "tasks/s"},
             {"name": "lab.kernel.tasks_per_s", "value": 500000, "unit": "tasks/s"},
             {"name": "lab.kernel.rtt_p50_us", "value": 28.125, "unit": "us"},
