@@ -1,37 +1,48 @@
-//! A peer's process: what it says is kept, and when it ends nothing that it started is left.
+//! Measurements that run as processes, one at a time: when one ends, nothing that it started is left.
 //!
-//! Peers start daemons, in process groups and sessions of their own. This process adopts what loses its parent (it is a
-//! "subreaper"), so whatever is still there after a peer has ended is found among its descendants. Their files lie in a directory of
-//! their own. A peer holds the other end of a pipe of ours as its stdin: should we be killed, it notices and ends too.
+//! They start others: switches, executors, and peers start daemons in process groups and sessions of their own. This process
+//! adopts what loses its parent (it is a "subreaper"), so whatever is still there after one has ended is found among its
+//! descendants. It holds the other end of a pipe of ours as its stdin: should we be killed, it may notice and end too.
 
 use crate::signals::Shutdown;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, waitpid,
 };
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a peer that was told to end may take, and what was killed.
+/// How long a process that was told to end may take, and what was killed.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long what a peer leaves behind may take to go by itself.
+/// How long what one leaves behind may take to go by itself.
 const LEAVE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// No result is longer.
 const STDOUT_MAX: u64 = 1 << 20;
-/// Lines of stderr that begin so are for the user; the others are for the log.
-const PROGRESS: &str = "peers: ";
-/// Those that begin so say why it failed.
+/// Lines of stderr that begin so say why it failed.
 const COMPLAINT: &str = "error: ";
 const REASON_MAX: usize = 400;
+
+/// Why a process has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("cannot start {0}")]
+    Start(String, #[source] std::io::Error),
+    /// The complaint is what it said of that, if anything.
+    #[error("{}", complaint.clone().unwrap_or_else(|| status.to_string()))]
+    Ended { status: ExitStatus, complaint: Option<String> },
+    #[error("it took longer than {}", humantime::format_duration(*.0))]
+    TooLong(Duration),
+    #[error("interrupted")]
+    Interrupted,
+}
 
 /// Starts processes one at a time, and ends them.
 #[derive(Debug)]
@@ -40,9 +51,9 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// From now on SIGINT and SIGTERM end the running peer, and this process adopts orphans.
+    /// From now on SIGINT and SIGTERM end the running process, and this one adopts orphans.
     pub(super) fn new() -> Result<Self> {
-        set_child_subreaper(Some(getpid())).context("cannot adopt what peers leave behind")?;
+        set_child_subreaper(Some(getpid())).context("cannot adopt what measurements leave behind")?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopper = Arc::clone(&stop);
         Shutdown::new()?.each(move |_count| stopper.store(true, Ordering::Relaxed));
@@ -54,37 +65,34 @@ impl Keeper {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs a command to its end and returns what it wrote to stdout.
-    ///
-    /// # Errors
-    /// Where it cannot be started, takes longer than `limit` or fails: with its last complaint, on one line.
-    pub(super) fn run(&self, command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
-        let mut file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    /// Runs a command to its end and returns what it wrote to stdout. `heard` gets each line of its stderr, and says whether that
+    /// is mere progress: the complaint of a failure is among the others.
+    pub(super) fn run(
+        &self,
+        command: &mut Command,
+        limit: Duration,
+        heard: impl FnMut(&str) -> bool + Send + 'static,
+    ) -> Result<String, Failure> {
         let program = Path::new(command.get_program()).display().to_string();
-        let scratch = Scratch::new()?;
         let mut child = command
-            .env("TMPDIR", &scratch.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .with_context(|| format!("cannot start {program}"))?;
+            .map_err(|error| Failure::Start(program, error))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let said = thread::spawn(move || stdout.map_or_else(String::new, read_all));
-        let complaint = thread::spawn(move || stderr.and_then(|stderr| keep(stderr, &mut file)));
+        let complaint = thread::spawn(move || stderr.and_then(|stderr| listen(stderr, heard)));
         let status = self.wait(&mut child, limit);
         end(&mut child, status.is_some());
         let said = said.join().unwrap_or_default();
         let complaint = complaint.join().ok().flatten();
         match status {
             Some(status) if status.success() => Ok(said),
-            Some(status) => {
-                let complaint = complaint.unwrap_or_else(|| status.to_string());
-                bail!("{complaint}; its log is {}", log.display())
-            }
-            None if self.stopped() => bail!("interrupted"),
-            None => bail!("it took longer than {}; its log is {}", humantime::format_duration(limit), log.display()),
+            Some(status) => Err(Failure::Ended { status, complaint }),
+            None if self.stopped() => Err(Failure::Interrupted),
+            None => Err(Failure::TooLong(limit)),
         }
     }
 
@@ -98,25 +106,6 @@ impl Keeper {
             thread::sleep(LOOK_EVERY);
         }
         None
-    }
-}
-
-/// A directory for temporary files, that goes with all that is in it. Its name is short, because Ray puts sockets there, whose
-/// names may have no more than 107 bytes.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("mf-peers-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left over lies where such files belong.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -195,19 +184,20 @@ fn read_all(stdout: ChildStdout) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Writes stderr to the log, shows what is progress, and returns the complaint: the first line that says it is one, because
-/// others follow from it, or else the last line.
-fn keep(stderr: ChildStderr, log: &mut File) -> Option<String> {
+/// Hands the lines of stderr on, and returns the complaint: the first line that says it is one, because others follow from it,
+/// or else the last line.
+fn listen(stderr: ChildStderr, mut heard: impl FnMut(&str) -> bool) -> Option<String> {
     let (mut first, mut last) = (None, None);
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line).into_owned();
-        // A log that cannot be written is no reason to stop.
-        let _ = writeln!(log, "{line}");
-        match line.strip_prefix(PROGRESS) {
-            Some(progress) => eprintln!("{progress}"),
-            None if line.trim().is_empty() => {}
-            None if line.starts_with(COMPLAINT) => first = first.or(Some(line)),
-            None => last = Some(line),
+        let progress = heard(&line);
+        if progress || line.trim().is_empty() {
+            continue;
+        }
+        if line.starts_with(COMPLAINT) {
+            first = first.or(Some(line));
+        } else {
+            last = Some(line);
         }
     }
     first.or(last).map(|line| shortened(line.trim()))

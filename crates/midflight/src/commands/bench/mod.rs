@@ -1,6 +1,7 @@
 //! `midflight bench`: numbers of this machine. Each file measures one thing.
 
 mod core;
+mod keeper;
 mod lab;
 mod live;
 mod load;

@@ -9,11 +9,11 @@ mod row;
 mod table;
 
 use super::How;
+use super::keeper::Keeper;
 use crate::envelope::{Envelope, Measure};
 use crate::report::bars;
 use crate::{stdout, usage};
 use anyhow::{Context, Result, bail};
-use child::Keeper;
 use clap::{Args as ClapArgs, ValueEnum};
 use row::Row;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ fn measure(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row>, Absent>
     };
     if !peer.is_ours() {
         let mut setup = script(args, "setup", peer).map_err(absent(false))?;
-        keeper.run(&mut setup, &log(args, peer, "setup"), SETUP_LIMIT).map_err(absent(false))?;
+        child::run(keeper, &mut setup, &log(args, peer, "setup"), SETUP_LIMIT).map_err(absent(false))?;
     }
     eprintln!("{}: measuring", peer.name());
     // The kernel engine is not permitted to everyone, nor possible everywhere: without it there is another reference.
@@ -178,7 +178,7 @@ fn measure_installed(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row
     if args.how.quick {
         command.arg("--quick");
     }
-    let said = keeper.run(&mut command, &log(args, peer, "run"), RUN_LIMIT)?;
+    let said = child::run(keeper, &mut command, &log(args, peer, "run"), RUN_LIMIT)?;
     match peer {
         Peer::MidflightUser => row::of_envelope(peer.name(), "loop", USER_INTERFACE, &said).map(|row| vec![row]),
         Peer::MidflightKernel => {
