@@ -63,6 +63,14 @@ impl Envelope {
         serde_json::from_str(printed).context("the benchmark printed no results")
     }
 
+    pub(crate) fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    pub(crate) fn results(&self) -> &[Measure] {
+        &self.results
+    }
+
     /// The number that has this name.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.results.iter().find(|result| result.name == name)?.value.as_f64()

@@ -1,6 +1,7 @@
 //! The `midflight` command: one file per subcommand in [`commands`].
 
 mod cells;
+mod columns;
 mod commands;
 mod embedded;
 mod engines;

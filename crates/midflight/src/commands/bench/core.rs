@@ -17,6 +17,7 @@ EXAMPLES
   midflight bench core
   midflight bench core --quick           two seconds, less exact
   midflight bench core --json
+  midflight bench core --against ../before/target/release/midflight
 
 RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.submit_ns, core.retrieve_ns       one task a packet; 64 Ki tasks queued, 4 levels, 8 masks

@@ -26,8 +26,9 @@ const LEAVE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// No result is longer.
 const STDOUT_MAX: u64 = 1 << 20;
-/// Lines of stderr that begin so say why it failed.
+/// Lines of stderr that begin so say why it failed; and those of a panic, before its backtrace.
 const COMPLAINT: &str = "error: ";
+const PANIC: &str = " panicked at ";
 const REASON_MAX: usize = 400;
 
 /// Why a process has no result.
@@ -194,7 +195,7 @@ fn listen(stderr: ChildStderr, mut heard: impl FnMut(&str) -> bool) -> Option<St
         if progress || line.trim().is_empty() {
             continue;
         }
-        if line.starts_with(COMPLAINT) {
+        if line.starts_with(COMPLAINT) || line.contains(PANIC) {
             first = first.or(Some(line));
         } else {
             last = Some(line);

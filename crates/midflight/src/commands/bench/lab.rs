@@ -2,7 +2,7 @@
 //! namespaces of their own, and packets between them pass veth links as they would pass cables.
 
 use super::load::{self, Effort, Run, SLOTS};
-use super::{How, median};
+use super::{Comparable, How, median};
 use crate::embedded::connect;
 use crate::engines::{Engine, at};
 use crate::envelope::{Envelope, Measure};
@@ -21,6 +21,7 @@ EXAMPLES
   midflight bench lab                        both engines, as root
   midflight bench lab --engine kernel --quick
   midflight bench lab --json
+  midflight bench lab --against ../before/target/release/midflight
 
 RESULTS (medians of the runs; ENGINE is user or kernel)
   lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us
@@ -47,7 +48,7 @@ const TICKS_PER_S: u64 = 100;
 #[derive(ClapArgs)]
 pub(super) struct Args {
     #[command(flatten)]
-    how: How,
+    common: Comparable,
     /// The switch as a process (user), as programs in the kernel, or one after the other
     #[arg(long, value_enum, default_value_t = Which::Both)]
     engine: Which,
@@ -60,24 +61,39 @@ enum Which {
     Both,
 }
 
+impl Which {
+    /// As on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Both => "both",
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    args.common.run("lab", &["--engine", args.engine.name()], |how| alone(how, args.engine))
+}
+
+fn alone(how: &How, which: Which) -> Result<ExitCode> {
     midflight_lab::available()?;
-    let engines: &[Engine] = match args.engine {
+    let engines: &[Engine] = match which {
         Which::User => &[Engine::User],
         Which::Kernel => &[Engine::Kernel],
         Which::Both => &[Engine::User, Engine::Kernel],
     };
     let guard = LabGuard::new()?;
-    let effort = Effort::of(args.how.quick);
+    let effort = Effort::of(how.quick);
     let mut results = Vec::new();
     for &engine in engines {
         match engine.missing() {
-            Some(why) if args.engine == Which::Both => eprintln!("engine {} is left out: {why}", engine.name()),
+            Some(why) if which == Which::Both => eprintln!("engine {} is left out: {why}", engine.name()),
             Some(why) => bail!("{why}"),
             None => results.extend(guard.unless_interrupted(measure(engine, &effort, &guard))?),
         }
     }
-    Envelope::new("lab", results).print(args.how.json)?;
+    Envelope::new("lab", results).print(how.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,4 +132,16 @@ fn busy_time() -> Result<Duration> {
         bail!("/proc/stat has too few numbers")
     };
     Ok(Duration::from_millis((user + nice + system + irq + softirq) * 1000 / TICKS_PER_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for which in Which::value_variants() {
+            assert_eq!(which.to_possible_value().unwrap().get_name(), which.name());
+        }
+    }
 }

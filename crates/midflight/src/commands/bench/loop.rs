@@ -22,6 +22,7 @@ EXAMPLES
   midflight bench loop
   midflight bench loop --quick           a few seconds, less exact
   midflight bench loop --json
+  midflight bench loop --against ../before/target/release/midflight
 
 RESULTS (medians of the runs)
   loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result

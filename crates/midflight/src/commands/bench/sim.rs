@@ -29,6 +29,7 @@ EXAMPLES
   midflight bench sim
   midflight bench sim --quick            two seconds, less exact
   midflight bench sim --json
+  midflight bench sim --against ../before/target/release/midflight
 
 RESULTS (medians of the runs; one core)
   sim.bare_events_per_s                  the heap of events alone, 10,000 of them pending

@@ -11,6 +11,7 @@ EXAMPLES
   midflight bench xdp
   midflight bench xdp --quick            two seconds, less exact
   midflight bench xdp --json
+  midflight bench xdp --against ../before/target/release/midflight
 
 RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
   xdp.submit_ns, xdp.retrieve_ns         one task a packet; 64 Ki tasks queued, 4 levels, 8 masks

@@ -1,6 +1,7 @@
 //! The rows for people: a table, what stands against what, and how each system was used.
 
 use super::row::Row;
+use crate::columns::aligned;
 use std::fmt::Write;
 
 /// A peer that has no row, and why.
@@ -47,7 +48,7 @@ impl<'a> Ratios<'a> {
 
 /// The table, who is absent, and how each row was measured.
 pub(super) fn render(rows: &[Row], absent: &[Absent], ratios: Option<&Ratios<'_>>) -> String {
-    let mut text = aligned(&cells(rows, ratios));
+    let mut text = aligned(&cells(rows, ratios), 2);
     if let Some(ratios) = ratios {
         let _ = writeln!(text, "\n× throughput, × latency: how many times better {} is.", ratios.ours.name);
     }
@@ -83,21 +84,6 @@ fn cells(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Line> {
         lines.push([row.name.clone(), row.version.clone(), rate, p50, p99, throughput, latency]);
     }
     lines
-}
-
-/// Names and versions to the left, numbers to the right.
-fn aligned(lines: &[Line]) -> String {
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for line in lines {
-        let [name, version, numbers @ ..] = line;
-        let mut shown = format!("{name:0$}  {version:1$}", width(0), width(1));
-        for (column, number) in (2..).zip(numbers) {
-            let _ = write!(shown, "  {number:>0$}", width(column));
-        }
-        let _ = writeln!(text, "{}", shown.trim_end());
-    }
-    text
 }
 
 /// Two digits are enough to compare by.

@@ -1,0 +1,180 @@
+//! `midflight bench … --against` with made-up builds to compare with.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+mod common;
+
+use common::{Directory, Said, assert_error, midflight, run, signal, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A shell script that may be executed.
+fn build(directory: &Directory, text: &str) -> String {
+    let path = directory.write("midflight", &format!("#!/bin/sh\n{text}\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// The command that prints such results.
+fn printing(results: &str) -> String {
+    let machine = r#""machine": {"cpu": "x", "cores": 2, "kernel": "Linux"}"#;
+    format!(r#"echo '{{"bench": "core", {machine}, "commit": "0123abcd", "results": [{results}]}}'"#)
+}
+
+/// `core.submit_ns` is this many nanoseconds.
+fn submit_ns(value: &str) -> String {
+    printing(&format!(r#"{{"name": "core.submit_ns", "value": {value}, "unit": "ns"}}"#))
+}
+
+/// Two rounds of a short benchmark against this build.
+fn against(other: &str, more: &[&str]) -> Said {
+    run(&[&["bench", "core", "--quick", "--against", other, "--rounds", "2"], more].concat())
+}
+
+#[test]
+fn both_builds_run_in_turns_and_each_result_of_both_has_a_ratio_with_its_interval() {
+    let directory = Directory::new("against-turns");
+    let told = directory.path("told");
+    let results = r#"{"name": "core.submit_ns", "value": 1000000, "unit": "ns"},
+        {"name": "core.state_bytes", "value": 1, "unit": "kilobytes"},
+        {"name": "core.gone_ns", "value": 5, "unit": "ns"}"#;
+    let other = build(&directory, &format!("echo \"$@\" >>{told}\n{}", printing(results)));
+    let said = against(&other, &["--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(std::fs::read_to_string(told).unwrap(), "bench core --json --quick\n".repeat(2));
+    let turns = said.stderr.lines().map(|line| line.split_once(',').map_or(line, |(turn, _to_go)| turn));
+    let expected = ["round 1 of 2: other", "round 1 of 2: this", "round 2 of 2: this", "round 2 of 2: other"];
+    assert_eq!(turns.collect::<Vec<_>>(), expected);
+    let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
+    let value = |name: &str| {
+        let mut results = envelope["results"].as_array().unwrap().iter();
+        results.find(|result| result["name"] == name).map_or(Value::Null, |result| result["value"].clone())
+    };
+    assert_eq!(envelope["bench"], "against.core");
+    assert_eq!((value("against.commit"), value("against.rounds")), ("0123abcd".into(), 2.into()));
+    let [low, ratio, high] =
+        ["low", "ratio", "high"].map(|end| value(&format!("against.core.submit_ns.{end}")).as_f64().unwrap());
+    assert!(low <= ratio && ratio <= high && ratio < 0.5, "{said:?}");
+    assert_eq!(value("against.core.submit_ns.other"), 1_000_000.0);
+    assert_eq!(value("against.core.gone_ns.not_compared"), "only in other");
+    assert_eq!(value("against.core.retrieve_ns.not_compared"), "only in this");
+    assert!(value("against.core.state_bytes.not_compared").as_str().unwrap().contains("kilobytes"));
+    assert_eq!(value("against.core.retrieve_ns.ratio"), Value::Null);
+}
+
+#[test]
+fn being_slower_than_allowed_fails_after_the_table_is_printed() {
+    let directory = Directory::new("against-slower");
+    let said = against(&build(&directory, &submit_ns("0.001")), &["--at-most", "1.10"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let complaint = said.stderr.lines().last().unwrap();
+    assert!(complaint.starts_with("error: slower than --at-most 1.1: core.submit_ns at least "), "{said:?}");
+    assert!(said.stdout.lines().any(|line| line.starts_with("core.submit_ns") && line.ends_with("slower")), "{said:?}");
+    assert!(said.stdout.contains("core.retrieve_ns: only in this\n"), "{said:?}");
+    assert!(said.stdout.contains("other: commit 0123abcd, ") && said.stdout.contains(" · 2 rounds"), "{said:?}");
+
+    let said = against(&build(&directory, &submit_ns("1e9")), &["--at-most", "1.10"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn what_is_only_perhaps_slower_than_allowed_is_named_and_no_failure() {
+    let directory = Directory::new("against-undecided");
+    let marker = directory.path("second");
+    let (quick, slow) = (submit_ns("0.001"), submit_ns("1e9"));
+    let other = format!("if [ -e {marker} ]; then {slow}; else {quick}; fi; touch {marker}");
+    let said = against(&build(&directory, &other), &["--at-most", "2"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("undecided: core.submit_ns may be up to "), "{said:?}");
+    assert!(said.stdout.lines().any(|line| line.starts_with("core.submit_ns") && line.ends_with("same")), "{said:?}");
+}
+
+#[test]
+fn builds_without_a_result_in_common_are_not_the_same() {
+    let directory = Directory::new("against-nothing");
+    let said = against(&build(&directory, &printing("")), &["--at-most", "2"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("error: there is no result that both builds have"), "{said:?}");
+}
+
+#[test]
+fn a_build_that_fails_is_named_with_its_command_line_and_what_it_said() {
+    let directory = Directory::new("against-fails");
+    for (text, parts) in [
+        (
+            "echo 'run 1 of 1' >&2; echo 'error: no room: make some' >&2; exit 3",
+            &["exit status: 3", "no room: make"][..],
+        ),
+        ("echo 'run 1 of 1' >&2; kill -9 $$", &["signal: 9 (SIGKILL)", "it said: run 1 of 1"]),
+        ("exit 1", &["exit status: 1", "it said nothing"]),
+        ("echo 'submit 12 ns'", &["printed no results"]),
+        ("echo \"thread 'main' panicked at a.rs:1:\" >&2; echo 'note: a hint' >&2; exit 101", &["panicked at a.rs:1"]),
+    ] {
+        let other = build(&directory, text);
+        let said = against(&other, &[]);
+        let command = format!("error: other failed: `{other} bench core --json --quick`: ");
+        assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
+        let complaint = said.stderr.lines().last().unwrap();
+        assert!(complaint.starts_with(&command), "{command:?}: {said:?}");
+        assert!(parts.iter().all(|part| complaint.contains(part)), "{parts:?}: {said:?}");
+    }
+    let other = directory.write("midflight", "#!/nonexistent/shell\n");
+    let said = against(&other, &[]);
+    assert!(said.code == Some(1) && said.stderr.contains("should interpret or load it is missing"), "{said:?}");
+}
+
+#[cfg(not(feature = "kernel"))]
+#[test]
+fn this_build_too_is_named_where_it_fails() {
+    let directory = Directory::new("against-this");
+    let said = run(&["bench", "xdp", "--against", &build(&directory, &submit_ns("1"))]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("error: this failed: `") && said.stderr.contains("bench xdp --json`"), "{said:?}");
+    assert!(said.stderr.contains("without the kernel engine"), "{said:?}");
+}
+
+#[test]
+fn a_build_that_changes_meanwhile_is_no_result() {
+    let directory = Directory::new("against-changes");
+    let said = against(&build(&directory, &format!("echo '# new' >>$0; {}", submit_ns("1"))), &[]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("other was built anew or replaced meanwhile"), "{said:?}");
+}
+
+#[test]
+fn a_signal_ends_the_running_build_and_what_it_started() {
+    let directory = Directory::new("against-signal");
+    let pid = directory.path("pid");
+    let other = build(&directory, &format!("setsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait"));
+    let mut command = midflight(&["bench", "loop", "--against", &other]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the other build runs", || Path::new(&pid).exists());
+    signal(&child, Signal::INT);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "", "no table of half a run");
+    let left = std::fs::read_to_string(pid).unwrap();
+    assert!(!Path::new("/proc").join(left.trim()).exists(), "{left} was left");
+}
+
+#[test]
+fn wrong_usage_is_refused_before_anything_runs() {
+    let directory = Directory::new("against-usage");
+    let text = directory.write("text", "no program");
+    for (other, part) in
+        [("/nonexistent", "No such file"), (&text, "not executable"), (&directory.path("."), "not a file")]
+    {
+        assert_error(&against(other, &[]), 2, &["--against", other, part, "another build of midflight"]);
+    }
+    let other = build(&directory, "exit 1");
+    for bench in ["core", "xdp", "loop", "lab", "sim"] {
+        assert_error(&run(&["bench", bench, "--against", &other, "--rounds", "1"]), 2, &["--rounds", "2..=1000"]);
+    }
+    assert_error(&run(&["bench", "core", "--rounds", "4"]), 2, &["--against"]);
+    for factor in ["0.9", "ten", "inf", "nan"] {
+        assert_error(&against(&other, &["--at-most", factor]), 2, &["--at-most", "1.10"]);
+    }
+}
