@@ -9,6 +9,9 @@ KERNEL ?= auto
 ifeq ($(filter auto yes no,$(KERNEL)),)
 $(error KERNEL is auto, yes or no, and not "$(KERNEL)")
 endif
+ifeq ($(if $(filter bench-against,$(MAKECMDGOALS)),$(AGAINST),unasked),)
+$(error bench-against needs another build: make bench-against AGAINST=../before/target/release/midflight)
+endif
 FEATURES_no =
 FEATURES_yes = --features midflight/kernel
 # Asked once, and only by a target that builds.
@@ -17,11 +20,11 @@ FEATURES = $(FEATURES_$(KERNEL))
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench fuzz check-faults check-asic mutants figures transcripts golden
+.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic mutants figures transcripts golden
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
-	@echo "  KERNEL=no    behind any of them: without the kernel engine, which is built where its tools are"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
+	@echo "  KERNEL=no     behind any of them: without the kernel engine, which is built where its tools are"
 
 # With cargo's progress: the first time takes minutes.
 release:
@@ -45,11 +48,19 @@ docs: ## the Rust documentation, warnings as errors, and the links of the guide
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps $(FEATURES)
 	.ci/check-links
 
+# What this machine can measure; the argument goes behind each.
+define benchmarks
+@$(MIDFLIGHT) bench core $(1)
+@$(MIDFLIGHT) bench loop $(1)
+@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: bench xdp and bench lab, which need root" >&2; exit; fi; \
+set -e; $(if $(FEATURES),$(MIDFLIGHT) bench xdp $(1);) $(MIDFLIGHT) bench lab $(1)
+endef
+
 bench: release ## the core, then client, switch and executor on this machine; as root also the kernel engine, and a lab
-	@$(MIDFLIGHT) bench core
-	@$(MIDFLIGHT) bench loop
-	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: bench xdp and bench lab, which need root" >&2; exit; fi; \
-	set -e; $(if $(FEATURES),$(MIDFLIGHT) bench xdp;) $(MIDFLIGHT) bench lab
+	$(call benchmarks,)
+
+bench-against: release ## the same in turns with the build AGAINST=PATH: is this one slower? twenty minutes
+	$(call benchmarks,--against "$(AGAINST)" $(ARGS))
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (600) each; installs cargo-fuzz
 	@$(FUZZ_CARGO) --version >/dev/null || { echo "make fuzz: needs a nightly Rust: rustup toolchain install nightly" >&2; exit 1; }

@@ -83,15 +83,16 @@ pub(super) fn run(args: &Against, other: &Path, benchmark: Benchmark<'_>, json: 
 fn measure(this: &Build, other: &Build, keeper: &Keeper, benchmark: Benchmark<'_>, rounds: u32) -> Result<Runs> {
     let arguments = [&["bench", benchmark.name, "--json"], benchmark.flags].concat();
     let mut runs = Runs::default();
-    let started = Instant::now();
+    let (started, mut done) = (Instant::now(), 0);
     for round in 1..=rounds {
-        let turns = if round % 2 == 1 { [other, this] } else { [this, other] };
-        for build in turns {
-            let done = (runs.this.len() + runs.other.len()) as u32;
+        let mut turns = [(other, &mut runs.other), (this, &mut runs.this)];
+        if round % 2 == 0 {
+            turns.reverse();
+        }
+        for (build, printed) in turns {
             eprintln!("round {round} of {rounds}: {}{}", build.word, to_go(started.elapsed(), done, 2 * rounds));
-            let printed = build.run(keeper, &arguments)?;
-            let of_build = if std::ptr::eq(build, this) { &mut runs.this } else { &mut runs.other };
-            of_build.push(printed);
+            printed.push(build.run(keeper, &arguments)?);
+            done += 1;
         }
     }
     Ok(runs)
