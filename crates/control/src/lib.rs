@@ -4,11 +4,13 @@
 //! - [`file`](mod@file): files that people write, and what is wrong with them, on one line;
 //! - [`resources`]: names of resources and the bits of a task's mask that they stand for;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
-//! - [`http`]: the server of `/metrics`, `/healthz` and `/status`.
+//! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
+//! - [`connections`]: a table of TCP connections, of which each source address has its share.
 //!
 //! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
 
 pub mod config;
+pub mod connections;
 pub mod file;
 pub mod http;
 pub mod metrics;

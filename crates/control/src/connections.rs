@@ -1,0 +1,228 @@
+//! TCP connections of a server, and a source address's share of them (T14): whoever opens connections without end, and
+//! never says anything, does not keep others out.
+//!
+//! A source (an IPv4 address, or the /64 of an IPv6 address) may open a further connection only while it holds fewer than
+//! eight times the connections that are free. Alone it gets 8/9 of the table, and a second source always finds room;
+//! tables of up to 8 entries are unaffected. In a table that many sources have filled, the idlest connection, the one that
+//! is longest without progress, makes room for a source that holds fewer than eight.
+
+mod table;
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use table::{Source, Table};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+/// Accepting fails for want of file descriptors, usually: others may be closed soon.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Counts of one table of connections, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounters {
+    /// Open now.
+    pub open: u64,
+    /// Refused: their source address held its share.
+    pub refused: u64,
+    /// Closed to make room: they were the idlest of a full table.
+    pub made_room: u64,
+    /// The kernel could not hand one over, usually for want of file descriptors.
+    pub accept_failed: u64,
+}
+
+/// The connections of a server.
+#[derive(Debug)]
+pub struct Connections {
+    table: Mutex<Table<oneshot::Sender<Infallible>>>,
+    refused: AtomicU64,
+    made_room: AtomicU64,
+    accept_failed: AtomicU64,
+}
+
+/// A connection's place in the table, free when it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    connections: Arc<Connections>,
+    id: u64,
+}
+
+impl Connections {
+    /// A table of `max` connections.
+    #[must_use]
+    pub fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            table: Mutex::new(Table::new(max)),
+            refused: AtomicU64::new(0),
+            made_room: AtomicU64::new(0),
+            accept_failed: AtomicU64::new(0),
+        })
+    }
+
+    /// Accepts connections and serves each in a task of its own, which ends early where it has to make room. Who is
+    /// refused hears `refusal`.
+    pub async fn accept<F>(
+        self: &Arc<Self>,
+        listener: &TcpListener,
+        refusal: &[u8],
+        serve: impl Fn(TcpStream, Place) -> F,
+    ) -> Infallible
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => match self.enter(peer) {
+                    Some((place, gone)) => drop(tokio::spawn(until(gone, serve(stream, place)))),
+                    None => refuse(stream, refusal),
+                },
+                Err(error) => {
+                    self.accept_failed.fetch_add(1, Relaxed);
+                    tracing::warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// A place for a connection, and what is ready once it has to leave.
+    fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(Place, oneshot::Receiver<Infallible>)> {
+        let (kept, gone) = oneshot::channel();
+        let admitted = self.table().admit(Source::of(peer.ip()), Instant::now(), kept);
+        let Ok(admitted) = admitted else {
+            self.refused.fetch_add(1, Relaxed);
+            return None;
+        };
+        if admitted.made_room.is_some() {
+            self.made_room.fetch_add(1, Relaxed);
+        }
+        Some((Place { connections: Arc::clone(self), id: admitted.id }, gone))
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ConnectionCounters {
+        ConnectionCounters {
+            open: self.table().len() as u64,
+            refused: self.refused.load(Relaxed),
+            made_room: self.made_room.load(Relaxed),
+            accept_failed: self.accept_failed.load(Relaxed),
+        }
+    }
+
+    /// Whole between statements that may panic.
+    fn table(&self) -> MutexGuard<'_, Table<oneshot::Sender<Infallible>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The connection got on with its work: it is not idle.
+    pub fn progress(&self) {
+        self.connections.table().progress(self.id, Instant::now());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(self.connections.table().leave(self.id));
+    }
+}
+
+async fn until(gone: oneshot::Receiver<Infallible>, serving: impl Future<Output = ()>) {
+    tokio::select! {
+        () = serving => {}
+        _ = gone => {}
+    }
+}
+
+/// The few bytes fit into the socket's buffer, or the other end is gone already.
+fn refuse(stream: TcpStream, refusal: &[u8]) {
+    let _ = stream.into_std().and_then(|mut stream| stream.write_all(refusal));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::Ipv4Addr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const REFUSAL: &[u8] = b"no";
+
+    /// Serves an echo to at most `max` connections at a time.
+    fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max));
+        let accepting = Arc::clone(&connections);
+        runtime.spawn(async move { accepting.accept(&listener, REFUSAL, echo).await });
+        (runtime, connections, address)
+    }
+
+    async fn echo(mut stream: TcpStream, place: Place) {
+        while let Ok(byte) = stream.read_u8().await {
+            place.progress();
+            let _ = stream.write_u8(byte).await;
+        }
+    }
+
+    /// A connection from 127.0.0.`source`.
+    fn connect(source: u8, to: SocketAddr) -> std::net::TcpStream {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
+        socket.connect(&to.into()).unwrap();
+        let stream = std::net::TcpStream::from(socket);
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+    }
+
+    fn echoes(mut stream: &std::net::TcpStream) -> bool {
+        let mut byte = [0];
+        stream.write_all(b"x").is_ok() && stream.read(&mut byte).is_ok_and(|n| n == 1) && byte == *b"x"
+    }
+
+    fn read_to_end(mut stream: std::net::TcpStream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn t14_a_source_that_takes_all_it_can_keeps_no_other_out() {
+        let (_runtime, connections, address) = serve(18);
+        let mut idle: Vec<_> = (0..20).map(|_| connect(2, address)).collect();
+        assert!(echoes(&connect(3, address)));
+        assert_eq!(connections.counters().refused, 4);
+        let refused = idle.split_off(16);
+        assert!(refused.into_iter().all(|stream| read_to_end(stream) == REFUSAL));
+        assert!(idle.iter().all(echoes));
+    }
+
+    #[test]
+    fn t14_the_idlest_makes_room() {
+        let (_runtime, connections, address) = serve(2);
+        let (first, second) = (connect(2, address), connect(3, address));
+        assert!(echoes(&second) && echoes(&first));
+        assert!(echoes(&connect(4, address)));
+        assert!(read_to_end(second).is_empty());
+        assert!(echoes(&first));
+        assert_eq!((connections.counters().made_room, connections.counters().refused), (1, 0));
+    }
+
+    #[test]
+    fn a_place_is_free_when_its_connection_ends() {
+        let (_runtime, connections, address) = serve(9);
+        for _ in 0..50 {
+            assert!(echoes(&connect(2, address)));
+            while connections.counters().open > 0 {
+                std::thread::yield_now();
+            }
+        }
+        let counters = connections.counters();
+        assert_eq!((counters.refused, counters.made_room), (0, 0));
+    }
+}

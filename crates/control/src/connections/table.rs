@@ -1,0 +1,199 @@
+//! The table of connections and the rule of shares (T14), without I/O: time is an argument.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+/// A source holds fewer than this many times the free places when it takes a further one.
+const SHARE: usize = 8;
+
+/// Whom a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, all of which one host can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    V4(Ipv4Addr),
+    V6([u16; 4]),
+}
+
+impl Source {
+    pub(super) fn of(address: IpAddr) -> Self {
+        // A socket that listens on `[::]` sees IPv4 addresses as IPv6 ones, all of a single /64.
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Self::V6([a, b, c, d])
+            }
+        }
+    }
+}
+
+/// The connections that are open. Each keeps a `T` for as long as it has its place.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    max: usize,
+    open: HashMap<u64, Entry<T>>,
+    held: HashMap<Source, usize>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    source: Source,
+    progress: Instant,
+    kept: T,
+}
+
+/// A place was given.
+#[derive(Debug)]
+pub(super) struct Admitted<T> {
+    pub(super) id: u64,
+    /// Of the connection that had to make room.
+    pub(super) made_room: Option<T>,
+}
+
+/// The source holds its share.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ShareHeld;
+
+impl<T> Table<T> {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, open: HashMap::new(), held: HashMap::new(), next: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A place for a connection from `source`. In a full table the rule is asked as if the idlest had gone already; where
+    /// it then allows the place, the idlest goes.
+    pub(super) fn admit(&mut self, source: Source, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
+        let mut free = self.max - self.open.len();
+        let mut holds = self.held.get(&source).copied().unwrap_or(0);
+        let idlest = if free == 0 { self.idlest() } else { None };
+        if let Some((_, owner)) = idlest {
+            free = 1;
+            holds -= usize::from(owner == source);
+        }
+        if holds >= SHARE * free {
+            return Err(ShareHeld);
+        }
+        let made_room = idlest.and_then(|(id, _)| self.leave(id));
+        let id = self.next;
+        self.next += 1;
+        self.open.insert(id, Entry { source, progress: now, kept });
+        *self.held.entry(source).or_default() += 1;
+        Ok(Admitted { id, made_room })
+    }
+
+    /// The connection got on with its work.
+    pub(super) fn progress(&mut self, id: u64, now: Instant) {
+        if let Some(entry) = self.open.get_mut(&id) {
+            entry.progress = now;
+        }
+    }
+
+    /// The connection's place is free; `None` where it had none any more.
+    pub(super) fn leave(&mut self, id: u64) -> Option<T> {
+        let Entry { source, kept, .. } = self.open.remove(&id)?;
+        if let Some(held) = self.held.get_mut(&source) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&source);
+            }
+        }
+        Some(kept)
+    }
+
+    /// Who is longest without progress. Looks at all: the table is full, which is rare, and has hundreds of entries.
+    fn idlest(&self) -> Option<(u64, Source)> {
+        let idlest = self.open.iter().min_by_key(|&(&id, entry)| (entry.progress, id));
+        idlest.map(|(&id, entry)| (id, entry.source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn source(last: u8) -> Source {
+        Source::of([10, 0, 0, last].into())
+    }
+
+    /// Places that `source` gets until it is refused, at most `wanted`.
+    fn fill(table: &mut Table<()>, source: Source, wanted: usize) -> usize {
+        let now = Instant::now();
+        (0..wanted).take_while(|_| table.admit(source, now, ()).is_ok()).count()
+    }
+
+    #[test]
+    fn t14_alone_a_source_gets_eight_ninths_and_a_second_one_always_finds_room() {
+        for max in 9..600 {
+            let mut table = Table::new(max);
+            assert_eq!(fill(&mut table, source(1), max), (8 * max).div_ceil(9), "of {max}");
+            assert_eq!(fill(&mut table, source(1), 1), 0, "of {max}");
+            let admitted = table.admit(source(2), Instant::now(), ()).unwrap();
+            assert!(admitted.made_room.is_none(), "of {max}");
+        }
+    }
+
+    #[test]
+    fn t14_tables_of_up_to_8_entries_know_no_shares() {
+        for max in 1..=8 {
+            let mut table = Table::new(max);
+            assert_eq!(fill(&mut table, source(1), 100), 100, "of {max}");
+            assert_eq!((table.len(), fill(&mut table, source(2), 1)), (max, 1), "of {max}");
+        }
+        assert_eq!(fill(&mut Table::new(9), source(1), 100), 8);
+    }
+
+    #[test]
+    fn t14_a_place_given_back_may_be_taken_again() {
+        let mut table = Table::new(9);
+        let first = table.admit(source(1), Instant::now(), ()).unwrap();
+        assert_eq!(fill(&mut table, source(1), 9), 7);
+        assert!(table.leave(first.id).is_some() && table.leave(first.id).is_none());
+        assert_eq!(fill(&mut table, source(1), 9), 1);
+    }
+
+    #[test]
+    fn t14_in_a_full_table_the_idlest_makes_room_for_who_holds_few() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut table = Table::new(3);
+        let ids: Vec<u64> = (0..3).map(|n| table.admit(source(n), at(0), n).unwrap().id).collect();
+        table.progress(ids[0], at(2));
+        table.progress(ids[1], at(1));
+        table.progress(ids[2], at(3));
+        let third = |table: &mut Table<u8>, by: u8| table.admit(source(by), at(4), by).unwrap().made_room;
+        assert_eq!(third(&mut table, 7), Some(1));
+        assert_eq!(third(&mut table, 8), Some(0));
+        assert_eq!(third(&mut table, 9), Some(2));
+        assert_eq!(table.len(), 3);
+    }
+
+    #[test]
+    fn t14_a_full_table_has_no_room_for_who_holds_eight() {
+        let mut table = Table::new(20);
+        for n in 0..12 {
+            table.admit(source(n), Instant::now(), ()).unwrap();
+        }
+        assert_eq!(fill(&mut table, source(99), 8), 8);
+        assert_eq!(fill(&mut table, source(99), 1), 0);
+        assert_eq!((fill(&mut table, source(50), 9), table.len()), (8, 20));
+    }
+
+    #[test]
+    fn a_table_without_places_refuses_everybody() {
+        assert_eq!(Table::new(0).admit(source(1), Instant::now(), ()).unwrap_err(), ShareHeld);
+    }
+
+    #[test]
+    fn a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+        let of = |address: &str| Source::of(address.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("::ffff:10.0.0.1"), of("::ffff:10.0.0.2"));
+    }
+}
