@@ -9,7 +9,7 @@
 mod table;
 
 use std::convert::Infallible;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,9 @@ use table::{Source, Table};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
+/// Connections that the kernel keeps until they are accepted, where `net.core.somaxconn` allows it. A burst that exceeds
+/// them makes others wait for TCP's repeats, seconds.
+const BACKLOG: i32 = 4096;
 /// Accepting fails for want of file descriptors, usually: others may be closed soon.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -48,6 +51,17 @@ pub struct Connections {
 pub struct Place {
     connections: Arc<Connections>,
     id: u64,
+}
+
+/// Listens on `address`, ready for [`Connections::accept`].
+///
+/// # Errors
+/// The address is taken or not this machine's.
+pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    socket2::SockRef::from(&listener).listen(BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 impl Connections {
@@ -156,7 +170,8 @@ mod tests {
     /// Serves an echo to at most `max` connections at a time.
     fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let listener = runtime.block_on(async { TcpListener::from_std(listener) }).unwrap();
         let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max));
         let accepting = Arc::clone(&connections);
         runtime.spawn(async move { accepting.accept(&listener, REFUSAL, echo).await });

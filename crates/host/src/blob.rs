@@ -7,12 +7,14 @@
 //! |---|---|---|---|
 //! | magic "MB" | 16 bits | magic "MB" | 16 bits |
 //! | version 1 | 8 bits | version 1 | 8 bits |
-//! | operation: 1 fetch | 8 bits | status: 0 here it is, 1 unknown id | 8 bits |
-//! | reserved, 0 | 32 bits | length of what follows, at most 64 MiB; 0 with status 1 | 32 bits |
+//! | operation: 1 fetch | 8 bits | status: 0 here it is, 1 unknown id, 2 no place | 8 bits |
+//! | reserved, 0 | 32 bits | length of what follows, at most 64 MiB; 0 but with status 0 | 32 bits |
 //! | id | 64 bits | | |
 //!
-//! An id is random: knowing it is the permission to fetch. A malformed request ends the connection. Bounds: see
-//! [`BlobOptions`]; a connection without a request for 5 s, or without progress for 10 s, is closed.
+//! An id is random: knowing it is the permission to fetch. Places for connections are shared between source addresses
+//! (T14); who finds none is told so by status 2, without having asked, and tries again a little later. A connection is
+//! closed on an unknown id, on a malformed request, and where one of the times of [`BlobOptions`] runs out. Each refusal
+//! and each closing has a count of its own in [`BlobCounters`].
 
 mod fetch;
 mod server;
@@ -21,6 +23,7 @@ pub(crate) use fetch::Fetcher;
 pub(crate) use server::BlobServer;
 
 use crate::driver::lock;
+use midflight_control::connections::Connections;
 use midflight_wire::{BLOB_MAX, BlobRef};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,28 +35,44 @@ const VERSION: u8 = 1;
 const OPERATION_FETCH: u8 = 1;
 const STATUS_HERE: u8 = 0;
 const STATUS_UNKNOWN: u8 = 1;
+const STATUS_NO_PLACE: u8 = 2;
 const REQUEST_BYTES: usize = 16;
 const ANSWER_BYTES: usize = 8;
 
-/// No progress for this long ends a connection, at either end.
-const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The server closes a connection on which nothing was asked for this long.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What has to be moved within [`BlobOptions::progress_timeout`], or the rest of the bytes if that is less.
+const PROGRESS_BYTES: usize = 256 << 10;
+/// What a longer `progress_timeout` becomes: neither clock nor kernel takes any number.
+const LONGEST_PROGRESS_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// Bounds of what is kept for others to fetch.
+/// Bounds of what is kept for others to fetch, and of fetching it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobOptions {
     /// Bytes kept at once. Default 1 GiB.
     pub max_bytes: usize,
-    /// Connections served at once; more wait in the kernel's backlog. Default 512.
+    /// Connections served at once. A source address that is alone gets 8/9 of them (T14). Default 512.
     pub max_connections: usize,
+    /// A connection begins its first request within this time, and ends each request within this time of its beginning.
+    /// Default 2 s.
+    pub request_timeout: Duration,
+    /// A connection on which nothing more is asked for this long is closed. Default 5 s.
+    pub idle_timeout: Duration,
+    /// A connection on which 256 KiB of an answer, or what is left of it, take longer than this is closed, by either end.
+    /// A fetch waits as long for a place. At most a day; default 10 s.
+    pub progress_timeout: Duration,
     /// An executor drops a result that nobody has fetched or refused for this long. Default 10 minutes.
     pub result_ttl: Duration,
 }
 
 impl Default for BlobOptions {
     fn default() -> Self {
-        Self { max_bytes: 1 << 30, max_connections: 512, result_ttl: Duration::from_secs(600) }
+        Self {
+            max_bytes: 1 << 30,
+            max_connections: 512,
+            request_timeout: Duration::from_secs(2),
+            idle_timeout: Duration::from_secs(5),
+            progress_timeout: Duration::from_secs(10),
+            result_ttl: Duration::from_secs(600),
+        }
     }
 }
 
@@ -66,12 +85,68 @@ pub struct BlobCounters {
     pub kept_bytes: u64,
     /// Fetches answered with bytes.
     pub served: u64,
-    /// Fetches of unknown ids.
+    /// Blobs dropped because nobody asked for them in time.
+    pub expired: u64,
+    /// Connections open now.
+    pub connections: u64,
+    /// Connections refused: their source address held its share (T14).
+    pub refused: u64,
+    /// Connections closed to make room: they were the idlest of a full table.
+    pub made_room: u64,
+    /// Connections that the kernel could not hand over, usually for want of file descriptors.
+    pub accept_failed: u64,
+    /// Connections closed because they asked for an unknown id.
     pub unknown: u64,
     /// Connections closed for a malformed request.
     pub malformed: u64,
-    /// Blobs dropped because nobody asked for them in time.
-    pub expired: u64,
+    /// Connections closed because their first request did not begin in time.
+    pub silent: u64,
+    /// Connections closed because nothing more was asked for; the fetchers' way to end one.
+    pub idle: u64,
+    /// Connections closed because a request that had begun did not end in time.
+    pub late: u64,
+    /// Connections closed because an answer did not get on.
+    pub stalled: u64,
+    /// Connections that the other end broke off in the middle of a request or an answer.
+    pub broken: u64,
+}
+
+/// Why a connection ended in the middle of something, or was closed.
+#[derive(Clone, Copy, Debug)]
+enum Closing {
+    Malformed,
+    Silent,
+    Idle,
+    Late,
+    Stalled,
+    Broken,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    served: AtomicU64,
+    expired: AtomicU64,
+    unknown: AtomicU64,
+    malformed: AtomicU64,
+    silent: AtomicU64,
+    idle: AtomicU64,
+    late: AtomicU64,
+    stalled: AtomicU64,
+    broken: AtomicU64,
+}
+
+impl Counts {
+    fn closed(&self, closing: Closing) {
+        let count = match closing {
+            Closing::Malformed => &self.malformed,
+            Closing::Silent => &self.silent,
+            Closing::Idle => &self.idle,
+            Closing::Late => &self.late,
+            Closing::Stalled => &self.stalled,
+            Closing::Broken => &self.broken,
+        };
+        count.fetch_add(1, Relaxed);
+    }
 }
 
 /// What is kept for others to fetch.
@@ -80,10 +155,8 @@ pub(crate) struct BlobStore {
     options: BlobOptions,
     kept: Mutex<Kept>,
     room: Condvar,
-    served: AtomicU64,
-    unknown: AtomicU64,
-    malformed: AtomicU64,
-    expired: AtomicU64,
+    connections: Arc<Connections>,
+    counts: Counts,
 }
 
 #[derive(Debug, Default)]
@@ -103,15 +176,14 @@ struct Blob {
 pub(crate) struct StoreFull;
 
 impl BlobStore {
-    pub(crate) fn new(options: BlobOptions) -> Arc<Self> {
+    pub(crate) fn new(mut options: BlobOptions) -> Arc<Self> {
+        options.progress_timeout = options.progress_timeout.min(LONGEST_PROGRESS_TIMEOUT);
         Arc::new(Self {
+            connections: Connections::new(options.max_connections),
             options,
             kept: Mutex::default(),
             room: Condvar::new(),
-            served: AtomicU64::new(0),
-            unknown: AtomicU64::new(0),
-            malformed: AtomicU64::new(0),
-            expired: AtomicU64::new(0),
+            counts: Counts::default(),
         })
     }
 
@@ -140,7 +212,7 @@ impl BlobStore {
 
     fn find(&self, id: u64) -> Option<Arc<Vec<u8>>> {
         let found = lock(&self.kept).blobs.get(&id).map(|blob| Arc::clone(&blob.bytes));
-        if found.is_some() { &self.served } else { &self.unknown }.fetch_add(1, Relaxed);
+        if found.is_some() { &self.counts.served } else { &self.counts.unknown }.fetch_add(1, Relaxed);
         found
     }
 
@@ -163,21 +235,30 @@ impl BlobStore {
             }
         }
         if !old.is_empty() {
-            self.expired.fetch_add(old.len() as u64, Relaxed);
+            self.counts.expired.fetch_add(old.len() as u64, Relaxed);
             self.room.notify_all();
             tracing::warn!("dropped {} results that nobody fetched for {:?}", old.len(), self.options.result_ttl);
         }
     }
 
     pub(crate) fn counters(&self) -> BlobCounters {
-        let kept = lock(&self.kept);
+        let (kept, connections, counts) = (lock(&self.kept), self.connections.counters(), &self.counts);
         BlobCounters {
             kept: kept.blobs.len() as u64,
             kept_bytes: kept.bytes as u64,
-            served: self.served.load(Relaxed),
-            unknown: self.unknown.load(Relaxed),
-            malformed: self.malformed.load(Relaxed),
-            expired: self.expired.load(Relaxed),
+            served: counts.served.load(Relaxed),
+            expired: counts.expired.load(Relaxed),
+            connections: connections.open,
+            refused: connections.refused,
+            made_room: connections.made_room,
+            accept_failed: connections.accept_failed,
+            unknown: counts.unknown.load(Relaxed),
+            malformed: counts.malformed.load(Relaxed),
+            silent: counts.silent.load(Relaxed),
+            idle: counts.idle.load(Relaxed),
+            late: counts.late.load(Relaxed),
+            stalled: counts.stalled.load(Relaxed),
+            broken: counts.broken.load(Relaxed),
         }
     }
 }
@@ -204,78 +285,4 @@ impl Drop for BlobLease {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::fetch::FetchError;
-    use super::*;
-    use std::io::{Read, Write};
-    use std::net::{SocketAddr, TcpStream};
-
-    fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
-        let store = BlobStore::new(options);
-        let server = BlobServer::start("127.0.0.1:0".parse().unwrap(), Arc::clone(&store), false).unwrap();
-        let address = ([127, 0, 0, 1], server.port()).into();
-        (store, server, address)
-    }
-
-    #[test]
-    fn blobs_are_fetched_until_their_lease_ends() {
-        let (store, server, address) = serve(BlobOptions::default());
-        let fetcher = Fetcher::default();
-        for size in [0, 1, 17, 70_000, BLOB_MAX as usize] {
-            let bytes: Vec<u8> = (0..size).map(|i| (i / 251) as u8).collect();
-            let lease = store.keep(Arc::new(bytes.clone()), Duration::ZERO).unwrap();
-            let reference = lease.reference(server.port());
-            assert!(fetcher.fetch(address.ip(), &reference).unwrap() == bytes, "{size} bytes");
-            drop(lease);
-            assert!(matches!(fetcher.fetch(address.ip(), &reference), Err(FetchError::Gone)));
-        }
-        let counters = store.counters();
-        assert_eq!((counters.served, counters.unknown, counters.kept, counters.kept_bytes), (5, 5, 0, 0));
-    }
-
-    #[test]
-    fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
-        let (store, _server, address) = serve(BlobOptions::default());
-        for request in [*b"GET / HTTP/1.1\r\n", *b"MB\x02\x01............", *b"MB\x01\x02............"] {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-            stream.write_all(&request).unwrap();
-            assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
-        }
-        assert_eq!(store.counters().malformed, 3);
-    }
-
-    #[test]
-    fn a_reference_of_another_length_is_refused() {
-        let (store, server, address) = serve(BlobOptions::default());
-        let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
-        let mut reference = lease.reference(server.port());
-        for length in [99, 101, BLOB_MAX + 1] {
-            reference.length = length.into();
-            assert!(matches!(Fetcher::default().fetch(address.ip(), &reference), Err(FetchError::Length { .. })));
-        }
-    }
-
-    #[test]
-    fn the_store_is_bounded_and_gives_room_back() {
-        let (store, _server, _) = serve(BlobOptions { max_bytes: 100, ..BlobOptions::default() });
-        let lease = store.keep(Arc::new(vec![0; 80]), Duration::ZERO).unwrap();
-        assert!(store.keep(Arc::new(vec![0; 21]), Duration::from_millis(5)).is_err());
-        let waits = std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| store.keep(Arc::new(vec![0; 21]), Duration::from_secs(5)).is_ok());
-            drop(lease);
-            waiter.join().unwrap()
-        });
-        assert!(waits);
-    }
-
-    #[test]
-    fn what_nobody_fetches_expires() {
-        let (store, _server, _) = serve(BlobOptions { result_ttl: Duration::ZERO, ..BlobOptions::default() });
-        let lease = store.keep(Arc::new(vec![0; 80]), Duration::ZERO).unwrap();
-        store.expire();
-        assert_eq!((store.counters().expired, store.counters().kept_bytes), (1, 0));
-        drop(lease);
-        assert_eq!(store.counters().kept_bytes, 0);
-    }
-}
+mod tests;

@@ -158,7 +158,7 @@ impl Client {
         let shared = Arc::clone(&self.shared);
         let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run(NO_LOOK));
         threads.push(network.map_err(refused)?);
-        let fetcher = Arc::new(Fetcher::default());
+        let fetcher = Arc::new(Fetcher::new(self.blobs.options().progress_timeout));
         for _ in 0..fetchers {
             let (shared, fetcher, to_fetch) = (Arc::clone(&self.shared), Arc::clone(&fetcher), to_fetch.clone());
             let thread = std::thread::Builder::new().name("mf-fetch".into()).spawn(move || {

@@ -1,25 +1,37 @@
 //! Fetches blobs, over connections that are kept for the next one.
 
-use super::{ANSWER_BYTES, MAGIC, OPERATION_FETCH, REQUEST_BYTES, STALL_TIMEOUT, STATUS_HERE, STATUS_UNKNOWN, VERSION};
+use super::{
+    ANSWER_BYTES, MAGIC, OPERATION_FETCH, PROGRESS_BYTES, REQUEST_BYTES, STATUS_HERE, STATUS_NO_PLACE, STATUS_UNKNOWN,
+    VERSION,
+};
 use crate::driver::lock;
 use midflight_wire::{BLOB_MAX, BlobRef};
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections kept for the next fetch, over all servers.
 const IDLE_MAX: usize = 32;
 /// What is allocated before bytes have arrived: a forged length costs no more.
 const FIRST_ALLOCATION: usize = 1 << 20;
+/// The first pause of a fetch that found no place. Each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why bytes could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("cannot fetch from {address}: {source}; client and executor must reach one another (no NAT, no firewall)")]
     Io { address: SocketAddr, source: io::Error },
+    #[error(
+        "{0} closes connections from this address unanswered: it has no place for more; fetch less at once, or raise \
+         blobs.max_connections there"
+    )]
+    NoPlace(SocketAddr),
     #[error("the bytes are not kept any more")]
     Gone,
     #[error("{expected} bytes were announced, {got} are there")]
@@ -29,12 +41,17 @@ pub(crate) enum FetchError {
 }
 
 /// Any number of threads fetch through one of these.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Fetcher {
     idle: Mutex<HashMap<SocketAddr, Vec<TcpStream>>>,
+    progress_timeout: Duration,
 }
 
 impl Fetcher {
+    pub(crate) fn new(progress_timeout: Duration) -> Self {
+        Self { idle: Mutex::default(), progress_timeout }
+    }
+
     /// The bytes that `blob` names, served at `ip`.
     pub(crate) fn fetch(&self, ip: IpAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
         let (expected, address) = (blob.length.get(), SocketAddr::new(ip, blob.port.get()));
@@ -44,16 +61,28 @@ impl Fetcher {
         if let Some(kept) = self.take_idle(address) {
             // The server may have closed it meanwhile: then, and only then, a new one.
             match self.request(kept, address, blob) {
-                Err(FetchError::Io { .. }) => {}
+                Err(FetchError::NoPlace(_)) => {}
                 answer => return answer,
             }
         }
-        let failed = |source| FetchError::Io { address, source };
-        let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(failed)?;
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_read_timeout(Some(STALL_TIMEOUT)).map_err(failed)?;
-        stream.set_write_timeout(Some(STALL_TIMEOUT)).map_err(failed)?;
-        self.request(stream, address, blob)
+        let (deadline, mut pause) = (Instant::now() + self.progress_timeout, FIRST_PAUSE);
+        loop {
+            match self.request(self.connect(address)?, address, blob) {
+                Err(FetchError::NoPlace(_)) if Instant::now() + pause < deadline => sleep(pause),
+                answer => return answer,
+            }
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn connect(&self, address: SocketAddr) -> Result<TcpStream, FetchError> {
+        let connect = || {
+            let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
+            stream.set_nodelay(true)?;
+            stream.set_write_timeout(Some(self.progress_timeout))?;
+            Ok(stream)
+        };
+        connect().map_err(|source| FetchError::Io { address, source })
     }
 
     fn request(&self, mut stream: TcpStream, address: SocketAddr, blob: &BlobRef) -> Result<Vec<u8>, FetchError> {
@@ -63,31 +92,42 @@ impl Fetcher {
         request[2] = VERSION;
         request[3] = OPERATION_FETCH;
         request[8..].copy_from_slice(&blob.id.get().to_be_bytes());
-        stream.write_all(&request).map_err(failed)?;
-
         let mut answer = [0; ANSWER_BYTES];
-        stream.read_exact(&mut answer).map_err(failed)?;
+        let asked = stream.write_all(&request).and_then(|()| self.within(&stream).read_exact(&mut answer));
+        // A server that closes a connection, for whatever reason, before it has answered gives others its place.
+        asked.map_err(|error| if is_closed(&error) { FetchError::NoPlace(address) } else { failed(error) })?;
+
         let [m0, m1, version, status, length @ ..] = answer;
         if [m0, m1] != MAGIC || version != VERSION {
             return Err(FetchError::NotABlobServer(address));
         }
         let (expected, got) = (blob.length.get(), u32::from_be_bytes(length));
         match status {
-            STATUS_UNKNOWN => {
-                self.keep_idle(address, stream);
-                return Err(FetchError::Gone);
-            }
+            STATUS_NO_PLACE => return Err(FetchError::NoPlace(address)),
+            STATUS_UNKNOWN => return Err(FetchError::Gone),
             STATUS_HERE if got != expected => return Err(FetchError::Length { expected, got }),
             STATUS_HERE => {}
             _ => return Err(FetchError::NotABlobServer(address)),
         }
-        let mut bytes = Vec::with_capacity((expected as usize).min(FIRST_ALLOCATION));
-        (&mut stream).take(u64::from(expected)).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() != expected as usize {
-            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
-        }
+        let bytes = self.receive(&stream, expected as usize).map_err(failed)?;
         self.keep_idle(address, stream);
         Ok(bytes)
+    }
+
+    fn receive(&self, stream: &TcpStream, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(length.min(FIRST_ALLOCATION));
+        while bytes.len() < length {
+            let wanted = PROGRESS_BYTES.min(length - bytes.len());
+            if self.within(stream).take(wanted as u64).read_to_end(&mut bytes)? < wanted {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// `stream` for reading what has to come within the progress timeout.
+    fn within<'a>(&self, stream: &'a TcpStream) -> Within<'a> {
+        Within { stream, deadline: Instant::now() + self.progress_timeout }
     }
 
     fn take_idle(&self, address: SocketAddr) -> Option<TcpStream> {
@@ -107,4 +147,25 @@ impl Fetcher {
         }
         idle.entry(address).or_default().push(stream);
     }
+}
+
+/// A stream that is read until a deadline, in however small pieces the bytes come.
+struct Within<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Within<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }

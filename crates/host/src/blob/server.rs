@@ -1,23 +1,21 @@
 //! Serves what a [`BlobStore`] keeps: one thread, one light task per connection.
 
 use super::{
-    ANSWER_BYTES, BlobStore, IDLE_TIMEOUT, MAGIC, OPERATION_FETCH, REQUEST_BYTES, STALL_TIMEOUT, STATUS_HERE,
-    STATUS_UNKNOWN, VERSION,
+    ANSWER_BYTES, BlobStore, Closing, MAGIC, OPERATION_FETCH, PROGRESS_BYTES, REQUEST_BYTES, STATUS_HERE,
+    STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
 };
 use crate::error::Error;
+use midflight_control::connections::{Place, listen};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Written at once; each has to make it within the stall timeout.
-const CHUNK_BYTES: usize = 256 << 10;
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// A running server; dropping it ends it.
@@ -32,8 +30,7 @@ impl BlobServer {
     /// Listens on `address`. With `expire`, blobs are dropped after the store's bound.
     pub(crate) fn start(address: SocketAddr, store: Arc<BlobStore>, expire: bool) -> Result<Self, Error> {
         let refused = |source| Error::Bind { protocol: "TCP", address, source };
-        let listener = std::net::TcpListener::bind(address).map_err(refused)?;
-        listener.set_nonblocking(true).map_err(refused)?;
+        let listener = listen(address).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
         let failed = |source| Error::Resources { what: "start the blob server", source };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -41,10 +38,10 @@ impl BlobServer {
         let thread = std::thread::Builder::new().name("mf-blobs".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    result = accept(listener, Arc::clone(&store)) => if let Err(error) = result {
-                        tracing::error!("the blob server on port {port} ended: {error}");
-                    },
-                    () = sweep(&store), if expire => {}
+                    error = accept(listener, &store) => {
+                        tracing::error!("the blob server on port {port} cannot begin: {error}");
+                    }
+                    () = sweep(&store, expire) => {}
                     _ = stopped => {}
                 }
             });
@@ -66,54 +63,102 @@ impl Drop for BlobServer {
     }
 }
 
-async fn sweep(store: &BlobStore) {
+async fn sweep(store: &BlobStore, expire: bool) {
+    let mut told = 0;
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
-        store.expire();
-    }
-}
-
-async fn accept(listener: std::net::TcpListener, store: Arc<BlobStore>) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(store.options().max_connections));
-    loop {
-        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let store = Arc::clone(&store);
-                tokio::spawn(async move {
-                    let _ = serve(stream, &store).await; // a peer that went away is no news
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                // Out of file descriptors, usually: others may be closed soon.
-                tracing::warn!("the blob server cannot accept: {error}");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+        if expire {
+            store.expire();
+        }
+        let refused = store.counters().refused;
+        if refused > told {
+            tracing::warn!("refused {} connections: their source addresses held their share", refused - told);
+            told = refused;
         }
     }
 }
 
-async fn serve(mut stream: TcpStream, store: &BlobStore) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    loop {
-        let mut request = [0; REQUEST_BYTES];
-        timeout(IDLE_TIMEOUT, stream.read_exact(&mut request)).await??;
+/// Ends only where it cannot begin.
+async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::Error {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    let serve = |stream, place| {
+        let store = Arc::clone(store);
+        async move { serve(stream, &store, &place).await }
+    };
+    match store.connections.accept(&listener, &answer(STATUS_NO_PLACE, 0), serve).await {}
+}
+
+async fn serve(mut stream: TcpStream, store: &BlobStore, place: &Place) {
+    // Counted before the stream is dropped: who sees the end of the connection finds it counted.
+    if let Err(closing) = converse(&mut stream, store, place).await {
+        store.counts.closed(closing);
+    }
+}
+
+/// One request after the other, until the other end leaves between two of them or asks for what is not there.
+async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> Result<(), Closing> {
+    let options = store.options();
+    prepare(stream, options.progress_timeout).map_err(broken)?;
+    let mut patience = (options.request_timeout, Closing::Silent);
+    while let Some(request) = read_request(stream, patience, options.request_timeout).await? {
         let [m0, m1, version, operation, _, _, _, _, id @ ..] = request;
         if [m0, m1] != MAGIC || version != VERSION || operation != OPERATION_FETCH {
-            store.malformed.fetch_add(1, Relaxed);
-            return Ok(());
+            return Err(Closing::Malformed);
         }
-        let blob = store.find(u64::from_be_bytes(id));
-        let (status, bytes) = blob.as_ref().map_or((STATUS_UNKNOWN, &[][..]), |blob| (STATUS_HERE, &blob[..]));
-        let mut answer = [0; ANSWER_BYTES];
-        answer[..2].copy_from_slice(&MAGIC);
-        answer[2..4].copy_from_slice(&[VERSION, status]);
-        answer[4..].copy_from_slice(&(bytes.len() as u32).to_be_bytes());
-        timeout(STALL_TIMEOUT, stream.write_all(&answer)).await??;
-        for chunk in bytes.chunks(CHUNK_BYTES) {
-            timeout(STALL_TIMEOUT, stream.write_all(chunk)).await??;
+        place.progress();
+        let Some(blob) = store.find(u64::from_be_bytes(id)) else {
+            return write(stream, &answer(STATUS_UNKNOWN, 0), options.progress_timeout).await;
+        };
+        write(stream, &answer(STATUS_HERE, blob.len() as u32), options.progress_timeout).await?;
+        for chunk in blob.chunks(PROGRESS_BYTES) {
+            write(stream, chunk, options.progress_timeout).await?;
+            place.progress();
         }
+        patience = (options.idle_timeout, Closing::Idle);
     }
+    Ok(())
+}
+
+fn prepare(stream: &TcpStream, progress_timeout: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    // What the kernel still has to send when a connection is closed must not stay there for who does not read it.
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(progress_timeout))
+}
+
+/// The next request, whose first byte comes within `patience` and whose last one `whole_within` later; `None` where the
+/// other end has left.
+async fn read_request(
+    stream: &mut TcpStream,
+    (patience, closing): (Duration, Closing),
+    whole_within: Duration,
+) -> Result<Option<[u8; REQUEST_BYTES]>, Closing> {
+    let mut request = [0; REQUEST_BYTES];
+    let first = timeout(patience, stream.read(&mut request)).await.map_err(|_late| closing)?;
+    let length = first.map_err(broken)?;
+    if length == 0 {
+        return Ok(None);
+    }
+    let rest = timeout(whole_within, stream.read_exact(&mut request[length..])).await;
+    rest.map_err(|_late| Closing::Late)?.map_err(broken)?;
+    Ok(Some(request))
+}
+
+async fn write(stream: &mut TcpStream, bytes: &[u8], within: Duration) -> Result<(), Closing> {
+    timeout(within, stream.write_all(bytes)).await.map_err(|_late| Closing::Stalled)?.map_err(broken)
+}
+
+fn broken(_: io::Error) -> Closing {
+    Closing::Broken
+}
+
+/// What precedes `length` bytes.
+fn answer(status: u8, length: u32) -> [u8; ANSWER_BYTES] {
+    let mut answer = [0; ANSWER_BYTES];
+    answer[..2].copy_from_slice(&MAGIC);
+    answer[2..4].copy_from_slice(&[VERSION, status]);
+    answer[4..].copy_from_slice(&length.to_be_bytes());
+    answer
 }

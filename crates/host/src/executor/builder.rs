@@ -132,7 +132,7 @@ impl ExecutorBuilder {
                 driver: driver.clone(),
                 blobs: Arc::clone(&blobs),
                 blob_port: server.port(),
-                fetcher: Fetcher::default(),
+                fetcher: Fetcher::new(blobs.options().progress_timeout),
             };
             let local = socket.local_addr();
             let handler = RunHandler::new(functions, Arc::clone(&workers), Arc::clone(&status), runner, local);

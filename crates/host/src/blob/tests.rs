@@ -1,0 +1,288 @@
+//! Blobs over loopback. Each source is an address of 127.0.0.0/8.
+
+use super::fetch::FetchError;
+use super::*;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// Longer than anything takes that goes well.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What a test waits for that sees a time run out.
+const SOON: Duration = Duration::from_millis(50);
+
+/// Nobody is closed because a time ran out.
+fn patient() -> BlobOptions {
+    let [request_timeout, idle_timeout, progress_timeout] = [PATIENCE; 3];
+    BlobOptions { request_timeout, idle_timeout, progress_timeout, ..BlobOptions::default() }
+}
+
+fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
+    let store = BlobStore::new(options);
+    let server = BlobServer::start("127.0.0.1:0".parse().unwrap(), Arc::clone(&store), false).unwrap();
+    let address = ([127, 0, 0, 1], server.port()).into();
+    (store, server, address)
+}
+
+/// A connection from 127.0.0.`source`.
+fn connect(source: u8, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn request(id: u64) -> [u8; REQUEST_BYTES] {
+    let mut request = *b"MB\x01\x01............";
+    request[8..].copy_from_slice(&id.to_be_bytes());
+    request
+}
+
+/// Whether the connection has been closed, having given nothing but `last`.
+fn ends_with(mut stream: &TcpStream, last: &[u8]) -> bool {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).is_ok() && bytes == last
+}
+
+/// Asks over a connection that is open already, for what is there; whether the answer comes.
+fn answers(mut stream: &TcpStream, reference: &BlobRef) -> bool {
+    let mut answer = vec![0; ANSWER_BYTES + reference.length.get() as usize];
+    stream.write_all(&request(reference.id.get())).is_ok() && stream.read_exact(&mut answer).is_ok()
+}
+
+#[test]
+fn blobs_are_fetched_until_their_lease_ends() {
+    let (store, server, address) = serve(BlobOptions::default());
+    let fetcher = Fetcher::new(PATIENCE);
+    for size in [0, 1, 17, 70_000, BLOB_MAX as usize] {
+        let bytes: Vec<u8> = (0..size).map(|i| (i / 251) as u8).collect();
+        let lease = store.keep(Arc::new(bytes.clone()), Duration::ZERO).unwrap();
+        let reference = lease.reference(server.port());
+        assert!(fetcher.fetch(address.ip(), &reference).unwrap() == bytes, "{size} bytes");
+        drop(lease);
+        assert!(matches!(fetcher.fetch(address.ip(), &reference), Err(FetchError::Gone)));
+    }
+    let counters = store.counters();
+    assert_eq!((counters.served, counters.unknown, counters.kept, counters.kept_bytes), (5, 5, 0, 0));
+}
+
+#[test]
+fn t11_a_malformed_request_ends_the_connection_and_is_counted() {
+    let (store, _server, address) = serve(patient());
+    for request in [*b"GET / HTTP/1.1\r\n", *b"MB\x02\x01............", *b"MB\x01\x02............"] {
+        let mut stream = connect(1, address);
+        stream.write_all(&request).unwrap();
+        assert!(ends_with(&stream, b""));
+    }
+    assert_eq!(store.counters().malformed, 3);
+}
+
+#[test]
+fn t11_an_unknown_id_ends_the_connection_and_is_counted() {
+    let (store, _server, address) = serve(patient());
+    let mut stream = connect(1, address);
+    stream.write_all(&request(7)).unwrap();
+    assert!(ends_with(&stream, b"MB\x01\x01\0\0\0\0"));
+    assert_eq!((store.counters().unknown, store.counters().served), (1, 0));
+}
+
+#[test]
+fn t14_640_idle_connections_of_one_source_keep_no_other_out() {
+    let (store, server, address) = serve(patient());
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let idle: Vec<_> = (0..640).map(|_| connect(2, address)).collect();
+    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &lease.reference(server.port()));
+    assert_eq!(fetched.unwrap(), [1; 100]);
+    let counters = store.counters();
+    assert_eq!((counters.refused, counters.made_room), (640 - 456, 0));
+    assert!(idle[456..].iter().all(|stream| ends_with(stream, b"MB\x01\x02\0\0\0\0")));
+}
+
+#[test]
+fn t14_640_idle_connections_of_many_sources_make_room() {
+    let (store, server, address) = serve(patient());
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let _idle: Vec<_> = (0..640).map(|n| connect(2 + (n % 128) as u8, address)).collect();
+    let fetched = Fetcher::new(PATIENCE).fetch(address.ip(), &lease.reference(server.port()));
+    assert_eq!(fetched.unwrap(), [1; 100]);
+    let counters = store.counters();
+    assert_eq!((counters.refused, counters.made_room), (0, 640 + 1 - 512));
+}
+
+#[test]
+fn t14_the_idlest_makes_room() {
+    let (store, server, address) = serve(BlobOptions { max_connections: 3, ..patient() });
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let reference = lease.reference(server.port());
+    let streams = [2, 3, 4].map(|source| connect(source, address));
+    assert!([0, 2, 1, 0].iter().all(|&n| answers(&streams[n], &reference)));
+    assert!(answers(&connect(5, address), &reference));
+    assert!(ends_with(&streams[2], b""));
+    assert!(answers(&streams[0], &reference) && answers(&streams[1], &reference));
+    assert_eq!((store.counters().made_room, store.counters().refused), (1, 0));
+}
+
+#[test]
+fn t14_a_table_of_8_is_one_sources_if_it_wants_it() {
+    let (store, server, address) = serve(BlobOptions { max_connections: 8, ..patient() });
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let streams: Vec<_> = (0..8).map(|_| connect(1, address)).collect();
+    assert!(streams.iter().all(|stream| answers(stream, &lease.reference(server.port()))));
+    assert_eq!((store.counters().refused, store.counters().made_room), (0, 0));
+}
+
+#[test]
+fn t14_a_fetch_waits_for_a_place() {
+    let (store, server, address) = serve(BlobOptions { max_connections: 9, ..patient() });
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let fetch = |patience| Fetcher::new(patience).fetch(address.ip(), &lease.reference(server.port()));
+    let own: Vec<_> = (0..8).map(|_| connect(1, address)).collect();
+    assert!(matches!(fetch(SOON), Err(FetchError::NoPlace(_))));
+    let before = store.counters().refused;
+    let fetched = std::thread::scope(|scope| {
+        let fetch = scope.spawn(|| fetch(PATIENCE));
+        while store.counters().refused == before {
+            std::thread::yield_now();
+        }
+        drop(own);
+        fetch.join().unwrap()
+    });
+    assert_eq!(fetched.unwrap(), [1; 100]);
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed() {
+    let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
+    assert!(ends_with(&connect(1, address), b""));
+    assert_eq!((store.counters().silent, store.counters().idle), (1, 0));
+}
+
+#[test]
+fn a_connection_that_asks_no_more_is_closed_and_the_next_fetch_takes_a_new_one() {
+    let (store, server, address) = serve(BlobOptions { idle_timeout: SOON, ..patient() });
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let fetcher = Fetcher::new(PATIENCE);
+    for closed in 1..4 {
+        assert_eq!(fetcher.fetch(address.ip(), &lease.reference(server.port())).unwrap(), [1; 100]);
+        while store.counters().idle < closed {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(store.counters().silent, 0);
+}
+
+#[test]
+fn a_request_that_trickles_in_is_closed() {
+    let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
+    let mut stream = connect(1, address);
+    for byte in request(7).into_iter().cycle() {
+        if stream.write_all(&[byte]).is_err() || store.counters().late > 0 {
+            break;
+        }
+        std::thread::sleep(SOON / 10);
+    }
+    assert_eq!((store.counters().late, store.counters().unknown), (1, 0));
+}
+
+/// The server's ends of connections, as the kernel has them.
+fn in_the_kernel(port: u16) -> usize {
+    let (local, listening) = (format!("0100007F:{port:04X}"), "0A");
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let columns = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    columns.filter(|column| column[1] == local && column[3] != listening).count()
+}
+
+#[test]
+fn an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
+    let (store, server, address) = serve(BlobOptions { progress_timeout: SOON, ..patient() });
+    let lease = store.keep(Arc::new(vec![1; BLOB_MAX as usize]), Duration::ZERO).unwrap();
+    let mut stream = connect(1, address);
+    stream.write_all(&request(lease.reference(server.port()).id.get())).unwrap();
+    while store.counters().stalled == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(store.counters().broken, 0);
+    let deadline = Instant::now() + PATIENCE;
+    while in_the_kernel(server.port()) > 0 {
+        assert!(Instant::now() < deadline, "megabytes are kept for who does not read them");
+        std::thread::sleep(SOON);
+    }
+}
+
+#[test]
+fn a_request_or_an_answer_that_breaks_off_is_counted() {
+    let (store, server, address) = serve(patient());
+    let lease = store.keep(Arc::new(vec![1; BLOB_MAX as usize]), Duration::ZERO).unwrap();
+    let request = request(lease.reference(server.port()).id.get());
+    connect(1, address).write_all(&request[..15]).unwrap();
+    connect(1, address).write_all(&request).unwrap();
+    drop(connect(1, address));
+    while store.counters().broken < 2 || store.counters().connections > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(store.counters().broken, 2);
+}
+
+#[test]
+fn a_fetch_from_who_answers_byte_by_byte_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reference = BlobRef { id: 7.into(), length: 1_000_000.into(), port: port.into(), reserved: 0.into() };
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; REQUEST_BYTES]).unwrap();
+        stream.write_all(b"MB\x01\0").and_then(|()| stream.write_all(&1_000_000u32.to_be_bytes())).unwrap();
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(SOON / 10);
+        }
+    });
+    let fetched = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference);
+    assert!(matches!(fetched, Err(FetchError::Io { .. })), "{fetched:?}");
+}
+
+#[test]
+fn a_reference_of_another_length_is_refused() {
+    let (store, server, address) = serve(BlobOptions::default());
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let mut reference = lease.reference(server.port());
+    for length in [99, 101, BLOB_MAX + 1] {
+        reference.length = length.into();
+        assert!(matches!(Fetcher::new(PATIENCE).fetch(address.ip(), &reference), Err(FetchError::Length { .. })));
+    }
+}
+
+#[test]
+fn times_without_end_are_times_like_others() {
+    let [request_timeout, idle_timeout, progress_timeout] = [Duration::MAX; 3];
+    let endless = BlobOptions { request_timeout, idle_timeout, progress_timeout, ..BlobOptions::default() };
+    let (store, server, address) = serve(endless);
+    let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
+    let fetcher = Fetcher::new(store.options().progress_timeout);
+    for _ in 0..2 {
+        assert_eq!(fetcher.fetch(address.ip(), &lease.reference(server.port())).unwrap(), [1; 100]);
+    }
+}
+
+#[test]
+fn the_store_is_bounded_and_gives_room_back() {
+    let (store, _server, _) = serve(BlobOptions { max_bytes: 100, ..BlobOptions::default() });
+    let lease = store.keep(Arc::new(vec![0; 80]), Duration::ZERO).unwrap();
+    assert!(store.keep(Arc::new(vec![0; 21]), Duration::from_millis(5)).is_err());
+    let waits = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| store.keep(Arc::new(vec![0; 21]), Duration::from_secs(5)).is_ok());
+        drop(lease);
+        waiter.join().unwrap()
+    });
+    assert!(waits);
+}
+
+#[test]
+fn what_nobody_fetches_expires() {
+    let (store, _server, _) = serve(BlobOptions { result_ttl: Duration::ZERO, ..BlobOptions::default() });
+    let lease = store.keep(Arc::new(vec![0; 80]), Duration::ZERO).unwrap();
+    store.expire();
+    assert_eq!((store.counters().expired, store.counters().kept_bytes), (1, 0));
+    drop(lease);
+    assert_eq!(store.counters().kept_bytes, 0);
+}
