@@ -9,7 +9,7 @@
 mod table;
 
 use std::convert::Infallible;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +40,7 @@ pub struct ConnectionCounters {
 /// The connections of a server.
 #[derive(Debug)]
 pub struct Connections {
+    unread_timeout: Duration,
     table: Mutex<Table<oneshot::Sender<Infallible>>>,
     refused: AtomicU64,
     made_room: AtomicU64,
@@ -65,10 +66,12 @@ pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 }
 
 impl Connections {
-    /// A table of `max` connections.
+    /// A table of `max` connections. After `unread_timeout` the kernel, too, drops what was sent to who does not read it,
+    /// megabytes perhaps, which a closed connection would leave to it.
     #[must_use]
-    pub fn new(max: usize) -> Arc<Self> {
+    pub fn new(max: usize, unread_timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
+            unread_timeout,
             table: Mutex::new(Table::new(max)),
             refused: AtomicU64::new(0),
             made_room: AtomicU64::new(0),
@@ -90,15 +93,30 @@ impl Connections {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => match self.enter(peer) {
-                    Some((place, gone)) => drop(tokio::spawn(until(gone, serve(stream, place)))),
+                    Some((place, gone)) => {
+                        self.prepare(&stream);
+                        drop(tokio::spawn(until(gone, serve(stream, place))));
+                    }
                     None => refuse(stream, refusal),
                 },
-                Err(error) => {
-                    self.accept_failed.fetch_add(1, Relaxed);
-                    tracing::warn!("cannot accept a connection: {error}");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+                Err(error) => self.failed(&error).await,
             }
+        }
+    }
+
+    /// A socket that takes no option is dead, as who serves it will find.
+    fn prepare(&self, stream: &TcpStream) {
+        let socket = socket2::SockRef::from(stream);
+        let _ = socket.set_tcp_nodelay(true);
+        let _ = socket.set_tcp_user_timeout(Some(self.unread_timeout));
+    }
+
+    async fn failed(&self, error: &io::Error) {
+        self.accept_failed.fetch_add(1, Relaxed);
+        // The other end may have left already; nobody has to wait for that.
+        if !matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
+            tracing::warn!("cannot accept a connection: {error}");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
 
@@ -172,7 +190,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let listener = runtime.block_on(async { TcpListener::from_std(listener) }).unwrap();
-        let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max));
+        let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max, Duration::from_secs(10)));
         let accepting = Arc::clone(&connections);
         runtime.spawn(async move { accepting.accept(&listener, REFUSAL, echo).await });
         (runtime, connections, address)

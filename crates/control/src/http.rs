@@ -1,18 +1,54 @@
-//! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path.
+//! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path. A connection carries one
+//! request, and everything about it is bounded: see [`Limits`].
 
-use crate::metrics::Snapshot;
+use crate::connections::{self, Connections, Place};
+use crate::metrics::{ShellCounters, Snapshot};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::{Router, routing::get};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 /// Silence of the data path's thread after which `/healthz` answers 503. It turns at least once a tick.
 pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
+
+/// What who is refused a connection hears.
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
+    too many connections from this address\n";
+
+/// Bounds of the server. What a request carries besides its head is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once. A source address that is alone gets 8/9 of them (T14). Default 64.
+    pub connections: usize,
+    /// The head of a request comes whole within this time of the connection's opening. Default 2 s.
+    pub head_timeout: Duration,
+    /// Bytes of a head. Default 8 KiB.
+    pub head_bytes: usize,
+    /// All is over within this time of the connection's opening, the answer read included. Default 10 s.
+    pub request_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            head_timeout: Duration::from_secs(2),
+            head_bytes: 8 << 10,
+            request_timeout: Duration::from_secs(10),
+        }
+    }
+}
 
 /// What the server asks of a switch.
 pub trait Source: Send + Sync + 'static {
@@ -43,6 +79,7 @@ impl std::error::Error for BindError {}
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    limits: Limits,
 }
 
 /// Takes the address, which may need privileges; the server may come later.
@@ -50,7 +87,7 @@ pub struct Server {
 /// # Errors
 /// The address is taken or not this machine's.
 pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, BindError> {
-    std::net::TcpListener::bind(address).map_err(|error| BindError { address, error })
+    connections::listen(address).map_err(|error| BindError { address, error })
 }
 
 impl Server {
@@ -58,10 +95,9 @@ impl Server {
     ///
     /// # Errors
     /// Where the system refuses to wait for it.
-    pub fn new(listener: std::net::TcpListener) -> std::io::Result<Self> {
-        listener.set_nonblocking(true)?;
+    pub fn new(listener: std::net::TcpListener, limits: Limits) -> std::io::Result<Self> {
         let address = listener.local_addr()?;
-        Ok(Self { listener: TcpListener::from_std(listener)?, address })
+        Ok(Self { listener: TcpListener::from_std(listener)?, address, limits })
     }
 
     /// The address that it got; its port is never 0.
@@ -70,35 +106,105 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` is ready.
-    ///
-    /// # Errors
-    /// The listener failed.
-    pub async fn serve(
-        self,
-        source: Arc<dyn Source>,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> std::io::Result<()> {
-        axum::serve(self.listener, router(source)).with_graceful_shutdown(stop).await
+    /// Serves for as long as it is polled.
+    pub async fn serve(self, source: Arc<dyn Source>) {
+        let Self { listener, limits, .. } = self;
+        let connections = Connections::new(limits.connections, limits.request_timeout);
+        let served =
+            Arc::new(Served { source, limits, connections: Arc::clone(&connections), counts: Counts::default() });
+        let serve = |stream, place| connection(stream, place, Arc::clone(&served));
+        match connections.accept(&listener, REFUSAL, serve).await {}
     }
 }
 
-fn router(source: Arc<dyn Source>) -> Router {
+/// What all connections share.
+struct Served {
+    source: Arc<dyn Source>,
+    limits: Limits,
+    connections: Arc<Connections>,
+    counts: Counts,
+}
+
+/// How connections ended.
+#[derive(Debug, Default)]
+struct Counts {
+    served: AtomicU64,
+    head_late: AtomicU64,
+    head_too_large: AtomicU64,
+    malformed: AtomicU64,
+    late: AtomicU64,
+    broken: AtomicU64,
+}
+
+impl Served {
+    /// The switch now, with the server's own counts beside those of socket and threads.
+    fn snapshot(&self) -> Snapshot {
+        let mut snapshot = self.source.snapshot();
+        snapshot.shell.extend(self.counters());
+        snapshot
+    }
+
+    fn counters(&self) -> ShellCounters {
+        let (connections, counts) = (self.connections.counters(), &self.counts);
+        let all = [
+            ("http_served", counts.served.load(Relaxed)),
+            ("http_refused", connections.refused),
+            ("http_made_room", connections.made_room),
+            ("http_accept_failed", connections.accept_failed),
+            ("http_head_late", counts.head_late.load(Relaxed)),
+            ("http_head_too_large", counts.head_too_large.load(Relaxed)),
+            ("http_malformed", counts.malformed.load(Relaxed)),
+            ("http_late", counts.late.load(Relaxed)),
+            ("http_broken", counts.broken.load(Relaxed)),
+        ];
+        all.map(|(name, count)| (name.to_owned(), count)).into()
+    }
+}
+
+impl Counts {
+    fn ended(&self, result: Result<hyper::Result<()>, tokio::time::error::Elapsed>) {
+        let count = match result {
+            Ok(Ok(())) => &self.served,
+            Ok(Err(error)) if error.is_timeout() => &self.head_late,
+            Ok(Err(error)) if error.is_parse_too_large() => &self.head_too_large,
+            Ok(Err(error)) if error.is_parse() => &self.malformed,
+            Ok(Err(_)) => &self.broken,
+            Err(_elapsed) => &self.late,
+        };
+        count.fetch_add(1, Relaxed);
+    }
+}
+
+/// Serves one connection, which holds its place as long.
+async fn connection(stream: TcpStream, _place: Place, served: Arc<Served>) {
+    let limits = &served.limits;
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .keep_alive(false)
+        .header_read_timeout(limits.head_timeout)
+        .max_header_size(limits.head_bytes);
+    let service = TowerToHyperService::new(router(Arc::clone(&served)));
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    // Counted before the stream is dropped: who sees the end of the connection finds it counted.
+    served.counts.ended(timeout(limits.request_timeout, serving.as_mut()).await);
+}
+
+fn router(served: Arc<Served>) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/status", get(status))
         .fallback(async || (StatusCode::NOT_FOUND, "there are /metrics, /healthz and /status\n"))
-        .with_state(source)
+        .with_state(served)
 }
 
-async fn metrics(State(source): State<Arc<dyn Source>>) -> Response {
+async fn metrics(State(served): State<Arc<Served>>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], source.snapshot().to_prometheus()).into_response()
+    ([(header::CONTENT_TYPE, kind)], served.snapshot().to_prometheus()).into_response()
 }
 
-async fn healthz(State(source): State<Arc<dyn Source>>) -> Response {
-    let silent = source.silent_for();
+async fn healthz(State(served): State<Arc<Served>>) -> Response {
+    let silent = served.source.silent_for();
     if silent <= HEALTHY_WITHIN {
         return "ok\n".into_response();
     }
@@ -106,71 +212,9 @@ async fn healthz(State(source): State<Arc<dyn Source>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
-async fn status(State(source): State<Arc<dyn Source>>) -> Response {
-    Json(source.snapshot()).into_response()
+async fn status(State(served): State<Arc<Served>>) -> Response {
+    Json(served.snapshot()).into_response()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Fixed(Duration);
-
-    impl Source for Fixed {
-        fn snapshot(&self) -> Snapshot {
-            crate::metrics::tests::snapshot()
-        }
-        fn silent_for(&self) -> Duration {
-            self.0
-        }
-    }
-
-    /// Serves a switch that has been silent for `silent_ms`, and gets `path` from it.
-    fn get(silent_ms: u64, path: &str) -> (u16, String) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let server = runtime.block_on(async { Server::new(listener) }).unwrap();
-        let url = format!("http://{}{path}", server.address());
-        runtime.spawn(server.serve(Arc::new(Fixed(Duration::from_millis(silent_ms))), std::future::pending()));
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let mut response = agent.get(&url).call().unwrap();
-        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
-    }
-
-    #[test]
-    fn metrics_are_openmetrics_text() {
-        let (code, text) = get(0, "/metrics");
-        assert_eq!(code, 200);
-        assert!(text.contains("midflight_tasks_submitted_total 10\n") && text.ends_with("# EOF\n"), "{text}");
-    }
-
-    #[test]
-    fn health_follows_the_progress_of_the_data_path() {
-        assert_eq!(get(1_000, "/healthz"), (200, "ok\n".into()));
-        let (code, text) = get(1_500, "/healthz");
-        assert_eq!((code, text.as_str()), (503, "the data path has made no progress for 1500 ms\n"));
-    }
-
-    #[test]
-    fn status_is_the_snapshot_as_json() {
-        let (code, text) = get(0, "/status");
-        assert_eq!(code, 200);
-        assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), crate::metrics::tests::snapshot());
-    }
-
-    #[test]
-    fn an_unknown_path_says_what_there_is() {
-        let (code, text) = get(0, "/metric");
-        assert_eq!((code, text.as_str()), (404, "there are /metrics, /healthz and /status\n"));
-    }
-
-    #[test]
-    fn a_taken_port_says_what_to_do() {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let error = listen(taken.local_addr().unwrap()).unwrap_err().to_string();
-        assert!(
-            error.contains("in use") && error.ends_with("give another address with --http, or --http off"),
-            "{error}"
-        );
-    }
-}
+mod tests;

@@ -179,7 +179,7 @@ impl BlobStore {
     pub(crate) fn new(mut options: BlobOptions) -> Arc<Self> {
         options.progress_timeout = options.progress_timeout.min(LONGEST_PROGRESS_TIMEOUT);
         Arc::new(Self {
-            connections: Connections::new(options.max_connections),
+            connections: Connections::new(options.max_connections, options.progress_timeout),
             options,
             kept: Mutex::default(),
             room: Condvar::new(),

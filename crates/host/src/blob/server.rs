@@ -101,7 +101,6 @@ async fn serve(mut stream: TcpStream, store: &BlobStore, place: &Place) {
 /// One request after the other, until the other end leaves between two of them or asks for what is not there.
 async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> Result<(), Closing> {
     let options = store.options();
-    prepare(stream, options.progress_timeout).map_err(broken)?;
     let mut patience = (options.request_timeout, Closing::Silent);
     while let Some(request) = read_request(stream, patience, options.request_timeout).await? {
         let [m0, m1, version, operation, _, _, _, _, id @ ..] = request;
@@ -120,12 +119,6 @@ async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> R
         patience = (options.idle_timeout, Closing::Idle);
     }
     Ok(())
-}
-
-fn prepare(stream: &TcpStream, progress_timeout: Duration) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    // What the kernel still has to send when a connection is closed must not stay there for who does not read it.
-    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(progress_timeout))
 }
 
 /// The next request, whose first byte comes within `patience` and whose last one `whole_within` later; `None` where the

@@ -2,7 +2,7 @@
 
 use super::engine;
 use anyhow::{Context, Result};
-use midflight_control::http::{Server, Source};
+use midflight_control::http::{Limits, Server, Source};
 use midflight_control::{Config, ShellCounters, Snapshot};
 use midflight_host::{BoundSwitch, Engine, SocketBuffers, Switch, SwitchConfig};
 use std::net::SocketAddr;
@@ -72,15 +72,11 @@ impl Prepared {
             .context("cannot start the HTTP server")?;
         let server = {
             let _within = runtime.enter();
-            Server::new(listener)?
+            Server::new(listener, Limits::default())?
         };
         let http = server.address();
         let source = Arc::new(Seen { switch: Arc::clone(&switch), levels, started: Instant::now() });
-        runtime.spawn(async move {
-            if let Err(error) = server.serve(source, std::future::pending()).await {
-                tracing::error!(%error, "the HTTP server ended");
-            }
-        });
+        runtime.spawn(server.serve(source));
         Ok(Running { switch, http: Some(http), _runtime: Some(runtime) })
     }
 }

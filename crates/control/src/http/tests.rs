@@ -1,0 +1,194 @@
+//! The server over loopback. Each source is an address of 127.0.0.0/8.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// Longer than anything takes that goes well.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What a test waits for that sees a time run out.
+const SOON: Duration = Duration::from_millis(50);
+
+/// Nobody is closed because a time ran out.
+fn patient() -> Limits {
+    Limits { head_timeout: PATIENCE, request_timeout: PATIENCE, ..Limits::default() }
+}
+
+struct Fixed(Duration);
+
+impl Source for Fixed {
+    fn snapshot(&self) -> Snapshot {
+        crate::metrics::tests::snapshot()
+    }
+    fn silent_for(&self) -> Duration {
+        self.0
+    }
+}
+
+/// Serves a switch that has been silent for `silent_ms`.
+fn serve(silent_ms: u64, limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let server = runtime.block_on(async { Server::new(listener, limits) }).unwrap();
+    let address = server.address();
+    runtime.spawn(server.serve(Arc::new(Fixed(Duration::from_millis(silent_ms)))));
+    (runtime, address)
+}
+
+fn get_from(address: SocketAddr, path: &str) -> (u16, String) {
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut response = agent.get(format!("http://{address}{path}")).call().unwrap();
+    (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+}
+
+/// Serves a switch that has been silent for `silent_ms`, and gets `path` from it.
+fn get(silent_ms: u64, path: &str) -> (u16, String) {
+    let (_runtime, address) = serve(silent_ms, Limits::default());
+    get_from(address, path)
+}
+
+/// The server's own counts that are not 0, by name.
+fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
+    let mut shell = serde_json::from_str::<Snapshot>(&get_from(address, "/status").1).unwrap().shell;
+    shell.retain(|name, count| name.starts_with("http_") && *count > 0);
+    shell
+}
+
+/// A connection from 127.0.0.`source`.
+fn connect(source: u8, to: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// All that comes until the connection is closed.
+fn read_to_end(mut stream: &TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // Who is closed with something left to read is reset.
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What a connection from source 1 hears that says `said`, and the counts after it.
+fn tell(limits: Limits, said: &str) -> (String, BTreeMap<String, u64>) {
+    let (_runtime, address) = serve(0, limits);
+    let mut stream = connect(1, address);
+    stream.write_all(said.as_bytes()).unwrap();
+    (read_to_end(&stream), counts(address))
+}
+
+fn counted(name: &str) -> BTreeMap<String, u64> {
+    BTreeMap::from([(name.to_owned(), 1)])
+}
+
+#[test]
+fn metrics_are_openmetrics_text() {
+    let (code, text) = get(0, "/metrics");
+    assert_eq!(code, 200);
+    assert!(text.contains("midflight_tasks_submitted_total 10\n") && text.ends_with("# EOF\n"), "{text}");
+}
+
+#[test]
+fn health_follows_the_progress_of_the_data_path() {
+    assert_eq!(get(1_000, "/healthz"), (200, "ok\n".into()));
+    let (code, text) = get(1_500, "/healthz");
+    assert_eq!((code, text.as_str()), (503, "the data path has made no progress for 1500 ms\n"));
+}
+
+#[test]
+fn status_is_the_snapshot_as_json_with_the_servers_own_counts() {
+    let (code, text) = get(0, "/status");
+    assert_eq!(code, 200);
+    let mut snapshot = serde_json::from_str::<Snapshot>(&text).unwrap();
+    assert_eq!(snapshot.shell.extract_if(.., |name, _| name.starts_with("http_")).count(), 9);
+    assert_eq!(snapshot, crate::metrics::tests::snapshot());
+}
+
+#[test]
+fn an_unknown_path_says_what_there_is() {
+    let (code, text) = get(0, "/metric");
+    assert_eq!((code, text.as_str()), (404, "there are /metrics, /healthz and /status\n"));
+}
+
+#[test]
+fn a_taken_port_says_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = listen(taken.local_addr().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("in use") && error.ends_with("give another address with --http, or --http off"), "{error}");
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed() {
+    let (heard, counts) = tell(Limits { head_timeout: SOON, ..patient() }, "");
+    assert_eq!((heard.as_str(), counts), ("", counted("http_head_late")));
+}
+
+#[test]
+fn a_head_that_trickles_in_is_closed() {
+    let (_runtime, address) = serve(0, Limits { head_timeout: 4 * SOON, ..patient() });
+    let mut stream = connect(1, address);
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nx: ").unwrap();
+    while stream.write_all(b"x").is_ok() {
+        std::thread::sleep(SOON / 10);
+    }
+    assert_eq!(counts(address), counted("http_head_late"));
+}
+
+#[test]
+fn a_request_that_takes_too_long_is_closed() {
+    let (heard, counts) = tell(Limits { request_timeout: SOON, ..patient() }, "GET /healthz HTTP/1.1\r\n");
+    assert_eq!((heard.as_str(), counts), ("", counted("http_late")));
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    for head in [format!("x: {}", "x".repeat(8 << 10)), "x: x\r\n".repeat(2 << 10)] {
+        let (heard, counts) = tell(patient(), &format!("GET /healthz HTTP/1.1\r\n{head}"));
+        assert!(heard.starts_with("HTTP/1.1 431 "), "{heard}");
+        assert_eq!(counts, counted("http_head_too_large"));
+    }
+}
+
+#[test]
+fn what_is_not_http_is_refused() {
+    let (heard, counts) = tell(patient(), "MB\x01\x01............\r\n");
+    assert!(heard.starts_with("HTTP/1.1 400 "), "{heard}");
+    assert_eq!(counts, counted("http_malformed"));
+}
+
+#[test]
+fn a_body_is_not_waited_for() {
+    let (heard, counts) = tell(patient(), "GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\nx");
+    assert!(heard.starts_with("HTTP/1.1 200 ") && heard.ends_with("ok\n"), "{heard}");
+    assert_eq!(counts, counted("http_served"));
+}
+
+#[test]
+fn a_connection_carries_one_request() {
+    let request = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    let (heard, counts) = tell(patient(), &request.repeat(3));
+    assert_eq!((heard.matches("HTTP/1.1").count(), heard.matches("connection: close").count()), (1, 1), "{heard}");
+    assert_eq!(counts, counted("http_served"));
+}
+
+#[test]
+fn t14_a_source_that_takes_all_it_can_does_not_keep_health_from_others() {
+    let (_runtime, address) = serve(0, patient());
+    let idle: Vec<_> = (0..200).map(|_| connect(2, address)).collect();
+    assert_eq!(get_from(address, "/healthz"), (200, "ok\n".into()));
+    assert_eq!(counts(address)["http_refused"], 200 - 57);
+    let heard = read_to_end(&idle[57]);
+    assert!(heard.starts_with("HTTP/1.1 503 ") && heard.ends_with("from this address\n"), "{heard}");
+}
+
+#[test]
+fn t14_sources_that_fill_the_table_make_room_for_health() {
+    let (_runtime, address) = serve(0, patient());
+    let _idle: Vec<_> = (0..200).map(|n| connect(2 + n, address)).collect();
+    assert_eq!(get_from(address, "/healthz"), (200, "ok\n".into()));
+    assert_eq!(counts(address)["http_made_room"], 200 + 1 - 64);
+}
