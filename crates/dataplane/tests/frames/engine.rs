@@ -2,7 +2,7 @@
 //! answers are read from what they send, on a real interface.
 
 use crate::capture::Port;
-use crate::frame::{Flow, get16, mapped, read};
+use crate::frame::{Flow, get16, original, read, stand_in, with_originals};
 use crate::shells::{PEER_MAC, PORT, Shells, own, shells_with};
 use midflight_dataplane::Datagram;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
@@ -28,7 +28,7 @@ impl FrameEngine {
     }
 
     fn flow(&self, from: SocketAddr) -> Flow {
-        let from = if self.ipv4 { from } else { mapped(from) };
+        let from = if self.ipv4 { from } else { stand_in(from) };
         Flow { from_mac: PEER_MAC, to_mac: self.port.mac, tags: vec![], to: own(from.is_ipv4()), from }
     }
 
@@ -50,15 +50,14 @@ impl FrameEngine {
 
     /// What user space does with what the shells leave to it.
     fn call(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
-        let mut out = Out::new();
+        let (from, mut out) = (self.flow(from).from, Out::new());
         let verdict = self.shells.packet(now_ns, from, datagram, &mut out).unwrap();
-        (verdict, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
+        (verdict, of_originals(&out))
     }
 }
 
-/// The address as the core writes it.
-fn plain(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+fn of_originals(out: &Out) -> Vec<Datagram> {
+    out.iter().map(|(to, bytes)| (original(to), with_originals(bytes.to_vec()))).collect()
 }
 
 impl Engine for FrameEngine {
@@ -91,7 +90,7 @@ impl Engine for FrameEngine {
         let sent = frames.iter().map(|frame| {
             let (back, payload) = read(frame);
             assert_eq!((back.from, back.from_mac, back.to_mac), (flow.to, flow.to_mac, flow.from_mac));
-            (plain(back.to), payload)
+            (original(back.to), with_originals(payload))
         });
         let sent = sent.collect();
         for name in ["handed_over", "hand_over_failed", "send_failed", "asserted", "passed_contended"] {
@@ -103,7 +102,7 @@ impl Engine for FrameEngine {
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         let mut out = Out::new();
         let looked = self.shells.tick(now_ns, &mut out).unwrap();
-        (looked, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
+        (looked, of_originals(&out))
     }
 
     fn stats(&self) -> Stats {
