@@ -41,6 +41,7 @@ enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH };
     X(hand_over_failed, "answers lost: no room to leave them to user space")                       \
     X(send_failed, "answers lost: the frame could not be made")                                    \
     X(asserted, "answers lost: the core owed what it had said it would not; a bug")                \
+    X(passed_source, "datagrams from an address or port that nobody can have there, passed up")    \
     X(passed_fragment, "IP fragments to our port or of unknown port, passed up")                   \
     X(passed_options, "datagrams with IP options or extension headers, passed up")                 \
     X(passed_checksum, "datagrams whose checksum the shell cannot confirm, passed up")             \

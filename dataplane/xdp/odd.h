@@ -19,7 +19,7 @@ static __attribute__((noinline)) void count_odd_ipv4(const uint8_t *data, const 
                                                      struct mf_shell_counts MF_FAR *counts)
 {
     const uint8_t *ip = data + MF_MASK(at, 0x1f);
-    if (ip + IPV4_BYTES > end || !is_served(0, MAPPED(WORD_AT(ip + 16))))
+    if (ip + IPV4_BYTES > end || !is_served_ipv4(WORD_AT(ip + 16)))
         return;
     uint32_t fragment = HALF_AT(ip + 6), header = 4u * (ip[0] & 0xf);
     if (header < IPV4_BYTES || (!(fragment & FRAGMENT_OFFSET) && !names_port(data, end, at + header)))
@@ -35,7 +35,7 @@ static __attribute__((noinline)) void count_odd_ipv6(const uint8_t *data, const 
                                                      struct mf_shell_counts MF_FAR *counts)
 {
     const uint8_t *ip = data + MF_MASK(at, 0x1f);
-    if (ip + IPV6_BYTES > end || !is_served(LONG_AT(ip + 24), LONG_AT(ip + 32)))
+    if (ip + IPV6_BYTES > end || !is_served_ipv6(ip + 24))
         return;
     uint32_t next = ip[6], fragment = 0, offset = 0;
     at = HIDDEN_OFFSET(at + IPV6_BYTES, 0x3ff);

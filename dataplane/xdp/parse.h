@@ -61,26 +61,58 @@ MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *fra
     return type == TYPE_IPV4 || type == TYPE_IPV6;
 }
 
-/* Whether the switch serves this address, as the two halves of an IPv6 address. */
+/* Addresses that a round of the loop below looks at: a round costs more than a look. */
+#define ADDRESSES_A_ROUND 4
+_Static_assert(MF_ADDRESSES_MAX % ADDRESSES_A_ROUND == 0, "whole rounds");
+
+/* Whether the switch serves this address, as the two halves of an IPv6 address. Behind the last one there are zeros, which nobody
+ * asks for. */
 MF_INLINE int is_served(uint64_t high, uint64_t low)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
     uint32_t addresses = MF_CONTROL->addresses;
-    for (uint32_t i = MF_ZERO; MF_LOOP(i < addresses && i < MF_ADDRESSES_MAX); i++)
-        if (FAR_LONG(address[i].ip + 8) == low && FAR_LONG(address[i].ip) == high)
-            return 1;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < addresses && i < MF_ADDRESSES_MAX); i += ADDRESSES_A_ROUND)
+        _Pragma("unroll") for (uint32_t k = 0; k < ADDRESSES_A_ROUND; k++)
+            if (FAR_LONG(address[i + k].ip + 8) == low && FAR_LONG(address[i + k].ip) == high)
+                return 1;
     return 0;
 }
 
 /* The low half of the IPv6 address that stands for an IPv4 address; the high half is 0. */
 #define MAPPED(ipv4) ((uint64_t)(ipv4) << 32 | 0xffff0000)
 
+MF_INLINE int is_served_ipv4(uint32_t ip)
+{
+    return is_served(0, MAPPED(ip));
+}
+
+/* Frames of IPv6 are never for an address of IPv4. */
+MF_INLINE int is_served_ipv6(const uint8_t *ip)
+{
+    uint64_t high = LONG_AT(ip);
+    return high != 0 && is_served(high, LONG_AT(ip + 8));
+}
+
 /* How a frame stands to the switch. */
 enum relation {
     FOREIGN,
     OURS,
-    ODD /* perhaps ours, and nothing for a shell: fragments, options, extension headers */
+    ODD,       /* perhaps ours, and nothing for a shell: fragments, options, extension headers */
+    SENDERLESS /* to us, from where nobody can have sent it */
 };
+
+/* Whether an address of IPv4, the first byte lowest, may be a sender's: not this network, loopback, multicast, reserved. */
+MF_INLINE int may_send_ipv4(uint32_t ip)
+{
+    uint32_t first = ip & 0xff;
+    return first - 1 < 223 && first != 127;
+}
+
+/* The same of the first half of an address of IPv6. Below ::/64 there are none, loopback, and those of IPv4. */
+MF_INLINE int may_send_ipv6(uint64_t high)
+{
+    return high != 0 && (high & 0xff) != 0xff;
+}
 
 MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
 {
@@ -88,9 +120,10 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
         return FOREIGN;
     if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + 6) & FRAGMENT)))
         return ODD;
-    if (HALF_AT(ip + IPV4_BYTES + 2) != MF_CONTROL->port)
+    if (HALF_AT(ip + IPV4_BYTES + 2) != MF_CONTROL->port || !is_served_ipv4(WORD_AT(ip + 16)))
         return FOREIGN;
-    return is_served(0, MAPPED(WORD_AT(ip + 16))) ? OURS : FOREIGN;
+    uint32_t from = WORD_AT(ip + 12);
+    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES) != 0 && !is_served_ipv4(from) ? OURS : SENDERLESS;
 }
 
 /* Headers that may stand between IPv6 and UDP. */
@@ -105,9 +138,9 @@ MF_INLINE enum relation is_ours_ipv6(const uint8_t *ip)
 {
     if (ip[6] != IP_UDP)
         return is_extension(ip[6]) ? ODD : FOREIGN;
-    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + 2) != MF_CONTROL->port)
+    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + 2) != MF_CONTROL->port || !is_served_ipv6(ip + 24))
         return FOREIGN;
-    return is_served(LONG_AT(ip + 24), LONG_AT(ip + 32)) ? OURS : FOREIGN;
+    return may_send_ipv6(LONG_AT(ip + 8)) && HALF_AT(ip + IPV6_BYTES) != 0 && !is_served_ipv6(ip + 8) ? OURS : SENDERLESS;
 }
 
 /* Follows find_ip. A frame sent to many is none of ours, and none comes from many. */

@@ -118,6 +118,10 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *
     if (cpu + 1 >= MF_DESKS)
         return 0;
     *desk = mf_desk_of(1 + cpu);
+    if (MF_UNLIKELY(relation == SENDERLESS)) {
+        (*desk)->counts.passed_source++;
+        return 0;
+    }
     if (relation == ODD) {
         if (frame.type == TYPE_IPV4)
             count_odd_ipv4(data, end, frame.l3, &(*desk)->counts);

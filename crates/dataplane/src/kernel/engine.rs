@@ -75,9 +75,7 @@ impl KernelEngine {
         {
             pins.clear()?;
         }
-        let loopback = interfaces.iter().any(|interface| interface.loopback);
-        let addresses = interface::addresses(place.listen.ip(), loopback);
-        let served = addresses.map_err(KernelError::io("list this machine's addresses"))?;
+        let served = served(place)?;
         let handover = Handover::new(&tasks.programs().handover)?;
         let before = tasks.told();
         let unserved = tasks.serve(port, &served);
@@ -142,9 +140,7 @@ impl KernelEngine {
     /// # Errors
     /// Where they cannot be listed; then those of before go on.
     pub fn refresh_addresses(&mut self) -> Result<usize, KernelError> {
-        let loopback = self.attached.iter().any(|attached| attached.interface.loopback);
-        let addresses = interface::addresses(self.place.listen.ip(), loopback);
-        let addresses = addresses.map_err(KernelError::io("list this machine's addresses"))?;
+        let addresses = served(&self.place)?;
         if addresses != self.served {
             self.unserved = self.tasks.serve(self.place.listen.port(), &addresses);
             self.served = addresses;
@@ -157,6 +153,10 @@ impl KernelEngine {
     pub fn lost_interface(&self) -> Option<&str> {
         self.attached.iter().find(|attached| !attached.is_in_place()).map(|attached| attached.interface.name.as_str())
     }
+}
+
+fn served(place: &Place) -> Result<Vec<IpAddr>, KernelError> {
+    interface::addresses(place.listen.ip()).map_err(KernelError::io("list this machine's addresses"))
 }
 
 /// The most addresses that a switch serves in the kernel.

@@ -13,8 +13,6 @@ use std::os::fd::AsRawFd;
 pub(super) struct Interface {
     pub name: String,
     pub index: u32,
-    /// It leads to this machine only.
-    pub loopback: bool,
 }
 
 impl Interface {
@@ -42,7 +40,7 @@ impl Interface {
         if mtu < MTU_MIN {
             return Err(KernelError::Mtu { interface: name, mtu });
         }
-        Ok(Self { name, index, loopback })
+        Ok(Self { name, index })
     }
 }
 
@@ -65,17 +63,16 @@ fn mtu(interface: &str) -> io::Result<u32> {
     u32::try_from(mtu).map_err(io::Error::other)
 }
 
-/// The addresses by which a switch that listens on `listen` is reached, sorted: that one, or all of this machine. Loopback
-/// addresses only where a loopback interface is served: nobody else may send to them.
-pub(super) fn addresses(listen: IpAddr, loopback: bool) -> io::Result<Vec<IpAddr>> {
+/// The addresses by which a switch that listens on `listen` is reached from elsewhere, sorted: that one, or all of this machine.
+/// Loopback addresses are none of them: only this machine may send to those, and the kernel's stack sees to it.
+pub(super) fn addresses(listen: IpAddr) -> io::Result<Vec<IpAddr>> {
     if !listen.is_unspecified() {
-        return Ok(vec![listen.to_canonical()]);
+        return Ok(Vec::from_iter(Some(listen.to_canonical()).filter(|address| !address.is_loopback())));
     }
     let mut found: Vec<_> = getifaddrs()?
         .filter_map(|entry| address_of(&entry))
         .filter(|address| listen.is_ipv6() || address.is_ipv4())
-        .filter(|address| loopback || !address.is_loopback())
-        .filter(|address| !is_link_local(address))
+        .filter(|address| !address.is_loopback() && !is_link_local(address))
         .collect();
     found.sort_unstable();
     found.dedup();
@@ -107,13 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_served_only_where_a_loopback_interface_is() {
-        let lo = Interface::find("lo").unwrap();
-        assert!(lo.loopback && lo.index > 0);
-        let (any, here) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv4Addr::LOCALHOST));
-        assert!(addresses(any, true).unwrap().contains(&here));
-        assert!(addresses(any, false).unwrap().iter().all(|address| !address.is_loopback() && address.is_ipv4()));
-        assert!(addresses(Ipv6Addr::UNSPECIFIED.into(), true).unwrap().contains(&here));
-        assert_eq!(addresses(here, false).unwrap(), [here]);
+    fn loopback_addresses_are_never_served() {
+        let none: [IpAddr; 0] = [];
+        for here in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(addresses(here.parse().unwrap()).unwrap(), none, "{here}");
+        }
+        let [four, six] = [IpAddr::from(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()].map(addresses);
+        assert!(four.unwrap().iter().all(|address| !address.is_loopback() && address.is_ipv4()));
+        assert!(six.unwrap().iter().all(|address| !address.is_loopback()));
+        assert_eq!(addresses([10, 0, 0, 1].into()).unwrap(), [IpAddr::from([10, 0, 0, 1])]);
     }
 }

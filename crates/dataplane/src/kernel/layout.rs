@@ -43,7 +43,7 @@ pub(super) struct Control {
 }
 
 /// Names and meanings of `struct mf_shell_counts`, in its order: `MF_SHELL_COUNTS`.
-pub const SHELL_COUNTS: [(&str, &str); 16] = [
+pub const SHELL_COUNTS: [(&str, &str); 17] = [
     ("xdp_taken", "datagrams that XDP gave to the core"),
     ("xdp_answered", "answers that XDP sent"),
     ("tc_taken", "datagrams that TC gave to the core: those that may owe several answers"),
@@ -52,6 +52,7 @@ pub const SHELL_COUNTS: [(&str, &str); 16] = [
     ("hand_over_failed", "answers lost: no room to leave them to user space"),
     ("send_failed", "answers lost: the frame could not be made"),
     ("asserted", "answers lost: the core owed what it had said it would not; a bug"),
+    ("passed_source", "datagrams from an address or port that nobody can have there, passed up"),
     ("passed_fragment", "IP fragments to our port or of unknown port, passed up"),
     ("passed_options", "datagrams with IP options or extension headers, passed up"),
     ("passed_checksum", "datagrams whose checksum the shell cannot confirm, passed up"),

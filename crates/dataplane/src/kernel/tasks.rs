@@ -10,7 +10,7 @@ use super::pins::Pins;
 use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init};
 use crate::{Out, TasksConfig, Verdict};
 use midflight_wire::Address;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
 
@@ -115,14 +115,15 @@ impl KernelTasks {
     /// sent to those comes by the socket.
     pub fn serve(&mut self, port: u16, addresses: &[IpAddr]) -> usize {
         let served = addresses.len().min(ADDRESSES_MAX);
-        let control = self.arena.control();
+        let (control, nobody) = (self.arena.control(), IpAddr::from(Ipv6Addr::UNSPECIFIED));
         // SAFETY: shells only read these. One that reads them just now sees the old address or the new one in each place,
         // both ours, or none at all: then it passes its packet up.
         unsafe {
             (&raw mut (*control).port).write_volatile(port.to_be());
             (&raw mut (*control).addresses).write_volatile(0);
             fence(Ordering::Release);
-            for (place, &address) in addresses[..served].iter().enumerate() {
+            let places = addresses[..served].iter().chain(std::iter::repeat(&nobody)).take(ADDRESSES_MAX);
+            for (place, &address) in places.enumerate() {
                 (&raw mut (*control).address[place]).write_volatile(SocketAddr::new(address, 0).into());
             }
             fence(Ordering::Release);

@@ -4,7 +4,7 @@ use crate::datagrams::probe;
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, get16, put16, sum_ipv4};
 use crate::shells::{NO_MAC, PORT, TIME, counted, flow, shells};
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Less than this, `BPF_PROG_RUN` does not give to TC.
 const WHOLE_HEADERS: usize = 14 + 40;
@@ -100,6 +100,97 @@ fn what_is_somebody_elses() {
         ]);
     }
     assert_all_left_alone(cases);
+}
+
+/// From where nobody can have sent: what becomes of such is for the kernel's own stack to say.
+#[test]
+fn what_nobody_can_have_sent() {
+    let from = |address: &str, port: u16| {
+        let from: IpAddr = address.parse().unwrap();
+        Flow { from: SocketAddr::new(from, port), ..ours(from.is_ipv4()) }
+    };
+    let case = |flow: Flow, name| Case(name, flow.request(&payload()), Some("passed_source"));
+    let mut cases = vec![];
+    for (name, address) in [
+        ("this network", "0.0.0.0"),
+        ("this network, its end", "0.255.255.255"),
+        ("loopback", "127.0.0.1"),
+        ("loopback, its beginning", "127.0.0.0"),
+        ("loopback, its end", "127.255.255.255"),
+        ("multicast", "224.0.0.1"),
+        ("multicast, its end", "239.255.255.255"),
+        ("reserved", "240.0.0.1"),
+        ("broadcast", "255.255.255.255"),
+        ("its own", "192.0.2.1"),
+        ("unspecified", "::"),
+        ("loopback of IPv6", "::1"),
+        ("IPv4 as sockets write it", "::ffff:192.0.2.100"),
+        ("its own, as sockets write it", "::ffff:192.0.2.1"),
+        ("IPv4 as it was once written", "::192.0.2.100"),
+        ("multicast of IPv6", "ff00::"),
+        ("multicast to all nodes", "ff02::1"),
+        ("multicast of IPv6, its end", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        ("its own of IPv6", "2001:db8::1"),
+    ] {
+        cases.push(case(from(address, 4000), name));
+        cases.push(case(Flow { tags: vec![(AD, 1), (Q, 2)], ..from(address, 4000) }, name));
+    }
+    for address in ["192.0.2.100", "2001:db8::ff:100"] {
+        cases.push(case(from(address, 0), "port 0"));
+    }
+    assert_all_left_alone(cases);
+}
+
+/// Another one of its addresses than the one that is asked.
+#[test]
+fn what_claims_to_come_from_another_address_of_the_switch() {
+    let Some(mut shells) = shells() else { return };
+    for count in 1..=32u8 {
+        let of = |number: u8| [IpAddr::from([192, 0, 2, number]), format!("2001:db8::{number:x}").parse().unwrap()];
+        assert_eq!(shells.serve(PORT, &(1..=count).flat_map(of).collect::<Vec<_>>()), 0);
+        for from in of(count) {
+            let flow = Flow { from: SocketAddr::new(from, 4000), ..ours(from.is_ipv4()) };
+            assert_left_alone(&mut shells, Case("its own", flow.request(&payload()), Some("passed_source")));
+        }
+    }
+}
+
+/// The neighbours of the addresses above are as good as any.
+#[test]
+fn what_its_neighbours_send_is_taken() {
+    let Some(mut shells) = shells() else { return };
+    for address in [
+        "1.0.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "169.254.1.1",
+        "223.255.255.255",
+        "192.0.2.2",
+        "0:0:0:1::1",
+        "64:ff9b::192.0.2.100",
+        "2001:db8::2",
+        "fd00::1",
+        "fe80::1",
+        "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+    ] {
+        let from: IpAddr = address.parse().unwrap();
+        for port in [1, 0x00ff, 0xff00, 0xffff] {
+            let flow = Flow { from: SocketAddr::new(from, port), ..ours(from.is_ipv4()) };
+            let departure = shells.run_xdp(TIME, &Arrival::new(&flow.request(&payload()))).unwrap();
+            assert_eq!(departure.action, Action::Transmit, "{flow:?}");
+            assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
+        }
+    }
+}
+
+/// Addresses of IPv4 are served in frames of IPv4 only, and no frame is for nowhere.
+#[test]
+fn what_is_for_an_address_that_no_frame_can_be_for() {
+    let case = |address: &str| {
+        let to: IpAddr = address.parse().unwrap();
+        Case("for nobody", Flow { to: SocketAddr::new(to, PORT), ..ours(to.is_ipv4()) }.request(&payload()), None)
+    };
+    assert_all_left_alone(["0.0.0.0", "127.0.0.1", "::", "::1", "::ffff:192.0.2.1"].map(case).into());
 }
 
 /// Every frame that ends early, however early.
