@@ -26,6 +26,7 @@
 #define MF_WAYS 16384 /* a power of two */
 #define MF_STATE_AT 0x02000000
 #define MF_ADDRESSES_MAX 64
+#define MF_UNSUMMED_MAX 64
 #define MF_NOW (~0ull)
 
 /* What user space asks of a call. */
@@ -92,6 +93,7 @@ struct mf_control {
     uint16_t addresses; /* how many */
     uint32_t generic;   /* 1: XDP runs in generic mode somewhere, behind what the kernel has made of a frame */
     struct mf_address address[MF_ADDRESSES_MAX]; /* those of this machine that the switch serves; ports are not looked at */
+    uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces where XDP takes the pseudo-header's sum for a checksum; 0 ends them */
 
     /* A call from user space; its datagram and its answers lie on the first desk. */
     uint32_t call;      /* enum mf_call */

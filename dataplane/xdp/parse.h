@@ -35,7 +35,11 @@ struct frame {
     uint32_t l4;   /* where the UDP header begins: known when it was received */
     uint32_t tags; /* VLAN tags in the frame; TC has the outermost beside it */
     uint16_t type; /* TYPE_IPV4 or TYPE_IPV6 */
-    uint16_t partial; /* the checksum is the pseudo-header's alone: who sent it left the rest to hardware */
+
+    /* Known when it was received, too. */
+    uint16_t check;  /* its checksum */
+    uint32_t whole;  /* whether that is right */
+    uint64_t pseudo; /* sum of the pseudo-header, not folded */
 };
 
 /* Hides where a header begins from the verifier, which would follow each case of it through all that comes. */
@@ -204,6 +208,13 @@ MF_INLINE uint32_t read_ipv6(const uint8_t *ip, struct mf_desk MF_FAR *desk, uin
     return mf_net16(HALF_AT(ip + 4));
 }
 
+/* Whether a checksum is that of the pseudo-header, to which its sender's hardware is to add the rest; by chance it may be whole,
+ * too. It may also be damaged, or forged: what is to be believed depends on where the frame came by. */
+MF_INLINE int is_left_to_hardware(const struct frame *frame)
+{
+    return frame->check == sum_fold(frame->pseudo);
+}
+
 /* Reads UDP header and payload, whose addresses' sum is known. */
 MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t ip_says, uint64_t pseudo,
                                      struct frame *frame, struct mf_desk MF_FAR *desk)
@@ -220,13 +231,15 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     FAR_WORD(&desk->in.from.port) = FAR_WORD(&desk->way.peer.port) = HALF_AT(udp); /* and 0 behind it */
     desk->in.length = bytes - UDP_BYTES;
     desk->in.data = desk->data;
-    frame->partial = 0;
+    frame->check = (uint16_t)check;
+    frame->pseudo = pseudo;
+    frame->whole = 1;
     if (MF_UNLIKELY(check == 0))
         return frame->type == TYPE_IPV4 ? RECEIVED : BAD_CHECKSUM;
     if (MF_LIKELY(sum_fold(sum) == 0xffff))
         return RECEIVED;
-    frame->partial = check == sum_fold(pseudo);
-    return frame->partial ? RECEIVED : BAD_CHECKSUM;
+    frame->whole = 0;
+    return is_left_to_hardware(frame) ? RECEIVED : BAD_CHECKSUM;
 }
 
 /* Follows is_ours. Brings the datagram to the desk: `in`, `data`, and `way` but for the interface. */

@@ -179,14 +179,18 @@ MF_INLINE uint32_t tag_beside(struct __sk_buff *skb)
     return skb->vlan_present ? skb->vlan_proto | (uint32_t)mf_net16((uint16_t)skb->vlan_tci) << 16 : 0;
 }
 
-/* Prepares the packet for being rewritten, and says how; -1: it cannot be. */
-MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame)
+/* Prepares the packet for being rewritten, and says how; -1: it cannot be, or its checksum is not what the kernel knows of it. */
+MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, struct mf_desk MF_FAR *desk)
 {
     const struct sk_buff *behind = bpf_cast_to_kern_ctx(skb);
     uint32_t summed = BPF_CORE_READ_BITFIELD(behind, ip_summed);
     int beside = skb->vlan_present ? TAG_BESIDE : 0;
+    if (!(summed == CHECKSUM_PARTIAL ? is_left_to_hardware(frame) : frame->whole)) {
+        desk->counts.passed_checksum++;
+        return -1;
+    }
     if (summed == CHECKSUM_PARTIAL)
-        return frame->partial ? beside | PARTIAL : -1;
+        return beside | PARTIAL;
     /* A sum over the packet that hardware made would be wrong soon. A packet that grows loses it; then none can be updated. */
     if (summed == CHECKSUM_COMPLETE && (bpf_skb_change_tail(skb, skb->len + 1, 0) || bpf_csum_update(skb, 0) >= 0))
         return -1;
@@ -228,7 +232,7 @@ int mf_tc(struct __sk_buff *skb)
     MF_USES_ARENA();
     if (!is_received_by_tc(skb, &desk, &frame))
         return GO_ON;
-    int how = prepare_copies(skb, &frame);
+    int how = prepare_copies(skb, &frame, desk);
     if (how < 0)
         return GO_ON;
     enum copies copies = (enum copies)HIDDEN_OFFSET((uint32_t)how, 3);

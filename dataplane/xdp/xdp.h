@@ -104,6 +104,16 @@ MF_INLINE void count_reception(struct mf_shell_counts MF_FAR *counts, enum recep
         counts->passed_tags++;
 }
 
+/* Whether frames come by this interface whose senders leave checksums to hardware that is not there. */
+MF_INLINE int comes_unsummed(uint32_t interface)
+{
+    const uint32_t MF_FAR *unsummed = MF_CONTROL->unsummed;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_UNSUMMED_MAX && unsummed[i]); i++)
+        if (unsummed[i] == interface)
+            return 1;
+    return 0;
+}
+
 /* Whether the frame's datagram lies on this CPU's desk now; else the frame is passed up. */
 MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR **desk)
 {
@@ -131,8 +141,11 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *
     }
     enum reception reception = receive(data, end, 0, &frame, *desk);
     count_reception(&(*desk)->counts, reception);
-    /* In generic mode, a packet whose checksum hardware was to complete leaves with one that hardware will: TC knows. */
-    return reception == RECEIVED && !(frame.partial && MF_CONTROL->generic);
+    if (reception != RECEIVED)
+        return 0;
+    /* Whether hardware is to complete a checksum, TC can ask the kernel. In generic mode it would spoil that of XDP's answer. */
+    int doubtful = !frame.whole || MF_CONTROL->generic;
+    return MF_LIKELY(!doubtful) || !is_left_to_hardware(&frame) || comes_unsummed(context->ingress_ifindex);
 }
 
 SEC("xdp")

@@ -79,10 +79,13 @@ impl KernelEngine {
         let handover = Handover::new(&tasks.programs().handover)?;
         let before = tasks.told();
         let unserved = tasks.serve(port, &served);
-        tasks.set_mode(place.mode);
+        // What XDP believes of checksums is right in both modes, until all interfaces have this one.
+        tasks.set_mode(place.mode, &[]);
         let attach = |interface| Attached::new(interface, place.mode, tasks.programs(), pins.as_ref());
         let attached = interfaces.iter().map(attach).collect::<Result<Vec<_>, _>>();
         let attached = attached.inspect_err(|_| what_is_kept_goes_on(&mut tasks, before, place.mode))?;
+        let unsummed = interfaces.iter().filter(|interface| interface.unsummed).map(|interface| interface.index);
+        tasks.set_mode(place.mode, &unsummed.collect::<Vec<_>>());
         match &mut pins {
             Some(pins) if place.keep => pins.keep(tasks.arena(), &tasks.programs().handover, &attached)?,
             _ => pins = None,
@@ -163,11 +166,12 @@ fn served(place: &Place) -> Result<Vec<IpAddr>, KernelError> {
 pub const SERVED_MAX: usize = ADDRESSES_MAX;
 
 /// Tells the shells of a queue that could not be taken over what they were told `before`. They may be on one interface in the
-/// mode of then and on another in that of now; what generic mode asks of them is right in both.
+/// mode of then and on another in that of now; what generic mode asks of them is right in both, and so is to believe no
+/// interface's checksums but whole ones.
 fn what_is_kept_goes_on(tasks: &mut KernelTasks, before: (u16, Vec<IpAddr>, Mode), now: Mode) {
     let (port, served, mode) = before;
     tasks.serve(port, &served);
-    tasks.set_mode(if mode == Mode::Generic { mode } else { now });
+    tasks.set_mode(if mode == Mode::Generic { mode } else { now }, &[]);
 }
 
 /// What a former process kept on this port. What serves another network namespace, with a process or without, is no concern of

@@ -4,6 +4,7 @@ use super::error::{KernelError, MTU_MIN};
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::{InterfaceFlags, if_indextoname, if_nametoindex};
+use std::ffi::CStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -13,6 +14,8 @@ use std::os::fd::AsRawFd;
 pub(super) struct Interface {
     pub name: String,
     pub index: u32,
+    /// Frames come by it whose senders leave the checksum to hardware, and there is none.
+    pub unsummed: bool,
 }
 
 impl Interface {
@@ -40,27 +43,56 @@ impl Interface {
         if mtu < MTU_MIN {
             return Err(KernelError::Mtu { interface: name, mtu });
         }
-        Ok(Self { name, index })
+        // One that has no driver, or does not say, leaves nothing to hardware.
+        let unsummed = driver(&name).is_ok_and(|driver| UNSUMMED.contains(&driver.as_str()));
+        Ok(Self { name, index, unsummed })
     }
 }
 
+/// Drivers with XDP of their own whose frames come from the stack of this machine, or of a virtual one, as it left them. What comes
+/// by others was on a wire, or their drivers complete or drop such frames before XDP sees them (`virtio_net`).
+const UNSUMMED: [&str; 2] = ["veth", "tun"];
+
 fn mtu(interface: &str) -> io::Result<u32> {
+    let answer = ask(interface, libc::SIOCGIFMTU, libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 })?;
+    // SAFETY: the kernel leaves a number there.
+    u32::try_from(unsafe { answer.ifru_mtu }).map_err(io::Error::other)
+}
+
+/// The name of its driver.
+fn driver(interface: &str) -> io::Result<String> {
+    let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+    ask(interface, libc::SIOCETHTOOL, libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut info).cast() })?;
+    let name = CStr::from_bytes_until_nul(&info.driver).map_err(io::Error::other)?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
+/// linux/ethtool.h
+const ETHTOOL_GDRVINFO: u32 = 3;
+
+/// `struct ethtool_drvinfo`
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+
+/// Asks the kernel about an interface. What it writes through a pointer in the question must have the room that it needs.
+fn ask(
+    interface: &str,
+    what: libc::Ioctl,
+    question: libc::__c_anonymous_ifr_ifru,
+) -> io::Result<libc::__c_anonymous_ifr_ifru> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let question = libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 };
     let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: question };
     // The last byte stays 0.
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    // SAFETY: the kernel reads and writes `request`, which outlives the call; it leaves a number there.
-    let mtu = unsafe {
-        let result = libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request);
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        request.ifr_ifru.ifru_mtu
-    };
-    u32::try_from(mtu).map_err(io::Error::other)
+    // SAFETY: the kernel reads and writes `request`, and what it points to; both outlive the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request.ifr_ifru) }
 }
 
 /// The addresses by which a switch that listens on `listen` is reached from elsewhere, sorted: that one, or all of this machine.
@@ -93,6 +125,7 @@ fn is_link_local(address: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use midflight_lab::Place;
     use std::net::Ipv6Addr;
 
     #[test]
@@ -100,6 +133,28 @@ mod tests {
         for name in ["mf-nowhere0", "", "a name that is far too long for an interface"] {
             let error = Interface::find(name).unwrap_err().to_string();
             assert_eq!(error, format!("there is no interface {name}: `ip link` lists what there is"));
+        }
+    }
+
+    #[test]
+    fn checksums_are_left_to_hardware_where_a_stack_is_at_the_other_end() {
+        if let Err(missing) = midflight_lab::available() {
+            return println!("SKIPPED: {missing}");
+        }
+        let lab = midflight_lab::Lab::up(&midflight_lab::Options::temporary(1)).unwrap();
+        let ip = |arguments: &str| {
+            lab.command(Place::Switch, "ip").args(arguments.split(' ')).status().is_ok_and(|status| status.success())
+        };
+        let unsummed = |name| lab.within(Place::Switch, || Interface::find(name)).unwrap().unwrap().unsummed;
+        assert!(unsummed("host0"));
+        assert!(!unsummed("lo"));
+        for (add, expected) in [("tuntap add mode tap other", true), ("link add other type bridge", false)] {
+            if ip(add) && ip("link set other up") {
+                assert_eq!(unsummed("other"), expected, "{add}");
+                assert!(ip("link delete other"));
+            } else {
+                println!("SKIPPED: no kernel module for `ip {add}`");
+            }
         }
     }
 

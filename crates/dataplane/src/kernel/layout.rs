@@ -12,6 +12,7 @@ pub(super) const WAYS_AT: u64 = 0x0110_0000;
 pub(super) const WAYS: u64 = 16384;
 pub(super) const STATE_AT: u64 = 0x0200_0000;
 pub(super) const ADDRESSES_MAX: usize = 64;
+pub(super) const UNSUMMED_MAX: usize = 64;
 /// Bytes of datagram that a desk holds.
 pub(super) const DESK_DATA: usize = 1536;
 
@@ -33,6 +34,7 @@ pub(super) struct Control {
     pub addresses: u16,
     pub generic: u32,
     pub address: [Address; ADDRESSES_MAX],
+    pub unsummed: [u32; UNSUMMED_MAX],
     pub call: u32,
     pub verdict: u32,
     pub now_ns: u64,
@@ -111,8 +113,8 @@ mod tests {
         let mut of_c = [0; 40];
         // SAFETY: it writes at most as many numbers.
         let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
-        let bounds = [CONTROL_AT, DESKS_AT, DESK_BYTES, DESKS, WAYS_AT, WAYS, STATE_AT, ADDRESSES_MAX as u64]
-            .map(|n| n as usize);
+        let places = [CONTROL_AT, DESKS_AT, DESK_BYTES, DESKS, WAYS_AT, WAYS, STATE_AT].map(|n| n as usize);
+        let bounds = [ADDRESSES_MAX, UNSUMMED_MAX];
         let calls = [Call::Packet, Call::Tick, Call::Bench].map(|call| call as usize);
         let control = [
             size_of::<Control>(),
@@ -121,6 +123,7 @@ mod tests {
             offset_of!(Control, addresses),
             offset_of!(Control, generic),
             offset_of!(Control, address),
+            offset_of!(Control, unsummed),
             offset_of!(Control, call),
             offset_of!(Control, verdict),
             offset_of!(Control, now_ns),
@@ -146,7 +149,7 @@ mod tests {
             offset_of!(Desk, other),
             offset_of!(Desk, out),
         ];
-        let of_rust = bounds.into_iter().chain(calls).chain(control).chain(way).chain(desk);
+        let of_rust = places.into_iter().chain(bounds).chain(calls).chain(control).chain(way).chain(desk);
         assert_eq!(of_c[..count], of_rust.map(|n| n as u64).collect::<Vec<_>>());
         assert_eq!(offset_of!(Desk, counts) - offset_of!(Desk, data), DESK_DATA);
     }

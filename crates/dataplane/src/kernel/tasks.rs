@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use super::error::KernelError;
 use super::kept::Kept;
-use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, WAYS, WAYS_AT, Way};
+use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, UNSUMMED_MAX, WAYS, WAYS_AT, Way};
 use super::link::Mode;
 use super::object::{self, Programs};
 use super::pins::Pins;
@@ -142,10 +142,19 @@ impl KernelTasks {
         (u16::from_be(port), served.collect(), if generic == 0 { Mode::Native } else { Mode::Generic })
     }
 
-    /// Tells the shells in which mode XDP runs: in generic mode, frames are behind what the kernel has made of them.
-    pub fn set_mode(&mut self, mode: Mode) {
-        // SAFETY: shells only read it.
-        unsafe { (&raw mut (*self.arena.control()).generic).write_volatile(u32::from(mode == Mode::Generic)) };
+    /// Tells the shells in which mode XDP runs, and the indices of interfaces by which frames come `unsummed`: their senders leave
+    /// checksums to hardware that is not there. In generic mode, and for those that there is no room for, TC asks the kernel.
+    pub fn set_mode(&mut self, mode: Mode, unsummed: &[u32]) {
+        let unsummed = if mode == Mode::Native { unsummed } else { &[] };
+        let places = unsummed.iter().copied().chain(std::iter::repeat(0)).take(UNSUMMED_MAX);
+        let control = self.arena.control();
+        // SAFETY: shells only read them, each in one access.
+        unsafe {
+            (&raw mut (*control).generic).write_volatile(u32::from(mode == Mode::Generic));
+            for (place, interface) in places.enumerate() {
+                (&raw mut (*control).unsummed[place]).write_volatile(interface);
+            }
+        }
     }
 
     /// Takes one datagram, as [`Tasks::packet`](crate::Tasks::packet) does; `now_ns` is [`NOW`] or, in tests, made up.

@@ -2,7 +2,7 @@
 
 use crate::datagrams::{self, keepalive_of_another_epoch, operation, probe, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, LEAST, Q, Tag, hex, put16};
-use crate::shells::{TIME, counted, flow, shells};
+use crate::shells::{NO_MAC, TIME, counted, flow, shells};
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks, Mode};
 use midflight_dataplane::{Out, Tasks, Verdict};
 use midflight_wire::Operation;
@@ -181,23 +181,69 @@ fn a_checksum_may_be_absent_in_ipv4_only() {
     }
 }
 
-/// A packet of this machine may leave its checksum to hardware. XDP answers with a whole one; in generic mode hardware would
-/// spoil that, so there TC answers.
+/// Where senders leave their checksums to hardware that is not there, XDP answers with a whole one. Elsewhere it leaves the frame
+/// to TC, and so it does in generic mode, where hardware would spoil the answer's.
 #[test]
-fn a_checksum_may_be_left_to_hardware() {
+fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         let flow = flow(ipv4, 0);
         let frame = flow.partial(flow.request(&probe(1, 1)), &probe(1, 1));
+        let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
+        let all: Vec<u32> = (2..=64).chain([1]).collect();
+        for (unsummed, taken) in [(&[][..], false), (&[1], true), (&[2, 3], false), (&[2, 1], true), (&all, true)] {
+            shells.set_mode(Mode::Native, unsummed);
+            let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+            if taken {
+                assert_eq!((departure.action, counts[0]), (Action::Transmit, ("xdp_taken", 1)), "{unsummed:?}");
+                assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
+            } else {
+                assert_eq!((departure, counts), (left_alone.clone(), vec![]), "{unsummed:?}");
+            }
+        }
+        shells.set_mode(Mode::Generic, &[1]);
         let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
-        assert_eq!((departure.action, counts[0]), (Action::Transmit, ("xdp_taken", 1)));
-        assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
-        shells.set_mode(Mode::Generic);
-        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
-        assert_eq!((departure, counts), (Departure { action: Action::Pass, frame, asked: None }, vec![]));
-        let (departure, _) = counted(&mut shells, |shells| run(shells, &flow.request(&probe(1, 1))));
-        assert_eq!(departure.action, Action::Transmit);
-        shells.set_mode(Mode::Native);
+        assert_eq!((departure, counts), (left_alone, vec![]));
+        assert_eq!(run(&mut shells, &flow.request(&probe(1, 1))).action, Action::Transmit);
+    }
+}
+
+/// TC asks the kernel whether hardware is to complete a checksum. Who only looks as if is refused, and counted.
+#[test]
+fn a_sum_of_the_pseudo_header_is_no_checksum() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
+        let frame = flow.partial(flow.request(&probe(1, 1)), &probe(1, 1));
+        for unsummed in [&[][..], &[1]] {
+            shells.set_mode(Mode::Native, unsummed);
+            let (departure, counts) =
+                counted(&mut shells, |shells| shells.run_tc(TIME, &Arrival::new(&frame)).unwrap());
+            let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
+            assert_eq!((departure, counts), (left_alone, vec![("passed_checksum", 1)]));
+        }
+    }
+}
+
+/// By chance the sum of the pseudo-header is a whole checksum, too. In generic mode only TC can tell; with a datagram that is
+/// repeated as it is, XDP's wrong guess would be one for ever.
+#[test]
+fn a_checksum_may_be_both() {
+    let Some(mut shells) = shells() else { return };
+    for ipv4 in [true, false] {
+        let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
+        let is_both = |sequence: &u32| {
+            let datagram = probe(1, *sequence);
+            let frame = flow.request(&datagram);
+            frame == flow.partial(frame.clone(), &datagram)
+        };
+        let frame = flow.request(&probe(1, (1..200_000).find(is_both).expect("one of 65,536 is")));
+        for (mode, by_xdp) in [(Mode::Native, Action::Transmit), (Mode::Generic, Action::Pass)] {
+            shells.set_mode(mode, &[]);
+            assert_eq!(run(&mut shells, &frame).action, by_xdp);
+            let by_tc = shells.run_tc(TIME, &Arrival::new(&frame)).unwrap();
+            assert_eq!((by_tc.action, by_tc.asked.unwrap().1), (Action::Transmit, Verdict::Ok));
+        }
     }
 }
 

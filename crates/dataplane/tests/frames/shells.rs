@@ -53,7 +53,7 @@ pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u64) -> Opti
         loaded => loaded.unwrap(),
     };
     tasks.restart(config, epoch, secret).unwrap();
-    tasks.set_mode(Mode::Native);
+    tasks.set_mode(Mode::Native, &[]);
     tasks.serve(PORT, &[own(true).ip(), own(false).ip()]);
     Some(Shells(Some(tasks)))
 }

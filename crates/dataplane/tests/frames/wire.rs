@@ -158,6 +158,29 @@ fn xdp_answers_a_socket_by_a_frame_with_a_whole_checksum() {
     });
 }
 
+/// Each interface by itself: where a veth is not known as one, what XDP leaves alone is answered by TC, which asks the kernel. A
+/// frame of which the kernel says nothing is refused there, although its sum looks the same.
+#[test]
+fn a_checksum_left_to_hardware_is_believed_by_interface() {
+    on_stage(Mode::Native, |stage, ipv4| {
+        let index = stage.lab.within(At::Switch, || Port::open(&stage.lab.interfaces()[1]).index).unwrap();
+        stage.engine.tasks_mut().set_mode(Mode::Native, &[index]);
+        for (host, taken_by) in [(0, "tc_taken"), (1, "xdp_taken")] {
+            stage.checksums_by_hardware(host, true, true);
+            let client = stage.endpoint(host, ipv4);
+            let before = stage.count(taken_by);
+            assert_eq!(operation(&client.ask(&probe(1, 1))), Operation::ProbeAck);
+            assert_eq!(stage.count(taken_by), before + 1, "{:?}", stage.counts());
+            let forged = client.flow.partial(client.flow.request(&probe(1, 2)), &probe(1, 2));
+            stage.hosts[host].send(&forged, Offload::default());
+            // XDP on a veth takes it. Behind it on the same link: who is answered first was taken first.
+            let first = if host == 0 { 3 } else { 2 };
+            assert_eq!(client.ask(&probe(1, 3))[12..16], [0, 0, 0, first]);
+        }
+        assert_eq!(stage.count("passed_checksum"), 1, "{:?}", stage.counts());
+    });
+}
+
 /// A SUBMIT for an executor who waits, with its checksum made by the sender or left to hardware, over links that complete
 /// checksums and links that do not: what arrives is right in each case, or is known to be completed later.
 #[test]
