@@ -94,6 +94,7 @@ struct mf_control {
     uint32_t generic;   /* 1: XDP runs in generic mode somewhere, behind what the kernel has made of a frame */
     struct mf_address address[MF_ADDRESSES_MAX]; /* those of this machine that the switch serves; ports are not looked at */
     uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces where XDP takes the pseudo-header's sum for a checksum; 0 ends them */
+    uint64_t ways_salt; /* random, and nobody outside knows it */
 
     /* A call from user space; its datagram and its answers lie on the first desk. */
     uint32_t call;      /* enum mf_call */

@@ -29,6 +29,7 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
         offsetof(struct mf_control, generic),
         offsetof(struct mf_control, address),
         offsetof(struct mf_control, unsummed),
+        offsetof(struct mf_control, ways_salt),
         offsetof(struct mf_control, call),
         offsetof(struct mf_control, verdict),
         offsetof(struct mf_control, now_ns),

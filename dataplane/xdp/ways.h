@@ -15,17 +15,24 @@
 
 #define WAY_PLACES 4 /* where the way to an address may be: its hash says where they begin */
 
-MF_INLINE struct mf_way MF_FAR *way_place(const struct mf_address MF_FAR *peer, uint32_t k)
+/* The salt goes into each part, so that who does not know it can choose none that makes up for another. */
+MF_INLINE uint64_t way_hash(const struct mf_address MF_FAR *peer)
 {
-    uint64_t mixed = mf_mix(FAR_LONG(peer->ip)) + FAR_LONG(peer->ip + 8) + ((uint64_t)peer->port << 16);
-    return (struct mf_way MF_FAR *)(uintptr_t)MF_WAYS_AT + ((mf_hash(mixed) + k) & (MF_WAYS - 1));
+    uint64_t salt = MF_CONTROL->ways_salt;
+    return mf_mix(mf_mix(FAR_LONG(peer->ip) ^ salt) + FAR_LONG(peer->ip + 8) + peer->port * (salt | 1));
+}
+
+MF_INLINE struct mf_way MF_FAR *way_place(uint64_t hash, uint32_t k)
+{
+    return (struct mf_way MF_FAR *)(uintptr_t)MF_WAYS_AT + ((hash + k) & (MF_WAYS - 1));
 }
 
 /* The way to this address, or null. */
 MF_INLINE struct mf_way MF_FAR *find_way(const struct mf_address MF_FAR *peer)
 {
+    uint64_t hash = way_hash(peer);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < WAY_PLACES); k++) {
-        struct mf_way MF_FAR *way = way_place(peer, k);
+        struct mf_way MF_FAR *way = way_place(hash, k);
         if (way->interface && mf_address_equal(&way->peer, peer))
             return way;
     }
@@ -41,9 +48,10 @@ MF_INLINE void copy_way(struct mf_way MF_FAR *to, const struct mf_way MF_FAR *fr
 /* Where the way to this address belongs: where it is, or a free place, or else the first. */
 MF_INLINE struct mf_way MF_FAR *place_of_way(const struct mf_address MF_FAR *peer)
 {
-    struct mf_way MF_FAR *place = way_place(peer, 0);
+    uint64_t hash = way_hash(peer);
+    struct mf_way MF_FAR *place = way_place(hash, 0);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < WAY_PLACES); k++) {
-        struct mf_way MF_FAR *way = way_place(peer, k);
+        struct mf_way MF_FAR *way = way_place(hash, k);
         if (!way->interface || mf_address_equal(&way->peer, peer)) {
             place = way;
             break;

@@ -44,6 +44,11 @@ pub struct BenchPacket<'a> {
     pub datagram: &'a [u8],
 }
 
+/// Salts the table of ways, in which nobody shall be able to choose places.
+fn ways_salt(secret: u64) -> u64 {
+    secret
+}
+
 impl KernelTasks {
     /// An empty queue in the kernel, with `extra_bytes` of arena behind it for benchmarks.
     ///
@@ -60,6 +65,7 @@ impl KernelTasks {
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
         unsafe {
             mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret);
+            (*tasks.arena.control()).ways_salt = ways_salt(secret);
             (*tasks.arena.control()).now_ns = NOW;
         }
         Kept::new(config, epoch.max(1)).write(&tasks.arena);
@@ -84,6 +90,7 @@ impl KernelTasks {
                 (*self.arena.desk(desk)).counts = Default::default();
             }
             mf_tasks_init(self.raw(), &config.raw(), epoch.max(1), secret);
+            (*self.arena.control()).ways_salt = ways_salt(secret);
         }
         Kept::new(config, epoch.max(1)).write(&self.arena);
         Ok(())

@@ -14,7 +14,8 @@ impl KernelTasks {
     #[must_use]
     pub fn own_address(&self, executor: SocketAddr) -> Option<IpAddr> {
         let peer = Address::from(executor);
-        let first = hash(&peer);
+        // SAFETY: it was written before any program ran.
+        let first = hash(&peer, unsafe { (*self.arena().control()).ways_salt });
         let place = |k| WAYS_AT + (first + k) % WAYS * size_of::<Way>() as u64;
         // SAFETY: ways are integers on pages that are there. One that is just being written is seen half; then an answer is lost.
         let ways = (0..PLACES).map(|k| unsafe { self.arena().offset(place(k)).cast::<Way>().read_volatile() });
@@ -24,11 +25,11 @@ impl KernelTasks {
     }
 }
 
-/// `way_place`: where the places of a peer begin.
-fn hash(peer: &Address) -> u64 {
+/// `way_hash`: where the places of a peer begin.
+fn hash(peer: &Address, salt: u64) -> u64 {
     let half = |at: usize| peer.ip[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
-    let port = u64::from(peer.port.get().swap_bytes());
-    bucket(mix(half(0)).wrapping_add(half(8)).wrapping_add(port << 16))
+    let port = u64::from(peer.port.get().swap_bytes()).wrapping_mul(salt | 1);
+    mix(mix(half(0) ^ salt).wrapping_add(half(8)).wrapping_add(port)) % WAYS
 }
 
 /// `mf_mix`
@@ -36,11 +37,4 @@ fn mix(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31
-}
-
-/// `mf_hash`
-fn bucket(x: u64) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let x = x.wrapping_mul(FACTOR);
-    (x ^ x >> 32).wrapping_mul(FACTOR) >> 32
 }

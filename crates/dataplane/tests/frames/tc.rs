@@ -2,7 +2,7 @@
 
 use crate::capture::Port;
 use crate::datagrams::{EPOCH, operation, probe, records, register, registered, retrieve, submit};
-use crate::frame::{AD, Flow, Q, Tag, get16, put16, read};
+use crate::frame::{AD, Flow, Q, Tag, bytes, get16, put16, read};
 use crate::shells::{OWN_MAC, PEER_MAC, PORT, Shells, TIME, config, counted, flow, lab, own, shells};
 use midflight_dataplane::Out;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
@@ -392,6 +392,52 @@ fn a_way_is_only_ever_that_of_its_executor() {
         assert_eq!(reached.len(), 2_000);
         assert!(reached.iter().zip(&all).all(|(reached, executor)| *reached == executor.back()));
     });
+}
+
+/// Nobody can choose addresses that take the places of others in the table of ways: neither such whose parts cancel out, nor such
+/// that would be neighbours by another salt.
+#[test]
+fn ways_cannot_be_aimed_at() {
+    on_a_stage(|stage| {
+        let known = |stage: &mut Stage<'_>, addresses: &[SocketAddr]| {
+            stage.shells.restart(&config(), EPOCH, 0x5eed_0fa5_a170_0001).unwrap();
+            let executor = |from: SocketAddr| Flow { from, ..stage.executor(from.is_ipv4(), 0) };
+            let flows: Vec<_> = addresses.iter().map(|&from| executor(from)).collect();
+            for (number, flow) in flows.iter().enumerate() {
+                stage.park(flow, 1_000 + number as u64, 1);
+            }
+            flows.iter().filter(|flow| stage.shells.own_address(flow.from) == Some(flow.to.ip())).count()
+        };
+        let by_sum = |step: u32| {
+            let of = |port: u16| {
+                let low = 0x0123_4567_89ab_cdef_u64.wrapping_sub(u64::from(port.swap_bytes()) << step);
+                let ip = [0x2001_0db8_0000_0007_u64.to_be_bytes(), low.to_le_bytes()].concat();
+                SocketAddr::new(bytes::<16>(&ip, 0).into(), port)
+            };
+            (4_000..4_064).map(of).collect::<Vec<_>>()
+        };
+        for step in [0, 16] {
+            assert_eq!(known(stage, &by_sum(step)), 64, "in steps of 2^{step}");
+        }
+        for salt in [0, 1, u64::MAX] {
+            let all = (0..=u32::MAX).map(|number| SocketAddr::from(((0x0b00_0000 | number).to_be_bytes(), 4_000)));
+            let neighbours: Vec<_> = all.filter(|&address| place_by(salt, address) == 0).take(64).collect();
+            assert_eq!(known(stage, &neighbours), 64, "salt {salt}");
+        }
+    });
+}
+
+/// `way_hash` of `dataplane/xdp/ways.h`, by a salt that is guessed, for addresses of IPv4.
+fn place_by(salt: u64, address: SocketAddr) -> u64 {
+    let mix = |x: u64| {
+        let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    };
+    let IpAddr::V4(ip) = address.ip() else { panic!("{address}") };
+    let low = u64::from(u32::from_le_bytes(ip.octets())) << 32 | 0xffff_0000;
+    let port = u64::from(address.port().swap_bytes()).wrapping_mul(salt | 1);
+    mix(mix(salt).wrapping_add(low).wrapping_add(port)) % 16_384
 }
 
 #[test]
