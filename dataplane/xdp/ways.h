@@ -80,17 +80,23 @@ MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)
     return 0;
 }
 
+/* Whether a datagram, on which the core has said this, shows where an executor is. */
+MF_INLINE int shows_a_way(const struct mf_datagram MF_FAR *in, uint32_t verdict)
+{
+    return verdict == MF_V_OK && asks_for_tasks(in) && owns_a_slot(in);
+}
+
 /* Notes the way that a frame came whose datagram the core has taken. */
 MF_INLINE void learn_way(const struct mf_desk MF_FAR *desk)
 {
-    if (desk->verdict == MF_V_OK && asks_for_tasks(&desk->in) && owns_a_slot(&desk->in))
+    if (shows_a_way(&desk->in, desk->verdict))
         copy_way(place_of_way(&desk->way.peer), &desk->way);
 }
 
 /* An executor whose datagrams come by the process's socket: the way there is the socket's. */
-MF_INLINE void forget_way(const struct mf_datagram MF_FAR *in)
+MF_INLINE void forget_way(const struct mf_datagram MF_FAR *in, uint32_t verdict)
 {
-    struct mf_way MF_FAR *way = asks_for_tasks(in) ? find_way(&in->from) : 0;
+    struct mf_way MF_FAR *way = shows_a_way(in, verdict) ? find_way(&in->from) : 0;
     if (way)
         way->interface = 0;
 }

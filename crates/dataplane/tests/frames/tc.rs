@@ -367,6 +367,26 @@ fn a_forger_teaches_no_way() {
     });
 }
 
+/// The same by the process's socket, which a fragment of his may reach: what was learned stays. Only the executor himself, by that
+/// way, makes it forgotten.
+#[test]
+fn a_forger_makes_no_way_forgotten() {
+    on_stage(|stage, ipv4| {
+        let executor = stage.executor(ipv4, 1);
+        let names = stage.park(&executor, 5, 1);
+        let guessed = SlotName { slot: names[0].slot, generation: (names[0].generation.get() ^ 1).into() };
+        let (good, mut of_another_epoch) = (retrieve(&names, 1), retrieve(&names, 1));
+        of_another_epoch[8] ^= 1;
+        let mut out = Out::new();
+        for forged in [&retrieve(&[guessed], 2)[..], &of_another_epoch, &good[..20], &good[..16]] {
+            stage.shells.packet(TIME, executor.from, forged, &mut out).unwrap();
+            assert_eq!(stage.shells.own_address(executor.from), Some(executor.to.ip()));
+        }
+        stage.shells.packet(TIME, executor.from, &good, &mut out).unwrap();
+        assert_eq!(stage.shells.own_address(executor.from), None);
+    });
+}
+
 /// As many executors as share a place in the table of ways, and more: none is mistaken for another.
 #[test]
 fn a_way_is_only_ever_that_of_its_executor() {
