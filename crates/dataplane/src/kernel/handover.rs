@@ -18,6 +18,9 @@ struct Record {
     data: [u8; PACKET_MAX],
 }
 
+/// Answers taken at once. The shells may leave them as fast as they are read; who reads them has leases to end as well.
+const TAKEN_MAX: usize = 64;
+
 /// The reading end of the ring buffer.
 #[derive(Debug)]
 pub struct Handover {
@@ -42,11 +45,11 @@ impl Handover {
         Ok(Self { ring: builder.build().map_err(failed)?, taken })
     }
 
-    /// Calls `send` with each answer that waits: the address of this machine that its receiver talks to, if a shell knew it,
-    /// the receiver, and the datagram.
+    /// Calls `send` with the answers that wait, the first 64 of them: the address of this machine that the receiver talks to, if a
+    /// shell knew it, the receiver, and the datagram.
     pub fn drain(&mut self, mut send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {
         // It fails only where the callback does, which does not.
-        let _ = self.ring.consume();
+        let _ = self.ring.consume_raw_n(TAKEN_MAX);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for bytes in taken.chunks_exact(size_of::<Record>()) {
             if let Ok(record) = Record::read_from_bytes(bytes) {
