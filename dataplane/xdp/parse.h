@@ -189,23 +189,24 @@ MF_INLINE void note_addresses(struct mf_desk MF_FAR *desk, uint64_t peer_high, u
     FAR_LONG(desk->way.own + 8) = own_low;
 }
 
-/* Reads an IPv4 header of ours; returns the bytes behind it that are the datagram's, and adds the addresses to `sum`. 0:
- * its own checksum is wrong. */
-MF_INLINE uint32_t read_ipv4(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint64_t *sum)
+/* Reads an IPv4 header of ours: how many bytes it says follow, and the sum of its addresses. 0: its own checksum is wrong. */
+MF_INLINE int read_ipv4(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint32_t *says, uint64_t *sum)
 {
     uint64_t rest = (uint64_t)WORD_AT(ip) + WORD_AT(ip + 4) + WORD_AT(ip + 8);
     *sum = (uint64_t)WORD_AT(ip + 12) + WORD_AT(ip + 16);
     note_addresses(desk, 0, MAPPED(WORD_AT(ip + 12)), 0, MAPPED(WORD_AT(ip + 16)));
-    return sum_fold(rest + *sum) == 0xffff ? mf_net16(HALF_AT(ip + 2)) - IPV4_BYTES : 0;
+    *says = mf_net16(HALF_AT(ip + 2)) - IPV4_BYTES;
+    return sum_fold(rest + *sum) == 0xffff;
 }
 
-MF_INLINE uint32_t read_ipv6(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint64_t *sum)
+/* The same of IPv6, whose header has no checksum. */
+MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint32_t *says, uint64_t *sum)
 {
     uint64_t peer_high = LONG_AT(ip + 8), peer_low = LONG_AT(ip + 16);
     uint64_t own_high = LONG_AT(ip + 24), own_low = LONG_AT(ip + 32);
     *sum = sum_long(sum_long(sum_long(sum_long(0, peer_high), peer_low), own_high), own_low);
     note_addresses(desk, peer_high, peer_low, own_high, own_low);
-    return mf_net16(HALF_AT(ip + 4));
+    *says = mf_net16(HALF_AT(ip + 4));
 }
 
 /* Whether a checksum is that of the pseudo-header, to which its sender's hardware is to add the rest; by chance it may be whole,
@@ -255,13 +256,10 @@ MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32
     if (MF_UNLIKELY(desk->way.tags > MF_TAGS_MAX))
         return BAD_TAGS;
     note_ethernet(data, frame, &desk->way);
-    if (frame->type == TYPE_IPV4) {
-        says = read_ipv4(ip, desk, &sum);
-        if (MF_UNLIKELY(says == 0))
-            return BAD_CHECKSUM;
-    } else {
-        says = read_ipv6(ip, desk, &sum);
-    }
+    if (frame->type != TYPE_IPV4)
+        read_ipv6(ip, desk, &says, &sum);
+    else if (MF_UNLIKELY(!read_ipv4(ip, desk, &says, &sum)))
+        return BAD_CHECKSUM;
     frame->l4 = HIDDEN_OFFSET(frame->l3 + header, 0x7f);
     return receive_udp(data + frame->l4, end, says, sum, frame, desk);
 }

@@ -240,6 +240,7 @@ fn lengths_that_disagree() {
             Case("IP longer than UDP", ip(header + bytes + 1), odd),
             Case("IP shorter than UDP", ip(header + bytes - 1), odd),
             Case("IP shorter than its headers", ip(header + 7), odd),
+            Case("IP that ends with its header", ip(header), odd),
             Case("IP of length 0", ip(0), odd),
             Case("IP longer than anything", ip(0xffff), odd),
             Case("longer than any datagram of ours", ours(ipv4).request(&[0x4d; 1453]), odd),
