@@ -12,6 +12,8 @@ mod engine;
 mod frame;
 mod left_alone;
 mod shells;
+mod stage;
 mod stories;
 mod tc;
+mod ways;
 mod wire;

@@ -1,0 +1,133 @@
+//! A switch between a client and an executor: frames are given to its shells, and what leaves by its interfaces is seen.
+
+use crate::capture::Port;
+use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
+use crate::frame::{AD, Flow, Q, get16, read};
+use crate::shells::{PORT, Shells, TIME, config, counted, flow, lab, shells};
+use midflight_dataplane::kernel::{Action, Arrival, Departure};
+use midflight_lab::{Lab, Place};
+use midflight_wire::{Operation, SlotName};
+use std::net::{IpAddr, SocketAddr};
+
+/// Shells in a lab's switch, whose interfaces lead to two hosts.
+pub(crate) struct Stage<'a> {
+    pub(crate) shells: Shells,
+    pub(crate) lab: &'a Lab,
+    /// By which the client's frames come.
+    pub(crate) near: Port,
+    /// By which the executor's come.
+    pub(crate) far: Port,
+}
+
+/// The executor's MAC address.
+const FAR_MAC: [u8; 6] = [0x02, 0xfa, 0x11, 0x22, 0x33, 0x44];
+
+/// Does something on a stage where nothing has happened yet.
+pub(crate) fn on_a_stage(act: impl FnOnce(&mut Stage<'_>) + Send) {
+    let Some(shells) = shells() else { return };
+    let Some(lab) = lab(2) else { return };
+    let mut all = Some((shells, act));
+    lab.within(Place::Switch, || {
+        let (shells, act) = all.take().unwrap();
+        act(&mut Stage { shells, lab: &lab, near: Port::open("host0"), far: Port::open("host1") });
+    })
+    .unwrap();
+}
+
+/// The same twice, by each version of IP.
+pub(crate) fn on_stage(act: impl Fn(&mut Stage<'_>, bool) + Send + Sync) {
+    on_a_stage(|stage| {
+        for ipv4 in [true, false] {
+            stage.shells.restart(&config(), EPOCH, 1).unwrap();
+            stage.handed_over();
+            stage.sent();
+            act(stage, ipv4);
+        }
+    });
+}
+
+impl Stage<'_> {
+    pub(crate) fn client(&self, ipv4: bool) -> Flow {
+        Flow { to_mac: self.near.mac, ..flow(ipv4, 1) }
+    }
+
+    pub(crate) fn executor(&self, ipv4: bool, number: u16) -> Flow {
+        Flow { from_mac: FAR_MAC, to_mac: self.far.mac, ..flow(ipv4, 100 + number) }
+    }
+
+    /// A frame of the client, given to TC as if XDP had passed it on.
+    pub(crate) fn by_tc(&mut self, flow: &Flow, datagram: &[u8]) -> Departure {
+        let frame = flow.request(datagram);
+        self.shells.run_tc(TIME, &Arrival { interface: self.near.index, ..Arrival::new(&frame) }).unwrap()
+    }
+
+    /// A frame of an executor, given to XDP and, if that passes it, to TC; the answer, if there is one.
+    pub(crate) fn by_both(&mut self, flow: &Flow, datagram: &[u8]) -> Option<Vec<u8>> {
+        let frame = flow.request(datagram);
+        let arrival = Arrival { interface: self.far.index, ..Arrival::new(&frame) };
+        let mut departure = self.shells.run_xdp(TIME, &arrival).unwrap();
+        if departure.action == Action::Pass {
+            departure = self.shells.run_tc(TIME, &arrival).unwrap();
+        }
+        assert_ne!(departure.action, Action::Pass);
+        (departure.action == Action::Transmit).then(|| read(&departure.frame).1)
+    }
+
+    /// An executor with slots that wait.
+    pub(crate) fn park(&mut self, flow: &Flow, executor: u64, slots: u8) -> Vec<SlotName> {
+        let names = registered(&self.by_both(flow, &register(executor, slots)).unwrap());
+        for name in &names {
+            assert_eq!(self.by_both(flow, &retrieve(std::slice::from_ref(name), 1)), None);
+        }
+        names
+    }
+
+    /// What left by the interfaces to the client and to the executor.
+    pub(crate) fn sent(&self) -> [Vec<Vec<u8>>; 2] {
+        [&self.near, &self.far].map(|port| {
+            let ours = port.all(|seen| seen.outgoing && is_of_switch(&seen.frame));
+            ours.into_iter().map(|seen| seen.frame).collect()
+        })
+    }
+
+    /// From where, to whom, what.
+    pub(crate) fn handed_over(&mut self) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
+        let mut all = Vec::new();
+        let mut handover = self.shells.open_handover().unwrap();
+        let mut before = None;
+        while before != Some(all.len()) {
+            before = Some(all.len());
+            handover.drain(|own, to, datagram| all.push((own, to, datagram.to_vec())));
+        }
+        all
+    }
+
+    /// The client submits a task for the executor who waits: its answer goes back, and the task to user space, which is told
+    /// the address that the executor asks, if his way was learned.
+    pub(crate) fn assert_handed_over(&mut self, client: &Flow, executor: &Flow, learned: bool, sequence: u32) {
+        let frame = client.request(&submit(1, sequence, 1));
+        let arrival = Arrival { interface: self.near.index, ..Arrival::new(&frame) };
+        let (departure, counts) = counted(&mut self.shells, |shells| shells.run_tc(TIME, &arrival).unwrap());
+        assert_eq!(counts, [("tc_taken", 1), ("tc_answered", 1), ("handed_over", 1)]);
+        assert_eq!(operation(&read(&departure.frame).1), Operation::SubmitAck);
+        let handed_over = self.handed_over();
+        let [(own, to, datagram)] = &handed_over[..] else { panic!("{handed_over:?}") };
+        assert_eq!((*own, *to), (learned.then_some(executor.to.ip()), executor.from));
+        assert_eq!(operation(datagram), Operation::Assign);
+        assert_eq!(self.sent(), [vec![], vec![]] as [Vec<Vec<u8>>; 2]);
+    }
+
+    pub(crate) fn ip(&self, arguments: &str) {
+        let status = self.lab.command(Place::Switch, "ip").args(arguments.split(' ')).status().unwrap();
+        assert!(status.success(), "ip {arguments}");
+    }
+}
+
+fn is_of_switch(frame: &[u8]) -> bool {
+    let mut at = 12;
+    while [Q, AD].contains(&get16(frame, at)) {
+        at += 4;
+    }
+    let udp = at + 2 + if get16(frame, at) == crate::frame::IPV4 { 20 } else { 40 };
+    frame.len() >= udp + 8 && get16(frame, udp) == PORT
+}

@@ -1,0 +1,133 @@
+//! The ways to executors that the shells learn: from whom, and that nobody else can change them.
+
+use crate::datagrams::{EPOCH, operation, retrieve, submit};
+use crate::frame::{Flow, bytes, read};
+use crate::shells::{OWN_MAC, PEER_MAC, TIME, config, flow};
+use crate::stage::{Stage, on_a_stage, on_stage};
+use midflight_dataplane::Out;
+use midflight_wire::{Operation, SlotName};
+use std::net::{IpAddr, SocketAddr};
+
+/// Of two slots of one socket, the older way is forgotten: the executor moved.
+#[test]
+fn an_executor_who_moves_is_followed() {
+    on_stage(|stage, ipv4| {
+        let before = stage.executor(ipv4, 1);
+        let names = stage.park(&before, 5, 1);
+        let after = Flow { from_mac: PEER_MAC, to_mac: OWN_MAC, ..before };
+        assert_eq!(stage.by_both(&after, &retrieve(&names, 1)), None, "a repeat");
+        stage.by_tc(&stage.client(ipv4), &submit(1, 1, 1));
+        assert_eq!(read(&stage.sent()[1][0]).0, after.back());
+    });
+}
+
+/// Who forges an executor's address, but does not know what his slots are called, does not get his tasks.
+#[test]
+fn a_forger_teaches_no_way() {
+    on_stage(|stage, ipv4| {
+        let executor = stage.executor(ipv4, 1);
+        let names = stage.park(&executor, 5, 1);
+        let forger = Flow { from_mac: PEER_MAC, ..executor.clone() };
+        let guessed = SlotName { slot: names[0].slot, generation: (names[0].generation.get() ^ 1).into() };
+        assert_eq!(operation(&stage.by_both(&forger, &retrieve(&[guessed], 2)).unwrap()), Operation::Reset);
+        let mut of_another_epoch = retrieve(&names, 2);
+        of_another_epoch[8] ^= 1;
+        assert_eq!(operation(&stage.by_both(&forger, &of_another_epoch).unwrap()), Operation::Reset);
+        assert_eq!(stage.by_both(&forger, &retrieve(&names, 2)[..16]), None, "cut off");
+        stage.by_tc(&stage.client(ipv4), &submit(1, 1, 1));
+        assert_eq!(read(&stage.sent()[1][0]).0, executor.back());
+    });
+}
+
+/// The same by the process's socket, which a fragment of his may reach: what was learned stays. Only the executor himself, by that
+/// way, makes it forgotten.
+#[test]
+fn a_forger_makes_no_way_forgotten() {
+    on_stage(|stage, ipv4| {
+        let executor = stage.executor(ipv4, 1);
+        let names = stage.park(&executor, 5, 1);
+        let guessed = SlotName { slot: names[0].slot, generation: (names[0].generation.get() ^ 1).into() };
+        let (good, mut of_another_epoch) = (retrieve(&names, 1), retrieve(&names, 1));
+        of_another_epoch[8] ^= 1;
+        let mut out = Out::new();
+        for forged in [&retrieve(&[guessed], 2)[..], &of_another_epoch, &good[..20], &good[..16]] {
+            stage.shells.packet(TIME, executor.from, forged, &mut out).unwrap();
+            assert_eq!(stage.shells.own_address(executor.from), Some(executor.to.ip()));
+        }
+        stage.shells.packet(TIME, executor.from, &good, &mut out).unwrap();
+        assert_eq!(stage.shells.own_address(executor.from), None);
+    });
+}
+
+/// As many executors as share a place in the table of ways, and more: none is mistaken for another.
+#[test]
+fn a_way_is_only_ever_that_of_its_executor() {
+    on_a_stage(|stage| {
+        let many = midflight_dataplane::TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
+        stage.shells.restart(&many, EPOCH, 1).unwrap();
+        let executor = |number: u16| {
+            let from = SocketAddr::from(([198, 51, 100, (number % 200) as u8], 1000 + number));
+            let mac = [0x02, 0, 0, 0, (number >> 8) as u8, number as u8];
+            Flow { from, from_mac: mac, to_mac: stage.far.mac, ..flow(true, 0) }
+        };
+        let all: Vec<_> = (0..2_000).map(executor).collect();
+        for (number, flow) in all.iter().enumerate() {
+            stage.park(flow, 1_000 + number as u64, 1);
+        }
+        let client = stage.client(true);
+        for sequence in 1..=63 {
+            stage.by_tc(&client, &submit(1, sequence, 32));
+        }
+        let mut reached = stage.sent()[1].iter().map(|frame| read(frame).0).collect::<Vec<_>>();
+        reached.sort_by_key(|flow| flow.to.port());
+        assert_eq!(stage.shells.shell_count("handed_over"), 0);
+        assert_eq!(reached.len(), 2_000);
+        assert!(reached.iter().zip(&all).all(|(reached, executor)| *reached == executor.back()));
+    });
+}
+
+/// Nobody can choose addresses that take the places of others in the table of ways: neither such whose parts cancel out, nor such
+/// that would be neighbours by another salt.
+#[test]
+fn ways_cannot_be_aimed_at() {
+    on_a_stage(|stage| {
+        let known = |stage: &mut Stage<'_>, addresses: &[SocketAddr]| {
+            stage.shells.restart(&config(), EPOCH, 0x5eed_0fa5_a170_0001).unwrap();
+            let executor = |from: SocketAddr| Flow { from, ..stage.executor(from.is_ipv4(), 0) };
+            let flows: Vec<_> = addresses.iter().map(|&from| executor(from)).collect();
+            for (number, flow) in flows.iter().enumerate() {
+                stage.park(flow, 1_000 + number as u64, 1);
+            }
+            flows.iter().filter(|flow| stage.shells.own_address(flow.from) == Some(flow.to.ip())).count()
+        };
+        let by_sum = |step: u32| {
+            let of = |port: u16| {
+                let low = 0x0123_4567_89ab_cdef_u64.wrapping_sub(u64::from(port.swap_bytes()) << step);
+                let ip = [0x2001_0db8_0000_0007_u64.to_be_bytes(), low.to_le_bytes()].concat();
+                SocketAddr::new(bytes::<16>(&ip, 0).into(), port)
+            };
+            (4_000..4_064).map(of).collect::<Vec<_>>()
+        };
+        for step in [0, 16] {
+            assert_eq!(known(stage, &by_sum(step)), 64, "in steps of 2^{step}");
+        }
+        for salt in [0, 1, u64::MAX] {
+            let all = (0..=u32::MAX).map(|number| SocketAddr::from(((0x0b00_0000 | number).to_be_bytes(), 4_000)));
+            let neighbours: Vec<_> = all.filter(|&address| place_by(salt, address) == 0).take(64).collect();
+            assert_eq!(known(stage, &neighbours), 64, "salt {salt}");
+        }
+    });
+}
+
+/// `way_hash` of `dataplane/xdp/ways.h`, by a salt that is guessed, for addresses of IPv4.
+fn place_by(salt: u64, address: SocketAddr) -> u64 {
+    let mix = |x: u64| {
+        let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    };
+    let IpAddr::V4(ip) = address.ip() else { panic!("{address}") };
+    let low = u64::from(u32::from_le_bytes(ip.octets())) << 32 | 0xffff_0000;
+    let port = u64::from(address.port().swap_bytes()).wrapping_mul(salt | 1);
+    mix(mix(salt).wrapping_add(low).wrapping_add(port)) % 16_384
+}
