@@ -3,19 +3,24 @@
  * The soft engine of the tasks program: the way of a datagram to its handler, and time. tasks_setup.c lays its memory out.
  *
  *   tasks/state.h          what is kept
+ *   tasks/siphash.h        what nobody can compute without the key
  *   tasks/index.h          hash chains: clients, slots and tasks by name
  *   tasks/pools.h          free elements
  *   tasks/queue.h          the queue: lists per level and mask, oldest first
  *   tasks/parking.h        slots that wait
  *   tasks/assign.h         tasks meet slots
  *   tasks/reply.h          datagrams out
+ *   tasks/cookie.h         who receives what is sent to his address
+ *   tasks/sources.h        addresses, and their shares
  *   tasks/from_client.h    SUBMIT, CANCEL, PROBE
  *   tasks/from_executor.h  REGISTER, RETRIEVE, KEEPALIVE, RELEASE
+ *   tasks/give_up.h        what the silent leave behind
  */
 #include "midflight/tasks.h"
 
 #include "tasks/from_client.h"
 #include "tasks/from_executor.h"
+#include "tasks/give_up.h"
 
 /* Operations but the two frequent ones, and what no operation is. */
 MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
@@ -26,12 +31,16 @@ MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t n
     MF_ARRIVE(out);
     const struct mf_header *header = (const struct mf_header *)in->data;
     struct call call = {now_ns, in, out};
-    if (in->length < sizeof(*header))
+    if (in->length < sizeof(struct mf_version))
         return MF_V_TRUNCATED;
     if (header->magic != mf_net16(MF_MAGIC))
         return MF_V_BAD_MAGIC;
+    if (header->operation == MF_OP_VERSION)
+        return MF_V_NOT_FOR_SWITCH;
     if (header->version != MF_VERSION)
-        return MF_V_BAD_VERSION;
+        return put_version(in, out);
+    if (in->length < sizeof(*header))
+        return MF_V_TRUNCATED;
     uint32_t operation = header->operation;
     if (operation - 1 >= MF_OP_END - 1)
         return MF_V_UNKNOWN_OPERATION;
@@ -48,7 +57,7 @@ MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t n
     case MF_OP_CANCEL:
         return handle_cancel(s, &call);
     default:
-        return MF_V_NOT_FOR_SWITCH;
+        return header->key ? MF_V_UNKNOWN_KEY : MF_V_NOT_FOR_SWITCH;
     }
 }
 
@@ -98,32 +107,20 @@ MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const st
     }
 }
 
-/* Takes from one slot what its silence has cost it. */
-static void expire(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_out *out)
-{
-    struct slot *slot = slot_at(s, i);
-    uint64_t silent_ns = now_ns > slot->heard_ns ? now_ns - slot->heard_ns : 0;
-    if (slot->state == SLOT_ASSIGNED && silent_ns >= s->lease_ns) {
-        slot->spent = 1;
-        s->stats.expired++;
-        requeue(s, out, now_ns, take_from_slot(slot));
-    } else if (slot->state == SLOT_WAITING && silent_ns >= (MF_MUTANT(4) ? 500000000 : s->lease_ns / 2)) {
-        unpark(s, i);
-    } else if (slot->state == SLOT_FREE && silent_ns >= s->slot_idle_ns) {
-        vacate(s, i);
-    }
-}
-
 MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *owed)
 {
     struct mf_tasks *s = (struct mf_tasks *)tasks;
     struct mf_out *out = (struct mf_out *)owed;
-    uint32_t looked = MF_ZERO;
     out->count = 0;
-    while (MF_LOOP(looked < MF_TICK_SLOTS && looked < s->slots.fresh && out->count < MF_OUT_MAX)) {
-        s->tick_cursor = s->tick_cursor < s->slots.fresh ? s->tick_cursor + 1 : 1;
-        expire(s, now_ns, s->tick_cursor, out);
-        looked++;
-    }
+    if (!has_ticked_steadily(s, now_ns))
+        return 0;
+    uint32_t looked = expire_slots(s, now_ns, out);
+    expire_clients(s, now_ns);
+    drop_tasks_of_silent(s, now_ns);
     return looked;
+}
+
+MF_ENTRY uint32_t mf_tasks_purge(struct mf_tasks MF_FAR *tasks, struct mf_purge MF_FAR *purge)
+{
+    return purge_tasks((struct mf_tasks *)tasks, (struct mf_purge *)purge);
 }

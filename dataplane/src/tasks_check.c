@@ -55,7 +55,7 @@ static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *fo
     for (uint32_t i = list->head; i != NONE; i = slot_at(s, i)->next) {
         const struct slot *slot = slot_at(s, i);
         CHECK(i <= s->slots.fresh && slot->state == SLOT_WAITING && slot->prev == before);
-        CHECK(slot->resources == mask && slot->record == NONE);
+        CHECK(slot->resources == mask);
         CHECK(before == NONE || slot_at(s, before)->parked_key < slot->parked_key);
         CHECK(++found->parked <= s->slots.used);
         before = i;
@@ -85,7 +85,6 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         found->slots++;
         CHECK(slot->generation != 0);
         CHECK(find_slot(s, slot_owner_at(s, i)->executor, slot_owner_at(s, i)->local) == i);
-        CHECK((slot->state == SLOT_ASSIGNED) == (slot->record != NONE));
         if (slot->state != SLOT_ASSIGNED)
             continue;
         found->busy++;
@@ -140,6 +139,31 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     return 0;
 }
 
+/* T14: each client and slot is counted for the source of its address, and no source without any is kept. */
+static int check_sources(struct mf_tasks *s)
+{
+    uint32_t clients = 0, slots = 0, tasks = 0, sources = 0;
+    for (uint32_t n = 0; n < s->clients.fresh; n++) {
+        const struct client *c = client_at(s, client_number(s, n));
+        CHECK(!c->known || source_at(s, c->source)->key == source_key(&c->address));
+    }
+    for (uint32_t i = 1; i <= s->slots.fresh; i++)
+        CHECK(slot_at(s, i)->state == SLOT_VACANT ||
+              source_at(s, slot_owner_at(s, i)->source)->key == source_key(&slot_at(s, i)->address));
+    for (uint32_t bucket = 0; bucket <= s->source_buckets; bucket++)
+        for (uint32_t i = *source_bucket_at(s, bucket); i != NONE; i = source_at(s, i)->link.next) {
+            const struct source *source = source_at(s, i);
+            CHECK(source->clients != 0 || source->slots != 0);
+            clients += source->clients;
+            slots += source->slots;
+            tasks += source->tasks;
+            sources++;
+        }
+    CHECK(clients == s->clients.used && slots == s->slots.used && tasks == records_used(s));
+    CHECK(sources == s->sources.used);
+    return 0;
+}
+
 int mf_tasks_check(const struct mf_tasks *tasks)
 {
     /* The walks share their accessors with the engine, which writes through them; nothing is written here. */
@@ -155,15 +179,18 @@ int mf_tasks_check(const struct mf_tasks *tasks)
         line = check_elements(s, &found);
     if (!line)
         line = check_records(s, &found);
+    if (!line)
+        line = check_sources(s);
     return line ? line : check_counts(s, &found);
 }
 
 /* For a test of the Rust face: what it declares must be what C means. */
-void mf_tasks_layout(uint64_t layout[8])
+void mf_tasks_layout(uint64_t layout[9])
 {
-    const uint64_t here[8] = {
+    const uint64_t here[9] = {
         sizeof(struct mf_tasks_config), sizeof(struct mf_tasks_stats), sizeof(struct mf_datagram), sizeof(struct mf_out),
         MF_OP_END,                      MF_WAIT_BUCKETS,               MF_OUT_MAX,                 MF_TICK_SLOTS,
+        sizeof(struct mf_purge),
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

@@ -2,6 +2,7 @@
 /*
  * Lays a queue out in memory. User space does so for the kernel too: state holds offsets and indices, and no pointer.
  */
+#include "tasks/siphash.h"
 #include "tasks/state.h"
 
 /* Bytes between the arrays. Builds for ASan set it: an index that runs out of its array then falls into a gap. */
@@ -22,7 +23,13 @@ static uint32_t buckets_for(uint32_t elements)
     return buckets;
 }
 
-/* Sets the offsets of the arrays and returns the size of all. Slot 0 is never used. */
+/* Each record that has a source may have one of its own. */
+static uint32_t sources_for(const struct mf_tasks_config *c)
+{
+    return c->clients + c->slots;
+}
+
+/* Sets the offsets of the arrays and returns the size of all. Slot 0 and source 0 are never used. */
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
     uint64_t at = pad((uint64_t)FIRST_RECORD * LINE + c->queue * sizeof(struct record));
@@ -37,7 +44,13 @@ static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
     s->first_client = (uint32_t)(at / LINE);
     at = pad(at + c->clients * sizeof(struct client));
     s->client_buckets_at = at;
-    return pad(at + (uint64_t)buckets_for(c->clients) * sizeof(uint32_t));
+    at = pad(at + (uint64_t)buckets_for(c->clients) * sizeof(uint32_t));
+    s->sources_at = at;
+    at = pad(at + (sources_for(c) + 1ull) * sizeof(struct source));
+    s->source_buckets_at = at;
+    at = pad(at + (uint64_t)buckets_for(sources_for(c)) * sizeof(uint32_t));
+    s->tokens_at = at;
+    return pad(at + (uint64_t)c->queue * sizeof(uint64_t));
 }
 
 #if MF_REDZONE
@@ -46,7 +59,8 @@ void __asan_poison_memory_region(const volatile void *start, uint64_t bytes);
 static void poison_gaps(struct mf_tasks *s)
 {
     const uint64_t behind[] = {s->task_buckets_at, s->slots_at,          s->slot_owners_at,
-                               s->slot_buckets_at, s->first_client * LINE, s->client_buckets_at};
+                               s->slot_buckets_at, s->first_client * LINE, s->client_buckets_at,
+                               s->sources_at,      s->source_buckets_at,   s->tokens_at};
     for (uint32_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
         __asan_poison_memory_region((uint8_t *)s + behind[i] - MF_REDZONE, MF_REDZONE);
 }
@@ -57,10 +71,13 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
     struct mf_tasks layout;
     _Static_assert(sizeof(struct record) == LINE, "a task fits a cache line");
     _Static_assert(sizeof(struct slot) == LINE, "a slot fits a cache line");
-    _Static_assert(offsetof(struct client, answer) == LINE, "what a task needs of its client fits a cache line");
+    _Static_assert(offsetof(struct client, heard_ns) == LINE, "what a task needs of its client fits a cache line");
     _Static_assert(sizeof(struct client) % LINE == 0, "clients begin with a cache line");
     if (c->queue < 1 || c->queue > MF_QUEUE_MAX || c->slots < 1 || c->slots > MF_EXECUTOR_SLOTS_MAX ||
         c->clients < 1 || c->clients > MF_CLIENTS_MAX || c->levels < 1 || c->levels > MF_LEVELS)
+        return 0;
+    /* A copy of the packet that made a record must not make it again: its cookie runs out first. */
+    if (c->cookie_ns == 0 || c->slot_idle_ns / 2 < c->cookie_ns || c->client_idle_ns / 2 < c->cookie_ns)
         return 0;
     return lay_out(&layout, c);
 }
@@ -101,21 +118,34 @@ void mf_tasks_mutant(uint32_t number)
 }
 #endif
 
-void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t epoch, uint64_t secret)
+/* Whoever learns the salt, by long measurements, knows nothing of cookies and generations. */
+static void derive_keys(struct mf_tasks *s, const uint64_t key[2])
+{
+    s->cookie_key[0] = key[0];
+    s->cookie_key[1] = key[1];
+    s->generation_key[0] = siphash(key, 0, 0, 0, ~0ull);
+    s->generation_key[1] = siphash(key, 1, 0, 0, ~0ull);
+    s->salt = siphash(key, 2, 0, 0, ~0ull); /* the last word is none that a cookie has */
+}
+
+void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t epoch, const uint64_t key[2])
 {
     lay_out(s, c);
+    derive_keys(s, key);
     s->epoch = mf_net32(epoch);
     s->levels = c->levels;
-    s->secret = secret;
     s->lease_ns = c->lease_ns;
     s->slot_idle_ns = c->slot_idle_ns;
     s->client_idle_ns = c->client_idle_ns;
+    s->cookie_ns = c->cookie_ns;
     s->task_buckets = buckets_for(4 * c->queue) - 1; /* twice as many: a neighbour in a chain is another cache line */
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
+    s->source_buckets = buckets_for(sources_for(c)) - 1;
     s->queue = c->queue;
     s->slots.capacity = c->slots;
     s->clients.capacity = c->clients;
+    s->sources.capacity = sources_for(c);
     fill_mask_tables(s);
 #if MF_REDZONE
     poison_gaps(s);
@@ -125,7 +155,7 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
 void mf_tasks_stats(const struct mf_tasks *s, struct mf_tasks_stats *stats)
 {
     *stats = s->stats;
-    int64_t busy = (int64_t)(stats->submitted - stats->completed - stats->cancelled);
+    int64_t busy = (int64_t)(stats->submitted - stats->completed - stats->cancelled - stats->dropped - stats->purged);
     for (uint32_t level = 0; level < MF_LEVELS; level++)
         busy -= stats->queued[level];
     /* While a program in the kernel is counting, the numbers need not agree. */

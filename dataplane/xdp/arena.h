@@ -30,7 +30,7 @@
 #define MF_NOW (~0ull)
 
 /* What user space asks of a call. */
-enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH };
+enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH, MF_CALL_PURGE };
 
 /* What the shells count, beside what the core counts: one line each, so that C, Rust, metrics and docs agree. */
 #define MF_SHELL_COUNTS(X)                                                                         \
@@ -98,12 +98,13 @@ struct mf_control {
 
     /* A call from user space; its datagram and its answers lie on the first desk. */
     uint32_t call;      /* enum mf_call */
-    uint32_t verdict;   /* of a packet; slots looked at by a tick; operations refused by a benchmark */
+    uint32_t verdict;   /* of a packet; slots looked at by a tick; operations refused by a benchmark; 1: purged all */
     uint64_t now_ns;    /* MF_NOW: the clock's */
     uint64_t bench_at;  /* `bench_count` struct mf_datagram */
     uint32_t bench_count;
     uint32_t reserved;
     uint64_t bench_ns;
+    struct mf_purge purge;
 };
 
 _Static_assert(sizeof(struct mf_control) % 8 == 0, "no hole at the end");

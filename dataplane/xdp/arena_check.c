@@ -4,7 +4,7 @@
 
 #include "arena.h"
 
-#define MF_FIELDS 40
+#define MF_FIELDS 44
 
 /* Writes sizes, offsets and bounds in the order of the test, and says how many. */
 uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
@@ -22,6 +22,7 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
         MF_CALL_PACKET,
         MF_CALL_TICK,
         MF_CALL_BENCH,
+        MF_CALL_PURGE,
         sizeof(struct mf_control),
         offsetof(struct mf_control, lock),
         offsetof(struct mf_control, port),
@@ -36,6 +37,7 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
         offsetof(struct mf_control, bench_at),
         offsetof(struct mf_control, bench_count),
         offsetof(struct mf_control, bench_ns),
+        offsetof(struct mf_control, purge),
         sizeof(struct mf_way),
         offsetof(struct mf_way, interface),
         offsetof(struct mf_way, own),

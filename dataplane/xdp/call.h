@@ -26,9 +26,7 @@ static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
 /* A function of its own, as the benchmark is: so their stacks do not add up. */
 static __attribute__((noinline)) void call_packet(struct mf_desk MF_FAR *desk)
 {
-    uint32_t verdict = take(now_ns(), &desk->in, &desk->out);
-    forget_way(&desk->in, verdict);
-    MF_CONTROL->verdict = verdict;
+    MF_CONTROL->verdict = take_from_socket(desk);
     desk->counts.called++;
 }
 
@@ -48,6 +46,8 @@ int mf_call(struct xdp_md *context)
         return XDP_ABORTED;
     if (control->call == MF_CALL_TICK)
         control->verdict = take_tick(now_ns(), &desk->out);
+    else if (control->call == MF_CALL_PURGE)
+        control->verdict = take_purge(&control->purge);
     else
         call_packet(desk);
     mf_unlock();

@@ -19,6 +19,11 @@ static __attribute__((noinline)) uint32_t take_tick(uint64_t now_ns, struct mf_o
     return mf_tasks_tick(mf_state(), now_ns, out);
 }
 
+static __attribute__((noinline)) uint32_t take_purge(struct mf_purge MF_FAR *purge)
+{
+    return mf_tasks_purge(mf_state(), purge);
+}
+
 /* To be asked under the lock: the core's time never goes back. */
 MF_INLINE uint64_t now_ns(void)
 {

@@ -11,6 +11,7 @@
  *              are left alone                    core.h    the core
  *   compose.h  from an answer to a frame         lock.h    its lock
  *   ways.h     ways to executors                 words.h   copying and summing
+ *   handover.h answers left to user space
  */
 #include "call.h"
 #include "tc.h"

@@ -12,6 +12,7 @@
 
 #include "compose.h"
 #include "core.h"
+#include "handover.h"
 #include "kernel_types.h"
 #include "ways.h"
 
@@ -30,31 +31,6 @@ enum copies {
     TAG_BESIDE = 1, /* the outermost VLAN tag is not in the frame */
     PARTIAL = 2     /* hardware completes the checksum, or who stands in for it */
 };
-
-/* Leaves an answer to user space. `own`: the 16 bytes of the address that it is to come from, or null. */
-static __attribute__((noinline)) void hand_over(struct mf_desk MF_FAR *desk, const struct mf_out_packet MF_FAR *packet,
-                                                const uint8_t MF_FAR *own)
-{
-    struct mf_handover *record = bpf_ringbuf_reserve(&handover, sizeof(*record), 0);
-    if (!record) {
-        desk->counts.hand_over_failed++;
-        return;
-    }
-    uint32_t length = packet->length;
-    for (uint32_t i = 0; i < sizeof(record->to); i += sizeof(mf_word))
-        PUT_WORD((uint8_t *)&record->to + i, FAR_WORD((uint8_t MF_FAR *)&packet->to + i));
-    PUT_LONG(record->own, own ? FAR_LONG(own) : 0);
-    PUT_LONG(record->own + 8, own ? FAR_LONG(own + 8) : 0);
-    record->length = length;
-    for (uint32_t i = MF_ZERO; MF_LOOP(i < length); i += sizeof(mf_word)) {
-        uint64_t at = MF_MASK(i, 0x7ff);
-        if (at > MF_PACKET_MAX - sizeof(mf_word))
-            break;
-        PUT_WORD(record->data + at, FAR_WORD(packet->data + at));
-    }
-    bpf_ringbuf_submit(record, 0);
-    desk->counts.handed_over++;
-}
 
 /* The way by which the last RETRIEVE of this address came. */
 MF_INLINE int learned_way(const struct mf_address MF_FAR *to, struct mf_way MF_FAR *way)
@@ -241,10 +217,13 @@ int mf_tc(struct __sk_buff *skb)
         desk->counts.passed_contended++;
         return GO_ON;
     }
-    desk->verdict = take(now_ns(), &desk->in, &desk->out);
-    learn_way(desk);
+    take_from_frame(desk);
     mf_unlock();
     desk->counts.tc_taken++;
+    if (MF_UNLIKELY(is_for_the_true_sender(desk))) {
+        hand_over_cookie(desk);
+        return DROP;
+    }
     return answer_all_by_tc(skb, desk, copies);
 }
 

@@ -65,40 +65,63 @@ MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)
     return in->length >= sizeof(struct mf_header) && ((const struct mf_header MF_FAR *)in->data)->operation == MF_OP_RETRIEVE;
 }
 
-/* Whether a wait of this RETRIEVE is of the sender's own slot. Who forges his address does not know what it is called. */
+/* Whether a wait of this RETRIEVE is of the sender's own slot, by a counter that is new to it. Who forges his address does not know
+ * what the slot is called, and who copies what he sent comes too late. */
 MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)
 {
     struct mf_tasks *s = (struct mf_tasks *)mf_state();
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
     const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
+    uint64_t counter = mf_net64(packet->counter);
     uint32_t records = packet->header.count;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
         uint32_t i = mf_net32(waits[k].slot);
-        if (is_registered(s, i, mf_net32(waits[k].generation)) && mf_address_equal(&slot_at(s, i)->address, &in->from))
+        if (!is_registered(s, i, mf_net32(waits[k].generation)))
+            continue;
+        const struct slot *slot = slot_at(s, i);
+        if (counter > slot->counter && mf_address_equal(&slot->address, &in->from))
             return 1;
     }
     return 0;
 }
 
-/* Whether a datagram, on which the core has said this, shows where an executor is. */
-MF_INLINE int shows_a_way(const struct mf_datagram MF_FAR *in, uint32_t verdict)
+/* Whether a datagram shows where an executor is, should the core take it. To be asked before, for the core notes the counter. */
+MF_INLINE int shows_a_way(const struct mf_datagram MF_FAR *in)
 {
-    return verdict == MF_V_OK && asks_for_tasks(in) && owns_a_slot(in);
+    return asks_for_tasks(in) && owns_a_slot(in);
 }
 
-/* Notes the way that a frame came whose datagram the core has taken. */
+/* Notes the way that a frame came which has shown one. */
 MF_INLINE void learn_way(const struct mf_desk MF_FAR *desk)
 {
-    if (shows_a_way(&desk->in, desk->verdict))
-        copy_way(place_of_way(&desk->way.peer), &desk->way);
+    copy_way(place_of_way(&desk->way.peer), &desk->way);
+}
+
+/* The core takes the datagram on the desk, which came in a frame. */
+MF_INLINE void take_from_frame(struct mf_desk MF_FAR *desk)
+{
+    int shows = shows_a_way(&desk->in);
+    desk->verdict = take(now_ns(), &desk->in, &desk->out);
+    if (shows && desk->verdict == MF_V_OK)
+        learn_way(desk);
 }
 
 /* An executor whose datagrams come by the process's socket: the way there is the socket's. */
-MF_INLINE void forget_way(const struct mf_datagram MF_FAR *in, uint32_t verdict)
+MF_INLINE void forget_way(const struct mf_datagram MF_FAR *in)
 {
-    struct mf_way MF_FAR *way = shows_a_way(in, verdict) ? find_way(&in->from) : 0;
+    struct mf_way MF_FAR *way = find_way(&in->from);
     if (way)
         way->interface = 0;
+}
+
+/* The core takes a datagram that came by the process's socket. */
+MF_INLINE enum mf_verdict take_from_socket(struct mf_desk MF_FAR *desk)
+{
+    int shows = shows_a_way(&desk->in);
+    enum mf_verdict verdict = take(now_ns(), &desk->in, &desk->out);
+    if (shows && verdict == MF_V_OK)
+        forget_way(&desk->in);
+    return verdict;
 }
 
 #endif

@@ -8,12 +8,14 @@
 
 #include "compose.h"
 #include "core.h"
+#include "handover.h"
 #include "kernel_types.h"
 #include "odd.h"
 #include "ways.h"
 
 #define ETHERNET_LEAST 60 /* bytes of a frame; hardware adds a checksum of four */
-_Static_assert(sizeof(struct mf_header) == ETHERNET_LEAST - 2 - ETHERNET_BYTES - IPV4_BYTES - UDP_BYTES, "two to fill");
+#define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* of an answer */
+_Static_assert(SHORTEST + sizeof(mf_long) + sizeof(mf_half) == ETHERNET_LEAST, "what answer_by_xdp fills");
 
 /* Left before a frame for the driver, who may put its own header there. */
 #define HEADROOM_LEFT 32
@@ -59,12 +61,13 @@ MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
     return bpf_xdp_adjust_tail(context, more) == 0;
 }
 
-/* Whether the tasks that a RETRIEVE may get surely do not fit the frame. Elsewhere XDP finds out when it has the answer, and
- * passes the packet on as if it were repeated; here that would happen too often, for a veth's frames have little room. */
+/* Whether the tasks that a RETRIEVE may get would not fit the frame; a veth's have little room. A slot may be told its task again, so
+ * it does not matter whether any is queued. Other answers that do not fit XDP finds when it has them, and passes the packet on as if
+ * it were repeated; a RETRIEVE whose counter has been noted would be answered no more. */
 MF_INLINE int is_too_small(struct xdp_md *context, const struct mf_desk MF_FAR *desk)
 {
     const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)desk->data;
-    if (!asks_for_tasks(&desk->in) || mf_state()->levels_used == 0)
+    if (!asks_for_tasks(&desk->in))
         return 0;
     int32_t more = (int32_t)(sizeof(struct mf_assign) + header->count * sizeof(struct mf_assignment) - desk->in.length);
     struct room room = room_around(context);
@@ -84,12 +87,14 @@ static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struc
     if (!resize(context, short_frame ? ETHERNET_LEAST : (int32_t)bytes))
         return XDP_PASS;
     uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
+    if (short_frame && data + ETHERNET_LEAST <= end) {
+        PUT_LONG(data + SHORTEST, 0);
+        PUT_HALF(data + SHORTEST + sizeof(mf_long), 0);
+    }
     if (!compose(data, end, &desk->way, 0, packet, 0)) {
         desk->counts.send_failed++;
         return XDP_DROP;
     }
-    if (short_frame && data + ETHERNET_LEAST <= end)
-        PUT_HALF(data + ETHERNET_LEAST - 2, 0);
     desk->counts.xdp_answered++;
     return XDP_TX;
 }
@@ -164,10 +169,13 @@ int mf_xdp(struct xdp_md *context)
         mf_unlock();
         return XDP_PASS;
     }
-    desk->verdict = take(now_ns(), &desk->in, &desk->out);
-    learn_way(desk);
+    take_from_frame(desk);
     mf_unlock();
     desk->counts.xdp_taken++;
+    if (MF_UNLIKELY(is_for_the_true_sender(desk))) {
+        hand_over_cookie(desk);
+        return XDP_DROP;
+    }
     return desk->out.count == 0 ? XDP_DROP : answer_by_xdp(context, desk);
 }
 

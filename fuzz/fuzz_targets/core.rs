@@ -7,8 +7,9 @@ use midflight_dataplane::model::{EPOCH, play};
 use midflight_dataplane::transcript::Core;
 
 fuzz_target!(|story: &[u8]| {
-    let secret = story.len() as u64;
-    if let Err(difference) = play(story, |config| Core::new(config, EPOCH, secret).expect("within its bounds")) {
+    let secret = story.len() as u128;
+    if let Err(difference) = play(story, secret, |config| Core::new(config, EPOCH, secret).expect("within its bounds"))
+    {
         panic!("{difference}");
     }
 });

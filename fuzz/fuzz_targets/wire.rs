@@ -1,10 +1,11 @@
-//! Any datagram: it parses or is refused, in agreement with the C core; and what parses is built again.
+//! Any datagram: it parses or is refused, in agreement with the C core; what parses is built again; and no answer is longer than
+//! the datagram.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midflight_dataplane::transcript::{Core, Engine};
 use midflight_dataplane::{TasksConfig, Verdict};
-use midflight_wire::{Builder, PACKET_MAX, Packet, parse};
+use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, parse};
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -18,15 +19,21 @@ fuzz_target!(|datagram: &[u8]| {
     }
     let config = TasksConfig { queue: 40, slots: 70, clients: 2, ..TasksConfig::default() };
     let mut core = Core::new(&config, 1, 1).expect("within its bounds");
-    let (verdict, sent) = core.packet(1, SocketAddr::from(([10, 0, 0, 1], 1)), datagram);
+    let from = SocketAddr::from(([10, 0, 0, 1], 1));
+    let (verdict, sent) = core.packet(1, from, datagram);
     let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::BadArgument as u32;
     match packet {
-        Ok(_) => assert!(!is_refused || verdict == Verdict::NotForSwitch, "{verdict:?}"),
-        Err(_) => assert!(is_refused, "{verdict:?}"),
+        Ok(_) => assert!(!is_refused || verdict == Verdict::NotForSwitch && sent.is_empty(), "{verdict:?}"),
+        Err(Reject::BadVersion(_)) => {
+            assert_eq!(verdict, Verdict::BadVersion);
+            assert!(sent.iter().map(|(_, answer)| answer.as_slice()).eq([Version::OURS.as_bytes()]), "{sent:02x?}");
+        }
+        Err(_) => assert!(is_refused && sent.is_empty(), "{verdict:?}, {sent:02x?}"),
     }
-    assert!(!is_refused || sent.is_empty());
-    for (_, answer) in sent {
+    // This switch has met nobody, so whoever asks is a stranger (T13).
+    for (to, answer) in sent {
         assert!(parse(&answer).is_ok(), "{answer:02x?}");
+        assert!(to == from && answer.len() <= datagram.len(), "to {to}: {answer:02x?}");
     }
 });
 
@@ -58,6 +65,8 @@ fn rebuild(packet: &Packet<'_>) -> Vec<u8> {
         Packet::Cancel(fixed, names) => with(*fixed, names),
         Packet::CancelAck(fixed) => alone(*fixed, fixed.header.count),
         Packet::NoOp(fixed, waits) => with(*fixed, waits),
+        Packet::Cookie(fixed) => alone(*fixed, 0),
+        Packet::Version(fixed) => fixed.as_bytes().to_vec(),
     }
 }
 

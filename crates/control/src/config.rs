@@ -1,11 +1,12 @@
 //! The configuration file of a cluster. [`DEFAULT_TOML`] documents every key and is what `switch --print-config` prints;
 //! `docs/configuration.md` says when to change which.
 
+use crate::admin;
 use crate::file::{self, FileError, within};
 use crate::resources::ResourceNames;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The commented default file.
@@ -32,6 +33,8 @@ pub struct Config {
     pub engine: EngineConfig,
     /// The UDP socket.
     pub socket: SocketConfig,
+    /// Where `midflight purge` reaches the switch: a path, "auto" or "".
+    pub admin: String,
     /// Names of resources.
     pub resources: ResourceNames,
 }
@@ -54,9 +57,12 @@ pub struct TasksConfig {
     /// Silence after which a slot without a task is forgotten.
     #[serde(deserialize_with = "duration")]
     pub slot_idle: Duration,
-    /// Silence after which a client without open tasks may be forgotten.
+    /// Silence after which a client loses its queued tasks, and without any is forgotten (T14).
     #[serde(deserialize_with = "duration")]
     pub client_idle: Duration,
+    /// How long a cookie holds: for the rest of so long, and as long again (T13).
+    #[serde(deserialize_with = "duration")]
+    pub cookie: Duration,
 }
 
 /// Which engine serves, and how.
@@ -130,6 +136,7 @@ impl Default for Config {
             tasks: TasksConfig::default(),
             engine: EngineConfig::default(),
             socket: SocketConfig::default(),
+            admin: "auto".into(),
             resources: ResourceNames::default(),
         }
     }
@@ -145,6 +152,7 @@ impl Default for TasksConfig {
             lease: Duration::from_secs(1),
             slot_idle: Duration::from_secs(10),
             client_idle: Duration::from_secs(60),
+            cookie: Duration::from_secs(5),
         }
     }
 }
@@ -166,11 +174,22 @@ impl From<&TasksConfig> for midflight_dataplane::TasksConfig {
             lease_ns: nanos(config.lease),
             slot_idle_ns: nanos(config.slot_idle),
             client_idle_ns: nanos(config.client_idle),
+            cookie_ns: nanos(config.cookie),
         }
     }
 }
 
 impl Config {
+    /// Where the operator's socket is for a switch on this port, if it is to have one.
+    #[must_use]
+    pub fn admin_path(&self, port: u16) -> Option<PathBuf> {
+        match self.admin.as_str() {
+            "" => None,
+            "auto" => Some(admin::default_path(port)),
+            path => Some(path.into()),
+        }
+    }
+
     /// Reads and checks a file.
     ///
     /// # Errors
@@ -204,6 +223,9 @@ impl Config {
         within_time("tasks.lease", tasks.lease, ("100ms", 100), ("1h", 3_600_000))?;
         within_time("tasks.slot_idle", tasks.slot_idle, ("100ms", 100), ("24h", 86_400_000))?;
         within_time("tasks.client_idle", tasks.client_idle, ("1s", 1_000), ("24h", 86_400_000))?;
+        within_time("tasks.cookie", tasks.cookie, ("50ms", 50), ("1h", 3_600_000))?;
+        outlives_cookies("tasks.slot_idle", tasks.slot_idle, tasks.cookie)?;
+        outlives_cookies("tasks.client_idle", tasks.client_idle, tasks.cookie)?;
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within_time("socket.look", socket.look, ("0s", 0), ("10ms", 10))?;
@@ -221,6 +243,15 @@ fn interface(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("engine.interfaces: {name:?} is no interface's name: it has 1 to {MAX} characters, no space and no /"))
+}
+
+/// A copy of the packet that made a record must not make it again: its cookie runs out before the record is given up.
+fn outlives_cookies(key: &str, idle: Duration, cookie: Duration) -> Result<(), String> {
+    if idle >= 2 * cookie {
+        return Ok(());
+    }
+    let (idle, least) = (humantime::format_duration(idle), humantime::format_duration(2 * cookie));
+    Err(format!("{key} = {idle} is less than twice tasks.cookie: use {least} or more, or a shorter cookie"))
 }
 
 /// Bounds come as people write them, and in milliseconds.
@@ -298,7 +329,7 @@ mod tests {
     fn the_guide_lists_every_key_of_the_default_file() {
         let guide = include_str!("../../../docs/configuration.md");
         let keys = documented_keys();
-        assert_eq!(keys.len(), 17, "{keys:?}");
+        assert_eq!(keys.len(), 19, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }

@@ -1,5 +1,6 @@
 //! The control side of a switch: what it is told and what it says of itself.
 //!
+//! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
 //! - [`config`]: the documented TOML configuration, with every bound and timeout of the switch;
 //! - [`file`](mod@file): files that people write, and what is wrong with them, on one line;
 //! - [`resources`]: names of resources and the bits of a task's mask that they stand for;
@@ -9,6 +10,7 @@
 //!
 //! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
 
+pub mod admin;
 pub mod config;
 pub mod connections;
 pub mod file;

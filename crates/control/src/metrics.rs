@@ -35,6 +35,9 @@ pub struct Snapshot {
     pub taken: u64,
     /// What became of tasks, since the start.
     pub tasks: TaskTotals,
+    /// Times that the switch stood still for more than a third of a lease.
+    #[serde(default)]
+    pub gaps: u64,
     /// Bucket b counts first assignments that waited for 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
     pub wait_us: Vec<u64>,
     /// Sum of those waits.
@@ -87,6 +90,12 @@ pub struct TaskTotals {
     pub returned: u64,
     /// Taken out by their client.
     pub cancelled: u64,
+    /// Given up, queued, because their client was silent (T14).
+    #[serde(default)]
+    pub dropped: u64,
+    /// Taken out by the operator.
+    #[serde(default)]
+    pub purged: u64,
 }
 
 impl Snapshot {
@@ -119,7 +128,10 @@ impl Snapshot {
                 expired: stats.expired,
                 returned: stats.returned,
                 cancelled: stats.cancelled,
+                dropped: stats.dropped,
+                purged: stats.purged,
             },
+            gaps: stats.gaps,
             wait_us: stats.wait_us.to_vec(),
             wait_sum_us: stats.wait_sum_us,
             queued: stats.queued.iter().take(levels as usize).copied().collect(),
@@ -170,7 +182,10 @@ impl Snapshot {
         counter(encoder, "tasks_completed", "Tasks whose slot said that they are done", t.completed)?;
         counter(encoder, "tasks_expired", "Tasks queued again because their slot went silent", t.expired)?;
         counter(encoder, "tasks_returned", "Tasks queued again because their slot gave them back", t.returned)?;
-        counter(encoder, "tasks_cancelled", "Tasks taken out by their client", t.cancelled)
+        counter(encoder, "tasks_cancelled", "Tasks taken out by their client", t.cancelled)?;
+        counter(encoder, "tasks_dropped", "Queued tasks given up because their client was silent", t.dropped)?;
+        counter(encoder, "tasks_purged", "Queued tasks taken out by midflight purge", t.purged)?;
+        counter(encoder, "tick_gaps", "Times that the switch stood still for more than a third of a lease", self.gaps)
     }
 
     fn encode_now(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
@@ -296,7 +311,17 @@ pub(crate) mod tests {
             packets,
             drops,
             taken: 3,
-            tasks: TaskTotals { submitted: 10, assigned: 11, completed: 9, expired: 1, returned: 0, cancelled: 0 },
+            gaps: 0,
+            tasks: TaskTotals {
+                submitted: 10,
+                assigned: 11,
+                completed: 9,
+                expired: 1,
+                returned: 0,
+                cancelled: 0,
+                dropped: 0,
+                purged: 0,
+            },
             wait_us,
             wait_sum_us: 2_000_000,
             queued: vec![2, 0],
@@ -365,6 +390,6 @@ pub(crate) mod tests {
     fn operations_have_the_names_of_the_format() {
         let names: Vec<_> = Operation::ALL.iter().map(|&op| operation_name(op)).collect();
         assert_eq!(names[..3], ["submit", "submit_ack", "register"]);
-        assert_eq!(names.len(), 17);
+        assert_eq!(names.len(), Operation::ALL.len());
     }
 }

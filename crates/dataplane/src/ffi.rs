@@ -4,7 +4,7 @@ use midflight_wire::{Address, LEVELS, PACKET_MAX};
 use std::mem::MaybeUninit;
 
 /// `MF_OP_END`: operations are numbered from 1.
-pub const OPERATIONS: usize = 18;
+pub const OPERATIONS: usize = 19;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
 /// `MF_TICK_SLOTS`: slots that one tick looks at.
@@ -28,6 +28,7 @@ pub(crate) struct RawConfig {
     pub lease_ns: u64,
     pub slot_idle_ns: u64,
     pub client_idle_ns: u64,
+    pub cookie_ns: u64,
 }
 
 /// What a switch has counted: `struct mf_tasks_stats`.
@@ -50,6 +51,12 @@ pub struct Stats {
     pub returned: u64,
     /// Tasks taken out by their client.
     pub cancelled: u64,
+    /// Queued tasks given up because their client was silent (T14).
+    pub dropped: u64,
+    /// Queued tasks that the operator took out.
+    pub purged: u64,
+    /// Times that ticks were more than a third of a lease apart.
+    pub gaps: u64,
     /// Acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
     pub wait_us: [u64; WAIT_BUCKETS],
     /// Sum of those waits.
@@ -77,6 +84,9 @@ impl Stats {
         expired: 0,
         returned: 0,
         cancelled: 0,
+        dropped: 0,
+        purged: 0,
+        gaps: 0,
         wait_us: [0; WAIT_BUCKETS],
         wait_sum_us: 0,
         queued: [0; LEVELS as usize],
@@ -122,9 +132,27 @@ pub(crate) struct RawOut {
     pub packet: [RawPacket; OUT_MAX],
 }
 
+/// `struct mf_purge`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct RawPurge {
+    pub by: u32,
+    pub resources: u32,
+    pub client: u64,
+    pub address: Address,
+    pub next: u32,
+    pub purged: u32,
+    pub reserved: u32,
+}
+
+/// A secret as the core takes it: its lower half first.
+pub(crate) fn key_of(secret: u128) -> [u64; 2] {
+    [secret as u64, (secret >> 64) as u64]
+}
+
 unsafe extern "C" {
     pub(crate) fn mf_tasks_size(config: *const RawConfig) -> u64;
-    pub(crate) fn mf_tasks_init(tasks: *mut RawTasks, config: *const RawConfig, epoch: u32, secret: u64);
+    pub(crate) fn mf_tasks_init(tasks: *mut RawTasks, config: *const RawConfig, epoch: u32, key: *const u64);
     pub(crate) fn mf_tasks_packet(
         tasks: *mut RawTasks,
         now_ns: u64,
@@ -133,6 +161,7 @@ unsafe extern "C" {
     ) -> u32;
     pub(crate) fn mf_tasks_owes_several(tasks: *const RawTasks, datagram: *const RawDatagram) -> i32;
     pub(crate) fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
+    pub(crate) fn mf_tasks_purge(tasks: *mut RawTasks, purge: *mut RawPurge) -> u32;
     pub(crate) fn mf_tasks_stats(tasks: *const RawTasks, stats: *mut Stats);
     pub(crate) fn mf_tasks_check(tasks: *const RawTasks) -> i32;
 }
@@ -147,12 +176,12 @@ mod tests {
 
     #[test]
     fn structures_and_bounds_are_those_of_tasks_h() {
-        let mut of_c = [0; 8];
-        // SAFETY: it writes eight numbers.
+        let mut of_c = [0; 9];
+        // SAFETY: it writes nine numbers.
         unsafe { mf_tasks_layout(of_c.as_mut_ptr()) };
         let sizes =
             [size_of::<RawConfig>(), size_of::<Stats>(), size_of::<RawDatagram>(), size_of::<RawOut>(), OPERATIONS];
-        let of_rust = sizes.into_iter().chain([WAIT_BUCKETS, OUT_MAX, TICK_SLOTS as usize]);
+        let of_rust = sizes.into_iter().chain([WAIT_BUCKETS, OUT_MAX, TICK_SLOTS as usize, size_of::<RawPurge>()]);
         assert_eq!(of_c.to_vec(), of_rust.map(|n| n as u64).collect::<Vec<_>>());
     }
 }

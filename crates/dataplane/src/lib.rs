@@ -5,6 +5,7 @@
 //! model of such a switch. [`model`] says what the protocol demands of each packet, and [`transcript`] tells stories to any engine.
 
 pub mod asic;
+mod cookie;
 mod ffi;
 #[cfg(feature = "kernel")]
 pub mod kernel;
@@ -12,12 +13,15 @@ mod memory;
 pub mod model;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+mod purge;
 mod read;
 mod tasks;
 pub mod transcript;
 mod verdict;
 
+pub use cookie::Cookies;
 pub use ffi::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
+pub use purge::{Purge, Which};
 pub use tasks::{ConfigError, Out, Tasks, TasksConfig};
 pub use verdict::Verdict;
 

@@ -1,20 +1,23 @@
 //! T11: what is wrong with a datagram, before anything is changed.
 
 use crate::{Stats, Verdict};
-use midflight_wire::{ARGUMENT_MAX, BY_REFERENCE, Header, Operation, Packet, Reject, Submit, TaskInfo, parse};
+use midflight_wire::{
+    ARGUMENT_MAX, BY_REFERENCE, Header, MAGIC, Operation, Packet, Reject, Submit, TaskInfo, VERSION, VERSION_OPERATION,
+    Version, parse,
+};
 use zerocopy::FromBytes;
 
-/// Reads a datagram for a switch that has so many levels, and counts it under its operation.
+/// Reads a datagram for a switch that has so many levels, and counts it under its operation. BAD_VERSION is to be answered by VERSION.
 pub(crate) fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Packet<'a>, Verdict> {
-    let packet = parse(datagram);
-    if let Ok((header, _)) = Header::ref_from_prefix(datagram)
-        && !matches!(packet, Err(Reject::BadMagic | Reject::BadVersion | Reject::UnknownOperation))
-    {
-        stats.packets[usize::from(header.operation)] += 1;
-        if Operation::from_number(header.operation).is_none_or(|operation| !is_for_switch(operation)) {
-            return Err(Verdict::NotForSwitch);
-        }
+    let (header, operation) = open(datagram)?;
+    stats.packets[operation as usize] += 1;
+    if header.key != 0 {
+        return Err(Verdict::UnknownKey);
     }
+    if !is_for_switch(operation) {
+        return Err(Verdict::NotForSwitch);
+    }
+    let packet = parse(datagram);
     match packet {
         Ok(Packet::Submit(_, tasks)) => check_tasks(tasks, levels)?,
         Err(Reject::BadPriority | Reject::BadArgument) => check_tasks(tasks_of(datagram), levels)?,
@@ -24,13 +27,32 @@ pub(crate) fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Re
         Reject::Truncated => Verdict::Truncated,
         Reject::Trailing => Verdict::Trailing,
         Reject::BadMagic => Verdict::BadMagic,
-        Reject::BadVersion => Verdict::BadVersion,
+        Reject::BadVersion(_) => Verdict::BadVersion,
+        Reject::UnknownKey => Verdict::UnknownKey,
         Reject::UnknownOperation => Verdict::UnknownOperation,
         Reject::BadCount => Verdict::BadCount,
         Reject::BadPriority => Verdict::BadPriority,
         Reject::BadArgument => Verdict::BadArgument,
         Reject::BadResult => Verdict::NotForSwitch,
     })
+}
+
+/// The header, in this order: what is the same in all versions of the format, the version, the rest.
+fn open(datagram: &[u8]) -> Result<(&Header, Operation), Verdict> {
+    let (start, _) = Version::ref_from_prefix(datagram).map_err(|_| Verdict::Truncated)?;
+    if start.magic.get() != MAGIC {
+        return Err(Verdict::BadMagic);
+    }
+    // Whatever version it says, and whatever stands behind: an answer to it would be answered.
+    if start.operation == VERSION_OPERATION {
+        return Err(Verdict::NotForSwitch);
+    }
+    if start.version != VERSION {
+        return Err(Verdict::BadVersion);
+    }
+    let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Verdict::Truncated)?;
+    let operation = Operation::from_number(header.operation).ok_or(Verdict::UnknownOperation)?;
+    Ok((header, operation))
 }
 
 /// The first fault of a SUBMIT's tasks, record by record.

@@ -2,10 +2,11 @@
 
 use crate::Verdict;
 use crate::ffi::{
-    OUT_MAX, RawConfig, RawDatagram, RawOut, RawTasks, Stats, mf_tasks_check, mf_tasks_init, mf_tasks_owes_several,
-    mf_tasks_packet, mf_tasks_size, mf_tasks_tick,
+    OUT_MAX, RawConfig, RawDatagram, RawOut, RawTasks, Stats, key_of, mf_tasks_check, mf_tasks_init,
+    mf_tasks_owes_several, mf_tasks_packet, mf_tasks_purge, mf_tasks_size, mf_tasks_tick,
 };
 use crate::memory::Region;
+use crate::purge::Purge;
 use midflight_wire::Address;
 use std::net::SocketAddr;
 
@@ -24,8 +25,11 @@ pub struct TasksConfig {
     pub lease_ns: u64,
     /// Silence after which a slot without a task is forgotten. Default 10 s.
     pub slot_idle_ns: u64,
-    /// Silence after which a client without open tasks may be forgotten. Default 60 s.
+    /// Silence after which a client loses its queued tasks, and without any is forgotten. Default 60 s.
     pub client_idle_ns: u64,
+    /// A cookie holds for the rest of so long, and as long again. `slot_idle_ns` and `client_idle_ns` are at least twice as
+    /// long: a copy of the packet that made a record cannot make it again. Default 5 s.
+    pub cookie_ns: u64,
 }
 
 impl Default for TasksConfig {
@@ -38,6 +42,7 @@ impl Default for TasksConfig {
             lease_ns: 1_000_000_000,
             slot_idle_ns: 10_000_000_000,
             client_idle_ns: 60_000_000_000,
+            cookie_ns: 5_000_000_000,
         }
     }
 }
@@ -52,6 +57,7 @@ impl TasksConfig {
             lease_ns: self.lease_ns,
             slot_idle_ns: self.slot_idle_ns,
             client_idle_ns: self.client_idle_ns,
+            cookie_ns: self.cookie_ns,
         }
     }
 
@@ -69,7 +75,10 @@ pub struct ConfigError;
 
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, and no time 0")
+        f.write_str(
+            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, no time 0, \
+             and slot_idle and client_idle at least twice as long as cookie",
+        )
     }
 }
 
@@ -174,7 +183,7 @@ impl Tasks {
     ///
     /// # Errors
     /// Where a bound of the configuration is violated.
-    pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, ConfigError> {
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         if config.lease_ns == 0 || config.slot_idle_ns == 0 || config.client_idle_ns == 0 {
             return Err(ConfigError);
         }
@@ -183,7 +192,7 @@ impl Tasks {
         crate::mutants::arm();
         let tasks = Self { region };
         // SAFETY: the region is zeroed, aligned to 64 and as large as this configuration asks.
-        unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret) };
+        unsafe { mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), key_of(secret).as_ptr()) };
         Ok(tasks)
     }
 
@@ -208,6 +217,13 @@ impl Tasks {
     pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> u32 {
         // SAFETY: pointers are valid for the call.
         unsafe { mf_tasks_tick(self.raw(), now_ns, &raw mut *out.0) }
+    }
+
+    /// Takes out the queued tasks that the operator wants to be gone: looks at the next ones, at most 1,024. Whether it has
+    /// looked at all.
+    pub fn purge(&mut self, purge: &mut Purge) -> bool {
+        // SAFETY: pointers are valid for the call.
+        unsafe { mf_tasks_purge(self.raw(), purge.raw()) != 0 }
     }
 
     /// What was counted so far.

@@ -6,7 +6,7 @@
 use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, KernelTasks, Mode, NOW, Place};
 use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_lab::{Lab, Options, Place as At};
-use midflight_wire::{Builder, Header, Operation, Submit, TaskInfo};
+use midflight_wire::{Builder, Header, Operation, Packet, Submit, TaskInfo, parse};
 use std::ffi::CStr;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -139,9 +139,20 @@ fn submit(engine: &mut KernelEngine, sequence: u32) {
         attempt: 0,
         argument: [0; 16],
     };
-    Builder::new(&mut datagram, &Submit { header, client: 1.into(), uid: 1.into(), jid: 1.into() }).push(&task);
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
-    assert_eq!(engine.tasks_mut().packet(NOW, from, &datagram, &mut Out::new()).unwrap(), Verdict::Ok);
+    let mut out = Out::new();
+    let mut send = |cookie: u64, out: &mut Out| {
+        let (client, cookie, token) = (1.into(), cookie.into(), 1.into());
+        let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
+        Builder::new(&mut datagram, &fixed).push(&task);
+        engine.tasks_mut().packet(NOW, from, &datagram, out).unwrap()
+    };
+    if send(0, &mut out) == Verdict::NoCookie {
+        let (_, answer) = out.iter().next().unwrap();
+        let Ok(Packet::Cookie(given)) = parse(answer) else { panic!("not a COOKIE") };
+        let cookie = given.cookie.get();
+        assert_eq!(send(cookie, &mut out), Verdict::Ok);
+    }
 }
 
 fn queued(engine: &mut KernelEngine) -> u32 {
@@ -200,13 +211,13 @@ fn an_interface_that_answers_do_not_fit_is_refused() {
         let status = lab.command(At::Switch, "ip").args(arguments.split(' ')).status().unwrap();
         assert!(status.success(), "{arguments}");
     };
-    ip("link set host0 mtu 1499");
+    ip("link set host0 mtu 1279");
     let error = refused(&lab, At::Switch, &place(&["host0"]));
     assert!(
-        error.starts_with("interface host0 has an MTU of 1499, and answers take up to 1500: `ip link set"),
+        error.starts_with("interface host0 has an MTU of 1279, and answers take up to 1280: `ip link set"),
         "{error}"
     );
-    ip("link set host0 mtu 1500");
+    ip("link set host0 mtu 1280");
     start(&lab, &place(&["host0"])).unwrap();
     let add = ["tuntap", "add", "dev", "tunnel", "mode", "tun"];
     if !lab.command(At::Switch, "ip").args(add).status().unwrap().success() {

@@ -1,28 +1,34 @@
-//! T12 and T7 at their bounds: what the switch sends for one datagram or tick, and what it looks at. Engine and model
-//! are compared at each step.
+//! T7, T12 and T14 at their bounds: what the switch sends for one datagram or tick, what it looks at, and whom it has room for.
+//! Engine and model are compared at each step.
 
 use midflight_dataplane::model::Duel;
-use midflight_dataplane::transcript::Core;
-use midflight_dataplane::{Datagram, TasksConfig};
+use midflight_dataplane::transcript::{Core, Engine};
+use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, Which};
 use midflight_wire::{
-    Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Register, Retrieve, SUBMIT_MAX, SlotName, Submit,
-    TaskInfo, Wait, parse,
+    Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX,
+    SlotName, Submit, TaskInfo, Wait, parse,
 };
 use std::net::SocketAddr;
 
 const EPOCH: u32 = 5;
+const SECRET: u128 = 9;
 const SECOND: u64 = 1_000_000_000;
 
 struct Switch {
     duel: Duel<Core>,
+    cookies: Cookies,
     now: u64,
 }
 
 impl Switch {
     fn new() -> Self {
-        let config = TasksConfig { queue: 4096, slots: 4096, clients: 4, ..TasksConfig::default() };
-        let core = Core::new(&config, EPOCH, 9).expect("within its bounds");
-        Self { duel: Duel::new(core, &config, EPOCH), now: SECOND }
+        Self::with(TasksConfig { queue: 4096, slots: 4096, clients: 256, ..TasksConfig::default() })
+    }
+
+    fn with(config: TasksConfig) -> Self {
+        let core = Core::new(&config, EPOCH, SECRET).expect("within its bounds");
+        let cookies = Cookies::new(SECRET, config.cookie_ns);
+        Self { duel: Duel::new(core, &config, EPOCH, SECRET), cookies, now: SECOND }
     }
 
     fn send(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Datagram> {
@@ -30,34 +36,38 @@ impl Switch {
         self.duel.packet(self.now, from, datagram).expect("agreement")
     }
 
+    /// Of the client at host 1.
     fn submit(&mut self, sequence: u32, tasks: usize) -> Vec<Datagram> {
-        let header = Header::new(Operation::Submit, 0, sequence);
-        let fixed = Submit { header, client: 1.into(), uid: 1.into(), jid: 1.into() };
-        let mut datagram = Vec::new();
-        let mut builder = Builder::new(&mut datagram, &fixed);
-        for tid in 0..tasks as u32 {
-            builder.push(&TaskInfo {
-                tid: tid.into(),
-                function: 0.into(),
-                priority: 1,
-                resources: 0,
-                argument_length: 0,
-                attempt: 0,
-                argument: [0; 16],
-            });
-        }
-        self.send(SocketAddr::from(([10, 0, 0, 1], 7000)), &datagram)
+        self.submit_of(1, client(1), sequence, tasks)
+    }
+
+    fn submit_of(&mut self, identity: u64, from: SocketAddr, sequence: u32, tasks: usize) -> Vec<Datagram> {
+        let datagram = submit(identity, self.cookies.give(self.now, identity, from), sequence, tasks);
+        self.send(from, &datagram)
     }
 
     /// Slots of one executor process: their names.
     fn register(&mut self, executor: u16, sequence: u32, first: u32, count: usize) -> (Vec<SlotName>, Vec<Datagram>) {
+        self.register_at(address(executor), executor, sequence, first, count)
+    }
+
+    fn register_at(
+        &mut self,
+        from: SocketAddr,
+        executor: u16,
+        sequence: u32,
+        first: u32,
+        count: usize,
+    ) -> (Vec<SlotName>, Vec<Datagram>) {
         let mut header = Header::new(Operation::Register, 0, sequence);
         header.count = count as u8;
-        let executor_id = u64::from(executor).into();
-        let fixed = Register { header, executor: executor_id, first: first.into(), resources: 0, reserved: [0; 3] };
+        let identity = u64::from(executor);
+        let cookie = self.cookies.give(self.now, identity, from).into();
+        let (executor, first) = (identity.into(), first.into());
+        let fixed = Register { header, executor, cookie, first, resources: 0, reserved: [0; 3] };
         let mut datagram = Vec::new();
         Builder::new(&mut datagram, &fixed).set_count(count as u8);
-        let sent = self.send(address(executor), &datagram);
+        let sent = self.send(from, &datagram);
         let Ok(Packet::Registered(_, names)) = parse(&sent[0].1) else { panic!("REGISTERED comes first") };
         (names.to_vec(), sent)
     }
@@ -65,7 +75,8 @@ impl Switch {
     fn retrieve(&mut self, executor: u16, names: &[SlotName]) -> Vec<Datagram> {
         let header = Header::new(Operation::Retrieve, EPOCH, 0);
         let mut datagram = Vec::new();
-        let mut builder = Builder::new(&mut datagram, &Retrieve { header, resources: 0, reserved: [0; 3] });
+        let fixed = Retrieve { header, counter: self.now.into(), resources: 0, reserved: [0; 7] };
+        let mut builder = Builder::new(&mut datagram, &fixed);
         for name in names {
             builder.push(&Wait { slot: name.slot, generation: name.generation, sequence: 1.into() });
         }
@@ -83,14 +94,38 @@ impl Switch {
     /// One executor process whose slots all hold a task.
     fn occupy(&mut self, executor: u16, slots: usize) {
         let mut submission = 0;
-        for first in (0..slots).step_by(16) {
-            let count = (slots - first).min(16);
+        for first in (0..slots).step_by(SLOTS_MAX) {
+            let count = (slots - first).min(SLOTS_MAX);
             let (names, _) = self.register(executor, 1, first as u32, count);
             submission += 1;
             self.submit(submission, count);
-            assert_eq!(self.retrieve(executor, &names).len(), 1, "16 assignments fit one packet");
+            assert_eq!(self.retrieve(executor, &names).len(), 1, "their assignments fit one packet");
         }
     }
+}
+
+fn submit(identity: u64, cookie: u64, sequence: u32, tasks: usize) -> Vec<u8> {
+    let header = Header::new(Operation::Submit, 0, sequence);
+    let (client, cookie, token) = (identity.into(), cookie.into(), 1.into());
+    let mut datagram = Vec::new();
+    let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
+    let mut builder = Builder::new(&mut datagram, &fixed);
+    for tid in 0..tasks as u32 {
+        builder.push(&TaskInfo {
+            tid: tid.into(),
+            function: 0.into(),
+            priority: 1,
+            resources: 0,
+            argument_length: 0,
+            attempt: 0,
+            argument: [0; 16],
+        });
+    }
+    datagram
+}
+
+fn client(host: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host], 7000))
 }
 
 fn address(executor: u16) -> SocketAddr {
@@ -151,19 +186,122 @@ fn t12_a_tick_looks_at_1024_slots() {
     }
 }
 
-/// T7: each task that is not taken is named, whatever the room.
+/// T12, T14: clients are given up 64 a tick, in the order of their places.
+#[test]
+fn t12_a_tick_looks_at_64_clients() {
+    let mut switch = Switch::new();
+    for identity in 1..=150 {
+        switch.submit_of(identity, client(1), 1, 1);
+        switch.duel.purge(Which::Client(identity)).expect("agreement");
+    }
+    switch.now += 60 * SECOND;
+    // Client 65 lives, and two come that are not silent.
+    switch.submit_of(65, client(1), 2, 1);
+    for left in [86, 23, 1, 1] {
+        switch.duel.tick(switch.now).expect("agreement");
+        assert_eq!(switch.duel.stats().clients, left);
+    }
+}
+
+/// T12, T14: of the tasks of a silent client 256 records are looked at in a tick. Not before the model, which looks at all.
+#[test]
+fn t12_a_tick_looks_at_256_tasks() {
+    let mut core = full_core(600);
+    for dropped in [256, 512, 600, 600] {
+        core.tick(61 * SECOND);
+        core.check().expect("sound");
+        assert_eq!(core.stats().dropped, dropped);
+    }
+    assert_eq!(core.stats().clients, 0);
+}
+
+/// A client with so many queued tasks.
+fn full_core(tasks: usize) -> Core {
+    let config = TasksConfig { queue: 4096, ..TasksConfig::default() };
+    let mut core = Core::new(&config, EPOCH, SECRET).expect("within its bounds");
+    fill(tasks, |datagram| drop(core.packet(1, client(1), datagram)));
+    core
+}
+
+fn fill(tasks: usize, mut send: impl FnMut(&[u8])) {
+    let cookie = Cookies::new(SECRET, TasksConfig::default().cookie_ns).give(1, 1, client(1));
+    for (sequence, first) in (1..).zip((0..tasks).step_by(SUBMIT_MAX)) {
+        send(&submit(1, cookie, sequence, (tasks - first).min(SUBMIT_MAX)));
+    }
+}
+
+#[test]
+fn t12_a_call_of_purge_looks_at_1024_tasks() {
+    let config = TasksConfig { queue: 4096, ..TasksConfig::default() };
+    let mut tasks = Tasks::new(&config, EPOCH, SECRET).expect("within its bounds");
+    fill(2_500, |datagram| {
+        tasks.packet(1, client(1), datagram, &mut Out::new());
+    });
+    let mut purge = Purge::new(Which::Client(1));
+    for (is_done, purged) in [(false, 1_024), (false, 2_048), (true, 2_500)] {
+        assert_eq!((tasks.purge(&mut purge), purge.purged()), (is_done, purged));
+        assert_eq!(tasks.stats().purged, u64::from(purged));
+    }
+}
+
+/// What a source that holds nothing gets of a table that nobody uses (T14): eight ninths.
+fn share(size: usize) -> usize {
+    (8 * size).div_ceil(9)
+}
+
+/// T7: each task that is not taken is named, whatever the room, and why: there is none, or there is some for others.
 #[test]
 fn t7_full_queue_reports_every_task() {
-    for room in 0..=SUBMIT_MAX {
-        let config = TasksConfig { queue: 1 + room as u32, ..TasksConfig::default() };
-        let core = Core::new(&config, EPOCH, 9).expect("within its bounds");
-        let mut switch = Switch { duel: Duel::new(core, &config, EPOCH), now: SECOND };
+    for size in 1..=SUBMIT_MAX + 1 {
+        let mut switch = Switch::with(TasksConfig { queue: size as u32, ..TasksConfig::default() });
         switch.submit(1, 1);
         let sent = switch.submit(2, SUBMIT_MAX);
         let Ok(Packet::SubmitAck(ack)) = parse(&sent[0].1) else { panic!("SUBMIT_ACK comes first") };
-        assert_eq!(ack.taken.get().count_ones() as usize, room);
+        let taken = share(size) - 1;
+        assert_eq!(ack.taken.get().count_ones() as usize, taken);
         assert_eq!(ack.taken.get() ^ ack.not_taken.get(), u32::MAX);
-        assert_eq!(ack.taken.get().trailing_ones() as usize, room, "tasks are taken in order");
-        assert_eq!(switch.duel.stats().submitted, 1 + room as u64);
+        assert_eq!(ack.taken.get().trailing_ones() as usize, taken, "tasks are taken in order");
+        let why = if size <= 8 { Reason::Full } else { Reason::Share };
+        assert_eq!(ack.reason, why as u8);
+        assert_eq!(switch.duel.stats().submitted, share(size) as u64);
     }
+}
+
+/// T14: whatever one source does, it gets 8/9 of each table, and all of one of up to 8; of the rest another one gets some.
+#[test]
+fn t14_a_second_source_always_finds_room() {
+    for size in 1..=40 {
+        let bound = size as u32;
+        let mut switch =
+            Switch::with(TasksConfig { queue: bound, slots: bound, clients: bound, ..TasksConfig::default() });
+        for port in 1..=50 {
+            let from = |host| SocketAddr::from(([10, 0, 0, host], port));
+            switch.submit_of(port.into(), from(1), 1, 1);
+            switch.register_at(from(1), port, 1, 0, 1);
+        }
+        let left = size - share(size);
+        let stats = switch.duel.stats();
+        let used = |n: u32| size - n as usize;
+        assert_eq!([used(stats.clients), used(stats.slots), used(stats.queued[0])], [left; 3]);
+        switch.submit_of(99, client(2), 1, 1);
+        switch.register_at(client(2), 99, 1, 0, 1);
+        let stats = switch.duel.stats();
+        assert_eq!([used(stats.clients), used(stats.slots), used(stats.queued[0])], [left.saturating_sub(1); 3]);
+        assert_eq!(left > 0, size > 8);
+    }
+}
+
+/// T14: who moves takes with it what it holds, and a dead source leaves its share.
+#[test]
+fn t14_a_share_moves_with_who_holds_it() {
+    let mut switch = Switch::with(TasksConfig { queue: 18, ..TasksConfig::default() });
+    switch.submit(1, SUBMIT_MAX);
+    assert_eq!(switch.duel.stats().queued[0], 16);
+    let mut ask = |identity, host, sequence| {
+        switch.submit_of(identity, client(host), sequence, SUBMIT_MAX);
+        switch.duel.stats().queued[0]
+    };
+    assert_eq!(ask(2, 1, 1), 16, "another client of the same source");
+    assert_eq!(ask(1, 3, 2), 16, "it has moved, and holds there what it held");
+    assert_eq!(ask(2, 1, 2), 18, "its old source holds nothing any more");
 }

@@ -123,6 +123,7 @@ impl Client {
         let config = ClientConfig {
             uid: options.uid,
             max_open: options.max_open,
+            secret: rand::random(),
             ..ClientConfig::new(rand::random(), rand::random(), options.switches)
         };
         let endpoint = protocol::Client::new(config, clock::now());

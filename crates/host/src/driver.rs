@@ -7,9 +7,9 @@ use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_tasks::{Endpoint, Nanos};
-use midflight_wire::PACKET_MAX;
+use midflight_wire::{PACKET_MAX, VERSION};
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -243,4 +243,19 @@ impl<E: Endpoint, H: Handler<E>> Core<E, H> {
         }
         wake
     }
+}
+
+/// Lines about other versions in one process: who forges them shall not fill its log.
+const VERSIONS_TOLD: u32 = 4;
+
+/// Says what a switch of another version means to the user.
+pub(crate) fn warn_of_version(switch: std::net::SocketAddr, version: u8) {
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    if TOLD.fetch_add(1, Ordering::Relaxed) >= VERSIONS_TOLD {
+        return;
+    }
+    tracing::error!(
+        "switch {switch} speaks version {version} of the wire format, this program {VERSION}: use one release of Midflight on \
+         all machines"
+    );
 }

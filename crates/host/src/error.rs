@@ -28,6 +28,12 @@ pub enum Error {
     /// A bound or time in the configuration.
     #[error("{0}")]
     Configuration(String),
+    /// Nothing, or not all, was taken out of the queue.
+    #[error("cannot purge: {why}")]
+    Purge {
+        /// One line.
+        why: String,
+    },
     /// The kernel refused a thread, a socket or a file descriptor.
     #[error("cannot {what}: {source}; raise the limits on processes and open files (ulimit -u, ulimit -n)")]
     Resources {

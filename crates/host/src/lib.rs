@@ -39,6 +39,7 @@ pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
+pub use midflight_dataplane::Which;
 pub use midflight_dataplane::asic::Program;
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};

@@ -49,6 +49,7 @@ pub struct SocketCounters {
     sent: AtomicU64,
     send_calls: AtomicU64,
     send_errors: AtomicU64,
+    send_too_long: AtomicU64,
     send_blocked: AtomicU64,
 }
 
@@ -69,8 +70,10 @@ pub struct SocketCounts {
     pub sent: u64,
     /// System calls that sent something.
     pub send_calls: u64,
-    /// Datagrams dropped because the kernel refused them (no route, forbidden, too long).
+    /// Datagrams dropped because the kernel refused them (no route, forbidden).
     pub send_errors: u64,
+    /// Datagrams dropped because they were longer than the link takes: its MTU is below 1,280 (T15).
+    pub send_too_long: u64,
     /// Datagrams dropped because the send buffer stayed full.
     pub send_blocked: u64,
 }
@@ -137,6 +140,7 @@ impl Socket {
             sent: c.sent.load(Relaxed),
             send_calls: c.send_calls.load(Relaxed),
             send_errors: c.send_errors.load(Relaxed),
+            send_too_long: c.send_too_long.load(Relaxed),
             send_blocked: c.send_blocked.load(Relaxed),
         }
     }
@@ -221,6 +225,7 @@ impl Socket {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => &self.counters.send_blocked,
             Err(_) if datagrams > 1 => return Err(()),
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => &self.counters.send_too_long,
             Err(error) => {
                 tracing::debug!("sending to {} failed: {error}", transmit.destination);
                 self.warn_of_family(transmit.destination);
@@ -410,7 +415,7 @@ mod tests {
     fn runs_of_equal_datagrams_leave_together_and_arrive_apart() {
         let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
         let (a, b) = (a.unwrap(), b.unwrap());
-        let sizes = [100, 100, 100, 60, 100, 1452, 1452, 1, 0, 7];
+        let sizes = [100, 100, 100, 60, 100, PACKET_MAX, PACKET_MAX, 1, 0, 7];
         let mut queue = SendQueue::default();
         for (i, size) in sizes.iter().enumerate() {
             queue.push(&a, b.local_addr(), &vec![i as u8; *size]);

@@ -7,6 +7,7 @@ mod common;
 use common::relay::{Faults, Relay};
 use common::{PATIENCE, client, started, switch};
 use midflight_host::{Client, Executor, Job, Switch, SwitchConfig};
+use midflight_wire::{PACKET_MAX, VERSION};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -65,8 +66,8 @@ fn t11_garbage_to_every_socket_is_counted_and_harms_nobody() {
     let executor = started(Executor::builder(), switch.local_addr(), 4);
     let client = client(switch.local_addr());
     let socket = UdpSocket::bind(common::loopback()).unwrap();
-    let valid_header = [0x4D, 0x46, 1, 7, 16, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-    let garbage = [&b""[..], b"M", b"GET / HTTP/1.1\r\n\r\n", &valid_header, &[0xFF; 1452], &[0x4D; 9000]];
+    let valid_header = [0x4D, 0x46, VERSION, 7, 13, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0];
+    let garbage = [&b""[..], b"M", b"GET / HTTP/1.1\r\n\r\n", &valid_header, &[0xFF; PACKET_MAX], &[0x4D; 9000]];
     for address in [switch.local_addr(), executor.local_addr(), client.local_addr()] {
         for datagram in garbage {
             socket.send_to(datagram, address).unwrap();

@@ -1,5 +1,6 @@
 //! The `midflight` command: one file per subcommand in [`commands`].
 
+mod attack;
 mod cells;
 mod columns;
 mod commands;

@@ -69,12 +69,12 @@ fn t7_a_small_queue_refuses_tasks_and_none_is_lost() {
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
     let address = switch.address();
     let _executor = Running::executor(address, 2, &[]);
-    // More tasks than the queue holds: the client is told FULL and sends the rest again; none is lost.
+    // More tasks than the client's share of the queue (T14): it is told so and sends the rest again; none is lost.
     let said = run(&["submit", "noop", "-n", "200", "--priority", "2", "--switch", &address.to_string()]);
     assert_eq!(said.code, Some(0), "{said:?}");
     wait_until("all are completed", || status(&switch.http())["tasks"]["completed"] == 200);
     let now = status(&switch.http());
-    assert!(now["drops"]["full"].as_u64().unwrap() > 0, "{now}");
+    assert!(now["drops"]["queue_share"].as_u64().unwrap() > 0, "{now}");
     assert_eq!(now["queued"].as_array().unwrap().len(), 2);
 }
 

@@ -16,7 +16,7 @@ const TRIAL: &str = "\
 seed = 1
 heal_ms = 100
 network = { delay_min_us = 20, delay_max_us = 20, loss = 0.0, duplication = 0.0, reordering = 0.0, reordering_us = 0 }
-switches = [{ queue = 10, slots = 8, clients = 4, levels = 1, lease_ms = 100, slot_idle_ms = 200, client_idle_ms = 1000 }]
+switches = [{ queue = 10, slots = 8, clients = 4, levels = 1, lease_ms = 100, slot_idle_ms = 200, client_idle_ms = 1000, cookie_ms = 50 }]
 executors = [{ slots = 2, resources = 0 }]
 clients = [{ window = 4 }]
 jobs = [{ at_us = 1000, client = 0, tasks = [{ run_us = 30000, priority = 1, resources = 0 }] }]

@@ -9,6 +9,7 @@ use midflight_wire::{Builder, Complete, Completion, Header, Operation, Packet, S
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use zerocopy::byteorder::network_endian::{U32, U64};
 
 const SWITCH: ([u8; 4], u16) = ([10, 0, 0, 1], 1);
 const EXECUTOR: ([u8; 4], u16) = ([10, 0, 0, 2], 2);
@@ -18,8 +19,8 @@ struct World {
     now: Nanos,
     spent: Duration,
     packets: Vec<(SocketAddr, Vec<u8>)>,
-    /// Tasks that the executor holds: submission, index.
-    held: VecDeque<(u32, u8)>,
+    /// Tasks that the executor holds: token, submission, index.
+    held: VecDeque<(U64, U32, u8)>,
     completed: u64,
 }
 
@@ -64,10 +65,10 @@ impl World {
         for packet in sent {
             match parse(packet) {
                 Ok(Packet::Submit(submit, tasks)) => {
-                    let sequence = submit.header.sequence.get();
-                    self.held.extend((0_u8..).zip(tasks).map(|(index, _)| (sequence, index)));
+                    let (token, sequence) = (submit.token, submit.header.sequence);
+                    self.held.extend((0_u8..).zip(tasks).map(|(index, _)| (token, sequence, index)));
                     let fixed = SubmitAck {
-                        header: Header::new(Operation::SubmitAck, 5, sequence),
+                        header: Header::new(Operation::SubmitAck, 5, sequence.get()),
                         client: submit.client,
                         taken: (u32::MAX >> (32 - tasks.len())).into(),
                         not_taken: 0.into(),
@@ -91,11 +92,12 @@ impl World {
         while count > 0 {
             let header = Header::new(Operation::Complete, 5, 0);
             let mut buffer = Vec::new();
-            let mut packet = Builder::new(&mut buffer, &Complete { header, client: 7.into(), executor: 1.into() });
-            for (submission, index) in self.held.drain(..count.min(32)) {
+            let mut packet = Builder::new(&mut buffer, &Complete { header, executor: 1.into() });
+            for (token, submission, index) in self.held.drain(..count.min(32)) {
                 count -= 1;
                 let completion = Completion {
-                    submission: submission.into(),
+                    token,
+                    submission,
                     index,
                     attempt: 1,
                     status: 0,

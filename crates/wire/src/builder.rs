@@ -12,7 +12,7 @@ const COUNT_OFFSET: usize = 4;
 /// ```
 /// use midflight_wire::{Builder, Header, Operation, Probe, parse, Packet};
 /// let mut buffer = Vec::new();
-/// Builder::new(&mut buffer, &Probe { header: Header::new(Operation::Probe, 0, 7), client: 1.into() });
+/// Builder::new(&mut buffer, &Probe { header: Header::new(Operation::Probe, 0, 7), client: 1.into(), cookie: 0.into() });
 /// assert!(matches!(parse(&buffer), Ok(Packet::Probe(p, [])) if p.header.sequence.get() == 7));
 /// ```
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl<'a> Builder<'a> {
     /// packet has no room for it.
     #[must_use]
     pub fn push_completion(&mut self, completion: &Completion, result: &[u8]) -> bool {
-        debug_assert_eq!(result.len(), completion.result_length.get() as usize);
+        debug_assert_eq!(result.len(), usize::from(completion.result_length.get()));
         let padded = result.len().next_multiple_of(4);
         let full = self.count() >= crate::COMPLETE_MAX;
         if full || self.buffer.len() + size_of::<Completion>() + padded > PACKET_MAX {

@@ -44,16 +44,25 @@ macro_rules! layout {
 }
 
 layout! {
-    /// 16 bytes that open every packet.
+    /// 24 bytes that open every packet but VERSION.
     pub struct Header {
         pub magic: U16,
         pub version: u8,
         pub operation: u8,
         pub count: u8,
-        pub flags: u8,
+        pub key: u8,
         pub reserved: U16,
         pub epoch: U32,
         pub sequence: U32,
+        pub tag: U64,
+    }
+
+    /// switch → any: the answer to a packet of another version, the same in all versions.
+    pub struct Version {
+        pub magic: U16,
+        pub version: u8,
+        pub operation: u8,
+        pub reserved: [u8; 4],
     }
 
     /// An IPv6 address (IPv4 mapped) and a UDP port.
@@ -86,6 +95,8 @@ layout! {
     pub struct Submit {
         pub header: Header,
         pub client: U64,
+        pub cookie: U64,
+        pub token: U64,
         pub uid: U32,
         pub jid: U32,
     }
@@ -105,6 +116,7 @@ layout! {
     pub struct Register {
         pub header: Header,
         pub executor: U64,
+        pub cookie: U64,
         pub first: U32,
         pub resources: u8,
         pub reserved: [u8; 3],
@@ -128,23 +140,25 @@ layout! {
         pub generation: U32,
     }
 
-    /// switch → executor; [`SlotName`] records follow, or none: all are void.
+    /// A slot's wait for a task.
+    pub struct Wait {
+        pub slot: U32,
+        pub generation: U32,
+        pub sequence: U32,
+    }
+
+    /// switch → executor; [`Wait`] records follow, or none: all are void.
     pub struct Reset {
         pub header: Header,
+        pub counter: U64,
     }
 
     /// executor → switch; [`Wait`] records follow.
     pub struct Retrieve {
         pub header: Header,
+        pub counter: U64,
         pub resources: u8,
-        pub reserved: [u8; 3],
-    }
-
-    /// A slot that wants a task.
-    pub struct Wait {
-        pub slot: U32,
-        pub generation: U32,
-        pub sequence: U32,
+        pub reserved: [u8; 7],
     }
 
     /// switch → executor; [`Assignment`] records follow.
@@ -154,7 +168,7 @@ layout! {
 
     /// A task for a waiting slot.
     pub struct Assignment {
-        pub client: U64,
+        pub token: U64,
         pub slot: U32,
         pub generation: U32,
         pub sequence: U32,
@@ -173,14 +187,16 @@ layout! {
         pub header: Header,
     }
 
-    /// executor → switch; [`SlotName`] records follow.
+    /// executor → switch; [`Wait`] records follow.
     pub struct Keepalive {
         pub header: Header,
+        pub counter: U64,
     }
 
     /// executor → switch; [`Leave`] records follow.
     pub struct Release {
         pub header: Header,
+        pub counter: U64,
     }
 
     /// A slot that wants no more tasks.
@@ -195,37 +211,38 @@ layout! {
     /// switch → executor; [`SlotName`] records follow.
     pub struct Released {
         pub header: Header,
+        pub counter: U64,
     }
 
     /// executor → client; [`Completion`] records follow, each with its result.
     pub struct Complete {
         pub header: Header,
-        pub client: U64,
         pub executor: U64,
     }
 
     /// How an attempt ended.
     pub struct Completion {
+        pub token: U64,
+        pub ran_ns: U64,
         pub submission: U32,
+        pub waited_us: U32,
+        pub held_us: U32,
+        pub result_length: U16,
         pub index: u8,
         pub attempt: u8,
         pub status: u8,
         pub by_reference: u8,
-        pub waited_us: U32,
-        pub held_us: U32,
-        pub ran_ns: U64,
-        pub result_length: U32,
-        pub reserved: U32,
+        pub reserved: U16,
     }
 
     /// client → executor; [`Completed`] records follow.
     pub struct CompleteAck {
         pub header: Header,
-        pub client: U64,
     }
 
     /// A completion that the client has.
     pub struct Completed {
+        pub token: U64,
         pub submission: U32,
         pub index: u8,
         pub attempt: u8,
@@ -244,6 +261,7 @@ layout! {
     pub struct Probe {
         pub header: Header,
         pub client: U64,
+        pub cookie: U64,
     }
 
     /// switch → client.
@@ -261,6 +279,7 @@ layout! {
     pub struct Cancel {
         pub header: Header,
         pub client: U64,
+        pub cookie: U64,
     }
 
     /// switch → client.
@@ -270,6 +289,13 @@ layout! {
         pub taken_out: U32,
         pub reason: u8,
         pub reserved: [u8; 3],
+    }
+
+    /// switch → client or executor: repeat the packet with this cookie.
+    pub struct Cookie {
+        pub header: Header,
+        pub identity: U64,
+        pub cookie: U64,
     }
 }
 
@@ -282,12 +308,23 @@ impl Header {
             version: crate::VERSION,
             operation: operation as u8,
             count: 0,
-            flags: 0,
+            key: 0,
             reserved: 0.into(),
             epoch: epoch.into(),
             sequence: sequence.into(),
+            tag: 0.into(),
         }
     }
+}
+
+impl Version {
+    /// Says that we speak this version.
+    pub const OURS: Self = Self {
+        magic: U16::new(crate::MAGIC),
+        version: crate::VERSION,
+        operation: crate::VERSION_OPERATION,
+        reserved: [0; 4],
+    };
 }
 
 impl From<SocketAddr> for Address {

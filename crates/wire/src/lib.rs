@@ -15,13 +15,15 @@ pub use parse::{Completions, Packet, Reject, parse};
 /// "MF", the first two bytes of every packet.
 pub const MAGIC: u16 = 0x4D46;
 /// The version of the format.
-pub const VERSION: u8 = 1;
-/// Bytes of the largest datagram: an Ethernet frame's under IPv6.
-pub const PACKET_MAX: usize = 1452;
+pub const VERSION: u8 = 2;
+/// The operation of [`Version`], which opens no other packet.
+pub const VERSION_OPERATION: u8 = 0;
+/// Bytes of the largest datagram: what every link passes that may carry IPv6 (T15).
+pub const PACKET_MAX: usize = 1232;
 /// Tasks in a SUBMIT.
 pub const SUBMIT_MAX: usize = 32;
 /// Slots in RETRIEVE, ASSIGN, NO_OP and RELEASE.
-pub const SLOTS_MAX: usize = 16;
+pub const SLOTS_MAX: usize = 13;
 /// Slots in REGISTER, REGISTERED, RESET, KEEPALIVE and RELEASED.
 pub const REGISTER_MAX: usize = 32;
 /// Tasks in a CANCEL.
@@ -101,6 +103,8 @@ codes! {
         CancelAck = 16,
         /// switch → executor: there is no task now, ask again.
         NoOp = 17,
+        /// switch → client or executor: repeat this with a cookie.
+        Cookie = 18,
     }
 
     /// Why a request was not taken whole.
@@ -109,12 +113,14 @@ codes! {
         None = 0,
         /// The queue has no room (T7).
         Full = 1,
-        /// The sequence is below the window (T8).
+        /// The sequence is below the window (T8), or of a registration before the slot's last.
         TooOld = 2,
         /// No room for another client.
         ClientsFull = 3,
         /// No room for another executor slot.
         SlotsFull = 4,
+        /// The sender's address holds its share of what there is (T14).
+        Share = 5,
     }
 
     /// How an attempt ended.

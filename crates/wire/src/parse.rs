@@ -3,7 +3,7 @@
 use crate::layout::*;
 use crate::{
     ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
-    RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION,
+    RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
 };
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -16,8 +16,10 @@ pub enum Reject {
     Trailing,
     /// Not a Midflight packet.
     BadMagic,
-    /// A version of the format that we do not speak.
-    BadVersion,
+    /// A version of the format that we do not speak: this one.
+    BadVersion(u8),
+    /// The name of a key: there are none yet.
+    UnknownKey,
     /// An operation that does not exist.
     UnknownOperation,
     /// No records, or more than the operation may carry.
@@ -36,7 +38,8 @@ impl std::fmt::Display for Reject {
             Self::Truncated => "truncated",
             Self::Trailing => "trailing",
             Self::BadMagic => "bad_magic",
-            Self::BadVersion => "bad_version",
+            Self::BadVersion(_) => "bad_version",
+            Self::UnknownKey => "unknown_key",
             Self::UnknownOperation => "unknown_operation",
             Self::BadCount => "bad_count",
             Self::BadPriority => "bad_priority",
@@ -56,10 +59,10 @@ pub enum Packet<'a> {
     SubmitAck(&'a SubmitAck),
     Register(&'a Register),
     Registered(&'a Registered, &'a [SlotName]),
-    Reset(&'a Reset, &'a [SlotName]),
+    Reset(&'a Reset, &'a [Wait]),
     Retrieve(&'a Retrieve, &'a [Wait]),
     Assign(&'a Assign, &'a [Assignment]),
-    Keepalive(&'a Keepalive, &'a [SlotName]),
+    Keepalive(&'a Keepalive, &'a [Wait]),
     Release(&'a Release, &'a [Leave]),
     Released(&'a Released, &'a [SlotName]),
     Complete(&'a Complete, Completions<'a>),
@@ -69,6 +72,9 @@ pub enum Packet<'a> {
     Cancel(&'a Cancel, &'a [TaskName]),
     CancelAck(&'a CancelAck),
     NoOp(&'a NoOp, &'a [Wait]),
+    Cookie(&'a Cookie),
+    /// The sender speaks another version than this one.
+    Version(&'a Version),
 }
 
 /// The completions of a COMPLETE, each with its result's bytes; checked whole before it is handed out.
@@ -83,12 +89,19 @@ pub struct Completions<'a> {
 /// # Errors
 /// A [`Reject`] where it is malformed in any way.
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
-    let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
-    if header.magic.get() != MAGIC {
+    let (start, behind) = Version::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    if start.magic.get() != MAGIC {
         return Err(Reject::BadMagic);
     }
-    if header.version != VERSION {
-        return Err(Reject::BadVersion);
+    if start.operation == VERSION_OPERATION {
+        return if behind.is_empty() { Ok(Packet::Version(start)) } else { Err(Reject::Trailing) };
+    }
+    if start.version != VERSION {
+        return Err(Reject::BadVersion(start.version));
+    }
+    let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    if header.key != 0 {
+        return Err(Reject::UnknownKey);
     }
     let operation = Operation::from_number(header.operation).ok_or(Reject::UnknownOperation)?;
     Ok(match operation {
@@ -150,6 +163,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
             let (fixed, waits) = with_records(datagram, header, 1..=SLOTS_MAX)?;
             Packet::NoOp(fixed, waits)
         }
+        Operation::Cookie => Packet::Cookie(counting(datagram, header, 0..=0)?),
     })
 }
 
@@ -210,7 +224,7 @@ fn complete<'a>(datagram: &'a [u8], header: &Header) -> Result<(&'a Complete, Co
 impl<'a> Completions<'a> {
     fn read(&mut self) -> Result<(&'a Completion, &'a [u8]), Reject> {
         let (completion, rest) = Completion::ref_from_prefix(self.rest).map_err(|_| Reject::Truncated)?;
-        let length = completion.result_length.get() as usize;
+        let length = usize::from(completion.result_length.get());
         let fits = match completion.by_reference {
             0 => length <= RESULT_MAX,
             1 => length == size_of::<BlobRef>(),

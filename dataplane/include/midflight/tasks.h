@@ -8,7 +8,7 @@
  *
  *     size_t size = mf_tasks_size(&config);
  *     struct mf_tasks *tasks = aligned memory of that size, all zero;
- *     mf_tasks_init(tasks, &config, epoch, secret);
+ *     mf_tasks_init(tasks, &config, epoch, key);
  *     for each datagram:   mf_tasks_packet(tasks, now_ns, &datagram, &out);  send out
  *     every 10 ms or so:   mf_tasks_tick(tasks, now_ns, &out);               send out
  */
@@ -24,6 +24,9 @@
 #define MF_EXECUTOR_SLOTS_MAX (1u << 20)
 #define MF_CLIENTS_MAX (1u << 20)
 #define MF_TICK_SLOTS 1024   /* slots that one tick looks at */
+#define MF_TICK_CLIENTS 64   /* clients */
+#define MF_TICK_RECORDS 256  /* task records */
+#define MF_PURGE_RECORDS 1024 /* task records that one purge looks at */
 #define MF_OUT_MAX 36        /* datagrams that one call may owe: answers, and one ASSIGN per task or slot */
 #define MF_WAIT_BUCKETS 40   /* bucket b counts waits of [2^(b-1), 2^b) us; bucket 0 those below 1 us */
 
@@ -37,7 +40,9 @@ struct mf_tasks_config {
     uint64_t lease_ns;       /* T10: silence after which an assigned task is queued again; a parked slot
                                 is taken out after half of it */
     uint64_t slot_idle_ns;   /* silence after which a slot without a task is forgotten */
-    uint64_t client_idle_ns; /* silence after which a client without open tasks may be forgotten */
+    uint64_t client_idle_ns; /* silence after which a client loses its queued tasks, and without any is forgotten */
+    uint64_t cookie_ns;      /* a cookie holds for the rest of so long, and as long again; slot_idle_ns and
+                                client_idle_ns are at least twice as long */
 };
 
 struct mf_tasks_stats {
@@ -49,6 +54,9 @@ struct mf_tasks_stats {
     uint64_t expired;              /* tasks whose slot went silent (T10) */
     uint64_t returned;             /* tasks that a leaving slot gave back, or whose registration was renewed */
     uint64_t cancelled;            /* tasks taken out by their client */
+    uint64_t dropped;              /* queued tasks given up because their client was silent (T14) */
+    uint64_t purged;               /* queued tasks that the operator took out */
+    uint64_t gaps;                 /* times that ticks were more than a third of a lease apart */
     uint64_t wait_us[MF_WAIT_BUCKETS]; /* acceptance to first assignment */
     uint64_t wait_sum_us;
     uint32_t queued[MF_LEVELS];    /* tasks in the queue now, by level (index 0 is level 1) */
@@ -81,9 +89,9 @@ struct mf_out {
 /* Bytes of state for this configuration; 0 where a bound is violated. */
 uint64_t mf_tasks_size(const struct mf_tasks_config *config);
 
-/* `tasks`: zeroed memory of mf_tasks_size() bytes, aligned to 64. `epoch`: random, not 0. `secret`: random;
- * it salts hashes and slot generations against forged packets. */
-void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, uint64_t secret);
+/* `tasks`: zeroed memory of mf_tasks_size() bytes, aligned to 64. `epoch`: random, not 0. `key`: random, and nobody else's;
+ * cookies, slot generations and the salt of hashes come from it. */
+void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, const uint64_t key[2]);
 
 /* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
 MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
@@ -94,8 +102,25 @@ MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t
 MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *in);
 
 /* Looks at the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes what is silent for too long
- * from them (T10). Overwrites `out`. Returns the number of slots it looked at. */
+ * from them (T10); then at the next clients and records, and gives up what the silent have left (T14). After ticks that were
+ * more than a third of a lease apart, only waits for a lease. Overwrites `out`. Returns the number of slots it looked at. */
 MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *out);
+
+/* Which queued tasks the operator wants to be gone, and how far that is done. */
+enum mf_purge_by { MF_PURGE_CLIENT, MF_PURGE_RESOURCES, MF_PURGE_ADDRESS };
+
+struct mf_purge {
+    uint32_t by;        /* enum mf_purge_by */
+    uint32_t resources; /* those that need all of these */
+    uint64_t client;    /* those of this identity, network byte order */
+    struct mf_address address; /* those of clients there; an IPv6 address stands for its first 64 bits */
+    uint32_t next;      /* 0 at first */
+    uint32_t purged;    /* 0 at first */
+    uint32_t reserved;
+};
+
+/* Looks at the next MF_PURGE_RECORDS records and takes those tasks out. To be called until it returns 1. */
+MF_ENTRY uint32_t mf_tasks_purge(struct mf_tasks MF_FAR *tasks, struct mf_purge MF_FAR *purge);
 
 void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 
@@ -103,6 +128,6 @@ void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 int mf_tasks_check(const struct mf_tasks *tasks);
 
 /* For tests: sizes of the structures above, and bounds, in the order of tasks_check.c. */
-void mf_tasks_layout(uint64_t layout[8]);
+void mf_tasks_layout(uint64_t layout[9]);
 
 #endif

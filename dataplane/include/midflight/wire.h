@@ -2,10 +2,10 @@
 /*
  * The packet formats of the tasks program.
  *
- * Every packet is one UDP datagram: a fixed header of at most 64 bytes, then `count` records of one
+ * Every packet is one UDP datagram: a fixed part of at most 96 bytes, then `count` records of one
  * size. All integers are in network byte order and aligned to their size, and every byte is named, so a
  * switch parser reaches every field at a constant offset (rule 9 of the house). A datagram never exceeds
- * MF_PACKET_MAX, which fits an Ethernet frame under IPv6.
+ * MF_PACKET_MAX, which passes every link that may carry IPv6 (T15).
  *
  * `docs/wire.md` explains each field to people; `crates/wire` is the same in Rust. A test compares
  * the three.
@@ -18,12 +18,12 @@
 #include "midflight/target.h"
 
 #define MF_MAGIC 0x4D46 /* "MF" */
-#define MF_VERSION 1
-#define MF_PACKET_MAX 1452 /* 1500 - 40 (IPv6) - 8 (UDP) */
+#define MF_VERSION 2
+#define MF_PACKET_MAX 1232 /* 1280 - 40 (IPv6) - 8 (UDP) */
 
 /* How many records a packet may carry. */
 #define MF_SUBMIT_MAX 32    /* tasks: one bit each in the bitmaps of SUBMIT_ACK */
-#define MF_SLOTS_MAX 16     /* slots in RETRIEVE, ASSIGN, NO_OP, RELEASE: a full RETRIEVE is answered by one ASSIGN */
+#define MF_SLOTS_MAX 13     /* slots in RETRIEVE, ASSIGN, NO_OP, RELEASE: a full RETRIEVE is answered by one ASSIGN */
 #define MF_REGISTER_MAX 32  /* slots in REGISTER, REGISTERED, RESET, KEEPALIVE */
 #define MF_CANCEL_MAX 32    /* tasks: one bit each in the bitmap of CANCEL_ACK */
 #define MF_PROBE_MAX 32     /* tasks: one bit each in the bitmap of PROBE_ACK */
@@ -53,9 +53,11 @@
     X(PROBE_ACK, 14)                                                                               \
     X(CANCEL, 15)                                                                                  \
     X(CANCEL_ACK, 16)                                                                              \
-    X(NO_OP, 17)
+    X(NO_OP, 17)                                                                                   \
+    X(COOKIE, 18)
 
 enum mf_operation {
+    MF_OP_VERSION = 0, /* struct mf_version: the same in all versions of the format */
 #define X(name, number) MF_OP_##name = number,
     MF_OPERATIONS(X)
 #undef X
@@ -66,9 +68,10 @@ enum mf_operation {
 enum mf_reason {
     MF_REASON_NONE = 0,
     MF_REASON_FULL = 1,         /* the queue has no room: try again later (T7) */
-    MF_REASON_TOO_OLD = 2,      /* the sequence is below the window (T8) */
+    MF_REASON_TOO_OLD = 2,      /* the sequence is below the window (T8), or of a registration before the slot's last */
     MF_REASON_CLIENTS_FULL = 3, /* no room for another client */
     MF_REASON_SLOTS_FULL = 4,   /* no room for another executor slot */
+    MF_REASON_SHARE = 5,        /* the sender's address holds its share of what there is (T14): try again later */
 };
 
 /* How an attempt ended, in COMPLETE. */
@@ -92,16 +95,26 @@ enum mf_known {
     MF_KNOWN_NO_RECORD = 2, /* it cannot say: this switch keeps no record of tasks, and `open` means nothing */
 };
 
-/* 16 bytes that open every packet. */
+/* 24 bytes that open every packet but VERSION. */
 struct MF_WIRE mf_header {
     uint16_t magic;    /* MF_MAGIC */
     uint8_t version;   /* MF_VERSION */
     uint8_t operation; /* enum mf_operation */
     uint8_t count;     /* records that follow */
-    uint8_t flags;     /* reserved, 0 */
+    uint8_t key;       /* names the key of `tag`; 0: none, and none other is taken yet */
     uint16_t reserved; /* 0 */
     uint32_t epoch;    /* the switch's, drawn at its start, never 0; 0 from those who do not know it */
     uint32_t sequence; /* the sender's, where the operation has one; an answer repeats it */
+    uint64_t tag;      /* 0 where `key` is 0 */
+};
+
+/* switch -> any: the answer to a packet of another version. 8 bytes, the same in all versions, and shorter than any other
+ * packet. Never answered. */
+struct MF_WIRE mf_version {
+    uint16_t magic;    /* MF_MAGIC */
+    uint8_t version;   /* which the sender speaks */
+    uint8_t operation; /* MF_OP_VERSION */
+    uint8_t reserved[4];
 };
 
 /* An IPv6 address (IPv4 as ::ffff:a.b.c.d) and a UDP port. */
@@ -133,7 +146,9 @@ struct MF_WIRE mf_blob_ref {
 /* client -> switch: `count` (1 to MF_SUBMIT_MAX) mf_task_info follow. */
 struct MF_WIRE mf_submit {
     struct mf_header header; /* sequence: names the submission; +1 for each new packet of the client */
-    uint64_t client;         /* random identity of the client process */
+    uint64_t client;         /* random identity of the client process: between it and the switch alone */
+    uint64_t cookie;         /* the last one that the switch gave, or 0 */
+    uint64_t token;          /* random: who completes its tasks repeats it */
     uint32_t uid; /* the user: one for all of a client's tasks, the last one said */
     uint32_t jid;
 };
@@ -152,7 +167,8 @@ struct MF_WIRE mf_submit_ack {
 /* executor -> switch: wants `count` (1 to MF_REGISTER_MAX) slots; no records. */
 struct MF_WIRE mf_register {
     struct mf_header header;
-    uint64_t executor; /* random identity of the executor process */
+    uint64_t executor; /* random identity of the executor process: between it and the switch alone */
+    uint64_t cookie;   /* the last one that the switch gave, or 0 */
     uint32_t first;    /* local number of the first of these slots; the same one gets the same slot */
     uint8_t resources; /* what these slots offer */
     uint8_t reserved[3];
@@ -171,29 +187,32 @@ struct MF_WIRE mf_registered {
                        * microseconds, and a RETRIEVE carries one wait */
 };
 
-/* A slot in REGISTERED, RESET, KEEPALIVE, RELEASED. */
+/* A slot in REGISTERED and RELEASED. */
 struct MF_WIRE mf_slot_name {
     uint32_t slot;
     uint32_t generation; /* random, new at each registration */
 };
 
+/* A slot's wait for a task: in RETRIEVE, KEEPALIVE, RESET and NO_OP. */
+struct MF_WIRE mf_wait {
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t sequence; /* in RETRIEVE larger than the slot's last: the last task is done, and the slot wants one */
+};
+
 /* switch -> executor. count 0: the epoch is not this switch's, all slots are void; else `count`
- * mf_slot_name follow, which are void. The executor registers them anew. */
+ * mf_wait follow, which are void. The executor registers them anew. */
 struct MF_WIRE mf_reset {
     struct mf_header header;
+    uint64_t counter; /* of the packet that this answers */
 };
 
 /* executor -> switch: `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
 struct MF_WIRE mf_retrieve {
     struct mf_header header;
+    uint64_t counter;  /* of the executor's RETRIEVE, KEEPALIVE and RELEASE: +1 for each, from a random start */
     uint8_t resources; /* what these slots offer from now on */
-    uint8_t reserved[3];
-};
-
-struct MF_WIRE mf_wait {
-    uint32_t slot;
-    uint32_t generation;
-    uint32_t sequence; /* larger than the slot's last: the last task is done, and the slot wants one */
+    uint8_t reserved[7];
 };
 
 /* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_assignment follow. */
@@ -202,7 +221,7 @@ struct MF_WIRE mf_assign {
 };
 
 struct MF_WIRE mf_assignment {
-    uint64_t client;
+    uint64_t token; /* the SUBMIT's: COMPLETE repeats it */
     uint32_t slot;
     uint32_t generation;
     uint32_t sequence;  /* the wait that this answers; answers to others are ignored */
@@ -222,14 +241,16 @@ struct MF_WIRE mf_no_op {
     struct mf_header header;
 };
 
-/* executor -> switch: `count` (1 to MF_REGISTER_MAX) mf_slot_name follow, alive. Answered only by RESET. */
+/* executor -> switch: `count` (1 to MF_REGISTER_MAX) mf_wait follow, whose tasks run. Answered only by RESET. */
 struct MF_WIRE mf_keepalive {
     struct mf_header header;
+    uint64_t counter; /* as in RETRIEVE */
 };
 
 /* executor -> switch: `count` (1 to MF_SLOTS_MAX) mf_leave follow. */
 struct MF_WIRE mf_release {
     struct mf_header header;
+    uint64_t counter; /* as in RETRIEVE */
 };
 
 struct MF_WIRE mf_leave {
@@ -243,36 +264,37 @@ struct MF_WIRE mf_leave {
 /* switch -> executor: `count` mf_slot_name follow; the switch knows them no more. */
 struct MF_WIRE mf_released {
     struct mf_header header;
+    uint64_t counter; /* of the packet that this answers */
 };
 
 /* executor -> client: `count` (1 to MF_COMPLETE_MAX) mf_completion follow, each with its result behind it,
  * padded to a multiple of four bytes. The switch never parses it. */
 struct MF_WIRE mf_complete {
     struct mf_header header; /* epoch: of the switch that assigned */
-    uint64_t client;
-    uint64_t executor;
+    uint64_t executor;       /* a public name of the executor process: no identity */
 };
 
 struct MF_WIRE mf_completion {
-    uint32_t submission; /* with `index`: names the task to the client */
-    uint8_t index;
-    uint8_t attempt; /* as assigned */
-    uint8_t status;  /* enum mf_status */
-    uint8_t by_reference;   /* 1: the result is a mf_blob_ref of 16 bytes */
+    uint64_t token;         /* as assigned */
+    uint64_t ran_ns;        /* from start to end of the function */
+    uint32_t submission;    /* with `index`: names the task to the client */
     uint32_t waited_us;     /* repeated from ASSIGN */
     uint32_t held_us;       /* from the arrival of ASSIGN to the start of the function */
-    uint64_t ran_ns;        /* from start to end of the function */
-    uint32_t result_length; /* bytes that follow, before padding: at most MF_RESULT_MAX */
-    uint32_t reserved;
+    uint16_t result_length; /* bytes that follow, before padding: at most MF_RESULT_MAX */
+    uint8_t index;
+    uint8_t attempt;      /* as assigned */
+    uint8_t status;       /* enum mf_status */
+    uint8_t by_reference; /* 1: the result is a mf_blob_ref of 16 bytes */
+    uint16_t reserved;    /* 0 */
 };
 
 /* client -> executor: `count` (1 to MF_COMPLETE_MAX) mf_completed follow. */
 struct MF_WIRE mf_complete_ack {
     struct mf_header header;
-    uint64_t client;
 };
 
 struct MF_WIRE mf_completed {
+    uint64_t token; /* the completion's, as all but the state */
     uint32_t submission;
     uint8_t index;
     uint8_t attempt;
@@ -288,10 +310,11 @@ struct MF_WIRE mf_task_name {
 };
 
 /* client -> switch: which epoch is it, and does it still have these tasks? `count` (0 to MF_PROBE_MAX)
- * mf_task_name follow. The sequence is the client's own count of its probes and outside the window. */
+ * mf_task_name follow. The sequence is the client's own count of its probes, repeats too, and outside the window. */
 struct MF_WIRE mf_probe {
     struct mf_header header;
     uint64_t client;
+    uint64_t cookie; /* the last one that the switch gave, or 0 */
 };
 
 /* switch -> client. count repeats the PROBE's; bit i speaks of its record i. */
@@ -310,6 +333,7 @@ struct MF_WIRE mf_probe_ack {
 struct MF_WIRE mf_cancel {
     struct mf_header header;
     uint64_t client;
+    uint64_t cookie; /* the last one that the switch gave, or 0 */
 };
 
 /* switch -> client: bit i speaks of record i of the CANCEL. */
@@ -319,6 +343,14 @@ struct MF_WIRE mf_cancel_ack {
     uint32_t taken_out; /* tasks that were queued and will not be assigned; the others may run */
     uint8_t reason;     /* enum mf_reason */
     uint8_t reserved[3];
+};
+
+/* switch -> client or executor: repeat the packet with this cookie. It proves that the sender receives what is sent to its
+ * address, and is asked for before the switch makes a record, or sets or moves an address. */
+struct MF_WIRE mf_cookie {
+    struct mf_header header; /* sequence: of the packet that this answers */
+    uint64_t identity;       /* the client's or executor's */
+    uint64_t cookie;
 };
 
 #endif

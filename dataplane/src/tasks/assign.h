@@ -49,7 +49,7 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct 
     slot->waited_us = told_us;
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
-    put_assignment(s, a, wait, r, stamp, (uint8_t)attempt, told_us);
+    put_assignment(s, a, wait, task, stamp, (uint8_t)attempt, told_us);
     r->info.attempt = (uint8_t)attempt; /* only now: a store into what is about to be copied would stall the copy */
     r->stamp = (stamp & ~STATE_BITS) | TRIED | RECORD_ASSIGNED;
     if (MF_LIKELY(!(stamp & TRIED))) {
@@ -76,6 +76,7 @@ MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_
     struct slot *slot = slot_at(s, slot_number);
     struct mf_wait wait = wait_of(slot_number, slot);
     unpark(s, slot_number);
+    slot->heard_ns = now_ns; /* the lease runs from here */
     assign(s, add_assignment(assign_packet(s, out, &slot->address)), &wait, now_ns, task, slot);
     return 0;
 }
@@ -110,10 +111,8 @@ static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uin
 /* Takes the task from a slot that holds one. */
 MF_INLINE uint32_t take_from_slot(struct slot *slot)
 {
-    uint32_t task = slot->record;
-    slot->record = NONE;
     slot->state = SLOT_FREE;
-    return task;
+    return slot->record;
 }
 
 /* A slot's task is done. */

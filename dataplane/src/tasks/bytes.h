@@ -64,11 +64,15 @@ MF_INLINE uint32_t mf_highest_bit(uint64_t x)
 #define mf_net32(x) __builtin_bswap32(x)
 #define mf_net64(x) __builtin_bswap64(x)
 #define mf_low_byte_first(x) (x)
+#define mf_little16(x) (x)
+#define mf_little64(x) (x)
 #else
 #define mf_net16(x) ((uint16_t)(x))
 #define mf_net32(x) ((uint32_t)(x))
 #define mf_net64(x) ((uint64_t)(x))
 #define mf_low_byte_first(x) __builtin_bswap32(x)
+#define mf_little16(x) __builtin_bswap16(x)
+#define mf_little64(x) __builtin_bswap64(x)
 #endif
 
 /* Distance of two serial numbers (RFC 1982): positive where `a` is the later one. */
@@ -124,6 +128,13 @@ typedef uint64_t __attribute__((may_alias)) mf_long;
 #else
 #define MF_COPY(to, from) (*(to) = *(from))
 #endif
+
+/* An address as words, whichever byte order memory has. */
+struct MF_WIRE __attribute__((may_alias)) address_words {
+    uint64_t high, low;
+    uint16_t port;
+    uint16_t reserved;
+};
 
 /* Of addresses wherever they lie. */
 #define mf_address_equal(a, b) mf_is_address((const struct mf_address *)(a), (const struct mf_address *)(b))

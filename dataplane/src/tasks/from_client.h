@@ -4,43 +4,49 @@
 #define MIDFLIGHT_FROM_CLIENT_H
 
 #include "assign.h"
+#include "cookie.h"
+#include "sources.h"
 
-/* Of EVICT_LOOK clients, frees the one that has been silent longest, if any may go: no open task, and idle. */
-static void evict_client(struct mf_tasks *s, uint64_t now_ns)
-{
-    uint32_t found = NONE;
-    for (uint32_t look = MF_ZERO; MF_LOOP(look < EVICT_LOOK && look < s->clients.capacity); look++) {
-        s->evict_cursor = (s->evict_cursor + 1) % s->clients.capacity;
-        uint32_t i = client_number(s, s->evict_cursor);
-        const struct client *c = client_at(s, i);
-        if (c->open == 0 && now_ns - c->heard_ns >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns) &&
-            (found == NONE || c->heard_ns < client_at(s, found)->heard_ns))
-            found = i;
-    }
-    if (found == NONE)
-        return;
-    client_index_remove(s, found);
-    give_client(s, found);
-    s->stats.clients--;
-}
-
-/* Remembers a new client, whose first packet has this sequence; NONE where there is no room. */
-MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, uint64_t identity, uint32_t sequence)
+/* Remembers a new client, whose first packet has this sequence; NONE where there is no room, or none for its source (T14). */
+MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, const struct mf_datagram *in MF_IN_ARENA,
+                            uint32_t sequence)
 {
     MF_ARRIVE(s);
-    if (s->clients.used == s->clients.capacity)
-        evict_client(s, now_ns);
-    uint32_t i = take_client(s);
-    if (i == NONE)
+    MF_ARRIVE(in);
+    uint32_t known = find_source(s, &in->from), held = known == NONE ? 0 : source_at(s, known)->clients;
+    if (!is_within_share(held, s->clients.capacity - s->clients.used))
         return NONE;
+    uint32_t i = take_client(s);
     struct client *c = client_at(s, i);
     c->identity = identity;
     c->seen = 0;
     c->highest = sequence;
     c->open = 0;
+    c->known = 1;
+    c->probed = 0;
+    c->source = find_or_add_source(s, &in->from);
+    source_at(s, c->source)->clients++;
+    MF_COPY(&c->address, &in->from);
     client_index_insert(s, client_bucket(s, identity), i);
     s->stats.clients++;
     return i;
+}
+
+/* Forgets a client without open tasks. */
+static void forget_client(struct mf_tasks *s, uint32_t i)
+{
+    struct client *c = client_at(s, i);
+    c->known = 0;
+    source_at(s, c->source)->clients--;
+    release_source(s, c->source);
+    client_index_remove(s, i);
+    give_client(s, i);
+    s->stats.clients--;
+}
+
+MF_INLINE int is_silent(const struct mf_tasks *s, const struct client *c, uint64_t now_ns)
+{
+    return now_ns - c->heard_ns >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns);
 }
 
 /* What the window says of a sequence (T8). */
@@ -64,18 +70,23 @@ MF_INLINE enum freshness window_see(struct client *c, uint32_t sequence)
     return FRESH;
 }
 
-/* Takes tasks in order until no record is free; returns the bitmap of those taken. */
+/* Takes tasks in order until no record is free, or none for their source; returns how many. */
 MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_submit *packet, struct mf_out *out,
-                                uint32_t client, uint32_t submission)
+                                uint32_t client, uint32_t submission, enum mf_reason *reason)
 {
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
-    uint32_t records = packet->header.count, index = MF_ZERO;
+    struct source *source = source_at(s, client_at(s, client)->source);
+    uint32_t records = packet->header.count, index = MF_ZERO, free = room(s), held = source->tasks;
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
     do {
         s = MF_HERE(s);
-        uint32_t list = list_for(info), i = take_record(s, list / MASKS);
+        uint32_t list = list_for(info), i = NONE;
+        if (MF_LIKELY(is_within_share(held + index, free - index)))
+            i = take_record(s, list / MASKS);
         if (MF_UNLIKELY(i == NONE)) {
-            s->stats.reasons[MF_V_FULL] += records - index;
+            int is_full = index == free;
+            s->stats.reasons[is_full ? MF_V_FULL : MF_V_QUEUE_SHARE] += records - index;
+            *reason = is_full ? MF_REASON_FULL : MF_REASON_SHARE;
             break;
         }
         struct record *r = record_at(s, i);
@@ -87,11 +98,13 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         MF_COPY(&r->info, info);
         r->jid = packet->jid;
         r->submission = packet->header.sequence;
+        *token_at(s, i) = packet->token;
         name_task(s, bucket & s->task_buckets, i);
         place(s, out, now_ns, i, stamp, list);
         bucket += TASK_STRIDE;
         info++;
     } while (MF_UNLIKELY(MF_LOOP(++index < records)));
+    source->tasks = held + index;
     s->stats.submitted += index;
     return index;
 }
@@ -110,14 +123,71 @@ MF_INLINE enum mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_
     return MF_V_OK;
 }
 
-/* The client of a SUBMIT or CANCEL was heard. Returns what its window says of the sequence. */
-MF_INLINE enum freshness hear_client(struct client *c, uint64_t now_ns, const struct mf_datagram *in, uint32_t sequence)
+/* A client's address is this one now. What it holds comes with it. */
+MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct mf_datagram *in MF_IN_ARENA)
 {
+    MF_ARRIVE(s);
+    MF_ARRIVE(in);
+    struct client *c = client_at(s, i);
+    uint32_t before = c->source;
+    source_at(s, before)->clients--;
+    source_at(s, before)->tasks -= c->open;
+    release_source(s, before);
+    c->source = find_or_add_source(s, &in->from);
+    source_at(s, c->source)->clients++;
+    source_at(s, c->source)->tasks += c->open;
+    MF_COPY(&c->address, &in->from);
+    return 0;
+}
+
+/* Whether a packet comes from where its client is. */
+MF_INLINE int is_at_home(struct mf_tasks *s, uint32_t client, const struct mf_datagram *in)
+{
+    return MF_LIKELY(client != NONE) && MF_LIKELY(mf_address_equal(&client_at(s, client)->address, &in->from));
+}
+
+/* Whether a sequence is farther ahead than a client gets that is answered here: it was elsewhere, or it is somebody else. */
+MF_INLINE int is_far_ahead(struct mf_tasks *s, uint32_t client, uint32_t sequence)
+{
+    return mf_serial_distance(sequence, client_at(s, client)->highest) > MF_WINDOW;
+}
+
+/* Looks a sequence up in the client's window; one that was not seen before says that the client lives, and where. */
+MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t now_ns, const struct mf_datagram *in,
+                                     uint32_t sequence, int at_home)
+{
+    struct client *c = client_at(s, i);
     enum freshness fresh = window_see(c, sequence);
-    c->heard_ns = now_ns;
-    if (MF_LIKELY(fresh != TOO_OLD))
-        MF_COPY(&c->address, &in->from);
+    if (MF_LIKELY(fresh == FRESH)) {
+        c->heard_ns = now_ns;
+        if (MF_UNLIKELY(!at_home))
+            move_client(s, i, in);
+    }
     return fresh;
+}
+
+/* Takes the tasks of a SUBMIT if its sequence is new; else says what became of them. Returns the bitmap of those taken. */
+MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
+                          int at_home, enum mf_verdict *verdict, enum mf_reason *reason)
+{
+    const struct mf_submit *packet = (const struct mf_submit *)in->data;
+    uint32_t sequence = mf_net32(packet->header.sequence);
+    struct client *c = client_at(s, i);
+    uint32_t *stored = &c->answer[sequence % MF_WINDOW];
+    enum freshness fresh = hear_client(s, i, now_ns, in, sequence, at_home);
+    if (MF_LIKELY(fresh == FRESH)) {
+        c->uid = packet->uid;
+        uint32_t accepted = accept_tasks(s, now_ns, packet, out, i, sequence, reason);
+        c->open += accepted;
+        return *stored = accepted ? mf_low_bits(accepted) : 0;
+    }
+    if (fresh == REPEATED) {
+        *verdict = MF_V_REPEATED_SUBMIT;
+        return *stored;
+    }
+    *verdict = MF_V_TOO_OLD;
+    *reason = MF_REASON_TOO_OLD;
+    return 0;
 }
 
 MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
@@ -134,33 +204,27 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, co
     uint32_t sequence = mf_net32(packet->header.sequence);
     uint32_t taken = 0, all = mf_low_bits(packet->header.count);
     enum mf_reason reason = MF_REASON_FULL; /* of what is not taken below */
+    uint32_t i = find_client(s, identity);
+    int at_home = is_at_home(s, i, in);
+    if (MF_UNLIKELY(!at_home || is_far_ahead(s, i, sequence)) && !has_cookie(s, now_ns, in))
+        return put_cookie(s, now_ns, in, out);
     /* Before the assignments that the tasks may get. */
     struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_submit_ack));
     struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
     put_header(s, answer->data, MF_OP_SUBMIT_ACK, packet->header.count, packet->header.sequence);
 
-    uint32_t i = find_client(s, identity);
-    if (MF_UNLIKELY(i == NONE))
-        i = add_client(s, now_ns, identity, sequence);
     if (MF_UNLIKELY(i == NONE)) {
+        i = add_client(s, identity, in, sequence);
+        at_home = 1;
+    }
+    if (MF_LIKELY(i != NONE)) {
+        taken = submit(s, now_ns, in, out, i, at_home, &verdict, &reason);
+    } else if (s->clients.used == s->clients.capacity) {
         verdict = MF_V_CLIENTS_FULL;
         reason = MF_REASON_CLIENTS_FULL;
     } else {
-        struct client *c = client_at(s, i);
-        uint32_t *stored = &c->answer[sequence % MF_WINDOW];
-        enum freshness fresh = hear_client(c, now_ns, in, sequence);
-        if (MF_LIKELY(fresh == FRESH)) {
-            c->uid = packet->uid;
-            uint32_t accepted = accept_tasks(s, now_ns, packet, out, i, sequence);
-            c->open += accepted;
-            taken = *stored = accepted ? mf_low_bits(accepted) : 0;
-        } else if (fresh == REPEATED) {
-            verdict = MF_V_REPEATED_SUBMIT;
-            taken = *stored;
-        } else {
-            verdict = MF_V_TOO_OLD;
-            reason = MF_REASON_TOO_OLD;
-        }
+        verdict = MF_V_CLIENTS_SHARE;
+        reason = MF_REASON_SHARE;
     }
     ack->client = identity;
     ack->taken = mf_net32(taken & all);
@@ -205,12 +269,14 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     uint32_t sequence = mf_net32(packet->header.sequence);
     uint32_t taken_out = 0;
     uint32_t i = find_client(s, identity);
+    int at_home = is_at_home(s, i, call->in);
+    if (i != NONE && (!at_home || is_far_ahead(s, i, sequence)) && !has_cookie(s, call->now_ns, call->in))
+        return put_cookie(s, call->now_ns, call->in, call->out);
     if (i == NONE) {
         s->stats.reasons[MF_V_NOT_QUEUED] += records_in(call);
     } else {
-        struct client *c = client_at(s, i);
-        uint32_t *stored = &c->answer[sequence % MF_WINDOW];
-        enum freshness fresh = hear_client(c, call->now_ns, call->in, sequence);
+        uint32_t *stored = &client_at(s, i)->answer[sequence % MF_WINDOW];
+        enum freshness fresh = hear_client(s, i, call->now_ns, call->in, sequence, at_home);
         if (fresh == FRESH) {
             taken_out = *stored = cancel_tasks(s, call, i);
         } else if (fresh == REPEATED) {
@@ -230,6 +296,18 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     return verdict;
 }
 
+/* A PROBE later than the last one says that the client lives, and where. */
+static void hear_probe(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t sequence, int at_home)
+{
+    struct client *c = client_at(s, i);
+    if (mf_serial_distance(sequence, c->probed) <= 0)
+        return;
+    c->probed = sequence;
+    c->heard_ns = call->now_ns;
+    if (!at_home)
+        move_client(s, i, call->in);
+}
+
 MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
 {
     const struct mf_probe *packet = (const struct mf_probe *)call->in->data;
@@ -240,8 +318,11 @@ MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
     uint64_t identity = packet->client;
     uint32_t open = 0;
     uint32_t i = find_client(s, identity);
+    int at_home = is_at_home(s, i, call->in);
+    if (!at_home && !has_cookie(s, call->now_ns, call->in))
+        return put_cookie(s, call->now_ns, call->in, call->out);
     if (i != NONE) {
-        client_at(s, i)->heard_ns = call->now_ns;
+        hear_probe(s, call, i, mf_net32(packet->header.sequence), at_home);
         for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_PROBE_MAX); k++)
             open |= (uint32_t)(named_task(s, i, &names[k]) != NONE) << k;
     }

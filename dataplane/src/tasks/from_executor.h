@@ -4,11 +4,13 @@
 #define MIDFLIGHT_FROM_EXECUTOR_H
 
 #include "assign.h"
+#include "cookie.h"
+#include "sources.h"
 
-/* A generation that nobody outside can guess; never 0. */
+/* A generation that nobody can compute who knows others; never 0. */
 MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
 {
-    uint32_t drawn = (uint32_t)(mf_mix(s->secret + ++s->generations * 0x9e3779b97f4a7c15ull) >> 32);
+    uint32_t drawn = (uint32_t)siphash(s->generation_key, ++s->generations, 0, 0, 0);
     return drawn ? drawn : 1;
 }
 
@@ -49,82 +51,129 @@ static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
 /* Forgets a slot that is FREE. */
 static void vacate(struct mf_tasks *s, uint32_t i)
 {
+    struct slot_owner *owner = slot_owner_at(s, i);
     slot_at(s, i)->state = SLOT_VACANT;
+    source_at(s, owner->source)->slots -= !(MF_MUTANT(9) && i > 32 && s->slots.capacity < 1024);
+    release_source(s, owner->source);
     slot_index_remove(s, i);
     give_slot(s, i);
     s->stats.slots--;
 }
 
-/* The slot of an executor's local number: the one it has, or a vacant one; NONE where there is none. */
-static uint32_t find_or_add_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
+/* A vacant slot for an executor's local number; NONE where there is none, or none for its source (T14). */
+static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, uint64_t executor, uint32_t local)
 {
-    uint32_t i = find_slot(s, executor, local);
-    if (i != NONE)
-        return i;
-    i = take_slot(s);
-    if (i == NONE)
+    uint32_t known = find_source(s, from), held = known == NONE ? 0 : source_at(s, known)->slots;
+    if (!is_within_share(held, s->slots.capacity - s->slots.used))
         return NONE;
+    uint32_t i = take_slot(s);
     struct slot_owner *owner = slot_owner_at(s, i);
     owner->executor = executor;
     owner->local = local;
+    owner->source = find_or_add_source(s, from);
+    source_at(s, owner->source)->slots++;
     slot_at(s, i)->generation = 0;
-    slot_at(s, i)->record = NONE;
     slot_at(s, i)->state = SLOT_FREE;
+    MF_COPY(&slot_at(s, i)->address, from);
     slot_index_insert(s, slot_bucket(s, executor, local), i);
     s->stats.slots++;
     return i;
 }
 
-/* Starts a new generation, unless this registration or a later one did so before. Returns the task that it gave back, or
- * NONE. */
-static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration,
-                           uint8_t resources)
+/* A slot's address is this one now. */
+static void move_slot(struct mf_tasks *s, uint32_t i, const struct mf_address *to)
+{
+    struct slot_owner *owner = slot_owner_at(s, i);
+    source_at(s, owner->source)->slots--;
+    release_source(s, owner->source);
+    owner->source = find_or_add_source(s, to);
+    source_at(s, owner->source)->slots++;
+    MF_COPY(&slot_at(s, i)->address, to);
+}
+
+/* Starts a new generation. Returns the task that the slot gave back, or NONE. */
+static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t registration, uint8_t resources)
 {
     struct slot *slot = slot_at(s, i);
-    struct slot_owner *owner = slot_owner_at(s, i);
+    slot_owner_at(s, i)->registration = registration;
     slot->heard_ns = call->now_ns;
-    if (slot->generation != 0 && mf_serial_distance(registration, owner->registration) <= 0)
-        return NONE;
-    owner->registration = registration;
     slot->generation = draw_generation(s);
     slot->sequence = 0;
+    slot->counter = 0;
     slot->spent = 1;
-    MF_COPY(&slot->address, &call->in->from);
+    if (!mf_address_equal(&slot->address, &call->in->from))
+        move_slot(s, i, &call->in->from);
     uint32_t task = clear_slot(s, i);
     slot->resources = resources;
     return task;
 }
 
+/* Registers one slot; its number goes to `*number`, a task that it gave back to `*task`. A registration that it has already
+ * changes nothing; an older one is refused. */
+static enum mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t local, uint32_t *number, uint32_t *task)
+{
+    const struct mf_register *packet = (const struct mf_register *)call->in->data;
+    uint32_t registration = mf_net32(packet->header.sequence), i = find_slot(s, packet->executor, local);
+    int32_t later = i == NONE ? 1 : mf_serial_distance(registration, slot_owner_at(s, i)->registration);
+    if (later < 0)
+        return MF_V_STALE_REGISTER;
+    if (i == NONE)
+        i = add_slot(s, &call->in->from, packet->executor, local);
+    if (i == NONE)
+        return s->slots.used == s->slots.capacity ? MF_V_SLOTS_FULL : MF_V_SLOTS_SHARE;
+    if (later > 0)
+        *task = renew_slot(s, call, i, registration, packet->resources);
+    *number = i;
+    return MF_V_OK;
+}
+
+/* What REGISTERED says of the slots that it does not name. */
+MF_INLINE enum mf_reason reason_of(enum mf_verdict refused)
+{
+    switch (refused) {
+    case MF_V_SLOTS_FULL:
+        return MF_REASON_SLOTS_FULL;
+    case MF_V_SLOTS_SHARE:
+        return MF_REASON_SHARE;
+    case MF_V_STALE_REGISTER:
+        return MF_REASON_TOO_OLD;
+    default:
+        return MF_REASON_NONE;
+    }
+}
+
 MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
 {
     const struct mf_register *packet = (const struct mf_register *)call->in->data;
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), 0, 1, MF_REGISTER_MAX);
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), 0, 1, MF_REGISTER_MAX), refused = MF_V_OK;
     if (verdict != MF_V_OK)
         return verdict;
-    uint64_t executor = packet->executor;
-    uint32_t first = mf_net32(packet->first), registration = mf_net32(packet->header.sequence);
+    if (!has_cookie(s, call->now_ns, call->in))
+        return put_cookie(s, call->now_ns, call->in, call->out);
     struct mf_out_packet *answer = next_packet(call->out, &call->in->from, sizeof(struct mf_registered));
     struct mf_registered *registered = (struct mf_registered *)answer->data;
     struct mf_slot_name *names = (struct mf_slot_name *)(answer->data + sizeof(*registered));
     struct list given_back = {NONE, NONE};
-    uint32_t k = MF_ZERO;
+    uint32_t k = MF_ZERO, first = mf_net32(packet->first);
     put_header(s, answer->data, MF_OP_REGISTERED, 0, packet->header.sequence);
     for (; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
-        uint32_t i = find_or_add_slot(s, executor, first + k);
-        if (i == NONE)
+        uint32_t i = NONE, task = NONE;
+        refused = register_slot(s, call, first + k, &i, &task);
+        if (refused != MF_V_OK)
             break;
-        give_back(s, &given_back, renew_slot(s, call, i, registration, packet->resources));
+        give_back(s, &given_back, task);
         names[k].slot = mf_net32(i);
         names[k].generation = mf_net32(slot_at(s, i)->generation);
     }
-    s->stats.reasons[MF_V_SLOTS_FULL] += records_in(call) - k;
+    if (refused != MF_V_OK)
+        *MF_AT(s, stats.reasons, refused) += records_in(call) - k;
     header_of(answer)->count = (uint8_t)k;
     answer->length += k * sizeof(*names);
-    registered->executor = executor;
+    registered->executor = packet->executor;
     registered->first = packet->first;
     registered->lease_ms = mf_net32((uint32_t)(s->lease_ns / 1000000));
     MF_COPY(&registered->seen, &call->in->from);
-    registered->reason = k < records_in(call) ? MF_REASON_SLOTS_FULL : MF_REASON_NONE;
+    registered->reason = (uint8_t)reason_of(refused);
     registered->reserved = 0;
     registered->poll_us = 0; /* who finds no task is parked */
     requeue_all(s, call, given_back.head);
@@ -140,22 +189,20 @@ MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
     return MF_LIKELY(slot->state != SLOT_VACANT && slot->generation == generation);
 }
 
-/* Whether a slot is its sender's; then it was heard. */
-MF_INLINE int is_heard(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct slot *slot)
+/* Whether a record of a packet speaks for a slot: OK, or what is wrong. A packet that is not later than the last one that
+ * named the slot is a copy, or was overtaken. */
+MF_INLINE enum mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in, uint32_t i, uint32_t generation,
+                                    uint64_t counter)
 {
-    if (MF_UNLIKELY(!mf_address_equal(&slot->address, &in->from))) {
-        count(s, MF_V_SPOOFED_SLOT);
-        return 0;
-    }
-    slot->heard_ns = now_ns;
-    return 1;
-}
-
-/* The registered slot that a record names, heard; null where it is unknown (`*known` = 0) or another's. */
-MF_INLINE struct slot *hear_slot(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t generation, int *known)
-{
-    *known = is_registered(s, i, generation);
-    return *known && is_heard(s, call->now_ns, call->in, slot_at(s, i)) ? slot_at(s, i) : 0;
+    if (MF_UNLIKELY(!is_registered(s, i, generation)))
+        return MF_V_FOREIGN_SLOT;
+    struct slot *slot = slot_at(s, i);
+    if (MF_UNLIKELY(!mf_address_equal(&slot->address, &in->from)))
+        return MF_V_SPOOFED_SLOT;
+    if (MF_UNLIKELY(counter <= slot->counter) && !(MF_MUTANT(13) && i > 32))
+        return MF_V_REPLAYED;
+    slot->counter = counter;
+    return MF_V_OK;
 }
 
 /* How many assignments some bytes are, as a fraction of 2^16: for the kernel's machine division is dear. */
@@ -183,8 +230,8 @@ MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint32_t i, uint32_t seq
 }
 
 /* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. The same
- * assignment goes to `a` (T2). */
-MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, const struct mf_wait *wait MF_IN_ARENA,
+ * assignment goes to `a` (T2); that renews no lease, for it does not say that the first one arrived. */
+MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_wait *wait MF_IN_ARENA,
                                    struct slot *slot MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA)
 {
     MF_ARRIVE(s);
@@ -196,13 +243,15 @@ MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, const struct 
         return WAIT_VOID;
     }
     count(s, MF_V_REPEATED_WAIT);
-    if (slot->state == SLOT_FREE)
-        return WAIT_OPEN;
-    if (slot->state != SLOT_ASSIGNED)
-        return WAIT_SETTLED;
-    const struct record *r = record_at(s, slot->record);
-    put_assignment(s, a, wait, r, r->stamp, r->info.attempt, slot->waited_us);
-    return WAIT_ASSIGNED;
+    if (slot->state == SLOT_ASSIGNED) {
+        const struct record *r = record_at(s, slot->record);
+        if (MF_MUTANT(11) && mf_net32(wait->slot) > 32)
+            slot->heard_ns = now_ns;
+        put_assignment(s, a, wait, slot->record, r->stamp, r->info.attempt, slot->waited_us);
+        return WAIT_ASSIGNED;
+    }
+    slot->heard_ns = now_ns;
+    return slot->state == SLOT_FREE ? WAIT_OPEN : WAIT_SETTLED;
 }
 
 /* A search as a function of its own, for repeated waits. */
@@ -215,16 +264,16 @@ MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t
 /* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. VOID where it
  * must register anew. */
 MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
-                                    const struct mf_wait *wait, uint32_t resources, struct mf_assignment *a)
+                                    const struct mf_wait *wait, uint64_t counter, uint32_t resources,
+                                    struct mf_assignment *a)
 {
     uint32_t i = mf_net32(wait->slot), sequence = mf_net32(wait->sequence);
-    if (MF_UNLIKELY(!is_registered(s, i, mf_net32(wait->generation)))) {
-        count(s, MF_V_FOREIGN_SLOT);
-        return WAIT_VOID;
+    enum mf_verdict named = name_slot(s, in, i, mf_net32(wait->generation), counter);
+    if (MF_UNLIKELY(named != MF_V_OK)) {
+        count(s, named);
+        return named == MF_V_REPLAYED ? WAIT_SETTLED : WAIT_VOID;
     }
     struct slot *slot = slot_at(s, i);
-    if (MF_UNLIKELY(!is_heard(s, now_ns, in, slot)))
-        return WAIT_SETTLED;
     int32_t ahead = mf_serial_distance(sequence, slot->sequence);
     if (MF_UNLIKELY(ahead < 0)) {
         count(s, MF_V_STALE_WAIT);
@@ -234,9 +283,10 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     uint32_t list;
     if (MF_LIKELY(ahead > 0)) {
         list = queue_find(s, resources); /* early: what it leads to takes long to fetch */
+        slot->heard_ns = now_ns;
         state = wait_anew(s, i, sequence, resources);
     } else {
-        state = wait_again(s, wait, slot, a);
+        state = wait_again(s, now_ns, wait, slot, a);
         list = queue_find_apart(s, slot->resources);
     }
     if (MF_UNLIKELY(state != WAIT_OPEN))
@@ -265,12 +315,9 @@ MF_RARE enum mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const st
     MF_ARRIVE(in);
     MF_ARRIVE(out);
     const struct mf_wait *waits = (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve));
-    struct call call = {0, in, out};
     struct mf_out_packet *reset = 0;
-    for (uint32_t voids = out->voids; MF_LOOP(voids != 0); voids &= voids - 1) {
-        const struct mf_wait *wait = &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX];
-        put_name(s, &call, &reset, MF_OP_RESET, wait->slot, wait->generation);
-    }
+    for (uint32_t voids = out->voids; MF_LOOP(voids != 0); voids &= voids - 1)
+        put_void(s, in, out, &reset, &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX]);
     return MF_V_OK;
 }
 
@@ -288,10 +335,11 @@ MF_FREQUENT_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t
     /* Its slots are all the sender's, so they share an answer. It is opened when it is known to be owed. */
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
     uint32_t resources = packet->resources;
+    uint64_t counter = mf_net64(packet->counter);
     out->voids = 0;
     do {
         s = MF_HERE(s);
-        enum wait_state state = take_wait(s, now_ns, in, wait, resources, next);
+        enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next);
         if (MF_LIKELY(state == WAIT_ASSIGNED))
             next++;
         else if (MF_UNLIKELY(state == WAIT_VOID))
@@ -317,30 +365,41 @@ static int retrieve_owes_several(const struct mf_tasks *s, const struct mf_datag
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
         uint32_t i = mf_net32(waits[k].slot);
         const struct slot *slot = slot_at((struct mf_tasks *)s, i <= s->slots.fresh ? i : NONE);
-        int foreign = slot->state == SLOT_VACANT || slot->generation != mf_net32(waits[k].generation);
+        int foreign = slot->state == SLOT_VACANT || slot->generation != mf_net32(waits[k].generation) ||
+                      !mf_address_equal(&slot->address, &in->from);
         maybe_void |= (uint32_t)(foreign || (slot->state == SLOT_FREE && slot->spent));
     }
     return maybe_void != 0;
 }
 
+/* A task runs on: its slot is heard if this is the wait that it was given to. Returns what name_slot says. */
+static enum mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
+{
+    uint32_t i = mf_net32(wait->slot);
+    enum mf_verdict named = name_slot(s, call->in, i, mf_net32(wait->generation), counter_of(call->in));
+    if (named != MF_V_OK)
+        count(s, named);
+    else if (slot_at(s, i)->sequence != mf_net32(wait->sequence))
+        count(s, MF_V_STALE_WAIT);
+    else
+        slot_at(s, i)->heard_ns = call->now_ns;
+    return named;
+}
+
 MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
 {
     const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
-    const struct mf_slot_name *names = (const struct mf_slot_name *)(call->in->data + sizeof(*packet));
+    const struct mf_wait *waits = (const struct mf_wait *)(call->in->data + sizeof(*packet));
     struct mf_out_packet *reset = 0;
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*names), 1, MF_REGISTER_MAX);
+    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*waits), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     if (packet->header.epoch != s->epoch)
         return put_reset_all(s, call->in, call->out);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
-        int known;
-        uint32_t i = mf_net32(names[k].slot);
-        hear_slot(s, call, i, mf_net32(names[k].generation), &known);
-        if (known)
-            continue;
-        count(s, MF_V_FOREIGN_SLOT);
-        put_name(s, call, &reset, MF_OP_RESET, names[k].slot, names[k].generation);
+        enum mf_verdict named = keep_alive(s, call, &waits[k]);
+        if (named == MF_V_FOREIGN_SLOT || named == MF_V_SPOOFED_SLOT)
+            put_void(s, call->in, call->out, &reset, &waits[k]);
     }
     return MF_V_OK;
 }
@@ -348,11 +407,15 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
 /* One slot leaves. Returns whether it is registered no more; a task it gave back goes to `*task`. */
 static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
 {
-    int known;
     uint32_t i = mf_net32(record->slot);
-    struct slot *slot = hear_slot(s, call, i, mf_net32(record->generation), &known);
-    if (!slot)
-        return !known; /* unknown: a repeat, or forgotten; spoofed: stays */
+    enum mf_verdict named = name_slot(s, call->in, i, mf_net32(record->generation), counter_of(call->in));
+    if (named == MF_V_FOREIGN_SLOT)
+        return 1; /* a repeat, or forgotten */
+    if (named != MF_V_OK) {
+        count(s, named);
+        return 0;
+    }
+    struct slot *slot = slot_at(s, i);
     int32_t ahead = mf_serial_distance(mf_net32(record->sequence), slot->sequence);
     if (ahead < 0) {
         count(s, MF_V_STALE_WAIT);
@@ -384,7 +447,7 @@ MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_SLOTS_MAX); k++) {
         uint32_t task = NONE;
         if (leave(s, call, &records[k], &task))
-            put_name(s, call, &released, MF_OP_RELEASED, records[k].slot, records[k].generation);
+            put_released(s, call, &released, records[k].slot, records[k].generation);
         give_back(s, &given_back, task);
     }
     requeue_all(s, call, given_back.head);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Hash chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index).
- * Looking one up follows at most CHAIN_MAX links. Buckets are salted with the switch's secret: nobody outside can make
+ * Hash chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index), sources by key.
+ * Looking one up follows at most CHAIN_MAX links. Buckets are salted: nobody outside can make
  * chains long.
  *
  * `back` of an element names the cell that names the element: its bucket, or the `next` of the element before. So taking one
@@ -59,9 +59,15 @@ MF_INLINE struct link *client_link_at(struct mf_tasks *s, uint32_t i)
     return &client_at(s, i)->link;
 }
 
+MF_INLINE struct link *source_link_at(struct mf_tasks *s, uint32_t i)
+{
+    return &source_at(s, i)->link;
+}
+
 MF_INDEX(task_index, task_link_at, task_bucket_at)
 MF_INDEX(slot_index, slot_link_at, slot_bucket_at)
 MF_INDEX(client_index, client_link_at, client_bucket_at)
+MF_INDEX(source_index, source_link_at, source_bucket_at)
 
 /* Buckets of the tasks with one index, of so many SUBMITs in a row, lie side by side: a processor that sees some of their cache
  * lines asked for one after the other fetches the next by itself. */
@@ -73,7 +79,7 @@ MF_INDEX(client_index, client_link_at, client_bucket_at)
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint64_t block = ((uint64_t)client << 32) | (submission / SUBMITS_A_PAGE);
-    uint32_t page = mf_hash(block ^ s->secret) & ~(SUBMITS_A_PAGE - 1);
+    uint32_t page = mf_hash(block ^ s->salt) & ~(SUBMITS_A_PAGE - 1);
     return (page + index * TASK_STRIDE + submission % SUBMITS_A_PAGE) & s->task_buckets;
 }
 
@@ -96,12 +102,26 @@ MF_INLINE void name_task(struct mf_tasks *s, uint32_t bucket, uint32_t i)
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
 {
-    return (mf_hash(executor ^ s->secret) + local) & s->slot_buckets;
+    return (mf_hash(executor ^ s->salt) + local) & s->slot_buckets;
 }
 
 MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
 {
-    return mf_hash(identity ^ s->secret) & s->client_buckets;
+    return mf_hash(identity ^ s->salt) & s->client_buckets;
+}
+
+/* What stands for a source: an IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses are ::ffff:a.b.c.d: what
+ * tells them apart lies in the second half. */
+MF_INLINE uint64_t source_key(const struct mf_address *address)
+{
+    const struct address_words *words = (const struct address_words *)address;
+    int is_ipv4 = words->high == 0 && (uint32_t)mf_little64(words->low) == 0xffff0000;
+    return is_ipv4 ? words->low : words->high;
+}
+
+MF_INLINE uint32_t source_bucket(const struct mf_tasks *s, uint64_t key)
+{
+    return mf_hash(key ^ s->salt) & s->source_buckets;
 }
 
 MF_INLINE uint32_t find_task_in(struct mf_tasks *s, uint32_t bucket, uint32_t client, uint32_t submission, uint32_t index)

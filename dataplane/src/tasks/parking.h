@@ -13,7 +13,6 @@ MF_INLINE void park(struct mf_tasks *s, uint32_t i)
     struct slot *slot = slot_at(s, i);
     struct list *list = &s->parked[slot->resources];
     slot->state = SLOT_WAITING;
-    slot->record = NONE;
     slot->parked_key = ++s->last_parked;
     slot->next = NONE;
     slot->prev = list->tail;

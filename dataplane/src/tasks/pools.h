@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Takes records, slots and clients out of their pools, and gives them back. */
+/* Takes records, slots, clients and sources out of their pools, and gives them back. */
 #ifndef MIDFLIGHT_POOLS_H
 #define MIDFLIGHT_POOLS_H
 
@@ -40,6 +40,7 @@ MF_INLINE uint32_t client_number(const struct mf_tasks *s, uint32_t n)
 
 MF_POOL(slot, slots, slot_at, next, slot_number)
 MF_POOL(client, clients, client_at, link.next, client_number)
+MF_POOL(source, sources, source_at, link.next, slot_number)
 
 /* A record for a level that has none given back: a never-used one, or one that another level has (T7: none stays unused). */
 MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level)
@@ -94,7 +95,7 @@ MF_INLINE void give_record(struct mf_tasks *s, uint32_t i)
 /* Records in use: tasks queued and assigned. */
 MF_INLINE uint32_t records_used(const struct mf_tasks *s)
 {
-    return (uint32_t)(s->stats.submitted - s->stats.completed - s->stats.cancelled);
+    return (uint32_t)(s->stats.submitted - s->stats.completed - s->stats.cancelled - s->stats.dropped - s->stats.purged);
 }
 
 /* Tasks that the queue has room for. */
@@ -108,7 +109,9 @@ MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
 {
     struct record *r = record_at(s, i);
     task_index_remove(s, i);
-    client_at(s, r->client)->open--;
+    struct client *c = client_at(s, r->client);
+    c->open--;
+    source_at(s, c->source)->tasks--;
     r->stamp = RECORD_FREE;
     give_record(s, i);
 }

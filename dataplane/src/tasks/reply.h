@@ -21,7 +21,10 @@ MF_INLINE uint32_t records_in(const struct call *call)
 MF_INLINE enum mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
                                       uint32_t most)
 {
-    uint32_t records = ((const struct mf_header *)in->data)->count, right = fixed + record * records;
+    const struct mf_header *header = (const struct mf_header *)in->data;
+    uint32_t records = header->count, right = fixed + record * records;
+    if (MF_UNLIKELY(header->key != 0))
+        return MF_V_UNKNOWN_KEY;
     if (MF_UNLIKELY(records < least || records > most))
         return MF_V_BAD_COUNT;
     if (MF_UNLIKELY(in->length != right))
@@ -49,6 +52,7 @@ MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_opera
     put_byte(&header->count, (uint8_t)count);
     header->epoch = s->epoch;
     header->sequence = sequence;
+    header->tag = 0;
 }
 
 _Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
@@ -78,14 +82,39 @@ MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
     return (struct mf_header *)packet->data;
 }
 
-/* Appends a slot to a list of names (RESET, RELEASED); opens the datagram with the first. */
-MF_INLINE void put_name(const struct mf_tasks *s, struct call *call, struct mf_out_packet **packet,
-                        enum mf_operation operation, uint32_t slot, uint32_t generation)
+/* How RETRIEVE, KEEPALIVE and RELEASE begin, and the answers RESET and RELEASED, which repeat the counter. */
+struct MF_WIRE counted {
+    struct mf_header header;
+    uint64_t counter;
+};
+
+_Static_assert(offsetof(struct mf_retrieve, counter) == offsetof(struct counted, counter), "RETRIEVE begins so");
+_Static_assert(sizeof(struct mf_keepalive) == sizeof(struct counted), "KEEPALIVE begins so");
+_Static_assert(sizeof(struct mf_release) == sizeof(struct counted), "RELEASE begins so");
+_Static_assert(sizeof(struct mf_reset) == sizeof(struct counted), "RESET begins so");
+_Static_assert(sizeof(struct mf_released) == sizeof(struct counted), "RELEASED begins so");
+
+MF_INLINE uint64_t counter_of(const struct mf_datagram *in)
 {
-    if (*packet == 0) {
-        *packet = next_packet(call->out, &call->in->from, sizeof(struct mf_header));
-        put_header(s, (*packet)->data, operation, 0, 0);
-    }
+    return mf_net64(((const struct counted *)in->data)->counter);
+}
+
+/* A RESET or RELEASED without records yet. */
+MF_INLINE struct mf_out_packet *counted_packet(const struct mf_tasks *s, const struct mf_datagram *in, struct mf_out *out,
+                                               enum mf_operation operation)
+{
+    struct mf_out_packet *packet = next_packet(out, &in->from, sizeof(struct counted));
+    put_header(s, packet->data, operation, 0, 0);
+    ((struct counted *)packet->data)->counter = ((const struct counted *)in->data)->counter;
+    return packet;
+}
+
+/* Appends a slot to RELEASED; opens the datagram with the first. */
+MF_INLINE void put_released(const struct mf_tasks *s, struct call *call, struct mf_out_packet **packet, uint32_t slot,
+                            uint32_t generation)
+{
+    if (*packet == 0)
+        *packet = counted_packet(s, call->in, call->out, MF_OP_RELEASED);
     struct mf_slot_name *name = (struct mf_slot_name *)((*packet)->data + (*packet)->length);
     name->slot = slot;
     name->generation = generation;
@@ -93,16 +122,37 @@ MF_INLINE void put_name(const struct mf_tasks *s, struct call *call, struct mf_o
     header_of(*packet)->count++;
 }
 
-/* RESET without names: all of the sender's slots are void. */
+/* Appends a wait that is void to RESET; opens the datagram with the first. */
+MF_INLINE void put_void(const struct mf_tasks *s, const struct mf_datagram *in, struct mf_out *out,
+                        struct mf_out_packet **packet, const struct mf_wait *wait)
+{
+    if (*packet == 0)
+        *packet = counted_packet(s, in, out, MF_OP_RESET);
+    MF_COPY((struct mf_wait *)((*packet)->data + (*packet)->length), wait);
+    (*packet)->length += sizeof(*wait);
+    header_of(*packet)->count++;
+}
+
+/* RESET without records: all of the sender's slots are void. */
 MF_RARE enum mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                       struct mf_out *out MF_IN_ARENA)
 {
     MF_ARRIVE(s);
     MF_ARRIVE(in);
     MF_ARRIVE(out);
-    struct mf_out_packet *packet = next_packet(out, &in->from, sizeof(struct mf_reset));
-    put_header(s, packet->data, MF_OP_RESET, 0, 0);
+    counted_packet(s, in, out, MF_OP_RESET);
     return MF_V_FOREIGN_EPOCH;
+}
+
+/* What we speak, to who speaks another version. */
+MF_RARE enum mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
+{
+    MF_ARRIVE(in);
+    MF_ARRIVE(out);
+    mf_word *words = (mf_word *)next_packet(out, &in->from, sizeof(struct mf_version))->data;
+    words[0] = mf_low_byte_first(header_start(MF_OP_VERSION));
+    words[1] = 0;
+    return MF_V_BAD_VERSION;
 }
 
 /* The ASSIGN to this address that has room: assignments to one executor share datagrams. */
@@ -130,11 +180,12 @@ MF_INLINE struct mf_assignment *add_assignment(struct mf_out_packet *packet)
 }
 
 /* Writes the answer to a wait. */
-MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_assignment *a, const struct mf_wait *wait,
-                              const struct record *r, uint64_t stamp, uint8_t attempt, uint32_t waited_us)
+MF_INLINE void put_assignment(struct mf_tasks *s, struct mf_assignment *a, const struct mf_wait *wait, uint32_t task,
+                              uint64_t stamp, uint8_t attempt, uint32_t waited_us)
 {
+    const struct record *r = record_at(s, task);
     const struct client *client = client_at(s, r->client);
-    a->client = client->identity;
+    a->token = *token_at(s, task);
     a->slot = wait->slot;
     a->generation = wait->generation;
     a->sequence = wait->sequence;

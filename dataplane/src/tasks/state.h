@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The state of one queue: a head of constant size, then seven arrays whose lengths the configuration sets, in
+ * The state of one queue: a head of constant size, then arrays whose lengths the configuration sets, in
  * one region of memory. Elements are named by numbers; 0 means "none" everywhere, so zeroed memory is an empty
  * queue, and pages that were never used are never touched.
  */
@@ -22,7 +22,6 @@
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
 #define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits of them last 9 years */
 #define RECORDS_A_PAGE 64 /* that a level takes at once */
-#define EVICT_LOOK 64    /* clients that are looked at to evict one */
 
 enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED };
 
@@ -85,17 +84,22 @@ enum slot_state { SLOT_VACANT, SLOT_FREE, SLOT_WAITING, SLOT_ASSIGNED };
 /* An executor slot: what a RETRIEVE touches, in one cache line. */
 struct slot {
     uint64_t heard_ns;
-    uint64_t parked_key; /* order of parking */
+    uint64_t counter; /* the largest of the packets that named it in this generation */
+    union {
+        uint64_t parked_key; /* WAITING: order of parking */
+        struct {
+            uint32_t record;    /* ASSIGNED: the task it holds */
+            uint32_t waited_us; /* as the executor was told */
+        };
+    };
     uint32_t generation;
     uint32_t sequence;   /* of its last wait */
-    uint32_t record;     /* the task it holds, or NONE */
     uint32_t next, prev; /* in the list of parked slots of its mask; `next` in the list of vacant slots */
     struct mf_address address;
     uint8_t state;       /* enum slot_state */
     uint8_t resources;
     uint8_t spent;       /* 1: only a larger sequence may wait (T10) */
     uint8_t reserved;
-    uint32_t waited_us;  /* of the assignment, as it was told */
 };
 
 /* What only REGISTER touches. */
@@ -103,19 +107,36 @@ struct slot_owner {
     uint64_t executor;
     uint32_t local;
     uint32_t registration; /* sequence of the REGISTER that gave the generation */
+    uint32_t source;       /* which holds it */
+    uint32_t reserved;
     struct link link;
 };
 
+/* A client. Its first cache line is what its tasks need. */
 struct client {
     uint64_t identity;
-    uint64_t heard_ns;
     uint64_t seen;     /* bit k: sequence highest - k was seen */
     uint32_t highest;  /* sequence */
     uint32_t open;     /* its records */
-    struct mf_address address;
+    uint32_t source;   /* which holds it */
     uint32_t uid;      /* of its last SUBMIT, network byte order */
     struct link link;  /* `next` also in the list of free clients */
+    struct mf_address address;
+    uint32_t known;    /* 0: its place is free */
+
+    uint64_t heard_ns;
+    uint32_t probed;   /* sequence of its last PROBE */
+    uint32_t reserved[13];
+
     uint32_t answer[MF_WINDOW]; /* to its last sequences, by sequence % MF_WINDOW */
+};
+
+/* An address with records here, and how many of each table are its own (T14). */
+struct source {
+    uint64_t key; /* see index.h */
+    uint32_t clients, slots, tasks;
+    uint32_t reserved;
+    struct link link; /* `next` also in the list of free sources */
 };
 
 struct list {
@@ -148,24 +169,29 @@ struct mf_tasks {
     uint8_t none[LINE]; /* record 0 and client 0: they stand where there is none */
     uint32_t epoch; /* network byte order */
     uint32_t levels;
-    uint64_t secret;
-    uint64_t lease_ns, slot_idle_ns, client_idle_ns;
+    uint64_t cookie_key[2], generation_key[2];
+    uint64_t salt;        /* of hash chains: apart from the keys, which it says nothing of */
+    uint64_t lease_ns, slot_idle_ns, client_idle_ns, cookie_ns;
     uint64_t last_key;    /* of the record accepted last */
     uint64_t last_parked; /* of the slot parked last */
     uint64_t generations; /* drawn so far */
-    uint32_t tick_cursor, evict_cursor;
-    uint32_t task_buckets, client_buckets, slot_buckets; /* powers of two, less one */
+    uint64_t ticked_ns;   /* the last tick */
+    uint64_t expires_ns;  /* nothing expires before */
+    uint32_t slot_cursor, client_cursor, record_cursor; /* which tick looked at last */
+    uint32_t task_buckets, client_buckets, slot_buckets, source_buckets; /* powers of two, less one */
     uint32_t levels_used; /* bit l: level l has tasks */
     uint32_t first_client;
     uint32_t queue;         /* records there are */
     uint32_t fresh_records; /* that levels were given */
     struct level_pool records[MF_LEVELS];
-    struct pool slots, clients;
+    struct pool slots, clients, sources;
 
     /* Offsets of the arrays from the start of this struct; the records follow it directly. */
     uint64_t task_buckets_at;
     uint64_t slots_at, slot_owners_at, slot_buckets_at;
     uint64_t client_buckets_at;
+    uint64_t sources_at, source_buckets_at;
+    uint64_t tokens_at; /* of the records, in their order */
 
     struct mf_tasks_stats stats;
 
@@ -213,6 +239,14 @@ MF_ARRAY(slot_at, struct slot, slots_at)
 MF_ARRAY(slot_owner_at, struct slot_owner, slot_owners_at)
 MF_ARRAY(slot_bucket_at, uint32_t, slot_buckets_at)
 MF_ARRAY(client_bucket_at, uint32_t, client_buckets_at)
+MF_ARRAY(source_at, struct source, sources_at)
+MF_ARRAY(source_bucket_at, uint32_t, source_buckets_at)
+
+/* The token of a record's SUBMIT, as it came. Beside the record, which fills its cache line. */
+MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)
+{
+    return (uint64_t *)((uint8_t *)s + s->tokens_at) + (i - FIRST_RECORD);
+}
 
 /* The address of element `i` of an array in the state. For the kernel the array's offset belongs into the load or store
  * itself; left alone, the compiler adds it to `s` beforehand, and keeps the sums for all arrays on the stack. */

@@ -38,8 +38,11 @@ pub struct AsicConfig {
     /// What executors are told that a lease is, in milliseconds: they speak of busy slots every third of it. Nobody keeps leases.
     /// Default 1,000.
     pub lease_ms: u32,
-    /// Silence after which a slot is forgotten, in nanoseconds. Default 10 s.
+    /// Silence after which a slot is forgotten, in nanoseconds: at least two of `cookie_ns`, so that a copy of the packet that made
+    /// it cannot make it again. Default 10 s.
     pub slot_idle_ns: u64,
+    /// For how long a cookie is given, in nanoseconds: it is taken in its window and the next. Default 5 s.
+    pub cookie_ns: u64,
     /// After how many microseconds a slot asks again that found no task: 1 to 65,535. Default 50 (Bolt §5.4).
     pub poll_us: u16,
 }
@@ -54,6 +57,7 @@ impl Default for AsicConfig {
             slots: 65_536,
             lease_ms: 1_000,
             slot_idle_ns: 10_000_000_000,
+            cookie_ns: 5_000_000_000,
             poll_us: 50,
         }
     }
@@ -65,7 +69,8 @@ impl AsicConfig {
         range("argument", [4, 8, 12, 16].contains(&self.argument), "4, 8, 12 or 16")?;
         range("slots", (1..=1 << 20).contains(&self.slots), "1 to 1,048,576")?;
         range("lease_ms", self.lease_ms > 0, "at least 1")?;
-        range("slot_idle_ns", self.slot_idle_ns > 0, "at least 1")?;
+        range("cookie_ns", self.cookie_ns > 0, "at least 1")?;
+        range("slot_idle_ns", self.slot_idle_ns / 2 >= self.cookie_ns, "at least twice cookie_ns")?;
         range("poll_us", self.poll_us > 0, "1 to 65,535")
     }
 }

@@ -1,166 +1,101 @@
-//! The controller: the switch's own CPU, which knows the executors' slots. The pipeline's table of slots is its work.
+//! The controller: the switch's own CPU. It answers what is not about the queue, and its word stands in the pipeline's table of slots.
 
-use super::AsicConfig;
-use crate::TICK_SLOTS;
-use midflight_wire::{Leave, Register, SlotName};
-use std::collections::HashMap;
+use super::slots::{Ended, Named};
+use super::{AsicTasks, Turn, name};
+use crate::Verdict;
+use midflight_wire::{Cancel, Header, Keepalive, Leave, Probe, Reason, Register, Release, SlotName, TaskName, Wait};
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 
-/// A registered executor slot.
-#[derive(Clone, Debug)]
-struct Slot {
-    executor: u64,
-    /// The executor's own number of it.
-    local: u32,
-    /// The sequence of the REGISTER that made it.
-    registration: u32,
-    generation: u32,
-    address: SocketAddr,
-    heard_ns: u64,
-}
-
-/// Whom a record's slot and generation name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    /// A slot of the sender.
-    Slot,
-    /// Nobody.
-    Unknown,
-    /// A slot of another.
-    Spoofed,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Controller {
-    /// By number; the vacant ones among them are in `vacant`.
-    slots: Vec<Option<Slot>>,
-    vacant: Vec<u32>,
-    most: usize,
-    by_owner: HashMap<(u64, u32), u32>,
-    idle_ns: u64,
-    secret: u64,
-    /// The slot that the next tick looks at first.
-    cursor: usize,
-}
-
-impl Controller {
-    pub(super) fn new(config: &AsicConfig, secret: u64) -> Self {
-        Self {
-            slots: Vec::new(),
-            vacant: Vec::new(),
-            most: config.slots as usize,
-            by_owner: HashMap::new(),
-            idle_ns: config.slot_idle_ns,
-            secret,
-            cursor: 0,
+impl AsicTasks {
+    pub(super) fn register(&mut self, now: u64, from: SocketAddr, register: &Register, turn: &mut Turn) -> Verdict {
+        let Register { executor, cookie, .. } = *register;
+        if !self.cookies.takes(now, executor.get(), from, cookie.get()) {
+            return self.ask_for_cookie(now, from, &register.header, executor, turn);
         }
-    }
-
-    /// Slots registered now.
-    pub(super) fn slots(&self) -> u32 {
-        self.by_owner.len() as u32
-    }
-
-    /// The names of the slots that a REGISTER asks for, as many as there is room for; and how many are missing.
-    pub(super) fn register(&mut self, now: u64, from: SocketAddr, register: &Register) -> (Vec<SlotName>, usize) {
-        let wanted = u32::from(register.header.count);
-        let locals = (0..wanted).map(|offset| register.first.get().wrapping_add(offset));
-        let names: Vec<_> = locals.map_while(|local| self.register_slot(now, from, register, local)).collect();
-        let missing = wanted as usize - names.len();
-        (names, missing)
-    }
-
-    /// A registration that is not newer than the slot's changes nothing.
-    fn register_slot(&mut self, now: u64, from: SocketAddr, register: &Register, local: u32) -> Option<SlotName> {
-        let owner = (register.executor.get(), local);
-        let registration = register.header.sequence.get();
-        let known = self.by_owner.get(&owner).copied();
-        if let Some(number) = known
-            && let Some(slot) = &mut self.slots[number as usize]
-            && registration.wrapping_sub(slot.registration).cast_signed() <= 0
-        {
-            slot.heard_ns = now;
-            return Some(SlotName { slot: number.into(), generation: slot.generation.into() });
+        let (names, ended) = self.slots.register(now, from, register);
+        if let Some(ended) = ended {
+            let missing = usize::from(register.header.count) - names.len();
+            self.count(ended.verdict(), missing);
         }
-        let number = known.or_else(|| self.vacant_number())?;
-        let generation = self.draw();
-        let (executor, local) = owner;
-        let slot = Slot { executor, local, registration, generation, address: from, heard_ns: now };
-        self.slots[number as usize] = Some(slot);
-        self.by_owner.insert(owner, number);
-        Some(SlotName { slot: number.into(), generation: generation.into() })
+        let reason = ended.map_or(Reason::None, Ended::reason);
+        turn.sent.push(self.deparser.registered(from, register, &names, reason, &self.config));
+        Verdict::Ok
     }
 
-    fn vacant_number(&mut self) -> Option<u32> {
-        let fresh = (self.slots.len() < self.most).then_some(self.slots.len() as u32);
-        let number = self.vacant.pop().or(fresh)?;
-        if number as usize == self.slots.len() {
-            self.slots.push(None);
+    /// What runs is not looked up: nobody keeps it.
+    pub(super) fn keepalive(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        keepalive: &Keepalive,
+        waits: &[Wait],
+        turn: &mut Turn,
+    ) -> Verdict {
+        let counter = keepalive.counter;
+        if !self.deparser.is_present(&keepalive.header) {
+            return self.foreign(from, counter, turn);
         }
-        Some(number)
+        let is_void = |named| matches!(named, Named::Unknown | Named::Spoofed);
+        let void = waits.iter().copied().filter(|wait| is_void(self.hear(now, from, &name(wait), counter)));
+        let void: Vec<_> = void.collect();
+        turn.sent.extend(self.deparser.reset(from, counter, &void));
+        Verdict::Ok
     }
 
-    /// The next generation: splitmix64 of the secret, its upper half.
-    fn draw(&mut self) -> u32 {
-        self.secret = self.secret.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.secret ^ self.secret >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ mixed >> 31) >> 32) as u32
-    }
-
-    fn whose(&self, from: SocketAddr, name: &SlotName) -> Named {
-        match self.slots.get(name.slot.get() as usize) {
-            Some(Some(slot)) if slot.generation != name.generation.get() => Named::Unknown,
-            Some(Some(slot)) if slot.address != from => Named::Spoofed,
-            Some(Some(_)) => Named::Slot,
-            Some(None) | None => Named::Unknown,
+    /// Who is unknown is gone already.
+    pub(super) fn release(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        release: &Release,
+        leaves: &[Leave],
+        turn: &mut Turn,
+    ) -> Verdict {
+        if !self.deparser.is_present(&release.header) {
+            return self.foreign(from, release.counter, turn);
         }
-    }
-
-    /// Whose it is; the sender's own is heard.
-    pub(super) fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName) -> Named {
-        let whose = self.whose(from, name);
-        if whose == Named::Slot
-            && let Some(Some(slot)) = self.slots.get_mut(name.slot.get() as usize)
-        {
-            slot.heard_ns = now;
-        }
-        whose
-    }
-
-    /// Slots leave. Those that are gone now, and how many were another's. What was assigned to them is their clients' to miss.
-    pub(super) fn release(&mut self, from: SocketAddr, leaves: &[Leave]) -> (Vec<SlotName>, usize) {
-        let (mut gone, mut spoofed) = (Vec::new(), 0);
+        let mut gone = Vec::new();
         for leave in leaves {
             let name = SlotName { slot: leave.slot, generation: leave.generation };
-            match self.whose(from, &name) {
-                Named::Spoofed => spoofed += 1,
-                Named::Unknown => gone.push(name),
+            match self.slots.hear(now, from, &name, release.counter.get()) {
                 Named::Slot => {
-                    self.vacate(name.slot.get());
+                    self.slots.vacate(name.slot.get());
                     gone.push(name);
                 }
+                Named::Unknown => gone.push(name),
+                Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
+                Named::Replayed => self.count(Verdict::Replayed, 1),
             }
         }
-        (gone, spoofed)
+        turn.sent.extend(self.deparser.released(from, release.counter, &gone));
+        Verdict::Ok
     }
 
-    fn vacate(&mut self, number: u32) {
-        if let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::take) {
-            self.by_owner.remove(&(slot.executor, slot.local));
-            self.vacant.push(number);
+    /// Clients are not remembered, so each is asked for its cookie.
+    pub(super) fn probe(&mut self, now: u64, from: SocketAddr, probe: &Probe, turn: &mut Turn) -> Verdict {
+        if !self.cookies.takes(now, probe.client.get(), from, probe.cookie.get()) {
+            return self.ask_for_cookie(now, from, &probe.header, probe.client, turn);
         }
+        turn.sent.push(self.deparser.probe_ack(from, probe));
+        Verdict::Ok
     }
 
-    pub(super) fn tick(&mut self, now: u64) -> u32 {
-        let looks = (TICK_SLOTS as usize).min(self.slots.len());
-        for _ in 0..looks {
-            self.cursor = (self.cursor + 1) % self.slots.len();
-            let slot = &self.slots[self.cursor];
-            if slot.as_ref().is_some_and(|slot| now.saturating_sub(slot.heard_ns) >= self.idle_ns) {
-                self.vacate(self.cursor as u32);
-            }
-        }
-        looks as u32
+    /// Tasks that are queued stay there: nobody could find them.
+    pub(super) fn cancel(&mut self, from: SocketAddr, cancel: &Cancel, names: &[TaskName], turn: &mut Turn) -> Verdict {
+        self.count(Verdict::NotQueued, names.len());
+        turn.sent.push(self.deparser.cancel_ack(from, cancel));
+        Verdict::Ok
+    }
+
+    fn ask_for_cookie(&self, now: u64, from: SocketAddr, question: &Header, identity: U64, turn: &mut Turn) -> Verdict {
+        let cookie = self.cookies.give(now, identity.get(), from);
+        turn.sent.push(self.deparser.cookie(from, question, identity, cookie));
+        Verdict::NoCookie
+    }
+
+    pub(super) fn foreign(&self, from: SocketAddr, counter: U64, turn: &mut Turn) -> Verdict {
+        turn.sent.push(self.deparser.reset_all(from, counter));
+        Verdict::ForeignEpoch
     }
 }

@@ -5,11 +5,15 @@ use super::parser::{Asked, Origin};
 use super::pipeline::Assigned;
 use crate::Datagram;
 use midflight_wire::{
-    Assign, Assignment, Builder, Cancel, CancelAck, Header, Known, NoOp, Operation, Probe, ProbeAck, Reason, Register,
-    Registered, Released, Reset, SlotName, SubmitAck, TaskInfo, Wait,
+    Assign, Assignment, Builder, Cancel, CancelAck, Cookie, Header, Known, NoOp, Operation, Probe, ProbeAck, Reason,
+    Register, Registered, Released, Reset, SlotName, SubmitAck, TaskInfo, Version, Wait,
 };
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
+
+/// No user has this number. Half of the token stands where the entry has a user, and a token is no name to show to people.
+const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deparser {
@@ -59,13 +63,13 @@ impl Deparser {
             argument: task.argument,
         };
         let assignment = Assignment {
-            client: u64::from(task.client).into(),
+            token: u64::from(task.token).into(),
             slot,
             generation,
             sequence,
             waited_us: 0.into(),
             task: info,
-            uid: task.client.into(),
+            uid: NOBODY.into(),
             jid: task.submission.into(),
             address: SocketAddr::from(task.address).into(),
             submission: task.submission.into(),
@@ -86,35 +90,43 @@ impl Deparser {
         to: SocketAddr,
         register: &Register,
         names: &[SlotName],
+        reason: Reason,
         config: &AsicConfig,
     ) -> Datagram {
-        let all = names.len() == usize::from(register.header.count);
         let registered = Registered {
             header: self.header(Operation::Registered, register.header.sequence.get()),
             executor: register.executor,
             first: register.first,
             lease_ms: config.lease_ms.into(),
             seen: to.into(),
-            reason: if all { Reason::None } else { Reason::SlotsFull } as u8,
+            reason: reason as u8,
             reserved: 0,
             poll_us: config.poll_us.into(),
         };
         listing(to, &registered, names)
     }
 
-    /// These slots are void; nothing where there are none.
-    pub(super) fn reset(&self, to: SocketAddr, void: &[SlotName]) -> Option<Datagram> {
-        (!void.is_empty()).then(|| listing(to, &Reset { header: self.header(Operation::Reset, 0) }, void))
+    /// These waits are void, of the packet that had this counter; nothing where there are none.
+    pub(super) fn reset(&self, to: SocketAddr, counter: U64, void: &[Wait]) -> Option<Datagram> {
+        let reset = Reset { header: self.header(Operation::Reset, 0), counter };
+        (!void.is_empty()).then(|| listing(to, &reset, void))
     }
 
     /// All slots are void.
-    pub(super) fn reset_all(&self, to: SocketAddr) -> Datagram {
-        listing::<_, SlotName>(to, &Reset { header: self.header(Operation::Reset, 0) }, &[])
+    pub(super) fn reset_all(&self, to: SocketAddr, counter: U64) -> Datagram {
+        listing::<_, Wait>(to, &Reset { header: self.header(Operation::Reset, 0), counter }, &[])
     }
 
     /// Nothing where nobody is gone.
-    pub(super) fn released(&self, to: SocketAddr, gone: &[SlotName]) -> Option<Datagram> {
-        (!gone.is_empty()).then(|| listing(to, &Released { header: self.header(Operation::Released, 0) }, gone))
+    pub(super) fn released(&self, to: SocketAddr, counter: U64, gone: &[SlotName]) -> Option<Datagram> {
+        let released = Released { header: self.header(Operation::Released, 0), counter };
+        (!gone.is_empty()).then(|| listing(to, &released, gone))
+    }
+
+    /// Whoever asked is to ask again with this cookie.
+    pub(super) fn cookie(&self, to: SocketAddr, question: &Header, identity: U64, cookie: u64) -> Datagram {
+        let header = self.header(Operation::Cookie, question.sequence.get());
+        counting(to, &Cookie { header, identity, cookie: cookie.into() }, 0)
     }
 
     pub(super) fn probe_ack(&self, to: SocketAddr, probe: &Probe) -> Datagram {
@@ -140,6 +152,11 @@ impl Deparser {
         };
         counting(to, &ack, cancel.header.count)
     }
+}
+
+/// To whoever speaks another version of the format.
+pub(super) fn version(to: SocketAddr) -> Datagram {
+    (to, Version::OURS.as_bytes().to_vec())
 }
 
 /// The wait that is answered.

@@ -17,7 +17,10 @@
 //! let task = TaskInfo {
 //!     tid: 100.into(), function: 0.into(), priority: 1, resources: 0, argument_length: 0, attempt: 0, argument: [0; 16],
 //! };
-//! Builder::new(&mut submit, &Submit { header, client: 5.into(), uid: 0.into(), jid: 0.into() }).push(&task);
+//! let fixed = Submit {
+//!     header, client: 5.into(), cookie: 0.into(), token: 6.into(), uid: 0.into(), jid: 0.into(),
+//! };
+//! Builder::new(&mut submit, &fixed).push(&task);
 //!
 //! let mut turn = Turn::default();
 //! assert_eq!(switch.packet(0, "10.0.0.1:7000".parse()?, &submit, &mut turn), Verdict::Ok);
@@ -32,15 +35,19 @@ mod controller;
 mod deparser;
 mod parser;
 mod pipeline;
+mod shares;
+mod slots;
 
+use crate::cookie::Cookies;
 use crate::read::read;
 use crate::{Datagram, Stats, Verdict};
-use controller::{Controller, Named};
 use deparser::Deparser;
 use midflight_wire::{Packet, Retrieve, SlotName, Submit, TaskInfo, Wait};
 use parser::{Origin, Sender};
 use pipeline::{Pipeline, Told};
+use slots::{Named, Slots};
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 
 pub use config::{AsicConfig, AsicError, Program};
 
@@ -87,23 +94,25 @@ pub struct Counters {
 pub struct AsicTasks {
     config: AsicConfig,
     pipeline: Pipeline,
-    controller: Controller,
+    slots: Slots,
+    cookies: Cookies,
     deparser: Deparser,
     stats: Stats,
     counters: Counters,
 }
 
 impl AsicTasks {
-    /// A switch that has just started. `epoch` is not 0; generations are drawn from `secret`.
+    /// A switch that has just started. `epoch` is not 0; cookies and generations come from `secret`, which is drawn at random.
     ///
     /// # Errors
     /// Where a bound of the configuration is violated, or the target has no room for the program.
-    pub fn new(config: &AsicConfig, epoch: u32, secret: u64) -> Result<Self, AsicError> {
+    pub fn new(config: &AsicConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
         config.check()?;
         Ok(Self {
             config: *config,
             pipeline: Pipeline::build(config)?,
-            controller: Controller::new(config, secret),
+            slots: Slots::new(config, secret),
+            cookies: Cookies::new(secret, config.cookie_ns),
             deparser: Deparser::new(epoch),
             stats: Stats::NOTHING,
             counters: Counters::default(),
@@ -114,6 +123,10 @@ impl AsicTasks {
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
         turn.clear();
         let verdict = match (read(datagram, self.config.levels, &mut self.stats), parser::ipv4(from)) {
+            (Err(Verdict::BadVersion), _) => {
+                turn.sent.push(deparser::version(from));
+                Verdict::BadVersion
+            }
             (Err(verdict), _) => verdict,
             // It would register and be heard, and never get a task.
             (Ok(_), None) => Verdict::NotForSwitch,
@@ -138,9 +151,10 @@ impl AsicTasks {
         }
     }
 
-    /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it looked at.
+    /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it looked at: none
+    /// for a lease after ticks that did not come steadily.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
-        self.controller.tick(now_ns)
+        self.slots.tick(now_ns)
     }
 
     /// The counters, and the gauges that the registers have. Nobody knows what became of a task that was assigned.
@@ -149,7 +163,8 @@ impl AsicTasks {
         let mut stats = self.stats;
         let queued = self.queued();
         stats.queued[..queued.len()].copy_from_slice(&queued);
-        stats.slots = self.controller.slots();
+        stats.slots = self.slots.registered();
+        stats.gaps = self.slots.gaps();
         stats
     }
 
@@ -178,41 +193,13 @@ impl AsicTasks {
         match packet {
             Packet::Submit(submit, tasks) => self.submit(sender, submit, tasks, turn),
             Packet::Retrieve(retrieve, waits) => self.retrieve(now, sender, retrieve, waits, turn),
-            Packet::Register(register) => {
-                let (names, missing) = self.controller.register(now, from, register);
-                self.count(Verdict::SlotsFull, missing);
-                turn.sent.push(self.deparser.registered(from, register, &names, &self.config));
-                Verdict::Ok
-            }
-            Packet::Keepalive(keepalive, names) if self.deparser.is_present(&keepalive.header) => {
-                let void: Vec<_> =
-                    names.iter().copied().filter(|name| self.hear(now, from, name) == Named::Unknown).collect();
-                turn.sent.extend(self.deparser.reset(from, &void));
-                Verdict::Ok
-            }
-            Packet::Release(release, leaves) if self.deparser.is_present(&release.header) => {
-                let (gone, spoofed) = self.controller.release(from, leaves);
-                self.count(Verdict::SpoofedSlot, spoofed);
-                turn.sent.extend(self.deparser.released(from, &gone));
-                Verdict::Ok
-            }
-            Packet::Keepalive(..) | Packet::Release(..) => self.foreign(from, turn),
-            Packet::Probe(probe, _) => {
-                turn.sent.push(self.deparser.probe_ack(from, probe));
-                Verdict::Ok
-            }
-            Packet::Cancel(cancel, names) => {
-                self.count(Verdict::NotQueued, names.len());
-                turn.sent.push(self.deparser.cancel_ack(from, cancel));
-                Verdict::Ok
-            }
+            Packet::Register(register) => self.register(now, from, register, turn),
+            Packet::Keepalive(keepalive, waits) => self.keepalive(now, from, keepalive, waits, turn),
+            Packet::Release(release, leaves) => self.release(now, from, release, leaves, turn),
+            Packet::Probe(probe, _) => self.probe(now, from, probe, turn),
+            Packet::Cancel(cancel, names) => self.cancel(from, cancel, names, turn),
             _ => Verdict::NotForSwitch,
         }
-    }
-
-    fn foreign(&self, from: SocketAddr, turn: &mut Turn) -> Verdict {
-        turn.sent.push(self.deparser.reset_all(from));
-        Verdict::ForeignEpoch
     }
 
     fn submit(&mut self, sender: Sender, submit: &Submit, tasks: &[TaskInfo], turn: &mut Turn) -> Verdict {
@@ -225,27 +212,27 @@ impl AsicTasks {
     fn retrieve(&mut self, now: u64, sender: Sender, retrieve: &Retrieve, waits: &[Wait], turn: &mut Turn) -> Verdict {
         let Sender { from, .. } = sender;
         if !self.deparser.is_present(&retrieve.header) {
-            return self.foreign(from, turn);
+            return self.foreign(from, retrieve.counter, turn);
         }
         let [wait] = waits else { return Verdict::BadCount };
-        let name = SlotName { slot: wait.slot, generation: wait.generation };
-        match self.hear(now, from, &name) {
+        match self.hear(now, from, &name(wait), retrieve.counter) {
             Named::Slot => self.pass(parser::retrieve(&self.pipeline, sender, retrieve, *wait), turn),
-            Named::Unknown => turn.sent.extend(self.deparser.reset(from, &[name])),
-            Named::Spoofed => {}
+            Named::Unknown | Named::Spoofed => turn.sent.extend(self.deparser.reset(from, retrieve.counter, &[*wait])),
+            Named::Replayed => {}
         }
         Verdict::Ok
     }
 
     /// A slot is heard, where it is the sender's.
-    fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName) -> Named {
-        let whose = self.controller.hear(now, from, name);
-        match whose {
+    fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: U64) -> Named {
+        let named = self.slots.hear(now, from, name, counter.get());
+        match named {
             Named::Slot => {}
-            Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
             Named::Unknown => self.count(Verdict::ForeignSlot, 1),
+            Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
+            Named::Replayed => self.count(Verdict::Replayed, 1),
         }
-        whose
+        named
     }
 
     fn pass(&mut self, inside: Inside, turn: &mut Turn) {
@@ -277,4 +264,8 @@ impl AsicTasks {
     fn count(&mut self, verdict: Verdict, times: usize) {
         self.stats.reasons[verdict as usize] += times as u64;
     }
+}
+
+fn name(wait: &Wait) -> SlotName {
+    SlotName { slot: wait.slot, generation: wait.generation }
 }

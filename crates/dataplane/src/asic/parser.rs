@@ -36,7 +36,7 @@ pub(super) fn ipv4(from: SocketAddr) -> Option<Sender> {
     }
 }
 
-/// A SUBMIT, unless an argument is longer than an entry has room for; a reference needs all 16 bytes.
+/// A SUBMIT with the lower half of its token, unless an argument is longer than an entry has room for; a reference needs all 16 bytes.
 pub(super) fn submit(pipeline: &Pipeline, sender: Sender, submit: &Submit, tasks: &[TaskInfo]) -> Option<Inside> {
     let needs = |task: &TaskInfo| match task.argument_length {
         BY_REFERENCE => size_of::<BlobRef>(),
@@ -45,9 +45,9 @@ pub(super) fn submit(pipeline: &Pipeline, sender: Sender, submit: &Submit, tasks
     if tasks.iter().any(|task| needs(task) > pipeline.argument_bytes()) {
         return None;
     }
-    let (sequence, identity) = (submit.header.sequence.get(), submit.client.get());
-    let asked = Asked::Submit { sequence, client: identity, count: submit.header.count };
-    let packet = pipeline.submit(sender.ipv4, identity as u32, sequence, tasks);
+    let sequence = submit.header.sequence.get();
+    let asked = Asked::Submit { sequence, client: submit.client.get(), count: submit.header.count };
+    let packet = pipeline.submit(sender.ipv4, submit.token.get() as u32, sequence, tasks);
     Some(Inside { packet, origin: Origin { from: sender.from, asked } })
 }
 

@@ -33,8 +33,8 @@ pub(super) enum Told {
 /// A task as its entry has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
-    /// The lower half of the client's identity.
-    pub(super) client: u32,
+    /// The lower half of its SUBMIT's token.
+    pub(super) token: u32,
     pub(super) address: SocketAddrV4,
     pub(super) submission: u32,
     pub(super) index: u8,
@@ -78,18 +78,18 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn submit(&self, client: SocketAddrV4, identity: u32, sequence: u32, tasks: &[TaskInfo]) -> Packet {
+    pub(super) fn submit(&self, client: SocketAddrV4, token: u32, sequence: u32, tasks: &[TaskInfo]) -> Packet {
         let ip = u32::from(*client.ip());
         match self {
             Self::Safe { program, .. } => {
                 let words = program.config().words as usize;
                 let tasks: Vec<_> = tasks.iter().map(|task| safe_task(words, task)).collect();
-                program.submit((ip, client.port()), (identity, sequence), sequence, &tasks)
+                program.submit((ip, client.port()), (token, sequence), sequence, &tasks)
             }
             Self::Published { program, .. } => {
                 let tasks: Vec<_> = (0..).zip(tasks).map(|(index, task)| published_task(index, task)).collect();
                 let port = client.port().into();
-                program.submit(ip, (identity, sequence), &tasks).with(program.fields().port, port)
+                program.submit(ip, (token, sequence), &tasks).with(program.fields().port, port)
             }
         }
     }
@@ -185,9 +185,9 @@ fn safe_told(program: &Safe, sent: Sent) -> Told {
         Some(safe::Answer::NoOp { .. }) => Told::NoOp,
         Some(safe::Answer::Ack { taken, refused, .. }) => Told::Submitted { taken, refused },
         Some(safe::Answer::Dropped(_)) => Told::Dropped,
-        Some(safe::Answer::Assign { client: (ip, port), job: (client, submission), index, task, .. }) => {
+        Some(safe::Answer::Assign { client: (ip, port), job: (token, submission), index, task, .. }) => {
             Told::Assigned(Assigned {
-                client,
+                token,
                 address: SocketAddrV4::new(Ipv4Addr::from(ip), port),
                 submission,
                 index,
@@ -234,12 +234,12 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
         }
         // A search at the tail of a full queue: its task goes back to a client that has heard that it was taken.
         (Some(published::Answer::Full { .. }), None) => Told::Returned,
-        (Some(published::Answer::Assign { client: ip, job: (client, submission), task, .. }), _) => {
+        (Some(published::Answer::Assign { client: ip, job: (token, submission), task, .. }), _) => {
             let word = |number: usize| task.words.get(number).copied().unwrap_or(0);
             let [_, index, attempt, argument_length] = word(5).to_be_bytes();
             let port = sent.packet.get(program.fields().client_port) as u16;
             Told::Assigned(Assigned {
-                client,
+                token,
                 address: SocketAddrV4::new(Ipv4Addr::from(ip), port),
                 submission,
                 index,

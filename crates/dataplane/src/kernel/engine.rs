@@ -59,7 +59,7 @@ impl KernelEngine {
     ///
     /// # Errors
     /// Where the machine, the interfaces or what is kept do not allow it; nothing is left attached that was not before.
-    pub fn start(config: &TasksConfig, place: &Place, epoch: u32, secret: u64) -> Result<Self, KernelError> {
+    pub fn start(config: &TasksConfig, place: &Place, epoch: u32, secret: u128) -> Result<Self, KernelError> {
         let interfaces = find_all(&place.interfaces)?;
         let port = place.listen.port();
         let mut pins = if place.keep { Some(Pins::take(port)?) } else { left_on(port)? };

@@ -47,8 +47,7 @@ pub enum KernelError {
     NotEthernet(String),
     /// An interface whose frames are too short.
     #[error(
-        "interface {interface} has an MTU of {mtu}, and answers take up to {MTU_MIN}: `ip link set {interface} mtu \
-         {MTU_MIN}`, or use --engine user, which cuts them up"
+        "interface {interface} has an MTU of {mtu}, and answers take up to {MTU_MIN}: `ip link set {interface} mtu {MTU_MIN}`"
     )]
     Mtu {
         /// The interface.

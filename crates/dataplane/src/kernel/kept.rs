@@ -31,7 +31,7 @@ pub(super) struct Kept {
 }
 
 /// Bounds and times, by their names in the configuration; times are in nanoseconds.
-const BOUNDS: [&str; 7] = ["queue", "slots", "clients", "levels", "lease", "slot_idle", "client_idle"];
+const BOUNDS: [&str; 8] = ["queue", "slots", "clients", "levels", "lease", "slot_idle", "client_idle", "cookie"];
 /// The first of the times.
 const LEASE: usize = 4;
 
@@ -84,7 +84,9 @@ impl Kept {
 fn bounds(config: &TasksConfig) -> [u64; BOUNDS.len()] {
     let counts = [config.queue, config.slots, config.clients, config.levels].map(u64::from);
     let [queue, slots, clients, levels] = counts;
-    [queue, slots, clients, levels, config.lease_ns, config.slot_idle_ns, config.client_idle_ns]
+    let times = [config.lease_ns, config.slot_idle_ns, config.client_idle_ns, config.cookie_ns];
+    let [lease, slot_idle, client_idle, cookie] = times;
+    [queue, slots, clients, levels, lease, slot_idle, client_idle, cookie]
 }
 
 /// The first bound in which two configurations differ.

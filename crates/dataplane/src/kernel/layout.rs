@@ -1,6 +1,6 @@
 //! The arena's layout: `dataplane/xdp/arena.h`, offset for offset. A test asks the C compiler.
 
-use crate::ffi::{RawDatagram, RawOut};
+use crate::ffi::{RawDatagram, RawOut, RawPurge};
 use midflight_wire::Address;
 
 pub(super) const CONTROL_AT: u64 = 0x0000_1000;
@@ -23,6 +23,7 @@ pub(super) enum Call {
     Packet,
     Tick,
     Bench,
+    Purge,
 }
 
 /// `struct mf_control`.
@@ -43,6 +44,7 @@ pub(super) struct Control {
     pub bench_count: u32,
     pub reserved: u32,
     pub bench_ns: u64,
+    pub purge: RawPurge,
 }
 
 /// Names and meanings of `struct mf_shell_counts`, in its order: `MF_SHELL_COUNTS`.
@@ -111,12 +113,12 @@ mod tests {
 
     #[test]
     fn the_arena_is_laid_out_as_arena_h_says() {
-        let mut of_c = [0; 40];
+        let mut of_c = [0; 44];
         // SAFETY: it writes at most as many numbers.
         let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
         let places = [CONTROL_AT, DESKS_AT, DESK_BYTES, DESKS, WAYS_AT, WAYS, STATE_AT].map(|n| n as usize);
         let bounds = [ADDRESSES_MAX, UNSUMMED_MAX];
-        let calls = [Call::Packet, Call::Tick, Call::Bench].map(|call| call as usize);
+        let calls = [Call::Packet, Call::Tick, Call::Bench, Call::Purge].map(|call| call as usize);
         let control = [
             size_of::<Control>(),
             offset_of!(Control, lock),
@@ -132,6 +134,7 @@ mod tests {
             offset_of!(Control, bench_at),
             offset_of!(Control, bench_count),
             offset_of!(Control, bench_ns),
+            offset_of!(Control, purge),
         ];
         let way = [
             size_of::<Way>(),

@@ -7,9 +7,10 @@ use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, UNSU
 use super::link::Mode;
 use super::object::{self, Programs};
 use super::pins::Pins;
-use crate::ffi::{RawDatagram, RawTasks, Stats, mf_tasks_check, mf_tasks_init};
-use crate::{Out, TasksConfig, Verdict};
+use crate::ffi::{RawDatagram, RawTasks, Stats, key_of, mf_tasks_check, mf_tasks_init};
+use crate::{Out, Purge, TasksConfig, Verdict};
 use midflight_wire::Address;
+use siphasher::sip::SipHasher24;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
@@ -44,9 +45,10 @@ pub struct BenchPacket<'a> {
     pub datagram: &'a [u8],
 }
 
-/// Salts the table of ways, in which nobody shall be able to choose places.
-fn ways_salt(secret: u64) -> u64 {
-    secret
+/// What salts the table of ways: derived from the queue's secret, and says nothing of it.
+fn ways_salt(secret: u128) -> u64 {
+    let [low, high] = key_of(secret);
+    SipHasher24::new_with_keys(low, high).hash(b"ways")
 }
 
 impl KernelTasks {
@@ -54,7 +56,7 @@ impl KernelTasks {
     ///
     /// # Errors
     /// Where a bound is violated, or the kernel, its age, memory or the caller's privileges do not allow it.
-    pub fn new(config: &TasksConfig, epoch: u32, secret: u64, extra_bytes: u64) -> Result<Self, KernelError> {
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128, extra_bytes: u64) -> Result<Self, KernelError> {
         if config.state_bytes() == 0 || config.lease_ns == 0 || config.slot_idle_ns == 0 || config.client_idle_ns == 0 {
             return Err(crate::ConfigError.into());
         }
@@ -64,7 +66,7 @@ impl KernelTasks {
         let tasks = Self { programs, arena, state_bytes };
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
         unsafe {
-            mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), secret);
+            mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), key_of(secret).as_ptr());
             (*tasks.arena.control()).ways_salt = ways_salt(secret);
             (*tasks.arena.control()).now_ns = NOW;
         }
@@ -77,7 +79,7 @@ impl KernelTasks {
     ///
     /// # Errors
     /// Where a bound is violated or the queue is too large.
-    pub fn restart(&mut self, config: &TasksConfig, epoch: u32, secret: u64) -> Result<(), KernelError> {
+    pub fn restart(&mut self, config: &TasksConfig, epoch: u32, secret: u128) -> Result<(), KernelError> {
         let bytes = config.state_bytes();
         if bytes == 0 || bytes > self.state_bytes {
             return Err(crate::ConfigError.into());
@@ -89,7 +91,7 @@ impl KernelTasks {
             for desk in 0..self.arena.desks() {
                 (*self.arena.desk(desk)).counts = Default::default();
             }
-            mf_tasks_init(self.raw(), &config.raw(), epoch.max(1), secret);
+            mf_tasks_init(self.raw(), &config.raw(), epoch.max(1), key_of(secret).as_ptr());
             (*self.arena.control()).ways_salt = ways_salt(secret);
         }
         Kept::new(config, epoch.max(1)).write(&self.arena);
@@ -194,6 +196,20 @@ impl KernelTasks {
     /// Where the program could not be run.
     pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, KernelError> {
         self.call(Call::Tick, now_ns, out)
+    }
+
+    /// Takes out the queued tasks that the operator wants to be gone, as [`Tasks::purge`](crate::Tasks::purge) does.
+    ///
+    /// # Errors
+    /// Where the program could not be run.
+    pub fn purge(&mut self, purge: &mut Purge) -> Result<bool, KernelError> {
+        let control = self.arena.control();
+        // SAFETY: the field is for calls only, and `&mut self` makes this the only one.
+        unsafe { (*control).purge = *purge.raw() };
+        let is_done = self.call(Call::Purge, NOW, &mut Out::new())? != 0;
+        // SAFETY: the call is over.
+        unsafe { *purge.raw() = (*control).purge };
+        Ok(is_done)
     }
 
     /// Takes packets one after the other at one point in time, and returns the nanoseconds that all of them took, the lock

@@ -38,6 +38,11 @@ impl Answers {
         self.first.push((to, write(fixed, records, count)));
     }
 
+    /// Owes an answer that has no header.
+    pub(super) fn answer_as_it_is(&mut self, to: SocketAddr, bytes: &[u8]) {
+        self.first.push((to, bytes.to_vec()));
+    }
+
     /// Owes an answer that goes behind the ASSIGNs.
     pub(super) fn answer_last<H, R>(&mut self, to: SocketAddr, fixed: &H, records: &[R])
     where

@@ -2,6 +2,7 @@
 
 use super::answers::Answers;
 use super::queue::Task;
+use super::shares::Refusal;
 use super::{Model, TASK_APART_NS, is_later};
 use crate::Verdict;
 use midflight_wire::{
@@ -17,11 +18,13 @@ pub(super) struct Client {
     pub(super) address: SocketAddr,
     /// Whose process it is, as its last new SUBMIT said.
     pub(super) uid: u32,
-    heard_ns: u64,
+    pub(super) heard_ns: u64,
     /// The highest sequence seen.
     highest: u32,
     /// The bitmap that each sequence seen within the window was answered.
     answered: BTreeMap<u32, u32>,
+    /// The sequence of its last PROBE.
+    probed: u32,
 }
 
 /// What a client's window says of a sequence (T8).
@@ -48,6 +51,11 @@ impl Client {
         let highest = self.highest;
         self.answered.retain(|&other, _| highest.wrapping_sub(other) < WINDOW);
     }
+
+    /// Whether only one who was elsewhere for a while says this sequence.
+    fn is_far_ahead(&self, sequence: u32) -> bool {
+        sequence.wrapping_sub(self.highest).cast_signed() > WINDOW.cast_signed()
+    }
 }
 
 impl Model {
@@ -59,11 +67,19 @@ impl Model {
         answers: &mut Answers,
     ) -> Verdict {
         let sequence = submit.header.sequence.get();
-        let Some(position) = self.remember_client(from, submit.client.get(), sequence) else {
-            self.say_submit_ack(from, submit, 0, Reason::ClientsFull, answers);
-            return Verdict::ClientsFull;
+        let known = self.place_of(submit.client.get());
+        let is_trusted = known.is_some_and(|place| self.is_trusted(place, from, Some(sequence)));
+        if !is_trusted && !self.takes_cookie(from, &submit.header, submit.client, submit.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        let place = match known.map_or_else(|| self.remember_client(from, submit.client.get(), sequence), Ok) {
+            Ok(place) => place,
+            Err((verdict, reason)) => {
+                self.say_submit_ack(from, submit, 0, reason, answers);
+                return verdict;
+            }
         };
-        match self.hear_client(position, from, sequence) {
+        match self.clients[place].look_up(sequence) {
             Seen::TooOld => {
                 self.say_submit_ack(from, submit, 0, Reason::TooOld, answers);
                 Verdict::TooOld
@@ -73,34 +89,52 @@ impl Model {
                 Verdict::RepeatedSubmit
             }
             Seen::New => {
-                self.clients[position].uid = submit.uid.get();
-                let mut taken = 0;
-                for (index, info) in tasks.iter().enumerate() {
-                    if self.room() == 0 {
-                        self.count(Verdict::Full, 1);
-                        continue;
-                    }
-                    taken |= 1 << index;
-                    let task = self.accept(submit, index as u8, *info);
-                    self.enqueue(task, answers);
-                }
-                self.clients[position].remember(sequence, taken);
-                self.say_submit_ack(from, submit, taken, Reason::Full, answers);
+                self.hear_client(place, from);
+                self.clients[place].uid = submit.uid.get();
+                let (taken, why) = self.accept_all(from, submit, tasks, answers);
+                self.clients[place].remember(sequence, taken);
+                self.say_submit_ack(from, submit, taken, why, answers);
                 Verdict::Ok
             }
         }
     }
 
-    /// What the client's window says of a sequence. Every packet counts as heard; only an ancient one, which may
-    /// have been on its way for long, does not say where the client is now.
-    fn hear_client(&mut self, position: usize, from: SocketAddr, sequence: u32) -> Seen {
-        let client = &mut self.clients[position];
+    fn place_of(&self, client: u64) -> Option<usize> {
+        self.clients.position(|known| known.identity == client)
+    }
+
+    /// Whether a known client is taken at its word (T13): it is where it was, and, where that is asked, its sequence goes on.
+    fn is_trusted(&self, place: usize, from: SocketAddr, sequence: Option<u32>) -> bool {
+        let client = &self.clients[place];
+        client.address == from && !sequence.is_some_and(|sequence| client.is_far_ahead(sequence))
+    }
+
+    /// It said what it never said before, so it lives, and this is where.
+    fn hear_client(&mut self, place: usize, from: SocketAddr) {
+        let client = &mut self.clients[place];
         client.heard_ns = self.now;
-        let seen = client.look_up(sequence);
-        if !matches!(seen, Seen::TooOld) {
-            client.address = from;
+        client.address = from;
+    }
+
+    /// Takes tasks in their order until there is no record. Returns the bitmap of those taken, and what the others lacked.
+    fn accept_all(
+        &mut self,
+        from: SocketAddr,
+        submit: &Submit,
+        tasks: &[TaskInfo],
+        answers: &mut Answers,
+    ) -> (u32, Reason) {
+        let mut taken = 0;
+        for (index, info) in tasks.iter().enumerate() {
+            if let Err((verdict, reason)) = self.task_room(from) {
+                self.count(verdict, tasks.len() - index);
+                return (taken, reason);
+            }
+            taken |= 1 << index;
+            let task = self.accept(submit, index as u8, *info);
+            self.enqueue(task, answers);
         }
-        seen
+        (taken, Reason::None)
     }
 
     fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo) -> Task {
@@ -110,6 +144,7 @@ impl Model {
             client: submit.client.get(),
             submission: submit.header.sequence.get(),
             index,
+            token: submit.token.get(),
             jid: submit.jid.get(),
             info,
             accepted_ns: self.accepted_ns,
@@ -134,38 +169,21 @@ impl Model {
         answers.answer::<_, u8>(to, &ack, &[], submit.header.count);
     }
 
-    /// The client's place, where it is known or there is room for it.
-    fn remember_client(&mut self, from: SocketAddr, identity: u64, sequence: u32) -> Option<usize> {
-        if let Some(position) = self.clients.iter().position(|client| client.identity == identity) {
-            return Some(position);
-        }
-        if self.clients.len() == self.config.clients as usize {
-            let longest_silent = self.evictable()?;
-            self.clients.remove(longest_silent);
-        }
-        self.clients.push(Client {
+    /// The place of a new client.
+    fn remember_client(&mut self, from: SocketAddr, identity: u64, sequence: u32) -> Result<usize, Refusal> {
+        self.client_room(from)?;
+        Ok(self.clients.take(Client {
             identity,
             address: from,
             uid: 0,
             heard_ns: self.now,
             highest: sequence,
             answered: BTreeMap::new(),
-        });
-        Some(self.clients.len() - 1)
+            probed: 0,
+        }))
     }
 
-    /// The client that has been silent for longest, if for long enough, among those without open tasks.
-    fn evictable(&self) -> Option<usize> {
-        (0..self.clients.len())
-            .filter(|&position| {
-                let client = &self.clients[position];
-                let open = self.open_tasks().any(|task| task.client == client.identity);
-                !open && self.now - client.heard_ns >= self.config.client_idle_ns
-            })
-            .min_by_key(|&position| self.clients[position].heard_ns)
-    }
-
-    fn open_tasks(&self) -> impl Iterator<Item = &Task> {
+    pub(super) fn open_tasks(&self) -> impl Iterator<Item = &Task> {
         self.queued.iter().chain(self.slots.values().filter_map(|slot| slot.task()))
     }
 
@@ -178,21 +196,24 @@ impl Model {
     ) -> Verdict {
         let identity = cancel.client.get();
         let sequence = cancel.header.sequence.get();
-        let known = self.clients.iter().position(|client| client.identity == identity);
-        let (verdict, taken_out) = match known {
+        let known = self.place_of(identity);
+        let is_trusted = known.is_none_or(|place| self.is_trusted(place, from, Some(sequence)));
+        if !is_trusted && !self.takes_cookie(from, &cancel.header, cancel.client, cancel.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        let (verdict, taken_out) = match known.map(|place| (place, self.clients[place].look_up(sequence))) {
             None => {
                 self.count(Verdict::NotQueued, names.len());
                 (Verdict::Ok, 0)
             }
-            Some(position) => match self.hear_client(position, from, sequence) {
-                Seen::TooOld => (Verdict::TooOld, 0),
-                Seen::Before(bitmap) => (Verdict::RepeatedSubmit, bitmap),
-                Seen::New => {
-                    let taken_out = self.take_out(identity, names);
-                    self.clients[position].remember(sequence, taken_out);
-                    (Verdict::Ok, taken_out)
-                }
-            },
+            Some((_, Seen::TooOld)) => (Verdict::TooOld, 0),
+            Some((_, Seen::Before(bitmap))) => (Verdict::RepeatedSubmit, bitmap),
+            Some((place, Seen::New)) => {
+                self.hear_client(place, from);
+                let taken_out = self.take_out(identity, names);
+                self.clients[place].remember(sequence, taken_out);
+                (Verdict::Ok, taken_out)
+            }
         };
         let reason = if verdict == Verdict::TooOld { Reason::TooOld } else { Reason::None };
         let ack = CancelAck {
@@ -234,9 +255,17 @@ impl Model {
         answers: &mut Answers,
     ) -> Verdict {
         let identity = probe.client.get();
-        let known = self.clients.iter().position(|client| client.identity == identity);
-        if let Some(position) = known {
-            self.clients[position].heard_ns = self.now;
+        let sequence = probe.header.sequence.get();
+        let known = self.place_of(identity);
+        let is_trusted = known.is_some_and(|place| self.is_trusted(place, from, None));
+        if !is_trusted && !self.takes_cookie(from, &probe.header, probe.client, probe.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        if let Some(place) = known
+            && is_later(sequence, self.clients[place].probed)
+        {
+            self.clients[place].probed = sequence;
+            self.hear_client(place, from);
         }
         let mut open = 0u32;
         for (bit, name) in names.iter().enumerate() {

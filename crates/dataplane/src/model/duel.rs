@@ -3,7 +3,7 @@
 use super::Model;
 use crate::Datagram;
 use crate::transcript::Engine;
-use crate::{Stats, TasksConfig, Verdict};
+use crate::{Stats, TasksConfig, Verdict, Which};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
@@ -18,9 +18,9 @@ pub struct Duel<E> {
 }
 
 impl<E: Engine> Duel<E> {
-    /// `engine` has just started, with this configuration and epoch.
-    pub fn new(engine: E, config: &TasksConfig, epoch: u32) -> Self {
-        Self { engine, model: Model::new(config, epoch) }
+    /// `engine` has just started, with this configuration, epoch and secret.
+    pub fn new(engine: E, config: &TasksConfig, epoch: u32, secret: u128) -> Self {
+        Self { engine, model: Model::new(config, epoch, secret) }
     }
 
     /// A datagram to both.
@@ -36,9 +36,7 @@ impl<E: Engine> Duel<E> {
             return Err(format!("verdict {verdict:?} instead of {right:?} on {}", context()));
         }
         self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter {}", context()))?;
-        if verdict as u32 <= Verdict::BadArgument as u32 && verdict != Verdict::Ok && !sent.is_empty() {
-            return Err(format!("T11: {verdict:?} was answered, on {}", context()));
-        }
+        check_refusal(verdict, datagram, &sent).map_err(|what| format!("{what}, on {}", context()))?;
         Ok(sent)
     }
 
@@ -54,6 +52,18 @@ impl<E: Engine> Duel<E> {
         }
         self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
         Ok(sent)
+    }
+
+    /// A purge of both.
+    ///
+    /// # Errors
+    /// As for [`Duel::packet`].
+    pub fn purge(&mut self, which: Which) -> Result<(), String> {
+        let (purged, right) = (self.engine.purge(which), self.model.purge(which));
+        if purged != right {
+            return Err(format!("purged {purged} tasks instead of {right} of {which:?}"));
+        }
+        self.compare(&[], &[]).map_err(|what| format!("{what}\nafter purge of {which:?}"))
     }
 
     /// What both have counted.
@@ -79,6 +89,19 @@ impl<E: Engine> Duel<E> {
         self.engine.check().map_err(|what| format!("engine unsound: {what}"))?;
         self.model.check()
     }
+}
+
+/// T11: a datagram that is refused whole gets no answer, but to say which version we speak, or its sender's cookie. Neither is longer.
+fn check_refusal(verdict: Verdict, datagram: &[u8], sent: &[Datagram]) -> Result<(), String> {
+    let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::NoCookie as u32;
+    let may_answer = matches!(verdict, Verdict::BadVersion | Verdict::NoCookie);
+    if is_refused && sent.len() > usize::from(may_answer) {
+        return Err(format!("T11: {verdict:?} was answered"));
+    }
+    if is_refused && sent.iter().any(|(_, answer)| answer.len() > datagram.len()) {
+        return Err(format!("T13: the answer to {verdict:?} is longer than the question"));
+    }
+    Ok(())
 }
 
 fn describe(datagram: &[u8]) -> String {

@@ -1,7 +1,8 @@
-//! What an executor says: REGISTER, RETRIEVE, KEEPALIVE, RELEASE; and what its silence says.
+//! What an executor says: REGISTER, RETRIEVE, KEEPALIVE, RELEASE.
 
 use super::answers::Answers;
 use super::queue::Task;
+use super::shares::Refusal;
 use super::{Model, is_later};
 use crate::Verdict;
 use midflight_wire::{
@@ -9,20 +10,23 @@ use midflight_wire::{
     Wait,
 };
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 
 /// A registered executor slot.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    pub(super) executor: u64,
+    executor: u64,
     /// The executor's own number of it.
-    pub(super) local: u32,
+    local: u32,
     /// The sequence of the REGISTER that made it.
-    pub(super) registration: u32,
+    registration: u32,
     pub(super) generation: u32,
     pub(super) address: SocketAddr,
     pub(super) resources: u8,
     /// Of its last wait.
     pub(super) sequence: u32,
+    /// The largest of the packets that named it.
+    counter: u64,
     pub(super) heard_ns: u64,
     pub(super) state: State,
 }
@@ -47,36 +51,33 @@ impl Slot {
     }
 }
 
-/// Whom a record's slot and generation name.
-enum Named {
-    /// A slot of the sender.
-    Slot,
-    /// Nobody.
-    Unknown,
-    /// A slot of another.
-    Spoofed,
-}
-
 impl Model {
     pub(super) fn register(&mut self, from: SocketAddr, register: &Register, answers: &mut Answers) -> Verdict {
+        if !self.takes_cookie(from, &register.header, register.executor, register.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        let count = usize::from(register.header.count);
         let mut names = Vec::new();
         let mut returned = Vec::new();
-        for offset in 0..u32::from(register.header.count) {
-            let local = register.first.get().wrapping_add(offset);
+        let mut reason = Reason::None;
+        for offset in 0..count {
+            let local = register.first.get().wrapping_add(offset as u32);
             match self.register_slot(from, register, local, &mut returned) {
-                Some(name) => names.push(name),
-                None => break,
+                Ok(name) => names.push(name),
+                Err((verdict, why)) => {
+                    self.count(verdict, count - offset);
+                    reason = why;
+                    break;
+                }
             }
         }
-        let missing = usize::from(register.header.count) - names.len();
-        self.count(Verdict::SlotsFull, missing);
         let fixed = Registered {
             header: answers.header(Operation::Registered, &register.header),
             executor: register.executor,
             first: register.first,
             lease_ms: ((self.config.lease_ns / 1_000_000) as u32).into(),
             seen: from.into(),
-            reason: if missing == 0 { Reason::None } else { Reason::SlotsFull } as u8,
+            reason: reason as u8,
             reserved: 0,
             poll_us: 0.into(),
         };
@@ -91,21 +92,21 @@ impl Model {
         register: &Register,
         local: u32,
         returned: &mut Vec<Task>,
-    ) -> Option<SlotName> {
+    ) -> Result<SlotName, Refusal> {
         let executor = register.executor.get();
         let registration = register.header.sequence.get();
         let known = self.slots.iter().find(|(_, slot)| slot.executor == executor && slot.local == local);
         let known = known.map(|(&number, slot)| (number, slot.clone()));
-        if let Some((number, slot)) = &known
-            && registration.wrapping_sub(slot.registration).cast_signed() <= 0
-        {
-            let unchanged = SlotName { slot: (*number).into(), generation: slot.generation.into() };
-            self.hear(*number);
-            self.choose(|_| Ok(unchanged));
-            return Some(unchanged);
-        }
-        if known.is_none() && self.slots.len() == self.config.slots as usize {
-            return None;
+        match &known {
+            Some((number, slot)) if registration == slot.registration => {
+                let unchanged = SlotName { slot: (*number).into(), generation: slot.generation.into() };
+                return Ok(self.choose(|_| Ok(unchanged)));
+            }
+            Some((_, slot)) if !is_later(registration, slot.registration) => {
+                return Err((Verdict::StaleRegister, Reason::TooOld));
+            }
+            Some(_) => {}
+            None => self.slot_room(from)?,
         }
         let name = self.choose(|model| model.draw(known.as_ref().map(|(number, slot)| (*number, slot.generation))));
         if let Some((number, _)) = known {
@@ -119,12 +120,13 @@ impl Model {
             address: from,
             resources: register.resources,
             sequence: 0,
+            counter: 0,
             heard_ns: self.now,
             state: State::Free { may_repeat: false },
         };
         self.slots.insert(name.slot.get(), slot);
         self.known_slots.insert(name.slot.get());
-        Some(name)
+        Ok(name)
     }
 
     /// The name that a registration gets: the engine's next choice, which must then be what `draw` finds right,
@@ -190,98 +192,103 @@ impl Model {
         waits: &[Wait],
         answers: &mut Answers,
     ) -> Verdict {
-        if self.is_foreign(from, &retrieve.header, answers) {
+        let counter = retrieve.counter;
+        if self.is_foreign(from, &retrieve.header, counter, answers) {
             return Verdict::ForeignEpoch;
         }
         let mut void = Vec::new();
         for wait in waits {
-            let name = SlotName { slot: wait.slot, generation: wait.generation };
-            match self.whose(from, &name) {
-                Named::Unknown => {
-                    self.count(Verdict::ForeignSlot, 1);
-                    void.push(name);
+            let is_void = match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
+                Ok(()) => self.wait(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers),
+                Err(wrong) => {
+                    self.count(wrong, 1);
+                    wrong != Verdict::Replayed
                 }
-                Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
-                Named::Slot => {
-                    let is_void = self.wait(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers);
-                    if is_void {
-                        void.push(name);
-                    }
-                }
+            };
+            if is_void {
+                void.push(*wait);
             }
         }
-        self.say_reset(from, &void, answers);
+        self.say_reset(from, counter, &void, answers);
         Verdict::Ok
     }
 
-    /// One row of the document's table. Says whether the executor must register the slot anew.
+    /// One column of the document's table. Says whether the executor must register the slot anew.
     fn wait(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> bool {
-        let slot = self.hear(number);
-        let is_larger = is_later(sequence, slot.sequence);
-        if !is_larger && sequence != slot.sequence {
+        let slot = &self.slots[&number];
+        if sequence == slot.sequence {
+            return self.wait_again(number, answers);
+        }
+        if !is_later(sequence, slot.sequence) {
             self.count(Verdict::StaleWait, 1);
             return false;
         }
-        match slot.state.clone() {
-            State::Free { may_repeat } if !is_larger && !may_repeat => {
-                self.count(Verdict::StaleWait, 1);
-                return true;
-            }
-            State::Waiting if !is_larger => self.count(Verdict::RepeatedWait, 1),
-            State::Assigned(_) if !is_larger => {
-                self.count(Verdict::RepeatedWait, 1);
-                self.say_assignment(number, answers);
-            }
-            state => {
-                match state {
-                    State::Assigned(_) => self.stats.completed += 1,
-                    State::Free { .. } if !is_larger => self.count(Verdict::RepeatedWait, 1),
-                    _ => {}
-                }
-                let slot = self.hear(number);
-                let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;
-                slot.state = State::Waiting;
-                slot.sequence = sequence;
-                if is_larger {
-                    slot.resources = resources;
-                }
-                let offered = slot.resources;
-                if !keeps_place {
-                    self.parked.retain(|&other| other != number);
-                    self.parked.push(number);
-                }
-                if let Some(task) = self.dequeue(offered) {
-                    self.assign(number, task, answers);
-                }
-            }
+        if matches!(slot.state, State::Assigned(_)) {
+            self.stats.completed += 1;
+        }
+        self.wait_anew(number, sequence, resources, answers);
+        false
+    }
+
+    /// The slot's last wait once more.
+    fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
+        let slot = self.slots[&number].clone();
+        if matches!(slot.state, State::Free { may_repeat: false }) {
+            self.count(Verdict::StaleWait, 1);
+            return true;
+        }
+        self.count(Verdict::RepeatedWait, 1);
+        match slot.state {
+            State::Free { .. } => self.wait_anew(number, slot.sequence, slot.resources, answers),
+            State::Waiting => drop(self.hear(number)),
+            State::Assigned(_) => self.say_assignment(number, answers),
         }
         false
+    }
+
+    /// A slot gets a task, or is parked.
+    fn wait_anew(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) {
+        let slot = self.hear(number);
+        let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;
+        slot.state = State::Waiting;
+        slot.sequence = sequence;
+        slot.resources = resources;
+        if !keeps_place {
+            self.parked.retain(|&other| other != number);
+            self.parked.push(number);
+        }
+        if let Some(task) = self.dequeue(resources) {
+            self.assign(number, task, answers);
+        }
     }
 
     pub(super) fn keepalive(
         &mut self,
         from: SocketAddr,
         keepalive: &Keepalive,
-        names: &[SlotName],
+        waits: &[Wait],
         answers: &mut Answers,
     ) -> Verdict {
-        if self.is_foreign(from, &keepalive.header, answers) {
+        let counter = keepalive.counter;
+        if self.is_foreign(from, &keepalive.header, counter, answers) {
             return Verdict::ForeignEpoch;
         }
         let mut void = Vec::new();
-        for name in names {
-            match self.whose(from, name) {
-                Named::Unknown => {
-                    self.count(Verdict::ForeignSlot, 1);
-                    void.push(*name);
+        for wait in waits {
+            match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
+                Ok(()) if self.slots[&wait.slot.get()].sequence == wait.sequence.get() => {
+                    self.hear(wait.slot.get());
                 }
-                Named::Spoofed => self.count(Verdict::SpoofedSlot, 1),
-                Named::Slot => {
-                    self.hear(name.slot.get());
+                Ok(()) => self.count(Verdict::StaleWait, 1),
+                Err(wrong) => {
+                    self.count(wrong, 1);
+                    if wrong != Verdict::Replayed {
+                        void.push(*wait);
+                    }
                 }
             }
         }
-        self.say_reset(from, &void, answers);
+        self.say_reset(from, counter, &void, answers);
         Verdict::Ok
     }
 
@@ -292,27 +299,27 @@ impl Model {
         leaves: &[Leave],
         answers: &mut Answers,
     ) -> Verdict {
-        if self.is_foreign(from, &release.header, answers) {
+        let counter = release.counter;
+        if self.is_foreign(from, &release.header, counter, answers) {
             return Verdict::ForeignEpoch;
         }
         let mut released = Vec::new();
         let mut returned = Vec::new();
         for leave in leaves {
-            let name = SlotName { slot: leave.slot, generation: leave.generation };
-            let is_gone = match self.whose(from, &name) {
-                Named::Unknown => true,
-                Named::Spoofed => {
-                    self.count(Verdict::SpoofedSlot, 1);
+            let is_gone = match self.name(from, leave.slot.get(), leave.generation.get(), counter.get()) {
+                Ok(()) => self.leave(leave, &mut returned),
+                Err(Verdict::ForeignSlot) => true,
+                Err(wrong) => {
+                    self.count(wrong, 1);
                     false
                 }
-                Named::Slot => self.leave(leave, &mut returned),
             };
             if is_gone {
-                released.push(name);
+                released.push(SlotName { slot: leave.slot, generation: leave.generation });
             }
         }
         if !released.is_empty() {
-            let fixed = Released { header: answers.plain_header(Operation::Released) };
+            let fixed = Released { header: answers.plain_header(Operation::Released), counter };
             answers.answer(from, &fixed, &released, released.len() as u8);
         }
         self.requeue_all(returned, answers);
@@ -322,9 +329,10 @@ impl Model {
     /// Says whether the slot is released.
     fn leave(&mut self, leave: &Leave, returned: &mut Vec<Task>) -> bool {
         let number = leave.slot.get();
-        let slot = self.hear(number);
-        let is_larger = is_later(leave.sequence.get(), slot.sequence);
-        if !is_larger && leave.sequence.get() != slot.sequence {
+        let sequence = leave.sequence.get();
+        let slot = self.slot(number);
+        let is_larger = is_later(sequence, slot.sequence);
+        if !is_larger && sequence != slot.sequence {
             self.count(Verdict::StaleWait, 1);
             return false;
         }
@@ -337,60 +345,49 @@ impl Model {
         true
     }
 
-    /// What a tick does with one slot (T10).
-    pub(super) fn look_at(&mut self, number: u32, answers: &mut Answers) {
-        let now = self.now;
-        let lease = self.config.lease_ns;
-        let Some(slot) = self.slots.get_mut(&number) else { return };
-        let silent = now - slot.heard_ns;
-        match slot.state.clone() {
-            State::Assigned(task) if silent >= lease => {
-                slot.state = State::Free { may_repeat: false };
-                self.stats.expired += 1;
-                self.requeue(*task, answers);
-            }
-            State::Waiting if silent >= lease / 2 => {
-                slot.state = State::Free { may_repeat: true };
-                self.parked.retain(|&other| other != number);
-            }
-            State::Free { .. } if silent >= self.config.slot_idle_ns => {
-                self.slots.remove(&number);
-            }
-            _ => {}
-        }
-    }
-
     /// A packet for a switch that ran here before is answered with RESET without records.
-    fn is_foreign(&self, from: SocketAddr, header: &Header, answers: &mut Answers) -> bool {
+    fn is_foreign(&self, from: SocketAddr, header: &Header, counter: U64, answers: &mut Answers) -> bool {
         if header.epoch.get() == self.epoch {
             return false;
         }
-        let reset = Reset { header: answers.plain_header(Operation::Reset) };
-        answers.answer_last::<_, SlotName>(from, &reset, &[]);
+        let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
+        answers.answer_last::<_, Wait>(from, &reset, &[]);
         true
     }
 
-    fn say_reset(&self, to: SocketAddr, void: &[SlotName], answers: &mut Answers) {
+    fn say_reset(&self, to: SocketAddr, counter: U64, void: &[Wait], answers: &mut Answers) {
         if !void.is_empty() {
-            let reset = Reset { header: answers.plain_header(Operation::Reset) };
+            let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
             answers.answer_last(to, &reset, void);
         }
     }
 
-    fn whose(&self, from: SocketAddr, name: &SlotName) -> Named {
-        match self.slots.get(&name.slot.get()) {
-            Some(slot) if slot.generation != name.generation.get() => Named::Unknown,
-            Some(slot) if slot.address != from => Named::Spoofed,
-            Some(_) => Named::Slot,
-            None => Named::Unknown,
+    /// Whether a record of a packet speaks for a slot, or what is wrong. The packet's counter is then that slot's.
+    fn name(&mut self, from: SocketAddr, number: u32, generation: u32, counter: u64) -> Result<(), Verdict> {
+        match self.slots.get_mut(&number) {
+            Some(slot) if slot.generation == generation => {
+                if slot.address != from {
+                    return Err(Verdict::SpoofedSlot);
+                }
+                if counter <= slot.counter {
+                    return Err(Verdict::Replayed);
+                }
+                slot.counter = counter;
+                Ok(())
+            }
+            _ => Err(Verdict::ForeignSlot),
         }
     }
 
     /// A registered slot, which is thereby heard.
     fn hear(&mut self, number: u32) -> &mut Slot {
         let now = self.now;
-        let slot = self.slots.get_mut(&number).expect("looked up by whose()");
+        let slot = self.slot(number);
         slot.heard_ns = now;
         slot
+    }
+
+    fn slot(&mut self, number: u32) -> &mut Slot {
+        self.slots.get_mut(&number).expect("looked up by name()")
     }
 }

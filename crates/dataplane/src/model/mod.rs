@@ -10,50 +10,63 @@
 //!
 //! Where the document says nothing, the model and the engines agree on this:
 //!
-//! - What makes nothing of a whole datagram is its verdict (from TRUNCATED to BAD_ARGUMENT, FOREIGN_EPOCH, REPEATED_SUBMIT, TOO_OLD,
-//!   CLIENTS_FULL); what is wrong with a record is counted beside the verdict OK.
+//! - What makes nothing of a whole datagram is its verdict (from TRUNCATED to NO_COOKIE, FOREIGN_EPOCH, REPEATED_SUBMIT, TOO_OLD,
+//!   CLIENTS_FULL, CLIENTS_SHARE); what is wrong with a record is counted beside the verdict OK. A record that is not served for what
+//!   is wrong with one before it (no room, STALE_REGISTER) is counted like that one.
+//! - A packet is found malformed before its cookie is looked at, and without a cookie before room is.
 //! - Answers repeat the sequence of SUBMIT, REGISTER, PROBE and CANCEL; RESET, RELEASED and ASSIGN have sequence 0.
-//! - A SUBMIT or CANCEL within the window says where its client is now; a TOO_OLD one and a PROBE do not.
+//! - A repeated SUBMIT says FULL of what was not taken, for whatever reason that was.
+//! - A new client has sent PROBEs up to sequence 0.
+//! - Slots of a RELEASE that are unknown are released, and not counted.
+//! - Counters are compared as numbers, and do not go round. So a slot that a packet names twice is REPLAYED the second time.
 //! - A foreign epoch is answered by RESET to RELEASE, too. A slot whose record names another address stays as it is.
 //! - What REGISTER and RELEASE give back is assigned or queued when their last record is done, in the records' order.
-//! - The client forgotten for a new one is the one that has been silent for longest.
-//! - A tick takes slots in the order of their numbers, round and round; each slot changes its state once in a look.
+//! - Slots, clients and records have places. A tick goes through them in order, round and round; each slot changes its state once in a
+//!   look. A client's place that is given back is taken first, the last one first; else the next that was never used.
+//! - The model looks at all records in each tick. An engine that has given out no more than 256 does so too: stories keep below.
 
 mod answers;
+mod bytes;
+mod cast;
 mod clients;
 mod duel;
 mod executors;
+mod judge;
+mod places;
 mod play;
 mod queue;
+mod shares;
+mod tick;
 
 pub use duel::Duel;
 pub use play::{EPOCH, play, play_asic};
 
+use crate::cookie::Cookies;
 use crate::read::read;
 use crate::{Datagram, Stats, TasksConfig, Verdict};
 use answers::Answers;
 use clients::Client;
 use executors::Slot;
-use midflight_wire::{Packet, SlotName, parse};
+use midflight_wire::{Cookie, Header, Operation, Packet, SlotName, Version, parse};
+use places::Places;
 use queue::Task;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use zerocopy::IntoBytes;
+use zerocopy::byteorder::network_endian::U64;
 
 /// Nanoseconds by which the acceptance times of two tasks differ at least.
 const TASK_APART_NS: u64 = 8;
-/// Slots that one tick looks at.
-const TICK_SLOTS: u32 = 1024;
-/// Datagrams that one call may owe.
-const OUT_MAX: usize = 36;
 
 /// The switch, as the document describes it.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: TasksConfig,
     epoch: u32,
+    cookies: Cookies,
     /// Nanoseconds; set by each call.
     now: u64,
-    clients: Vec<Client>,
+    clients: Places<Client>,
     /// Tasks that wait, in the order of their lists: the first of a level and mask is the head of that list.
     queued: Vec<Task>,
     /// Registered slots by number. A vacant one is absent.
@@ -63,7 +76,12 @@ pub struct Model {
     /// Slot numbers that were ever registered: what ticks look at, in this order, round and round.
     known_slots: BTreeSet<u32>,
     /// The slot that the last tick looked at last.
-    cursor: Option<u32>,
+    slot_cursor: Option<u32>,
+    /// The place of the client that the next tick looks at first.
+    client_cursor: usize,
+    ticked_ns: Option<u64>,
+    /// Nothing expires before.
+    expires_ns: u64,
     /// When the youngest task was acknowledged, in nanoseconds.
     accepted_ns: u64,
     /// The last generation that the model drew by itself; it starts at the epoch, so two switches draw others.
@@ -78,17 +96,21 @@ pub struct Model {
 impl Model {
     /// A switch that has just started.
     #[must_use]
-    pub fn new(config: &TasksConfig, epoch: u32) -> Self {
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Self {
         Self {
             config: *config,
             epoch,
+            cookies: Cookies::new(secret, config.cookie_ns),
             now: 0,
-            clients: Vec::new(),
+            clients: Places::default(),
             queued: Vec::new(),
             slots: BTreeMap::new(),
             parked: Vec::new(),
             known_slots: BTreeSet::new(),
-            cursor: None,
+            slot_cursor: None,
+            client_cursor: 0,
+            ticked_ns: None,
+            expires_ns: 0,
             accepted_ns: 0,
             generation: epoch,
             choices: None,
@@ -127,21 +149,6 @@ impl Model {
         self.objection.take().map_or(Ok(said), Err)
     }
 
-    /// Looks at the next slots, and takes from them what has been silent for too long. Says how many it looked at.
-    pub fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
-        self.now = now_ns;
-        let mut answers = Answers::new(self.epoch);
-        let mut looked = 0;
-        while looked < TICK_SLOTS.min(self.known_slots.len() as u32) && answers.assigns() < OUT_MAX {
-            let behind = self.known_slots.iter().find(|&&number| self.cursor.is_none_or(|cursor| number > cursor));
-            let Some(&next) = behind.or(self.known_slots.first()) else { break };
-            self.look_at(next, &mut answers);
-            self.cursor = Some(next);
-            looked += 1;
-        }
-        (looked, answers.finish())
-    }
-
     /// The counters, and the gauges as they stand now.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -152,7 +159,7 @@ impl Model {
         stats.parked = self.parked.len() as u32;
         stats.busy = self.slots.values().filter(|slot| slot.task().is_some()).count() as u32;
         stats.slots = self.slots.len() as u32;
-        stats.clients = self.clients.len() as u32;
+        stats.clients = self.clients.iter().count() as u32;
         stats
     }
 
@@ -163,7 +170,8 @@ impl Model {
     pub fn check(&self) -> Result<(), String> {
         let stats = self.stats();
         let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
-        let accounted = queued + u64::from(stats.busy) + stats.completed + stats.cancelled;
+        let ended = stats.completed + stats.cancelled + stats.dropped + stats.purged;
+        let accounted = queued + u64::from(stats.busy) + ended;
         if stats.submitted != accounted {
             return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.submitted));
         }
@@ -185,7 +193,12 @@ impl Model {
     fn take(&mut self, from: SocketAddr, datagram: &[u8], answers: &mut Answers) -> Verdict {
         let packet = match read(datagram, self.config.levels, &mut self.stats) {
             Ok(packet) => packet,
-            Err(verdict) => return verdict,
+            Err(verdict) => {
+                if verdict == Verdict::BadVersion {
+                    answers.answer_as_it_is(from, Version::OURS.as_bytes());
+                }
+                return verdict;
+            }
         };
         match packet {
             Packet::Submit(submit, tasks) => self.submit(from, submit, tasks, answers),
@@ -193,10 +206,28 @@ impl Model {
             Packet::Probe(probe, names) => self.probe(from, probe, names, answers),
             Packet::Register(register) => self.register(from, register, answers),
             Packet::Retrieve(retrieve, waits) => self.retrieve(from, retrieve, waits, answers),
-            Packet::Keepalive(keepalive, names) => self.keepalive(from, keepalive, names, answers),
+            Packet::Keepalive(keepalive, waits) => self.keepalive(from, keepalive, waits, answers),
             Packet::Release(release, leaves) => self.release(from, release, leaves, answers),
             _ => Verdict::NotForSwitch,
         }
+    }
+
+    /// Whether the sender of a packet receives what is sent to its address (T13); else it is told its cookie.
+    fn takes_cookie(
+        &self,
+        from: SocketAddr,
+        header: &Header,
+        identity: U64,
+        cookie: U64,
+        answers: &mut Answers,
+    ) -> bool {
+        let takes = self.cookies.takes(self.now, identity.get(), from, cookie.get());
+        if !takes {
+            let cookie = self.cookies.give(self.now, identity.get(), from).into();
+            let told = Cookie { header: answers.header(Operation::Cookie, header), identity, cookie };
+            answers.answer::<_, u8>(from, &told, &[], 0);
+        }
+        takes
     }
 
     fn count(&mut self, verdict: Verdict, times: usize) {

@@ -1,36 +1,42 @@
 //! Turns any bytes into a story, for property tests and fuzzers: a small switch, a few clients and executors who mostly
 //! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
 
+use super::bytes::Bytes;
+use super::cast::{CLIENTS, Client, EXECUTORS, Executor, client_address, executor_address, identity};
 use super::duel::Duel;
-use crate::Datagram;
+use super::judge::{AsicBooks, Judge};
+use crate::cookie::Cookies;
 use crate::transcript::{Engine, PollingAsic};
-use crate::{Stats, TasksConfig};
+use crate::{Stats, TasksConfig, Which};
 use midflight_wire::{
     BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
     SlotName, Submit, TaskInfo, TaskName, Wait, parse,
 };
+use std::mem::offset_of;
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
 
 /// Masks that meet each other in interesting ways.
 const MASKS: [u8; 8] = [0, 0, 1, 2, 3, 5, 7, 255];
-/// Nanoseconds by which time may move.
-const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 500_000_000, 1_000_000_000, 10_000_000_000, 60_000_000_000];
-const CLIENTS: usize = 5;
-const EXECUTORS: usize = 4;
-/// Of these many names of slots, the oldest are forgotten by who tells the story.
-const REMEMBERED: usize = 24;
+/// Nanoseconds by which time may move, for nobody.
+const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 333_333_333, 500_000_000, 1_000_000_000, 3_000_000_000];
+/// Nanoseconds between ticks: the last one makes gaps.
+const STEPS: [u64; 4] = [100_000_000, 300_000_000, 333_333_333, 333_333_334];
+
+/// Clients that take part where there is no crowd.
+const FEW_CLIENTS: usize = 4;
 
 /// The epoch that [`play`] expects its engine to have.
 pub const EPOCH: u32 = 77;
 
-/// Plays the story of `bytes`: `start` makes an engine with the configuration that the bytes ask for and [`EPOCH`].
+/// Plays the story of `bytes`: `start` makes an engine with the configuration that the bytes ask for, [`EPOCH`] and `secret`.
 /// Returns what was counted.
 ///
 /// # Errors
 /// Where the engine differs from the model or breaks a rule.
-pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> Result<Stats, String> {
-    play_before(bytes, |config| Ok(Duel::new(start(config), config, EPOCH)))
+pub fn play<E: Engine>(bytes: &[u8], secret: u128, start: impl FnOnce(&TasksConfig) -> E) -> Result<Stats, String> {
+    play_before(bytes, secret, |config| Ok(Duel::new(start(config), config, EPOCH, secret)))
 }
 
 /// Plays the story of `bytes` before the asic engine, which differs from the model: its books must balance, and its answers be
@@ -39,137 +45,60 @@ pub fn play<E: Engine>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> E) -> R
 /// # Errors
 /// Where that does not hold.
 pub fn play_asic(bytes: &[u8]) -> Result<Stats, String> {
-    let start = |config: &TasksConfig| PollingAsic::new(config, EPOCH, 1).map_err(|error| error.to_string());
-    play_before(bytes, |config| start(config).map(AsicBooks))
+    const SECRET: u128 = 1;
+    let start = |config: &TasksConfig| PollingAsic::new(config, EPOCH, SECRET).map_err(|error| error.to_string());
+    play_before(bytes, SECRET, |config| start(config).map(AsicBooks))
 }
 
-/// Who judges what an engine answers.
-trait Judge {
-    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String>;
-    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String>;
-    fn stats(&self) -> Stats;
-}
-
-fn play_before<J: Judge>(bytes: &[u8], start: impl FnOnce(&TasksConfig) -> Result<J, String>) -> Result<Stats, String> {
+fn play_before<J: Judge>(
+    bytes: &[u8],
+    secret: u128,
+    start: impl FnOnce(&TasksConfig) -> Result<J, String>,
+) -> Result<Stats, String> {
     let mut bytes = Bytes(bytes);
+    let is_crowd = bytes.below(4) == 0;
     let config = TasksConfig {
         queue: 1 + bytes.below(16),
-        slots: 1 + bytes.below(12),
-        clients: 1 + bytes.below(5),
+        slots: 1 + bytes.below(20),
+        clients: if is_crowd { 8 + bytes.below(5) } else { 1 + bytes.below(5) },
         levels: 1 + bytes.below(8),
-        ..TasksConfig::default()
+        lease_ns: 1_000_000_000,
+        slot_idle_ns: 2_000_000_000,
+        client_idle_ns: 3_000_000_000,
+        cookie_ns: 1_000_000_000,
     };
-    let judge = start(&config)?;
-    let mut game = Game { bytes, judge, config, now: 1_000, clients: [0; CLIENTS], executors: Default::default() };
-    while !game.bytes.0.is_empty() {
+    let mut game = Game {
+        judge: start(&config)?,
+        config,
+        cookies: Cookies::new(secret, config.cookie_ns),
+        is_ipv6: J::IPV6 && bytes.below(2) == 0,
+        is_crowd,
+        bytes,
+        now: 1_000,
+        clients: Default::default(),
+        executors: Default::default(),
+    };
+    while !game.bytes.is_empty() {
         game.step()?;
     }
     Ok(game.judge.stats())
-}
-
-impl<E: Engine> Judge for Duel<E> {
-    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
-        Self::packet(self, now_ns, from, datagram)
-    }
-
-    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        Self::tick(self, now_ns)
-    }
-
-    fn stats(&self) -> Stats {
-        Self::stats(self)
-    }
-}
-
-/// T1 and T2 of the asic engine: between two packets, when nothing goes round, a task that was taken is queued or was assigned.
-struct AsicBooks(PollingAsic);
-
-impl AsicBooks {
-    fn balance(&self, sent: Vec<Datagram>) -> Result<Vec<Datagram>, String> {
-        let Stats { submitted, assigned, queued, .. } = self.0.stats();
-        let waiting: u64 = queued.iter().map(|&tasks| u64::from(tasks)).sum();
-        if submitted != assigned + waiting {
-            return Err(format!("T1, T2: {submitted} tasks were taken, {assigned} assigned, {waiting} wait"));
-        }
-        match sent.iter().find(|(_, bytes)| parse(bytes).is_err()) {
-            Some((to, bytes)) => Err(format!("no packet, to {to}: {bytes:02x?}")),
-            None => self.0.check().map(|()| sent),
-        }
-    }
-}
-
-impl Judge for AsicBooks {
-    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
-        let (_, sent) = self.0.packet(now_ns, from, datagram);
-        self.balance(sent)
-    }
-
-    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        let (_, sent) = self.0.tick(now_ns);
-        self.balance(sent)
-    }
-
-    fn stats(&self) -> Stats {
-        self.0.stats()
-    }
-}
-
-/// Choices yet to be made; 0 for ever when they run out.
-struct Bytes<'a>(&'a [u8]);
-
-impl Bytes<'_> {
-    fn next(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-
-    fn below(&mut self, bound: u32) -> u32 {
-        u32::from(self.next()) % bound
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.next() as usize % from.len()]
-    }
-
-    fn word(&mut self) -> u32 {
-        u32::from_be_bytes([self.next(), self.next(), self.next(), self.next()])
-    }
-
-    /// Mostly the next sequence after `last`; else the same, an older one, one ahead, or anything.
-    fn sequence(&mut self, last: u32) -> u32 {
-        match self.next() {
-            0..=191 => last.wrapping_add(1),
-            192..=215 => last,
-            216..=231 => last.wrapping_sub(self.below(80)),
-            232..=247 => last.wrapping_add(self.below(80)),
-            248..=251 => last.wrapping_add(0x7FFF_FFFF),
-            _ => self.word(),
-        }
-    }
-}
-
-/// An executor as it remembers itself.
-#[derive(Default)]
-struct Executor {
-    registration: u32,
-    /// Slots that it was ever given, the last ones last, each with its last wait.
-    slots: Vec<(SlotName, u32)>,
 }
 
 struct Game<'a, J> {
     bytes: Bytes<'a>,
     judge: J,
     config: TasksConfig,
+    cookies: Cookies,
+    is_ipv6: bool,
+    /// Whether all clients take part, or so few that they meet each other often.
+    is_crowd: bool,
     now: u64,
-    /// The last sequence of each.
-    clients: [u32; CLIENTS],
+    clients: [Client; CLIENTS],
     executors: [Executor; EXECUTORS],
 }
 
 impl<J: Judge> Game<'_, J> {
     fn step(&mut self) -> Result<(), String> {
-        // Each datagram has its own time, so it is never in doubt who has been silent for longest.
         self.now += 1;
         match self.bytes.next() {
             0..=59 => self.submit(),
@@ -179,81 +108,133 @@ impl<J: Judge> Game<'_, J> {
             165..=179 => self.release(),
             180..=194 => self.cancel(),
             195..=204 => self.probe(),
-            205..=224 => {
+            205..=216 => {
                 self.now += self.bytes.pick(&LEAPS);
                 Ok(())
             }
-            225..=249 => self.judge.tick(self.now).map(drop),
+            217..=220 => self.run(),
+            221..=239 => self.judge.tick(self.now).map(drop),
+            240..=241 => self.purge(),
+            242..=244 => {
+                let who = self.client();
+                self.clients[who].has_moved = self.bytes.below(8) == 0;
+                Ok(())
+            }
+            245..=246 => {
+                let who = self.executor();
+                self.executors[who].has_moved = self.bytes.below(4) == 0;
+                Ok(())
+            }
             _ => self.noise(),
         }
+    }
+
+    /// Time in which only ticks come.
+    fn run(&mut self) -> Result<(), String> {
+        let step = self.bytes.pick(&STEPS);
+        for _ in 0..1 + self.bytes.below(16) {
+            self.now += step;
+            self.judge.tick(self.now)?;
+        }
+        Ok(())
+    }
+
+    fn purge(&mut self) -> Result<(), String> {
+        let who = self.client();
+        let which = match self.bytes.below(3) {
+            0 => Which::Client(identity(who)),
+            1 => Which::Resources(self.bytes.pick(&MASKS)),
+            _ => Which::Address(self.client_address(who).ip()),
+        };
+        self.judge.purge(which)
     }
 
     fn submit(&mut self) -> Result<(), String> {
         let who = self.client();
         let sequence = self.next_sequence(who);
-        let count = self.count(32);
+        let count = self.bytes.count(32);
         let tasks: Vec<_> = (0..count).map(|_| self.task()).collect();
-        let header = self.header(Operation::Submit, sequence);
-        let fixed = Submit { header, client: identity(who), uid: (sequence % 3).into(), jid: sequence.into() };
-        self.send(client_address(who), &fixed, &tasks)
+        let fixed = Submit {
+            header: self.header(Operation::Submit, sequence),
+            client: identity(who).into(),
+            cookie: self.cookie(who, self.client_address(who)),
+            token: (u64::from(sequence) << 32 | identity(who)).into(),
+            uid: (sequence % 3).into(),
+            jid: sequence.into(),
+        };
+        self.send(self.client_address(who), &fixed, &tasks)
     }
 
     fn cancel(&mut self) -> Result<(), String> {
         let who = self.client();
         let sequence = self.next_sequence(who);
         let names = self.task_names(who, 1);
-        let fixed = Cancel { header: self.header(Operation::Cancel, sequence), client: identity(who) };
-        self.send(client_address(who), &fixed, &names)
+        let header = self.header(Operation::Cancel, sequence);
+        let cookie = self.cookie(who, self.client_address(who));
+        self.send(self.client_address(who), &Cancel { header, client: identity(who).into(), cookie }, &names)
     }
 
     fn probe(&mut self) -> Result<(), String> {
         let who = self.client();
         let names = self.task_names(who, 0);
-        let fixed = Probe { header: self.header(Operation::Probe, 9), client: identity(who) };
-        self.send(client_address(who), &fixed, &names)
+        let probe = self.bytes.sequence(self.clients[who].probe);
+        self.clients[who].probe = probe;
+        let header = self.header(Operation::Probe, probe);
+        let cookie = self.cookie(who, self.client_address(who));
+        self.send(self.client_address(who), &Probe { header, client: identity(who).into(), cookie }, &names)
     }
 
     fn register(&mut self) -> Result<(), String> {
         let who = self.executor();
         let last = self.executors[who].registration;
-        let registration = if self.bytes.below(4) == 0 { last } else { last + 1 };
-        self.executors[who].registration = registration;
+        let registration = match self.bytes.below(16) {
+            0..3 => last,
+            3 => last.saturating_sub(1),
+            _ => last + 1,
+        };
+        self.executors[who].registration = last.max(registration);
         let mut header = self.header(Operation::Register, registration);
         header.count = 1 + self.bytes.below(6) as u8;
         let fixed = Register {
             header,
-            executor: identity(who),
+            executor: identity(who).into(),
+            cookie: self.cookie(who, self.executor_address(who)),
             first: self.bytes.below(4).into(),
             resources: self.bytes.pick(&MASKS),
             reserved: [0; 3],
         };
-        self.send_bytes(executor_address(who), fixed.as_bytes().to_vec())
+        self.send_bytes(self.executor_address(who), fixed.as_bytes().to_vec())
     }
 
     fn retrieve(&mut self) -> Result<(), String> {
         let who = self.executor();
-        let count = self.count(16);
+        let count = self.bytes.count(16);
         let mut waits = Vec::new();
         for _ in 0..count {
             let (name, sequence) = self.slot_and_sequence(who);
             waits.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
         }
         let resources = self.bytes.pick(&MASKS);
-        let fixed = Retrieve { header: self.executor_header(Operation::Retrieve), resources, reserved: [0; 3] };
-        self.send(executor_address(who), &fixed, &waits)
+        let (header, counter) = (self.executor_header(Operation::Retrieve), self.counter(who));
+        self.send(self.executor_address(who), &Retrieve { header, counter, resources, reserved: [0; 7] }, &waits)
     }
 
     fn keepalive(&mut self) -> Result<(), String> {
         let who = self.executor();
-        let count = self.count(64);
-        let names: Vec<_> = (0..count).map(|_| self.slot(who).0).collect();
-        let fixed = Keepalive { header: self.executor_header(Operation::Keepalive) };
-        self.send(executor_address(who), &fixed, &names)
+        let count = self.bytes.count(64);
+        let mut waits = Vec::new();
+        for _ in 0..count {
+            let (name, last) = self.slot(who);
+            let sequence = if self.bytes.below(8) == 0 { self.bytes.sequence(last) } else { last };
+            waits.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
+        }
+        let (header, counter) = (self.executor_header(Operation::Keepalive), self.counter(who));
+        self.send(self.executor_address(who), &Keepalive { header, counter }, &waits)
     }
 
     fn release(&mut self) -> Result<(), String> {
         let who = self.executor();
-        let count = self.count(16);
+        let count = self.bytes.count(16);
         let mut leaves = Vec::new();
         for _ in 0..count {
             let (name, last) = self.slot(who);
@@ -261,8 +242,8 @@ impl<J: Judge> Game<'_, J> {
             let (slot, generation, done) = (name.slot, name.generation, self.bytes.below(2) as u8);
             leaves.push(Leave { slot, generation, sequence: sequence.into(), done, reserved: [0; 3] });
         }
-        let fixed = Release { header: self.executor_header(Operation::Release) };
-        self.send(executor_address(who), &fixed, &leaves)
+        let (header, counter) = (self.executor_header(Operation::Release), self.counter(who));
+        self.send(self.executor_address(who), &Release { header, counter }, &leaves)
     }
 
     /// Bytes that nobody would send.
@@ -278,31 +259,61 @@ impl<J: Judge> Game<'_, J> {
         for byte in datagram.iter_mut().skip(4) {
             *byte = self.bytes.next();
         }
-        self.send_bytes(client_address(0), datagram)
+        // Else nearly all would be signed with an unknown key.
+        if let Some(key) = datagram.get_mut(offset_of!(Header, key)) {
+            *key /= 128;
+        }
+        self.send_bytes(self.client_address(0), datagram)
     }
 
     fn client(&mut self) -> usize {
-        self.bytes.next() as usize % CLIENTS
+        let most = if self.is_crowd { CLIENTS } else { FEW_CLIENTS };
+        self.bytes.next() as usize % most
     }
 
     fn executor(&mut self) -> usize {
         self.bytes.next() as usize % EXECUTORS
     }
 
-    /// Mostly few records, sometimes as many as fit, seldom more.
-    fn count(&mut self, most: u32) -> u32 {
-        match self.bytes.next() {
-            0..=127 => 1,
-            128..=223 => 1 + self.bytes.below(4),
-            224..=251 => 1 + self.bytes.below(most),
-            _ => self.bytes.below(most + 8),
+    fn client_address(&self, number: usize) -> SocketAddr {
+        client_address(number, self.clients[number].has_moved, self.is_ipv6)
+    }
+
+    fn executor_address(&self, number: usize) -> SocketAddr {
+        executor_address(number, self.executors[number].has_moved, self.is_ipv6)
+    }
+
+    /// Mostly the present cookie; else the one before, an older one, that of another identity or address, or none.
+    fn cookie(&mut self, who: usize, at: SocketAddr) -> U64 {
+        let choice = self.bytes.next();
+        let windows_ago = match choice {
+            192..=207 => 1,
+            208..=211 => 2,
+            _ => 0,
+        };
+        let given_ns = self.now.saturating_sub(windows_ago * self.config.cookie_ns);
+        let cookie = match choice {
+            212..=215 => self.cookies.give(given_ns, identity(who) + 1, at),
+            216..=219 => self.cookies.give(given_ns, identity(who), SocketAddr::new(at.ip(), 1)),
+            220..=255 => 0,
+            _ => self.cookies.give(given_ns, identity(who), at),
+        };
+        cookie.into()
+    }
+
+    fn counter(&mut self, executor: usize) -> U64 {
+        let last = self.executors[executor].counter;
+        let counter = self.bytes.counter(last);
+        if counter < u64::MAX {
+            self.executors[executor].counter = last.max(counter);
         }
+        counter.into()
     }
 
     fn next_sequence(&mut self, client: usize) -> u32 {
-        let sequence = self.bytes.sequence(self.clients[client]);
-        if sequence.wrapping_sub(self.clients[client]) as i32 > 0 {
-            self.clients[client] = sequence;
+        let sequence = self.bytes.sequence(self.clients[client].sequence);
+        if sequence.wrapping_sub(self.clients[client].sequence) as i32 > 0 {
+            self.clients[client].sequence = sequence;
         }
         sequence
     }
@@ -327,11 +338,11 @@ impl<J: Judge> Game<'_, J> {
 
     /// Tasks of the last few submissions of a client.
     fn task_names(&mut self, client: usize, least: u32) -> Vec<TaskName> {
-        let count = self.count(32).saturating_sub(1).max(least);
+        let count = self.bytes.count(32).saturating_sub(1).max(least);
         let mut names = Vec::new();
         for _ in 0..count {
-            let submission = self.clients[client].wrapping_sub(self.bytes.below(6)).into();
-            names.push(TaskName { submission, index: self.bytes.below(5) as u8, reserved: [0; 3] });
+            let submission = self.clients[client].sequence.wrapping_sub(self.bytes.below(4)).into();
+            names.push(TaskName { submission, index: self.bytes.below(4) as u8, reserved: [0; 3] });
         }
         names
     }
@@ -385,14 +396,21 @@ impl<J: Judge> Game<'_, J> {
         match self.bytes.next() {
             0..=239 => {}
             240..=244 => self.deliver(from, &datagram)?,
-            245 => from = executor_address(self.bytes.next() as usize % EXECUTORS),
-            246 => from = client_address(self.bytes.next() as usize % CLIENTS),
+            245 => {
+                let other = self.executor();
+                from = self.executor_address(other);
+            }
+            246 => {
+                let other = self.client();
+                from = self.client_address(other);
+            }
             247 => datagram.truncate(self.bytes.next() as usize),
             248 => datagram.resize(datagram.len() + 1 + self.bytes.below(40) as usize, 0),
-            _ => {
-                let offset = self.bytes.next() as usize % datagram.len().max(1);
+            choice => {
+                // Of the first bytes, which say version, operation, count and key; or of any.
+                let offset = if choice < 252 { self.bytes.below(6) } else { self.bytes.next().into() };
                 let value = self.bytes.next();
-                datagram.iter_mut().skip(offset).take(1).for_each(|byte| *byte = value);
+                datagram.iter_mut().skip(offset as usize).take(1).for_each(|byte| *byte = value);
             }
         }
         self.deliver(from, &datagram)
@@ -401,29 +419,10 @@ impl<J: Judge> Game<'_, J> {
     fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<(), String> {
         self.now += 1;
         for (_, answer) in self.judge.packet(self.now, from, datagram)? {
-            let Ok(Packet::Registered(registered, names)) = parse(&answer) else { continue };
-            let owner = registered.executor.get() as usize % EXECUTORS;
-            let slots = &mut self.executors[owner].slots;
-            for name in names {
-                if slots.iter().all(|(known, _)| known != name) {
-                    slots.push((*name, 0));
-                }
+            if let Ok(Packet::Registered(registered, names)) = parse(&answer) {
+                self.executors[registered.executor.get() as usize % EXECUTORS].learn(names);
             }
-            let excess = slots.len().saturating_sub(REMEMBERED);
-            slots.drain(..excess);
         }
         Ok(())
     }
-}
-
-fn identity(number: usize) -> zerocopy::byteorder::network_endian::U64 {
-    (number as u64).into()
-}
-
-fn client_address(number: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, number as u8], 7000))
-}
-
-fn executor_address(number: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 1, number as u8], 9000))
 }

@@ -12,6 +12,8 @@ pub(super) struct Task {
     pub(super) client: u64,
     pub(super) submission: u32,
     pub(super) index: u8,
+    /// Its SUBMIT's.
+    pub(super) token: u64,
     pub(super) jid: u32,
     /// As submitted; `attempt` counts on with each assignment.
     pub(super) info: TaskInfo,
@@ -91,6 +93,7 @@ impl Model {
         self.parked.retain(|&other| other != number);
         if let Some(slot) = self.slots.get_mut(&number) {
             slot.state = State::Assigned(Box::new(task));
+            slot.heard_ns = self.now; // its lease runs from here
         }
         self.say_assignment(number, answers);
     }
@@ -101,7 +104,7 @@ impl Model {
         let Some(task) = slot.task() else { return };
         let Some(client) = self.client_of(task) else { return };
         let assignment = Assignment {
-            client: task.client.into(),
+            token: task.token.into(),
             slot: number.into(),
             generation: slot.generation.into(),
             sequence: slot.sequence.into(),
@@ -118,7 +121,7 @@ impl Model {
     }
 
     /// A client with an open task is never forgotten, so it is found.
-    fn client_of(&self, task: &Task) -> Option<&Client> {
+    pub(super) fn client_of(&self, task: &Task) -> Option<&Client> {
         self.clients.iter().find(|client| client.identity == task.client)
     }
 }

@@ -1,6 +1,8 @@
 //! Turns a story's command into a datagram: `<who> <operation> [sequence][: records] [| changes]`.
 
+use super::changes::{self, Changes, Every};
 use super::names::{Endpoint, Names};
+use super::scene::Scene;
 use super::words::{items, number, parse_mask, parse_range};
 use midflight_wire::{
     BY_REFERENCE, BlobRef, Builder, Cancel, Complete, Header, Keepalive, Leave, Operation, Probe, Register, Release,
@@ -8,54 +10,38 @@ use midflight_wire::{
 };
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
+use zerocopy::byteorder::network_endian::U64;
 
 /// What is to be sent, once or in many variations.
 #[derive(Debug)]
 pub(super) struct Sending {
+    pub(super) who: String,
     pub(super) from: SocketAddr,
     pub(super) datagram: Vec<u8>,
+    /// Of the packet, if it is one of those that carry one.
+    pub(super) counter: Option<u64>,
     pub(super) every: Option<Every>,
 }
 
-/// Variations of one datagram, to show that none of them does harm.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Every {
-    /// Each shorter length.
-    Cut,
-    /// Each value of the byte at this offset but the right one.
-    Byte(usize),
-}
-
-/// What follows the `|` of a command.
-struct Changes {
-    epoch: u32,
-    offers: Option<u8>,
-    jid: u32,
-    bytes: Vec<(usize, u8)>,
-    resize: isize,
-    from: Option<SocketAddr>,
-    every: Option<Every>,
-}
-
-/// The switch's epoch, and one that it never had.
-pub(super) const FOREIGN_EPOCH: u32 = 0xFFFF_0000;
-
-pub(super) fn parse(line: &str, names: &Names, epoch: u32) -> Result<Sending, String> {
+pub(super) fn parse(line: &str, scene: &Scene<'_>) -> Result<Sending, String> {
+    let names = scene.names;
     let (said, changes) = line.split_once('|').unwrap_or((line, ""));
-    let changes = parse_changes(changes, names, epoch)?;
     let (head, records) = said.split_once(':').unwrap_or((said, ""));
     let mut words = head.split_whitespace();
     let who = words.next().unwrap_or_default();
     let sender = names.endpoint(who).ok_or_else(|| format!("{who:?} is nobody: declare a client or an executor"))?;
     let verb = words.next().unwrap_or_default();
     let sequence = words.next().map_or(Ok(0), number)?;
+    let changes = changes::parse(changes, sender, scene)?;
     let mut datagram = Vec::new();
     write(&mut datagram, sender, verb, sequence, records, &changes, names)?;
     for &(offset, value) in &changes.bytes {
         *datagram.get_mut(offset).ok_or("the datagram has no such byte")? = value;
     }
     datagram.resize(datagram.len().saturating_add_signed(changes.resize), 0);
-    Ok(Sending { from: changes.from.unwrap_or(sender.address), datagram, every: changes.every })
+    let counter = matches!(verb, "retrieve" | "keepalive" | "release").then_some(changes.counter);
+    let from = changes.from.unwrap_or(sender.address);
+    Ok(Sending { who: who.to_owned(), from, datagram, counter, every: changes.every })
 }
 
 fn write(
@@ -68,7 +54,9 @@ fn write(
     names: &Names,
 ) -> Result<(), String> {
     let header = |operation| Header::new(operation, changes.epoch, sequence);
-    let identity = sender.identity.into();
+    let identity: U64 = sender.identity.into();
+    let cookie = changes.cookie.into();
+    let counter = changes.counter.into();
     let offers = changes.offers.unwrap_or(sender.offers);
     let is_of_client = matches!(verb, "submit" | "cancel" | "probe");
     if is_of_client != sender.is_client {
@@ -79,44 +67,46 @@ fn write(
     }
     match verb {
         "submit" => {
-            let uid = (sender.identity as u32).into();
-            let fixed = Submit { header: header(Operation::Submit), client: identity, uid, jid: changes.jid.into() };
+            let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
+            let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
+            let fixed = Submit { header: header(Operation::Submit), client: identity, cookie, token, uid, jid };
             push_all(buffer, &fixed, tasks(records)?)
         }
         "cancel" => {
-            push_all(buffer, &Cancel { header: header(Operation::Cancel), client: identity }, task_names(records)?)
+            let fixed = Cancel { header: header(Operation::Cancel), client: identity, cookie };
+            push_all(buffer, &fixed, task_names(records)?)
         }
         "probe" => {
-            push_all(buffer, &Probe { header: header(Operation::Probe), client: identity }, task_names(records)?)
+            let fixed = Probe { header: header(Operation::Probe), client: identity, cookie };
+            push_all(buffer, &fixed, task_names(records)?)
         }
         "register" => {
             let locals = parse_range(records.trim())?;
-            let first = (*locals.start()).into();
             let fixed = Register {
                 header: header(Operation::Register),
                 executor: identity,
-                first,
+                cookie,
+                first: (*locals.start()).into(),
                 resources: offers,
                 reserved: [0; 3],
             };
-            let mut builder = Builder::new(buffer, &fixed);
-            builder.set_count(locals.count() as u8);
+            Builder::new(buffer, &fixed).set_count(locals.count() as u8);
             Ok(())
         }
         "retrieve" => {
-            let fixed = Retrieve { header: header(Operation::Retrieve), resources: offers, reserved: [0; 3] };
+            let fixed = Retrieve { header: header(Operation::Retrieve), counter, resources: offers, reserved: [0; 7] };
             push_all(buffer, &fixed, waits(records, sender, names)?)
         }
         "keepalive" => {
-            let mut all = Vec::new();
-            for item in items(records) {
-                all.extend(slots(item, sender, names)?);
-            }
-            push_all(buffer, &Keepalive { header: header(Operation::Keepalive) }, all)
+            let fixed = Keepalive { header: header(Operation::Keepalive), counter };
+            push_all(buffer, &fixed, waits(records, sender, names)?)
         }
-        "release" => push_all(buffer, &Release { header: header(Operation::Release) }, leaves(records, sender, names)?),
+        "release" => {
+            let fixed = Release { header: header(Operation::Release), counter };
+            push_all(buffer, &fixed, leaves(records, sender, names)?)
+        }
         "complete" => {
-            let fixed = Complete { header: header(Operation::Complete), client: identity, executor: identity };
+            let fixed = Complete { header: header(Operation::Complete), executor: identity };
             push_all::<_, TaskName>(buffer, &fixed, Vec::new())
         }
         _ => Err(format!("{verb:?} is no operation of a story")),
@@ -246,28 +236,4 @@ fn slots(text: &str, sender: &Endpoint, names: &Names) -> Result<Vec<SlotName>, 
                 .ok_or_else(|| format!("{} never registered slot {local}", owner.name))
         })
         .collect()
-}
-
-fn parse_changes(text: &str, names: &Names, epoch: u32) -> Result<Changes, String> {
-    let mut changes = Changes { epoch, offers: None, jid: 1, bytes: Vec::new(), resize: 0, from: None, every: None };
-    for item in items(text) {
-        let words: Vec<&str> = item.split_whitespace().collect();
-        match words[..] {
-            ["epoch", "foreign"] => changes.epoch = FOREIGN_EPOCH,
-            ["epoch", value] => changes.epoch = number(value)?,
-            ["offers", mask] => changes.offers = Some(parse_mask(mask)?),
-            ["jid", value] => changes.jid = number(value)?,
-            ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),
-            ["longer", bytes] => changes.resize = number(bytes)?,
-            ["shorter", bytes] => changes.resize = -number::<isize>(bytes)?,
-            ["every", "cut"] => changes.every = Some(Every::Cut),
-            ["every", "byte", offset] => changes.every = Some(Every::Byte(number(offset)?)),
-            ["from", other] => {
-                let other = names.endpoint(other).ok_or_else(|| format!("{other:?} is nobody"))?;
-                changes.from = Some(other.address);
-            }
-            _ => return Err(format!("{item:?} is no change that a datagram can have")),
-        }
-    }
-    Ok(changes)
 }

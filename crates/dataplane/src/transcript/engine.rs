@@ -1,7 +1,7 @@
 //! What a story is told by: an engine, as packets in and packets out.
 
 use crate::model::Model;
-use crate::{ConfigError, Datagram, Out, Stats, Tasks, TasksConfig, Verdict};
+use crate::{ConfigError, Datagram, Out, Purge, Stats, Tasks, TasksConfig, Verdict, Which};
 use std::net::SocketAddr;
 
 /// An implementation of the tasks program.
@@ -10,6 +10,8 @@ pub trait Engine {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>);
     /// Time has come: how many slots it looked at, and what is owed.
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>);
+    /// The operator takes queued tasks out: how many there were.
+    fn purge(&mut self, which: Which) -> u32;
     /// What was counted so far, and the gauges now.
     fn stats(&self) -> Stats;
     /// Whether its structures agree with each other.
@@ -31,7 +33,7 @@ impl Core {
     ///
     /// # Errors
     /// Where a bound of the configuration is violated.
-    pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, ConfigError> {
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         Ok(Self { tasks: Tasks::new(config, epoch, secret)?, out: Out::new() })
     }
 
@@ -53,6 +55,12 @@ impl Engine for Core {
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         let looked = self.tasks.tick(now_ns, &mut self.out);
         (looked, self.sent())
+    }
+
+    fn purge(&mut self, which: Which) -> u32 {
+        let mut purge = Purge::new(which);
+        while !self.tasks.purge(&mut purge) {}
+        purge.purged()
     }
 
     fn stats(&self) -> Stats {
@@ -83,7 +91,7 @@ impl KernelCore {
     ///
     /// # Errors
     /// What the kernel lacks.
-    pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, crate::kernel::KernelError> {
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, crate::kernel::KernelError> {
         let told = TOLD.lock().ok().and_then(|mut told| told.pop());
         let again = told.and_then(|mut tasks| tasks.restart(config, epoch, secret).map(|()| tasks).ok());
         let tasks = again.map_or_else(|| crate::kernel::KernelTasks::new(config, epoch, secret, 0), Ok)?;
@@ -123,6 +131,13 @@ impl Engine for KernelCore {
         (looked, self.sent())
     }
 
+    fn purge(&mut self, which: Which) -> u32 {
+        let tasks = self.tasks.as_mut().expect("there until it is dropped");
+        let mut purge = Purge::new(which);
+        while !tasks.purge(&mut purge).expect("the program runs") {}
+        purge.purged()
+    }
+
     fn stats(&self) -> Stats {
         self.tasks().stats()
     }
@@ -139,6 +154,10 @@ impl Engine for Model {
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         Model::tick(self, now_ns)
+    }
+
+    fn purge(&mut self, which: Which) -> u32 {
+        Model::purge(self, which)
     }
 
     fn stats(&self) -> Stats {

@@ -25,19 +25,22 @@
 //!   asic (T2: a repeated RETRIEVE is another one)
 //!     ok
 //!     -> eve ASSIGN
-//!          0 wait 1: task 101 (ann 1.1), attempt 1, waited 0us
+//!          0 wait 1: task 101 (ann 1.1, half of the token, no uid, jid 1), attempt 1, waited 0us
 //! ```
 //!
 //! What an engine draws at random never shows: slots and generations appear as the executor's local number and the
-//! count of its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`).
+//! count of its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Nor does what the parties say
+//! by themselves, as long as it is right: cookies, counters, tokens.
 //! `transcripts/README.md` lists the commands.
 
+mod changes;
 mod command;
 mod engine;
 mod names;
 mod polling;
 mod render;
 mod runner;
+mod scene;
 mod story;
 mod words;
 

@@ -12,6 +12,23 @@ pub(super) struct Endpoint {
     pub(super) address: SocketAddr,
     /// What an executor's slots offer.
     pub(super) offers: u8,
+    /// Of the packet that an executor sent last, where it carried one.
+    pub(super) counter: u64,
+}
+
+impl Endpoint {
+    /// The token of a client's SUBMIT. Each half of it says whose it is, to who knows the SUBMIT.
+    pub(super) fn token(&self, submission: u32) -> u64 {
+        let half = self.identity as u32 ^ submission;
+        u64::from(!half) << 32 | u64::from(half)
+    }
+}
+
+/// How much of a token came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Whole,
+    LowerHalf,
 }
 
 /// A registration that an engine made.
@@ -41,6 +58,7 @@ impl Names {
             identity: u64::from(number),
             address: at.unwrap_or(SocketAddr::from(([10, 0, 0, number], 7000))),
             offers,
+            counter: 0,
         });
     }
 
@@ -54,6 +72,15 @@ impl Names {
 
     pub(super) fn by_identity(&self, identity: u64) -> Option<&Endpoint> {
         self.endpoints.iter().find(|endpoint| endpoint.identity == identity)
+    }
+
+    /// Whose SUBMIT has this token.
+    pub(super) fn by_token(&self, token: u64, submission: u32) -> Option<(&Endpoint, Token)> {
+        self.endpoints.iter().filter(|endpoint| endpoint.is_client).find_map(|client| match client.token(submission) {
+            own if own == token => Some((client, Token::Whole)),
+            own if own & u64::from(u32::MAX) == token => Some((client, Token::LowerHalf)),
+            _ => None,
+        })
     }
 
     /// The name of whoever is at this address, or the address.

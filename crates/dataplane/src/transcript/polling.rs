@@ -2,14 +2,18 @@
 
 use super::Engine;
 use crate::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
-use crate::{Datagram, Stats, TasksConfig, Verdict};
+use crate::{Datagram, Stats, TasksConfig, Verdict, Which};
 use midflight_wire::{Builder, Header, Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, parse};
+use std::mem::offset_of;
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
 
+/// The story's executors do not count their polls: between two of their counters there is room for so many.
+const POLLS: u64 = 1 << 16;
+
 /// The safe program behind executors that poll: what goes round comes back at once; a RETRIEVE of several waits is sent wait by wait,
 /// and their ASSIGNs are shown as one; a wait that is told NO_OP is sent again after each packet of the story, and so does what
-/// a parked slot does. None of that shows, and none of it is counted.
+/// a parked slot does. None of that shows, and none of it is counted. A story's counters are below 2^48.
 #[derive(Debug)]
 pub struct PollingAsic {
     tasks: AsicTasks,
@@ -23,8 +27,16 @@ pub struct PollingAsic {
 #[derive(Clone, Copy, Debug)]
 struct Poll {
     from: SocketAddr,
+    /// Its counter is the last one that named the slot.
     retrieve: Retrieve,
     wait: Wait,
+}
+
+impl Poll {
+    /// Whether it is of the slot of this wait.
+    fn is_of(&self, from: SocketAddr, wait: &Wait) -> bool {
+        (self.from, self.wait.slot, self.wait.generation) == (from, wait.slot, wait.generation)
+    }
 }
 
 impl PollingAsic {
@@ -32,7 +44,7 @@ impl PollingAsic {
     ///
     /// # Errors
     /// Where a pipeline has no room for that.
-    pub fn new(config: &TasksConfig, epoch: u32, secret: u64) -> Result<Self, AsicError> {
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
         let config = AsicConfig {
             program: Program::Safe,
             levels: config.levels.min(4),
@@ -40,6 +52,7 @@ impl PollingAsic {
             slots: config.slots,
             lease_ms: (config.lease_ns / 1_000_000) as u32,
             slot_idle_ns: config.slot_idle_ns,
+            cookie_ns: config.cookie_ns,
             ..AsicConfig::default()
         };
         let tasks = AsicTasks::new(&config, epoch, secret)?;
@@ -50,7 +63,9 @@ impl PollingAsic {
     fn give(&mut self, now: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
         self.tasks.finish(&mut self.turn);
-        (verdict, std::mem::take(&mut self.turn.sent))
+        let mut sent = std::mem::take(&mut self.turn.sent);
+        sent.iter_mut().for_each(|(_, bytes)| take_room_away(bytes));
+        (verdict, sent)
     }
 
     /// The waits of a RETRIEVE, one by one.
@@ -71,6 +86,8 @@ impl PollingAsic {
             }
             self.unseen[Verdict::Ok as usize] += u64::from(number > 0);
         }
+        // One RETRIEVE is answered by ASSIGN before RESET.
+        all.sort_by_key(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Reset(..))));
         (Verdict::Ok, all)
     }
 
@@ -78,12 +95,22 @@ impl PollingAsic {
         let mut datagram = Vec::new();
         Builder::new(&mut datagram, &poll.retrieve).push(&poll.wait);
         let (verdict, mut sent) = self.give(now, poll.from, &datagram);
-        let slot = |other: &Poll| (other.from, other.wait.slot, other.wait.generation);
-        self.waiting.retain(|other| slot(other) != slot(poll));
+        // A wait that comes too late changes nothing.
+        let is_over = |other: &Poll| {
+            other.is_of(poll.from, &poll.wait) && other.retrieve.counter.get() < poll.retrieve.counter.get()
+        };
+        self.waiting.retain(|other| !is_over(other));
         if sent.extract_if(.., |(to, bytes)| *to == poll.from && is_no_op(bytes, &poll.wait)).next().is_some() {
             self.waiting.push(*poll);
         }
         (verdict, sent)
+    }
+
+    /// Slots are named by a KEEPALIVE: their polls count on from there.
+    fn named(&mut self, from: SocketAddr, counter: u64, waits: &[Wait]) {
+        for poll in self.waiting.iter_mut().filter(|poll| waits.iter().any(|wait| poll.is_of(from, wait))) {
+            poll.retrieve.counter = poll.retrieve.counter.get().max(counter).into();
+        }
     }
 
     /// All that wait ask again, the one that has waited longest first. Who is told RESET has been released meanwhile, and a real
@@ -91,7 +118,8 @@ impl PollingAsic {
     fn poll_all(&mut self, now: u64) -> Vec<Datagram> {
         let before = self.tasks.stats().reasons;
         let mut all = Vec::new();
-        for poll in std::mem::take(&mut self.waiting) {
+        for mut poll in std::mem::take(&mut self.waiting) {
+            poll.retrieve.counter += 1;
             let (_, sent) = self.ask(now, &poll);
             all.extend(sent.into_iter().filter(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Assign(..)))));
         }
@@ -101,6 +129,30 @@ impl PollingAsic {
             .zip(after.iter().zip(before))
             .for_each(|(unseen, (after, before))| *unseen += after - before);
         all
+    }
+}
+
+/// The same packet, with a counter as far from the next as polls need.
+fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
+    let mut bytes = datagram.to_vec();
+    if matches!(parse(datagram), Ok(Packet::Retrieve(..) | Packet::Keepalive(..) | Packet::Release(..))) {
+        recount(&mut bytes, |counter| counter.wrapping_mul(POLLS));
+    }
+    bytes
+}
+
+/// An answer with the story's counter.
+fn take_room_away(bytes: &mut [u8]) {
+    if matches!(parse(bytes), Ok(Packet::Reset(..) | Packet::Released(..))) {
+        recount(bytes, |counter| counter / POLLS);
+    }
+}
+
+/// These five operations have their counters at one place.
+fn recount(bytes: &mut [u8], change: impl FnOnce(u64) -> u64) {
+    let counter = bytes.get_mut(offset_of!(Retrieve, counter)..).and_then(|rest| rest.first_chunk_mut());
+    if let Some(counter) = counter {
+        *counter = change(u64::from_be_bytes(*counter)).to_be_bytes();
     }
 }
 
@@ -151,10 +203,15 @@ where
 
 impl Engine for PollingAsic {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let datagram = &with_room_for_polls(datagram);
         let (verdict, mut sent) = match parse(datagram) {
             Ok(Packet::Retrieve(retrieve, waits)) => {
                 let retrieve = Retrieve { header: Header { count: 0, ..retrieve.header }, ..*retrieve };
                 self.retrieve(now_ns, from, &retrieve, waits)
+            }
+            Ok(Packet::Keepalive(keepalive, waits)) => {
+                self.named(from, keepalive.counter.get(), waits);
+                self.give(now_ns, from, datagram)
             }
             _ => self.give(now_ns, from, datagram),
         };
@@ -164,6 +221,11 @@ impl Engine for PollingAsic {
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         (self.tasks.tick(now_ns), merged(self.poll_all(now_ns)))
+    }
+
+    /// A pipeline's queue is none to search in.
+    fn purge(&mut self, _: Which) -> u32 {
+        0
     }
 
     fn stats(&self) -> Stats {

@@ -1,17 +1,21 @@
 //! Writes what an engine sent for people to read: every field that can differ, by the story's names.
 
-use super::names::Names;
+use super::names::{Names, Token};
+use super::scene::Scene;
 use super::words::{bits, mask};
 use crate::Stats;
 use midflight_wire::{
-    Assignment, BY_REFERENCE, Header, Known, LEVELS, Packet, Reason, Registered, SubmitAck, Wait, parse,
+    Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, SubmitAck, VERSION, Wait,
+    parse,
 };
 use std::fmt::Write;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
+use zerocopy::byteorder::network_endian::U64;
 
 /// One datagram: a line, and one more per assignment.
-pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) -> Vec<String> {
+pub(super) fn datagram(to: SocketAddr, bytes: &[u8], scene: &Scene<'_>) -> Vec<String> {
+    let names = scene.names;
     let mut lines = vec![format!("-> {} ", names.at(to))];
     let packet = match parse(bytes) {
         Ok(packet) => packet,
@@ -23,9 +27,13 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) 
     let said = match packet {
         Packet::SubmitAck(ack) => submit_ack(ack, to, names),
         Packet::Registered(registered, _) => registered_line(registered, to, names),
-        Packet::Reset(_, []) => "RESET all".to_owned(),
-        Packet::Reset(_, slots) => format!("RESET {}", slot_list(slots, to, names)),
-        Packet::Released(_, slots) => format!("RELEASED {}", slot_list(slots, to, names)),
+        Packet::Reset(reset, []) => format!("RESET all{}", answers(reset.counter, scene)),
+        Packet::Reset(reset, waits) => {
+            format!("RESET {}{}", wait_list(waits, to, names), answers(reset.counter, scene))
+        }
+        Packet::Released(released, slots) => {
+            format!("RELEASED {}{}", slot_list(slots, to, names), answers(released.counter, scene))
+        }
         Packet::Assign(_, assignments) => {
             lines.extend(assignments.iter().map(|a| assignment(a, to, names)));
             "ASSIGN".to_owned()
@@ -41,19 +49,49 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], names: &Names, epoch: u32) 
             format!("CANCEL_ACK {sequence}: taken out {} of {count}{why}", bits(ack.taken_out.get()))
         }
         Packet::NoOp(_, waits) => format!("NO_OP {}", wait_list(waits, to, names)),
+        Packet::Cookie(cookie) => {
+            let identity = cookie.identity.get();
+            let wrong = if scene.is_present(cookie.cookie.get(), identity, to) { "" } else { ", WHICH IS WRONG" };
+            format!("COOKIE {}{}{wrong}", cookie.header.sequence, whose(identity, to, names))
+        }
+        Packet::Version(version) if version.version == VERSION => {
+            lines[0] += "VERSION";
+            return lines;
+        }
         _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
     };
     lines[0] += &said;
-    lines[0] += foreign(bytes, epoch);
+    lines[0] += foreign(bytes, scene.epoch);
+    if bytes.len() > PACKET_MAX {
+        lines[0] += &format!(", WHICH IS {} BYTES LONG", bytes.len());
+    }
     lines
 }
 
-/// Every answer carries the epoch.
+/// What kind of answer it is, of those that refused datagrams get.
+pub(super) fn kind(bytes: &[u8]) -> &'static str {
+    match parse(bytes) {
+        Ok(Packet::Version(_)) => "VERSION",
+        Ok(Packet::Cookie(_)) => "COOKIE",
+        _ => "MORE THAN THAT",
+    }
+}
+
+/// Every answer carries the epoch, and neither key nor tag.
 fn foreign(bytes: &[u8], epoch: u32) -> &'static str {
     match Header::ref_from_prefix(bytes) {
-        Ok((header, _)) if header.epoch.get() == epoch && header.flags == 0 && header.reserved.get() == 0 => "",
+        Ok((header, _)) if header.epoch.get() == epoch && is_untagged(header) => "",
         _ => ", WRONG HEADER",
     }
+}
+
+fn is_untagged(header: &Header) -> bool {
+    header.key == 0 && header.tag.get() == 0 && header.reserved.get() == 0
+}
+
+/// Answers repeat the counter of their question.
+fn answers(counter: U64, scene: &Scene<'_>) -> String {
+    if scene.counter == Some(counter.get()) { String::new() } else { format!(", TO COUNTER {counter}") }
 }
 
 fn submit_ack(ack: &SubmitAck, to: SocketAddr, names: &Names) -> String {
@@ -115,6 +153,7 @@ fn because(reason: u8) -> String {
         Some(Reason::TooOld) => " (too old)".to_owned(),
         Some(Reason::ClientsFull) => " (clients full)".to_owned(),
         Some(Reason::SlotsFull) => " (slots full)".to_owned(),
+        Some(Reason::Share) => " (share)".to_owned(),
         None => format!(" (REASON {reason})"),
     }
 }
@@ -132,14 +171,23 @@ fn slot_list(slots: &[midflight_wire::SlotName], to: SocketAddr, names: &Names) 
 
 fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
     let slot = names.call(to, a.slot.get(), a.generation.get());
-    let client = names.by_identity(a.client.get());
-    let who = client.map_or("?", |client| &client.name);
-    let mut line = format!("     {slot} wait {}: task {} ({who} {}.{}", a.sequence, a.task.tid, a.submission, a.index);
     let address = SocketAddr::from(a.address);
-    if client.is_none_or(|client| client.address != address) {
+    let owner = names.by_token(a.token.get(), a.submission.get());
+    let who = owner.map_or_else(|| names.at(address), |(client, _)| client.name.clone());
+    let mut line = format!("     {slot} wait {}: task {} ({who} {}.{}", a.sequence, a.task.tid, a.submission, a.index);
+    if owner.is_some_and(|(client, _)| client.address != address) {
         let _ = write!(line, " at {address}");
     }
-    if u64::from(a.uid.get()) != a.client.get() || a.jid.get() != 1 {
+    match owner {
+        Some((_, Token::Whole)) => {}
+        Some((_, Token::LowerHalf)) => line += ", half of the token",
+        None => {
+            let _ = write!(line, ", token {}", a.token);
+        }
+    }
+    if a.uid.get() == u32::MAX {
+        let _ = write!(line, ", no uid, jid {}", a.jid);
+    } else if owner.is_none_or(|(client, _)| client.identity != u64::from(a.uid.get())) || a.jid.get() != 1 {
         let _ = write!(line, ", uid {}, jid {}", a.uid, a.jid);
     }
     let _ = write!(line, "), attempt {}", a.task.attempt);
@@ -176,6 +224,9 @@ pub(super) fn stats(stats: &Stats) -> Vec<String> {
         ("expired", stats.expired),
         ("returned", stats.returned),
         ("cancelled", stats.cancelled),
+        ("dropped", stats.dropped),
+        ("purged", stats.purged),
+        ("gaps", stats.gaps),
     ]);
     let mut gauges: Vec<(String, u64)> = (1..=LEVELS)
         .map(|level| (format!("queued at level {level}:"), stats.queued[usize::from(level) - 1].into()))

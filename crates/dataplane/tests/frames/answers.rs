@@ -1,11 +1,13 @@
 //! What XDP takes, and how it answers.
 
-use crate::datagrams::{self, keepalive_of_another_epoch, operation, probe, register, registered, retrieve, submit};
+use crate::cookies::{cookie, put_cookie, with_cookie};
+use crate::datagrams::{self, of_another_version, operation, probe, question, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, LEAST, Q, Tag, hex, put16};
-use crate::shells::{NO_MAC, TIME, counted, flow, shells};
+use crate::shells::{NO_MAC, SECRET, TIME, counted, flow, handed_over, shells};
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks, Mode};
 use midflight_dataplane::{Out, Tasks, Verdict};
-use midflight_wire::Operation;
+use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, Version};
+use zerocopy::IntoBytes;
 
 const TAGS: [&[Tag]; 4] = [&[], &[(Q, 0x2005)], &[(AD, 0x0fff), (Q, 1)], &[(Q, 7), (Q, 0xe064)]];
 
@@ -15,7 +17,7 @@ fn run(tasks: &mut KernelTasks, frame: &[u8]) -> Departure {
 
 /// The queue in this process: what it answers to a datagram is what the shells must.
 fn native() -> Tasks {
-    Tasks::new(&crate::shells::config(), datagrams::EPOCH, 1).unwrap()
+    Tasks::new(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap()
 }
 
 fn native_answer(native: &mut Tasks, flow: &Flow, datagram: &[u8]) -> (Verdict, Option<Vec<u8>>) {
@@ -36,7 +38,7 @@ fn an_answer_is_the_frame_turned_round() {
     for (number, tags) in TAGS.into_iter().enumerate() {
         for ipv4 in [true, false] {
             let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, number as u16) };
-            let datagram = probe(u64::from(ipv4), 5);
+            let datagram = with_cookie(flow.from, probe(u64::from(ipv4), 5));
             let (departure, counts) = counted(&mut shells, |shells| run(shells, &flow.request(&datagram)));
             let (_, answer) = native_answer(&mut native(), &flow, &datagram);
             assert_eq!(operation(answer.as_ref().unwrap()), Operation::ProbeAck);
@@ -47,21 +49,53 @@ fn an_answer_is_the_frame_turned_round() {
     }
 }
 
-/// The shortest answer is shorter than a frame may be, the request's longer; what is filled in is zeros.
+/// The shortest answer is shorter than a frame may be; what is filled in is zeros, whatever the request had there.
 #[test]
 fn a_short_answer_is_filled_up() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         for tags in TAGS {
-            let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, 0) };
-            let mut frame = flow.request(&keepalive_of_another_epoch());
-            let bytes = frame.len();
-            frame.resize(bytes.max(90), 0xee); // what follows the datagram in a frame is nobody's
-            let departure = run(&mut shells, &frame);
-            let (_, answer) = native_answer(&mut native(), &flow, &keepalive_of_another_epoch());
-            let answer = flow.back().answer(&answer.unwrap());
-            assert_eq!(hex(&departure.frame), hex(&answer), "{flow:?}");
-            assert_eq!(departure.frame.len(), LEAST.max(flow.l4() + 8 + 16));
+            for length in [8, 10, 24, 40, PACKET_MAX] {
+                let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, 0) };
+                let datagram = of_another_version(length);
+                let mut frame = flow.request(&datagram);
+                frame[flow.l4() + 8 + length..].fill(0xee);
+                frame.resize(frame.len().max(90), 0xee); // what follows the datagram in a frame is nobody's
+                let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+                assert_eq!((departure.action, counts), (Action::Transmit, vec![("xdp_taken", 1), ("xdp_answered", 1)]));
+                assert_eq!(departure.asked, Some((datagram, Verdict::BadVersion)));
+                assert_eq!(hex(&departure.frame), hex(&flow.back().answer(Version::OURS.as_bytes())), "{flow:?}");
+                assert_eq!(departure.frame.len(), LEAST.max(flow.l4() + 8 + 8));
+            }
+        }
+    }
+}
+
+/// T13: who does not show that it receives what is sent to its address is told its cookie, by the socket: a frame turned round would
+/// reach whoever forged the address on the same link. Nothing is recorded of it until
+/// it repeats that.
+#[test]
+fn t13_a_cookie_is_given_without_a_record() {
+    let Some(mut shells) = shells() else { return };
+    handed_over(&shells); // of a test before
+    for ipv4 in [true, false] {
+        for (number, tags) in TAGS.into_iter().enumerate() {
+            let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, number as u16) };
+            for (datagram, records) in [(probe(1, 9), 0), (submit(1, 9, 1), 1), (register(1, 1), 1)] {
+                shells.restart(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap();
+                let of_all = |shells: &KernelTasks| shells.stats().clients + shells.stats().slots;
+                let departure = run(&mut shells, &flow.request(&datagram));
+                let (_, answer) = native_answer(&mut native(), &flow, &datagram);
+                let answer = answer.unwrap();
+                assert_eq!(operation(&answer), Operation::Cookie);
+                assert_eq!((departure.action, shells.shell_count("handed_over")), (Action::Drop, 1));
+                assert_eq!(handed_over(&shells), [(Some(flow.to.ip()), flow.from, answer.clone())]);
+                assert_eq!((departure.asked, of_all(&shells)), (Some((datagram.clone(), Verdict::NoCookie)), 0));
+                let mut repeated = datagram;
+                put_cookie(&mut repeated, cookie(&answer));
+                let departure = run(&mut shells, &flow.request(&repeated));
+                assert_eq!((departure.asked, of_all(&shells)), (Some((repeated, Verdict::Ok)), records));
+            }
         }
     }
 }
@@ -72,28 +106,30 @@ fn a_long_answer_makes_the_frame_longer() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         let mut native = native();
-        shells.restart(&crate::shells::config(), datagrams::EPOCH, 1).unwrap();
+        shells.restart(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap();
         let (client, executor) = (flow(ipv4, 1), flow(ipv4, 2));
-        let mut ask = |flow: &Flow, datagram: &[u8]| {
-            let departure = run(&mut shells, &flow.request(datagram));
-            let (verdict, answer) = native_answer(&mut native, flow, datagram);
-            assert_eq!(departure.asked, Some((datagram.to_vec(), verdict)));
+        let mut ask = |flow: &Flow, datagram: Vec<u8>| {
+            let datagram = with_cookie(flow.from, datagram);
+            let departure = run(&mut shells, &flow.request(&datagram));
+            let (verdict, answer) = native_answer(&mut native, flow, &datagram);
+            assert_eq!(departure.asked, Some((datagram, verdict)));
             let answer = answer.expect("each of these is answered");
             assert_eq!(departure.action, Action::Transmit);
             assert_eq!(hex(&departure.frame), hex(&flow.back().answer(&answer)));
             answer
         };
         for sequence in 1..=2 {
-            ask(&client, &submit(1, sequence, 32));
+            ask(&client, submit(1, sequence, 32));
         }
-        let names = registered(&ask(&executor, &register(3, 32)));
+        let names = registered(&ask(&executor, register(3, 32)));
+        let (most, other) = (&names[..SLOTS_MAX], &names[SLOTS_MAX..=SLOTS_MAX]);
         // The first wait of a slot may be answered by more than one datagram if it is not alone.
-        for name in &names[..16] {
-            ask(&executor, &retrieve(std::slice::from_ref(name), 1));
+        for name in most {
+            ask(&executor, retrieve(std::slice::from_ref(name), 1));
         }
-        let assigned = ask(&executor, &retrieve(&names[..16], 2));
-        assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, 16));
-        let assigned = ask(&executor, &retrieve(&names[16..17], 1));
+        let assigned = ask(&executor, retrieve(most, 2));
+        assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, SLOTS_MAX as u8));
+        let assigned = ask(&executor, retrieve(other, 1));
         assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, 1));
     }
 }
@@ -102,9 +138,9 @@ fn a_long_answer_makes_the_frame_longer() {
 fn what_owes_nothing_is_dropped_and_what_may_owe_several_is_left_to_tc() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
-        shells.restart(&crate::shells::config(), datagrams::EPOCH, 1).unwrap();
+        shells.restart(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap();
         let (client, executor) = (flow(ipv4, 1), flow(ipv4, 2));
-        let departure = run(&mut shells, &executor.request(&register(3, 2)));
+        let departure = run(&mut shells, &executor.request(&with_cookie(executor.from, register(3, 2))));
         let names = registered(&crate::frame::read(&departure.frame).1);
         for name in &names {
             let parks = executor.request(&retrieve(std::slice::from_ref(name), 1));
@@ -126,14 +162,14 @@ fn every_length_arrives_whole() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         let flow = flow(ipv4, 0);
-        for length in 0..=midflight_wire::PACKET_MAX {
+        for length in 0..=PACKET_MAX {
             let payload: Vec<u8> = (0..length).map(|i| (i * 7 + length * 13) as u8 | 0x80).collect();
             let departure = run(&mut shells, &flow.request(&payload));
-            let said = if length < 16 { Verdict::Truncated } else { Verdict::BadMagic };
+            let said = if length < size_of::<Version>() { Verdict::Truncated } else { Verdict::BadMagic };
             assert_eq!((departure.action, departure.asked), (Action::Drop, Some((payload, said))));
         }
     }
-    assert_eq!(shells.shell_count("xdp_taken"), 2 * (1 + midflight_wire::PACKET_MAX as u64));
+    assert_eq!(shells.shell_count("xdp_taken"), 2 * (1 + PACKET_MAX as u64));
 }
 
 /// No frame is taken with a bit flipped in what its checksums cover; what they do not cover says nothing to the switch.
@@ -142,7 +178,7 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         let flow = Flow { tags: vec![(Q, 3)], ..flow(ipv4, 0) };
-        let good = flow.request(&probe(1, 1));
+        let good = flow.request(&question(1, 1));
         for byte in flow.l3()..good.len() {
             for bit in 0..8 {
                 let mut frame = good.clone();
@@ -170,7 +206,7 @@ fn a_checksum_may_be_absent_in_ipv4_only() {
     let Some(mut shells) = shells() else { return };
     for (ipv4, action) in [(true, Action::Transmit), (false, Action::Pass)] {
         let flow = flow(ipv4, 0);
-        let mut frame = flow.request(&probe(1, 1));
+        let mut frame = flow.request(&question(1, 1));
         put16(&mut frame, flow.l4() + 6, 0);
         let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
         assert_eq!(departure.action, action);
@@ -188,7 +224,7 @@ fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         let flow = flow(ipv4, 0);
-        let frame = flow.partial(flow.request(&probe(1, 1)), &probe(1, 1));
+        let frame = flow.partial(flow.request(&question(1, 1)), &question(1, 1));
         let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
         let all: Vec<u32> = (2..=64).chain([1]).collect();
         for (unsummed, taken) in [(&[][..], false), (&[1], true), (&[2, 3], false), (&[2, 1], true), (&all, true)] {
@@ -204,7 +240,7 @@ fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
         shells.set_mode(Mode::Generic, &[1]);
         let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
         assert_eq!((departure, counts), (left_alone, vec![]));
-        assert_eq!(run(&mut shells, &flow.request(&probe(1, 1))).action, Action::Transmit);
+        assert_eq!(run(&mut shells, &flow.request(&question(1, 1))).action, Action::Transmit);
     }
 }
 
@@ -214,7 +250,7 @@ fn a_sum_of_the_pseudo_header_is_no_checksum() {
     let Some(mut shells) = shells() else { return };
     for ipv4 in [true, false] {
         let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
-        let frame = flow.partial(flow.request(&probe(1, 1)), &probe(1, 1));
+        let frame = flow.partial(flow.request(&question(1, 1)), &question(1, 1));
         for unsummed in [&[][..], &[1]] {
             shells.set_mode(Mode::Native, unsummed);
             let (departure, counts) =
@@ -233,11 +269,12 @@ fn a_checksum_may_be_both() {
     for ipv4 in [true, false] {
         let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
         let is_both = |sequence: &u32| {
-            let datagram = probe(1, *sequence);
+            let datagram = with_cookie(flow.from, probe(1, *sequence));
             let frame = flow.request(&datagram);
             frame == flow.partial(frame.clone(), &datagram)
         };
-        let frame = flow.request(&probe(1, (1..200_000).find(is_both).expect("one of 65,536 is")));
+        let sequence = (1..200_000).find(is_both).expect("one of 65,536 is");
+        let frame = flow.request(&with_cookie(flow.from, probe(1, sequence)));
         for (mode, by_xdp) in [(Mode::Native, Action::Transmit), (Mode::Generic, Action::Pass)] {
             shells.set_mode(mode, &[]);
             assert_eq!(run(&mut shells, &frame).action, by_xdp);
@@ -253,14 +290,14 @@ fn a_checksum_of_zero_is_written_as_ones() {
     let Some(mut shells) = shells() else { return };
     let ends_in_ones = |ipv4: bool, sequence: u32| {
         let flow = flow(ipv4, 0);
-        let (_, answer) = native_answer(&mut native(), &flow, &probe(1, sequence));
+        let (_, answer) = native_answer(&mut native(), &flow, &question(1, sequence));
         let frame = flow.back().answer(&answer.unwrap());
         (frame[flow.l4() + 6..flow.l4() + 8] == [0xff, 0xff]).then_some(sequence)
     };
     for ipv4 in [true, false] {
         let sequence = (1..200_000).find_map(|sequence| ends_in_ones(ipv4, sequence)).expect("one of 65,536 does");
         let flow = flow(ipv4, 0);
-        let departure = run(&mut shells, &flow.request(&probe(1, sequence)));
+        let departure = run(&mut shells, &flow.request(&question(1, sequence)));
         crate::frame::read(&departure.frame);
         assert_eq!(departure.frame[flow.l4() + 6..flow.l4() + 8], [0xff, 0xff]);
     }
@@ -277,10 +314,10 @@ fn each_served_address_is_answered_from() {
     for &address in &addresses {
         let to = std::net::SocketAddr::new(address, crate::shells::PORT);
         let flow = Flow { to, ..flow(address.is_ipv4(), 0) };
-        let departure = run(&mut shells, &flow.request(&probe(1, 1)));
+        let departure = run(&mut shells, &flow.request(&question(1, 1)));
         assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
     }
     for ipv4 in [true, false] {
-        assert_eq!(run(&mut shells, &flow(ipv4, 0).request(&probe(1, 1))).action, Action::Pass);
+        assert_eq!(run(&mut shells, &flow(ipv4, 0).request(&question(1, 1))).action, Action::Pass);
     }
 }

@@ -49,8 +49,9 @@ fn games_of_the_corpus_are_played_as_by_the_model() {
         let mut taken = [0; 3];
         for (number, (path, story)) in corpus("core").into_iter().enumerate() {
             let mut counts = [0; 3];
-            let played = play(&story, |config| Watched {
-                engine: FrameEngine::new(config, EPOCH, number as u64, port, number % 2 == 0),
+            let secret = number as u128;
+            let played = play(&story, secret, |config| Watched {
+                engine: FrameEngine::new(config, EPOCH, secret, port, number % 2 == 0),
                 counts: &mut counts,
             });
             played.unwrap_or_else(|difference| panic!("{}: {difference}", path.display()));
@@ -78,6 +79,10 @@ impl Engine for Watched<'_> {
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<midflight_dataplane::Datagram>) {
         self.engine.tick(now_ns)
+    }
+
+    fn purge(&mut self, which: midflight_dataplane::Which) -> u32 {
+        self.engine.purge(which)
     }
 
     fn stats(&self) -> midflight_dataplane::Stats {

@@ -1,8 +1,10 @@
 //! Datagrams that clients and executors send.
 
 use midflight_wire::{
-    Builder, Header, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo, Wait,
+    Builder, Cancel, Header, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo,
+    TaskName, VERSION, Wait,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
 
 /// The switch's epoch in these tests.
@@ -10,14 +12,16 @@ pub(crate) const EPOCH: u32 = 7;
 
 pub(crate) fn probe(client: u64, sequence: u32) -> Vec<u8> {
     let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &Probe { header: Header::new(Operation::Probe, 0, sequence), client: client.into() });
+    let header = Header::new(Operation::Probe, 0, sequence);
+    Builder::new(&mut datagram, &Probe { header, client: client.into(), cookie: 0.into() });
     datagram
 }
 
 pub(crate) fn submit(client: u64, sequence: u32, tasks: u32) -> Vec<u8> {
     let mut datagram = Vec::new();
     let header = Header::new(Operation::Submit, EPOCH, sequence);
-    let fixed = Submit { header, client: client.into(), uid: 1.into(), jid: 2.into() };
+    let (client, cookie, token) = (client.into(), 0.into(), 3.into());
+    let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 2.into() };
     let mut builder = Builder::new(&mut datagram, &fixed);
     for tid in 0..tasks {
         builder.push(&TaskInfo {
@@ -36,7 +40,8 @@ pub(crate) fn submit(client: u64, sequence: u32, tasks: u32) -> Vec<u8> {
 pub(crate) fn register(executor: u64, slots: u8) -> Vec<u8> {
     let mut datagram = Vec::new();
     let header = Header::new(Operation::Register, EPOCH, 1);
-    let fixed = Register { header, executor: executor.into(), first: 0.into(), resources: 0, reserved: [0; 3] };
+    let (executor, cookie) = (executor.into(), 0.into());
+    let fixed = Register { header, executor, cookie, first: 0.into(), resources: 0, reserved: [0; 3] };
     Builder::new(&mut datagram, &fixed).set_count(slots);
     datagram
 }
@@ -49,21 +54,46 @@ pub(crate) fn registered(answer: &[u8]) -> Vec<SlotName> {
     names.to_vec()
 }
 
+/// Later than all before it.
+fn counter() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    1 + LAST.fetch_add(1, Ordering::Relaxed)
+}
+
 pub(crate) fn retrieve(slots: &[SlotName], sequence: u32) -> Vec<u8> {
     let mut datagram = Vec::new();
     let header = Header::new(Operation::Retrieve, EPOCH, 0);
-    let mut builder = Builder::new(&mut datagram, &Retrieve { header, resources: 0, reserved: [0; 3] });
+    let fixed = Retrieve { header, counter: counter().into(), resources: 0, reserved: [0; 7] };
+    let mut builder = Builder::new(&mut datagram, &fixed);
     for name in slots {
         builder.push(&Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
     }
     datagram
 }
 
-/// A KEEPALIVE of a switch that ran before: answered by the shortest datagram that there is.
+/// A KEEPALIVE for a switch that ran before: answered by RESET.
 pub(crate) fn keepalive_of_another_epoch() -> Vec<u8> {
     let mut datagram = Vec::new();
     let header = Header::new(Operation::Keepalive, EPOCH + 1, 0);
-    Builder::new(&mut datagram, &Keepalive { header }).push(&SlotName { slot: 1.into(), generation: 1.into() });
+    let wait = Wait { slot: 1.into(), generation: 1.into(), sequence: 1.into() };
+    Builder::new(&mut datagram, &Keepalive { header, counter: counter().into() }).push(&wait);
+    datagram
+}
+
+/// What anybody may ask, and is answered by whoever the frame came from: a CANCEL of a client that the switch does not know.
+pub(crate) fn question(client: u64, sequence: u32) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    let fixed = Cancel { header: Header::new(Operation::Cancel, 0, sequence), client: client.into(), cookie: 0.into() };
+    Builder::new(&mut datagram, &fixed).push(&TaskName { submission: 1.into(), index: 0, reserved: [0; 3] });
+    datagram
+}
+
+/// A packet of so many bytes, at least 8, of a version that the switch does not speak: answered by VERSION, the shortest datagram
+/// that there is.
+pub(crate) fn of_another_version(length: usize) -> Vec<u8> {
+    let mut datagram = probe(1, 1);
+    datagram[2] = VERSION + 1;
+    datagram.resize(length, 0xee);
     datagram
 }
 

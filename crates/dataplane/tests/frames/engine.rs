@@ -2,12 +2,12 @@
 //! answers are read from what they send, on a real interface.
 
 use crate::capture::Port;
-use crate::frame::{Flow, get16, original, read, stand_in, with_originals};
-use crate::shells::{PEER_MAC, PORT, Shells, own, shells_with};
-use midflight_dataplane::Datagram;
+use crate::frame::{Flow, get16, read};
+use crate::shells::{PEER_MAC, PORT, Shells, handed_over, own, shells_with};
+use crate::stand_in::StandIns;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_dataplane::transcript::Engine;
-use midflight_dataplane::{Out, Stats, TasksConfig, Verdict};
+use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, Verdict, Which};
 use midflight_wire::PACKET_MAX;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,20 +15,21 @@ use std::rc::Rc;
 pub(crate) struct FrameEngine {
     shells: Shells,
     port: Rc<Port>,
-    ipv4: bool,
+    stand_ins: StandIns,
     /// Datagrams by who took them: XDP, TC, user space.
     pub(crate) taken: [u64; 3],
 }
 
 impl FrameEngine {
-    /// `port`: where answers that are copies leave.
-    pub(crate) fn new(config: &TasksConfig, epoch: u32, secret: u64, port: &Rc<Port>, ipv4: bool) -> Self {
+    /// `port`: where answers that are copies leave. `ipv4`: by which frames a story of IPv4 is told.
+    pub(crate) fn new(config: &TasksConfig, epoch: u32, secret: u128, port: &Rc<Port>, ipv4: bool) -> Self {
         let shells = shells_with(config, epoch, secret).expect("there were some before");
-        Self { shells, port: Rc::clone(port), ipv4, taken: [0; 3] }
+        handed_over(&shells); // of a test before
+        Self { shells, port: Rc::clone(port), stand_ins: StandIns::new(config, secret, ipv4), taken: [0; 3] }
     }
 
     fn flow(&self, from: SocketAddr) -> Flow {
-        let from = if self.ipv4 { from } else { stand_in(from) };
+        let from = self.stand_ins.address(from);
         Flow { from_mac: PEER_MAC, to_mac: self.port.mac, tags: vec![], to: own(from.is_ipv4()), from }
     }
 
@@ -52,18 +53,28 @@ impl FrameEngine {
     fn call(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let (from, mut out) = (self.flow(from).from, Out::new());
         let verdict = self.shells.packet(now_ns, from, datagram, &mut out).unwrap();
-        (verdict, of_originals(&out))
+        (verdict, self.of_originals(now_ns, &out))
     }
-}
 
-fn of_originals(out: &Out) -> Vec<Datagram> {
-    out.iter().map(|(to, bytes)| (original(to), with_originals(bytes.to_vec()))).collect()
+    /// The COOKIE that the shells leave to the process's socket, which finds its way by the kernel's routes.
+    fn cookie_handed_over(&self, now_ns: u64, flow: &Flow) -> Vec<Datagram> {
+        assert!(self.left().is_empty(), "a frame may be forged");
+        let sent = handed_over(&self.shells).into_iter().map(|(own, to, datagram)| {
+            assert_eq!(own, Some(flow.to.ip()));
+            self.stand_ins.original(now_ns, to, datagram)
+        });
+        sent.collect()
+    }
+
+    fn of_originals(&self, now_ns: u64, out: &Out) -> Vec<Datagram> {
+        out.iter().map(|(to, bytes)| self.stand_ins.original(now_ns, to, bytes.to_vec())).collect()
+    }
 }
 
 impl Engine for FrameEngine {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
-        let flow = self.flow(from);
-        let frame = flow.request(datagram);
+        let (flow, datagram) = (self.flow(from), self.stand_ins.datagram(now_ns, from, datagram));
+        let frame = flow.request(&datagram);
         let arrival = Arrival { interface: self.port.index, ..Arrival::new(&frame) };
         let mut departure = self.shells.run_xdp(now_ns, &arrival).unwrap();
         let mut shell = 0;
@@ -76,11 +87,14 @@ impl Engine for FrameEngine {
         if departure.action == Action::Pass {
             assert!(datagram.len() > PACKET_MAX, "only what is too long is left to user space");
             self.taken[2] += 1;
-            return self.call(now_ns, from, datagram);
+            return self.call(now_ns, from, &datagram);
         }
         self.taken[shell] += 1;
         let (asked, verdict) = departure.asked.expect("the core was asked");
         assert_eq!(asked, datagram);
+        if verdict == Verdict::NoCookie {
+            return (verdict, self.cookie_handed_over(now_ns, &flow));
+        }
         let mut frames = self.left();
         if departure.action == Action::Transmit {
             assert_eq!(read(&departure.frame).0, flow.back(), "the frame itself goes back");
@@ -90,10 +104,11 @@ impl Engine for FrameEngine {
         let sent = frames.iter().map(|frame| {
             let (back, payload) = read(frame);
             assert_eq!((back.from, back.from_mac, back.to_mac), (flow.to, flow.to_mac, flow.from_mac));
-            (original(back.to), with_originals(payload))
+            self.stand_ins.original(now_ns, back.to, payload)
         });
         let sent = sent.collect();
-        for name in ["handed_over", "hand_over_failed", "send_failed", "asserted", "passed_contended"] {
+        assert!(handed_over(&self.shells).is_empty(), "only cookies are left to user space");
+        for name in ["hand_over_failed", "send_failed", "asserted", "passed_contended"] {
             assert_eq!(self.shells.shell_count(name), 0, "{name}");
         }
         (verdict, sent)
@@ -102,7 +117,16 @@ impl Engine for FrameEngine {
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         let mut out = Out::new();
         let looked = self.shells.tick(now_ns, &mut out).unwrap();
-        (looked, of_originals(&out))
+        (looked, self.of_originals(now_ns, &out))
+    }
+
+    fn purge(&mut self, which: Which) -> u32 {
+        let mut purge = Purge::new(match which {
+            Which::Address(ip) => Which::Address(self.stand_ins.ip(ip)),
+            other => other,
+        });
+        while !self.shells.purge(&mut purge).unwrap() {}
+        purge.purged()
     }
 
     fn stats(&self) -> Stats {

@@ -170,43 +170,6 @@ fn take_apart(frame: &[u8]) -> (Flow, Vec<u8>) {
     (flow, udp[8..usize::from(get16(udp, 4))].to_vec())
 }
 
-/// The beginning of the IPv6 addresses that stand for those of IPv4 in frames of IPv6. The mapped ones cannot: nobody may send
-/// from them.
-const STAND_IN: [u8; 12] = [0x20, 0x01, 0x0d, 0xb8, 0, 0x44, 0, 0x44, 0, 0x44, 0, 0x44];
-/// How IPv6 writes addresses of IPv4: the beginning.
-const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
-
-/// The address of IPv6 that stands for one of IPv4.
-pub(crate) fn stand_in(address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(four) => {
-            let all: [u8; 16] = bytes(&[&STAND_IN[..], &four.octets()].concat(), 0);
-            SocketAddr::new(all.into(), address.port())
-        }
-        IpAddr::V6(_) => address,
-    }
-}
-
-/// The address that this one stands for.
-pub(crate) fn original(address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V6(six) if six.octets().starts_with(&STAND_IN) => {
-            SocketAddr::new(IpAddr::from(bytes::<4>(&six.octets(), 12)), address.port())
-        }
-        _ => address,
-    }
-}
-
-/// A datagram with the addresses in it that others stand for.
-pub(crate) fn with_originals(mut datagram: Vec<u8>) -> Vec<u8> {
-    for at in 0..datagram.len().saturating_sub(STAND_IN.len()) {
-        if datagram[at..].starts_with(&STAND_IN) {
-            datagram[at..at + MAPPED.len()].copy_from_slice(&MAPPED);
-        }
-    }
-    datagram
-}
-
 pub(crate) fn bytes<const N: usize>(from: &[u8], at: usize) -> [u8; N] {
     from[at..at + N].try_into().unwrap()
 }

@@ -1,9 +1,10 @@
 //! What the shells leave alone: the frame goes on as it came, and is counted where it may have been the switch's.
 
-use crate::datagrams::probe;
+use crate::datagrams::question;
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, get16, put16, sum_ipv4};
 use crate::shells::{NO_MAC, PORT, TIME, counted, flow, shells};
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
+use midflight_wire::PACKET_MAX;
 use std::net::{IpAddr, SocketAddr};
 
 /// Less than this, `BPF_PROG_RUN` does not give to TC.
@@ -40,7 +41,7 @@ fn ours(ipv4: bool) -> Flow {
 }
 
 fn payload() -> Vec<u8> {
-    probe(1, 1)
+    question(1, 1)
 }
 
 /// The good frame, changed by hand; the checksum of an IPv4 header is made good again.
@@ -82,7 +83,7 @@ fn what_is_somebody_elses() {
     ];
     for ipv4 in [true, false] {
         let other_port = Flow { to: SocketAddr::new(ours(ipv4).to.ip(), PORT + 1), ..ours(ipv4) };
-        let other = if ipv4 { "192.0.2.2" } else { "2001:db8::2" }.parse().unwrap();
+        let other = if ipv4 { "192.0.2.2" } else { "2001:db8:ffff::2" }.parse().unwrap();
         let other_host = Flow { to: SocketAddr::new(other, PORT), ..ours(ipv4) };
         let (many, all) = ([0x01, 0, 0x5e, 0, 0, 1], [0xff; 6]);
         cases.extend([
@@ -130,7 +131,7 @@ fn what_nobody_can_have_sent() {
         ("multicast of IPv6", "ff00::"),
         ("multicast to all nodes", "ff02::1"),
         ("multicast of IPv6, its end", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
-        ("its own of IPv6", "2001:db8::1"),
+        ("its own of IPv6", "2001:db8:ffff::1"),
     ] {
         cases.push(case(from(address, 4000), name));
         cases.push(case(Flow { tags: vec![(AD, 1), (Q, 2)], ..from(address, 4000) }, name));
@@ -146,7 +147,8 @@ fn what_nobody_can_have_sent() {
 fn what_claims_to_come_from_another_address_of_the_switch() {
     let Some(mut shells) = shells() else { return };
     for count in 1..=32u8 {
-        let of = |number: u8| [IpAddr::from([192, 0, 2, number]), format!("2001:db8::{number:x}").parse().unwrap()];
+        let of =
+            |number: u8| [IpAddr::from([192, 0, 2, number]), format!("2001:db8:ffff::{number:x}").parse().unwrap()];
         assert_eq!(shells.serve(PORT, &(1..=count).flat_map(of).collect::<Vec<_>>()), 0);
         for from in of(count) {
             let flow = Flow { from: SocketAddr::new(from, 4000), ..ours(from.is_ipv4()) };
@@ -168,7 +170,7 @@ fn what_its_neighbours_send_is_taken() {
         "192.0.2.2",
         "0:0:0:1::1",
         "64:ff9b::192.0.2.100",
-        "2001:db8::2",
+        "2001:db8:ffff::2",
         "fd00::1",
         "fe80::1",
         "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
@@ -243,7 +245,7 @@ fn lengths_that_disagree() {
             Case("IP that ends with its header", ip(header), odd),
             Case("IP of length 0", ip(0), odd),
             Case("IP longer than anything", ip(0xffff), odd),
-            Case("longer than any datagram of ours", ours(ipv4).request(&[0x4d; 1453]), odd),
+            Case("longer than any datagram of ours", ours(ipv4).request(&[0x4d; PACKET_MAX + 1]), odd),
             Case("a jumbo frame", ours(ipv4).request(&[0x4d; 3000]), odd),
         ]);
     }

@@ -6,6 +6,7 @@
 
 mod answers;
 mod capture;
+mod cookies;
 mod corpora;
 mod datagrams;
 mod engine;
@@ -13,6 +14,7 @@ mod frame;
 mod left_alone;
 mod shells;
 mod stage;
+mod stand_in;
 mod stories;
 mod tc;
 mod ways;

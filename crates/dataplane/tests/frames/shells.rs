@@ -1,17 +1,21 @@
 //! Shells to run frames through. Loading them takes a second, so tests hand them on.
 
+use crate::capture::PATIENCE;
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::kernel::{Departure, KernelTasks, Mode, SHELL_COUNTS};
-use midflight_lab::{Lab, Options};
+use midflight_lab::{HOST_INTERFACE, Lab, Options, Place};
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// The time of everything.
 pub(crate) const TIME: u64 = 1_000_000_000;
+/// The switch's, by which it gives cookies.
+pub(crate) const SECRET: u128 = 1;
 pub(crate) const PORT: u16 = 7700;
 pub(crate) const PEER_MAC: [u8; 6] = [0x02, 0x11, 0x22, 0x33, 0x44, 0x55];
 pub(crate) const OWN_MAC: [u8; 6] = [0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee];
@@ -40,10 +44,10 @@ pub(crate) fn skip(why: &str) {
 
 /// Shells, where this machine can have them.
 pub(crate) fn shells() -> Option<Shells> {
-    shells_with(&config(), EPOCH, 1)
+    shells_with(&config(), EPOCH, SECRET)
 }
 
-pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u64) -> Option<Shells> {
+pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u128) -> Option<Shells> {
     let free = FREE.lock().unwrap().pop();
     let mut tasks = match free.map_or_else(|| KernelTasks::new(&largest(), epoch, secret, 0), Ok) {
         Err(missing) if missing.is_unavailable() => {
@@ -65,7 +69,28 @@ pub(crate) fn lab(hosts: usize) -> Option<Lab> {
             skip(&missing.to_string());
             None
         }
-        Ok(()) => Some(Lab::up(&Options::temporary(hosts)).unwrap()),
+        Ok(()) => {
+            let lab = Lab::up(&Options::temporary(hosts)).unwrap();
+            for (host, interface) in lab.interfaces().iter().enumerate() {
+                await_link(&lab, Place::Switch, interface);
+                await_link(&lab, Place::Host(host), HOST_INTERFACE);
+            }
+            Some(lab)
+        }
+    }
+}
+
+/// Waits until frames can leave by an interface: the kernel gives it its queue a while after it is up, and drops them until then.
+fn await_link(lab: &Lab, at: Place, interface: &str) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let output = lab.command(at, "ip").args(["link", "show", interface]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        if said.contains(" state UP ") && !said.contains(" qdisc noop ") {
+            return;
+        }
+        assert!(Instant::now() < until, "{interface} of {at} stays down: {said}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -88,9 +113,9 @@ impl Drop for Shells {
     }
 }
 
-/// Where the switch serves.
+/// Where the switch serves: nobody in a story is there.
 pub(crate) fn own(ipv4: bool) -> SocketAddr {
-    if ipv4 { SocketAddr::from(([192, 0, 2, 1], PORT)) } else { format!("[2001:db8::1]:{PORT}").parse().unwrap() }
+    if ipv4 { SocketAddr::from(([192, 0, 2, 1], PORT)) } else { format!("[2001:db8:ffff::1]:{PORT}").parse().unwrap() }
 }
 
 /// Somebody who talks to it.
@@ -118,4 +143,16 @@ pub(crate) fn counted(
     let names = SHELL_COUNTS.iter().map(|&(name, _)| name);
     let differences = names.zip(tasks.shell_counts().into_iter().zip(before).map(|(after, before)| after - before));
     (departure, differences.filter(|&(_, difference)| difference != 0).collect())
+}
+
+/// What the shells left to user space since the last time: from where, to whom, what.
+pub(crate) fn handed_over(shells: &KernelTasks) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut handover = shells.open_handover().unwrap();
+    let mut before = None;
+    while before != Some(all.len()) {
+        before = Some(all.len());
+        handover.drain(|own, to, datagram| all.push((own, to, datagram.to_vec())));
+    }
+    all
 }

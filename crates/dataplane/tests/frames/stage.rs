@@ -1,9 +1,10 @@
 //! A switch between a client and an executor: frames are given to its shells, and what leaves by its interfaces is seen.
 
 use crate::capture::Port;
+use crate::cookies::with_cookie;
 use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, Q, get16, read};
-use crate::shells::{PORT, Shells, TIME, config, counted, flow, lab, shells};
+use crate::shells::{PORT, SECRET, Shells, TIME, config, counted, flow, handed_over, lab, shells};
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_lab::{Lab, Place};
 use midflight_wire::{Operation, SlotName};
@@ -38,7 +39,7 @@ pub(crate) fn on_a_stage(act: impl FnOnce(&mut Stage<'_>) + Send) {
 pub(crate) fn on_stage(act: impl Fn(&mut Stage<'_>, bool) + Send + Sync) {
     on_a_stage(|stage| {
         for ipv4 in [true, false] {
-            stage.shells.restart(&config(), EPOCH, 1).unwrap();
+            stage.shells.restart(&config(), EPOCH, SECRET).unwrap();
             stage.handed_over();
             stage.sent();
             act(stage, ipv4);
@@ -55,15 +56,15 @@ impl Stage<'_> {
         Flow { from_mac: FAR_MAC, to_mac: self.far.mac, ..flow(ipv4, 100 + number) }
     }
 
-    /// A frame of the client, given to TC as if XDP had passed it on.
+    /// A frame of the client, with his cookie, given to TC as if XDP had passed it on.
     pub(crate) fn by_tc(&mut self, flow: &Flow, datagram: &[u8]) -> Departure {
-        let frame = flow.request(datagram);
+        let frame = flow.request(&with_cookie(flow.from, datagram.to_vec()));
         self.shells.run_tc(TIME, &Arrival { interface: self.near.index, ..Arrival::new(&frame) }).unwrap()
     }
 
-    /// A frame of an executor, given to XDP and, if that passes it, to TC; the answer, if there is one.
+    /// A frame of an executor, with his cookie, given to XDP and, if that passes it, to TC; the answer, if there is one.
     pub(crate) fn by_both(&mut self, flow: &Flow, datagram: &[u8]) -> Option<Vec<u8>> {
-        let frame = flow.request(datagram);
+        let frame = flow.request(&with_cookie(flow.from, datagram.to_vec()));
         let arrival = Arrival { interface: self.far.index, ..Arrival::new(&frame) };
         let mut departure = self.shells.run_xdp(TIME, &arrival).unwrap();
         if departure.action == Action::Pass {
@@ -92,20 +93,13 @@ impl Stage<'_> {
 
     /// From where, to whom, what.
     pub(crate) fn handed_over(&mut self) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
-        let mut all = Vec::new();
-        let mut handover = self.shells.open_handover().unwrap();
-        let mut before = None;
-        while before != Some(all.len()) {
-            before = Some(all.len());
-            handover.drain(|own, to, datagram| all.push((own, to, datagram.to_vec())));
-        }
-        all
+        handed_over(&self.shells)
     }
 
     /// The client submits a task for the executor who waits: its answer goes back, and the task to user space, which is told
     /// the address that the executor asks, if his way was learned.
     pub(crate) fn assert_handed_over(&mut self, client: &Flow, executor: &Flow, learned: bool, sequence: u32) {
-        let frame = client.request(&submit(1, sequence, 1));
+        let frame = client.request(&with_cookie(client.from, submit(1, sequence, 1)));
         let arrival = Arrival { interface: self.near.index, ..Arrival::new(&frame) };
         let (departure, counts) = counted(&mut self.shells, |shells| shells.run_tc(TIME, &arrival).unwrap());
         assert_eq!(counts, [("tc_taken", 1), ("tc_answered", 1), ("handed_over", 1)]);

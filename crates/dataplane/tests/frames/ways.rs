@@ -1,10 +1,11 @@
 //! The ways to executors that the shells learn: from whom, and that nobody else can change them.
 
-use crate::datagrams::{EPOCH, operation, retrieve, submit};
+use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
 use crate::frame::{Flow, bytes, read};
-use crate::shells::{OWN_MAC, PEER_MAC, TIME, config, flow};
+use crate::shells::{OWN_MAC, PEER_MAC, SECRET, TIME, config, flow};
 use crate::stage::{Stage, on_a_stage, on_stage};
-use midflight_dataplane::Out;
+use midflight_dataplane::kernel::Action;
+use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_wire::{Operation, SlotName};
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,7 +34,7 @@ fn a_forger_teaches_no_way() {
         let mut of_another_epoch = retrieve(&names, 2);
         of_another_epoch[8] ^= 1;
         assert_eq!(operation(&stage.by_both(&forger, &of_another_epoch).unwrap()), Operation::Reset);
-        assert_eq!(stage.by_both(&forger, &retrieve(&names, 2)[..16]), None, "cut off");
+        assert_eq!(stage.by_both(&forger, &retrieve(&names, 2)[..24]), None, "cut off");
         stage.by_tc(&stage.client(ipv4), &submit(1, 1, 1));
         assert_eq!(read(&stage.sent()[1][0]).0, executor.back());
     });
@@ -50,7 +51,7 @@ fn a_forger_makes_no_way_forgotten() {
         let (good, mut of_another_epoch) = (retrieve(&names, 1), retrieve(&names, 1));
         of_another_epoch[8] ^= 1;
         let mut out = Out::new();
-        for forged in [&retrieve(&[guessed], 2)[..], &of_another_epoch, &good[..20], &good[..16]] {
+        for forged in [&retrieve(&[guessed], 2)[..], &of_another_epoch, &good[..32], &good[..24]] {
             stage.shells.packet(TIME, executor.from, forged, &mut out).unwrap();
             assert_eq!(stage.shells.own_address(executor.from), Some(executor.to.ip()));
         }
@@ -59,12 +60,36 @@ fn a_forger_makes_no_way_forgotten() {
     });
 }
 
+/// T13: who copies an executor's RETRIEVE and repeats it elsewhere, at once or late, gets none of his tasks, and makes no way forgotten.
+#[test]
+fn t13_a_copy_says_nothing_of_a_way() {
+    on_stage(|stage, ipv4| {
+        let executor = stage.executor(ipv4, 1);
+        let names = registered(&stage.by_both(&executor, &register(5, 1)).unwrap());
+        let copies = [1, 1].map(|sequence| retrieve(&names, sequence));
+        for datagram in &copies {
+            assert_eq!(stage.by_both(&executor, datagram), None);
+        }
+        let elsewhere = Flow { from_mac: PEER_MAC, ..executor.clone() };
+        let near = Flow { to_mac: stage.near.mac, ..elsewhere.clone() };
+        for copy in &copies {
+            assert_eq!(stage.by_both(&elsewhere, copy), None);
+            assert_eq!(stage.by_tc(&near, copy).action, Action::Drop);
+            stage.shells.packet(TIME, executor.from, copy, &mut Out::new()).unwrap();
+            assert_eq!(stage.shells.own_address(executor.from), Some(executor.to.ip()));
+        }
+        assert_eq!(stage.shells.stats().reasons[Verdict::Replayed as usize], 6);
+        stage.by_tc(&stage.client(ipv4), &submit(1, 1, 1));
+        assert_eq!(read(&stage.sent()[1][0]).0, executor.back());
+    });
+}
+
 /// As many executors as share a place in the table of ways, and more: none is mistaken for another.
 #[test]
 fn a_way_is_only_ever_that_of_its_executor() {
     on_a_stage(|stage| {
-        let many = midflight_dataplane::TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
-        stage.shells.restart(&many, EPOCH, 1).unwrap();
+        let many = TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
+        stage.shells.restart(&many, EPOCH, SECRET).unwrap();
         let executor = |number: u16| {
             let from = SocketAddr::from(([198, 51, 100, (number % 200) as u8], 1000 + number));
             let mac = [0x02, 0, 0, 0, (number >> 8) as u8, number as u8];
@@ -92,7 +117,8 @@ fn a_way_is_only_ever_that_of_its_executor() {
 fn ways_cannot_be_aimed_at() {
     on_a_stage(|stage| {
         let known = |stage: &mut Stage<'_>, addresses: &[SocketAddr]| {
-            stage.shells.restart(&config(), EPOCH, 0x5eed_0fa5_a170_0001).unwrap();
+            let room_for_one_source = TasksConfig { slots: 128, ..config() };
+            stage.shells.restart(&room_for_one_source, EPOCH, SECRET).unwrap();
             let executor = |from: SocketAddr| Flow { from, ..stage.executor(from.is_ipv4(), 0) };
             let flows: Vec<_> = addresses.iter().map(|&from| executor(from)).collect();
             for (number, flow) in flows.iter().enumerate() {

@@ -2,16 +2,22 @@
 //! their sockets make of it.
 
 use crate::capture::{Offload, PATIENCE, Port, Seen};
-use crate::datagrams::{EPOCH, operation, probe, records, register, registered, retrieve, submit};
+use crate::cookies::with_cookie_at;
+use crate::datagrams::{
+    EPOCH, of_another_version, operation, probe, question, records, register, registered, retrieve, submit,
+};
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, Tag, bytes, get16, read, read_partial};
-use crate::shells::{PORT, config, lab, shells};
+use crate::shells::{PORT, SECRET, config, lab, shells};
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder};
+use midflight_dataplane::Verdict;
 use midflight_dataplane::kernel::{KernelEngine, Mode, Place, SHELL_COUNTS};
 use midflight_lab::{HOST_INTERFACE, Lab, Place as At, SWITCH_IPV4, SWITCH_IPV6};
-use midflight_wire::{Operation, SlotName};
+use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, Version};
+use rustix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
+use zerocopy::IntoBytes;
 
 /// A switch in a lab, and the links of its hosts.
 struct Stage {
@@ -32,12 +38,12 @@ fn on_stage(mode: Mode, act: impl Fn(&mut Stage, bool)) {
         keep: false,
         fresh: false,
     };
-    let engine = lab.within(At::Switch, || KernelEngine::start(&config(), &place, EPOCH, 8)).unwrap().unwrap();
+    let engine = lab.within(At::Switch, || KernelEngine::start(&config(), &place, EPOCH, SECRET)).unwrap().unwrap();
     let hosts = [0, 1].map(|host| lab.within(At::Host(host), || Port::open(HOST_INTERFACE)).unwrap());
     let macs = [0, 1].map(|host| lab.within(At::Switch, || Port::open(&lab.interfaces()[host]).mac).unwrap());
     let mut stage = Stage { engine, hosts, macs, lab };
     for ipv4 in [true, false] {
-        stage.engine.tasks_mut().restart(&config(), EPOCH, 8).unwrap();
+        stage.engine.tasks_mut().restart(&config(), EPOCH, SECRET).unwrap();
         stage.hosts.iter().for_each(|port| drop(port.all(|_| true)));
         act(&mut stage, ipv4);
         assert_eq!(["asserted", "send_failed", "hand_over_failed"].map(|name| stage.count(name)), [0; 3]);
@@ -112,8 +118,16 @@ impl Stage {
 }
 
 impl Endpoint {
+    /// With the cookie that the switch gives now.
     fn send(&self, datagram: &[u8]) {
-        assert_eq!(self.socket.send_to(datagram, self.flow.to).unwrap(), datagram.len());
+        let datagram = self.with_cookie(datagram);
+        assert_eq!(self.socket.send_to(&datagram, self.flow.to).unwrap(), datagram.len());
+    }
+
+    fn with_cookie(&self, datagram: &[u8]) -> Vec<u8> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        with_cookie_at(now_ns, self.flow.from, datagram.to_vec())
     }
 
     fn receive(&self) -> Vec<u8> {
@@ -158,6 +172,26 @@ fn xdp_answers_a_socket_by_a_frame_with_a_whole_checksum() {
     });
 }
 
+/// Answers that are shorter than what they answer: VERSION, for which frames are filled up, and COOKIE to who has none, which leaves
+/// no record.
+#[test]
+fn short_answers_reach_sockets() {
+    for mode in [Mode::Native, Mode::Generic] {
+        on_stage(mode, |stage, ipv4| {
+            let client = stage.endpoint(0, ipv4);
+            for hardware in [true, false] {
+                stage.checksums_by_hardware(0, hardware, false);
+                let taken_by = if hardware && mode == Mode::Generic { "tc_taken" } else { "xdp_taken" };
+                let before = stage.count(taken_by);
+                assert_eq!(client.ask(&of_another_version(PACKET_MAX)), Version::OURS.as_bytes());
+                assert_eq!(client.ask(&of_another_version(PACKET_MAX)), Version::OURS.as_bytes());
+                assert_eq!(stage.count(taken_by), before + 2, "{mode:?} {hardware} {:?}", stage.counts());
+            }
+            assert_eq!((stage.engine.tasks().stats().clients, stage.engine.tasks().stats().submitted), (0, 0));
+        });
+    }
+}
+
 /// Each interface by itself: where a veth is not known as one, what XDP leaves alone is answered by TC, which asks the kernel. A
 /// frame of which the kernel says nothing is refused there, although its sum looks the same.
 #[test]
@@ -169,13 +203,13 @@ fn a_checksum_left_to_hardware_is_believed_by_interface() {
             stage.checksums_by_hardware(host, true, true);
             let client = stage.endpoint(host, ipv4);
             let before = stage.count(taken_by);
-            assert_eq!(operation(&client.ask(&probe(1, 1))), Operation::ProbeAck);
+            assert_eq!(operation(&client.ask(&question(1, 1))), Operation::CancelAck);
             assert_eq!(stage.count(taken_by), before + 1, "{:?}", stage.counts());
-            let forged = client.flow.partial(client.flow.request(&probe(1, 2)), &probe(1, 2));
+            let forged = client.flow.partial(client.flow.request(&question(1, 2)), &question(1, 2));
             stage.hosts[host].send(&forged, Offload::default());
             // XDP on a veth takes it. Behind it on the same link: who is answered first was taken first.
             let first = if host == 0 { 3 } else { 2 };
-            assert_eq!(client.ask(&probe(1, 3))[12..16], [0, 0, 0, first]);
+            assert_eq!(client.ask(&question(1, 3))[12..16], [0, 0, 0, first]);
         }
         assert_eq!(stage.count("passed_checksum"), 1, "{:?}", stage.counts());
     });
@@ -236,7 +270,8 @@ fn tagged_frames_are_answered_with_their_tags() {
             };
             let (client, executor) = (tagged(stage.endpoint(0, ipv4)), tagged(stage.endpoint(1, ipv4)));
             let ask = |endpoint: &Endpoint, datagram: &[u8]| {
-                stage.hosts[endpoint.host].send(&endpoint.flow.request(datagram), Offload::default());
+                let frame = endpoint.flow.request(&endpoint.with_cookie(datagram));
+                stage.hosts[endpoint.host].send(&frame, Offload::default());
                 let (flow, answer) = read(&stage.frame_to(endpoint).frame);
                 assert_eq!(flow, endpoint.flow.back());
                 answer
@@ -264,21 +299,39 @@ fn answers_longer_than_the_frame_arrive_whole() {
         let names = registered(&executor.ask(&register(5, 32)));
         assert_eq!(names.len(), 32);
         let mut by_xdp = stage.count("xdp_answered");
-        for name in &names[..16] {
+        let most = &names[..SLOTS_MAX];
+        for name in most {
             assert_eq!(records(&executor.ask(&retrieve(std::slice::from_ref(name), 1))), 1);
             by_xdp += 1;
             assert_eq!(stage.count("xdp_answered"), by_xdp, "one task fits by XDP: {:?}", stage.counts());
         }
-        let assign = executor.ask(&retrieve(&names[..16], 2));
+        let assign = executor.ask(&retrieve(most, 2));
         assert_eq!(
             (records(&assign), stage.count("xdp_answered")),
-            (16, by_xdp),
-            "sixteen do not: {:?}",
+            (SLOTS_MAX as u8, by_xdp),
+            "thirteen do not: {:?}",
             stage.counts()
         );
         let stats = stage.engine.tasks().stats();
-        assert_eq!((stats.reasons[midflight_dataplane::Verdict::RepeatedWait as usize], stats.assigned), (0, 32));
+        assert_eq!((stats.reasons[Verdict::RepeatedWait as usize], stats.assigned), (0, 26));
     });
+}
+
+/// T2: executors whose tasks were lost on the way ask again, when nothing is queued any more. What they are told is as long as before.
+#[test]
+fn t2_tasks_told_again_arrive_whole() {
+    for mode in [Mode::Native, Mode::Generic] {
+        on_stage(mode, |stage, ipv4| {
+            stage.checksums_by_hardware(1, false, false);
+            let (client, executor) = (stage.endpoint(0, ipv4), stage.endpoint(1, ipv4));
+            client.ask(&submit(1, 1, SLOTS_MAX as u32));
+            let names = registered(&executor.ask(&register(5, SLOTS_MAX as u8)));
+            for _ in 0..2 {
+                assert_eq!(usize::from(records(&executor.ask(&retrieve(&names, 1)))), SLOTS_MAX);
+            }
+            assert_eq!(stage.engine.tasks().stats().reasons[Verdict::Replayed as usize], 0);
+        });
+    }
 }
 
 /// Datagrams that were merged, or are to be cut up, reach the process's socket one by one.

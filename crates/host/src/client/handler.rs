@@ -2,7 +2,7 @@
 
 use super::{ClientDriver, Leases, Room};
 use crate::blob::Fetcher;
-use crate::driver::Handler;
+use crate::driver::{Handler, warn_of_version};
 use crate::results::{JobState, TaskError, TaskOutcome, TaskResult, TaskTiming};
 use crossbeam_channel::Sender;
 use midflight_tasks::client::{Client, Event, LostWhy, Outcome, TaskKey};
@@ -123,6 +123,7 @@ impl Handler<Client> for ResultHandler {
                 tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
             }
             Event::SeenAs(seen) => self.saw_address(seen),
+            Event::OtherVersion { switch, version } => warn_of_version(switch, version),
         }
     }
 

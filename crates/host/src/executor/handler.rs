@@ -4,7 +4,7 @@
 use super::{ExecutorDriver, Status};
 use crate::blob::{BlobLease, BlobStore, Fetcher};
 use crate::clock;
-use crate::driver::Handler;
+use crate::driver::{Handler, warn_of_version};
 use crate::functions::{Call, Function, Functions, TaskContext, duration_ns, no_duration};
 use crate::workers::Workers;
 use midflight_tasks::Nanos;
@@ -149,11 +149,13 @@ impl Handler<Executor> for RunHandler {
                 }
             }
             Event::Registered { switch, slots, seen } => self.registered(switch, slots, seen),
-            Event::SlotsFull { got } => {
-                tracing::warn!("the switch has room for {got} slots only: raise `slots` in its configuration");
+            Event::SlotsFull { got, is_share } => {
+                let whose = if is_share { "this address's share of the switch is" } else { "the switch has room for" };
+                tracing::warn!("{whose} {got} slots only: raise `slots` in its configuration");
                 self.status.set(|now| now.slots = got);
             }
             Event::SwitchChanged { switch } => tracing::warn!("the switch is silent; trying {switch}"),
+            Event::OtherVersion { switch, version } => warn_of_version(switch, version),
             Event::Drained => self.status.set(|now| now.drained = true),
         }
     }

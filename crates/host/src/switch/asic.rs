@@ -41,6 +41,7 @@ impl AsicCore {
             slots: config.slots,
             lease_ms: u32::try_from(config.lease_ns / 1_000_000).unwrap_or(u32::MAX),
             slot_idle_ns: config.slot_idle_ns,
+            cookie_ns: config.cookie_ns,
             poll_us,
         };
         let tasks = AsicTasks::new(&config, epoch, rand::random());

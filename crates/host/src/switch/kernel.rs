@@ -5,7 +5,7 @@ use super::life::Core;
 use super::{Engine, Facts, Inheritance, KernelOptions, ShellCounts, XdpMode};
 use crate::error::Error;
 use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, Mode, NOW, Place, SERVED_MAX, SHELL_COUNTS};
-use midflight_dataplane::{Out, Stats, TasksConfig};
+use midflight_dataplane::{Out, Purge, Stats, TasksConfig};
 use midflight_tasks::Nanos;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -64,6 +64,10 @@ impl Core for KernelCore {
     fn tick(&mut self, _now: Nanos, out: &mut Out) {
         let failed = self.engine.tasks_mut().tick(NOW, out).err();
         self.count(failed, out);
+    }
+
+    fn purge(&mut self, purge: &mut Purge) -> Result<bool, String> {
+        self.engine.tasks_mut().purge(purge).map_err(|error| error.to_string())
     }
 
     fn stats(&self) -> Stats {

@@ -1,11 +1,13 @@
 //! What the switch's thread does: receive a batch, let the core answer each datagram, send the answers together.
 
+use super::purges::Purging;
 use super::{Shared, ShellCounts};
 use crate::clock;
 use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue};
-use midflight_dataplane::{Out, Stats};
+use midflight_dataplane::{Out, Purge, Stats, Verdict};
 use midflight_tasks::Nanos;
+use midflight_wire::VERSION;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -24,6 +26,10 @@ pub(super) trait Core {
     fn packet(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out);
     /// Looks at the next slots and overwrites `out`.
     fn tick(&mut self, now: Nanos, out: &mut Out);
+    /// Takes out what the operator wants to be gone, of a bounded number of tasks. Whether it has looked at all.
+    fn purge(&mut self, _purge: &mut Purge) -> Result<bool, String> {
+        Err("this engine has no list of its tasks".into())
+    }
     /// What it has counted.
     fn stats(&self) -> Stats;
 
@@ -53,6 +59,9 @@ pub(super) struct Life<C> {
     out: Out,
     sends: SendQueue,
     looker: Looker,
+    purging: Purging,
+    /// It was said that somebody speaks another version of the wire format.
+    told_of_versions: bool,
     /// Calls of the core that make a tick.
     ticks: u32,
     next_tick: Nanos,
@@ -65,7 +74,19 @@ impl<C: Core> Life<C> {
         // A look would not see what the kernel hands over.
         let look = if core.hands_over().is_none() { look } else { Duration::ZERO };
         let (out, sends, looker) = (Out::new(), SendQueue::default(), Looker::new(look));
-        Self { shared, core, out, sends, looker, ticks, next_tick: 0, next_publish: 0, next_watch: 0 }
+        Self {
+            shared,
+            core,
+            out,
+            sends,
+            looker,
+            purging: Purging::default(),
+            told_of_versions: false,
+            ticks,
+            next_tick: 0,
+            next_publish: 0,
+            next_watch: 0,
+        }
     }
 
     /// Until it is told to stop; an error says why it ended before.
@@ -83,12 +104,13 @@ impl<C: Core> Life<C> {
                 self.send();
             }
             self.hand_on();
+            let is_purging = self.purging.go_on(&self.shared.purges, &mut self.core);
             if now >= self.next_tick {
                 self.tick(now)?;
             }
             // The core answers a SUBMIT before it assigns, but it is the executor who is waited for.
             self.sends.flush_last_first(&self.shared.socket);
-            if !received && !self.looker.is_looking() {
+            if !received && !is_purging && !self.looker.is_looking() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
                 self.shared.waker.wait_too(&self.shared.socket, self.core.hands_over(), Some(timeout));
             }
@@ -126,6 +148,23 @@ impl<C: Core> Life<C> {
         }
     }
 
+    /// Lets others see what was counted, unless somebody is looking just now.
+    fn publish(&mut self, now: Nanos) {
+        let stats = self.core.stats();
+        if let Ok(mut published) = self.shared.published.try_lock() {
+            published.stats = stats;
+            self.core.counts(&mut published.counts);
+            self.next_publish = now + PUBLISH_EVERY_NS;
+        }
+        if stats.reasons[Verdict::BadVersion as usize] > 0 && !self.told_of_versions {
+            self.told_of_versions = true;
+            tracing::warn!(
+                "packets of another version than {VERSION} of the wire format come here, and are refused: use one release of \
+                 Midflight on all machines (drops: bad_version)"
+            );
+        }
+    }
+
     fn tick(&mut self, now: Nanos) -> Result<(), String> {
         self.next_tick = now + TICK_EVERY_NS;
         self.shared.ticked.store(now, Ordering::Relaxed);
@@ -134,12 +173,8 @@ impl<C: Core> Life<C> {
             self.learn_where_asked(None);
             self.send();
         }
-        if now >= self.next_publish
-            && let Ok(mut published) = self.shared.published.try_lock()
-        {
-            published.stats = self.core.stats();
-            self.core.counts(&mut published.counts);
-            self.next_publish = now + PUBLISH_EVERY_NS;
+        if now >= self.next_publish {
+            self.publish(now);
         }
         if now >= self.next_watch {
             self.next_watch = now + WATCH_EVERY_NS;

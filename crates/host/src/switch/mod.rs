@@ -9,6 +9,7 @@ mod asic;
 mod kernel;
 mod life;
 mod options;
+mod purges;
 mod user;
 
 pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig, XdpMode};
@@ -20,7 +21,8 @@ use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 use asic::AsicCore;
 use life::{Core, Life};
-use midflight_dataplane::{Stats, TICK_SLOTS};
+use midflight_dataplane::{Stats, TICK_SLOTS, Which};
+use purges::Purges;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -87,6 +89,7 @@ enum AnyCore {
 struct Shared {
     socket: Socket,
     waker: Waker,
+    purges: Purges,
     stop: AtomicBool,
     /// At most 100 ms old.
     published: Mutex<Published>,
@@ -151,7 +154,15 @@ impl Switch {
             Engine::Kernel(_) => return Err(Error::NoKernelEngine),
         };
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
-        let shared = Arc::new(Shared { socket, waker, stop, published, ticked, failure: OnceLock::new() });
+        let shared = Arc::new(Shared {
+            socket,
+            waker,
+            purges: Purges::new(),
+            stop,
+            published,
+            ticked,
+            failure: OnceLock::new(),
+        });
         let ticks = config.tasks.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND);
         Ok(BoundSwitch { shared, facts, core, ticks, look: config.look })
     }
@@ -224,6 +235,17 @@ impl Switch {
         self.shared.failure.get().map(String::as_str)
     }
 
+    /// Takes queued tasks out, and says how many. Clients that live find out, and submit them again.
+    ///
+    /// # Errors
+    /// Where the engine cannot, the switch ends meanwhile, or too many purges wait already.
+    pub fn purge(&self, which: Which) -> Result<u32, Error> {
+        let refused = |why: String| Error::Purge { why };
+        let answer = self.shared.purges.ask(which).ok_or_else(|| refused("too many purges wait already".into()))?;
+        self.shared.waker.wake();
+        answer.recv().map_err(|_| refused("the switch has ended".into()))?.map_err(refused)
+    }
+
     /// Ends it; the port is free when this returns.
     pub fn stop(self) {
         drop(self);
@@ -231,6 +253,12 @@ impl Switch {
 }
 
 impl BoundSwitch {
+    /// Where it will listen.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.socket.local_addr()
+    }
+
     /// Starts its thread, which calls `on_failure` if it has to end by itself; [`Switch::failure`] then says why.
     ///
     /// # Errors

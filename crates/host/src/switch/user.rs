@@ -2,7 +2,7 @@
 
 use super::life::Core;
 use crate::error::Error;
-use midflight_dataplane::{Out, Stats, Tasks, TasksConfig};
+use midflight_dataplane::{Out, Purge, Stats, Tasks, TasksConfig};
 use midflight_tasks::Nanos;
 use std::net::SocketAddr;
 
@@ -24,6 +24,10 @@ impl Core for UserCore {
 
     fn tick(&mut self, now: Nanos, out: &mut Out) {
         self.0.tick(now, out);
+    }
+
+    fn purge(&mut self, purge: &mut Purge) -> Result<bool, String> {
+        Ok(self.0.purge(purge))
     }
 
     fn stats(&self) -> Stats {

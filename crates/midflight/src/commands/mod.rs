@@ -6,6 +6,7 @@ mod check;
 mod executor;
 mod lab;
 pub(crate) mod map;
+mod purge;
 mod replay;
 mod sim;
 pub(crate) mod status;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Replay(replay::Args),
     /// Show what a switch is doing
     Status(status::Args),
+    /// Take queued tasks out of a switch of this machine
+    Purge(purge::Args),
     /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
     Lab(lab::Args),
     /// Measure this machine
@@ -46,10 +49,11 @@ pub(crate) enum Command {
 
 impl Command {
     /// What is logged unless the user says otherwise. Who operates a service wants to know what could be better (such as small
-    /// kernel buffers), who runs a job wants its output.
+    /// kernel buffers), who runs a job wants its output. A cluster that is attacked has much to say, as is meant.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
             Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Baseline(_) => "warn",
+            Self::Lab(args) if args.is_attack() => "off",
             _ => "error",
         }
     }
@@ -75,6 +79,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Map(args) => map::run(args),
         Command::Replay(args) => replay::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Purge(args) => purge::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Baseline(args) => baseline::run(&args),

@@ -76,8 +76,8 @@ fn for_people(s: &Snapshot) -> String {
     line(
         "tasks",
         format!(
-            "{} submitted, {} assigned, {} completed, {} expired, {} returned, {} cancelled",
-            t.submitted, t.assigned, t.completed, t.expired, t.returned, t.cancelled
+            "{} submitted, {} assigned, {} completed, {} expired, {} returned, {} cancelled, {} dropped, {} purged",
+            t.submitted, t.assigned, t.completed, t.expired, t.returned, t.cancelled, t.dropped, t.purged
         ),
     );
     line("waiting", waits(s));

@@ -1,6 +1,7 @@
 //! `midflight up`: everything on this machine.
 
 use crate::commands::map::cores;
+use crate::commands::switch::Door;
 use crate::embedded::Embedded;
 use crate::signals::Shutdown;
 use crate::{stdout, usage};
@@ -59,6 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let slots = args.slots.unwrap_or_else(cores);
     let mut shutdown = Shutdown::new()?;
     let embedded = Embedded::start(&config, args.executors, slots)?;
+    let switch = &embedded.running.switch;
+    Door::bind(&config, switch.local_addr().port())?.open(switch)?;
     stdout::print(&greeting(&embedded, args.executors, slots))?;
     shutdown.wait();
     eprintln!("finishing what runs; Ctrl-C again ends at once");

@@ -171,7 +171,7 @@ fn of_switch(s: &Snapshot) -> Vec<String> {
         }
     };
     let (t, queued) = (&s.tasks, queued(s));
-    must(t.submitted == t.completed + t.cancelled + u64::from(s.busy) + queued, &|| {
+    must(t.submitted == t.completed + t.cancelled + t.dropped + t.purged + u64::from(s.busy) + queued, &|| {
         format!("the core lost count of tasks (T1): {t:?}, {} busy, {queued} queued", s.busy)
     });
     let again = t.expired + t.returned;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// What the results of a job must be.
 #[derive(Clone, Debug)]
-pub(super) enum Expected {
+pub(crate) enum Expected {
     /// Of `noop`.
     Nothing,
     /// Of `sleep` and `spin`: they took at least that long.
@@ -32,7 +32,7 @@ impl Expected {
 
 /// All jobs of a soak.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     findings: Arc<Findings>,
     submitted: AtomicU64,
     ok: AtomicU64,
@@ -55,29 +55,29 @@ struct Page {
 
 /// A job that was submitted.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) handle: JobHandle,
+pub(crate) struct Entry {
+    pub(crate) handle: JobHandle,
     page: Arc<Page>,
 }
 
 /// What has happened so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Totals {
-    pub(super) submitted: u64,
-    pub(super) ok: u64,
-    pub(super) cancelled: u64,
-    pub(super) again: u64,
+pub(crate) struct Totals {
+    pub(crate) submitted: u64,
+    pub(crate) ok: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) again: u64,
     /// Tasks that have not ended.
-    pub(super) open: u64,
+    pub(crate) open: u64,
 }
 
 impl Ledger {
-    pub(super) fn new(findings: Arc<Findings>) -> Self {
+    pub(crate) fn new(findings: Arc<Findings>) -> Self {
         let zero = AtomicU64::default;
         Self { findings, submitted: zero(), ok: zero(), cancelled: zero(), wrong: zero(), again: zero() }
     }
 
-    pub(super) fn submit(self: &Arc<Self>, client: &Client, job: Job, expected: Expected) -> Result<Entry> {
+    pub(crate) fn submit(self: &Arc<Self>, client: &Client, job: Job, expected: Expected) -> Result<Entry> {
         let tasks = job.tasks.len();
         let number = self.submitted.fetch_add(tasks as u64, Relaxed);
         let ends = std::iter::repeat_with(AtomicU8::default).take(tasks).collect();
@@ -108,7 +108,7 @@ impl Ledger {
         count.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         // In this order: what ends meanwhile was submitted before.
         let (ok, cancelled) = (self.ok.load(Relaxed), self.cancelled.load(Relaxed));
         let ended = ok + cancelled + self.wrong.load(Relaxed);
@@ -120,12 +120,17 @@ impl Ledger {
 
 impl Entry {
     /// Asks for what has not been assigned not to be run.
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.page.cancelling.store(true, Relaxed);
         self.handle.cancel();
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    /// Tasks that have not ended.
+    pub(crate) fn open(&self) -> usize {
+        self.page.ends.iter().filter(|ends| ends.load(Relaxed) == 0).count()
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
         self.page.ends.iter().all(|ends| ends.load(Relaxed) > 0)
     }
 }

@@ -13,9 +13,9 @@
 
 mod audit;
 mod cluster;
-mod findings;
+pub(crate) mod findings;
 mod gauges;
-mod ledger;
+pub(crate) mod ledger;
 mod load;
 mod story;
 

@@ -82,13 +82,14 @@ fn switch(random: &mut Pcg64, slots: u32, same: bool) -> SwitchSpec {
     let lease_ms = pick(random, &[60, 150, 300, 1_000]);
     let tight = same && random.random_bool(0.25);
     SwitchSpec {
-        queue: pick(random, &[3, 17, 40, 70, 100, 150, 4_096]),
+        queue: pick(random, &[3, 17, 40, 70, 100, 150, 256]),
         slots: if tight { random.random_range(1..=slots) } else { 2 * slots + 8 },
         clients: pick(random, &[1, 2, 3, 16, 16]),
         levels: pick(random, &[1, 4, 8]),
         lease_ms,
         slot_idle_ms: lease_ms * pick(random, &[2, 4]),
         client_idle_ms: pick(random, &[1_500, 2_500]),
+        cookie_ms: pick(random, &[25, 60]),
     }
 }
 
@@ -157,7 +158,7 @@ fn parties(random: &mut Pcg64, trial: &Trial) -> Vec<Party> {
 }
 
 fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
-    let what = match random.random_range(0..15) {
+    let what = match random.random_range(0..19) {
         0..=3 => What::Crash(party(random, trial)),
         4 | 5 => What::Pause(party(random, trial)),
         6 => What::Drift {
@@ -178,7 +179,9 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
         }),
         11 | 12 => What::Drain(random.random_range(0..trial.executors.len())),
         13 => What::Garbage(random.random_range(1..=30)),
-        _ => What::Forged(random.random_range(1..=30)),
+        14 => What::Forged(random.random_range(1..=30)),
+        15 | 16 => What::Replayed(random.random_range(1..=100)),
+        _ => What::Guessed(random.random_range(1..=100)),
     };
     let drains = matches!(what, What::Drain(_));
     let longest = if drains { 1_500 } else { pick(random, &[5, 50, 500, 1_500]) };
@@ -208,7 +211,10 @@ mod tests {
         let mut kinds: Vec<_> = trials.iter().flat_map(|trial| &trial.faults).map(|fault| kind(&fault.what)).collect();
         kinds.sort();
         kinds.dedup();
-        assert_eq!(kinds, ["Burst", "Crash", "Drain", "Drift", "Forged", "Garbage", "Partition", "Pause"]);
+        assert_eq!(
+            kinds,
+            ["Burst", "Crash", "Drain", "Drift", "Forged", "Garbage", "Guessed", "Partition", "Pause", "Replayed"]
+        );
         let calm = trials.iter().filter(|trial| trial.faults.is_empty()).count();
         assert!((250..350).contains(&calm), "{calm}");
     }

@@ -6,6 +6,7 @@
 //! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch; the task's own time-out |
 //! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
+//! | anything at all, by what strangers send: garbage, forged, replayed and guessed packets (T13) | nothing: a trial with such faults alone is calm |
 //! | one end, the own result (T9) | nothing but the death of the caller |
 
 use super::trial::{Party, Trial, What};
@@ -49,13 +50,13 @@ impl Excuses {
                 What::Burst(_) => disturb(None, from),
                 // It keeps its leases to its end, which is a death.
                 What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end),
-                What::Garbage(_) | What::Forged(_) => {}
+                What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) => {}
             }
         }
         let loses = trial.network.loss > 0.0;
         let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)));
         let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
-        let calm = !loses && trial.faults.iter().all(|fault| matches!(fault.what, What::Garbage(_) | What::Forged(_)));
+        let calm = !loses && trial.faults.iter().all(|fault| fault.what.is_of_strangers());
         let strays = loses || (trial.switches.len() > 1 && !trial.faults.is_empty());
         Self { disturbances, calm, strays, forgets }
     }

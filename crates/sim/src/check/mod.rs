@@ -6,7 +6,7 @@
 //! | `draw` | a trial from a seed |
 //! | `run` | a world from a trial; after the last fault all must heal |
 //! | `rules` | what may be broken |
-//! | `ledger` | what a switch must do: T1 to T8, T10 to T12 |
+//! | `ledger` | what a switch must do: T1 to T8, T10 to T14 |
 //! | `callers` | what callers must see: T9 |
 //! | `excuses` | which fault excuses what |
 //! | `monitor` | shows a run to all of them |

@@ -10,6 +10,7 @@ use crate::actors::switch::Turn;
 use crate::{Happening, NodeId, Observer};
 use midflight_dataplane::TasksConfig;
 use midflight_tasks::Nanos;
+use midflight_wire::{PACKET_MAX, parse};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -153,6 +154,11 @@ impl Observer for Monitor {
     fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
         let findings = &mut *self.0.borrow_mut();
         findings.recent.note(from, to, datagram);
+        findings.check(at, |_| {
+            let bytes = datagram.len();
+            holds!(T15, bytes <= PACKET_MAX || parse(datagram).is_err(), "{bytes} bytes do not fit every path");
+            Ok(())
+        });
         if let Some(trace) = &mut findings.trace {
             trace.arrived(at, from, to, datagram);
         }

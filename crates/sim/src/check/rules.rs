@@ -1,4 +1,4 @@
-//! What may be broken: the twelve rules of the tasks protocol, and what the campaign holds beside them.
+//! What may be broken: the rules of the tasks protocol, and what the campaign holds beside them.
 
 use std::fmt;
 
@@ -29,6 +29,14 @@ pub enum Rule {
     T11,
     /// A packet costs a constant amount of work.
     T12,
+    /// Who has neither cookie nor names of another changes nothing of the other's but waiting time.
+    T13,
+    /// No source keeps the others out, and what the dead leave is given up.
+    T14,
+    /// What is sent fits every path.
+    T15,
+    /// Once faults end all goes on within a stated time, and nobody is stuck.
+    T16,
     /// Counters add up.
     Books,
     /// The core's structures agree (`mf_tasks_check`).
@@ -54,6 +62,10 @@ impl Rule {
             Self::T10 => "T10",
             Self::T11 => "T11",
             Self::T12 => "T12",
+            Self::T13 => "T13",
+            Self::T14 => "T14",
+            Self::T15 => "T15",
+            Self::T16 => "T16",
             Self::Books => "books",
             Self::Sound => "sound",
             Self::Heals => "heals",

@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
             What::Partition { .. } => self.partition(),
             What::Burst(net) => self.act(Action::Faults(faults(net))),
             What::Drain(executor) => self.act(Action::Drain(self.executors[*executor])),
-            What::Garbage(_) | What::Forged(_) => {}
+            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) => {}
         }
     }
 
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
                 self.crash(Party::Executor(*executor));
                 self.restart(Party::Executor(*executor));
             }
-            What::Garbage(_) | What::Forged(_) => {}
+            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) => {}
         }
     }
 
@@ -276,6 +276,8 @@ fn vandal(trial: &Trial, world: &mut World) -> Recent {
         let (count, deed) = match fault.what {
             What::Garbage(count) => (count, Deed::Garbage),
             What::Forged(count) => (count, Deed::Forge),
+            What::Replayed(count) => (count, Deed::Replay),
+            What::Guessed(count) => (count, Deed::Guess),
             _ => continue,
         };
         let every = fault.for_ms * MS / u64::from(count.max(1));
@@ -314,6 +316,7 @@ fn config(spec: &SwitchSpec) -> TasksConfig {
         lease_ns: spec.lease_ms * MS,
         slot_idle_ns: spec.slot_idle_ms * MS,
         client_idle_ns: spec.client_idle_ms * MS,
+        cookie_ns: spec.cookie_ms * MS,
     }
 }
 

@@ -119,7 +119,7 @@ fn forget(trial: &mut Trial, gone: Party) {
     trial.faults.retain(|fault| match &fault.what {
         What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => *party != gone,
         What::Drain(executor) => Party::Executor(*executor) != gone,
-        What::Partition { .. } | What::Burst(_) | What::Garbage(_) | What::Forged(_) => true,
+        _ => true,
     });
     for fault in &mut trial.faults {
         match &mut fault.what {
@@ -137,7 +137,7 @@ fn forget(trial: &mut Trial, gone: Party) {
                     side.iter_mut().for_each(|party| renumber(party, gone));
                 }
             }
-            What::Burst(_) | What::Garbage(_) | What::Forged(_) => {}
+            _ => {}
         }
     }
 }

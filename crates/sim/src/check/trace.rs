@@ -133,16 +133,20 @@ pub(super) fn describe(datagram: &[u8]) -> String {
             let (first, lease) = (fixed.first, fixed.lease_ms);
             write!(text, "REGISTERED {} from {first} lease {lease} ms: {}", tail(&fixed.header), slots(names))
         }
-        Packet::Reset(fixed, names) => write!(text, "RESET {} {}", tail(&fixed.header), slots(names)),
+        Packet::Reset(fixed, names) => {
+            write!(text, "RESET {} of {} {}", tail(&fixed.header), fixed.counter, waits(names))
+        }
         Packet::Retrieve(fixed, waits) => {
             let (mask, waits) = (fixed.resources, self::waits(waits));
-            write!(text, "RETRIEVE {} mask {mask:#04x} slot:sequence {waits}", tail(&fixed.header))
+            write!(text, "RETRIEVE {} no {} mask {mask:#04x} slot:sequence {waits}", tail(&fixed.header), fixed.counter)
         }
         Packet::Assign(fixed, given) => {
             let given: Vec<_> = given.iter().map(assignment).collect();
             write!(text, "ASSIGN {} {}", tail(&fixed.header), given.join(", "))
         }
-        Packet::Keepalive(fixed, names) => write!(text, "KEEPALIVE {} {}", tail(&fixed.header), slots(names)),
+        Packet::Keepalive(fixed, names) => {
+            write!(text, "KEEPALIVE {} no {} {}", tail(&fixed.header), fixed.counter, waits(names))
+        }
         Packet::Release(fixed, leaves) => {
             let leaves: Vec<_> = leaves.iter().map(|l| format!("{}:{} done {}", l.slot, l.sequence, l.done)).collect();
             write!(text, "RELEASE {} {}", tail(&fixed.header), leaves.join(", "))
@@ -162,6 +166,8 @@ pub(super) fn describe(datagram: &[u8]) -> String {
         }
         Packet::Cancel(fixed, names) => write!(text, "CANCEL {} {}", tail(&fixed.header), tasks(names)),
         Packet::CancelAck(ack) => write!(text, "CANCEL_ACK {} taken out {:#x}", tail(&ack.header), ack.taken_out),
+        Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
+        Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),
         Packet::NoOp(fixed, told) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(told)),
     };
     text

@@ -65,6 +65,7 @@ pub struct SwitchSpec {
     pub lease_ms: u64,
     pub slot_idle_ms: u64,
     pub client_idle_ms: u64,
+    pub cookie_ms: u64,
 }
 
 /// An executor.
@@ -196,6 +197,18 @@ pub enum What {
     Garbage(u32),
     /// So many packets come to switches as their executors sent them, but from other addresses.
     Forged(u32),
+    /// So many datagrams come again, some of them often, from the address that they came from: a stranger on the path copies.
+    Replayed(u32),
+    /// So many packets come from the address of somebody who has sent such a one, with names, cookies and counters that are guessed: a
+    /// stranger off the path knows formats and addresses.
+    Guessed(u32),
+}
+
+impl What {
+    /// Whether strangers send packets, and nothing else befalls anybody: that changes nothing (T13).
+    pub(super) fn is_of_strangers(&self) -> bool {
+        matches!(self, Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_))
+    }
 }
 
 /// A trial makes no sense, or cannot be written.
@@ -315,7 +328,9 @@ impl Trial {
             What::Partition { from, to, .. } => from.iter().chain(to).all(known),
             What::Burst(net) => return net.validate("burst"),
             What::Drain(executor) => known(&Party::Executor(*executor)),
-            What::Garbage(count) | What::Forged(count) => *count <= 10_000,
+            What::Garbage(count) | What::Forged(count) | What::Replayed(count) | What::Guessed(count) => {
+                *count <= 10_000
+            }
         };
         if ok {
             Ok(())
@@ -351,19 +366,20 @@ impl Net {
 
 impl SwitchSpec {
     fn validate(&self) -> Result<(), BadTrial> {
-        let in_range = (1..=1 << 20).contains(&self.queue)
+        let in_range = (1..=256).contains(&self.queue)
             && (1..=1024).contains(&self.slots)
             && (1..=64).contains(&self.clients)
             && (1..=8).contains(&self.levels)
-            && (20..=60_000).contains(&self.lease_ms)
+            && (40..=60_000).contains(&self.lease_ms)
             && (self.lease_ms..=LONGEST_MS).contains(&self.slot_idle_ms)
-            && (100..=LONGEST_MS).contains(&self.client_idle_ms);
+            && (100..=LONGEST_MS).contains(&self.client_idle_ms)
+            && (1..=self.slot_idle_ms.min(self.client_idle_ms) / 2).contains(&self.cookie_ms);
         if in_range {
             return Ok(());
         }
         Err(BadTrial(format!(
-            "{self:?}: use queue 1 to 1048576, slots 1 to 1024, clients 1 to 64, levels 1 to 8, lease_ms 20 to 60000, \
-             slot_idle_ms from a lease and client_idle_ms from 100, to {LONGEST_MS}"
+            "{self:?}: use queue 1 to 256, slots 1 to 1024, clients 1 to 64, levels 1 to 8, lease_ms 40 to 60000, \
+             slot_idle_ms from a lease and client_idle_ms from 100, to {LONGEST_MS}, cookie_ms at most half of both"
         )))
     }
 }

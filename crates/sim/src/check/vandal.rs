@@ -1,5 +1,7 @@
-//! Sends what nobody should: malformed datagrams to everybody (T11), and packets of executors from an address that is not
-//! theirs. What it sends it makes of what it has overheard.
+//! Sends what nobody should: malformed datagrams to everybody (T11), packets of executors from an address that is not theirs, and
+//! copies and forgeries under the addresses of others (T13). What it sends it makes of what it has overheard.
+
+mod guess;
 
 use crate::actors::{Actor, Wake};
 use crate::{Context, NodeId};
@@ -13,12 +15,19 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Datagrams that are remembered.
-const REMEMBERED: usize = 32;
+const REMEMBERED: usize = 256;
+/// A datagram is copied at most so often.
+const COPIES: u32 = 4;
 /// Attempts to make a datagram malformed, before one is cut short.
 const TRIES: u32 = 8;
 
-/// A datagram, and where it arrived.
-type Overheard = (NodeId, Vec<u8>);
+/// A datagram.
+#[derive(Clone, Debug)]
+struct Overheard {
+    from: NodeId,
+    to: NodeId,
+    datagram: Vec<u8>,
+}
 
 /// What arrived lately, if somebody listens.
 #[derive(Clone, Debug, Default)]
@@ -30,19 +39,19 @@ impl Recent {
         Self(Some(Rc::default()))
     }
 
-    pub(super) fn note(&self, _from: NodeId, to: NodeId, datagram: &[u8]) {
+    pub(super) fn note(&self, from: NodeId, to: NodeId, datagram: &[u8]) {
         let Some(recent) = &self.0 else { return };
         let mut recent = recent.borrow_mut();
         if recent.len() == REMEMBERED {
             recent.pop_front();
         }
-        recent.push_back((to, datagram.to_vec()));
+        recent.push_back(Overheard { from, to, datagram: datagram.to_vec() });
     }
 
     /// One of those that `wanted` wants.
-    fn pick(&self, random: &mut Pcg64, wanted: impl Fn(&[u8]) -> bool) -> Option<(NodeId, Vec<u8>)> {
+    fn pick(&self, random: &mut Pcg64, wanted: impl Fn(&[u8]) -> bool) -> Option<Overheard> {
         let recent = self.0.as_ref()?.borrow();
-        let fit: Vec<_> = recent.iter().filter(|(_, datagram)| wanted(datagram)).collect();
+        let fit: Vec<_> = recent.iter().filter(|heard| wanted(&heard.datagram)).collect();
         if fit.is_empty() { None } else { Some(fit[random.random_range(0..fit.len())].clone()) }
     }
 }
@@ -52,6 +61,8 @@ impl Recent {
 pub(super) enum Deed {
     Garbage,
     Forge,
+    Replay,
+    Guess,
 }
 
 /// An actor that does these deeds.
@@ -81,12 +92,27 @@ impl Actor for Vandal {
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
         while let Some((_, deed)) = self.deeds.pop_front_if(|(at, _)| *at <= context.now()) {
             let random = context.random();
-            let made = match deed {
-                Deed::Garbage => self.recent.pick(random, |_| true).map(|(to, good)| (to, spoil(random, good))),
-                Deed::Forge => self.recent.pick(random, is_forgeable),
-            };
-            if let Some((to, datagram)) = made {
-                context.send(to.address(), &datagram);
+            match deed {
+                Deed::Garbage => {
+                    let Some(heard) = self.recent.pick(random, |_| true) else { continue };
+                    let bad = spoil(random, heard.datagram);
+                    context.send(heard.to.address(), &bad);
+                }
+                Deed::Forge => {
+                    let Some(heard) = self.recent.pick(random, is_forgeable) else { continue };
+                    context.send(heard.to.address(), &heard.datagram);
+                }
+                Deed::Replay => {
+                    let Some(heard) = self.recent.pick(random, |_| true) else { continue };
+                    for _ in 0..random.random_range(1..=COPIES) {
+                        context.send_as(heard.from, heard.to.address(), &heard.datagram);
+                    }
+                }
+                Deed::Guess => {
+                    let Some(heard) = self.recent.pick(random, guess::is_guessable) else { continue };
+                    let guessed = guess::guess(random, heard.datagram);
+                    context.send_as(heard.from, heard.to.address(), &guessed);
+                }
             }
         }
         self.next(context);

@@ -57,6 +57,11 @@ impl Context<'_> {
         self.core.send(self.node, to, datagram);
     }
 
+    /// Sends a datagram whose source is another node's address, as somebody can who forges packets. It leaves now.
+    pub fn send_as(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
+        self.core.send(from, to, datagram);
+    }
+
     /// [`crate::Actor::wake`] is called with [`crate::Wake::Time`] when the node's clock shows `at`; what was asked for
     /// before no longer holds.
     pub fn wake_at(&mut self, at: Nanos) {

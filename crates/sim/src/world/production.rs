@@ -97,7 +97,8 @@ impl World {
             place,
             Box::new(move |birth: &mut Birth| {
                 let (identity, seed) = (birth.random.random(), birth.random.random());
-                let executor = Executor::new(ExecutorConfig { identity, seed, ..config.clone() }, birth.now);
+                let config = ExecutorConfig { identity, seed, public_name: birth.random.random(), ..config.clone() };
+                let executor = Executor::new(config, birth.now);
                 Box::new(ExecutorActor::new(executor.expect("checked by World::add_executor"), late)) as Box<dyn Actor>
             }),
         ))
@@ -124,15 +125,10 @@ impl World {
     ) -> Result<NodeId, client::ConfigError> {
         Client::new(config.clone(), self.now())?;
         let submissions = Cell::new(Some(submissions));
-        let first = Cell::new(None);
         Ok(self.add_actor(
             place,
             Box::new(move |birth: &mut Birth| {
-                let (mut identity, seed) = (birth.random.random(), birth.random.random());
-                if planted(41) {
-                    identity = first.get().unwrap_or(identity);
-                    first.set(Some(identity));
-                }
+                let (identity, seed) = (birth.random.random(), birth.random.random());
                 let client = Client::new(ClientConfig { identity, seed, ..config.clone() }, birth.now);
                 let submissions = submissions.take().unwrap_or_else(|| Box::new(std::iter::empty()));
                 Box::new(ClientActor::new(client.expect("checked by World::add_client"), submissions)) as Box<dyn Actor>

@@ -1,18 +1,33 @@
 //! COMPLETE_ACKs that wait to be sent: what came in one turn from one executor leaves in one packet.
 
-use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Header, Operation};
+use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion, Header, Operation};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// An executor that reported, and the identity of ours under which it did: the acknowledgement repeats it.
+/// A completion, as its acknowledgement names it: with the token that it carried, be it a half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reporter {
-    pub(super) address: SocketAddr,
-    pub(super) client: u64,
+pub(super) struct Report {
+    pub(super) executor: SocketAddr,
+    token: u64,
+    submission: u32,
+    index: u8,
+    pub(super) attempt: u8,
+}
+
+impl Report {
+    pub(super) fn of(executor: SocketAddr, completion: &Completion) -> Self {
+        Self {
+            executor,
+            token: completion.token.get(),
+            submission: completion.submission.get(),
+            index: completion.index,
+            attempt: completion.attempt,
+        }
+    }
 }
 
 struct Batch {
-    to: Reporter,
+    to: SocketAddr,
     records: [Completed; COMPLETE_MAX],
     count: usize,
 }
@@ -24,8 +39,10 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    pub(super) fn push(&mut self, to: Reporter, submission: u32, index: u8, attempt: u8, state: AckState) {
-        let record = Completed { submission: submission.into(), index, attempt, state: state as u8, reserved: 0 };
+    pub(super) fn push(&mut self, report: Report, state: AckState) {
+        let Report { executor: to, token, submission, index, attempt } = report;
+        let (token, submission) = (token.into(), submission.into());
+        let record = Completed { token, submission, index, attempt, state: state as u8, reserved: 0 };
         // Backwards: the completions of one packet come one after the other.
         if let Some(batch) = self.batches.iter_mut().rev().find(|b| b.to == to)
             && batch.count < COMPLETE_MAX
@@ -41,9 +58,9 @@ impl Acks {
     pub(super) fn transmit(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let batch = self.batches.pop_front()?;
         let header = Header::new(Operation::CompleteAck, 0, 0);
-        let mut packet = Builder::new(buffer, &CompleteAck { header, client: batch.to.client.into() });
+        let mut packet = Builder::new(buffer, &CompleteAck { header });
         batch.records[..batch.count].iter().for_each(|record| packet.push(record));
-        Some(batch.to.address)
+        Some(batch.to)
     }
 }
 
@@ -55,23 +72,22 @@ mod tests {
     #[test]
     fn acks_of_a_turn_leave_in_one_packet_per_executor() {
         let mut acks = Acks::default();
-        let a = Reporter { address: "10.0.0.1:1".parse().unwrap(), client: 9 };
-        let b = Reporter { address: "10.0.0.2:1".parse().unwrap(), client: 9 };
-        let short = Reporter { client: 8, ..b };
-        for i in 0..40 {
-            acks.push(a, i, 0, 1, AckState::Done);
-            if i < 5 {
-                acks.push(b, i, 0, 1, AckState::Fetching);
-                acks.push(short, i, 0, 1, AckState::Done);
+        let a = Report { executor: "10.0.0.1:1".parse().unwrap(), token: 7, submission: 0, index: 3, attempt: 1 };
+        let b = Report { executor: "10.0.0.2:1".parse().unwrap(), ..a };
+        for submission in 0..40 {
+            acks.push(Report { submission, ..a }, AckState::Done);
+            if submission < 5 {
+                acks.push(Report { submission, ..b }, AckState::Fetching);
+                acks.push(Report { submission, token: 8, ..b }, AckState::Done);
             }
         }
         let mut buffer = Vec::new();
         let mut sent = Vec::new();
         while let Some(to) = acks.transmit(&mut buffer) {
-            let Ok(Packet::CompleteAck(fixed, records)) = parse(&buffer) else { panic!("not a COMPLETE_ACK") };
-            sent.push((to, fixed.client.get(), records.len()));
+            let Ok(Packet::CompleteAck(_, records)) = parse(&buffer) else { panic!("not a COMPLETE_ACK") };
+            let tokens: u64 = records.iter().map(|record| record.token.get()).sum();
+            sent.push((to, records.len(), tokens));
         }
-        let [a, b] = [a.address, b.address];
-        assert_eq!(sent, [(a, 9, 32), (b, 9, 5), (b, 8, 5), (a, 9, 8)]);
+        assert_eq!(sent, [(a.executor, 32, 32 * 7), (b.executor, 10, 5 * 7 + 5 * 8), (a.executor, 8, 8 * 7)]);
     }
 }

@@ -7,26 +7,37 @@ use super::table::State;
 use super::{Client, Event};
 use crate::Nanos;
 use crate::mutants::planted;
-use midflight_wire::{CancelAck, Header, Known, ProbeAck, Reason, SubmitAck};
+use midflight_wire::{CancelAck, Header, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
 use std::net::SocketAddr;
 
+/// What an answer answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// Nothing that awaits it.
+    Nothing,
+    /// A packet in flight. It may have been sent to a switch that has been there before the present one, and answered by it.
+    Flight,
+    /// The question at hand: it was sent after the present epoch was entered, so whoever answers it lives.
+    Question,
+}
+
 impl Client {
-    /// Whether an answer counts; the reason why not is counted. `is_awaited`: it answers something outstanding.
-    fn admit(&mut self, now: Nanos, from: SocketAddr, client: u64, header: &Header, is_awaited: bool) -> bool {
+    /// Whether an answer counts; the reason why not is counted.
+    fn admit(&mut self, now: Nanos, from: SocketAddr, client: u64, header: &Header, answered: Answered) -> bool {
         let epoch = header.epoch.get();
         let refused = if client != self.config.identity {
             &mut self.counters.foreign_identity
         } else if !self.switches.is_present(from) {
             &mut self.counters.foreign_address
-        } else if !is_awaited {
+        } else if answered == Answered::Nothing {
             &mut self.counters.unexpected_answers
         } else if epoch == 0 {
             &mut self.counters.bad_answers
         } else {
             match self.switches.judge(epoch) {
-                Judgement::Past => &mut self.counters.old_epoch,
+                Judgement::Past if answered == Answered::Flight => &mut self.counters.old_epoch,
                 judgement => {
-                    if judgement == Judgement::New {
+                    if judgement != Judgement::Present {
                         self.change_switch(now, epoch);
                     }
                     self.switches.heard = now;
@@ -45,7 +56,8 @@ impl Client {
             Some(&Request::Submit { count, .. }) => Some(count),
             _ => None,
         };
-        if !self.admit(now, from, ack.client.get(), &ack.header, count.is_some()) {
+        let answered = if count.is_some() { Answered::Flight } else { Answered::Nothing };
+        if !self.admit(now, from, ack.client.get(), &ack.header, answered) {
             return;
         }
         let all = u32::MAX >> (32 - u32::from(ack.header.count).clamp(1, 32));
@@ -84,8 +96,11 @@ impl Client {
             self.flights.widen();
         } else if reason == Reason::TooOld {
             self.counters.too_old += u64::from(not_taken.count_ones());
+            self.flights.leap();
         } else {
-            self.counters.full += u64::from(not_taken.count_ones());
+            let returned =
+                if reason == Reason::Share { &mut self.counters.over_share } else { &mut self.counters.full };
+            *returned += u64::from(not_taken.count_ones());
             if self.backoff.full(now, sent_at, &mut self.rng) {
                 self.flights.narrow(now, sent_at);
             }
@@ -98,7 +113,8 @@ impl Client {
             Some(Request::Cancel(asked)) => Some(asked.len()),
             _ => None,
         };
-        if !self.admit(now, from, ack.client.get(), &ack.header, asked.is_some()) {
+        let answered = if asked.is_some() { Answered::Flight } else { Answered::Nothing };
+        if !self.admit(now, from, ack.client.get(), &ack.header, answered) {
             return;
         }
         if asked != Some(usize::from(ack.header.count)) {
@@ -112,6 +128,7 @@ impl Client {
         }
         let Request::Cancel(asked) = flight.request else { return };
         if Reason::from_number(ack.reason) == Some(Reason::TooOld) {
+            self.flights.leap();
             self.cancellations.extend(asked);
             return;
         }
@@ -133,29 +150,35 @@ impl Client {
     }
 
     pub(super) fn handle_probe_ack(&mut self, now: Nanos, from: SocketAddr, ack: &ProbeAck) {
-        if ack.client.get() == self.config.identity && self.switches.found(from, now) {
+        let sequence = ack.header.sequence.get();
+        if ack.client.get() == self.config.identity && self.switches.found(from, sequence, now) {
             return self.ask_another(now);
         }
-        let is_awaited = self.probe.awaits_answer && self.probe.sequence == ack.header.sequence.get();
-        let asked = self.probe.tasks.len();
-        if !self.admit(now, from, ack.client.get(), &ack.header, is_awaited) {
+        let answered = if self.probe.is_asked_by(sequence) { Answered::Question } else { Answered::Nothing };
+        let (asked, round_trip) = (self.probe.tasks.len(), self.probe.round_trip(now, sequence));
+        if !self.admit(now, from, ack.client.get(), &ack.header, answered) {
             return;
         }
         if asked != usize::from(ack.header.count) {
             self.counters.bad_answers += 1;
             return;
         }
-        if self.probe.sent_once {
-            self.round_trip.sample(now.saturating_sub(self.probe.sent_at));
+        if let Some(measured) = round_trip {
+            self.round_trip.sample(measured);
         }
         let seen = SocketAddr::from(ack.seen);
         if self.seen_as.replace(seen) != Some(seen) {
             self.events.push_back(Event::SeenAs(seen));
         }
-        self.probe.awaits_answer = false;
+        self.probe.answered();
         self.switches.keeps_no_record = Known::from_number(ack.known) == Some(Known::NoRecord);
         if self.switches.keeps_no_record {
+            self.tokens.take_halves();
             self.probe.tasks.clear();
+        }
+        if asked == PROBE_MAX && ack.open.get() == 0 {
+            // It may have dropped all that we had there: do not take as long to find out as tasks that are well take.
+            self.probe.due = now;
         }
         let due = now + self.config.gone_after;
         // Empty after a change of the switch: the question was about tasks of the old one.
@@ -167,6 +190,18 @@ impl Client {
                 record.gone = true;
                 self.gone.push_back((due, it));
             }
+        }
+    }
+
+    /// Somebody speaks another version. If it is a switch of ours, the user must hear why nothing is taken.
+    pub(super) fn handle_version(&mut self, from: SocketAddr, version: u8) {
+        if version == VERSION {
+            self.counters.unexpected_answers += 1;
+            return;
+        }
+        self.counters.other_version += 1;
+        if let Some(switch) = self.switches.speaks(from, version) {
+            self.events.push_back(Event::OtherVersion { switch, version });
         }
     }
 }

@@ -9,12 +9,12 @@ use midflight_wire::PROBE_MAX;
 impl Client {
     /// Something is expected of the switch.
     pub(super) fn is_watching(&self) -> bool {
-        self.open() > 0 || !self.switches.is_settled()
+        self.open() > 0 || !self.flights.is_empty() || !self.switches.is_settled()
     }
 
-    /// The first task comes: silence counts from now.
+    /// Something comes to be expected of the switch: if it is the first, silence counts from now.
     pub(super) fn begin_to_watch(&mut self, now: Nanos) {
-        if self.switches.is_settled() {
+        if !self.is_watching() {
             self.switches.heard = now;
             self.probe.restart(now + self.config.probe_interval);
         }
@@ -36,12 +36,17 @@ impl Client {
     /// Tasks wait for nothing but the end of a backoff.
     fn may_submit_then(&self) -> bool {
         let waiting = self.table.front(List::Returned).or(self.table.front(List::Fresh)).is_some();
-        waiting && self.flights.may_submit() && !self.table.knows_submission(self.flights.next())
+        waiting && self.flights.may_submit() && !self.is_barred()
     }
 
     /// A silent switch is left for the next one of the list.
     pub(super) fn watch_switch(&mut self, now: Nanos) {
         if !self.is_watching() || now < self.silent_at() {
+            return;
+        }
+        // Woken so late, it is this process that stood still: what the switch said meanwhile has yet to be read.
+        if now >= self.silent_at() + self.config.switch_silence {
+            self.switches.heard = now;
             return;
         }
         if self.switches.go_on(now) {
@@ -53,7 +58,7 @@ impl Client {
     pub(super) fn ask_another(&mut self, now: Nanos) {
         self.counters.failovers += 1;
         self.round_trip.reset();
-        self.flights.resend_all(self.round_trip.timeout());
+        self.flights.start_over(self.round_trip.timeout());
         self.probe.restart(now);
     }
 
@@ -113,7 +118,7 @@ impl Client {
         if !self.is_watching() || now < self.probe.due || self.probe.ready {
             return;
         }
-        if self.probe.awaits_answer {
+        if self.probe.awaits_answer() {
             self.probe.ready = true;
             return;
         }
@@ -133,6 +138,7 @@ impl Client {
             }
         }
         let heard_lately = now < self.switches.heard + self.config.probe_interval;
-        self.probe.ready = !self.probe.tasks.is_empty() || !heard_lately || !self.switches.is_settled();
+        let is_certain = self.switches.is_settled() && !self.switches.keeps_no_record;
+        self.probe.ready = !self.probe.tasks.is_empty() || !heard_lately || !is_certain;
     }
 }

@@ -1,20 +1,13 @@
 //! What executors say: attempts ended. The first final completion of a task wins; all are acknowledged, those of
 //! unknown tasks too, so that executors forget them.
 
-use super::acks::Reporter;
+use super::acks::Report;
 use super::table::{Name, Record, State};
 use super::{Client, Event, LostWhy, Outcome, Timing};
 use crate::Nanos;
-use midflight_wire::{AckState, BlobRef, Complete, Completion, Completions, Status};
+use midflight_wire::{AckState, BlobRef, Completion, Completions, Status};
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
-
-/// A result that the driver is fetching.
-pub(super) struct Fetch {
-    pub(super) from: Reporter,
-    pub(super) name: Name,
-    pub(super) attempt: u8,
-}
 
 /// What a completion does to its task.
 enum Verdict {
@@ -27,26 +20,20 @@ enum Verdict {
 }
 
 impl Client {
-    pub(super) fn handle_complete(
-        &mut self,
-        now: Nanos,
-        from: SocketAddr,
-        fixed: &Complete,
-        completions: Completions<'_>,
-    ) {
-        let from = Reporter { address: from, client: fixed.client.get() };
-        if !is_ours(self.config.identity, from.client) {
-            self.counters.foreign_identity += 1;
-            return;
-        }
+    pub(super) fn handle_complete(&mut self, now: Nanos, from: SocketAddr, completions: Completions<'_>) {
         for (completion, result) in completions {
+            let name = Name { submission: completion.submission.get(), index: completion.index };
+            if !self.tokens.is_of(name.submission, completion.token.get()) {
+                self.counters.foreign_token += 1;
+                continue;
+            }
             let Some(status) = Status::from_number(completion.status) else {
                 self.counters.malformed += 1;
                 continue;
             };
-            let name = Name { submission: completion.submission.get(), index: completion.index };
-            let state = self.completed(now, from, name, status, completion, result);
-            self.acks.push(from, name.submission, name.index, completion.attempt, state);
+            let report = Report::of(from, completion);
+            let state = self.completed(now, report, name, status, completion, result);
+            self.acks.push(report, state);
         }
     }
 
@@ -54,7 +41,7 @@ impl Client {
     fn completed(
         &mut self,
         now: Nanos,
-        from: Reporter,
+        report: Report,
         name: Name,
         status: Status,
         completion: &Completion,
@@ -67,36 +54,30 @@ impl Client {
         let record = self.table.get(at);
         if record.state == State::Fetching {
             self.counters.completions_ignored += 1;
-            let is_repeated = self
-                .fetches
-                .get(&record.key)
-                .is_some_and(|fetch| fetch.from == from && fetch.name == name && fetch.attempt == completion.attempt);
+            let is_repeated = self.fetches.get(&record.key) == Some(&report);
             return if is_repeated { AckState::Fetching } else { AckState::Done };
         }
         match judge(record, name, status) {
             Verdict::Nothing => self.counters.completions_ignored += 1,
             Verdict::Retry(why) => self.retry_or_lose(now, at, completion.attempt, why),
             Verdict::Final(status) => {
-                return self.end(now, from, at, name, status, completion, result);
+                return self.end(now, report, at, status, completion, result);
             }
         }
         AckState::Done
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all that a completion consists of")]
     fn end(
         &mut self,
         now: Nanos,
-        from: Reporter,
+        report: Report,
         at: u32,
-        name: Name,
         status: Status,
         completion: &Completion,
         result: &[u8],
     ) -> AckState {
         let record = self.table.get_mut(at);
         let key = record.key();
-        let attempt = completion.attempt;
         let timing = Timing {
             submitted: record.submitted,
             sent: record.sent.unwrap_or(record.submitted),
@@ -111,21 +92,16 @@ impl Client {
             record.state = State::Fetching;
             record.deadline = Nanos::MAX;
             self.table.unlink(at);
-            self.fetches.insert(key.0, Fetch { from, name, attempt });
-            (Outcome::ByReference { executor: from.address, blob }, AckState::Fetching)
+            self.fetches.insert(key.0, report);
+            (Outcome::ByReference { executor: report.executor, blob }, AckState::Fetching)
         } else {
             self.counters.completed += 1;
             self.table.remove(at);
             (Outcome::Inline(result.to_vec()), AckState::Done)
         };
-        self.events.push_back(Event::Completed { key, status, attempt, result, timing });
+        self.events.push_back(Event::Completed { key, status, attempt: report.attempt, result, timing });
         state
     }
-}
-
-/// Whether an identity is this one, or its lower half: an entry of the asic engine has room for 32 bits.
-fn is_ours(identity: u64, said: u64) -> bool {
-    said == identity || said == identity & u64::from(u32::MAX)
 }
 
 /// A result is welcome under any name; a failure only speaks of the attempt that it names.

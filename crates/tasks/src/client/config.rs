@@ -2,6 +2,7 @@
 
 use super::same_host_and_port;
 use crate::Nanos;
+use siphasher::sip128::SipHasher24;
 use std::net::SocketAddr;
 
 /// One millisecond.
@@ -10,10 +11,13 @@ pub(super) const MS: Nanos = 1_000_000;
 /// Who the client is, where the switches are, and its bounds. [`ClientConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Random 64 bits that name this client process to switches and executors.
+    /// Random 64 bits that name this client process to switches. Who knows them may speak for it: nobody else is told.
     pub identity: u64,
     /// Where all randomness of this client comes from: first sequence, jitter.
     pub seed: u64,
+    /// Keys the tokens by which completions of this client's tasks are known. Who knows it may complete all of them: nobody is
+    /// told. Default: derived from `seed`, as hard to guess as that.
+    pub secret: u128,
     /// Who asks: the first part of a task's name to people.
     pub uid: u32,
     /// The switches, in the order of preference; the next one is taken when the present one falls silent.
@@ -67,12 +71,14 @@ pub enum ConfigError {
 }
 
 impl ClientConfig {
-    /// The defaults. `identity` and `seed` are random numbers of the caller's.
+    /// The defaults. `identity` and `seed` are random numbers of the caller's; `secret` is derived from `seed`.
     #[must_use]
     pub fn new(identity: u64, seed: u64, switches: Vec<SocketAddr>) -> Self {
         Self {
             identity,
             seed,
+            // One way: what else is drawn from the seed, and goes on the wire, tells nothing of it.
+            secret: SipHasher24::new_with_keys(seed, 0).hash(b"secret").as_u128(),
             uid: 0,
             switches,
             max_open: 1 << 20,

@@ -19,6 +19,8 @@ pub struct Counters {
     pub gone: u64,
     /// Tasks that the switch returned: it was full (T7).
     pub full: u64,
+    /// Tasks that the switch returned: our address holds its share of what there is (T14).
+    pub over_share: u64,
     /// Tasks that the switch returned: their SUBMIT was below the window (T8).
     pub too_old: u64,
     /// Datagrams sent.
@@ -29,13 +31,19 @@ pub struct Counters {
     pub probes_repeated: u64,
     /// Times that the client went to the next switch of its list, or back to a better one.
     pub failovers: u64,
+    /// Cookies that were asked for: the switch took nothing before it saw that we receive what it sends.
+    pub cookies: u64,
     /// Completions that were no task's first: acknowledged and dropped.
     pub completions_ignored: u64,
     /// Datagrams dropped: no packet of this protocol.
     pub malformed: u64,
+    /// Datagrams dropped: another version of the format.
+    pub other_version: u64,
     /// Datagrams dropped: an operation that is not for clients.
     pub not_for_client: u64,
-    /// Datagrams dropped: another client's identity.
+    /// Completions dropped: without the token of their SUBMIT (T13).
+    pub foreign_token: u64,
+    /// Answers dropped: another client's identity.
     pub foreign_identity: u64,
     /// Answers dropped: not from the present switch's address.
     pub foreign_address: u64,

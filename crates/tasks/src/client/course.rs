@@ -112,7 +112,7 @@ impl Client {
         self.backoff.reset();
         self.probe.restart(now + self.config.probe_interval);
         if was_another {
-            self.flights.resend_all(self.round_trip.timeout());
+            self.flights.start_over(self.round_trip.timeout());
         }
         self.events.push_back(Event::SwitchChanged { switch: self.switches.address(), epoch, resubmitted });
     }

@@ -49,6 +49,14 @@ pub enum Event {
         /// Tasks that are submitted again because of it (T9).
         resubmitted: usize,
     },
+    /// A switch of the list speaks another version of the wire format, and takes nothing of ours. Told once for each switch
+    /// and version.
+    OtherVersion {
+        /// Its address.
+        switch: SocketAddr,
+        /// What it speaks.
+        version: u8,
+    },
     /// The address that the switch sees. If it differs from the driver's own there is NAT between them, and
     /// executors cannot reach this client. Told at first and when it changes.
     SeenAs(SocketAddr),

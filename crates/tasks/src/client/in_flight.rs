@@ -6,10 +6,21 @@
 use super::round_trip::RoundTrip;
 use super::table::Name;
 use crate::Nanos;
+use midflight_wire::{Cancel, Submit};
 use std::collections::VecDeque;
+use std::mem::offset_of;
+use std::ops::Range;
 
 /// Sequences from the oldest unanswered one to the next, at most: well inside the switch's window.
 pub(super) const SPAN_MAX: usize = 48;
+/// How far ahead the next sequence goes where the switch takes ours for too old. Two such leaps pass any that it may have seen.
+const LEAP: u32 = 1 << 30;
+/// Where the packets that may be in flight have the cookie.
+const COOKIE: Range<usize> = {
+    let at = offset_of!(Submit, cookie);
+    assert!(at == offset_of!(Cancel, cookie));
+    at..at + size_of::<u64>()
+};
 /// The window before anything is known.
 const WINDOW_INITIAL: f64 = 8.0;
 
@@ -44,6 +55,7 @@ pub(super) struct Flights {
     ring: VecDeque<Option<InFlight>>,
     /// The sequence of the ring's first place.
     base: u32,
+    leap: bool,
     submits: u32,
     window: f64,
     window_max: f64,
@@ -56,7 +68,16 @@ impl Flights {
     pub(super) fn new(first: u32, window_max: u32) -> Self {
         let window_max = f64::from(window_max);
         let window = WINDOW_INITIAL.min(window_max);
-        Self { ring: VecDeque::new(), base: first, submits: 0, window, window_max, reduced_at: 0, spare: Vec::new() }
+        Self {
+            ring: VecDeque::new(),
+            base: first,
+            leap: false,
+            submits: 0,
+            window,
+            window_max,
+            reduced_at: 0,
+            spare: Vec::new(),
+        }
     }
 
     /// The sequence of the next packet.
@@ -65,10 +86,21 @@ impl Flights {
         self.base.wrapping_add(self.ring.len() as u32)
     }
 
-    /// Leaves out the next sequence, which only an empty ring may.
+    /// The switch has seen sequences in our name that are far ahead: somebody else's, or ours of a time that we do not
+    /// remember. The next one is to get ahead of them.
+    pub(super) fn leap(&mut self) {
+        self.leap = true;
+    }
+
+    pub(super) fn is_to_leap(&self) -> bool {
+        self.leap
+    }
+
+    /// Leaves out the next sequence, or as many as are to be leapt over; which only an empty ring may.
     pub(super) fn skip(&mut self) {
         debug_assert!(self.ring.is_empty());
-        self.base = self.base.wrapping_add(1);
+        let step = if std::mem::take(&mut self.leap) { LEAP } else { 1 };
+        self.base = self.base.wrapping_add(step);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -159,13 +191,16 @@ impl Flights {
         }
     }
 
-    /// All is to be sent again now: the switch is another one. What was lost on the old one says nothing of it.
-    pub(super) fn resend_all(&mut self, timeout: Nanos) {
+    /// All is to be sent again now.
+    pub(super) fn resend_all(&mut self) {
+        self.ring.iter_mut().flatten().for_each(|flight| flight.resend = true);
+    }
+
+    /// The switch is another one: all is to be sent to it. What was lost on the old one says nothing of it.
+    pub(super) fn start_over(&mut self, timeout: Nanos) {
         self.window = self.window.max(WINDOW_INITIAL.min(self.window_max));
-        for flight in self.ring.iter_mut().flatten() {
-            flight.resend = true;
-            flight.timeout = timeout;
-        }
+        self.ring.iter_mut().flatten().for_each(|flight| flight.timeout = timeout);
+        self.resend_all();
     }
 
     /// The oldest sequence to be sent again.
@@ -174,14 +209,21 @@ impl Flights {
         Some(self.base.wrapping_add(place as u32))
     }
 
-    /// It is being sent again.
-    pub(super) fn resent(&mut self, sequence: u32, now: Nanos) -> &[u8] {
+    /// It is being sent again, with this cookie, and else unchanged.
+    pub(super) fn resent(&mut self, sequence: u32, now: Nanos, cookie: u64) -> &[u8] {
         let Some(flight) = self.get_mut(sequence) else { return &[] };
         flight.resend = false;
         flight.sent_once = false;
         flight.sent_at = now;
         flight.due = now + flight.timeout;
+        flight.packet[COOKIE].copy_from_slice(&cookie.to_be_bytes());
         &flight.packet
+    }
+
+    /// The cookie that a packet in flight was sent with last.
+    pub(super) fn cookie_of(&self, sequence: u32) -> Option<u64> {
+        let bytes = self.get(sequence)?.packet.get(COOKIE)?;
+        Some(u64::from_be_bytes(bytes.try_into().ok()?))
     }
 
     /// The sequences of all CANCELs.
@@ -207,7 +249,7 @@ mod tests {
 
     fn submit(flights: &mut Flights, now: Nanos) -> u32 {
         let sequence = flights.next();
-        flights.push(now, 10 * MS, vec![1], Request::Submit { count: 1, unwanted: Vec::new() });
+        flights.push(now, 10 * MS, vec![1; COOKIE.end + 1], Request::Submit { count: 1, unwanted: Vec::new() });
         sequence
     }
 
@@ -262,7 +304,8 @@ mod tests {
             flights.expire(now, &mut round_trip);
             assert_eq!(flights.to_resend(), Some(3));
             assert_eq!(flights.next_due(), None);
-            assert_eq!(flights.resent(3, now), [1]);
+            let bytes = flights.resent(3, now, 0x0203);
+            assert_eq!((&bytes[..32], &bytes[32..], bytes.len()), (&[1; 32][..], &[0, 0, 0, 0, 0, 0, 2, 3, 1][..], 41));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The client: submits tasks to a switch, and matches the completions that executors send.
 //!
 //! [`Client`] is the machine; each kind of input has a file of its own: `transmit` assembles what leaves, `answers`
-//! takes what the switch says, `completions` what executors say, `clock` what falls due, and `course` moves a task
-//! from one state to the next. What they work on is in `table` (tasks and their names), `in_flight` (unanswered
-//! packets and the window), `round_trip`, `backoff`, `probe`, `switches`, `acks` and `deadlines`.
-//! `docs/internals/tasks.md` ("The client") says what happens and why.
+//! takes what the switch says (`cookie` what it wants to see first), `completions` what executors say (by whose `token`
+//! they may), `clock` what falls due, and `course` moves a task from one state to the next. What they work on is in `table`
+//! (tasks and their names), `in_flight` (unanswered packets and the window), `round_trip`, `backoff`, `probe`, `switches`,
+//! `acks` and `deadlines`. `docs/internals/tasks.md` ("The client") says what happens and why.
 
 mod acks;
 mod answers;
@@ -12,6 +12,7 @@ mod backoff;
 mod clock;
 mod completions;
 mod config;
+mod cookie;
 mod counters;
 mod course;
 mod deadlines;
@@ -22,6 +23,7 @@ mod round_trip;
 mod switches;
 mod table;
 mod task;
+mod token;
 mod transmit;
 
 #[cfg(test)]
@@ -33,12 +35,11 @@ pub use events::{Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use crate::{Endpoint, Nanos};
-use acks::Acks;
+use acks::{Acks, Report};
 use backoff::Backoff;
-use completions::Fetch;
 use deadlines::Deadlines;
 use in_flight::{Cancellation, Flights};
-use midflight_wire::{AckState, Packet, parse};
+use midflight_wire::{AckState, Packet, Reject, parse};
 use probe::Probe;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -48,6 +49,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use switches::Switches;
 use table::{Record, State, Table};
+use token::Tokens;
 
 /// Submits tasks and matches their completions. Drive it as [`Endpoint`] says.
 pub struct Client {
@@ -55,6 +57,7 @@ pub struct Client {
     counters: Counters,
     rng: Pcg32,
     next_key: u64,
+    tokens: Tokens,
     table: Table,
     flights: Flights,
     round_trip: RoundTrip,
@@ -67,7 +70,7 @@ pub struct Client {
     gone: VecDeque<(Nanos, Cancellation)>,
     deadlines: Deadlines,
     /// Results by reference that the driver is fetching, by task.
-    fetches: HashMap<u64, Fetch>,
+    fetches: HashMap<u64, Report>,
     acks: Acks,
     events: VecDeque<Event>,
     seen_as: Option<SocketAddr>,
@@ -85,12 +88,13 @@ impl Client {
         Ok(Self {
             counters: Counters::default(),
             next_key: 0,
+            tokens: Tokens::new(config.secret),
             table: Table::new(),
             flights: Flights::new(rng.next_u32(), config.window_max),
             round_trip: RoundTrip::new(&config),
             backoff: Backoff::new(&config),
             switches: Switches::new(&config.switches, now),
-            probe: Probe::new(rng.next_u32(), now),
+            probe: Probe::new(now),
             cancellations: VecDeque::new(),
             gone: VecDeque::new(),
             deadlines: Deadlines::default(),
@@ -116,9 +120,7 @@ impl Client {
         if asked > max_open - open {
             return Err(SubmitError::TooManyOpen { open, asked, max_open });
         }
-        if open == 0 {
-            self.begin_to_watch(now);
-        }
+        self.begin_to_watch(now);
         let first = self.next_key;
         for task in tasks {
             let key = self.next_key;
@@ -157,14 +159,14 @@ impl Client {
 
     /// The driver has (`ok`), or failed to get, the bytes of a result by reference.
     pub fn fetched(&mut self, now: Nanos, key: TaskKey, ok: bool) {
-        let Some(fetch) = self.fetches.remove(&key.0) else { return };
-        self.acks.push(fetch.from, fetch.name.submission, fetch.name.index, fetch.attempt, AckState::Done);
+        let Some(report) = self.fetches.remove(&key.0) else { return };
+        self.acks.push(report, AckState::Done);
         let Some(at) = self.table.by_key(key.0) else { return };
         if ok {
             self.counters.completed += 1;
             self.table.remove(at);
         } else {
-            self.retry_or_lose(now, at, fetch.attempt, LostWhy::FetchFailed);
+            self.retry_or_lose(now, at, report.attempt, LostWhy::FetchFailed);
         }
     }
 
@@ -198,11 +200,14 @@ impl Endpoint for Client {
 
     fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         match parse(datagram) {
+            Ok(Packet::Version(said)) => self.handle_version(from, said.version),
+            Err(Reject::BadVersion(version)) => self.handle_version(from, version),
             Err(_) => self.counters.malformed += 1,
-            Ok(Packet::Complete(fixed, completions)) => self.handle_complete(now, from, fixed, completions),
+            Ok(Packet::Complete(_, completions)) => self.handle_complete(now, from, completions),
             Ok(Packet::SubmitAck(ack)) => self.handle_submit_ack(now, from, ack),
             Ok(Packet::CancelAck(ack)) => self.handle_cancel_ack(now, from, ack),
             Ok(Packet::ProbeAck(ack)) => self.handle_probe_ack(now, from, ack),
+            Ok(Packet::Cookie(cookie)) => self.handle_cookie(now, from, cookie),
             Ok(_) => self.counters.not_for_client += 1,
         }
     }

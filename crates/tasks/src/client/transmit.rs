@@ -23,10 +23,13 @@ impl Client {
 
     /// A PROBE about nothing, to a switch that stands before the one that is asked.
     fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        let to = if self.is_watching() { self.switches.look(now)? } else { return None };
-        let header = Header::new(Operation::Probe, 0, self.probe.sequence);
-        Builder::new(buffer, &Probe { header, client: self.config.identity.into() });
-        Some(to)
+        if !self.is_watching() {
+            return None;
+        }
+        let (switch, sequence) = self.switches.look(now, || self.probe.count())?;
+        let header = Header::new(Operation::Probe, 0, sequence);
+        Builder::new(buffer, &Probe { header, client: self.config.identity.into(), cookie: switch.cookie.into() });
+        Some(switch.address)
     }
 
     /// Sends a packet again that was not answered in time.
@@ -37,7 +40,7 @@ impl Client {
                 continue;
             }
             buffer.clear();
-            buffer.extend_from_slice(self.flights.resent(sequence, now));
+            buffer.extend_from_slice(self.flights.resent(sequence, now, self.switches.cookie()));
             self.counters.retransmitted += 1;
             return true;
         }
@@ -59,13 +62,22 @@ impl Client {
         self.flights.recycle(flight.packet);
     }
 
-    /// Whether the next packet with a sequence may go. A sequence under whose name tasks are still open, 2^32 packets
-    /// later, is left out.
+    /// A sequence under whose name tasks are still open, 2^32 packets later, is left out, and those that are leapt over.
+    fn must_skip(&self) -> bool {
+        self.flights.is_to_leap() || self.table.knows_submission(self.flights.next())
+    }
+
+    /// The next packet with a sequence must wait for all answers: the span of the sequences in flight is bounded.
+    pub(super) fn is_barred(&self) -> bool {
+        !self.flights.is_empty() && self.must_skip()
+    }
+
+    /// Whether the next packet with a sequence may go.
     fn may_go(&mut self) -> bool {
-        while self.table.knows_submission(self.flights.next()) {
-            if !self.flights.is_empty() {
-                return false;
-            }
+        if self.is_barred() {
+            return false;
+        }
+        while self.must_skip() {
             self.flights.skip();
         }
         true
@@ -82,7 +94,8 @@ impl Client {
         let count = self.cancellations.len().min(CANCEL_MAX);
         let some: Vec<Cancellation> = self.cancellations.drain(..count).collect();
         let header = self.header(Operation::Cancel, self.flights.next());
-        let mut packet = Builder::new(buffer, &Cancel { header, client: self.config.identity.into() });
+        let (client, cookie) = (self.config.identity.into(), self.switches.cookie().into());
+        let mut packet = Builder::new(buffer, &Cancel { header, client, cookie });
         some.iter().for_each(|it| packet.push(&it.name.on_the_wire()));
         self.put_in_flight(now, buffer, Request::Cancel(some));
         true
@@ -119,7 +132,8 @@ impl Client {
         self.table.name(sequence, &records[..count]);
         let header = self.header(Operation::Submit, sequence);
         let (client, uid) = (self.config.identity.into(), self.config.uid.into());
-        let mut packet = Builder::new(buffer, &Submit { header, client, uid, jid: jid.into() });
+        let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).into());
+        let mut packet = Builder::new(buffer, &Submit { header, client, cookie, token, uid, jid: jid.into() });
         records[..count].iter().for_each(|&at| packet.push(&self.table.get(at).info));
         let count = packet.count() as u8;
         self.put_in_flight(now, buffer, Request::Submit { count, unwanted: Vec::new() });
@@ -127,6 +141,7 @@ impl Client {
     }
 
     fn put_in_flight(&mut self, now: Nanos, packet: &[u8], request: Request) {
+        self.begin_to_watch(now);
         let mut copy = self.flights.buffer();
         copy.clear();
         copy.extend_from_slice(packet);
@@ -135,20 +150,14 @@ impl Client {
 
     /// Sends the probe that is ready, for the first time or again.
     fn ask(&mut self, now: Nanos, buffer: &mut Vec<u8>) {
-        self.probe.ready = false;
-        self.probe.sent_once = !self.probe.awaits_answer;
-        if self.probe.awaits_answer {
-            self.counters.probes_repeated += 1;
-        } else {
-            self.probe.sequence = self.probe.sequence.wrapping_add(1);
-        }
-        self.probe.awaits_answer = true;
-        self.probe.sent_at = now;
+        self.counters.probes_repeated += u64::from(self.probe.awaits_answer());
+        let sequence = self.probe.ask(now);
         // Several may be lost before the switch counts as silent.
         let patience = self.round_trip.timeout().min(self.config.switch_silence / 4);
         self.probe.due = now + self.config.probe_interval.max(patience);
-        let header = self.header(Operation::Probe, self.probe.sequence);
-        let mut packet = Builder::new(buffer, &Probe { header, client: self.config.identity.into() });
+        let header = self.header(Operation::Probe, sequence);
+        let (client, cookie) = (self.config.identity.into(), self.switches.cookie().into());
+        let mut packet = Builder::new(buffer, &Probe { header, client, cookie });
         self.probe.tasks.iter().for_each(|it| packet.push(&it.name.on_the_wire()));
     }
 }

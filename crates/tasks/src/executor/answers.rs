@@ -4,7 +4,9 @@
 use super::slots::{Name, State};
 use super::{Event, Executor, Run};
 use crate::Nanos;
-use midflight_wire::{Assign, Assignment, CompleteAck, Completed, NoOp, Registered, Released, Reset, SlotName, Wait};
+use midflight_wire::{
+    Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, SlotName, VERSION, Wait,
+};
 
 /// Leases that a switch may tell: one below 3 ms could not be kept, and one above an hour is as good as none.
 const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
@@ -12,11 +14,8 @@ const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
 impl Executor {
     pub(super) fn on_registered(&mut self, now: Nanos, answer: &Registered, names: &[SlotName]) {
         let epoch = answer.header.epoch.get();
-        if self.link.has_passed(epoch) {
-            self.report.counters.foreign += 1;
-            return;
-        }
-        let Some((request, round_trip)) = self.registrar.answered(now, answer) else {
+        let answered = if epoch == 0 { None } else { self.registrar.answered(now, answer) };
+        let Some((request, round_trip)) = answered else {
             self.report.counters.foreign += 1;
             return;
         };
@@ -35,23 +34,40 @@ impl Executor {
         for local in locals {
             match names.next() {
                 Some(name) => self.named(local, name.into(), request.sequence),
-                None if self.slots.get(local).is_some_and(|slot| slot.state == State::Unregistered) => {
+                None if self.slots.get(local).is_some_and(|slot| slot.wants_name_of(request.sequence)) => {
                     self.report.counters.slots_full += 1;
-                    self.registrar.refused(local);
+                    self.registrar.refused(local, Reason::from_number(answer.reason));
                 }
                 None => {}
             }
         }
     }
 
+    /// The switch wants to see a cookie. That it will take anything is not said, so it was not heard.
+    pub(super) fn on_cookie(&mut self, now: Nanos, answer: &Cookie) {
+        let Some(round_trip) = self.registrar.is_refused(now, answer) else {
+            self.report.counters.foreign += 1;
+            return;
+        };
+        self.report.counters.cookies += 1;
+        if let Some(round_trip) = round_trip {
+            self.link.round_trip.sample(round_trip);
+        }
+        if std::mem::replace(&mut self.link.cookie, answer.cookie.get()) != answer.cookie.get() {
+            self.registrar.ask_again();
+        }
+    }
+
     /// The switch calls a slot by this name now.
     fn named(&mut self, local: u32, name: Name, registration: u32) {
         let Some(slot) = self.slots.get(local) else { return };
-        let older = slot.registered && (registration.wrapping_sub(slot.registration) as i32) < 0;
+        let older = (registration.wrapping_sub(slot.registration) as i32) < 0;
         if older || (slot.registered && slot.name == name) {
             return;
         }
         match slot.state {
+            // It was asked whether the switch lives; meanwhile the slot has lost the name that this repeats.
+            State::Unregistered if !slot.wants_name_of(registration) => return,
             State::Unregistered => {}
             State::Waiting => _ = self.slots.void(local),
             State::Running => {
@@ -77,30 +93,34 @@ impl Executor {
         self.void_all();
     }
 
-    pub(super) fn on_reset(&mut self, now: Nanos, reset: &Reset, names: &[SlotName]) {
-        let epoch = reset.header.epoch.get();
-        if names.is_empty() {
-            // An answer to an epoch that we have left already says nothing new.
-            if epoch == self.link.epoch() || self.link.has_passed(epoch) {
-                self.report.counters.foreign += 1;
-                return;
+    pub(super) fn on_reset(&mut self, now: Nanos, reset: &Reset, waits: &[Wait]) {
+        let (epoch, counter) = (reset.header.epoch.get(), reset.counter.get());
+        if !waits.is_empty() {
+            if self.is_answer(now, epoch, counter) {
+                waits.iter().for_each(|wait| self.on_void(wait));
             }
+        } else if epoch != 0 && epoch != self.link.epoch() && self.link.was_asked_in_epoch(counter) {
             self.link.heard(now);
             self.report.counters.resets += u64::from(self.slots.census.registered);
             self.restarted(epoch);
-        } else if self.is_present(now, epoch) {
-            for name in names {
-                if let Some(local) = self.slots.find(name.into()) {
-                    self.report.counters.resets += 1;
-                    self.void(local);
-                }
-            }
+        } else {
+            self.report.counters.foreign += 1;
+        }
+    }
+
+    /// The switch knows nothing of a wait. A slot that leaves hears so by RELEASED.
+    fn on_void(&mut self, wait: &Wait) {
+        if let Some(local) = self.slots.present(wait) {
+            self.report.counters.resets += 1;
+            self.void(local);
+        } else {
+            self.report.counters.stale_resets += 1;
         }
     }
 
     pub(super) fn on_assign(&mut self, now: Nanos, assign: &Assign, assignments: &[Assignment]) {
         let epoch = assign.header.epoch.get();
-        if !self.is_present(now, epoch) {
+        if !self.is_present(epoch) {
             return;
         }
         let is_polled = self.link.poll.is_some();
@@ -109,8 +129,10 @@ impl Executor {
                 if let Some(round_trip) = round_trip {
                     self.link.round_trip.sample(round_trip);
                 }
+                self.link.heard(now);
                 self.run(run);
             } else if let Some(local) = is_polled.then(|| self.slots.keep(now, epoch, assignment)).flatten() {
+                self.link.heard(now);
                 self.report.counters.surplus += 1;
                 self.run_kept(local);
             } else {
@@ -130,7 +152,7 @@ impl Executor {
     }
 
     pub(super) fn on_no_op(&mut self, now: Nanos, no_op: &NoOp, waits: &[Wait]) {
-        if !self.is_present(now, no_op.header.epoch.get()) {
+        if !self.is_present(no_op.header.epoch.get()) {
             return;
         }
         for wait in waits {
@@ -141,34 +163,53 @@ impl Executor {
             if let Some(round_trip) = round_trip {
                 self.link.round_trip.sample(round_trip);
             }
+            self.link.heard(now);
             self.report.counters.polls += 1;
         }
     }
 
     pub(super) fn on_released(&mut self, now: Nanos, released: &Released, names: &[SlotName]) {
-        if self.is_present(now, released.header.epoch.get()) {
-            for name in names {
-                if let Some(local) = self.slots.find(name.into()) {
-                    self.void(local);
-                }
+        if !self.is_answer(now, released.header.epoch.get(), released.counter.get()) {
+            return;
+        }
+        for name in names {
+            if let Some(local) = self.slots.leaving(name.into()) {
+                self.void(local);
+            } else {
+                self.report.counters.stale_releases += 1;
             }
         }
     }
 
-    pub(super) fn on_complete_ack(&mut self, now: Nanos, ack: &CompleteAck, completed: &[Completed]) {
+    pub(super) fn on_complete_ack(&mut self, now: Nanos, completed: &[Completed]) {
         for one in completed {
-            self.completions.acknowledge(now, ack.client.get(), one, &mut self.report);
+            self.completions.acknowledge(now, one, &mut self.report);
         }
     }
 
-    /// Whether a packet of the switch is of the present epoch; then it was heard.
-    fn is_present(&mut self, now: Nanos, epoch: u32) -> bool {
-        let present = epoch != 0 && epoch == self.link.epoch();
-        if present {
-            self.link.heard(now);
-        } else {
-            self.report.counters.foreign += 1;
+    /// A datagram of another version, or one that names it. It is not answered: only switches do that.
+    pub(super) fn on_other_version(&mut self, from_switch: bool, version: u8) {
+        self.report.counters.other_versions += 1;
+        if from_switch && version != VERSION && self.link.is_new_version(version) {
+            self.report.events.push_back(Event::OtherVersion { switch: self.link.address(), version });
         }
+    }
+
+    /// Whether a packet of the present epoch answers one that was sent lately; then the switch was heard.
+    fn is_answer(&mut self, now: Nanos, epoch: u32, counter: u64) -> bool {
+        if epoch == self.link.epoch() && self.link.was_asked(counter) {
+            self.link.heard(now);
+            return true;
+        }
+        self.report.counters.foreign += 1;
+        false
+    }
+
+    /// Whether a packet of the switch is of the present epoch. Others may know that, too: what it says of waits is what tells
+    /// that the switch was heard.
+    fn is_present(&mut self, epoch: u32) -> bool {
+        let present = epoch != 0 && epoch == self.link.epoch();
+        self.report.counters.foreign += u64::from(!present);
         present
     }
 }

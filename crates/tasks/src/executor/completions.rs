@@ -14,10 +14,9 @@ use zerocopy::IntoBytes;
 /// Idle destinations are forgotten when there are more than this and more than half of all are idle.
 const IDLE_DESTINATIONS: usize = 1024;
 
-/// A client, and the epoch in which its tasks were assigned: what one COMPLETE may carry together.
+/// A client's address, and the epoch in which its tasks were assigned: what one COMPLETE may carry together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Recipient {
-    pub(super) client: u64,
     pub(super) address: SocketAddr,
     pub(super) epoch: u32,
 }
@@ -25,14 +24,26 @@ pub(super) struct Recipient {
 /// What a COMPLETE_ACK names a completion by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Name {
-    client: u64,
+    token: u64,
     /// Submission, index and attempt.
     task: u64,
 }
 
 impl Name {
-    fn new(client: u64, submission: u32, index: u8, attempt: u8) -> Self {
-        Self { client, task: u64::from(submission) << 16 | u64::from(index) << 8 | u64::from(attempt) }
+    fn new(token: u64, submission: u32, index: u8, attempt: u8) -> Self {
+        Self { token, task: u64::from(submission) << 16 | u64::from(index) << 8 | u64::from(attempt) }
+    }
+}
+
+impl From<&Completion> for Name {
+    fn from(c: &Completion) -> Self {
+        Self::new(c.token.get(), c.submission.get(), c.index, c.attempt)
+    }
+}
+
+impl From<&Completed> for Name {
+    fn from(c: &Completed) -> Self {
+        Self::new(c.token.get(), c.submission.get(), c.index, c.attempt)
     }
 }
 
@@ -63,7 +74,7 @@ struct Kept {
 
 #[derive(Debug)]
 pub(super) struct Completions {
-    executor: u64,
+    public_name: u64,
     tries_max: u32,
     kept_max: usize,
     delay_min: Nanos,
@@ -85,7 +96,7 @@ pub(super) struct Completions {
 impl Completions {
     pub(super) fn new(config: &ExecutorConfig) -> Self {
         Self {
-            executor: config.identity,
+            public_name: config.public_name,
             tries_max: config.complete_tries,
             kept_max: config.completions,
             delay_min: config.repeat_min,
@@ -122,7 +133,7 @@ impl Completions {
         run: RunKey,
         report: &mut Report,
     ) {
-        let name = Name::new(recipient.client, completion.submission.get(), completion.index, completion.attempt);
+        let name = Name::from(&completion);
         if let Some(&same) = self.names.get(&name) {
             self.give_up(same, report); // the same attempt ran here before: the new result replaces it
         }
@@ -152,9 +163,8 @@ impl Completions {
     }
 
     /// A client has a completion, or is fetching its result.
-    pub(super) fn acknowledge(&mut self, now: Nanos, client: u64, completed: &Completed, report: &mut Report) {
-        let name = Name::new(client, completed.submission.get(), completed.index, completed.attempt);
-        let found = self.names.get(&name).copied();
+    pub(super) fn acknowledge(&mut self, now: Nanos, completed: &Completed, report: &mut Report) {
+        let found = self.names.get(&completed.into()).copied();
         let Some((number, kept)) = found.and_then(|n| Some((n, self.kept[n as usize].as_mut()?))) else {
             report.counters.unknown_acks += 1;
             return;
@@ -213,8 +223,7 @@ impl Completions {
         let to = self.destinations[destination as usize].as_mut()?;
         let fixed = Complete {
             header: Header::new(Operation::Complete, to.recipient.epoch, 0),
-            client: to.recipient.client.into(),
-            executor: self.executor.into(),
+            executor: self.public_name.into(),
         };
         let mut packet = Builder::new(buffer, &fixed);
         let base = to.round_trip.twice(self.delay_min);

@@ -1,6 +1,8 @@
 //! What an executor is told at its start: who it is, where the switches are, and every bound and time.
 
 use crate::Nanos;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use std::net::SocketAddr;
 
 const MS: Nanos = 1_000_000;
@@ -11,10 +13,12 @@ pub const SLOTS_MAX: u32 = 4096;
 /// Configuration of an [`super::Executor`]. [`ExecutorConfig::new`] has the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorConfig {
-    /// Random, new at each start of the process: the switch tells executors apart by it.
+    /// Random, new at each start of the process: the switch tells executors apart by it. Nobody else is told.
     pub identity: u64,
-    /// Seeds the jitter of retries and salts hashes.
+    /// Random too, and a secret: gives the first counter, the jitter of retries, and salts hashes.
     pub seed: u64,
+    /// Random: what clients are told in COMPLETE. Default: drawn from `seed`, which it does not betray.
+    pub public_name: u64,
     /// The switches, the preferred one first. At least one.
     pub switches: Vec<SocketAddr>,
     /// Tasks that may run at once: 1 to [`SLOTS_MAX`].
@@ -52,6 +56,7 @@ impl ExecutorConfig {
         Self {
             identity,
             seed,
+            public_name: StdRng::seed_from_u64(seed).random(),
             switches,
             slots,
             resources,

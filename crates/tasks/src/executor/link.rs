@@ -3,13 +3,20 @@
 use super::ExecutorConfig;
 use super::timers::RoundTrip;
 use crate::Nanos;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// An executor that had to leave a better switch asks this often whether it answers again.
 const LOOK_EVERY: Nanos = 1_000_000_000;
 
-/// Epochs that have passed, remembered so that a late packet cannot bring one back.
-const PASSED: usize = 8;
+/// Where the counter starts: anywhere, so that nobody guesses it, and far from its end.
+const COUNTERS: std::ops::Range<u64> = 1..1 << 62;
+
+/// RESET and RELEASED repeat the counter of what they answer: one of so many packets, the last ones. A large executor has more
+/// on their way, so it looks back further: in a round trip each of its slots speaks at most twice.
+pub(super) const ANSWERABLE: u64 = 64;
 
 #[derive(Debug)]
 pub(super) struct Link {
@@ -17,8 +24,13 @@ pub(super) struct Link {
     current: usize,
     /// 0 until a switch has told its own.
     epoch: u32,
-    passed: [u32; PASSED],
-    next_passed: usize,
+    /// Of the last RETRIEVE, KEEPALIVE or RELEASE that was sent.
+    counter: u64,
+    /// Its value when the present epoch was entered: answers to packets before that one speak of the past.
+    entered: u64,
+    answerable: u64,
+    /// The last one that this switch gave; 0: none yet.
+    pub(super) cookie: u64,
     lease_assumed: Nanos,
     round_trip_assumed: Nanos,
     pub(super) lease: Nanos,
@@ -28,19 +40,24 @@ pub(super) struct Link {
     heard: Nanos,
     /// Since when an answer is expected without a break.
     expecting: Option<Nanos>,
-    /// When a better switch than this is looked for, and which of them was looked for last.
+    /// When a better switch than this is looked for, which of them was looked for last, and by which counter.
     look: Nanos,
-    looked_for: Option<usize>,
+    looked_for: Option<(usize, u64)>,
+    /// Other versions of the format that switches were found to speak: at most 255 for each.
+    other_versions: BTreeSet<(usize, u8)>,
 }
 
 impl Link {
-    pub(super) fn new(config: &ExecutorConfig, now: Nanos) -> Self {
+    pub(super) fn new(config: &ExecutorConfig, now: Nanos, random: &mut Pcg64Mcg) -> Self {
+        let counter = random.random_range(COUNTERS);
         Self {
             switches: config.switches.clone(),
             current: 0,
             epoch: 0,
-            passed: [0; PASSED],
-            next_passed: 0,
+            counter,
+            entered: counter,
+            answerable: ANSWERABLE.max(2 * u64::from(config.slots)),
+            cookie: 0,
             lease_assumed: config.lease,
             round_trip_assumed: config.round_trip,
             lease: config.lease,
@@ -50,6 +67,7 @@ impl Link {
             expecting: None,
             look: now,
             looked_for: None,
+            other_versions: BTreeSet::new(),
         }
     }
 
@@ -57,28 +75,45 @@ impl Link {
         self.switches[self.current]
     }
 
-    /// Whether a datagram came from the switch in use, however the driver's socket writes IPv4.
+    /// Whether a datagram came from the switch in use.
     pub(super) fn is_from_switch(&self, from: SocketAddr) -> bool {
-        let switch = self.address();
-        from.port() == switch.port() && from.ip().to_canonical() == switch.ip().to_canonical()
+        is_same(from, self.address())
+    }
+
+    /// What the next RETRIEVE, KEEPALIVE or RELEASE carries.
+    pub(super) fn next_counter(&self) -> u64 {
+        self.counter + 1
+    }
+
+    /// Counts such a packet, and says what it carries.
+    pub(super) fn count(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    /// Whether the switch in use was not known to speak this version.
+    pub(super) fn is_new_version(&mut self, version: u8) -> bool {
+        self.other_versions.insert((self.current, version))
     }
 
     pub(super) fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Whether a packet of this epoch is of the past.
-    pub(super) fn has_passed(&self, epoch: u32) -> bool {
-        epoch == 0 || self.passed.contains(&epoch)
+    /// Whether this repeats the counter of a packet that was sent lately, so that the switch says it.
+    pub(super) fn was_asked(&self, counter: u64) -> bool {
+        counter <= self.counter && self.counter - counter < self.answerable
     }
 
-    /// The switch has (re)started: its epoch is this one.
+    /// Whether this repeats the counter of a packet that was sent lately and in the present epoch.
+    pub(super) fn was_asked_in_epoch(&self, counter: u64) -> bool {
+        self.was_asked(counter) && counter > self.entered
+    }
+
+    /// The switch's epoch is this one, from now on: it started anew, or its address is another switch's. It may have been there
+    /// before.
     pub(super) fn enter(&mut self, epoch: u32) {
-        if self.epoch != 0 {
-            self.passed[self.next_passed] = self.epoch;
-            self.next_passed = (self.next_passed + 1) % PASSED;
-        }
-        self.epoch = epoch;
+        (self.epoch, self.entered) = (epoch, self.counter);
     }
 
     pub(super) fn heard(&mut self, now: Nanos) {
@@ -106,8 +141,8 @@ impl Link {
 
     fn turn_to(&mut self, switch: usize, now: Nanos) {
         self.current = switch;
-        // The epochs of another switch may come back with it.
-        (self.epoch, self.passed) = (0, [0; PASSED]);
+        self.enter(0);
+        self.cookie = 0;
         self.lease = self.lease_assumed;
         self.round_trip = RoundTrip::assumed(self.round_trip_assumed);
         self.poll = None;
@@ -123,24 +158,28 @@ impl Link {
         (self.current > 0).then_some(self.look)
     }
 
-    /// The better switch to ask now; the next one is asked later.
-    pub(super) fn look(&mut self, now: Nanos) -> Option<SocketAddr> {
+    /// The better switch to ask now, and by which counter; the next one is asked later.
+    pub(super) fn look(&mut self, now: Nanos) -> Option<(SocketAddr, u64)> {
         self.look_due().filter(|&due| due <= now)?;
         self.look = now + LOOK_EVERY;
-        let next = self.looked_for.map_or(0, |last| (last + 1) % self.current);
-        self.looked_for = Some(next);
-        Some(self.switches[next])
+        let next = self.looked_for.map_or(0, |(last, _)| (last + 1) % self.current);
+        let counter = self.count();
+        self.looked_for = Some((next, counter));
+        Some((self.switches[next], counter))
     }
 
-    /// A better switch that was looked for has answered: it is the one in use from now on. Whether this was one.
-    pub(super) fn found(&mut self, from: SocketAddr, now: Nanos) -> bool {
-        let is_it = |switch: &SocketAddr| {
-            from.port() == switch.port() && from.ip().to_canonical() == switch.ip().to_canonical()
-        };
-        let better = self.looked_for.filter(|&switch| is_it(&self.switches[switch]));
-        if let Some(switch) = better {
+    /// A better switch has answered what it was asked last: it is the one in use from now on. Whether this was one.
+    pub(super) fn found(&mut self, from: SocketAddr, counter: u64, now: Nanos) -> bool {
+        let is_it = |&(switch, asked): &(usize, u64)| asked == counter && is_same(from, self.switches[switch]);
+        let better = self.looked_for.filter(is_it);
+        if let Some((switch, _)) = better {
             self.turn_to(switch, now);
         }
         better.is_some()
     }
+}
+
+/// Whether two addresses are one, however the driver's socket writes IPv4.
+fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
+    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

@@ -10,7 +10,7 @@
 //! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE |
 //! | `register` | which slots want a name at the switch; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
-//! | `link` | the switch in use, its epoch and its silence |
+//! | `link` | the switch in use, its epoch, cookie and silence; the counter of what it is asked |
 //! | `timers` | what is to be repeated when |
 
 mod answers;
@@ -32,7 +32,11 @@ use crate::mutants::planted;
 use crate::{Endpoint, Nanos};
 use completions::{Completions, Recipient};
 use link::Link;
-use midflight_wire::{Builder, Completion, Header, Keepalive, Operation, Packet, RESULT_MAX, SlotName, Status, parse};
+use midflight_wire::{
+    Builder, Completion, Header, Keepalive, Operation, Packet, RESULT_MAX, Reason, Reject, Status, Wait, parse,
+};
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
 use register::Registrar;
 use run::Report;
 use slots::{Held, Slots, State};
@@ -69,10 +73,11 @@ impl Executor {
     /// Where the configuration is out of bounds.
     pub fn new(config: ExecutorConfig, now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
+        let mut random = Pcg64Mcg::seed_from_u64(config.seed);
         let mut executor = Self {
-            link: Link::new(&config, now),
+            link: Link::new(&config, now, &mut random),
             slots: Slots::new(&config),
-            registrar: Registrar::new(&config),
+            registrar: Registrar::new(&config, random),
             completions: Completions::new(&config),
             report: Report::default(),
             keepalive_due: None,
@@ -175,11 +180,12 @@ impl Executor {
             result => (end.status, result),
         };
         let (by_reference, result_length) = match &result {
-            Output::Inline(bytes) => (0, bytes.len() as u32),
-            Output::ByReference(_) => (1, size_of::<midflight_wire::BlobRef>() as u32),
+            Output::Inline(bytes) => (0, bytes.len() as u16),
+            Output::ByReference(_) => (1, size_of::<midflight_wire::BlobRef>() as u16),
         };
         let held_us = end.started.saturating_sub(held.arrived) / 1000;
         let completion = Completion {
+            token: held.token.into(),
             submission: held.submission.into(),
             index: held.index,
             attempt: held.attempt,
@@ -191,7 +197,7 @@ impl Executor {
             result_length: result_length.into(),
             reserved: 0.into(),
         };
-        let recipient = Recipient { client: held.client, address: held.address, epoch: held.epoch };
+        let recipient = Recipient { address: held.address, epoch: held.epoch };
         self.completions.add(recipient, completion, result, run, &mut self.report);
     }
 
@@ -242,7 +248,10 @@ impl Executor {
             self.report.events.push_back(Event::Registered { switch: self.link.address(), slots, seen });
         }
         if self.registrar.back_off(now) {
-            self.report.events.push_back(Event::SlotsFull { got: slots });
+            self.report.events.push_back(Event::SlotsFull {
+                got: slots,
+                is_share: self.registrar.refused_for == Some(Reason::Share),
+            });
         }
     }
 
@@ -309,9 +318,9 @@ impl Executor {
     /// lives answers by RESET.
     fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         self.look_due()?;
-        let to = self.link.look(now)?;
-        let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0) };
-        Builder::new(buffer, &fixed).push(&SlotName { slot: 0.into(), generation: 0.into() });
+        let (to, counter) = self.link.look(now)?;
+        let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0), counter: counter.into() };
+        Builder::new(buffer, &fixed).push(&Wait { slot: 0.into(), generation: 0.into(), sequence: 0.into() });
         Some(to)
     }
 }
@@ -320,22 +329,31 @@ impl Endpoint for Executor {
     type Event = Event;
 
     fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
-        let Ok(packet) = parse(datagram) else {
-            self.report.counters.rejected += 1;
-            return;
-        };
         let from_switch = self.link.is_from_switch(from);
+        let packet = match parse(datagram) {
+            Ok(Packet::Version(other)) => return self.on_other_version(from_switch, other.version),
+            Err(Reject::BadVersion(version)) => return self.on_other_version(from_switch, version),
+            Ok(packet) => packet,
+            Err(_) => {
+                self.report.counters.rejected += 1;
+                return;
+            }
+        };
         match packet {
-            Packet::CompleteAck(ack, completed) => self.on_complete_ack(now, ack, completed),
+            Packet::CompleteAck(_, completed) => self.on_complete_ack(now, completed),
             Packet::Assign(assign, assignments) if from_switch => self.on_assign(now, assign, assignments),
             Packet::Registered(answer, names) if from_switch => self.on_registered(now, answer, names),
-            Packet::Reset(reset, names) if from_switch => self.on_reset(now, reset, names),
-            Packet::Reset(_, []) if self.drain == Drain::No && self.link.found(from, now) => self.switch_changed(),
+            Packet::Cookie(cookie) if from_switch => self.on_cookie(now, cookie),
+            Packet::Reset(reset, waits) if from_switch => self.on_reset(now, reset, waits),
+            Packet::Reset(reset, []) if self.drain == Drain::No && self.link.found(from, reset.counter.get(), now) => {
+                self.switch_changed();
+            }
             Packet::Released(released, names) if from_switch => self.on_released(now, released, names),
             Packet::NoOp(no_op, waits) if from_switch => self.on_no_op(now, no_op, waits),
             Packet::Assign(..)
             | Packet::NoOp(..)
             | Packet::Registered(..)
+            | Packet::Cookie(..)
             | Packet::Reset(..)
             | Packet::Released(..) => self.report.counters.foreign += 1,
             _ => self.report.counters.rejected += 1,
@@ -364,11 +382,13 @@ impl Endpoint for Executor {
         if let Some(client) = self.completions.poll_transmit(now, buffer) {
             return Some(client);
         }
-        let sent = self.slots.transmit_retrieve(now, &self.link, buffer)
+        let counted = self.slots.transmit_retrieve(now, &self.link, buffer)
             || self.slots.transmit_release(now, &self.link, buffer)
-            || self.slots.transmit_keepalive(self.link.epoch(), buffer)
-            || self.registrar.poll_transmit(now, &self.link.round_trip, buffer);
-        if sent {
+            || self.slots.transmit_keepalive(&self.link, buffer);
+        if counted {
+            self.link.count();
+        }
+        if counted || self.registrar.poll_transmit(now, &self.link, buffer) {
             return Some(self.link.address());
         }
         self.look_for_a_better(now, buffer)

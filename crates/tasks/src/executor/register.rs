@@ -1,11 +1,12 @@
 //! Registration: which slots want a name at the switch, what was asked for them, and the answers. A REGISTER names
-//! consecutive slots under a fresh sequence; its repeats carry the same one, so they change nothing.
+//! consecutive slots under a fresh sequence; its repeats carry the same one, so they change nothing. A switch that wants to see
+//! a cookie first says so, and gets the same again at once.
 
 use super::ExecutorConfig;
-use super::timers::RoundTrip;
+use super::link::Link;
 use crate::Nanos;
-use midflight_wire::{Builder, Header, Operation, REGISTER_MAX, Register, Registered};
-use rand::{RngExt, SeedableRng};
+use midflight_wire::{Builder, Cookie, Header, Operation, REGISTER_MAX, Reason, Register, Registered};
+use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 
@@ -13,6 +14,15 @@ use std::collections::BTreeSet;
 const REQUESTS_MAX: usize = 8;
 /// How long slots that found no room wait before they ask again, at first.
 const REFUSED_DELAY: Nanos = 100_000_000;
+
+/// Whether a REGISTER is sent once more before it is due, as another cookie is here. That happens at most once between two times
+/// that it is due: who floods us with cookies gets no more than twice what silence gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extra {
+    No,
+    Wanted,
+    Sent,
+}
 
 /// One REGISTER that is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +34,23 @@ pub(super) struct Request {
     tries: u32,
     /// When it is sent next.
     due: Nanos,
+    extra: Extra,
+}
+
+impl Request {
+    fn new(now: Nanos, first: u32, count: u32, sequence: u32) -> Self {
+        Self { first, count, sequence, first_sent: 0, tries: 0, due: now, extra: Extra::No }
+    }
+
+    /// Whether a packet may answer it: it was sent.
+    fn is_asked(&self, sequence: u32) -> bool {
+        self.sequence == sequence && self.tries > 0
+    }
+
+    /// How long ago it was sent, if that was once: an answer to a repeat might be one to the first.
+    fn round_trip(&self, now: Nanos) -> Option<Nanos> {
+        (self.tries == 1 && self.extra == Extra::No).then(|| now.saturating_sub(self.first_sent))
+    }
 }
 
 #[derive(Debug)]
@@ -38,12 +65,14 @@ pub(super) struct Registrar {
     refused: Vec<u32>,
     refused_due: Option<Nanos>,
     refused_delay: Nanos,
+    /// Why the last one was.
+    pub(super) refused_for: Option<Reason>,
     next_sequence: u32,
     random: Pcg64Mcg,
 }
 
 impl Registrar {
-    pub(super) fn new(config: &ExecutorConfig) -> Self {
+    pub(super) fn new(config: &ExecutorConfig, random: Pcg64Mcg) -> Self {
         Self {
             executor: config.identity,
             resources: config.resources,
@@ -55,8 +84,9 @@ impl Registrar {
             refused: Vec::new(),
             refused_due: None,
             refused_delay: REFUSED_DELAY.min(config.slots_full_max),
+            refused_for: None,
             next_sequence: 1,
-            random: Pcg64Mcg::seed_from_u64(config.seed),
+            random,
         }
     }
 
@@ -79,8 +109,7 @@ impl Registrar {
 
     /// Repeats the registration of one slot, which changes nothing and makes a living switch answer.
     pub(super) fn probe(&mut self, now: Nanos, local: u32, registration: u32) {
-        let request = Request { first: local, count: 1, sequence: registration, first_sent: 0, tries: 0, due: now };
-        self.requests.push(request);
+        self.requests.push(Request::new(now, local, 1, registration));
     }
 
     /// Takes the request that this answers, and its round trip, where it is unambiguous. What answers the process that had
@@ -90,9 +119,23 @@ impl Registrar {
             return None;
         }
         let (first, sequence) = (answer.first.get(), answer.header.sequence.get());
-        let index = self.requests.iter().position(|r| r.first == first && r.sequence == sequence && r.tries > 0)?;
+        let index = self.requests.iter().position(|r| r.first == first && r.is_asked(sequence))?;
         let request = self.requests.swap_remove(index);
-        Some((request, (request.tries == 1).then(|| now.saturating_sub(request.first_sent))))
+        Some((request, request.round_trip(now)))
+    }
+
+    /// Whether this answers a request, which goes on waiting for its true answer; with the round trip, where it is unambiguous.
+    pub(super) fn is_refused(&self, now: Nanos, answer: &Cookie) -> Option<Option<Nanos>> {
+        let is_ours = answer.identity.get() == self.executor;
+        let request = self.requests.iter().find(|r| is_ours && r.is_asked(answer.header.sequence.get()))?;
+        Some(request.round_trip(now))
+    }
+
+    /// There is another cookie than the requests were sent with.
+    pub(super) fn ask_again(&mut self) {
+        for request in self.requests.iter_mut().filter(|r| r.tries > 0 && r.extra == Extra::No) {
+            request.extra = Extra::Wanted;
+        }
     }
 
     /// A slot needs nothing any more: it has a name.
@@ -101,10 +144,11 @@ impl Registrar {
         self.refused_delay = REFUSED_DELAY.min(self.refused_max);
     }
 
-    /// The switch had no room for a slot, which asks again later.
-    pub(super) fn refused(&mut self, local: u32) {
+    /// The switch had no room for a slot, for this reason. It asks again later.
+    pub(super) fn refused(&mut self, local: u32, reason: Option<Reason>) {
         self.wanted.remove(&local);
         self.refused.push(local);
+        self.refused_for = reason;
     }
 
     /// Sets the time at which refused slots ask again; whether there are any for which it was not set before.
@@ -134,20 +178,27 @@ impl Registrar {
     }
 
     /// Writes a REGISTER, if one is due, first or again.
-    pub(super) fn poll_transmit(&mut self, now: Nanos, round_trip: &RoundTrip, buffer: &mut Vec<u8>) -> bool {
+    pub(super) fn poll_transmit(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         self.ask(now);
-        let Some(request) = self.requests.iter_mut().find(|request| request.due <= now) else { return false };
-        if request.tries == 0 {
-            request.first_sent = now;
+        let is_due = |request: &&mut Request| request.due <= now || request.extra == Extra::Wanted;
+        let Some(request) = self.requests.iter_mut().find(is_due) else { return false };
+        if request.due <= now {
+            if request.tries == 0 {
+                request.first_sent = now;
+            }
+            let delay = (link.round_trip.twice(self.delay_min) << request.tries.min(15)).min(self.delay_max);
+            request.due = now + delay + self.random.random_range(0..=delay / 4);
+            request.tries = request.tries.saturating_add(1);
+            request.extra = Extra::No;
+        } else {
+            request.extra = Extra::Sent;
         }
-        let delay = (round_trip.twice(self.delay_min) << request.tries.min(15)).min(self.delay_max);
-        request.due = now + delay + self.random.random_range(0..=delay / 4);
-        request.tries = request.tries.saturating_add(1);
         // The epoch is left open: whichever switch runs there may answer.
         let header = Header::new(Operation::Register, 0, request.sequence);
         let fixed = Register {
             header,
             executor: self.executor.into(),
+            cookie: link.cookie.into(),
             first: request.first.into(),
             resources: self.resources,
             reserved: [0; 3],
@@ -167,7 +218,7 @@ impl Registrar {
             }
             let sequence = self.next_sequence;
             self.next_sequence = self.next_sequence.wrapping_add(1).max(1);
-            self.requests.push(Request { first, count, sequence, first_sent: 0, tries: 0, due: now });
+            self.requests.push(Request::new(now, first, count, sequence));
         }
     }
 }

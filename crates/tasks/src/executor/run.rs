@@ -27,8 +27,8 @@ pub struct Run {
     pub jid: u32,
     /// The client's address, as the switch sees it; an argument by reference is fetched from its IP.
     pub client: SocketAddr,
-    /// The client's random identity.
-    pub client_identity: u64,
+    /// The token of the task's SUBMIT, which its completion repeats.
+    pub token: u64,
     /// From acceptance to assignment, by the switch's clock, in microseconds.
     pub waited_us: u32,
     /// When the ASSIGN arrived.
@@ -85,11 +85,20 @@ pub enum Event {
     SlotsFull {
         /// Slots that are registered.
         got: u32,
+        /// It has room, but not for this address: that holds its share (T14).
+        is_share: bool,
     },
     /// The switch was silent for two leases, or a better one answers again: this is the other one, where all slots register now.
     SwitchChanged {
         /// Its address.
         switch: SocketAddr,
+    },
+    /// The switch in use speaks another version of the format, and takes nothing of ours. Once for each switch and version.
+    OtherVersion {
+        /// Its address.
+        switch: SocketAddr,
+        /// Its version.
+        version: u8,
     },
     /// [`super::Executor::drain`] has ended: nothing is held, nothing is owed. Once.
     Drained,
@@ -120,12 +129,20 @@ pub struct Counters {
     pub stale_no_ops: u64,
     /// Slots declared void by a switch.
     pub resets: u64,
+    /// Waits declared void that are no present ones, ignored.
+    pub stale_resets: u64,
+    /// Slots released that do not leave, ignored.
+    pub stale_releases: u64,
+    /// Cookies that answered a REGISTER.
+    pub cookies: u64,
     /// Slots refused by a switch for lack of room.
     pub slots_full: u64,
     /// Changes to another switch of the list.
     pub switch_changes: u64,
     /// Datagrams that were malformed, or never sent to executors.
     pub rejected: u64,
+    /// Datagrams of another version of the format, or that name one.
+    pub other_versions: u64,
     /// Well-formed datagrams from another address than the present switch's, of an epoch that has passed, or that
     /// answer nothing that was asked, ignored.
     pub foreign: u64,

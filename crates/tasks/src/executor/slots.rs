@@ -30,7 +30,7 @@ pub(super) enum State {
 /// The task that a slot runs, as far as its completion needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    pub(super) client: u64,
+    pub(super) token: u64,
     pub(super) address: SocketAddr,
     pub(super) epoch: u32,
     pub(super) submission: u32,
@@ -76,6 +76,16 @@ struct Given {
 }
 
 impl Slot {
+    /// Whether it has no name, and did not have the one that this registration gave it.
+    pub(super) fn wants_name_of(&self, registration: u32) -> bool {
+        self.state == State::Unregistered && (registration.wrapping_sub(self.registration) as i32) > 0
+    }
+
+    /// Its present wait.
+    pub(super) fn wait(&self) -> Wait {
+        Wait { slot: self.name.number.into(), generation: self.name.generation.into(), sequence: self.sequence.into() }
+    }
+
     /// How long ago the switch was asked, if it was asked once: an answer to a repeat might be one to the first.
     fn round_trip(&self, now: Nanos) -> Option<Nanos> {
         (self.tries == 1).then(|| now.saturating_sub(self.asked))
@@ -95,9 +105,9 @@ impl From<&SlotName> for Name {
     }
 }
 
-impl From<Name> for SlotName {
-    fn from(name: Name) -> Self {
-        Self { slot: name.number.into(), generation: name.generation.into() }
+impl From<&Wait> for Name {
+    fn from(wait: &Wait) -> Self {
+        Self { number: wait.slot.get(), generation: wait.generation.get() }
     }
 }
 
@@ -175,7 +185,7 @@ impl Slots {
     }
 
     /// The slot that has this name now.
-    pub(super) fn find(&self, name: Name) -> Option<u32> {
+    fn find(&self, name: Name) -> Option<u32> {
         let &local = self.by_number.get(&name.number)?;
         (self.slots[local as usize].name == name).then_some(local)
     }
@@ -217,11 +227,24 @@ impl Slots {
         false
     }
 
-    /// The slot whose present wait this is, if it was ever sent.
-    fn asking(&self, wait: &Wait) -> Option<u32> {
-        let local = self.find(Name { number: wait.slot.get(), generation: wait.generation.get() })?;
+    /// The slot whose present wait this is: it waits, or runs what it was given.
+    pub(super) fn present(&self, wait: &Wait) -> Option<u32> {
+        let local = self.find(wait.into())?;
         let slot = &self.slots[local as usize];
-        (slot.state == State::Waiting && slot.sequence == wait.sequence.get() && slot.sent).then_some(local)
+        let is_present = slot.sequence == wait.sequence.get();
+        (is_present && matches!(slot.state, State::Waiting | State::Running)).then_some(local)
+    }
+
+    /// The slot that has this name and leaves.
+    pub(super) fn leaving(&self, name: Name) -> Option<u32> {
+        self.find(name).filter(|&local| self.slots[local as usize].state == State::Leaving)
+    }
+
+    /// The slot whose present wait this is, if it waits and the wait was ever sent.
+    fn asking(&self, wait: &Wait) -> Option<u32> {
+        let local = self.present(wait)?;
+        let slot = &self.slots[local as usize];
+        (slot.state == State::Waiting && slot.sent).then_some(local)
     }
 
     /// There is no task for a slot's present wait: it asks again `every` later. With the round trip, if it asked once; `None`
@@ -265,7 +288,7 @@ impl Slots {
     fn begin(&mut self, local: u32, given: &Given) -> Run {
         let Given { assignment, epoch, arrived, asked } = given;
         let held = Held {
-            client: assignment.client.get(),
+            token: assignment.token.get(),
             address: assignment.address.into(),
             epoch: *epoch,
             submission: assignment.submission.get(),
@@ -283,7 +306,7 @@ impl Slots {
             uid: assignment.uid.get(),
             jid: assignment.jid.get(),
             client: held.address,
-            client_identity: held.client,
+            token: held.token,
             waited_us: held.waited_us,
             arrived: *arrived,
             asked: *asked,

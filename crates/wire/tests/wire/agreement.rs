@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
@@ -70,6 +70,7 @@ fn rust_numbers() -> Numbers {
         ("MF_LEVELS", u64::from(LEVELS)),
         ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
         ("MF_BLOB_MAX", u64::from(BLOB_MAX)),
+        ("MF_OP_VERSION", u64::from(VERSION_OPERATION)),
     ];
     let mut numbers: Numbers = constants.map(|(name, value)| (name.to_owned(), value)).into();
     numbers.extend(codes("OP", Operation::ALL, |c| c as u8));
@@ -81,7 +82,7 @@ fn rust_numbers() -> Numbers {
 }
 
 /// What the C compiler makes of `wire.h` and `verdict.h`, for the names that Rust has.
-fn c_output() -> String {
+fn c_output(flags: &[&str]) -> String {
     let mut program = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include \"midflight/verdict.h\"\n#include \"midflight/wire.h\"\nint main(void) {\n",
     );
@@ -101,12 +102,15 @@ fn c_output() -> String {
     }
     program.push_str("#define X(name, text) printf(\"verdict %s %s\\n\", #name, text);\nMF_VERDICTS(X)\nreturn 0; }\n");
 
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agreement-{}", std::process::id()));
+    let directory = format!("agreement-{}-{}", std::process::id(), flags.concat());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(directory);
     std::fs::create_dir_all(&directory).unwrap();
     let (source, binary) = (directory.join("layout.c"), directory.join("layout"));
     std::fs::write(&source, program).unwrap();
     let compiled = Command::new(std::env::var_os("CC").unwrap_or("cc".into()))
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I"])
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .arg("-I")
         .arg(root().join("dataplane/include"))
         .arg(&source)
         .arg("-o")
@@ -127,13 +131,13 @@ struct C {
 
 /// Compiled once for all tests.
 fn c() -> &'static C {
-    static C: LazyLock<C> = LazyLock::new(compile);
+    static C: LazyLock<C> = LazyLock::new(|| compile(&[]));
     &C
 }
 
-fn compile() -> C {
+fn compile(flags: &[&str]) -> C {
     let mut c = C { layouts: Layouts::new(), numbers: Numbers::new(), verdicts: Vec::new() };
-    for line in c_output().lines() {
+    for line in c_output(flags).lines() {
         match line.split(' ').collect::<Vec<_>>().as_slice() {
             ["struct", structure, size] => {
                 c.layouts.insert((*structure).to_owned(), (size.parse().unwrap(), Vec::new()));
@@ -153,7 +157,7 @@ fn compile() -> C {
 }
 
 /// The cells of each row of the first table behind the line that starts with `after`.
-fn table_after(page: &str, after: &str) -> Vec<Vec<String>> {
+pub(crate) fn table_after(page: &str, after: &str) -> Vec<Vec<String>> {
     let lines = page.lines().skip_while(|line| !line.starts_with(after));
     let rows: Vec<Vec<String>> = lines
         .skip_while(|line| !line.starts_with('|'))
@@ -184,7 +188,7 @@ fn docs_layouts(page: &str) -> Layouts {
 }
 
 /// `[SUBMIT](#submit)` → `SUBMIT`.
-fn link_text(cell: &str) -> &str {
+pub(crate) fn link_text(cell: &str) -> &str {
     cell.trim_start_matches('[').split(']').next().unwrap()
 }
 
@@ -211,6 +215,15 @@ fn docs_numbers(page: &str) -> Numbers {
 #[test]
 fn rust_and_c_agree_on_every_field() {
     assert_eq!(rust_layouts(), c().layouts);
+}
+
+/// The kernel's build lays structures out by their integers' own alignment, the others without holes. COMPLETE is no
+/// switch's, and what stands between its records is of any multiple of four bytes.
+#[test]
+fn both_builds_of_the_core_agree_on_every_field() {
+    let mut of_kernel = compile(&["-D__bpf__", "-Wno-unused-variable"]).layouts;
+    of_kernel.insert("mf_completion".into(), c().layouts["mf_completion"].clone());
+    assert_eq!(of_kernel, c().layouts);
 }
 
 #[test]
@@ -285,13 +298,17 @@ fn docs_and_header_agree_on_who_sends_what() {
     }
 }
 
-/// The bounds of `count`, tried on the parser, are those of the table.
+/// The bounds of `count`, tried on the parser, are those of the table. VERSION counts nothing.
 #[test]
 fn docs_and_parser_agree_on_what_a_packet_counts() {
     for row in table_after(&read("docs/wire.md"), "## Operations") {
-        let (low, high) = row[3].split_once('–').unwrap();
+        let Some(operation) = Operation::from_number(row[0].parse().unwrap()) else {
+            assert_eq!((link_text(&row[1]), row[3].as_str()), ("VERSION", "—"));
+            continue;
+        };
+        let (low, high) = row[3].split_once('–').unwrap_or((&row[3], &row[3]));
         let documented: Vec<u8> = (low.parse().unwrap()..=high.parse().unwrap()).collect();
-        let mut packet = Header::new(Operation::from_number(row[0].parse().unwrap()).unwrap(), 0, 0);
+        let mut packet = Header::new(operation, 0, 0);
         let taken: Vec<u8> = (0..=255)
             .filter(|count| {
                 packet.count = *count;
@@ -308,6 +325,17 @@ fn docs_agree_on_every_verdict() {
     let documented: Vec<(String, String)> =
         table_after(&page, "## Verdicts").into_iter().map(|row| (row[0].clone(), row[2].clone())).collect();
     assert_eq!(documented, c().verdicts);
+}
+
+/// The verdicts on all of a datagram stand first, up to the one that `verdict.h` names.
+#[test]
+fn docs_agree_on_which_verdicts_speak_of_a_whole_datagram() {
+    let rows = table_after(&read("docs/wire.md"), "## Verdicts");
+    let last = rows.iter().rposition(|row| row[1] == "all").unwrap();
+    assert!(rows[1..last].iter().all(|row| row[1] == "all"));
+    assert!(rows[last + 1..].iter().all(|row| row[1] == "one"));
+    let named = format!("Reasons up to MF_V_{} speak of a whole datagram", rows[last][0]);
+    assert!(read("dataplane/include/midflight/verdict.h").contains(&named), "{named}");
 }
 
 #[test]
@@ -327,7 +355,8 @@ fn rejects_are_named_as_verdicts() {
         Reject::Truncated,
         Reject::Trailing,
         Reject::BadMagic,
-        Reject::BadVersion,
+        Reject::BadVersion(1),
+        Reject::UnknownKey,
         Reject::UnknownOperation,
         Reject::BadCount,
         Reject::BadPriority,

@@ -1,4 +1,4 @@
-//! Golden packets, one for each operation: the bytes that another implementation must read and write.
+//! Golden packets, one for each operation and VERSION: the bytes that another implementation must read and write.
 //! `UPDATE_GOLDEN=1 cargo test -p midflight-wire golden` writes them anew.
 
 use crate::owned::Owned;
@@ -10,6 +10,14 @@ use std::sync::LazyLock;
 const EPOCH: u32 = 0xE9_0C_00_01;
 const CLIENT: u64 = 0xC11E_0000_0000_0001;
 const EXECUTOR: u64 = 0xE8EC_0000_0000_0002;
+/// By which the executor is known to clients.
+const PUBLIC_NAME: u64 = 0x9A3E_0000_0000_0003;
+const CLIENTS_COOKIE: u64 = 0xC00C_1E00_0000_0004;
+const EXECUTORS_COOKIE: u64 = 0xC00C_1E00_0000_0005;
+/// Of the client's first SUBMIT.
+const TOKEN: u64 = 0x70CE_0000_0000_0006;
+/// Of the executor's first packet to the switch.
+const COUNTER: u64 = 0xC047_0000_0000_0100;
 
 fn header(operation: Operation, count: u8, sequence: u32) -> Header {
     Header { count, ..Header::new(operation, EPOCH, sequence) }
@@ -42,6 +50,20 @@ fn slot(number: u32) -> SlotName {
     SlotName { slot: number.into(), generation: (0x6E00 + number).into() }
 }
 
+/// The first wait of slot 100.
+fn first_wait() -> Wait {
+    Wait { slot: 100.into(), generation: 0x6E64.into(), sequence: 1.into() }
+}
+
+/// The ninth wait of slot 101.
+fn ninth_wait() -> Wait {
+    Wait { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into() }
+}
+
+fn leave(wait: Wait, done: u8) -> Leave {
+    Leave { slot: wait.slot, generation: wait.generation, sequence: wait.sequence, done, reserved: [0; 3] }
+}
+
 fn name(submission: u32, index: u8) -> TaskName {
     TaskName { submission: submission.into(), index, reserved: [0; 3] }
 }
@@ -53,11 +75,13 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
     vec![
         (
             "submit",
-            "A client's first SUBMIT: job 7 of user 1000, one task with an argument inside and one by reference.",
+            "A client's first SUBMIT, again, with its cookie: job 7 of user 1000, one task with an argument inside and one by reference.",
             Owned::Submit(
                 Submit {
                     header: Header { epoch: 0.into(), ..header(Op::Submit, 2, 1) },
                     client: CLIENT.into(),
+                    cookie: CLIENTS_COOKIE.into(),
+                    token: TOKEN.into(),
                     uid: 1000.into(),
                     jid: 7.into(),
                 },
@@ -83,6 +107,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             Owned::Register(Register {
                 header: Header { epoch: 0.into(), ..header(Op::Register, 2, 1) },
                 executor: EXECUTOR.into(),
+                cookie: EXECUTORS_COOKIE.into(),
                 first: 4.into(),
                 resources: 0b0000_0101,
                 reserved: r3,
@@ -105,16 +130,22 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
                 vec![slot(100), slot(101)],
             ),
         ),
-        ("reset", "Slot 100 is void.", Owned::Reset(Reset { header: header(Op::Reset, 1, 0) }, vec![slot(100)])),
+        (
+            "reset",
+            "An answer to the KEEPALIVE: the first wait of slot 100 is void.",
+            Owned::Reset(Reset { header: header(Op::Reset, 1, 0), counter: (COUNTER + 1).into() }, vec![first_wait()]),
+        ),
         (
             "retrieve",
             "Slot 100 waits for the first time; slot 101 is done with its eighth task.",
             Owned::Retrieve(
-                Retrieve { header: header(Op::Retrieve, 2, 0), resources: 0b0000_0101, reserved: r3 },
-                vec![
-                    Wait { slot: 100.into(), generation: 0x6E64.into(), sequence: 1.into() },
-                    Wait { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into() },
-                ],
+                Retrieve {
+                    header: header(Op::Retrieve, 2, 0),
+                    counter: COUNTER.into(),
+                    resources: 0b0000_0101,
+                    reserved: [0; 7],
+                },
+                vec![first_wait(), ninth_wait()],
             ),
         ),
         (
@@ -123,7 +154,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             Owned::Assign(
                 Assign { header: header(Op::Assign, 1, 0) },
                 vec![Assignment {
-                    client: CLIENT.into(),
+                    token: TOKEN.into(),
                     slot: 100.into(),
                     generation: 0x6E64.into(),
                     sequence: 1.into(),
@@ -140,30 +171,33 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         ),
         (
             "keepalive",
-            "Slots 100 and 101 live.",
-            Owned::Keepalive(Keepalive { header: header(Op::Keepalive, 2, 0) }, vec![slot(100), slot(101)]),
+            "Slots 100 and 101 run what their waits were given.",
+            Owned::Keepalive(
+                Keepalive { header: header(Op::Keepalive, 2, 0), counter: (COUNTER + 1).into() },
+                vec![first_wait(), ninth_wait()],
+            ),
         ),
         (
             "release",
-            "Slot 100 is done and leaves; slot 101 leaves without having got a task.",
+            "Slot 100 is done and leaves; slot 101 leaves and gives back what its ninth wait was given.",
             Owned::Release(
-                Release { header: header(Op::Release, 2, 0) },
-                vec![
-                    Leave { slot: 100.into(), generation: 0x6E64.into(), sequence: 1.into(), done: 1, reserved: r3 },
-                    Leave { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into(), done: 0, reserved: r3 },
-                ],
+                Release { header: header(Op::Release, 2, 0), counter: (COUNTER + 2).into() },
+                vec![leave(first_wait(), 1), leave(ninth_wait(), 0)],
             ),
         ),
         (
             "released",
             "Both are forgotten.",
-            Owned::Released(Released { header: header(Op::Released, 2, 0) }, vec![slot(100), slot(101)]),
+            Owned::Released(
+                Released { header: header(Op::Released, 2, 0), counter: (COUNTER + 2).into() },
+                vec![slot(100), slot(101)],
+            ),
         ),
         (
             "complete",
             "The first task returned \"world\", padded to eight bytes; the second one's result is by reference.",
             Owned::Complete(
-                Complete { header: header(Op::Complete, 2, 0), client: CLIENT.into(), executor: EXECUTOR.into() },
+                Complete { header: header(Op::Complete, 2, 0), executor: PUBLIC_NAME.into() },
                 vec![completion(0, 0, b"world"), completion(1, 1, &[0xB1; 16])],
             ),
         ),
@@ -171,11 +205,12 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "complete_ack",
             "The first result is here, the second is being fetched.",
             Owned::CompleteAck(
-                CompleteAck { header: header(Op::CompleteAck, 2, 0), client: CLIENT.into() },
+                CompleteAck { header: header(Op::CompleteAck, 2, 0) },
                 [AckState::Done, AckState::Fetching]
                     .iter()
                     .enumerate()
                     .map(|(index, state)| Completed {
+                        token: TOKEN.into(),
                         submission: 1.into(),
                         index: index as u8,
                         attempt: 1,
@@ -189,7 +224,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "probe",
             "Does the switch still have both tasks?",
             Owned::Probe(
-                Probe { header: header(Op::Probe, 2, 77), client: CLIENT.into() },
+                Probe { header: header(Op::Probe, 2, 77), client: CLIENT.into(), cookie: CLIENTS_COOKIE.into() },
                 vec![name(1, 0), name(1, 1)],
             ),
         ),
@@ -209,7 +244,10 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         (
             "cancel",
             "Do not run the second task.",
-            Owned::Cancel(Cancel { header: header(Op::Cancel, 1, 2), client: CLIENT.into() }, vec![name(1, 1)]),
+            Owned::Cancel(
+                Cancel { header: header(Op::Cancel, 1, 2), client: CLIENT.into(), cookie: CLIENTS_COOKIE.into() },
+                vec![name(1, 1)],
+            ),
         ),
         (
             "cancel_ack",
@@ -225,25 +263,33 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
         (
             "no_op",
             "There is no task for the ninth wait of slot 101: it asks again.",
-            Owned::NoOp(
-                NoOp { header: header(Op::NoOp, 1, 0) },
-                vec![Wait { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into() }],
-            ),
+            Owned::NoOp(NoOp { header: header(Op::NoOp, 1, 0) }, vec![ninth_wait()]),
         ),
+        (
+            "cookie",
+            "What the first SUBMIT was told when it came without a cookie.",
+            Owned::Cookie(Cookie {
+                header: header(Op::Cookie, 0, 1),
+                identity: CLIENT.into(),
+                cookie: CLIENTS_COOKIE.into(),
+            }),
+        ),
+        ("version", "The sender speaks version 2.", Owned::Version(Version::OURS)),
     ]
 }
 
 fn completion(index: u8, by_reference: u8, result: &[u8]) -> (Completion, Vec<u8>) {
     let completion = Completion {
+        token: TOKEN.into(),
+        ran_ns: 5_000_000.into(),
         submission: 1.into(),
+        waited_us: 250.into(),
+        held_us: 3.into(),
+        result_length: (result.len() as u16).into(),
         index,
         attempt: 1,
         status: Status::Ok as u8,
         by_reference,
-        waited_us: 250.into(),
-        held_us: 3.into(),
-        ran_ns: 5_000_000.into(),
-        result_length: (result.len() as u32).into(),
         reserved: 0.into(),
     };
     (completion, result.to_vec())
@@ -287,8 +333,9 @@ fn from_text(text: &str) -> Vec<u8> {
 #[test]
 fn golden_every_operation_has_one() {
     let operations: Vec<u8> = samples().iter().map(|(_, _, packet)| packet.encode()[3]).collect();
-    let all: Vec<u8> = Operation::ALL.iter().map(|operation| *operation as u8).collect();
+    let all: Vec<u8> = Operation::ALL.iter().map(|operation| *operation as u8).chain([VERSION_OPERATION]).collect();
     assert_eq!(operations, all);
+    golden("submit"); // all are there when one was read
     let files = std::fs::read_dir(path("submit").parent().unwrap()).unwrap().count();
     assert_eq!(files, all.len(), "tests/golden holds a file that no test reads");
 }

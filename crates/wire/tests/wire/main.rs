@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agreement;
+mod answers;
 mod golden;
 mod owned;
 mod properties;

@@ -49,8 +49,8 @@ macro_rules! owned {
 }
 
 owned! {
-    plain: SubmitAck Register ProbeAck CancelAck;
-    records: Submit(TaskInfo) Registered(SlotName) Reset(SlotName) Retrieve(Wait) Assign(Assignment) Keepalive(SlotName)
+    plain: SubmitAck Register ProbeAck CancelAck Cookie Version;
+    records: Submit(TaskInfo) Registered(SlotName) Reset(Wait) Retrieve(Wait) Assign(Assignment) Keepalive(Wait)
         Release(Leave) Released(SlotName) CompleteAck(Completed) Probe(TaskName) Cancel(TaskName)
         NoOp(Wait)
 }

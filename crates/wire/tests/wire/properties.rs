@@ -5,16 +5,31 @@ use midflight_wire::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use std::mem::offset_of;
+use zerocopy::IntoBytes;
+
+/// Where every header has them.
+const VERSION_BYTE: usize = offset_of!(Header, version);
+const OPERATION: usize = offset_of!(Header, operation);
+const COUNT: usize = offset_of!(Header, count);
+const KEY: usize = offset_of!(Header, key);
 
 /// A packet's operation, what it may count (from `docs/wire.md`), and the bytes of its fixed part and of a record.
-struct Shape {
-    operation: Operation,
-    count: std::ops::RangeInclusive<u8>,
+pub(crate) struct Shape {
+    pub(crate) operation: Operation,
+    pub(crate) count: std::ops::RangeInclusive<u8>,
     fixed: usize,
     record: usize,
 }
 
-fn shapes() -> Vec<Shape> {
+impl Shape {
+    /// The length of a packet with so many records, if their results are empty.
+    pub(crate) fn bytes(&self, count: u8) -> usize {
+        self.fixed + usize::from(count) * self.record
+    }
+}
+
+pub(crate) fn shapes() -> Vec<Shape> {
     use Operation as Op;
     fn shape<F, R>(operation: Op, count: std::ops::RangeInclusive<u8>) -> Shape {
         Shape { operation, count, fixed: size_of::<F>(), record: size_of::<R>() }
@@ -24,11 +39,11 @@ fn shapes() -> Vec<Shape> {
         shape::<SubmitAck, ()>(Op::SubmitAck, 1..=32),
         shape::<Register, ()>(Op::Register, 1..=32),
         shape::<Registered, SlotName>(Op::Registered, 0..=32),
-        shape::<Reset, SlotName>(Op::Reset, 0..=32),
-        shape::<Retrieve, Wait>(Op::Retrieve, 1..=16),
-        shape::<Assign, Assignment>(Op::Assign, 1..=16),
-        shape::<Keepalive, SlotName>(Op::Keepalive, 1..=32),
-        shape::<Release, Leave>(Op::Release, 1..=16),
+        shape::<Reset, Wait>(Op::Reset, 0..=32),
+        shape::<Retrieve, Wait>(Op::Retrieve, 1..=13),
+        shape::<Assign, Assignment>(Op::Assign, 1..=13),
+        shape::<Keepalive, Wait>(Op::Keepalive, 1..=32),
+        shape::<Release, Leave>(Op::Release, 1..=13),
         shape::<Released, SlotName>(Op::Released, 1..=32),
         shape::<Complete, Completion>(Op::Complete, 1..=32),
         shape::<CompleteAck, Completed>(Op::CompleteAck, 1..=32),
@@ -36,7 +51,8 @@ fn shapes() -> Vec<Shape> {
         shape::<ProbeAck, ()>(Op::ProbeAck, 0..=32),
         shape::<Cancel, TaskName>(Op::Cancel, 1..=32),
         shape::<CancelAck, ()>(Op::CancelAck, 1..=32),
-        shape::<NoOp, Wait>(Op::NoOp, 1..=16),
+        shape::<NoOp, Wait>(Op::NoOp, 1..=13),
+        shape::<Cookie, ()>(Op::Cookie, 0..=0),
     ]
 }
 
@@ -49,50 +65,62 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
 fn valid(shape: &Shape, count: u8, mut bytes: Vec<u8>) -> Vec<u8> {
     let (low, high) = shape.count.clone().into_inner();
     let count = low + count % (high - low + 1);
-    bytes[..5].copy_from_slice(&[0x4D, 0x46, VERSION, shape.operation as u8, count]);
+    bytes[..KEY + 1].copy_from_slice(&[0x4D, 0x46, VERSION, shape.operation as u8, count, 0]);
     match shape.operation {
         Operation::Complete => return valid_complete(shape, count, &bytes),
         Operation::Submit => make_tasks_valid(&mut bytes[shape.fixed..], size_of::<TaskInfo>(), 0),
         Operation::Assign => {
-            make_tasks_valid(&mut bytes[shape.fixed..], shape.record, std::mem::offset_of!(Assignment, task));
+            make_tasks_valid(&mut bytes[shape.fixed..], shape.record, offset_of!(Assignment, task));
         }
         _ => {}
     }
-    bytes.truncate(shape.fixed + usize::from(count) * shape.record);
+    bytes.truncate(shape.bytes(count));
     bytes
 }
 
 fn make_tasks_valid(records: &mut [u8], record: usize, task: usize) {
     for record in records.chunks_exact_mut(record) {
         let task = &mut record[task..];
-        let priority = &mut task[std::mem::offset_of!(TaskInfo, priority)];
+        let priority = &mut task[offset_of!(TaskInfo, priority)];
         *priority = *priority % LEVELS + 1;
-        let length = &mut task[std::mem::offset_of!(TaskInfo, argument_length)];
+        let length = &mut task[offset_of!(TaskInfo, argument_length)];
         *length = if *length == BY_REFERENCE { BY_REFERENCE } else { *length % 17 };
     }
 }
 
 /// As many completions as fit, each with a result of random length.
 fn valid_complete(shape: &Shape, count: u8, random: &[u8]) -> Vec<u8> {
+    const LENGTH: usize = offset_of!(Completion, result_length);
+    const REFERENCE: usize = offset_of!(Completion, by_reference);
     let mut bytes = random[..shape.fixed].to_vec();
     let mut fitted = 0;
     for record in random[shape.fixed..].chunks_exact(shape.record).take(count.into()) {
-        let by_reference = record[7] & 1;
-        let wanted = u16::from_be_bytes([record[26], record[27]]) % 200;
-        let length = if by_reference == 1 { size_of::<BlobRef>() } else { usize::from(wanted) };
-        if bytes.len() + shape.record + length.next_multiple_of(4) > PACKET_MAX {
+        let by_reference = record[REFERENCE] & 1;
+        let wanted = u16::from_be_bytes([record[LENGTH], record[LENGTH + 1]]) % 200;
+        let length = if by_reference == 1 { size_of::<BlobRef>() as u16 } else { wanted };
+        if bytes.len() + shape.record + usize::from(length).next_multiple_of(4) > PACKET_MAX {
             break;
         }
         let start = bytes.len();
         bytes.extend_from_slice(record);
-        bytes[start + 7] = by_reference;
-        bytes[start + 24..start + 28].copy_from_slice(&(length as u32).to_be_bytes());
-        bytes.extend_from_slice(&random[..length]);
+        bytes[start + REFERENCE] = by_reference;
+        bytes[start + LENGTH..][..2].copy_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(&random[..length.into()]);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         fitted += 1;
     }
-    bytes[4] = fitted;
+    bytes[COUNT] = fitted;
     bytes
+}
+
+/// Any bytes, most of them behind the start of a packet, so that they are read further.
+fn anything() -> impl Strategy<Value = Vec<u8>> {
+    let start = prop_oneof![
+        Just(vec![]),
+        (0..=19u8, any::<u8>()).prop_map(|(operation, count)| vec![0x4D, 0x46, VERSION, operation, count]),
+        (0..=19u8, 0..40u8).prop_map(|(operation, count)| vec![0x4D, 0x46, VERSION, operation, count, 0]),
+    ];
+    (start, vec(any::<u8>(), 0..2048)).prop_map(|(start, rest)| [start, rest].concat())
 }
 
 proptest! {
@@ -124,16 +152,27 @@ proptest! {
         bytes[at] ^= by;
         match parse(&bytes) {
             // Only the padding behind a result is not kept.
-            Ok(packet) => prop_assert_eq!(Owned::from(packet).encode().len(), bytes.len()),
-            Err(reject) => prop_assert!(!(5..16).contains(&at), "{} at byte {} of the header", reject, at),
+            Ok(packet) => {
+                prop_assert_ne!(at, KEY);
+                prop_assert_eq!(Owned::from(packet).encode().len(), bytes.len());
+            }
+            Err(reject) => prop_assert!(!(KEY + 1..size_of::<Header>()).contains(&at), "{} at byte {} of the header", reject, at),
         }
     }
 
     #[test]
-    fn t11_any_bytes_are_read_or_rejected(bytes in vec(any::<u8>(), 0..2048)) {
+    fn t11_any_bytes_are_read_or_rejected(bytes in anything()) {
         if let Ok(packet) = parse(&bytes) {
             prop_assert_eq!(Owned::from(packet).encode().len(), bytes.len());
         }
+    }
+
+    /// Whatever they hold: the version is looked at before anything that may mean something else in it.
+    #[test]
+    fn t11_other_versions_are_rejected_with_their_number(version in any::<u8>(), operation in 1..=255u8, rest in vec(any::<u8>(), 4..2048)) {
+        prop_assume!(version != VERSION);
+        let bytes = [vec![0x4D, 0x46, version, operation], rest].concat();
+        prop_assert_eq!(parse(&bytes).err(), Some(Reject::BadVersion(version)));
     }
 }
 
@@ -142,7 +181,7 @@ fn t11_a_count_outside_its_bounds_is_rejected() {
     for shape in shapes() {
         for count in 0..=255 {
             let mut bytes = valid(&shape, 0, vec![0; PACKET_MAX]);
-            bytes[4] = count;
+            bytes[COUNT] = count;
             let rejected = parse(&bytes).err() == Some(Reject::BadCount);
             assert_eq!(rejected, !shape.count.contains(&count), "{:?} with {count}", shape.operation);
         }
@@ -155,10 +194,14 @@ fn t11_each_header_field_is_checked_by_name() {
     for (at, value, reject) in [
         (0, 0x4E, Reject::BadMagic),
         (1, 0, Reject::BadMagic),
-        (2, 0, Reject::BadVersion),
-        (2, VERSION + 1, Reject::BadVersion),
-        (3, 0, Reject::UnknownOperation),
-        (3, 18, Reject::UnknownOperation),
+        (VERSION_BYTE, 0, Reject::BadVersion(0)),
+        (VERSION_BYTE, 1, Reject::BadVersion(1)),
+        (VERSION_BYTE, 255, Reject::BadVersion(255)),
+        (OPERATION, VERSION_OPERATION, Reject::Trailing),
+        (OPERATION, 19, Reject::UnknownOperation),
+        (OPERATION, 255, Reject::UnknownOperation),
+        (KEY, 1, Reject::UnknownKey),
+        (KEY, 255, Reject::UnknownKey),
         (size_of::<Submit>() + 8, 0, Reject::BadPriority),
         (size_of::<Submit>() + 8, LEVELS + 1, Reject::BadPriority),
         (size_of::<Submit>() + 10, 17, Reject::BadArgument),
@@ -170,14 +213,28 @@ fn t11_each_header_field_is_checked_by_name() {
     }
 }
 
+/// The 8 bytes are the same in all versions, so those of any other are understood.
+#[test]
+fn version_is_read_from_every_version_and_from_nothing_else() {
+    for version in 0..=255 {
+        let packet = Version { version, ..Version::OURS };
+        let bytes = packet.as_bytes();
+        assert_eq!(Owned::from(parse(bytes).unwrap()), Owned::Version(packet));
+        assert_eq!(parse(&[bytes, &[0]].concat()).err(), Some(Reject::Trailing));
+        for length in 0..bytes.len() {
+            assert_eq!(parse(&bytes[..length]).err(), Some(Reject::Truncated), "{length} bytes");
+        }
+    }
+}
+
 #[test]
 fn t11_a_result_that_exceeds_its_bound_is_rejected() {
-    let result_length = size_of::<Complete>() + std::mem::offset_of!(Completion, result_length);
-    let by_reference = size_of::<Complete>() + std::mem::offset_of!(Completion, by_reference);
+    let result_length = size_of::<Complete>() + offset_of!(Completion, result_length);
+    let by_reference = size_of::<Complete>() + offset_of!(Completion, by_reference);
     let good = valid(&shapes()[10], 0, vec![0; PACKET_MAX]);
     for (reference, length, reject) in [
-        (0, RESULT_MAX as u32 + 1, Reject::BadResult),
-        (0, u32::MAX, Reject::BadResult),
+        (0, RESULT_MAX as u16 + 1, Reject::BadResult),
+        (0, u16::MAX, Reject::BadResult),
         (0, 1, Reject::Truncated),
         (1, 15, Reject::BadResult),
         (1, 17, Reject::BadResult),
@@ -186,41 +243,54 @@ fn t11_a_result_that_exceeds_its_bound_is_rejected() {
     ] {
         let mut bytes = good.clone();
         bytes[by_reference] = reference;
-        bytes[result_length..result_length + 4].copy_from_slice(&length.to_be_bytes());
+        bytes[result_length..result_length + 2].copy_from_slice(&length.to_be_bytes());
         assert_eq!(parse(&bytes).err(), Some(reject), "by_reference {reference}, {length} bytes");
     }
 }
 
+/// IPv6 asks 1,280 bytes of every link, of which its own header and UDP's take 40 and 8.
 #[test]
-fn the_largest_packet_of_each_operation_fits_a_datagram() {
-    for shape in shapes().iter().filter(|shape| shape.operation != Operation::Complete) {
-        let largest = shape.fixed + usize::from(*shape.count.end()) * shape.record;
+fn t15_the_largest_packet_of_each_operation_fits_every_path() {
+    assert_eq!(PACKET_MAX, 1280 - 40 - 8);
+    for shape in shapes() {
+        let largest = match shape.operation {
+            Operation::Complete => shape.bytes(1) + RESULT_MAX,
+            _ => shape.bytes(*shape.count.end()),
+        };
         assert!(largest <= PACKET_MAX, "{:?}: {largest} bytes", shape.operation);
     }
 }
 
+/// A larger bound would let a RETRIEVE ask for more than one ASSIGN can hold, a smaller one wastes packets.
 #[test]
-fn no_fixed_part_exceeds_64_bytes() {
+fn t15_one_assign_answers_a_full_retrieve_and_has_no_room_for_more() {
+    let assign = |count| size_of::<Assign>() + count * size_of::<Assignment>();
+    assert!(assign(SLOTS_MAX) <= PACKET_MAX && assign(SLOTS_MAX + 1) > PACKET_MAX);
+}
+
+#[test]
+fn no_fixed_part_exceeds_96_bytes() {
     for shape in shapes() {
-        assert!(shape.fixed <= 64, "{:?}: {} bytes", shape.operation, shape.fixed);
+        assert!(shape.fixed <= 96, "{:?}: {} bytes", shape.operation, shape.fixed);
     }
 }
 
 #[test]
 fn a_complete_takes_results_until_it_is_full() {
     let completion = Completion {
+        token: 0.into(),
+        ran_ns: 0.into(),
         submission: 0.into(),
+        waited_us: 0.into(),
+        held_us: 0.into(),
+        result_length: (RESULT_MAX as u16).into(),
         index: 0,
         attempt: 1,
         status: 0,
         by_reference: 0,
-        waited_us: 0.into(),
-        held_us: 0.into(),
-        ran_ns: 0.into(),
-        result_length: (RESULT_MAX as u32).into(),
         reserved: 0.into(),
     };
-    let fixed = Complete { header: Header::new(Operation::Complete, 1, 0), client: 1.into(), executor: 2.into() };
+    let fixed = Complete { header: Header::new(Operation::Complete, 1, 0), executor: 2.into() };
     let mut buffer = Vec::new();
     let mut builder = Builder::new(&mut buffer, &fixed);
     assert!(builder.push_completion(&completion, &[7; RESULT_MAX]));

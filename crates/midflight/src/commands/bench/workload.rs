@@ -6,18 +6,21 @@
 use super::median;
 use anyhow::{Context, Result, ensure};
 use midflight_dataplane::{Out, Stats, TasksConfig};
-use midflight_wire::{Address, Builder, Header, Operation, Packet, Register, Retrieve, Submit, TaskInfo, Wait, parse};
+use midflight_wire::{
+    Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, Submit, TaskInfo,
+    Wait, parse,
+};
 use std::net::{Ipv4Addr, SocketAddr};
 
 const CLIENT: u64 = 0x00c1_1e27;
 const EXECUTOR: u64 = 0x0e8e_c000;
 pub(super) const EPOCH: u32 = 7;
-pub(super) const SECRET: u64 = 0x5eed;
+pub(super) const SECRET: u128 = 0x5eed;
 const SLOTS: u32 = 64;
-/// Tasks between two looks at the clock.
-pub(super) const BLOCK: usize = 4096;
-const SUBMIT_BATCH: usize = 32;
-const RETRIEVE_BATCH: usize = 16;
+const SUBMIT_BATCH: usize = SUBMIT_MAX;
+const RETRIEVE_BATCH: usize = SLOTS_MAX;
+/// Tasks between two looks at the clock: whole packets of both kinds.
+pub(super) const BLOCK: usize = 10 * SUBMIT_BATCH * RETRIEVE_BATCH;
 /// Tasks in the queue, usually.
 pub(super) const DEPTH: usize = 64 << 10;
 /// Time that passes from packet to packet.
@@ -149,6 +152,10 @@ struct World<E> {
     slots: Vec<(u32, u32)>,
     submission: u32,
     wait: u32,
+    /// RETRIEVEs sent.
+    counter: u64,
+    /// The client's.
+    cookie: u64,
     seed: u64,
     mix: Mix,
 }
@@ -164,14 +171,29 @@ impl<E: Engine> World<E> {
             slots: Vec::new(),
             submission: 0,
             wait: 0,
+            counter: 0,
+            cookie: 0,
             seed: 42,
             mix,
         };
+        world.cookie = world.cookie_for(world.client, CLIENT)?;
         world.register()?;
         Ok(world)
     }
 
+    /// The cookie of an identity, client's or executor's, at an address: the answer to a PROBE without one.
+    fn cookie_for(&mut self, from: Address, identity: u64) -> Result<u64> {
+        let (mut buffer, mut out) = (Vec::new(), Out::new());
+        let header = Header::new(Operation::Probe, 0, 1);
+        Builder::new(&mut buffer, &Probe { header, client: identity.into(), cookie: 0.into() });
+        self.engine.packet(self.now_ns, from, &buffer, &mut out)?;
+        let (_, answer) = out.iter().next().context("a packet without a cookie got no answer")?;
+        let Ok(Packet::Cookie(given)) = parse(answer) else { anyhow::bail!("a packet without a cookie was taken") };
+        Ok(given.cookie.get())
+    }
+
     fn register(&mut self) -> Result<()> {
+        let cookie = self.cookie_for(self.executor, EXECUTOR)?;
         let mut buffer = Vec::new();
         let mut out = Out::new();
         while self.slots.len() < SLOTS as usize {
@@ -182,6 +204,7 @@ impl<E: Engine> World<E> {
                 &Register {
                     header: Header::new(Operation::Register, 0, 1),
                     executor: EXECUTOR.into(),
+                    cookie: cookie.into(),
                     first: first.into(),
                     resources: 255,
                     reserved: [0; 3],
@@ -208,7 +231,8 @@ impl<E: Engine> World<E> {
         for _ in 0..BLOCK / self.mix.submit_batch {
             self.submission += 1;
             let header = Header::new(Operation::Submit, 0, self.submission);
-            let fixed = Submit { header, client: CLIENT.into(), uid: 1.into(), jid: 1.into() };
+            let (client, cookie, token) = (CLIENT.into(), self.cookie.into(), u64::from(self.submission).into());
+            let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
             let mut builder = Builder::new(&mut buffer, &fixed);
             for tid in 0..self.mix.submit_batch {
                 let (level, mask) = (self.draw(), self.draw());
@@ -232,7 +256,9 @@ impl<E: Engine> World<E> {
         let mut buffer = Vec::new();
         for _ in 0..BLOCK / self.mix.retrieve_batch {
             let header = Header::new(Operation::Retrieve, EPOCH, 0);
-            let mut builder = Builder::new(&mut buffer, &Retrieve { header, resources: 255, reserved: [0; 3] });
+            self.counter += 1;
+            let fixed = Retrieve { header, counter: self.counter.into(), resources: 255, reserved: [0; 7] };
+            let mut builder = Builder::new(&mut buffer, &fixed);
             for _ in 0..self.mix.retrieve_batch {
                 let (slot, generation) = self.slots[self.wait as usize % self.slots.len()];
                 let sequence = 1 + self.wait / SLOTS;

@@ -1,5 +1,6 @@
 //! `midflight lab`: hosts and a switch on this machine, in network namespaces. One file a subcommand.
 
+mod attack;
 mod down;
 mod exec;
 mod run;
@@ -56,12 +57,19 @@ enum Command {
     Run(run::Args),
     /// Load a cluster in a lab that loses packets, disturb it in every way, and balance the books
     Soak(soak::Args),
+    /// Attack a cluster in a lab in every way that a stranger has, and see that it does no harm
+    Attack(attack::Args),
 }
 
 impl Args {
     /// See [`super::Command::ends_with_its_reader`].
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         matches!(self.command, Command::Status(_))
+    }
+
+    /// Whether strangers are let loose on a cluster.
+    pub(crate) fn is_attack(&self) -> bool {
+        matches!(self.command, Command::Attack(_))
     }
 }
 
@@ -73,6 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Down(args) => down::run(args),
         Command::Run(args) => run::run(args),
         Command::Soak(args) => soak::run(args),
+        Command::Attack(args) => attack::run(args),
     }
 }
 

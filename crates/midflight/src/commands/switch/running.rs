@@ -57,6 +57,11 @@ impl Prepared {
         self.privileged
     }
 
+    /// The UDP port that it serves.
+    pub(crate) fn port(&self) -> u16 {
+        self.switch.local_addr().port()
+    }
+
     /// The other half. `on_failure` is called where the switch has to end by itself.
     pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running> {
         let Self { switch, listener, levels, .. } = self;
@@ -112,6 +117,7 @@ fn shell_counters(switch: &Switch) -> ShellCounters {
         ("sent", c.sent),
         ("send_calls", c.send_calls),
         ("send_errors", c.send_errors),
+        ("send_too_long", c.send_too_long),
         ("send_blocked", c.send_blocked),
     ];
     let all = of_socket.into_iter().chain(switch.shell_counts());

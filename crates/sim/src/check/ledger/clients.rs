@@ -1,7 +1,7 @@
 //! The clients of a switch, their windows, and what they ask: SUBMIT, CANCEL, PROBE.
 
 use super::super::rules::{Checked, holds};
-use super::{Ledger, Taken, given, name_of, queue};
+use super::{Ledger, Taken, given, is_within_share, queue, source};
 use midflight_dataplane::{TasksConfig, Verdict};
 use midflight_tasks::Nanos;
 use midflight_wire::{Cancel, Packet, Probe, Reason, Submit, TaskInfo, TaskName, WINDOW};
@@ -14,6 +14,8 @@ struct Client {
     highest: u32,
     /// What the last [`WINDOW`] sequences were answered.
     answers: HashMap<u32, u32>,
+    /// The sequence of its last PROBE.
+    probed: u32,
     heard: Nanos,
     address: SocketAddr,
 }
@@ -46,10 +48,36 @@ impl Clients {
         self.known.get(&identity).map(|client| client.address)
     }
 
-    /// What a client's window says of a sequence; the window moves.
+    /// Whether a client is where this address says it is, or its neighbours.
+    fn shares_with(&self, identity: u64, address: SocketAddr) -> bool {
+        self.address(identity).is_some_and(|own| source(own) == source(address))
+    }
+
+    /// Those that were not heard for `client_idle`.
+    pub(super) fn silent(&self, now: Nanos) -> Vec<u64> {
+        let silent = |client: &Client| now.saturating_sub(client.heard) >= self.idle;
+        self.known.iter().filter(|(_, client)| silent(client)).map(|(identity, _)| *identity).collect()
+    }
+
+    /// Forgets the silent ones that have no open task.
+    pub(super) fn forget_silent(&mut self, now: Nanos, has_open: impl Fn(u64) -> bool) {
+        for identity in self.silent(now) {
+            if !has_open(identity) {
+                self.known.remove(&identity);
+            }
+        }
+    }
+
+    /// Whether a packet needs no cookie: its client is known, is where it was, and its sequence, where that is asked, goes on.
+    fn is_trusted(&self, taken: &Taken<'_>, identity: u64, sequence: Option<u32>) -> bool {
+        let Some(client) = self.known.get(&identity) else { return false };
+        let is_far = |sequence: u32| sequence.wrapping_sub(client.highest) as i32 > WINDOW as i32;
+        client.address == taken.from && !sequence.is_some_and(is_far)
+    }
+
+    /// What a client's window says of a sequence; the window moves. One that is new says that the client lives, and where.
     fn hear(&mut self, taken: &Taken<'_>, identity: u64, sequence: u32) -> Freshness {
         let Some(client) = self.known.get_mut(&identity) else { return Freshness::Fresh };
-        client.heard = taken.now;
         if sequence.wrapping_sub(client.highest) as i32 > 0 {
             client.highest = sequence;
             let highest = client.highest;
@@ -58,8 +86,11 @@ impl Clients {
         if client.highest.wrapping_sub(sequence) >= WINDOW {
             return Freshness::TooOld;
         }
-        client.address = taken.from;
-        client.answers.get(&sequence).map_or(Freshness::Fresh, |&answer| Freshness::Repeated(answer))
+        if let Some(&answer) = client.answers.get(&sequence) {
+            return Freshness::Repeated(answer);
+        }
+        (client.heard, client.address) = (taken.now, taken.from);
+        Freshness::Fresh
     }
 
     fn answered(&mut self, identity: u64, sequence: u32, answer: u32) {
@@ -70,22 +101,21 @@ impl Clients {
 }
 
 impl Ledger {
-    /// A client that is not known: whether there is room for it. Who must go for it has no open task, has been silent for
-    /// `client_idle`, and of those for longest.
-    fn admit(&mut self, taken: &Taken<'_>, identity: u64, sequence: u32) -> bool {
-        if self.clients.known.len() == self.clients.bound {
-            let idle = |(identity, client): &(&u64, &Client)| {
-                taken.now.saturating_sub(client.heard) >= self.clients.idle && !self.queue.has_of(**identity)
-            };
-            // Of two that were silent equally long the core takes one; which one, `clients` of a PROBE_ACK would tell. A trial's
-            // bounds are such that clients are heard at different times.
-            let gone = self.clients.known.iter().filter(idle).min_by_key(|(id, client)| (client.heard, **id));
-            let Some(gone) = gone.map(|(identity, _)| *identity) else { return false };
-            self.clients.known.remove(&gone);
+    /// A client that is not known is remembered, where there is room for it and its source (T14); else why not.
+    fn admit(&mut self, taken: &Taken<'_>, identity: u64, sequence: u32) -> Result<(), (Verdict, Reason)> {
+        let clients = &mut self.clients;
+        let free = clients.bound - clients.known.len();
+        let held = clients.known.keys().filter(|other| clients.shares_with(**other, taken.from)).count();
+        if free == 0 {
+            return Err((Verdict::ClientsFull, Reason::ClientsFull));
         }
-        let client = Client { highest: sequence, answers: HashMap::new(), heard: taken.now, address: taken.from };
-        self.clients.known.insert(identity, client);
-        true
+        if !is_within_share(held, free) {
+            return Err((Verdict::ClientsShare, Reason::Share));
+        }
+        let (answers, probed) = (HashMap::new(), 0);
+        let client = Client { highest: sequence, answers, probed, heard: taken.now, address: taken.from };
+        clients.known.insert(identity, client);
+        Ok(())
     }
 
     pub(super) fn submit(
@@ -95,11 +125,15 @@ impl Ledger {
         tasks: &[TaskInfo],
         answers: &[(SocketAddr, Packet<'_>)],
     ) -> Checked<Verdict> {
+        let (identity, sequence) = (submit.client.get(), submit.header.sequence.get());
+        let trusted = self.clients.is_trusted(taken, identity, Some(sequence));
+        if !trusted && !self.has_cookie(taken, &submit.header, identity, submit.cookie.get(), answers)? {
+            return Ok(Verdict::NoCookie);
+        }
         let Some((to, Packet::SubmitAck(ack))) = answers.first() else {
             holds!(T7, false, "a SUBMIT is answered by {answers:?}");
             unreachable!("the rule has just been broken");
         };
-        let (identity, sequence) = (submit.client.get(), submit.header.sequence.get());
         let told = (*to, ack.client, ack.header.sequence, ack.header.count);
         let asked = (taken.from, submit.client, submit.header.sequence, submit.header.count);
         holds!(T8, told == asked, "another SUBMIT is answered: {ack:?} to {to}");
@@ -107,10 +141,11 @@ impl Ledger {
         let said = ack.taken.get();
         let told = (ack.taken.get() ^ ack.not_taken.get(), ack.taken.get() & ack.not_taken.get());
         holds!(T7, told == (all, 0), "what is taken and what is not are not all of {}: {ack:?}", tasks.len());
-        let known = self.clients.known.contains_key(&identity) || self.admit(taken, identity, sequence);
-        let (verdict, reason) = if !known {
+        let known = self.clients.known.contains_key(&identity);
+        let admitted = if known { Ok(()) } else { self.admit(taken, identity, sequence) };
+        let (verdict, reason) = if let Err(refusal) = admitted {
             holds!(T8, said == 0, "tasks of a client that found no room are taken: {ack:?}");
-            (Verdict::ClientsFull, Reason::ClientsFull)
+            refusal
         } else {
             match self.clients.hear(taken, identity, sequence) {
                 Freshness::TooOld => {
@@ -122,10 +157,7 @@ impl Ledger {
                     holds!(T8, answers.len() == 1, "a repeated SUBMIT lets tasks be assigned: {answers:?}");
                     (Verdict::RepeatedSubmit, Reason::Full)
                 }
-                Freshness::Fresh => {
-                    self.submit_fresh(taken, submit, tasks, said, answers)?;
-                    (Verdict::Ok, Reason::Full)
-                }
+                Freshness::Fresh => (Verdict::Ok, self.submit_fresh(taken, submit, tasks, said, answers)?),
             }
         };
         let reason = if said == all { Reason::None } else { reason };
@@ -135,7 +167,7 @@ impl Ledger {
         Ok(verdict)
     }
 
-    /// T7: as many tasks are taken as there is room for, the first ones.
+    /// T7, T14: as many tasks are taken as there is room for, and room for this source, the first ones. Why the others are not.
     fn submit_fresh(
         &mut self,
         taken: &Taken<'_>,
@@ -143,21 +175,26 @@ impl Ledger {
         tasks: &[TaskInfo],
         said: u32,
         answers: &[(SocketAddr, Packet<'_>)],
-    ) -> Checked {
+    ) -> Checked<Reason> {
         let (identity, sequence) = (submit.client.get(), submit.header.sequence.get());
-        let count = (self.queue.room() as usize).min(tasks.len());
+        let (free, clients) = (self.queue.room() as usize, &self.clients);
+        let held = self.queue.held_by(|client| clients.shares_with(client, taken.from));
+        let fits = |count: &usize| *count < free && is_within_share(held + count, free - count);
+        let count = (0..tasks.len()).take_while(fits).count();
         let right = if count == 0 { 0 } else { u32::MAX >> (32 - count) };
         holds!(T7, said == right, "{said:#x} of {} tasks are taken where there is room for {count}", tasks.len());
         self.expected.submitted += count as u64;
-        self.expected.reasons[Verdict::Full as usize] += (tasks.len() - count) as u64;
+        let (verdict, reason) =
+            if count == free { (Verdict::Full, Reason::Full) } else { (Verdict::QueueShare, Reason::Share) };
+        self.expected.reasons[verdict as usize] += (tasks.len() - count) as u64;
         self.clients.answered(identity, sequence, said);
-        let (jid, uid) = (submit.jid.get(), submit.uid.get());
+        self.tokens.insert(submit.token.get(), identity);
         let mut given = given(answers);
         for (index, task) in (0_u8..).zip(&tasks[..count]) {
             let name = (identity, sequence, index);
-            self.queue.accept(taken.now, name, jid, uid, task)?;
-            self.seen.accepted.push((jid, task.tid.get(), name));
-            if let Some(place) = given.iter().position(|(_, a)| name_of(a) == name) {
+            self.queue.accept(taken.now, name, submit, task)?;
+            self.seen.accepted.push((submit.jid.get(), task.tid.get(), name));
+            if let Some(place) = given.iter().position(|(_, a)| self.name_of(a) == name) {
                 let (to, assignment) = given.remove(place);
                 self.assign(taken.now, to, &assignment)?;
             } else {
@@ -166,7 +203,7 @@ impl Ledger {
             }
         }
         holds!(T1, given.is_empty(), "a SUBMIT lets tasks be assigned that it does not bring: {given:?}");
-        Ok(())
+        Ok(reason)
     }
 
     pub(super) fn cancel(
@@ -176,17 +213,22 @@ impl Ledger {
         names: &[TaskName],
         answers: &[(SocketAddr, Packet<'_>)],
     ) -> Checked<Verdict> {
+        let (identity, sequence) = (cancel.client.get(), cancel.header.sequence.get());
+        let known = self.clients.known.contains_key(&identity);
+        let trusted = !known || self.clients.is_trusted(taken, identity, Some(sequence));
+        if !trusted && !self.has_cookie(taken, &cancel.header, identity, cancel.cookie.get(), answers)? {
+            return Ok(Verdict::NoCookie);
+        }
         let [(to, Packet::CancelAck(ack))] = answers else {
             holds!(T12, false, "a CANCEL is answered by {answers:?}");
             unreachable!("the rule has just been broken");
         };
-        let (identity, sequence) = (cancel.client.get(), cancel.header.sequence.get());
         let told = (*to, ack.client, ack.header.sequence, ack.header.count);
         let asked = (taken.from, cancel.client, cancel.header.sequence, cancel.header.count);
         holds!(T8, told == asked, "another CANCEL is answered: {ack:?} to {to}");
         let mut out = 0;
         let mut verdict = Verdict::Ok;
-        if !self.clients.known.contains_key(&identity) {
+        if !known {
             self.expected.reasons[Verdict::NotQueued as usize] += names.len() as u64;
         } else {
             match self.clients.hear(taken, identity, sequence) {
@@ -217,16 +259,22 @@ impl Ledger {
         names: &[TaskName],
         answers: &[(SocketAddr, Packet<'_>)],
     ) -> Checked<Verdict> {
+        let (identity, sequence) = (probe.client.get(), probe.header.sequence.get());
+        let trusted = self.clients.is_trusted(taken, identity, None);
+        if !trusted && !self.has_cookie(taken, &probe.header, identity, probe.cookie.get(), answers)? {
+            return Ok(Verdict::NoCookie);
+        }
         let [(to, Packet::ProbeAck(ack))] = answers else {
             holds!(T12, false, "a PROBE is answered by {answers:?}");
             unreachable!("the rule has just been broken");
         };
-        let identity = probe.client.get();
         let told = (*to, ack.client, ack.header.sequence, ack.header.count);
         let asked = (taken.from, probe.client, probe.header.sequence, probe.header.count);
         holds!(T9, told == asked, "another PROBE is answered: {ack:?} to {to}");
-        if let Some(client) = self.clients.known.get_mut(&identity) {
-            client.heard = taken.now;
+        if let Some(client) = self.clients.known.get_mut(&identity)
+            && sequence.wrapping_sub(client.probed) as i32 > 0
+        {
+            (client.probed, client.heard, client.address) = (sequence, taken.now, taken.from);
         }
         let known = self.clients.known.contains_key(&identity);
         holds!(T8, (ack.known == 1) == known, "a client is known: {known}, and told {}", ack.known);

@@ -1,25 +1,32 @@
 //! What a switch must do follows from what it took and gave so far. The ledger of one switch process reads every packet in
-//! and out, keeps its own books of clients, tasks and slots, and holds the switch to the rules T1 to T8 and T10 to T12.
+//! and out, keeps its own books of clients, tasks and slots, and holds the switch to the rules T1 to T8 and T10 to T14.
 //!
 //! No fault excuses any of them here: a switch answers for what reaches it, when it reaches it, by its own clock. What is
 //! lost on the way never comes to the ledger; what is repeated comes twice, and must be known. Only a switch's death ends its
 //! ledger, and with it what it had acknowledged (T9 takes over: `callers.rs`).
 
 mod clients;
+mod cookies;
 mod queue;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use super::rules::{Checked, holds};
 use crate::actors::switch::Turn;
 use clients::Clients;
-use midflight_dataplane::{Out, Stats, TICK_SLOTS, TasksConfig, Verdict};
+use cookies::Cookies;
+use midflight_dataplane::{Out, Stats, TasksConfig, Verdict};
 use midflight_tasks::Nanos;
-use midflight_wire::{Assignment, Header, Operation, PACKET_MAX, Packet, Reject, parse};
+use midflight_wire::{
+    Assignment, Header, MAGIC, Operation, PACKET_MAX, Packet, Reject, VERSION_OPERATION, Version, parse,
+};
 use queue::Queue;
-use slots::{Silence, Slots};
-use std::net::SocketAddr;
+use slots::Slots;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use time::Ticks;
 use zerocopy::FromBytes;
 
 /// A task, as its client submitted it: client, submission, index.
@@ -62,6 +69,10 @@ pub(super) struct Ledger {
     clients: Clients,
     queue: Queue,
     slots: Slots,
+    cookies: Cookies,
+    ticks: Ticks,
+    /// Whose SUBMIT each token is of.
+    tokens: HashMap<u64, u64>,
     /// What must be counted.
     expected: Stats,
     seen: Seen,
@@ -74,6 +85,9 @@ impl Ledger {
             clients: Clients::new(&config),
             queue: Queue::new(config.queue),
             slots: Slots::new(&config),
+            cookies: Cookies::new(config.cookie_ns),
+            ticks: Ticks::new(config.lease_ns),
+            tokens: HashMap::new(),
             expected: Stats::NOTHING,
             seen: Seen::default(),
             config,
@@ -118,31 +132,11 @@ impl Ledger {
         self.bounded(taken)?;
         let answers = self.answers(taken.out)?;
         match self.expected_verdict(taken.datagram) {
-            Err(reason) => self.refused(taken, reason)?,
+            Err(reason) => self.refused(taken, &answers, reason)?,
             Ok(packet) => self.accepted(taken, &packet, &answers)?,
         }
         self.expected.reasons[taken.verdict as usize] += 1;
         self.settle(taken.now, taken.stats)
-    }
-
-    /// A tick of the switch, which looked at so many slots.
-    fn tick(&mut self, now: Nanos, looked: u32, out: &Out, stats: &Stats) -> Checked<Seen> {
-        holds!(T12, looked <= TICK_SLOTS, "a tick looked at {looked} slots");
-        let answers = self.answers(out)?;
-        let mut given = given(&answers);
-        for slot in self.slots.in_tick_order() {
-            match self.slots.expire(now, slot) {
-                Silence::Costs(task, holder) => {
-                    self.expected.expired += 1;
-                    self.seen.expired.push(holder);
-                    self.requeue(now, task, &mut given)?;
-                }
-                Silence::Unparks(holder) => self.seen.unparked.push(holder),
-                Silence::IsNothing => {}
-            }
-        }
-        holds!(T10, given.is_empty(), "a tick assigned {:?}, which no lease gave back", given[0].1);
-        self.settle(now, stats)
     }
 
     /// T12: what is sent for one packet is bounded, and foreseen by `owes_several`.
@@ -164,6 +158,10 @@ impl Ledger {
                 holds!(T11, false, "what is sent to {to} is malformed: {packet:?}");
                 continue;
             };
+            if let Packet::Version(_) = packet {
+                answers.push((to, packet));
+                continue;
+            }
             let told = Header::ref_from_prefix(datagram).map_or(0, |(header, _)| header.epoch.get());
             let epoch = *self.epoch.get_or_insert(told);
             holds!(
@@ -178,13 +176,18 @@ impl Ledger {
 
     /// What a datagram is to a switch: a packet, or nothing, under which reason.
     fn expected_verdict<'a>(&self, datagram: &'a [u8]) -> Result<Packet<'a>, Verdict> {
-        let header = Header::ref_from_prefix(datagram).ok().map(|(header, _)| header);
-        let packet = parse(datagram);
-        let spoken = !matches!(packet, Err(Reject::BadMagic | Reject::BadVersion | Reject::UnknownOperation));
-        if let Some(operation) = header.filter(|_| spoken).and_then(|h| Operation::from_number(h.operation))
-            && is_answer(operation)
-        {
+        if names_a_version(datagram) {
             return Err(Verdict::NotForSwitch);
+        }
+        let packet = parse(datagram);
+        let is_ours = !matches!(packet, Err(Reject::BadMagic | Reject::BadVersion(_)));
+        if let Some(header) = header_of(datagram).filter(|_| is_ours) {
+            match Operation::from_number(header.operation) {
+                None => return Err(Verdict::UnknownOperation),
+                Some(_) if header.key != 0 => return Err(Verdict::UnknownKey),
+                Some(operation) if is_answer(operation) => return Err(Verdict::NotForSwitch),
+                Some(_) => {}
+            }
         }
         match packet {
             Ok(Packet::Submit(_, tasks)) if tasks.iter().any(|t| u32::from(t.priority) > self.config.levels) => {
@@ -198,18 +201,22 @@ impl Ledger {
         }
     }
 
-    /// T11: nothing is answered; `settle` sees that nothing has changed, but the count of the reason.
-    fn refused(&mut self, taken: &Taken<'_>, reason: Verdict) -> Checked {
-        holds!(T11, taken.out.is_empty(), "a bad packet ({}) is answered", reason.name());
+    /// T11: nothing is answered, but another version by VERSION; `settle` sees that nothing has changed, but the count of the
+    /// reason.
+    fn refused(&mut self, taken: &Taken<'_>, answers: &[(SocketAddr, Packet<'_>)], reason: Verdict) -> Checked {
+        let right = match reason {
+            Verdict::BadVersion => matches!(answers, [(to, Packet::Version(_))] if *to == taken.from),
+            _ => answers.is_empty(),
+        };
+        holds!(T11, right, "a bad packet ({}) is answered by {answers:?}", reason.name());
         holds!(T11, taken.verdict != Verdict::Ok, "a bad packet ({}) is taken", reason.name());
         // Two things may be wrong with a task, and levels are the switch's own.
         let same = taken.verdict == reason
             || [taken.verdict, reason] == [Verdict::BadPriority, Verdict::BadArgument]
             || [taken.verdict, reason] == [Verdict::BadArgument, Verdict::BadPriority];
         holds!(T11, same, "a bad packet ({}) is counted as {}", reason.name(), taken.verdict.name());
-        if let Ok((header, _)) = Header::ref_from_prefix(taken.datagram)
-            && !matches!(reason, Verdict::BadMagic | Verdict::BadVersion | Verdict::UnknownOperation)
-        {
+        let opened = !matches!(reason, Verdict::BadMagic | Verdict::BadVersion | Verdict::UnknownOperation);
+        if let Some(header) = header_of(taken.datagram).filter(|_| opened && !names_a_version(taken.datagram)) {
             self.expected.packets[usize::from(header.operation)] += 1;
         }
         Ok(())
@@ -236,7 +243,7 @@ impl Ledger {
     fn requeue(&mut self, now: Nanos, task: Name, given: &mut Vec<(SocketAddr, Assignment)>) -> Checked {
         self.queue.requeue(task);
         // A tick may give it to a slot that it finds silent, too, a moment later: the answers are grouped by executor.
-        let own = given.iter().enumerate().filter(|(_, (_, a))| name_of(a) == task);
+        let own = given.iter().enumerate().filter(|(_, (_, a))| self.name_of(a) == task);
         if let Some((place, _)) = own.min_by_key(|(_, (_, a))| a.task.attempt) {
             let (to, assignment) = given.remove(place);
             self.assign(now, to, &assignment)?;
@@ -246,14 +253,21 @@ impl Ledger {
 
     /// A task is given to a slot.
     fn assign(&mut self, now: Nanos, to: SocketAddr, assignment: &Assignment) -> Checked {
-        let resources = self.slots.take(to, assignment)?;
+        let name = self.name_of(assignment);
+        let resources = self.slots.take(now, to, name, assignment)?;
         let others = self.slots.fewest_resources(assignment.task.resources);
         let fewer = others.is_some_and(|fewest| fewest < resources.count_ones());
         holds!(T5, !fewer, "a slot with more resources than another that waits gets {assignment:?}");
-        let address = self.clients.address(assignment.client.get());
-        let task = self.queue.assign(now, assignment, resources, address, &mut self.expected)?;
+        let address = self.clients.address(name.0);
+        let task = self.queue.assign(now, name, assignment, resources, address, &mut self.expected)?;
         self.seen.assigned.push((to, task.jid, task.info.tid.get(), assignment.task.attempt));
         Ok(())
+    }
+
+    /// Under which name a task is assigned. Slots are told no client's identity, but a token (T13).
+    fn name_of(&self, assignment: &Assignment) -> Name {
+        let client = self.tokens.get(&assignment.token.get()).copied().unwrap_or(0);
+        (client, assignment.submission.get(), assignment.index)
     }
 
     /// What holds between any two packets: T6, T1, and that all is counted.
@@ -266,12 +280,17 @@ impl Ledger {
         (expected.parked, expected.slots) = (self.slots.waiting(), self.slots.registered());
         expected.clients = self.clients.known();
         self.queue.waits(stats)?;
-        let [now_open, was] = [stats, expected].map(|s| (s.queued, s.busy, s.submitted, s.completed, s.cancelled));
-        holds!(T1, now_open == was, "tasks queued, busy, submitted, completed, cancelled: {now_open:?}, not {was:?}");
+        let [now_open, was] =
+            [stats, expected].map(|s| (s.queued, s.busy, s.submitted, s.completed, s.cancelled, s.dropped));
+        holds!(
+            T1,
+            now_open == was,
+            "tasks queued, busy, submitted, completed, cancelled, dropped: {now_open:?}, not {was:?}"
+        );
         let [moved, was] = [stats, expected].map(|s| (s.assigned, s.expired, s.returned));
         holds!(T10, moved == was, "tasks assigned, expired, returned: {moved:?}, not {was:?}");
-        let [kept, was] = [stats, expected].map(|s| (s.parked, s.slots, s.clients));
-        holds!(Books, kept == was, "slots parked, slots, clients: {kept:?}, not {was:?}");
+        let [kept, was] = [stats, expected].map(|s| (s.parked, s.slots, s.clients, s.gaps));
+        holds!(Books, kept == was, "slots parked, slots, clients, gaps: {kept:?}, not {was:?}");
         for verdict in Verdict::ALL {
             let [counted, right] = [stats, expected].map(|s| s.reasons[*verdict as usize]);
             holds!(Books, counted == right, "{} is counted {counted} times, not {right}", verdict.name());
@@ -311,7 +330,25 @@ fn given(answers: &[(SocketAddr, Packet<'_>)]) -> Vec<(SocketAddr, Assignment)> 
     given
 }
 
-/// Under which name a task is assigned.
-fn name_of(assignment: &Assignment) -> Name {
-    (assignment.client.get(), assignment.submission.get(), assignment.index)
+/// Whether a datagram says which version its sender speaks: it is for no switch, whatever else stands in it.
+fn names_a_version(datagram: &[u8]) -> bool {
+    let start = Version::ref_from_prefix(datagram).ok();
+    start.is_some_and(|(start, _)| start.magic.get() == MAGIC && start.operation == VERSION_OPERATION)
+}
+
+fn header_of(datagram: &[u8]) -> Option<&Header> {
+    Header::ref_from_prefix(datagram).ok().map(|(header, _)| header)
+}
+
+/// Who shares: an IPv4 address, or all that have the first 64 bits of an IPv6 address (T14).
+fn source(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        ipv4 => ipv4,
+    }
+}
+
+/// T14: a source may take another record while it holds fewer than eight times what is free.
+fn is_within_share(held: usize, free: usize) -> bool {
+    held < 8 * free
 }

@@ -4,7 +4,7 @@ use super::super::rules::{Checked, holds};
 use super::Name;
 use midflight_dataplane::Stats;
 use midflight_tasks::Nanos;
-use midflight_wire::{Assignment, LEVELS, TaskInfo};
+use midflight_wire::{Assignment, LEVELS, Submit, TaskInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -24,6 +24,7 @@ pub(super) struct Task {
     pub(super) info: TaskInfo,
     pub(super) jid: u32,
     uid: u32,
+    token: u64,
     /// Counts what was accepted.
     order: u64,
     accepted: Nanos,
@@ -105,11 +106,12 @@ impl Queue {
     }
 
     /// A task was acknowledged.
-    pub(super) fn accept(&mut self, now: Nanos, name: Name, jid: u32, uid: u32, info: &TaskInfo) -> Checked {
+    pub(super) fn accept(&mut self, now: Nanos, name: Name, submit: &Submit, info: &TaskInfo) -> Checked {
+        let (jid, uid, token) = (submit.jid.get(), submit.uid.get(), submit.token.get());
         self.order += 1;
         let (info, state) = (*info, State::Queued);
         let (order, attempt) = (self.order, info.attempt);
-        let task = Task { info, jid, uid, order, accepted: now, state, attempt, tried: false };
+        let task = Task { info, jid, uid, token, order, accepted: now, state, attempt, tried: false };
         holds!(T8, self.tasks.insert(name, task).is_none(), "{name:?} is accepted twice");
         self.lines.entry((info.priority, info.resources)).or_default().first.push_back(name);
         self.queued[usize::from(info.priority - 1)] += 1;
@@ -140,6 +142,17 @@ impl Queue {
         true
     }
 
+    /// Its client is silent: what it has queued is given up. Says how many tasks.
+    pub(super) fn drop_of(&mut self, client: u64) -> u64 {
+        let own: Vec<Name> = self.tasks.keys().filter(|name| name.0 == client).copied().collect();
+        own.into_iter().filter(|name| self.take_out(*name)).count() as u64
+    }
+
+    /// Tasks of these clients, queued and assigned.
+    pub(super) fn held_by(&self, is_theirs: impl Fn(u64) -> bool) -> usize {
+        self.tasks.keys().filter(|name| is_theirs(name.0)).count()
+    }
+
     fn leave_line(&mut self, name: Name, info: &TaskInfo) {
         self.queued[usize::from(info.priority - 1)] -= 1;
         if let Some(line) = self.lines.get_mut(&(info.priority, info.resources))
@@ -163,12 +176,12 @@ impl Queue {
     pub(super) fn assign(
         &mut self,
         now: Nanos,
+        name: Name,
         given: &Assignment,
         resources: u8,
         address: Option<SocketAddr>,
         expected: &mut Stats,
     ) -> Checked<Task> {
-        let name = super::name_of(given);
         let Some(&task) = self.tasks.get(&name) else {
             holds!(T1, false, "a task that nobody has submitted, or that has ended, is assigned: {given:?}");
             unreachable!("the rule has just been broken");
@@ -180,6 +193,7 @@ impl Queue {
         let right = TaskInfo { attempt, ..task.info };
         holds!(T1, given.task == right, "{:?} is assigned where {right:?} was submitted", given.task);
         holds!(T1, (given.jid.get(), given.uid.get()) == (task.jid, task.uid), "another job or user: {given:?}");
+        holds!(T13, given.token.get() == task.token, "a token of another SUBMIT: {given:?}");
         let to = SocketAddr::from(given.address);
         holds!(T1, address.is_none_or(|address| address == to), "a client at {address:?} is said to be at {to}");
         let waited = now.saturating_sub(task.accepted) / 1000;

@@ -4,7 +4,7 @@
 mod registration;
 
 use super::super::rules::{Checked, holds};
-use super::{Ledger, Name, Taken, given, name_of};
+use super::{Ledger, Name, Taken, given};
 use midflight_dataplane::{TasksConfig, Verdict};
 use midflight_tasks::Nanos;
 use midflight_wire::{Assignment, Keepalive, Packet, Retrieve, SlotName, Wait};
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 enum State {
     Free,
     Waiting,
-    Assigned(Assignment),
+    Assigned(Name, Assignment),
 }
 
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ struct Slot {
     registration: u32,
     generation: u32,
     sequence: u32,
+    /// The largest of the packets that named it.
+    counter: u64,
     address: SocketAddr,
     resources: u8,
     heard: Nanos,
@@ -60,10 +62,24 @@ enum Asked {
     Nothing,
     /// Its slot is void.
     Void,
-    /// A task, or to be parked.
-    Task,
+    /// A task for these resources, or to be parked.
+    Task(u8),
     /// The assignment that it has.
     Again(Assignment),
+}
+
+impl Slot {
+    /// Its last wait comes again. The same assignment is given again, which says nothing of the first: the lease runs on (T10).
+    fn repeat(&mut self, now: Nanos) -> Asked {
+        if let State::Assigned(_, assignment) = self.state {
+            return Asked::Again(assignment);
+        }
+        self.heard = now;
+        match std::mem::replace(&mut self.state, State::Waiting) {
+            State::Free => Asked::Task(self.resources),
+            _ => Asked::Nothing,
+        }
+    }
 }
 
 impl Slots {
@@ -97,7 +113,7 @@ impl Slots {
     }
 
     /// A waiting slot is given a task, at its address and as the answer to its wait; its resources.
-    pub(super) fn take(&mut self, to: SocketAddr, given: &Assignment) -> Checked<u8> {
+    pub(super) fn take(&mut self, now: Nanos, to: SocketAddr, task: Name, given: &Assignment) -> Checked<u8> {
         let slot = self.slots.get_mut(&given.slot.get());
         let Some(slot) = slot.filter(|slot| slot.state == State::Waiting) else {
             holds!(T2, false, "a slot that does not wait is given a task: {given:?}");
@@ -107,7 +123,7 @@ impl Slots {
         let asked = (slot.generation, slot.sequence);
         holds!(T2, wait == asked, "wait {wait:?} is answered where {asked:?} (generation, sequence) waits: {given:?}");
         holds!(T2, to == slot.address, "a slot of {} is given its task at {to}", slot.address);
-        slot.state = State::Assigned(*given);
+        (slot.state, slot.heard) = (State::Assigned(task, *given), now);
         Ok(slot.resources)
     }
 
@@ -128,9 +144,9 @@ impl Slots {
         let Some(slot) = self.slots.get_mut(&number) else { return Silence::IsNothing };
         let silent = now.saturating_sub(slot.heard);
         match slot.state {
-            State::Assigned(task) if silent >= self.lease => {
+            State::Assigned(task, _) if silent >= self.lease => {
                 (slot.spent, slot.state) = (true, State::Free);
-                return Silence::Costs(name_of(&task), slot.address);
+                return Silence::Costs(task, slot.address);
             }
             State::Waiting if silent >= self.lease / 2 => {
                 slot.state = State::Free;
@@ -148,35 +164,54 @@ impl Slots {
         }
     }
 
-    /// The slot that a record names, heard; `Err` where it is nobody's (true) or another's (false).
-    fn hear(&mut self, taken: &Taken<'_>, number: u32, generation: u32) -> Result<&mut Slot, bool> {
-        let slot = self.slots.get_mut(&number).filter(|slot| slot.generation == generation).ok_or(true)?;
+    /// The slot that a record of a packet speaks for, whose counter is the packet's from now on; else why it does not.
+    fn named(&mut self, taken: &Taken<'_>, name: &SlotName, counter: u64) -> Result<&mut Slot, Verdict> {
+        let slot = self.slots.get_mut(&name.slot.get()).filter(|slot| slot.generation == name.generation.get());
+        let slot = slot.ok_or(Verdict::ForeignSlot)?;
         if slot.address != taken.from {
-            return Err(false);
+            return Err(Verdict::SpoofedSlot);
         }
-        slot.heard = taken.now;
+        if counter <= slot.counter {
+            return Err(Verdict::Replayed);
+        }
+        slot.counter = counter;
         Ok(slot)
     }
 }
 
+/// Of a wait: slot, generation, sequence.
+type WaitName = (u32, u32, u32);
+
+fn wait_name(wait: &Wait) -> WaitName {
+    (wait.slot.get(), wait.generation.get(), wait.sequence.get())
+}
+
+fn slot_of(wait: &Wait) -> SlotName {
+    SlotName { slot: wait.slot, generation: wait.generation }
+}
+
 impl Ledger {
-    /// RESET without records: all that the sender has is void.
-    fn foreign(&self, taken: &Taken<'_>, answers: &[(SocketAddr, Packet<'_>)]) -> Checked<Verdict> {
-        let right = matches!(answers, [(to, Packet::Reset(_, []))] if *to == taken.from);
+    /// RESET without records: all that the sender has is void. It repeats the counter of what it answers.
+    fn foreign(&self, taken: &Taken<'_>, counter: u64, answers: &[(SocketAddr, Packet<'_>)]) -> Checked<Verdict> {
+        let right = matches!(answers, [(to, Packet::Reset(reset, []))]
+            if *to == taken.from && reset.counter.get() == counter);
         holds!(T9, right, "a packet of a past epoch is answered by {answers:?}");
         Ok(Verdict::ForeignEpoch)
     }
 
-    /// The names in the RESET or RELEASED among some answers.
-    fn named(taken: &Taken<'_>, answers: &[(SocketAddr, Packet<'_>)]) -> Checked<Vec<(u32, u32)>> {
+    /// The waits that the RESET among some answers names are these, and it repeats the counter of what it answers (T13).
+    fn are_void(taken: &Taken<'_>, counter: u64, voids: &[WaitName], answers: &[(SocketAddr, Packet<'_>)]) -> Checked {
         let mut named = None;
         for (to, packet) in answers {
-            if let Packet::Reset(_, names) | Packet::Released(_, names) = packet {
-                holds!(T12, named.is_none() && *to == taken.from, "two lists of slots for one packet");
-                named = Some(names.iter().map(|name| (name.slot.get(), name.generation.get())).collect());
+            if let Packet::Reset(reset, waits) = packet {
+                holds!(T12, named.is_none() && *to == taken.from, "two lists of waits for one packet");
+                holds!(T13, reset.counter.get() == counter, "packet {counter} is answered by {reset:?}");
+                named = Some(waits.iter().map(wait_name).collect::<Vec<_>>());
             }
         }
-        Ok(named.unwrap_or_default())
+        let named = named.unwrap_or_default();
+        holds!(T9, named == voids, "waits {named:?} are said to be void, not {voids:?}");
+        Ok(())
     }
 
     pub(super) fn retrieve(
@@ -187,7 +222,7 @@ impl Ledger {
         answers: &[(SocketAddr, Packet<'_>)],
     ) -> Checked<Verdict> {
         if retrieve.header.epoch.get() != self.epoch.unwrap_or(0) {
-            return self.foreign(taken, answers);
+            return self.foreign(taken, retrieve.counter.get(), answers);
         }
         holds!(T12, answers.len() <= 2, "{} answers to a RETRIEVE", answers.len());
         let mut given: std::collections::VecDeque<_> = given(answers).into();
@@ -195,39 +230,37 @@ impl Ledger {
         for wait in waits {
             let wanted = (wait.slot, wait.generation, wait.sequence);
             let answers_it = |(_, a): &(SocketAddr, Assignment)| (a.slot, a.generation, a.sequence) == wanted;
-            match self.wait(taken, retrieve.resources, wait) {
+            match self.wait(taken, retrieve, wait) {
                 Asked::Nothing => {}
-                Asked::Void => voids.push((wait.slot.get(), wait.generation.get())),
+                Asked::Void => voids.push(wait_name(wait)),
                 Asked::Again(before) => {
                     let again = given.pop_front();
                     let same = again == Some((taken.from, before));
                     holds!(T2, same, "a repeated wait gets {again:?} where it has {before:?}");
                 }
-                Asked::Task => {
+                Asked::Task(resources) => {
                     if let Some((to, assignment)) = given.pop_front_if(|next| answers_it(next)) {
                         self.assign(taken.now, to, &assignment)?;
                     } else {
-                        let resources = [retrieve.resources].into_iter();
-                        let suits = self.queue.suits(resources);
+                        let suits = self.queue.suits([resources].into_iter());
                         holds!(T6, suits.is_none(), "slot {} is parked with a task queued: {suits:?}", wait.slot);
                     }
                 }
             }
         }
         holds!(T2, given.is_empty(), "what no wait asked for is assigned: {given:?}");
-        let named = Self::named(taken, answers)?;
-        holds!(T9, named == voids, "slots {named:?} are said to be void, not {voids:?}");
+        Self::are_void(taken, retrieve.counter.get(), &voids, answers)?;
         Ok(Verdict::Ok)
     }
 
     /// What one wait asks for. Whoever asks with a larger sequence is done with the task before.
-    fn wait(&mut self, taken: &Taken<'_>, resources: u8, wait: &Wait) -> Asked {
+    fn wait(&mut self, taken: &Taken<'_>, retrieve: &Retrieve, wait: &Wait) -> Asked {
         let reasons = &mut self.expected.reasons;
-        let slot = match self.slots.hear(taken, wait.slot.get(), wait.generation.get()) {
+        let slot = match self.slots.named(taken, &slot_of(wait), retrieve.counter.get()) {
             Ok(slot) => slot,
-            Err(unknown) => {
-                reasons[if unknown { Verdict::ForeignSlot } else { Verdict::SpoofedSlot } as usize] += 1;
-                return if unknown { Asked::Void } else { Asked::Nothing };
+            Err(wrong) => {
+                reasons[wrong as usize] += 1;
+                return if wrong == Verdict::Replayed { Asked::Nothing } else { Asked::Void };
             }
         };
         let ahead = wait.sequence.get().wrapping_sub(slot.sequence) as i32;
@@ -237,54 +270,52 @@ impl Ledger {
         }
         if ahead == 0 {
             reasons[Verdict::RepeatedWait as usize] += 1;
-            return match slot.state {
-                State::Waiting => Asked::Nothing,
-                State::Assigned(assignment) => Asked::Again(assignment),
-                State::Free => {
-                    slot.state = State::Waiting;
-                    Asked::Task
-                }
-            };
+            return slot.repeat(taken.now);
         }
-        (slot.sequence, slot.spent) = (wait.sequence.get(), false);
+        let resources = retrieve.resources;
+        (slot.sequence, slot.spent, slot.heard) = (wait.sequence.get(), false, taken.now);
         let before = std::mem::replace(&mut slot.state, State::Waiting);
         let same = slot.resources == resources;
         slot.resources = resources;
         match before {
             State::Waiting if same => Asked::Nothing,
-            State::Assigned(assignment) => {
-                self.queue.done(name_of(&assignment));
+            State::Assigned(task, _) => {
+                self.queue.done(task);
                 self.expected.completed += 1;
-                Asked::Task
+                Asked::Task(resources)
             }
-            State::Waiting | State::Free => Asked::Task,
+            State::Waiting | State::Free => Asked::Task(resources),
         }
     }
 
+    /// T10: only the wait that was answered renews a lease.
     pub(super) fn keepalive(
         &mut self,
         taken: &Taken<'_>,
         keepalive: &Keepalive,
-        names: &[SlotName],
+        waits: &[Wait],
         answers: &[(SocketAddr, Packet<'_>)],
     ) -> Checked<Verdict> {
+        let counter = keepalive.counter.get();
         if keepalive.header.epoch.get() != self.epoch.unwrap_or(0) {
-            return self.foreign(taken, answers);
+            return self.foreign(taken, counter, answers);
         }
         let mut voids = Vec::new();
-        for name in names {
-            let (number, generation) = (name.slot.get(), name.generation.get());
-            match self.slots.hear(taken, number, generation) {
-                Ok(_) => {}
-                Err(true) => {
-                    self.expected.reasons[Verdict::ForeignSlot as usize] += 1;
-                    voids.push((number, generation));
+        for wait in waits {
+            let wrong = match self.slots.named(taken, &slot_of(wait), counter) {
+                Ok(slot) if slot.sequence == wait.sequence.get() => {
+                    slot.heard = taken.now;
+                    continue;
                 }
-                Err(false) => self.expected.reasons[Verdict::SpoofedSlot as usize] += 1,
+                Ok(_) => Verdict::StaleWait,
+                Err(wrong) => wrong,
+            };
+            self.expected.reasons[wrong as usize] += 1;
+            if matches!(wrong, Verdict::ForeignSlot | Verdict::SpoofedSlot) {
+                voids.push(wait_name(wait));
             }
         }
-        let named = Self::named(taken, answers)?;
-        holds!(T9, named == voids, "slots {named:?} are said to be void, not {voids:?}");
+        Self::are_void(taken, counter, &voids, answers)?;
         holds!(T12, answers.len() == usize::from(!voids.is_empty()), "a KEEPALIVE is answered by {answers:?}");
         Ok(Verdict::Ok)
     }

@@ -3,15 +3,21 @@
 
 use super::super::rules::{Checked, Rule};
 use super::{Ledger, Seen, Taken};
-use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig};
+use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig, Verdict};
 use midflight_tasks::Nanos;
 use midflight_wire::{
     Builder, Header, Keepalive, Operation, Packet, Probe, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse,
 };
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 
 const MS: Nanos = 1_000_000;
+const TICK: Nanos = 10 * MS;
 const EPOCH: u32 = 7;
+const CLIENT: u64 = 5;
+const EXECUTOR: u64 = 9;
 const CONFIG: TasksConfig = TasksConfig {
     queue: 8,
     slots: 8,
@@ -20,6 +26,7 @@ const CONFIG: TasksConfig = TasksConfig {
     lease_ns: 100 * MS,
     slot_idle_ns: 400 * MS,
     client_idle_ns: 1_000 * MS,
+    cookie_ns: 150 * MS,
 };
 
 /// A core, and the ledger that watches it.
@@ -30,15 +37,22 @@ struct Watched {
     out: Out,
     /// Those of its one executor.
     slots: Vec<SlotName>,
+    /// Of the last packet of its executor.
+    counter: Cell<u64>,
+    /// Of client and executor.
+    cookies: HashMap<u64, u64>,
 }
 
 impl Watched {
     /// Two slots are registered.
     fn new(queue: u32) -> Self {
         let config = TasksConfig { queue, ..CONFIG };
-        let mut watched =
-            Self { now: MS, core: core(queue, EPOCH), ledger: Ledger::new(config), out: Out::new(), slots: Vec::new() };
-        watched.take(&register()).unwrap();
+        let (core, ledger) = (core(queue, EPOCH), Ledger::new(config));
+        let (slots, counter, cookies) = (Vec::new(), Cell::new(0), HashMap::new());
+        let mut watched = Self { now: MS, core, ledger, out: Out::new(), slots, counter, cookies };
+        watched.take(&register(0)).unwrap();
+        watched.take(&submit(0, 0, &[(1, 0)])).unwrap();
+        watched.take(&register(watched.cookies[&EXECUTOR])).unwrap();
         let Some((_, answer)) = watched.out.iter().next() else { panic!("a REGISTER is answered") };
         let Ok(Packet::Registered(_, slots)) = parse(answer) else { panic!("by REGISTERED") };
         watched.slots = slots.to_vec();
@@ -50,6 +64,11 @@ impl Watched {
         self.now += MS;
         let verdict = self.core.packet(self.now, party(), truth, &mut self.out);
         let stats = self.core.stats();
+        for (_, answer) in self.out.iter() {
+            if let Ok(Packet::Cookie(given)) = parse(answer) {
+                self.cookies.insert(given.identity.get(), given.cookie.get());
+            }
+        }
         let (now, from, datagram, out) = (self.now, party(), told, &self.out);
         self.ledger.packet(&Taken { now, from, datagram, verdict, out, several: true, stats: &stats })
     }
@@ -62,7 +81,38 @@ impl Watched {
         let SlotName { slot, generation } = self.slots[slot];
         let header = Header::new(Operation::Retrieve, EPOCH, 0);
         let wait = Wait { slot, generation, sequence: sequence.into() };
-        packet(&Retrieve { header, resources, reserved: [0; 3] }, &[wait])
+        packet(&Retrieve { header, counter: self.count(), resources, reserved: [0; 7] }, &[wait])
+    }
+
+    /// The first slot's wait of this sequence was answered, and its task runs.
+    fn keepalive(&self, sequence: u32) -> Vec<u8> {
+        let SlotName { slot, generation } = self.slots[0];
+        let header = Header::new(Operation::Keepalive, EPOCH, 0);
+        let wait = Wait { slot, generation, sequence: sequence.into() };
+        packet(&Keepalive { header, counter: self.count() }, &[wait])
+    }
+
+    fn count(&self) -> U64 {
+        self.counter.set(self.counter.get() + 1);
+        self.counter.get().into()
+    }
+
+    /// Of the client whose packets these tests send.
+    fn submit(&self, sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
+        submit(self.cookies[&CLIENT], sequence, tasks)
+    }
+
+    /// Time passes, as the switch and its ledger see it.
+    fn pass(&mut self, time: Nanos) -> Checked<Seen> {
+        let until = self.now + time;
+        loop {
+            self.now = until.min(self.now + TICK);
+            let looked = self.core.tick(self.now, &mut self.out);
+            let seen = self.ledger.tick(self.now, looked, &self.out, &self.core.stats())?;
+            if self.now == until {
+                return Ok(seen);
+            }
+        }
     }
 }
 
@@ -86,13 +136,14 @@ where
     bytes
 }
 
-fn register() -> Vec<u8> {
+fn register(cookie: u64) -> Vec<u8> {
     let header = Header { count: 2, ..Header::new(Operation::Register, 0, 1) };
-    packet::<_, Wait>(&Register { header, executor: 9.into(), first: 0.into(), resources: 0, reserved: [0; 3] }, &[])
+    let (executor, cookie, first, reserved) = (EXECUTOR.into(), cookie.into(), 0.into(), [0; 3]);
+    packet::<_, Wait>(&Register { header, executor, cookie, first, resources: 0, reserved }, &[])
 }
 
 /// Tasks of these levels and masks.
-fn submit(sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
+fn submit(cookie: u64, sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
     let task = |&(priority, resources): &(u8, u8)| TaskInfo {
         tid: 0.into(),
         function: 1.into(),
@@ -103,12 +154,17 @@ fn submit(sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
         argument: [0; 16],
     };
     let header = Header::new(Operation::Submit, 0, sequence);
-    let fixed = Submit { header, client: 5.into(), uid: 0.into(), jid: 0.into() };
+    let token = u64::from(sequence) + 100;
+    let (client, cookie, token) = (CLIENT.into(), cookie.into(), token.into());
+    let fixed = Submit { header, client, cookie, token, uid: 0.into(), jid: 0.into() };
     packet(&fixed, &tasks.iter().map(task).collect::<Vec<_>>())
 }
 
 fn probe() -> Vec<u8> {
-    packet::<_, Wait>(&Probe { header: Header::new(Operation::Probe, 0, 3), client: 5.into() }, &[])
+    packet::<_, Wait>(
+        &Probe { header: Header::new(Operation::Probe, 0, 3), client: CLIENT.into(), cookie: 0.into() },
+        &[],
+    )
 }
 
 #[track_caller]
@@ -119,8 +175,8 @@ fn broken(checked: Checked<Seen>) -> Rule {
 #[test]
 fn the_truth_breaks_no_rule() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(2, 0), (1, 0)])).unwrap();
-    watched.take(&submit(1, &[(2, 0), (1, 0)])).unwrap();
+    watched.take(&watched.submit(1, &[(2, 0), (1, 0)])).unwrap();
+    watched.take(&watched.submit(1, &[(2, 0), (1, 0)])).unwrap();
     for sequence in 1..=3 {
         watched.take(&watched.wait(0, sequence, 0)).unwrap();
     }
@@ -133,7 +189,7 @@ fn the_truth_breaks_no_rule() {
 #[test]
 fn t1_a_core_that_forgets() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
     watched.core = core(8, EPOCH);
     let looked = watched.core.tick(watched.now, &mut watched.out);
     let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats());
@@ -143,17 +199,17 @@ fn t1_a_core_that_forgets() {
 #[test]
 fn t2_a_slot_that_is_given_what_another_has() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(1, 0)])).unwrap();
-    let [one, other] = [0, 1].map(|slot| watched.wait(slot, 1, 0));
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
+    let [one, again, other] = [0, 0, 1].map(|slot| watched.wait(slot, 1, 0));
     watched.take(&one).unwrap();
-    assert_eq!(broken(watched.lie(&one, &other)), Rule::T2);
+    assert_eq!(broken(watched.lie(&again, &other)), Rule::T2);
 }
 
 #[test]
 fn t3_what_came_last_goes_first() {
     let mut watched = Watched::new(8);
     let mut other = Watched::new(8);
-    let [one, two] = [1, 2].map(|sequence| submit(sequence, &[(1, 0)]));
+    let [one, two] = [1, 2].map(|sequence| watched.submit(sequence, &[(1, 0)]));
     [&one, &two].iter().for_each(|submit| drop(watched.take(submit).unwrap()));
     [&two, &one].iter().for_each(|submit| drop(other.take(submit).unwrap()));
     watched.core = other.core;
@@ -163,21 +219,21 @@ fn t3_what_came_last_goes_first() {
 #[test]
 fn t4_the_lower_level_goes_first() {
     let mut watched = Watched::new(8);
-    watched.lie(&submit(1, &[(1, 0), (2, 0)]), &submit(1, &[(2, 0), (1, 0)])).unwrap();
+    watched.lie(&watched.submit(1, &[(1, 0), (2, 0)]), &watched.submit(1, &[(2, 0), (1, 0)])).unwrap();
     assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), Rule::T4);
 }
 
 #[test]
 fn t5_a_slot_that_lacks_what_its_task_asks_for() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(1, 1)])).unwrap();
+    watched.take(&watched.submit(1, &[(1, 1)])).unwrap();
     assert_eq!(broken(watched.lie(&watched.wait(0, 1, 1), &watched.wait(0, 1, 0))), Rule::T5);
 }
 
 #[test]
 fn t6_a_slot_that_is_parked_before_a_task_that_it_may_run() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(1, 1)])).unwrap();
+    watched.take(&watched.submit(1, &[(1, 1)])).unwrap();
     assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &watched.wait(0, 1, 1))), Rule::T6);
 }
 
@@ -185,15 +241,15 @@ fn t6_a_slot_that_is_parked_before_a_task_that_it_may_run() {
 fn t7_a_queue_that_is_not_full_and_says_so() {
     let mut watched = Watched::new(8);
     watched.core = core(1, EPOCH);
-    assert_eq!(broken(watched.take(&submit(1, &[(1, 0), (1, 0)]))), Rule::T7);
+    assert_eq!(broken(watched.take(&watched.submit(1, &[(1, 0), (1, 0)]))), Rule::T7);
 }
 
 #[test]
 fn t8_a_repeated_submit_that_is_answered_otherwise() {
     let mut watched = Watched::new(1);
-    watched.take(&submit(1, &[(1, 0), (1, 0)])).unwrap();
+    watched.take(&watched.submit(1, &[(1, 0), (1, 0)])).unwrap();
     watched.core = core(2, EPOCH);
-    assert_eq!(broken(watched.take(&submit(1, &[(1, 0), (1, 0)]))), Rule::T8);
+    assert_eq!(broken(watched.take(&watched.submit(1, &[(1, 0), (1, 0)]))), Rule::T8);
 }
 
 #[test]
@@ -206,15 +262,25 @@ fn t9_an_epoch_that_changes_though_the_switch_lives() {
 #[test]
 fn t10_a_lease_that_ends_too_soon() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
     watched.take(&watched.wait(0, 1, 0)).unwrap();
-    watched.now += 90 * MS;
+    watched.pass(90 * MS).unwrap();
     watched.take(&watched.wait(1, 1, 0)).unwrap();
     let later = watched.now + 20 * MS;
     let looked = watched.core.tick(later, &mut watched.out);
     assert_eq!(watched.out.len(), 1, "the slot that waits gets the task");
     let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats());
     assert_eq!(broken(seen), Rule::T10);
+}
+
+#[test]
+fn t10_a_wait_that_is_repeated_does_not_renew_the_lease() {
+    let mut watched = Watched::new(8);
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.wait(0, 1, 0)).unwrap();
+    watched.pass(90 * MS).unwrap();
+    watched.take(&watched.wait(0, 1, 0)).unwrap();
+    assert_eq!(watched.pass(TICK).unwrap().expired, [party()]);
 }
 
 #[test]
@@ -230,6 +296,52 @@ fn t12_a_tick_that_looks_at_too_many_slots() {
     watched.out.clear();
     let seen = watched.ledger.tick(watched.now, TICK_SLOTS + 1, &watched.out, &stats);
     assert_eq!(broken(seen), Rule::T12);
+}
+
+#[test]
+fn t13_a_packet_without_its_cookie_that_is_taken() {
+    let mut watched = Watched::new(8);
+    let (with, without) = (watched.submit(1, &[(1, 0)]), submit(0, 1, &[(1, 0)]));
+    assert_eq!(broken(watched.lie(&with, &without)), Rule::T13);
+    let mut watched = Watched::new(8);
+    watched.pass(2 * CONFIG.cookie_ns).unwrap();
+    let late = register(watched.cookies[&EXECUTOR]);
+    watched.core.packet(watched.now, party(), &register(0), &mut watched.out);
+    let Some((_, answer)) = watched.out.iter().next() else { panic!("it is answered") };
+    let Ok(Packet::Cookie(given)) = parse(answer) else { panic!("by COOKIE") };
+    assert_eq!(broken(watched.lie(&register(given.cookie.get()), &late)), Rule::T13);
+}
+
+#[test]
+fn t13_a_packet_that_came_before_and_is_taken_again() {
+    let mut watched = Watched::new(8);
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
+    let wait = watched.wait(0, 1, 0);
+    watched.take(&wait).unwrap();
+    watched.take(&wait).unwrap();
+    assert_eq!(watched.core.stats().reasons[Verdict::Replayed as usize], 1);
+    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &wait)), Rule::T2);
+}
+
+#[test]
+fn t14_a_slot_that_is_registered_where_there_is_no_room() {
+    let mut watched = Watched::new(8);
+    watched.core = Tasks::new(&TasksConfig { slots: 16, ..CONFIG }, EPOCH, 1).unwrap();
+    let mut register = register(watched.cookies[&EXECUTOR]);
+    register[4] = 9;
+    watched.core.packet(watched.now, party(), &register, &mut watched.out);
+    let mut watched = Watched { ledger: Ledger::new(CONFIG), ..watched };
+    watched.ledger.cookies = Watched::new(8).ledger.cookies;
+    assert_eq!(broken(watched.take(&register)), Rule::T14);
+}
+
+#[test]
+fn t14_a_client_that_falls_silent_loses_what_it_has_queued_and_is_forgotten() {
+    let mut watched = Watched::new(8);
+    watched.take(&watched.submit(1, &[(1, 0), (1, 0)])).unwrap();
+    watched.pass(CONFIG.client_idle_ns + 2 * TICK).unwrap();
+    let stats = watched.core.stats();
+    assert_eq!((stats.dropped, stats.clients, watched.ledger.open()), (2, 0, 0));
 }
 
 #[test]
@@ -255,18 +367,24 @@ fn counts_and_waits_that_do_not_add_up() {
 #[test]
 fn a_slot_that_is_heard_keeps_its_task() {
     let mut watched = Watched::new(8);
-    watched.take(&submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
     watched.take(&watched.wait(0, 1, 0)).unwrap();
     for _ in 0..5 {
-        watched.now += 60 * MS;
-        let header = Header::new(Operation::Keepalive, EPOCH, 0);
-        watched.take(&packet(&Keepalive { header }, &watched.slots)).unwrap();
-        let looked = watched.core.tick(watched.now, &mut watched.out);
-        let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats()).unwrap();
-        assert!(seen.expired.is_empty());
+        watched.take(&watched.keepalive(1)).unwrap();
+        assert!(watched.pass(60 * MS).unwrap().expired.is_empty());
     }
-    watched.now += 100 * MS;
-    let looked = watched.core.tick(watched.now, &mut watched.out);
-    let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats()).unwrap();
-    assert_eq!(seen.expired, [party()]);
+    assert_eq!(watched.pass(40 * MS).unwrap().expired, [party()]);
+}
+
+#[test]
+fn a_switch_that_stood_still_waits_for_a_lease() {
+    let mut watched = Watched::new(8);
+    watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
+    watched.take(&watched.wait(0, 1, 0)).unwrap();
+    watched.pass(TICK).unwrap();
+    watched.now += 5 * CONFIG.lease_ns;
+    watched.pass(TICK).unwrap();
+    assert!(watched.pass(CONFIG.lease_ns - TICK).unwrap().expired.is_empty());
+    assert_eq!(watched.pass(TICK).unwrap().expired, [party()]);
+    assert_eq!(watched.core.stats().gaps, 1);
 }

@@ -28,7 +28,7 @@ fn t11_operations_that_are_not_for_clients_are_counted() {
     let mut hand = Hand::settled();
     let mut datagram = Vec::new();
     let header = Header::new(Operation::Probe, 0, 1);
-    Builder::new(&mut datagram, &midflight_wire::Probe { header, client: IDENTITY.into() });
+    Builder::new(&mut datagram, &midflight_wire::Probe { header, client: IDENTITY.into(), cookie: 0.into() });
     hand.switch_says(&datagram);
     assert_eq!(hand.client.counters().not_for_client, 1);
     assert_eq!((hand.events(), hand.sent()), (vec![], vec![]));
@@ -41,7 +41,7 @@ fn t11_answers_count_only_from_the_present_switch_to_this_client_in_an_epoch() {
     let good = submit_ack(EPOCH, sequence, 1, 1, Reason::None);
     hand.client.handle(hand.now, executor(), &good);
     let mut foreign = good.clone();
-    foreign[16] ^= 1;
+    foreign[24] ^= 1;
     hand.switch_says(&foreign);
     hand.switch_says(&submit_ack(0, sequence, 1, 1, Reason::None));
     hand.switch_says(&submit_ack(EPOCH + 1, sequence.wrapping_add(1), 1, 1, Reason::None));
@@ -64,10 +64,10 @@ fn t11_answers_that_contradict_their_packet_are_counted_and_another_is_awaited()
     let (sequence, keys) = hand.submit(&vec![task(); 2]);
     hand.switch_says(&submit_ack(EPOCH, sequence, 3, 7, Reason::None));
     let mut both = submit_ack(EPOCH, sequence, 2, 3, Reason::None);
-    both[31] = 3;
+    both[39] = 3;
     hand.switch_says(&both);
     let mut unknown_reason = submit_ack(EPOCH, sequence, 2, 3, Reason::None);
-    unknown_reason[32] = 99;
+    unknown_reason[40] = 99;
     hand.switch_says(&unknown_reason);
     assert_eq!(hand.client.counters().bad_answers, 3);
     hand.switch_says(&submit_ack(EPOCH, sequence, 2, 3, Reason::None));
@@ -78,6 +78,58 @@ fn t11_answers_that_contradict_their_packet_are_counted_and_another_is_awaited()
     assert_eq!(hand.events(), []);
     hand.switch_says(&cancel_ack(EPOCH, sequence, 2, 3));
     assert_eq!(hand.events().len(), 2);
+}
+
+/// Whoever upgrades half of a cluster must hear why nothing is taken.
+#[test]
+fn t11_a_switch_of_another_version_is_told_once_for_each_version_and_never_answered() {
+    let mut hand = Hand::settled();
+    hand.open(&[task()]);
+    let says = |version| [0x4D, 0x46, version, 0, 0, 0, 0, 0];
+    let mut old = probe_ack(EPOCH, 1, 0, 0);
+    old[2] = 1;
+    let told = |version| Event::OtherVersion { switch: switch_a(), version };
+    for _ in 0..2 {
+        hand.switch_says(&says(1));
+        hand.switch_says(&old);
+        hand.switch_says(&says(255));
+    }
+    assert_eq!(hand.events(), [told(1), told(255)]);
+    hand.client.handle(hand.now, switch_b(), &says(1));
+    assert_eq!(hand.events(), [Event::OtherVersion { switch: switch_b(), version: 1 }], "each switch for itself");
+    hand.executor_says(&says(3));
+    assert_eq!((hand.client.counters().other_version, hand.client.counters().malformed), (8, 0));
+    hand.switch_says(&says(midflight_wire::VERSION));
+    assert_eq!(hand.client.counters().unexpected_answers, 1, "that is ours");
+    assert_eq!((hand.events(), hand.sent()), (vec![], vec![]));
+    assert!(hand.pass(1_050 * MS).iter().any(|sent| matches!(sent, Sent::Probe { to, .. } if *to == switch_b())));
+}
+
+/// What it sends again and again must end some time, also where it takes the answers for those of a past epoch.
+#[test]
+fn t16_a_client_with_nothing_but_a_cancel_in_flight_asks_its_switch() {
+    let mut hand = Hand::new(|config| config.switches.truncate(1));
+    hand.sent();
+    hand.switch_says(&probe_ack(EPOCH, 1, 0, 0));
+    let (submission, _) = hand.open_in(EPOCH + 1, &[Task { timeout: Some(50 * MS), attempts: 1, ..task() }]);
+    let (mut cancels, mut silence) = (0, 0);
+    for _ in 0..20 {
+        silence += 1;
+        for sent in hand.pass(100 * MS) {
+            silence = 0;
+            match sent {
+                Sent::Cancel { sequence, names, .. } => {
+                    assert_eq!((names, hand.client.open()), (vec![(submission, 0)], 0));
+                    hand.switch_says(&cancel_ack(EPOCH, sequence, 1, 0));
+                    cancels += 1;
+                }
+                Sent::Probe { sequence, names, .. } => hand.switch_says(&probe_ack(EPOCH, sequence, names.len(), 0)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(cancels > 0 && silence > 15, "{cancels} CANCELs, nothing for {silence} tenths of a second");
+    assert_eq!((hand.client.switch().1, hand.client.poll_timeout()), (EPOCH, None));
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn taken_tasks_are_cancelled_by_the_switch_which_says_which() {
     let mut hand = Hand::settled();
     let (sequence, keys) = hand.open(&vec![task(); 3]);
     hand.client.cancel(hand.now, &[keys[0], keys[2], keys[0], TaskKey(1_000)]);
-    let [Sent::Cancel { sequence: cancel, names }] = &hand.sent()[..] else { panic!("one CANCEL") };
+    let [Sent::Cancel { sequence: cancel, names, .. }] = &hand.sent()[..] else { panic!("one CANCEL") };
     assert_eq!((*cancel, &names[..]), (sequence.wrapping_add(1), &[(sequence, 0), (sequence, 2)][..]));
     hand.switch_says(&cancel_ack(EPOCH, *cancel, 2, 0b01));
     hand.switch_says(&cancel_ack(EPOCH, *cancel, 2, 0b01));

@@ -58,15 +58,53 @@ fn t8_a_completion_before_the_answer_counts_and_the_submit_is_repeated_for_the_o
     assert_eq!(hand.client.poll_timeout(), None, "an idle client is silent");
 }
 
+/// The token of the SUBMIT that is sent now, as an executor would get it, and its sequence.
+fn token_on_the_wire(hand: &mut Hand) -> (u64, u32) {
+    let mut buffer = Vec::new();
+    assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
+    let Ok(Packet::Submit(fixed, _)) = parse(&buffer) else { panic!("{buffer:02x?}") };
+    (fixed.token.get(), fixed.header.sequence.get())
+}
+
+/// Tokens and states of the COMPLETE_ACK that is sent now.
+fn acks(hand: &mut Hand) -> Vec<(u64, u8)> {
+    let mut buffer = Vec::new();
+    assert!(hand.client.poll_transmit(hand.now, &mut buffer).is_some());
+    let Ok(Packet::CompleteAck(_, records)) = parse(&buffer) else { panic!("{buffer:02x?}") };
+    records.iter().map(|record| (record.token.get(), record.state)).collect()
+}
+
 #[test]
-fn t11_only_our_completions_count() {
+fn t13_completion_without_the_token_is_refused() {
     let mut hand = Hand::settled();
-    let (sequence, _) = hand.open(&[task()]);
-    let mut foreign = complete((sequence, 0), 1, Status::Ok, false, b"");
-    foreign[16] ^= 1;
-    hand.executor_says(&foreign);
-    assert_eq!((hand.events(), hand.sent()), (vec![], vec![]));
-    assert_eq!(hand.client.counters().foreign_identity, 1);
+    hand.client.submit(hand.now, 1, &[task()]).unwrap();
+    let (token, sequence) = token_on_the_wire(&mut hand);
+    hand.client.submit(hand.now, 1, &[task()]).unwrap();
+    let (of_the_next, _) = token_on_the_wire(&mut hand);
+    let half = token & 0xFFFF_FFFF;
+    let foreign = [0, half, token ^ 1, token ^ 1 << 63, token >> 32, token << 32, IDENTITY, of_the_next];
+    for foreign in foreign {
+        hand.executor_says(&complete_with(foreign, (sequence, 0), 1, Status::Ok, false, b""));
+    }
+    assert_eq!((hand.events(), hand.sent()), (vec![], vec![]), "neither taken nor acknowledged");
+    assert_eq!(hand.client.counters().foreign_token, foreign.len() as u64);
+    hand.executor_says(&complete_with(token, (sequence, 0), 1, Status::Ok, false, b""));
+    assert_eq!((hand.events().len(), acks(&mut hand)), (1, vec![(token, DONE)]));
+}
+
+/// An entry of the asic engine has room for 32 bits.
+#[test]
+fn t13_a_completion_with_the_lower_half_of_the_token_counts_and_is_acknowledged_with_it() {
+    let mut hand = Hand::settled_at(Known::NoRecord, |_| {});
+    let keys = hand.client.submit(hand.now, 1, &vec![task(); 3]).unwrap();
+    let (token, sequence) = token_on_the_wire(&mut hand);
+    let half = token & 0xFFFF_FFFF;
+    hand.executor_says(&complete_with(half, (sequence, 0), 1, Status::Ok, false, b""));
+    hand.executor_says(&complete_with(token, (sequence, 1), 1, Status::Ok, false, b""));
+    hand.executor_says(&complete_with(half, (sequence, 2), 1, Status::Ok, true, blob().as_bytes()));
+    assert_eq!(acks(&mut hand), [(half, DONE), (token, DONE), (half, FETCHING)]);
+    hand.client.fetched(hand.now, TaskKey(keys.start + 2), true);
+    assert_eq!((acks(&mut hand), hand.client.open()), (vec![(half, DONE)], 0));
 }
 
 #[test]

@@ -86,10 +86,10 @@ fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     for _ in 0..20 {
         for sent in hand.pass(100 * MS) {
             match sent {
-                Sent::Probe { to, sequence, names } if to == switch_b() => {
+                Sent::Probe { to, sequence, names, .. } if to == switch_b() => {
                     hand.client.handle(hand.now, to, &probe_ack(NEXT, sequence, names.len(), u32::MAX));
                 }
-                Sent::Probe { to, sequence, names } if to == switch_a() => looked = Some((sequence, names)),
+                Sent::Probe { to, sequence, names, .. } if to == switch_a() => looked = Some((sequence, names)),
                 _ => {}
             }
         }
@@ -104,6 +104,36 @@ fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     let to_a = |sent: &Sent| matches!(sent, Sent::Submit { to, .. } if *to == switch_a());
     assert!(hand.sent().iter().any(to_a), "its tasks go there");
     assert_eq!(hand.client.counters().failovers, 2);
+}
+
+/// As VRRP moves one: both switches live, and each time another one is at the address.
+#[test]
+fn t9_an_address_that_moves_to_another_switch_and_back_keeps_no_client_out() {
+    let mut hand = Hand::new(|config| config.switches.truncate(1));
+    let [Sent::Probe { sequence, .. }] = hand.sent()[..] else { panic!("a probe") };
+    hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
+    let (mut submission, keys) = hand.open(&[task()]);
+    hand.events();
+    for round in 0..20 {
+        let present = if round % 2 == 0 { NEXT } else { EPOCH };
+        let sent = hand.pass(100 * MS);
+        let Some(Sent::Probe { sequence, .. }) = sent.last() else { panic!("{sent:?}") };
+        hand.switch_says(&probe_ack(present, *sequence, 1, 0));
+        let events = hand.events();
+        assert!(
+            matches!(events[..], [Event::SwitchChanged { epoch, resubmitted: 1, .. }] if epoch == present),
+            "within a probe's interval: {events:?}"
+        );
+        let [(again, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
+        // A late answer of the other one, to a packet that both have got, says nothing.
+        let other = EPOCH + NEXT - present;
+        hand.switch_says(&submit_ack(other, again, 1, 1, Reason::None));
+        assert_eq!((hand.events(), hand.client.counters().old_epoch), (vec![], round + 1));
+        hand.switch_says(&submit_ack(present, again, 1, 1, Reason::None));
+        submission = again;
+    }
+    hand.executor_says(&complete((submission, 0), 1, Status::Ok, false, b""));
+    assert!(matches!(hand.events()[..], [Event::Completed { key, .. }] if key == keys[0]));
 }
 
 #[test]

@@ -1,14 +1,22 @@
 //! The client, driven by hand: the test plays switch, executors and clock.
 
 mod answers;
+mod came_back;
 mod cancel;
 mod completions;
+mod cookies;
 mod epochs;
+mod forger;
+mod hostile;
 mod no_record;
+mod probes;
 mod submit;
+mod switch;
+mod weather;
 mod world;
 
 use super::config::MS;
+use super::token::Tokens;
 use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
 use crate::{Endpoint, Nanos};
 use midflight_wire::{
@@ -18,6 +26,7 @@ use midflight_wire::{
 use std::net::SocketAddr;
 
 const IDENTITY: u64 = 77;
+const SECRET: u128 = 78;
 const EPOCH: u32 = 5;
 
 fn address(text: &str) -> SocketAddr {
@@ -42,16 +51,21 @@ enum Sent {
     Submit {
         to: SocketAddr,
         sequence: u32,
+        cookie: u64,
+        token: u64,
         jid: u32,
         tasks: Vec<TaskInfo>,
     },
     Cancel {
+        to: SocketAddr,
         sequence: u32,
+        cookie: u64,
         names: Vec<(u32, u8)>,
     },
     Probe {
         to: SocketAddr,
         sequence: u32,
+        cookie: u64,
         names: Vec<(u32, u8)>,
     },
     /// (submission, index, state)
@@ -66,11 +80,18 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
     match parse(datagram).expect("the client sends well-formed packets") {
         Packet::Submit(fixed, tasks) => {
             assert_eq!(fixed.client.get(), IDENTITY);
-            let (sequence, jid) = (fixed.header.sequence.get(), fixed.jid.get());
-            Sent::Submit { to, sequence, jid, tasks: tasks.to_vec() }
+            let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());
+            let (token, jid) = (fixed.token.get(), fixed.jid.get());
+            Sent::Submit { to, sequence, cookie, token, jid, tasks: tasks.to_vec() }
         }
-        Packet::Cancel(fixed, n) => Sent::Cancel { sequence: fixed.header.sequence.get(), names: names(n) },
-        Packet::Probe(fixed, n) => Sent::Probe { to, sequence: fixed.header.sequence.get(), names: names(n) },
+        Packet::Cancel(fixed, n) => {
+            let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());
+            Sent::Cancel { to, sequence, cookie, names: names(n) }
+        }
+        Packet::Probe(fixed, n) => {
+            let (sequence, cookie) = (fixed.header.sequence.get(), fixed.cookie.get());
+            Sent::Probe { to, sequence, cookie, names: names(n) }
+        }
         Packet::CompleteAck(_, records) => {
             Sent::CompleteAck { to, records: records.iter().map(|r| (r.submission.get(), r.index, r.state)).collect() }
         }
@@ -126,12 +147,29 @@ fn probe_ack_of(known: Known, epoch: u32, sequence: u32, count: usize, open: u32
     datagram
 }
 
+/// The token of a SUBMIT of the client's.
+fn token(submission: u32) -> u64 {
+    Tokens::new(SECRET).of(submission)
+}
+
 /// A COMPLETE of one completion.
 fn complete(name: (u32, u8), attempt: u8, status: Status, by_reference: bool, result: &[u8]) -> Vec<u8> {
+    complete_with(token(name.0), name, attempt, status, by_reference, result)
+}
+
+fn complete_with(
+    token: u64,
+    name: (u32, u8),
+    attempt: u8,
+    status: Status,
+    by_reference: bool,
+    result: &[u8],
+) -> Vec<u8> {
     let header = Header::new(Operation::Complete, EPOCH, 0);
     let mut datagram = Vec::new();
-    let mut packet = Builder::new(&mut datagram, &Complete { header, client: IDENTITY.into(), executor: 1.into() });
+    let mut packet = Builder::new(&mut datagram, &Complete { header, executor: 1.into() });
     let completion = Completion {
+        token: token.into(),
         submission: name.0.into(),
         index: name.1,
         attempt,
@@ -140,7 +178,7 @@ fn complete(name: (u32, u8), attempt: u8, status: Status, by_reference: bool, re
         waited_us: 11.into(),
         held_us: 12.into(),
         ran_ns: 13.into(),
-        result_length: (result.len() as u32).into(),
+        result_length: (result.len() as u16).into(),
         reserved: 0.into(),
     };
     assert!(packet.push_completion(&completion, result));
@@ -160,6 +198,7 @@ struct Hand {
 impl Hand {
     fn new(change: impl FnOnce(&mut ClientConfig)) -> Self {
         let mut config = ClientConfig::new(IDENTITY, 3, vec![switch_a(), switch_b()]);
+        config.secret = SECRET;
         change(&mut config);
         let now = 1_000 * MS;
         Self { client: Client::new(config, now).unwrap(), now }
@@ -204,8 +243,12 @@ impl Hand {
 
     /// Submits some tasks, which the switch takes.
     fn open(&mut self, tasks: &[Task]) -> (u32, Vec<TaskKey>) {
+        self.open_in(EPOCH, tasks)
+    }
+
+    fn open_in(&mut self, epoch: u32, tasks: &[Task]) -> (u32, Vec<TaskKey>) {
         let (sequence, keys) = self.submit(tasks);
-        self.switch_says(&submit_ack(EPOCH, sequence, tasks.len(), u32::MAX >> (32 - tasks.len()), Reason::None));
+        self.switch_says(&submit_ack(epoch, sequence, tasks.len(), u32::MAX >> (32 - tasks.len()), Reason::None));
         (sequence, keys)
     }
 

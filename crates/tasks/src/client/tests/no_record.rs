@@ -1,11 +1,7 @@
-//! A switch that keeps no record of tasks: it cannot say what it has, and knows half of our identity.
+//! A switch that keeps no record of tasks: it cannot say what it has.
 
 use super::*;
-use midflight_wire::{AckState, BlobRef};
-use zerocopy::IntoBytes;
 
-const WHOLE: u64 = 0xC11E_0000_0000_0001;
-const HALF: u64 = 1;
 /// `ClientConfig::timeout`, unless told otherwise.
 const TIMEOUT: Nanos = 10_000 * MS;
 
@@ -33,24 +29,6 @@ fn pass(hand: &mut Hand, time: Nanos) -> Vec<(Nanos, u32)> {
         }
     }
     submits
-}
-
-/// A COMPLETE under this identity.
-fn complete_for(client: u64, name: (u32, u8), by_reference: bool, result: &[u8]) -> Vec<u8> {
-    let mut datagram = complete(name, 1, Status::Ok, by_reference, result);
-    datagram[16..24].copy_from_slice(&client.to_be_bytes());
-    datagram
-}
-
-/// The identities and states of the COMPLETE_ACKs that are sent now.
-fn acks(hand: &mut Hand) -> Vec<(u64, u8)> {
-    let mut buffer = Vec::new();
-    let mut acks = Vec::new();
-    while hand.client.poll_transmit(hand.now, &mut buffer).is_some() {
-        let Ok(Packet::CompleteAck(fixed, records)) = parse(&buffer) else { panic!("{buffer:02x?}") };
-        acks.extend(records.iter().map(|record| (fixed.client.get(), record.state)));
-    }
-    acks
 }
 
 #[test]
@@ -103,6 +81,21 @@ fn t9_a_switch_with_records_is_asked_for_tasks_again() {
     assert_eq!((hand.client.counters().resubmitted, hand.client.counters().gone), (1, 0));
 }
 
+/// It would never be asked for tasks again while it answers SUBMITs.
+#[test]
+fn t16_what_says_that_a_switch_keeps_no_record_is_asked_again() {
+    let mut hand = settled();
+    for _ in 0..30 {
+        hand.open(&[task()]);
+        for sent in hand.pass(10 * MS) {
+            let Sent::Probe { sequence, names, .. } = sent else { continue };
+            hand.switch_says(&probe_ack(EPOCH, sequence, names.len(), u32::MAX));
+        }
+    }
+    let asked = hand.pass(200 * MS).iter().any(|sent| matches!(sent, Sent::Probe { names, .. } if names.len() > 9));
+    assert!(asked, "it keeps a record after all");
+}
+
 #[test]
 fn a_task_that_is_not_wanted_any_more_is_not_submitted_again() {
     let mut hand = settled();
@@ -113,32 +106,4 @@ fn a_task_that_is_not_wanted_any_more_is_not_submitted_again() {
     pass(&mut hand, TIMEOUT + MS);
     assert_eq!(hand.events(), [Event::Cancelled { key: keys[0] }], "nobody has answered that it may run");
     assert_eq!(hand.client.open(), 0);
-}
-
-#[test]
-fn t9_a_completion_under_the_lower_half_of_the_identity_is_ours_and_is_acknowledged_under_it() {
-    let mut hand = Hand::new(|config| config.identity = WHOLE);
-    let keys = hand.client.submit(hand.now, 1, &vec![task(); 3]).unwrap();
-    let mut buffer = Vec::new();
-    let mut sequence = None;
-    while hand.client.poll_transmit(hand.now, &mut buffer).is_some() {
-        if let Ok(Packet::Submit(fixed, _)) = parse(&buffer) {
-            assert_eq!(fixed.client.get(), WHOLE);
-            sequence = Some(fixed.header.sequence.get());
-        }
-    }
-    let sequence = sequence.expect("a SUBMIT");
-    for foreign in [0, 2, WHOLE ^ 1 << 63, WHOLE ^ 1, WHOLE & !0xFFFF_FFFF] {
-        hand.executor_says(&complete_for(foreign, (sequence, 0), false, b""));
-    }
-    assert_eq!((hand.client.counters().foreign_identity, acks(&mut hand)), (5, vec![]));
-
-    hand.executor_says(&complete_for(HALF, (sequence, 0), false, b""));
-    hand.executor_says(&complete_for(WHOLE, (sequence, 1), false, b""));
-    let blob = BlobRef { id: 1.into(), length: 9.into(), port: 9.into(), reserved: 0.into() };
-    hand.executor_says(&complete_for(HALF, (sequence, 2), true, blob.as_bytes()));
-    let (done, fetching) = (AckState::Done as u8, AckState::Fetching as u8);
-    assert_eq!(acks(&mut hand), [(HALF, done), (HALF, fetching), (WHOLE, done)]);
-    hand.client.fetched(hand.now, TaskKey(keys.start + 2), true);
-    assert_eq!((acks(&mut hand), hand.client.open()), (vec![(HALF, done)], 0));
 }

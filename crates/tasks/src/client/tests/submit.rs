@@ -59,12 +59,25 @@ fn t7_exactly_the_returned_tasks_are_submitted_again_after_a_wait_and_before_oth
 }
 
 #[test]
-fn t7_a_switch_without_room_for_the_client_is_asked_again_later() {
-    let mut hand = Hand::settled();
-    let (sequence, _) = hand.submit(&[task()]);
-    hand.switch_says(&submit_ack(EPOCH, sequence, 1, 0, Reason::ClientsFull));
-    assert_eq!(hand.sent(), []);
-    assert_eq!(hand.pass(MS).len(), 1);
+fn t7_t14_a_switch_without_room_for_the_client_or_its_share_is_asked_again_later_and_ever_later() {
+    for reason in [Reason::ClientsFull, Reason::Share] {
+        let mut hand = Hand::settled();
+        let (mut sequence, _) = hand.submit(&[task()]);
+        for wait in [1, 2, 4, 8, 16, 32, 64] {
+            hand.switch_says(&submit_ack(EPOCH, sequence, 1, 0, reason));
+            let (start, mut sent) = (hand.now, hand.sent());
+            while sent.is_empty() {
+                sent = hand.pass(MS / 4);
+            }
+            let waited = hand.now - start;
+            assert!((wait * MS / 2..=wait * MS + MS / 4).contains(&waited), "{reason:?}: {waited} ns");
+            let [Sent::Submit { sequence: again, .. }] = sent[..] else { panic!("{reason:?}: {sent:?}") };
+            sequence = again;
+        }
+        let returned = (hand.client.counters().full, hand.client.counters().over_share);
+        assert_eq!(returned, if reason == Reason::Share { (0, 7) } else { (7, 0) });
+        assert_eq!(hand.client.open(), 1, "it waits");
+    }
 }
 
 #[test]
@@ -73,12 +86,56 @@ fn t8_too_old_is_submitted_at_once_under_a_new_sequence() {
     let (sequence, keys) = hand.submit(&[task()]);
     hand.switch_says(&submit_ack(EPOCH, sequence, 1, 0, Reason::TooOld));
     let [(new, _)] = hand.submits()[..] else { panic!("one SUBMIT") };
-    assert_eq!(new, sequence.wrapping_add(1));
+    assert_ne!(new, sequence);
     hand.executor_says(&complete((sequence, 0), 1, Status::Ok, false, b"old"));
     assert!(
         matches!(&hand.events()[..], [Event::Completed { key, .. }] if *key == keys[0]),
         "a completion under the old name counts"
     );
+}
+
+/// However far ahead of us the switch believes us to be, because somebody has spoken in our name.
+#[test]
+fn t16_a_client_whose_sequences_are_all_too_old_gets_ahead_of_what_the_switch_has_seen() {
+    for ahead in [64_u32, 1 << 20, (1 << 30) - 1, 1 << 30, (1 << 31) - 1] {
+        let mut hand = Hand::settled();
+        let keys = hand.client.submit(hand.now, 1, &vec![task(); 32 * 8]).unwrap();
+        let mut submits = hand.submits();
+        let highest = submits[0].0.wrapping_add(ahead);
+        let mut packets = 0;
+        while let Some((sequence, _)) = submits.pop() {
+            packets += 1;
+            assert!(packets < 40, "{ahead} ahead");
+            if highest.wrapping_sub(sequence) as i32 >= 64 {
+                hand.switch_says(&submit_ack(EPOCH, sequence, 32, 0, Reason::TooOld));
+            } else {
+                hand.switch_says(&submit_ack(EPOCH, sequence, 32, u32::MAX, Reason::None));
+            }
+            submits.extend(hand.submits());
+        }
+        assert_eq!(hand.client.counters().full, 0);
+        hand.client.cancel(hand.now, &[TaskKey(keys.start)]);
+        assert!(matches!(hand.sent()[..], [Sent::Cancel { .. }]), "{ahead} ahead: all are taken");
+    }
+}
+
+#[test]
+fn t16_a_cancel_that_is_too_old_is_sent_again_far_ahead() {
+    let mut hand = Hand::settled();
+    let (first, keys) = hand.open(&vec![task(); 2]);
+    hand.client.cancel(hand.now, &keys[..1]);
+    let [Sent::Cancel { sequence, .. }] = hand.sent()[..] else { panic!("a CANCEL") };
+    hand.client.submit(hand.now, 1, &[task()]).unwrap();
+    let [(in_flight, _)] = hand.submits()[..] else { panic!("a SUBMIT") };
+    let mut too_old = cancel_ack(EPOCH, sequence, 1, 0);
+    too_old[36] = Reason::TooOld as u8;
+    hand.switch_says(&too_old);
+    assert_eq!(hand.sent(), [], "a sequence far ahead of one in flight would push it out of the window");
+    assert!(hand.client.poll_timeout().is_some_and(|due| due > hand.now));
+    hand.switch_says(&submit_ack(EPOCH, in_flight, 1, 1, Reason::None));
+    let [Sent::Cancel { sequence: again, names, .. }] = &hand.sent()[..] else { panic!("a CANCEL") };
+    assert!(again.wrapping_sub(sequence) > 1 << 29);
+    assert_eq!(names[..], [(first, 0)]);
 }
 
 #[test]
@@ -167,6 +224,34 @@ fn arguments_are_on_the_wire_what_they_were_given_as() {
     let [(_, infos)] = &hand.submits()[..] else { panic!("one SUBMIT") };
     assert_eq!(infos.iter().map(Argument::of).collect::<Vec<_>>(), arguments);
     assert_eq!(Argument::inline(&[0; 17]), None);
+}
+
+#[test]
+fn t15_the_largest_packets_pass_every_path() {
+    let mut hand = Hand::settled();
+    let mut buffer = Vec::new();
+    let mut longest = [0; 19];
+    let keys = hand.client.submit(hand.now, 1, &vec![task(); 64]).unwrap();
+    for _ in 0..200 {
+        while hand.client.poll_transmit(hand.now, &mut buffer).is_some() {
+            let kind = &mut longest[usize::from(buffer[3])];
+            *kind = buffer.len().max(*kind);
+            match parse(&buffer) {
+                Ok(Packet::Submit(fixed, _)) => {
+                    hand.switch_says(&submit_ack(EPOCH, fixed.header.sequence.get(), 32, u32::MAX, Reason::None));
+                }
+                Ok(Packet::Probe(fixed, names)) => {
+                    hand.switch_says(&probe_ack(EPOCH, fixed.header.sequence.get(), names.len(), u32::MAX));
+                    hand.client.cancel(hand.now, &keys.clone().map(TaskKey).collect::<Vec<_>>());
+                }
+                _ => {}
+            }
+        }
+        hand.now += MS;
+        hand.client.handle_timeout(hand.now);
+    }
+    let longest = [Operation::Submit, Operation::Probe, Operation::Cancel].map(|kind| longest[kind as usize]);
+    assert_eq!(longest, [952, 296, 296], "at most 1,232");
 }
 
 #[test]

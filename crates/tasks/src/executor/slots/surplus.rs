@@ -13,7 +13,7 @@ const REMEMBERED: usize = 8;
 /// switch that stood still for half a second.
 const MOST: usize = REMEMBERED - 1;
 
-/// A task by its client, submission and index.
+/// A task by its token, submission and index.
 type TaskName = (u64, u32, u8);
 
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct Surplus {
 }
 
 fn name(assignment: &Assignment) -> TaskName {
-    (assignment.client.get(), assignment.submission.get(), assignment.index)
+    (assignment.token.get(), assignment.submission.get(), assignment.index)
 }
 
 impl Surplus {

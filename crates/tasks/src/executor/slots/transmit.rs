@@ -1,19 +1,20 @@
-//! The packets that speak for slots: RETRIEVE, RELEASE, KEEPALIVE.
+//! The packets that speak for slots: RETRIEVE, RELEASE, KEEPALIVE. Each is written under the counter that comes next, which the
+//! caller raises when it was.
 
 use super::super::link::Link;
 use super::{Slots, State};
 use crate::Nanos;
 use crate::mutants::planted;
-use midflight_wire::{
-    Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX, SlotName, Wait,
-};
+use midflight_wire::{Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {
     /// Writes a RETRIEVE, if a wait is to be sent. Repeats back off to a third of the lease. A switch that is polled answers
     /// one packet with one, so it gets one wait.
     pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         let header = Header::new(Operation::Retrieve, link.epoch(), 0);
-        let mut packet = Builder::new(buffer, &Retrieve { header, resources: self.resources, reserved: [0; 3] });
+        let counter = link.next_counter().into();
+        let mut packet =
+            Builder::new(buffer, &Retrieve { header, counter, resources: self.resources, reserved: [0; 7] });
         let (most, least) = if link.poll.is_some() { (1, self.poll_repeat_min) } else { (SLOTS_MAX, self.repeat_min) };
         let base = link.round_trip.twice(least);
         while packet.count() < most
@@ -26,11 +27,7 @@ impl Slots {
             if slot.tries == 0 {
                 slot.asked = now;
             }
-            packet.push(&Wait {
-                slot: slot.name.number.into(),
-                generation: slot.name.generation.into(),
-                sequence: slot.sequence.into(),
-            });
+            packet.push(&slot.wait());
             (slot.queued, slot.sent) = (false, true);
             self.timers.arm(local, now, slot.tries, base, link.lease / 3);
             slot.tries = slot.tries.saturating_add(1);
@@ -40,7 +37,8 @@ impl Slots {
 
     /// Writes a RELEASE, if a leave is to be sent.
     pub(in super::super) fn transmit_release(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
-        let mut packet = Builder::new(buffer, &Release { header: Header::new(Operation::Release, link.epoch(), 0) });
+        let header = Header::new(Operation::Release, link.epoch(), 0);
+        let mut packet = Builder::new(buffer, &Release { header, counter: link.next_counter().into() });
         let base = link.round_trip.twice(self.repeat_min);
         while packet.count() < SLOTS_MAX
             && let Some(local) = self.leaves.pop_front()
@@ -64,17 +62,18 @@ impl Slots {
     }
 
     /// Writes a KEEPALIVE, if running slots are to be named.
-    pub(in super::super) fn transmit_keepalive(&mut self, epoch: u32, buffer: &mut Vec<u8>) -> bool {
+    pub(in super::super) fn transmit_keepalive(&mut self, link: &Link, buffer: &mut Vec<u8>) -> bool {
         if self.keepalive >= self.slots.len() {
             return false;
         }
-        let mut packet = Builder::new(buffer, &Keepalive { header: Header::new(Operation::Keepalive, epoch, 0) });
+        let header = Header::new(Operation::Keepalive, link.epoch(), 0);
+        let mut packet = Builder::new(buffer, &Keepalive { header, counter: link.next_counter().into() });
         while packet.count() < REGISTER_MAX
             && let Some(slot) = self.slots.get(self.keepalive)
         {
             self.keepalive += 1;
             if slot.state == State::Running && slot.registered {
-                packet.push(&SlotName::from(slot.name));
+                packet.push(&slot.wait());
             }
             if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
                 self.keepalive = self.slots.len(); // the others of a small executor are forgotten

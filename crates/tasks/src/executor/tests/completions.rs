@@ -76,15 +76,16 @@ fn a_fetching_client_that_dies_is_given_up() {
 fn clients_get_packets_of_their_own_and_large_results_are_split() {
     let mut world = World::registered(4);
     let mut tasks: Vec<_> = (0..4).map(|slot| assignment(slot, 7, 1, slot as u8)).collect();
-    (tasks[1].client, tasks[1].address) = (88.into(), client(2).into());
+    tasks[1].address = client(2).into();
     world.assign(&tasks);
     for run in world.runs() {
         let end = End { status: Status::Ok, result: Output::Inline(vec![1; 700]), started: 0, ended: 0 };
         world.executor.finish(world.now, run.key, end);
     }
     world.turn();
-    let to: Vec<_> = completes(&world).iter().map(|c| (c.client.get(), c.header.count)).collect();
-    assert_eq!(to, [(CLIENT, 1), (CLIENT, 1), (CLIENT, 1), (88, 1)]);
+    let to: Vec<_> = world.sent.iter().take(4).map(|(to, _)| *to).collect();
+    assert_eq!(to, [client(1), client(1), client(1), client(2)]);
+    assert!(completes(&world).iter().all(|c| c.header.count == 1));
     let Ok(Packet::Complete(_, mut completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
     assert_eq!(completions.next().unwrap().1, vec![1; 700]);
 }
@@ -114,4 +115,36 @@ fn completions_are_bounded_and_the_one_sent_most_often_goes_first() {
     assert_eq!((world.executor.unacknowledged(), world.counters().given_up), (2, 1));
     world.deliver(client(1), &ack(0, AckState::Done));
     assert_eq!(world.counters().unknown_acks, 1, "the first one was given up");
+}
+
+#[test]
+fn what_one_address_is_owed_shares_a_packet_and_each_keeps_its_token() {
+    let mut world = World::registered(2);
+    let tasks: Vec<_> =
+        (0..2).map(|slot| Assignment { token: slot.into(), ..assignment(slot as u32, 7, 1, 0) }).collect();
+    world.assign(&tasks);
+    let end = End { status: Status::Ok, result: Output::Inline(Vec::new()), started: 0, ended: 0 };
+    world.runs().iter().for_each(|run| world.executor.finish(world.now, run.key, end.clone()));
+    world.turn();
+    let Ok(Packet::Complete(_, completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
+    assert_eq!(completions.map(|(completion, _)| completion.token.get()).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn t13_an_acknowledgement_with_another_token_settles_nothing() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    world.finish(&run, b"");
+    let mut forged = ack(0, AckState::Done);
+    let token = size_of::<CompleteAck>() + 7;
+    forged[token] ^= 1;
+    world.deliver(client(1), &forged);
+    assert_eq!((world.executor.unacknowledged(), world.counters().unknown_acks), (1, 1));
+}
+
+#[test]
+fn t13_clients_are_told_a_name_that_is_no_secret() {
+    let of = |identity, seed| ExecutorConfig::new(identity, seed, vec![switch(1)], 1, 0).public_name;
+    assert_eq!(of(1, 1), of(2, 1), "not from the identity");
+    assert_ne!(of(1, 1), of(1, 2));
 }

@@ -1,21 +1,28 @@
 //! The executor against a switch and clients that the tests play by hand.
 
 mod completions;
+mod cookies;
 mod cost;
+mod live;
 mod polling;
 mod property;
 mod registration;
+mod resets;
 mod running;
+mod versions;
 
+use super::link::ANSWERABLE;
 use super::*;
 use midflight_wire::{
-    AckState, Address, Assign, Assignment, Builder, Complete, CompleteAck, Completed, Header, NoOp, Operation,
-    REGISTER_MAX, Reason, Register, Registered, Reset, Retrieve, TaskInfo, Wait,
+    AckState, Address, Assign, Assignment, Builder, Complete, CompleteAck, Completed, Cookie, Header, NoOp, Operation,
+    PACKET_MAX, REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, SLOTS_MAX as WAITS_MAX,
+    SlotName, TaskInfo,
 };
 
 pub(super) const MS: Nanos = 1_000_000;
 pub(super) const EPOCH: u32 = 0xE90C;
-pub(super) const CLIENT: u64 = 77;
+/// Of the tasks that are assigned.
+pub(super) const TOKEN: u64 = 77;
 
 pub(super) fn switch(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, n], 9000))
@@ -33,6 +40,8 @@ pub(super) struct World {
     pub(super) events: Vec<Event>,
     /// What the switch says in REGISTERED: 0, it parks.
     pub(super) poll_us: u16,
+    /// Of the last packet that carried one.
+    pub(super) counter: u64,
 }
 
 impl World {
@@ -42,7 +51,7 @@ impl World {
 
     pub(super) fn with(config: ExecutorConfig) -> Self {
         let executor = Executor::new(config, 0).unwrap();
-        let mut world = Self { executor, now: 0, sent: Vec::new(), events: Vec::new(), poll_us: 0 };
+        let mut world = Self { executor, now: 0, sent: Vec::new(), events: Vec::new(), poll_us: 0, counter: 0 };
         world.turn();
         world
     }
@@ -68,6 +77,8 @@ impl World {
         self.sent.clear();
         while let Some(to) = self.executor.poll_transmit(self.now, &mut buffer) {
             self.sent.push((to, buffer.clone()));
+            assert!(buffer.len() <= PACKET_MAX, "T15: {} bytes", buffer.len());
+            self.counter = counter(&buffer).unwrap_or(self.counter);
         }
     }
 
@@ -125,7 +136,7 @@ impl World {
             Ok(Packet::Retrieve(_, waits)) => Some(waits),
             _ => None,
         });
-        packets.flatten().map(|w| (w.slot.get(), w.generation.get(), w.sequence.get())).collect()
+        packets.flatten().map(numbers).collect()
     }
 
     pub(super) fn operations(&self) -> Vec<Operation> {
@@ -138,6 +149,16 @@ impl World {
 
     pub(super) fn counters(&self) -> Counters {
         *self.executor.counters()
+    }
+
+    /// RESET, as the answer to the last packet that can be answered so.
+    pub(super) fn reset(&mut self, from: SocketAddr, epoch: u32, waits: &[(u32, u32, u32)]) {
+        self.deliver(from, &reset(epoch, self.counter, waits));
+    }
+
+    /// RELEASED, likewise, by slot and generation.
+    pub(super) fn released(&mut self, epoch: u32, slots: &[(u32, u32)]) {
+        self.deliver(switch(1), &released(epoch, self.counter, slots));
     }
 
     pub(super) fn assign(&mut self, assignments: &[Assignment]) {
@@ -170,21 +191,27 @@ pub(super) fn registered(epoch: u32, request: &Register, count: u32, generation:
 
 /// REGISTERED.
 pub(super) fn answer_to(request: &Register, epoch: u32, count: u32, generation: u32, poll_us: u16) -> Vec<u8> {
+    let first = 100 + request.first.get();
+    let names: Vec<_> = (first..first + count).map(|number| (number, generation)).collect();
+    answer_with(request, epoch, &names, 300 * MS, poll_us)
+}
+
+/// REGISTERED with these names.
+pub(super) fn answer_with(request: &Register, epoch: u32, names: &[(u32, u32)], lease: Nanos, poll_us: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let full = count < u32::from(request.header.count);
+    let full = names.len() < usize::from(request.header.count);
     let fixed = Registered {
         header: Header::new(Operation::Registered, epoch, request.header.sequence.get()),
         executor: request.executor,
         first: request.first,
-        lease_ms: 300.into(),
+        lease_ms: ((lease / MS) as u32).into(),
         seen: Address::from(client(200)),
         reason: if full { Reason::SlotsFull } else { Reason::None } as u8,
         reserved: 0,
         poll_us: poll_us.into(),
     };
     let mut packet = Builder::new(&mut bytes, &fixed);
-    for local in 0..count {
-        let slot = 100 + request.first.get() + local;
+    for &(slot, generation) in names {
         packet.push(&SlotName { slot: slot.into(), generation: generation.into() });
     }
     bytes
@@ -202,7 +229,7 @@ pub(super) fn assignment(slot: u32, generation: u32, sequence: u32, index: u8) -
         argument: [0; 16],
     };
     Assignment {
-        client: CLIENT.into(),
+        token: TOKEN.into(),
         slot: (100 + slot).into(),
         generation: generation.into(),
         sequence: sequence.into(),
@@ -224,11 +251,45 @@ pub(super) fn assign(epoch: u32, assignments: &[Assignment]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn named(operation: Operation, epoch: u32, slots: &[(u32, u32)]) -> Vec<u8> {
+pub(super) fn wait((slot, generation, sequence): (u32, u32, u32)) -> Wait {
+    Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() }
+}
+
+pub(super) fn numbers(wait: &Wait) -> (u32, u32, u32) {
+    (wait.slot.get(), wait.generation.get(), wait.sequence.get())
+}
+
+/// The counter that a packet carries.
+pub(super) fn counter(packet: &[u8]) -> Option<u64> {
+    match parse(packet) {
+        Ok(Packet::Retrieve(fixed, _)) => Some(fixed.counter.get()),
+        Ok(Packet::Keepalive(fixed, _)) => Some(fixed.counter.get()),
+        Ok(Packet::Release(fixed, _)) => Some(fixed.counter.get()),
+        _ => None,
+    }
+}
+
+pub(super) fn reset(epoch: u32, counter: u64, waits: &[(u32, u32, u32)]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut packet = Builder::new(&mut bytes, &Reset { header: Header::new(operation, epoch, 0) });
+    let fixed = Reset { header: Header::new(Operation::Reset, epoch, 0), counter: counter.into() };
+    let mut packet = Builder::new(&mut bytes, &fixed);
+    waits.iter().for_each(|&one| packet.push(&wait(one)));
+    bytes
+}
+
+pub(super) fn cookie(sequence: u32, identity: u64, cookie: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let header = Header::new(Operation::Cookie, EPOCH, sequence);
+    Builder::new(&mut bytes, &Cookie { header, identity: identity.into(), cookie: cookie.into() });
+    bytes
+}
+
+pub(super) fn released(epoch: u32, counter: u64, slots: &[(u32, u32)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let fixed = Released { header: Header::new(Operation::Released, epoch, 0), counter: counter.into() };
+    let mut packet = Builder::new(&mut bytes, &fixed);
     for &(slot, generation) in slots {
-        packet.push(&SlotName { slot: (100 + slot).into(), generation: generation.into() });
+        packet.push(&SlotName { slot: slot.into(), generation: generation.into() });
     }
     bytes
 }
@@ -237,16 +298,15 @@ pub(super) fn named(operation: Operation, epoch: u32, slots: &[(u32, u32)]) -> V
 pub(super) fn no_op(epoch: u32, waits: &[(u32, u32, u32)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut packet = Builder::new(&mut bytes, &NoOp { header: Header::new(Operation::NoOp, epoch, 0) });
-    for &(slot, generation, sequence) in waits {
-        packet.push(&Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() });
-    }
+    waits.iter().for_each(|&one| packet.push(&wait(one)));
     bytes
 }
 
 pub(super) fn ack(index: u8, state: AckState) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let fixed = CompleteAck { header: Header::new(Operation::CompleteAck, EPOCH, 0), client: CLIENT.into() };
-    let one = Completed { submission: 9.into(), index, attempt: 2, state: state as u8, reserved: 0 };
+    let fixed = CompleteAck { header: Header::new(Operation::CompleteAck, EPOCH, 0) };
+    let one =
+        Completed { token: TOKEN.into(), submission: 9.into(), index, attempt: 2, state: state as u8, reserved: 0 };
     Builder::new(&mut bytes, &fixed).push(&one);
     bytes
 }
@@ -254,8 +314,8 @@ pub(super) fn ack(index: u8, state: AckState) -> Vec<u8> {
 /// Slot numbers named by the packets of one operation in the last turn, a list a packet.
 pub(super) fn names(world: &World, operation: Operation) -> Vec<Vec<u32>> {
     let lists = world.sent.iter().filter_map(|(_, packet)| match parse(packet) {
-        Ok(Packet::Keepalive(_, names)) if operation == Operation::Keepalive => {
-            Some(names.iter().map(|name| name.slot.get()).collect())
+        Ok(Packet::Keepalive(_, waits)) if operation == Operation::Keepalive => {
+            Some(waits.iter().map(|wait| wait.slot.get()).collect())
         }
         Ok(Packet::Release(_, leaves)) if operation == Operation::Release => {
             Some(leaves.iter().map(|leave| leave.slot.get()).collect())

@@ -53,7 +53,7 @@ fn t12_a_switch_that_is_polled_gets_one_wait_in_a_packet() {
     assert_eq!(retrieves(&world), [1; 40]);
     // A switch may still speak of several at once.
     let waits = world.waits();
-    for waits in waits.chunks(midflight_wire::SLOTS_MAX) {
+    for waits in waits.chunks(WAITS_MAX) {
         world.deliver(switch(1), &no_op(EPOCH, waits));
     }
     world.turn_due();
@@ -66,16 +66,16 @@ fn the_way_of_waiting_is_that_of_the_switch_in_use() {
     world.no_op(WAIT);
     // It starts anew, as one that parks.
     world.poll_us = 0;
-    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
+    world.reset(switch(1), 0xBEEF, &[]);
     world.grant(0xBEEF, 8);
-    assert_eq!(retrieves(&world), [16, 16]);
+    assert_eq!(retrieves(&world), [13, 13, 6]);
     world.deliver(switch(1), &no_op(0xBEEF, &[(100, 8, 1)]));
     assert_eq!((world.counters().polls, world.counters().stale_no_ops), (1, 1), "nobody polls here");
     let due = world.executor.poll_timeout().unwrap();
     assert_eq!(due, world.now + MS, "the repeat of a wait that may be lost");
     // And again as one that is polled.
     world.poll_us = POLL_US;
-    world.deliver(switch(1), &named(Operation::Reset, 0xF00D, &[]));
+    world.reset(switch(1), 0xF00D, &[]);
     world.grant(0xF00D, 9);
     world.deliver(switch(1), &no_op(0xF00D, &[(100, 9, 1)]));
     assert_eq!(world.turn_due(), POLL);
@@ -245,7 +245,7 @@ fn t1_what_a_leaving_slot_is_given_is_run_before_it_leaves() {
     world.finish(&run, b"");
     assert_eq!(names(&world, Operation::Release), [[100]], "once more, now that it is done");
     // The other one has left already, as far as it knows.
-    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(1, 7)]));
+    world.released(EPOCH, &[(101, 7)]);
     world.assign(&[assignment(1, 7, 1, 1)]);
     assert_eq!((world.runs(), world.counters().runs), (vec![], 1));
 }
@@ -336,7 +336,7 @@ fn a_slot_that_leaves_does_not_ask_again() {
     assert_eq!((world.counters().polls, world.counters().stale_no_ops), (1, 1));
     world.pass(10 * MS);
     assert_eq!(world.waits(), []);
-    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(0, 7), (1, 7)]));
+    world.released(EPOCH, &[(100, 7), (101, 7)]);
     assert!(world.executor.is_drained());
     assert_eq!(world.executor.poll_timeout(), None);
 }

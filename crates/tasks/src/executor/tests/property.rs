@@ -30,6 +30,7 @@ enum Input {
     Reset {
         slot: Option<u32>,
         generation: u32,
+        sequence: u32,
     },
     Released {
         slot: u32,
@@ -58,7 +59,8 @@ fn input() -> impl Strategy<Value = Input> {
             .prop_map(|(slot, generation, sequence)| Input::NoOp { slot, generation, sequence }),
         8 => (slot.clone(), generation.clone(), 1u32..6, 0u8..32)
             .prop_map(|(slot, generation, sequence, index)| Input::Assign { slot, generation, sequence, index }),
-        1 => (prop::option::of(slot.clone()), generation.clone()).prop_map(|(slot, generation)| Input::Reset { slot, generation }),
+        1 => (prop::option::of(slot.clone()), generation.clone(), 1u32..6)
+            .prop_map(|(slot, generation, sequence)| Input::Reset { slot, generation, sequence }),
         1 => (slot, generation).prop_map(|(slot, generation)| Input::Released { slot, generation }),
         4 => (0u8..32, any::<bool>()).prop_map(|(index, fetching)| Input::Ack { index, fetching }),
         6 => (0usize..8).prop_map(|nth| Input::Finish { nth }),
@@ -118,12 +120,13 @@ impl Model {
             Input::NoOp { slot, generation, sequence } => {
                 self.world.deliver(switch, &no_op(self.epoch, &[(100 + slot, generation, sequence)]));
             }
-            Input::Reset { slot, generation } => {
-                let slots: Vec<_> = slot.map(|slot| (slot, generation)).into_iter().collect();
-                self.world.deliver(switch, &named(Operation::Reset, self.epoch, &slots));
+            Input::Reset { slot, generation, sequence } => {
+                let waits: Vec<_> = slot.map(|slot| (100 + slot, generation, sequence)).into_iter().collect();
+                self.world.reset(switch, self.epoch, &waits);
             }
             Input::Released { slot, generation } => {
-                self.world.deliver(switch, &named(Operation::Released, self.epoch, &[(slot, generation)]));
+                let released = released(self.epoch, self.world.counter, &[(100 + slot, generation)]);
+                self.world.deliver(switch, &released);
             }
             Input::Ack { index, fetching } => {
                 let state = if fetching { AckState::Fetching } else { AckState::Done };

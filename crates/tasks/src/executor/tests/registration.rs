@@ -46,7 +46,7 @@ fn refused_slots_ask_a_restarted_switch_at_once() {
     let mut world = World::new(8);
     let request = world.registers()[0].1;
     world.deliver(switch(1), &registered(EPOCH, &request, 3, 7));
-    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
+    world.reset(switch(1), 0xBEEF, &[]);
     let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
     assert_eq!(asked, [(0, 8)]);
     world.grant(0xBEEF, 9);
@@ -61,7 +61,7 @@ fn slots_full_keeps_what_it_got_and_asks_again() {
     let request = world.registers()[0].1;
     world.deliver(switch(1), &registered(EPOCH, &request, 3, 7));
     assert_eq!(world.waits().len(), 3);
-    assert!(world.events.contains(&Event::SlotsFull { got: 3 }));
+    assert!(world.events.contains(&Event::SlotsFull { got: 3, is_share: false }));
     world.pass(140 * MS);
     let again = world.registers();
     assert!(again.iter().all(|repeat| *repeat == again[0]));
@@ -69,52 +69,6 @@ fn slots_full_keeps_what_it_got_and_asks_again() {
     assert_ne!(again[0].1.header.sequence, request.header.sequence);
     world.grant(EPOCH, 8);
     assert_eq!(world.executor.registered(), 8);
-}
-
-#[test]
-fn t9_reset_of_all_registers_waiting_slots_at_once_and_running_ones_when_done() {
-    let mut world = World::registered(4);
-    let run = world.start(1, 1, 0);
-    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
-    let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
-    assert_eq!(asked, [(0, 1), (2, 2)], "slot 1 runs");
-    world.grant(0xBEEF, 9);
-    assert_eq!(world.executor.registered(), 3);
-    world.finish(&run, b"late");
-    assert_eq!(world.operations(), [Operation::Complete, Operation::Register]);
-    let Ok(Packet::Complete(complete, _)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
-    assert_eq!(complete.header.epoch.get(), EPOCH, "of the switch that assigned");
-    world.grant(0xBEEF, 10);
-    assert_eq!(world.executor.registered(), 4);
-}
-
-#[test]
-fn a_reset_that_is_late_changes_nothing() {
-    let mut world = World::registered(2);
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
-    assert!(world.sent.is_empty(), "it speaks of an epoch before this one");
-    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[]));
-    world.grant(0xBEEF, 9);
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[(0, 7)]));
-    world.deliver(switch(1), &named(Operation::Reset, 0xBEEF, &[(0, 7)]));
-    world.deliver(switch(3), &named(Operation::Reset, 0xF00D, &[]));
-    assert!(world.sent.is_empty());
-    assert_eq!(world.executor.registered(), 2);
-}
-
-#[test]
-fn a_reset_that_names_slots_registers_just_those() {
-    let mut world = World::registered(4);
-    let run = world.start(3, 1, 0);
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[(2, 7), (3, 7), (1, 6)]));
-    let asked: Vec<_> = world.registers().iter().map(|(_, r)| (r.first.get(), r.header.count)).collect();
-    assert_eq!(asked, [(2, 1)], "slot 1 has another generation, slot 3 runs");
-    world.grant(EPOCH, 8);
-    assert_eq!(world.waits(), [(102, 8, 1)]);
-    world.finish(&run, b"");
-    world.grant(EPOCH, 9);
-    assert_eq!(world.waits(), [(103, 9, 1)]);
 }
 
 /// An executor died and another started in its place, under the same address and with the same first sequence.
@@ -129,11 +83,29 @@ fn an_answer_to_the_process_before_is_no_answer() {
     assert_eq!(world.waits(), [(100, 7, 1), (101, 7, 1)]);
 }
 
+/// The switch was asked whether it lives, by an old REGISTER, and said before its answer came that the slot is void.
+#[test]
+fn t16_a_late_answer_brings_no_void_name_back() {
+    for count in [1, 0] {
+        let mut world = World::registered(1);
+        world.pass(301 * MS);
+        let question = world.registers()[0].1;
+        world.reset(switch(1), EPOCH, &[(100, 7, 1)]);
+        let request = world.registers()[0].1;
+        world.deliver(switch(1), &registered(EPOCH, &question, count, 7));
+        assert_eq!((world.waits(), world.executor.registered()), (vec![], 0), "that wait would be its first again");
+        world.deliver(switch(1), &registered(EPOCH, &request, 1, 8));
+        assert_eq!((world.waits(), world.counters().slots_full), (vec![(100, 8, 1)], 0));
+        world.pass(world.now + 200 * MS);
+        assert_eq!(world.registers(), []);
+    }
+}
+
 /// The switch has forgotten two idle slots, and knows them again in another order.
 #[test]
 fn a_slot_whose_number_goes_to_another_registers_anew() {
     let mut world = World::registered(2);
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[(0, 7)]));
+    world.reset(switch(1), EPOCH, &[(100, 7, 1)]);
     let request = world.registers()[0].1;
     let mut answer = registered(EPOCH, &request, 1, 8);
     let number = answer.len() - 5; // of the last slot that it names
@@ -178,7 +150,7 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         world.runs()[0]
     };
     // A RESET that it did not ask for says nothing.
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
+    world.reset(switch(1), EPOCH, &[]);
     assert_eq!(world.executor.switch(), switch(2));
     let looks = |world: &World| world.sent.iter().filter(|(to, _)| *to == switch(1)).count();
     for _ in 0..21 {
@@ -196,13 +168,50 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         matches!(parse(look), Ok(Packet::Keepalive(fixed, [_])) if fixed.header.epoch.get() == 0),
         "changes nothing"
     );
-    world.deliver(switch(1), &named(Operation::Reset, EPOCH, &[]));
+    let asked = counter(look).unwrap();
+    // Only what answers it speaks of the switch that was asked.
+    for (from, counter) in [(switch(1), asked - 1), (switch(1), asked + 1), (switch(3), asked)] {
+        world.deliver(from, &reset(EPOCH, counter, &[]));
+        assert_eq!(world.executor.switch(), switch(2));
+    }
+    world.deliver(switch(1), &reset(EPOCH, asked, &[]));
     assert_eq!(world.events, [Event::SwitchChanged { switch: switch(1) }]);
     world.grant(EPOCH, 11);
     assert_eq!((world.executor.switch(), world.executor.registered()), (switch(1), 1), "the other slot runs");
     world.finish(&run, b"done");
     world.grant(EPOCH, 12);
     assert_eq!(world.executor.registered(), 2);
+}
+
+/// An address is one switch's, another's, and the first one's again, while REGISTERs and their answers are under way.
+#[test]
+fn t16_answers_of_two_switches_at_one_address_heal() {
+    const OTHER: u32 = 0xBEEF;
+    let mut world = World::new(70);
+    let requests: Vec<_> = world.registers().into_iter().map(|(_, request)| request).collect();
+    let answer = |at: usize, epoch, generation| {
+        let count = u32::from(requests[at].header.count);
+        registered(epoch, &requests[at], count, generation)
+    };
+    // Each answers what it heard; a second answer to one request is not taken.
+    world.deliver(switch(1), &answer(0, EPOCH, 7));
+    world.deliver(switch(1), &answer(1, OTHER, 8));
+    world.deliver(switch(1), &answer(1, EPOCH, 7));
+    world.deliver(switch(1), &answer(0, OTHER, 8));
+    world.deliver(switch(1), &answer(2, EPOCH, 7));
+    assert_eq!(world.counters().foreign, 2);
+    // The address is the other one's in the end, which knows nothing of the waits.
+    world.pass(world.now + 100 * MS);
+    world.reset(switch(1), OTHER, &[]);
+    for generation in 9..12 {
+        world.grant(OTHER, generation);
+        world.pass(world.now + 50 * MS);
+    }
+    assert_eq!((world.executor.registered(), world.executor.link.epoch()), (70, OTHER));
+    assert!(world.waits().iter().all(|&(_, generation, sequence)| (9..12).contains(&generation) && sequence == 1));
+    // What is still on its way from before changes nothing.
+    (0..3).for_each(|at| world.deliver(switch(1), &answer(at, EPOCH, 7)));
+    assert_eq!((world.executor.registered(), world.executor.link.epoch()), (70, OTHER));
 }
 
 #[test]
@@ -237,13 +246,13 @@ fn drain_releases_waits_finishes_runs_and_ends_when_all_is_settled() {
     // An assignment that crossed the RELEASE is the switch's to queue again.
     world.assign(&[assignment(0, 7, 1, 5)]);
     assert!(world.runs().is_empty());
-    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(0, 7), (2, 7)]));
+    world.released(EPOCH, &[(100, 7), (102, 7)]);
     assert!(!world.executor.is_drained());
     world.finish(&run, b"");
     assert_eq!(world.operations(), [Operation::Complete, Operation::Release]);
     let Ok(Packet::Release(_, leaves)) = parse(&world.sent[1].1) else { panic!("RELEASE") };
     assert_eq!((leaves[0].done, leaves[0].sequence.get()), (1, 1));
-    world.deliver(switch(1), &named(Operation::Released, EPOCH, &[(1, 7)]));
+    world.released(EPOCH, &[(101, 7)]);
     assert!(!world.executor.is_drained(), "a completion is owed");
     world.deliver(client(1), &ack(0, AckState::Done));
     assert_eq!(world.events, [Event::Drained]);

@@ -29,6 +29,24 @@ fn an_assignment_that_answers_no_present_wait_is_ignored() {
     assert_eq!(world.counters().runs, 1);
 }
 
+/// Whoever knows no more than the epoch may not speak for a dead switch.
+#[test]
+fn t13_what_answers_nothing_is_no_sign_of_life() {
+    for polled in [0, 50] {
+        let mut world = World::new(2);
+        world.poll_us = polled;
+        world.grant(EPOCH, 7);
+        for _ in 0..150 {
+            world.pass(world.now + 5 * MS);
+            world.assign(&[assignment(0, 6, 1, 0), assignment(0, 7, 9, 0)]);
+            world.deliver(switch(1), &no_op(EPOCH, &[(100, 6, 1), (100, 7, 9)]));
+            world.deliver(switch(1), &reset(EPOCH, 0, &[(100, 7, 1)]));
+            world.deliver(switch(1), &released(EPOCH, 0, &[(100, 7)]));
+        }
+        assert_eq!((world.executor.switch(), world.counters().runs), (switch(2), 0));
+    }
+}
+
 #[test]
 fn a_switch_is_known_however_its_ipv4_address_is_written() {
     let mut world = World::registered(1);
@@ -45,7 +63,7 @@ fn a_run_says_what_its_task_is() {
     let run = world.start(0, 1, 4);
     assert_eq!((run.key.slot, run.uid, run.jid, run.waited_us, run.arrived), (0, 5, 6, 11, 3 * MS));
     assert_eq!((run.task.tid.get(), run.task.attempt), (4, 2));
-    assert_eq!((run.client, run.client_identity), (client(1), CLIENT));
+    assert_eq!((run.client, run.token), (client(1), TOKEN));
 }
 
 #[test]
@@ -56,9 +74,11 @@ fn done_completes_first_then_waits_under_the_next_sequence() {
     assert_eq!(world.operations(), [Operation::Complete, Operation::Retrieve]);
     assert_eq!(world.waits(), [(100, 7, 2)]);
     let Ok(Packet::Complete(complete, mut completions)) = parse(&world.sent[0].1) else { panic!("COMPLETE") };
-    assert_eq!((world.sent[0].0, complete.client.get(), complete.executor.get()), (client(1), CLIENT, 42));
+    let public_name = ExecutorConfig::new(42, 1, vec![], 1, 0).public_name;
+    assert_eq!((world.sent[0].0, complete.executor.get()), (client(1), public_name));
     let (completion, result) = completions.next().unwrap();
-    assert_eq!((completion.submission.get(), completion.index, completion.attempt), (9, 0, 2));
+    let Completion { token, submission, index, attempt, .. } = *completion;
+    assert_eq!((token.get(), submission.get(), index, attempt), (TOKEN, 9, 0, 2));
     assert_eq!((completion.waited_us.get(), completion.held_us.get(), completion.ran_ns.get()), (11, 5, 4_000));
     assert_eq!((completion.status, result), (Status::Ok as u8, b"value".as_slice()));
 }
@@ -68,7 +88,7 @@ fn what_finishes_together_leaves_together() {
     let mut world = World::registered(40);
     let tasks: Vec<_> = (0..40).map(|slot| assignment(slot, 7, 1, slot as u8)).collect();
     let mut runs = Vec::new();
-    for tasks in tasks.chunks(16) {
+    for tasks in tasks.chunks(WAITS_MAX) {
         world.assign(tasks);
         runs.extend(world.runs());
     }
@@ -76,9 +96,9 @@ fn what_finishes_together_leaves_together() {
     runs.iter().for_each(|run| world.executor.finish(world.now, run.key, end.clone()));
     world.turn();
     use Operation::{Complete, Retrieve};
-    assert_eq!(world.operations(), [Complete, Complete, Retrieve, Retrieve, Retrieve]);
+    assert_eq!(world.operations(), [Complete, Complete, Retrieve, Retrieve, Retrieve, Retrieve]);
     let counts: Vec<_> = world.sent.iter().map(|(_, packet)| packet[4]).collect();
-    assert_eq!(counts, [32, 8, 16, 16, 8]);
+    assert_eq!(counts, [32, 8, 13, 13, 13, 1]);
 }
 
 #[test]
@@ -101,22 +121,20 @@ fn a_lost_wait_is_repeated_and_a_parked_one_backs_off_to_a_third_of_the_lease() 
 
 #[test]
 fn thousands_of_parked_slots_cost_few_packets() {
-    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 4096, 0));
+    let mut world = World::with(ExecutorConfig::new(42, 1, vec![switch(1)], 315 * WAITS_MAX as u32, 0));
     world.grant(EPOCH, 7);
     world.pass(2_000 * MS);
     world.pass(2_250 * MS);
     let retrieves = world.operations().iter().filter(|&&op| op == Operation::Retrieve).count();
-    assert!((256 * 2..=256 * 3).contains(&retrieves), "{retrieves} RETRIEVEs in 250 ms");
-    assert_eq!(world.waits().len().div_ceil(SLOTS), retrieves, "full packets");
+    assert!((315 * 2..=315 * 3).contains(&retrieves), "{retrieves} RETRIEVEs in 250 ms");
+    assert_eq!(world.waits().len().div_ceil(WAITS_MAX), retrieves, "full packets");
 }
-
-const SLOTS: usize = midflight_wire::SLOTS_MAX;
 
 #[test]
 fn t10_running_slots_are_kept_alive_each_third_of_the_lease() {
     let mut world = World::registered(40);
     let tasks: Vec<_> = (0..36).map(|slot| assignment(slot, 7, 1, slot as u8)).collect();
-    tasks.chunks(16).for_each(|tasks| world.assign(tasks));
+    tasks.chunks(WAITS_MAX).for_each(|tasks| world.assign(tasks));
     world.pass(99 * MS);
     assert!(names(&world, Operation::Keepalive).is_empty());
     world.pass(301 * MS);
@@ -150,8 +168,8 @@ fn t11_bad_packets_are_counted_and_change_nothing() {
     }
     let mut bytes = Vec::new();
     let header = Header::new(Operation::Retrieve, EPOCH, 0);
-    let wait = Wait { slot: 100.into(), generation: 7.into(), sequence: 1.into() };
-    Builder::new(&mut bytes, &Retrieve { header, resources: 0, reserved: [0; 3] }).push(&wait);
+    let fixed = Retrieve { header, counter: 1.into(), resources: 0, reserved: [0; 7] };
+    Builder::new(&mut bytes, &fixed).push(&wait((100, 7, 1)));
     world.deliver(switch(1), &bytes);
     assert_eq!(world.counters().rejected, good.len() as u64 + 1);
     assert_eq!(world.executor.running(), 0);

@@ -1,0 +1,180 @@
+//! The operator's way to a running switch: a Unix socket of its machine, which only root and the user who started the switch
+//! may use. A request is one line of JSON, and so is its answer.
+//!
+//! What may be asked changes what others have queued, so it is not to be had over HTTP, which a whole network may reach.
+
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A request that does not come whole, or an answer that is not taken, within this time is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of the longest request.
+const REQUEST_MAX: u64 = 4096;
+
+/// What the operator asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Take queued tasks out.
+    Purge(Which),
+}
+
+/// Which tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// Those of the client with this identity.
+    Client(u64),
+    /// Those that need all of these resources, a mask.
+    Resources(u8),
+    /// Those of clients at this address; an IPv6 address stands for its /64.
+    Address(IpAddr),
+}
+
+/// What the switch says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// So many tasks were taken out.
+    Purged(u32),
+    /// It could not be done; one line.
+    Error(String),
+}
+
+/// Where the socket of a switch on this port is, unless it is told otherwise: in `/run/midflight` for root, else in the user's
+/// own directory for such things.
+#[must_use]
+pub fn default_path(port: u16) -> PathBuf {
+    let user = rustix::process::geteuid();
+    let directory = match std::env::var_os("XDG_RUNTIME_DIR") {
+        _ if user.is_root() => PathBuf::from("/run/midflight"),
+        Some(own) if !own.is_empty() => PathBuf::from(own).join("midflight"),
+        _ => std::env::temp_dir().join(format!("midflight-{}", user.as_raw())),
+    };
+    directory.join(format!("switch-{port}.sock"))
+}
+
+/// Listens there; a socket file that a dead process left is replaced. Only its owner, and root, may connect.
+///
+/// # Errors
+/// Where another process listens there, its directory is somebody else's, or it cannot be made.
+pub fn listen(path: &Path) -> io::Result<UnixListener> {
+    if let Some(directory) = path.parent() {
+        own_directory(directory)?;
+    }
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if UnixStream::connect(path).is_ok() {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    }?;
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// A directory that another user could write to would let him put a socket of his own there.
+fn own_directory(directory: &Path) -> io::Result<()> {
+    if !directory.exists() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let about = directory.metadata()?;
+    let is_ours = about.uid() == rustix::process::geteuid().as_raw() || about.uid() == 0;
+    if is_ours && about.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let why = format!("others may write to {}", directory.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// Answers requests, one after the other, for as long as the process lives.
+pub fn serve(listener: &UnixListener, mut answer: impl FnMut(Request) -> Answer) {
+    for stream in listener.incoming() {
+        let served = stream.and_then(|stream| serve_one(stream, &mut answer));
+        if let Err(error) = served {
+            tracing::debug!("an operator's request failed: {error}");
+        }
+    }
+}
+
+fn serve_one(mut stream: UnixStream, answer: &mut impl FnMut(Request) -> Answer) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new((&stream).take(REQUEST_MAX)).read_line(&mut line)?;
+    let said = match serde_json::from_str(&line) {
+        Ok(request) => answer(request),
+        Err(error) => Answer::Error(format!("not a request: {error}")),
+    };
+    writeln!(stream, "{}", serde_json::to_string(&said)?)
+}
+
+/// Asks the switch that listens there.
+///
+/// # Errors
+/// Where none does, or this user may not ask it.
+pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(path)?;
+    writeln!(stream, "{}", serde_json::to_string(request)?)?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn directory(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("midflight-admin-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        directory
+    }
+
+    #[test]
+    fn a_request_gets_its_answer() {
+        let path = directory("ask").join("switch.sock");
+        let listener = listen(&path).unwrap();
+        thread::spawn(move || {
+            serve(&listener, |request| match request {
+                Request::Purge(Which::Resources(mask)) => Answer::Purged(u32::from(mask)),
+                Request::Purge(which) => Answer::Error(format!("{which:?}")),
+            });
+        });
+        let purge = |which| ask(&path, &Request::Purge(which)).unwrap();
+        assert_eq!(purge(Which::Resources(4)), Answer::Purged(4));
+        assert_eq!(purge(Which::Client(7)), Answer::Error("Client(7)".into()));
+        let mut raw = UnixStream::connect(&path).unwrap();
+        raw.write_all(b"nonsense\n").unwrap();
+        let mut said = String::new();
+        raw.read_to_string(&mut said).unwrap();
+        assert!(said.contains("not a request"), "{said}");
+    }
+
+    #[test]
+    fn a_socket_of_the_dead_is_replaced_and_one_of_the_living_is_not() {
+        let path = directory("again").join("switch.sock");
+        drop(listen(&path).unwrap());
+        let second = listen(&path).unwrap();
+        assert!(listen(&path).is_err());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        drop(second);
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_to_is_refused() {
+        let open = directory("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+        assert_eq!(listen(&open.join("switch.sock")).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}

@@ -1,0 +1,105 @@
+//! T14: no address takes a whole table.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// A source may take a further entry only while it holds fewer than so many times what is free.
+const TIMES_FREE: u32 = 8;
+
+/// Why a source gets no entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// There is none.
+    Full,
+    /// It holds its share.
+    Share,
+}
+
+/// Who holds how many entries of a table. A source is an IPv4 address: the parser lets no other through.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    free: u32,
+    held: HashMap<IpAddr, u32>,
+}
+
+impl Shares {
+    pub(super) fn new(entries: u32) -> Self {
+        Self { free: entries, held: HashMap::new() }
+    }
+
+    /// An entry for a source, if it may have a further one.
+    pub(super) fn take(&mut self, address: SocketAddr) -> Result<(), Refused> {
+        if self.free == 0 {
+            return Err(Refused::Full);
+        }
+        let held = self.held.get(&source(address)).copied().unwrap_or(0);
+        if held >= TIMES_FREE.saturating_mul(self.free) {
+            return Err(Refused::Share);
+        }
+        self.free -= 1;
+        self.held.insert(source(address), held + 1);
+        Ok(())
+    }
+
+    /// An entry is free again.
+    pub(super) fn give_back(&mut self, address: SocketAddr) {
+        self.free += 1;
+        self.drop_one(address);
+    }
+
+    /// An entry is another address's from now on, whatever that holds.
+    pub(super) fn move_one(&mut self, before: SocketAddr, now: SocketAddr) {
+        self.drop_one(before);
+        *self.held.entry(source(now)).or_insert(0) += 1;
+    }
+
+    fn drop_one(&mut self, address: SocketAddr) {
+        if let Some(held) = self.held.get_mut(&source(address)) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&source(address));
+            }
+        }
+    }
+}
+
+fn source(address: SocketAddr) -> IpAddr {
+    address.ip().to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(host: u8, port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, host], port))
+    }
+
+    fn taken(shares: &mut Shares, host: u8) -> u32 {
+        (0..).take_while(|&port| shares.take(at(host, port)).is_ok()).count() as u32
+    }
+
+    /// T14: alone eight ninths, and a second one always finds room; a table of eight is nobody's to share.
+    #[test]
+    fn t14_a_source_alone_gets_eight_ninths() {
+        let mut shares = Shares::new(90);
+        assert_eq!(taken(&mut shares, 1), 80);
+        assert_eq!(shares.take(at(1, 1)), Err(Refused::Share));
+        assert_eq!(taken(&mut shares, 2), 9, "eight ninths of what is left, and one: 8 < 8 × 2");
+        assert_eq!(taken(&mut Shares::new(8), 1), 8);
+    }
+
+    #[test]
+    fn t14_what_is_given_back_or_moved_counts_no_more() {
+        let mut shares = Shares::new(90);
+        assert_eq!(taken(&mut shares, 1), 80);
+        shares.give_back(at(1, 7));
+        assert_eq!((shares.take(at(1, 7)), shares.take(at(1, 7))), (Ok(()), Err(Refused::Share)));
+        shares.move_one(at(1, 7), at(2, 7));
+        assert_eq!(taken(&mut shares, 1), 1, "79 are held, and 10 are free");
+        (0..80).for_each(|_| shares.give_back(at(1, 7)));
+        shares.give_back(at(2, 7));
+        assert!(shares.held.is_empty(), "{shares:?}");
+        assert_eq!(shares.free, 90);
+    }
+}

@@ -1,0 +1,71 @@
+//! What follows the `|` of a command: how its datagram differs from what its sender would say by itself.
+
+use super::names::Endpoint;
+use super::scene::Scene;
+use super::words::{items, number, parse_mask};
+use std::net::SocketAddr;
+
+/// An epoch that no switch of a story has.
+pub(super) const FOREIGN_EPOCH: u32 = 0xFFFF_0000;
+
+pub(super) struct Changes {
+    pub(super) epoch: u32,
+    pub(super) cookie: u64,
+    pub(super) counter: u64,
+    pub(super) token: Option<u64>,
+    pub(super) offers: Option<u8>,
+    pub(super) jid: u32,
+    pub(super) bytes: Vec<(usize, u8)>,
+    pub(super) resize: isize,
+    pub(super) from: Option<SocketAddr>,
+    pub(super) every: Option<Every>,
+}
+
+/// Variations of one datagram, to show that none of them does harm.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Every {
+    /// Each shorter length.
+    Cut,
+    /// Each value of the byte at this offset but the right one.
+    Byte(usize),
+}
+
+pub(super) fn parse(text: &str, sender: &Endpoint, scene: &Scene<'_>) -> Result<Changes, String> {
+    let mut changes = Changes {
+        epoch: scene.epoch,
+        cookie: scene.cookie(sender, 0),
+        counter: sender.counter.wrapping_add(1),
+        token: None,
+        offers: None,
+        jid: 1,
+        bytes: Vec::new(),
+        resize: 0,
+        from: None,
+        every: None,
+    };
+    let endpoint = |name| scene.names.endpoint(name).ok_or_else(|| format!("{name:?} is nobody"));
+    for item in items(text) {
+        let words: Vec<&str> = item.split_whitespace().collect();
+        match words[..] {
+            ["epoch", "foreign"] => changes.epoch = FOREIGN_EPOCH,
+            ["epoch", value] => changes.epoch = number(value)?,
+            ["cookie", "none"] => changes.cookie = 0,
+            ["cookie", "last"] => changes.cookie = scene.cookie(sender, 1),
+            ["cookie", "old"] => changes.cookie = scene.cookie(sender, 2),
+            ["cookie", other] => changes.cookie = scene.cookie(endpoint(other)?, 0),
+            ["counter", "repeat"] => changes.counter = sender.counter,
+            ["counter", value] => changes.counter = number(value)?,
+            ["token", value] => changes.token = Some(number(value)?),
+            ["offers", mask] => changes.offers = Some(parse_mask(mask)?),
+            ["jid", value] => changes.jid = number(value)?,
+            ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),
+            ["longer", bytes] => changes.resize = number(bytes)?,
+            ["shorter", bytes] => changes.resize = -number::<isize>(bytes)?,
+            ["every", "cut"] => changes.every = Some(Every::Cut),
+            ["every", "byte", offset] => changes.every = Some(Every::Byte(number(offset)?)),
+            ["from", other] => changes.from = Some(endpoint(other)?.address),
+            _ => return Err(format!("{item:?} is no change that a datagram can have")),
+        }
+    }
+    Ok(changes)
+}

@@ -1,0 +1,134 @@
+//! The attacker: sends what a kind of attack makes, at a rate, from a host of the lab that is on nobody's path.
+
+use super::datagram::Datagram;
+use super::forge::Forge;
+use anyhow::{Context, Result};
+use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{
+    AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, SocketFlags, SocketType, ipproto, sendmmsg,
+    socket_with, sockopt,
+};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::IoSlice;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Packets that leave by one system call.
+const BATCH: usize = 64;
+/// Between two batches: long enough to cost little, short enough to be a stream.
+const BREATH: Duration = Duration::from_millis(1);
+/// What it may catch up with at once, after the machine had no time for it.
+const BEHIND_MOST: u64 = 1024;
+const SEND_BUFFER: usize = 4 << 20;
+
+/// What an attacker has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) packets: u64,
+    /// Packets that its own kernel did not take.
+    pub(super) refused: u64,
+    /// Processor time of its thread. What the kernel does for a packet on its way through veth pairs is in it.
+    pub(super) busy: Duration,
+    pub(super) lasted: Duration,
+}
+
+/// Attacks at `rate` packets a second until told to end, in the network namespace of this thread.
+///
+/// # Errors
+/// Where the kernel refuses the socket.
+pub(super) fn attack(forge: &mut Forge, make: fn(&mut Forge), rate: u64, ended: &AtomicBool) -> Result<Sent> {
+    let socket = open().context("cannot open a raw socket (CAP_NET_RAW)")?;
+    let (started, busy_before) = (Instant::now(), busy());
+    let (mut sent, mut due_before, mut batch) = (Sent::default(), 0, Batch::default());
+    while !ended.load(Relaxed) {
+        let due = u64::try_from(started.elapsed().as_micros() * u128::from(rate) / 1_000_000)?;
+        let mut now = (due - due_before).min(BEHIND_MOST);
+        due_before = due;
+        while now > 0 {
+            let some = now.min(BATCH as u64);
+            for _ in 0..some {
+                forge.begin();
+                make(forge);
+                batch.push(&forge.out)?;
+            }
+            batch.send(&socket, &mut sent);
+            now -= some;
+        }
+        std::thread::sleep(BREATH);
+    }
+    (sent.lasted, sent.busy) = (started.elapsed(), busy().saturating_sub(busy_before));
+    Ok(sent)
+}
+
+/// One that takes IPv4 headers from us.
+fn open() -> Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::RAW))?;
+    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    sockopt::set_socket_broadcast(&socket, true)?;
+    Ok(socket)
+}
+
+/// Packets that are to leave together.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where each ends in `bytes`, and where it goes.
+    packets: Vec<(usize, SocketAddrAny)>,
+}
+
+impl Batch {
+    fn push(&mut self, datagram: &Datagram) -> Result<()> {
+        datagram.write(&mut self.bytes)?;
+        self.packets.push((self.bytes.len(), datagram.to.as_any()));
+        Ok(())
+    }
+
+    fn send(&mut self, socket: &OwnedFd, sent: &mut Sent) {
+        let mut start = 0;
+        let bytes_of =
+            |&(end, _): &(usize, SocketAddrAny)| [IoSlice::new(&self.bytes[std::mem::replace(&mut start, end)..end])];
+        let slices: Vec<_> = self.packets.iter().map(bytes_of).collect();
+        let mut nothing: Vec<_> = self.packets.iter().map(|_| SendAncillaryBuffer::default()).collect();
+        let messages = self.packets.iter().zip(&slices).zip(&mut nothing);
+        let mut messages: Vec<_> =
+            messages.map(|(((_, to), slice), nothing)| MMsgHdr::new_with_addr(to, slice, nothing)).collect();
+        let mut done = 0;
+        while done < messages.len() {
+            match sendmmsg(socket, &mut messages[done..], SendFlags::empty()) {
+                Ok(count) => {
+                    done += count;
+                    sent.packets += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    // The first one; the others may go.
+                    done += 1;
+                    sent.refused += 1;
+                }
+            }
+        }
+        drop(messages);
+        self.bytes.clear();
+        self.packets.clear();
+    }
+}
+
+/// Processor time of this thread so far.
+fn busy() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+/// One packet of no meaning, from any address, in the network namespace of this thread.
+///
+/// # Errors
+/// Where the kernel refuses the socket.
+pub(super) fn send_one(from: SocketAddrV4, to: SocketAddrV4) -> Result<()> {
+    let (mut batch, mut sent) = (Batch::default(), Sent::default());
+    batch.push(&Datagram::new(from, to))?;
+    batch.send(&open()?, &mut sent);
+    anyhow::ensure!(sent.packets == 1, "the kernel does not take a forged packet");
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! What an attacker off the path knows, and the packets that he makes of it.
+
+use super::datagram::{Datagram, Flaw};
+use super::listener::Heard;
+use midflight_tasks::functions::{NOOP, function_id};
+use midflight_wire::{Builder, Header, Operation, Submit, TaskInfo, Wait};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use zerocopy::{Immutable, IntoBytes};
+
+/// A resource that no executor has: tasks that need it stay in the queue.
+pub(super) const NOBODY_HAS: u8 = 0b1000_0000;
+/// A slot's number is guessed below this: the switch numbers them from 0 on.
+const SLOTS_GUESSED: u32 = 128;
+/// A submission's number is guessed below this: clients may begin anywhere, but not all do.
+const SUBMISSIONS_GUESSED: u32 = 8192;
+
+/// What he knows: who is where, and what the switch tells everybody. No name, no cookie but his own.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) switch: SocketAddrV4,
+    pub(super) clients: Vec<SocketAddrV4>,
+    pub(super) executors: Vec<SocketAddrV4>,
+    /// Where he is himself.
+    pub(super) own: SocketAddrV4,
+    /// Somebody who has nothing to do with all this.
+    pub(super) bystander: SocketAddrV4,
+    pub(super) epoch: u32,
+}
+
+/// Makes one packet after the other.
+#[derive(Debug)]
+pub(super) struct Forge {
+    pub(super) random: Pcg32,
+    pub(super) known: Known,
+    pub(super) heard: Heard,
+    /// The packet that is being made.
+    pub(super) out: Datagram,
+    /// Packets made before this one.
+    pub(super) count: u64,
+}
+
+impl Forge {
+    pub(super) fn new(known: Known, heard: Heard, seed: u64) -> Self {
+        let out = Datagram::new(known.own, known.switch);
+        Self { random: Pcg32::seed_from_u64(seed), known, heard, out, count: 0 }
+    }
+
+    /// Begins the next packet: from the attacker to the switch, if nobody says otherwise.
+    pub(super) fn begin(&mut self) {
+        self.out.payload.clear();
+        self.out.flaw = Flaw::None;
+        self.count += 1;
+        (self.out.from, self.out.to) = (self.known.own, self.known.switch);
+    }
+
+    pub(super) fn pose_as_switch_to_executor(&mut self) {
+        (self.out.from, self.out.to) = (self.known.switch, self.executor());
+    }
+
+    pub(super) fn pose_as_switch_to_client(&mut self) {
+        (self.out.from, self.out.to) = (self.known.switch, self.client());
+    }
+
+    /// One of them.
+    pub(super) fn executor(&mut self) -> SocketAddrV4 {
+        self.known.executors[self.random.random_range(0..self.known.executors.len())]
+    }
+
+    /// One of them.
+    pub(super) fn client(&mut self) -> SocketAddrV4 {
+        self.known.clients[self.random.random_range(0..self.known.clients.len())]
+    }
+
+    /// Anybody's address.
+    pub(super) fn somebody(&mut self) -> SocketAddrV4 {
+        // Of a network that the lab routes nowhere.
+        SocketAddrV4::new(Ipv4Addr::from(0x0B00_0000 | self.random.random_range(1..1 << 24)), self.port())
+    }
+
+    pub(super) fn port(&mut self) -> u16 {
+        self.random.random_range(1024..u16::MAX)
+    }
+
+    pub(super) fn number(&mut self) -> u32 {
+        self.random.random()
+    }
+
+    pub(super) fn name(&mut self) -> u64 {
+        self.random.random()
+    }
+
+    pub(super) fn one_in(&mut self, of: u32) -> bool {
+        self.random.random_ratio(1, of)
+    }
+
+    /// Of an operation, in the switch's epoch, with a sequence that may well be somebody's.
+    pub(super) fn header(&mut self, operation: Operation) -> Header {
+        let sequence = if self.one_in(2) { self.submission() } else { self.number() };
+        Header::new(operation, self.known.epoch, sequence)
+    }
+
+    /// As `header`, in an epoch that is not the switch's.
+    pub(super) fn header_of_another_epoch(&mut self, operation: Operation) -> Header {
+        Header { epoch: self.number().max(1).into(), ..self.header(operation) }
+    }
+
+    pub(super) fn slot(&mut self) -> u32 {
+        self.random.random_range(0..SLOTS_GUESSED)
+    }
+
+    pub(super) fn submission(&mut self) -> u32 {
+        self.random.random_range(0..SUBMISSIONS_GUESSED)
+    }
+
+    /// Of a slot that there is, under a generation that is hardly its own.
+    pub(super) fn wait(&mut self) -> Wait {
+        Wait { slot: self.slot().into(), generation: self.number().into(), sequence: self.submission().into() }
+    }
+
+    /// Starts the packet's payload.
+    pub(super) fn write<F: IntoBytes + Immutable>(&mut self, fixed: &F) -> Builder<'_> {
+        Builder::new(&mut self.out.payload, fixed)
+    }
+
+    /// The packet's payload: a fixed part and some records.
+    pub(super) fn write_all<F: IntoBytes + Immutable, R: IntoBytes + Immutable>(&mut self, fixed: &F, records: &[R]) {
+        let mut builder = self.write(fixed);
+        records.iter().for_each(|record| builder.push(record));
+    }
+
+    /// A SUBMIT of tasks that nobody can run.
+    pub(super) fn submit(&mut self, client: u64, cookie: u64, sequence: u32, tasks: usize) {
+        let header = Header::new(Operation::Submit, self.known.epoch, sequence);
+        let (uid, jid) = (self.number().into(), 1.into());
+        let fixed =
+            Submit { header, client: client.into(), cookie: cookie.into(), token: self.name().into(), uid, jid };
+        self.write_all(&fixed, &vec![task(NOBODY_HAS); tasks]);
+    }
+}
+
+/// A task of nothing.
+pub(super) fn task(resources: u8) -> TaskInfo {
+    TaskInfo {
+        tid: 0.into(),
+        function: function_id(NOOP).into(),
+        priority: 1,
+        resources,
+        argument_length: 0,
+        attempt: 0,
+        argument: [0; 16],
+    }
+}

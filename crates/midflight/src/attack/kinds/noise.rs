@@ -1,0 +1,142 @@
+//! What is no packet of this version, or is broken on its way.
+
+use crate::attack::datagram::Flaw;
+use crate::attack::forge::Forge;
+use midflight_wire::{Header, Operation, PACKET_MAX, Version};
+use rand::RngExt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use zerocopy::IntoBytes;
+
+/// Where the header has what these change.
+const VERSION_AT: usize = 2;
+const KEY_AT: usize = 5;
+/// The longest datagram that an Ethernet frame of 1,500 bytes takes.
+const FRAME_MOST: usize = 1472;
+/// What a SUBMIT of one task has.
+const USUAL: usize = 84;
+
+pub(super) fn past_everybody(forge: &mut Forge) {
+    random(forge, USUAL..=USUAL);
+    forge.out.to = forge.known.bystander;
+}
+
+pub(super) fn random_to_switch(forge: &mut Forge) {
+    random(forge, 0..=PACKET_MAX);
+}
+
+pub(super) fn random_to_others(forge: &mut Forge) {
+    random(forge, 0..=PACKET_MAX);
+    to_one_of_the_others(forge);
+}
+
+fn random(forge: &mut Forge, lengths: std::ops::RangeInclusive<usize>) {
+    let length = forge.random.random_range(lengths);
+    forge.out.payload.resize(length, 0);
+    forge.random.fill(&mut forge.out.payload[..]);
+}
+
+/// To a client or an executor, as if from the switch.
+fn to_one_of_the_others(forge: &mut Forge) {
+    if forge.one_in(2) { forge.pose_as_switch_to_client() } else { forge.pose_as_switch_to_executor() }
+}
+
+fn operation(forge: &mut Forge) -> Operation {
+    Operation::ALL[forge.random.random_range(0..Operation::ALL.len())]
+}
+
+/// Any operation: a right header, and random bytes where the rest should be, often as long as some record makes it.
+fn any(forge: &mut Forge) {
+    let operation = operation(forge);
+    let header = Header { count: forge.random.random_range(0..40), ..forge.header(operation) };
+    random(forge, 0..=PACKET_MAX - size_of::<Header>());
+    let length = forge.out.payload.len() / 4 * 4;
+    forge.out.payload.truncate(length);
+    forge.out.payload.splice(0..0, header.as_bytes().iter().copied());
+}
+
+/// One whole request to the switch.
+fn request(forge: &mut Forge) {
+    let (client, tasks) = (forge.name(), forge.random.random_range(1..=32));
+    forge.submit(client, 0, 1, tasks);
+}
+
+pub(super) fn malformed(forge: &mut Forge) {
+    any(forge);
+    if forge.one_in(2) {
+        to_one_of_the_others(forge);
+    }
+}
+
+pub(super) fn truncated(forge: &mut Forge) {
+    request(forge);
+    let length = forge.random.random_range(0..forge.out.payload.len());
+    forge.out.payload.truncate(length);
+}
+
+pub(super) fn oversized(forge: &mut Forge) {
+    request(forge);
+    let length = forge.random.random_range(forge.out.payload.len() + 1..=FRAME_MOST);
+    forge.out.payload.resize(length, 0);
+}
+
+/// A request of another version.
+fn of_another_version(forge: &mut Forge) {
+    request(forge);
+    forge.out.payload[VERSION_AT] = [0, 1, 3, 255][forge.random.random_range(0..4)];
+}
+
+pub(super) fn versions(forge: &mut Forge) {
+    of_another_version(forge);
+    forge.out.from = if forge.one_in(2) { forge.client() } else { forge.executor() };
+}
+
+pub(super) fn version_storm(forge: &mut Forge) {
+    if forge.one_in(2) {
+        let version = Version { version: forge.random.random(), ..Version::OURS };
+        forge.write(&version);
+    } else {
+        of_another_version(forge);
+    }
+    let parties = [forge.known.switch, forge.client(), forge.executor()];
+    let (from, on) = (forge.random.random_range(0..3), forge.random.random_range(1..3));
+    (forge.out.from, forge.out.to) = (parties[from], parties[(from + on) % 3]);
+}
+
+pub(super) fn keys(forge: &mut Forge) {
+    any(forge);
+    forge.out.payload[KEY_AT] = forge.random.random_range(1..=255);
+    if forge.one_in(3) {
+        to_one_of_the_others(forge);
+    }
+}
+
+pub(super) fn fragments(forge: &mut Forge) {
+    request(forge);
+    forge.out.payload.truncate(512);
+    let offset = if forge.one_in(2) { 0 } else { forge.random.random_range(0..64) };
+    forge.out.flaw = Flaw::Fragment { offset, more: forge.one_in(2) };
+    forge.out.from.set_port(forge.random.random_range(1..256));
+    if forge.one_in(3) {
+        let port = forge.out.from.port();
+        to_one_of_the_others(forge);
+        forge.out.from.set_port(port);
+    }
+}
+
+pub(super) fn checksums(forge: &mut Forge) {
+    request(forge);
+    forge.out.flaw = if forge.one_in(2) { Flaw::NoChecksum } else { Flaw::WrongChecksum };
+}
+
+pub(super) fn odd_sources(forge: &mut Forge) {
+    request(forge);
+    let port = if forge.one_in(2) { forge.known.switch.port() } else { forge.port() };
+    let odd = [
+        Ipv4Addr::LOCALHOST,
+        Ipv4Addr::new(224, 0, 0, 1),
+        Ipv4Addr::BROADCAST,
+        Ipv4Addr::new(10, 77, 255, 255),
+        *forge.known.switch.ip(),
+    ];
+    forge.out.from = SocketAddrV4::new(odd[forge.random.random_range(0..odd.len())], port);
+}

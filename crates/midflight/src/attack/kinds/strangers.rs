@@ -1,0 +1,129 @@
+//! What any stranger may send under names of his own, much of it.
+
+use crate::attack::forge::{Forge, NOBODY_HAS};
+use midflight_wire::{Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, TaskName};
+use rand::RngExt;
+
+/// Clients that fill the queue together.
+const FEW: u64 = 8;
+/// A client of this attacker that fills the queue asks for its cookie again so often, in packets.
+const REFRESH: u32 = 64;
+
+pub(super) fn submit_without_cookie(forge: &mut Forge) {
+    let client = forge.name();
+    forge.submit(client, 0, 1, 1);
+}
+
+pub(super) fn submit_from_anywhere(forge: &mut Forge) {
+    submit_without_cookie(forge);
+    forge.out.from = forge.somebody();
+}
+
+/// Asks for a cookie, and uses the one before.
+pub(super) fn clients(forge: &mut Forge) {
+    match forge.heard.take() {
+        Some(given) => forge.submit(given.identity, given.cookie, 1, 1),
+        None => submit_without_cookie(forge),
+    }
+}
+
+/// Few clients, which go on with new sequences; now and then they need a cookie.
+pub(super) fn queue(forge: &mut Forge) {
+    let sequence = u32::try_from(forge.count / FEW).unwrap_or(1).max(1);
+    match forge.heard.take() {
+        Some(given) => forge.submit(given.identity, given.cookie, sequence, 32),
+        None => {
+            // The identities are the same all the time.
+            let client = forge.count % FEW + 1;
+            let far = if forge.one_in(REFRESH) { 1 << 20 } else { 0 };
+            forge.submit(client, 0, sequence.wrapping_add(far), 32);
+        }
+    }
+}
+
+fn register(forge: &mut Forge, executor: u64, cookie: u64) {
+    let fixed = Register {
+        header: Header::new(Operation::Register, 0, 1),
+        executor: executor.into(),
+        cookie: cookie.into(),
+        first: 0.into(),
+        // Its slots never ask for a task.
+        resources: NOBODY_HAS,
+        reserved: [0; 3],
+    };
+    forge.write(&fixed).set_count(32);
+}
+
+pub(super) fn slots(forge: &mut Forge) {
+    let given = forge.heard.take().map(|given| (given.identity, given.cookie));
+    let (executor, cookie) = given.unwrap_or_else(|| (forge.name(), 0));
+    register(forge, executor, cookie);
+}
+
+fn probe(forge: &mut Forge, client: u64, cookie: u64) {
+    let (header, name) = (Header::new(Operation::Probe, 0, forge.number()), task_name(forge));
+    let fixed = Probe { header, client: client.into(), cookie: cookie.into() };
+    forge.write_all(&fixed, &[name; 32]);
+}
+
+fn task_name(forge: &mut Forge) -> TaskName {
+    TaskName { submission: forge.submission().into(), index: forge.random.random_range(0..32), reserved: [0; 3] }
+}
+
+pub(super) fn probes(forge: &mut Forge) {
+    let given = forge.heard.take().map(|given| (given.identity, given.cookie));
+    let (client, cookie) = given.unwrap_or_else(|| (forge.name(), 0));
+    probe(forge, client, cookie);
+}
+
+/// Where the answer to a forged address comes back to him, the address is as good as his own.
+pub(super) fn stolen(forge: &mut Forge) {
+    let given = forge.heard.take();
+    forge.out.from = given.map_or_else(|| forge.somebody(), |given| given.at);
+    let (identity, cookie) = given.map_or_else(|| (forge.name(), 0), |given| (given.identity, given.cookie));
+    if identity % 2 == 0 { register(forge, identity, cookie) } else { forge.submit(identity, cookie, 1, 32) }
+}
+
+/// All that the switch answers to strangers, in turn.
+fn request(forge: &mut Forge) {
+    let name = forge.name();
+    let wait = forge.wait();
+    let counter = forge.name().into();
+    match forge.count % 8 {
+        0 => forge.submit(name, 0, 1, 1),
+        1 => register(forge, name, 0),
+        2 => {
+            let fixed = Probe { header: Header::new(Operation::Probe, 0, 1), client: name.into(), cookie: 0.into() };
+            forge.write(&fixed);
+        }
+        3 => {
+            let fixed = Cancel { header: forge.header(Operation::Cancel), client: name.into(), cookie: 0.into() };
+            let task = task_name(forge);
+            forge.write_all(&fixed, &[task]);
+        }
+        4 => {
+            let header = forge.header(Operation::Retrieve);
+            forge.write_all(&Retrieve { header, counter, resources: 1, reserved: [0; 7] }, &[wait; 13]);
+        }
+        5 => {
+            let header = forge.header_of_another_epoch(Operation::Keepalive);
+            forge.write_all(&Keepalive { header, counter }, &[wait]);
+        }
+        6 => super::forgeries::write_release(forge, 13),
+        _ => {
+            // Of another version: VERSION is the answer.
+            let header = Header { version: 1, ..Header::new(Operation::Release, 0, 0) };
+            forge.write(&Release { header, counter });
+        }
+    }
+}
+
+pub(super) fn reflection(forge: &mut Forge) {
+    request(forge);
+    forge.out.from = forge.known.bystander;
+}
+
+pub(super) fn requests_from_anywhere(forge: &mut Forge) {
+    request(forge);
+    forge.out.from = forge.somebody();
+}

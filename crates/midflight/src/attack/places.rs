@@ -1,0 +1,101 @@
+//! Who is where in the lab, and how forged packets get there.
+
+use anyhow::{Context, Result, bail};
+use midflight_lab::Lab;
+pub(super) use midflight_lab::Place;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+pub(super) const HOSTS: usize = 5;
+pub(super) const CLIENT: Place = Place::Host(0);
+pub(super) const EXECUTORS: [Place; 2] = [Place::Host(1), Place::Host(2)];
+pub(super) const NEWCOMERS: Place = Place::Host(2);
+pub(super) const ATTACKER: Place = Place::Host(3);
+pub(super) const BYSTANDER: Place = Place::Host(4);
+/// Where the attacker sends from under his own address, and what he sends to the bystander.
+pub(super) const OWN_PORT: u16 = 6666;
+
+pub(super) fn address_of(lab: &Lab, place: Place) -> Result<Ipv4Addr> {
+    match place {
+        Place::Host(number) => Ok(lab.host(number).context("the lab has too few hosts")?.ipv4),
+        Place::Switch => bail!("the switch has an address towards each host"),
+    }
+}
+
+/// The lab's router takes forged sources, its own address too, as a network without filters would.
+pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
+    lab.within(Place::Switch, || {
+        let all = Path::new("/proc/sys/net/ipv4/conf");
+        for interface in std::fs::read_dir(all).context("cannot list the interfaces of the lab's switch")? {
+            for (key, value) in [("rp_filter", "0"), ("accept_local", "1")] {
+                let path = interface.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?.path().join(key);
+                std::fs::write(&path, value).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+        }
+        Ok(())
+    })?
+}
+
+/// Whether a packet from the switch's address that the attacker forges arrives: an attack that nobody gets says nothing.
+pub(super) fn check_forgery(lab: &Lab, from: SocketAddrV4) -> Result<()> {
+    let to = SocketAddrV4::new(address_of(lab, BYSTANDER)?, OWN_PORT);
+    let socket = lab.within(BYSTANDER, || UdpSocket::bind(to))?.context("cannot bind the bystander's socket")?;
+    socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+    lab.within(ATTACKER, || super::attacker::send_one(from, to))??;
+    let mut bytes = [0; 64];
+    let (_, seen) = socket.recv_from(&mut bytes).context("a forged packet does not get through the lab's switch")?;
+    anyhow::ensure!(seen == from.into(), "a forged packet came from {seen} instead of {from}");
+    Ok(())
+}
+
+/// The ports on which a place has sockets of `protocol` ("udp", "tcp") that wait for anybody.
+pub(super) fn ports_at(lab: &Lab, place: Place, protocol: &str) -> Result<Vec<u16>> {
+    let tables = [protocol.to_owned(), format!("{protocol}6")];
+    let read = |table: &String| std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+    let texts = lab.within(place, || tables.iter().map(read).collect::<std::io::Result<Vec<_>>>())?;
+    let mut ports: Vec<u16> = texts.context("cannot list sockets")?.iter().flat_map(|text| listening(text)).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    Ok(ports)
+}
+
+/// Of a table of sockets: local ports of those that have no peer.
+fn listening(table: &str) -> Vec<u16> {
+    let port_of = |address: &str| u16::from_str_radix(address.rsplit(':').next()?, 16).ok();
+    let ports = table.lines().skip(1).filter_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, peer) = (port_of(words.next()?)?, port_of(words.next()?)?);
+        (peer == 0).then_some(local)
+    });
+    ports.collect()
+}
+
+/// Bytes that the host's link has carried to it and from it.
+pub(super) fn carried(lab: &Lab, place: Place) -> Result<(u64, u64)> {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
+    let text = lab.within(place, read)?.context("cannot read the counters of a link")?;
+    carried_in(&text).context("a host of the lab has no link")
+}
+
+fn carried_in(table: &str) -> Option<(u64, u64)> {
+    let line = table.lines().find_map(|line| line.trim().strip_prefix("eth0:"))?;
+    let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    Some((*numbers.first()?, *numbers.get(8)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_the_kernel_are_read() {
+        let sockets = "  sl  local_address rem_address   st tx_queue\n\
+                       0: 0100007F:1E14 00000000:0000 07 00000000:00000000\n\
+                       1: 0100007F:1E15 0200007F:0050 01 00000000:00000000\n";
+        assert_eq!(listening(sockets), [0x1E14]);
+        let links =
+            "Inter-| Receive\n face |bytes\n  lo: 1 2 3 4 5 6 7 8 9 10\neth0: 100 2 0 0 0 0 0 0 900 5 0 0 0 0 0 0\n";
+        assert_eq!(carried_in(links), Some((100, 900)));
+    }
+}

@@ -1,0 +1,83 @@
+//! What a stranger off the path can send: packets of every operation, from addresses that it knows, with guesses in the place of all
+//! that only their parties know.
+
+use midflight_wire::{Header, Operation, Packet, Reset, parse, structures};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::mem::offset_of;
+use zerocopy::IntoBytes;
+
+/// Fields that are secrets between two.
+const SECRETS: [&str; 7] = ["client", "cookie", "token", "identity", "executor", "counter", "generation"];
+
+/// Operations with secrets: the structure that they begin with, and that of their records.
+fn structures_of(operation: Operation) -> (&'static str, &'static str) {
+    match operation {
+        Operation::Submit => ("Submit", ""),
+        Operation::SubmitAck => ("SubmitAck", ""),
+        Operation::Register => ("Register", ""),
+        Operation::Registered => ("Registered", "SlotName"),
+        Operation::Reset => ("Reset", "Wait"),
+        Operation::Retrieve => ("Retrieve", "Wait"),
+        Operation::Assign => ("Assign", "Assignment"),
+        Operation::Keepalive => ("Keepalive", "Wait"),
+        Operation::Release => ("Release", "Leave"),
+        Operation::Released => ("Released", "SlotName"),
+        Operation::Complete => ("Complete", "Completion"),
+        Operation::CompleteAck => ("CompleteAck", "Completed"),
+        Operation::Probe => ("Probe", ""),
+        Operation::ProbeAck => ("ProbeAck", ""),
+        Operation::Cancel => ("Cancel", ""),
+        Operation::CancelAck => ("CancelAck", ""),
+        Operation::Cookie => ("Cookie", ""),
+        Operation::NoOp => ("NoOp", "Wait"),
+    }
+}
+
+/// Whether all secrets of a packet can be found: the results in a COMPLETE have no fixed places.
+pub(super) fn is_guessable(datagram: &[u8]) -> bool {
+    match parse(datagram) {
+        Ok(Packet::Complete(fixed, _)) => fixed.header.count == 1,
+        Ok(Packet::Version(_)) | Err(_) => false,
+        Ok(_) => true,
+    }
+}
+
+/// The same packet, but for what only its parties know. Sequences count up, so that the next ones are no secret; an epoch is drawn, and
+/// stays for long.
+pub(super) fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
+    let Some(operation) = datagram.get(3).and_then(|&number| Operation::from_number(number)) else { return datagram };
+    if matches!(operation, Operation::Assign | Operation::Registered) && random.random_bool(0.2) {
+        return reset_of_all(random);
+    }
+    let (fixed, record) = structures_of(operation);
+    let records = datagram.get(4).map_or(0, |&count| usize::from(count));
+    let structures = structures();
+    if random.random_bool(0.5) {
+        random.fill(&mut datagram[offset_of!(Header, epoch)..offset_of!(Header, sequence)]);
+    }
+    let mut from = 0;
+    for (name, times) in [(fixed, 1), (record, records)] {
+        let Some((_, size, fields)) = structures.iter().find(|(other, ..)| *other == name) else { continue };
+        for _ in 0..times {
+            for field in fields.iter().filter(|field| SECRETS.contains(&field.name)) {
+                if let Some(bytes) = datagram.get_mut(from + field.offset..from + field.offset + field.size) {
+                    random.fill(bytes);
+                }
+            }
+            if let Some(field) = fields.iter().find(|field| field.name == "submission")
+                && let Some(last) = datagram.get_mut(from + field.offset + field.size - 1)
+            {
+                *last = last.wrapping_add(random.random_range(0..4));
+            }
+            from += size;
+        }
+    }
+    datagram
+}
+
+/// It needs no name, so that it is worth a guess wherever a switch speaks to an executor.
+fn reset_of_all(random: &mut Pcg64) -> Vec<u8> {
+    let header = Header::new(Operation::Reset, random.random(), 0);
+    Reset { header, counter: random.random::<u64>().into() }.as_bytes().to_vec()
+}

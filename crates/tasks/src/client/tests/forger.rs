@@ -1,0 +1,123 @@
+//! A stranger on the path: sees what the client sends and what switches answer, and speaks in the names of all of them.
+
+use super::*;
+use midflight_wire::{Cancel, Known, Probe, Submit, TaskName};
+use rand::RngExt;
+use rand_pcg::Pcg32;
+use std::collections::VecDeque;
+
+/// What its completions say.
+pub(super) const RESULT: &[u8] = b"forged";
+
+/// Answers of switches that it may send again.
+const REMEMBERED: usize = 32;
+
+#[derive(Default)]
+pub(super) struct Forger {
+    seen: VecDeque<Vec<u8>>,
+    /// Epochs of switches, of which some have passed.
+    epochs: VecDeque<u32>,
+}
+
+impl Forger {
+    /// A switch has answered this.
+    pub(super) fn has_seen(&mut self, answer: &[u8]) {
+        self.seen.push_back(answer.to_vec());
+        if self.seen.len() > REMEMBERED {
+            self.seen.pop_front();
+        }
+    }
+
+    /// Something for the switch that this packet goes to, in the client's name, with its cookie.
+    pub(super) fn speak(&self, rng: &mut Pcg32, packet: &Sent) -> Vec<u8> {
+        let &(Sent::Submit { sequence, cookie, .. }
+        | Sent::Cancel { sequence, cookie, .. }
+        | Sent::Probe { sequence, cookie, .. }) = packet
+        else {
+            unreachable!("for switches")
+        };
+        let (client, cookie) = (IDENTITY.into(), cookie.into());
+        let ahead = rng.random::<u32>() >> rng.random_range(1..32);
+        let mut datagram = Vec::new();
+        match packet {
+            Sent::Submit { tasks, .. } => {
+                let header = Header::new(Operation::Submit, 0, sequence.wrapping_add(ahead));
+                let (token, uid, jid) = (rng.random::<u64>().into(), 0.into(), 0.into());
+                let mut forged = Builder::new(&mut datagram, &Submit { header, client, cookie, token, uid, jid });
+                tasks.iter().take(rng.random_range(1..=tasks.len())).for_each(|task| forged.push(task));
+            }
+            Sent::Cancel { names, .. } => {
+                let header = Header::new(Operation::Cancel, 0, sequence.wrapping_add(ahead));
+                let mut forged = Builder::new(&mut datagram, &Cancel { header, client, cookie });
+                names.iter().for_each(|&name| forged.push(&on_the_wire(name)));
+            }
+            _ => {
+                let header = Header::new(Operation::Probe, 0, sequence.wrapping_add(ahead));
+                Builder::new(&mut datagram, &Probe { header, client, cookie });
+            }
+        }
+        datagram
+    }
+
+    /// Some datagram that the client shall take for an answer to this packet of its own.
+    pub(super) fn answer(&mut self, rng: &mut Pcg32, present: [u32; 2], packet: &Sent) -> Vec<u8> {
+        for epoch in present {
+            if !self.epochs.contains(&epoch) {
+                self.epochs.push_back(epoch);
+            }
+        }
+        let epoch = match rng.random_range(0..4) {
+            0 => rng.random_range(0..10),
+            _ => self.epochs[rng.random_range(0..self.epochs.len())],
+        };
+        let &(Sent::Submit { sequence, .. } | Sent::Cancel { sequence, .. } | Sent::Probe { sequence, .. }) = packet
+        else {
+            unreachable!("for switches")
+        };
+        let sequence =
+            if rng.random_range(0..4) > 0 { sequence } else { sequence.wrapping_sub(rng.random_range(0..3)) };
+        if rng.random_range(0..4) == 0
+            && let Some(late) = self.seen.get(rng.random_range(0..REMEMBERED))
+        {
+            return late.clone();
+        }
+        match rng.random_range(0..8) {
+            0 | 1 => {
+                let header = Header::new(Operation::Cookie, epoch, sequence);
+                let (identity, cookie) = (IDENTITY.into(), rng.random::<u64>().into());
+                let mut datagram = Vec::new();
+                Builder::new(&mut datagram, &midflight_wire::Cookie { header, identity, cookie });
+                datagram
+            }
+            2 => complete_with(rng.random(), (sequence, rng.random_range(0..32)), 1, Status::Ok, false, RESULT),
+            3 => vec![0x4D, 0x46, rng.random(), 0, 0, 0, 0, 0],
+            _ => self.of_its_kind(rng, epoch, sequence, packet),
+        }
+    }
+
+    /// An answer of the kind that the packet wants, with random fields.
+    fn of_its_kind(&self, rng: &mut Pcg32, epoch: u32, sequence: u32, packet: &Sent) -> Vec<u8> {
+        let bits = rng.random::<u32>() | if rng.random() { u32::MAX } else { 0 };
+        match packet {
+            Sent::Submit { tasks, .. } => {
+                let reason = Reason::ALL[rng.random_range(0..Reason::ALL.len())];
+                let all = u32::MAX >> (32 - tasks.len());
+                submit_ack(epoch, sequence, tasks.len(), bits & all, reason)
+            }
+            Sent::Cancel { names, .. } => {
+                let mut answer = cancel_ack(epoch, sequence, names.len(), bits);
+                answer[36] = rng.random_range(0..6);
+                answer
+            }
+            Sent::Probe { names, .. } => {
+                let known = Known::ALL[rng.random_range(0..Known::ALL.len())];
+                probe_ack_of(known, epoch, sequence, names.len(), bits)
+            }
+            Sent::CompleteAck { .. } => unreachable!("for switches"),
+        }
+    }
+}
+
+fn on_the_wire((submission, index): (u32, u8)) -> TaskName {
+    TaskName { submission: submission.into(), index, reserved: [0; 3] }
+}

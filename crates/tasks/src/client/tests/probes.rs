@@ -1,0 +1,123 @@
+//! Probes: which answers to them count.
+
+use super::*;
+
+/// The PROBEs among these packets: where to, and their sequences.
+fn probes(sent: &[Sent]) -> Vec<(SocketAddr, u32)> {
+    let of_probe = |sent: &Sent| match sent {
+        Sent::Probe { to, sequence, .. } => Some((*to, *sequence)),
+        _ => None,
+    };
+    sent.iter().filter_map(of_probe).collect()
+}
+
+/// Else a copy of one would pass for the next, and keep a dead client alive.
+#[test]
+fn t13_each_probe_has_a_sequence_of_its_own_whichever_switch_it_goes_to() {
+    let mut hand = Hand::new(|_| {});
+    let mut sent = probes(&hand.sent());
+    sent.extend(probes(&hand.pass(1_100 * MS)));
+    let Some(&(to, sequence)) = sent.last() else { panic!("probes") };
+    assert_eq!(to, switch_b(), "the first one is silent");
+    hand.client.handle(hand.now, switch_b(), &probe_ack(EPOCH, sequence, 0, 0));
+    hand.submit(&[task()]);
+    sent.extend(probes(&hand.pass(2_500 * MS)));
+    let looked = sent.iter().skip_while(|(to, _)| *to == switch_a()).filter(|(to, _)| *to == switch_a()).count();
+    assert!(looked > 0, "the first one is looked for: {sent:?}");
+    let sequences: Vec<u32> = sent.iter().map(|(_, sequence)| *sequence).collect();
+    assert_eq!(sequences, (1..=sent.len() as u32).collect::<Vec<_>>());
+}
+
+#[test]
+fn t9_an_answer_to_any_repeat_of_the_question_at_hand_counts_and_to_no_other() {
+    let mut hand = Hand::settled();
+    let (submission, _) = hand.open(&vec![task(); 2]);
+    let sent = hand.pass(350 * MS);
+    let [(_, first), (_, second), (_, third)] = probes(&sent)[..] else { panic!("{sent:?}") };
+    let asks =
+        |sent: &&Sent| matches!(sent, Sent::Probe { names, .. } if names[..] == [(submission, 0), (submission, 1)]);
+    assert_eq!(sent.iter().filter(asks).count(), 3, "the same question");
+    for other in [0, first - 1, third + 1] {
+        hand.switch_says(&probe_ack(EPOCH, other, 2, 0));
+    }
+    assert_eq!(hand.client.counters().unexpected_answers, 3);
+    hand.switch_says(&probe_ack(EPOCH, second, 2, 0b01));
+    hand.switch_says(&probe_ack(EPOCH, third, 2, 0b00));
+    assert_eq!(hand.client.counters().unexpected_answers, 4, "one answer is enough");
+    let again: Vec<u32> = hand
+        .pass_with_open_tasks(501 * MS)
+        .iter()
+        .filter_map(|sent| match sent {
+            Sent::Submit { tasks, .. } => Some(tasks.iter().map(|task| task.tid.get())),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert_eq!(again, [1], "the second task was gone, says the answer that counted");
+}
+
+/// What Karn's rule is for cannot happen: the answer says which of the repeats it answers.
+#[test]
+fn an_answer_to_the_last_repeat_is_a_round_trip() {
+    let mut hand = Hand::settled();
+    hand.open(&[task()]);
+    let before = hand.client.round_trip();
+    let sent = hand.pass(250 * MS);
+    let [_, (_, last)] = probes(&sent)[..] else { panic!("{sent:?}") };
+    hand.switch_says(&probe_ack(EPOCH, last, 1, 1));
+    assert_eq!(before, Some(0));
+    assert_eq!(hand.client.round_trip(), Some(50 * MS / 8));
+}
+
+/// A switch that has dropped thousands of tasks is not asked for them ten times a second.
+#[test]
+fn t16_a_switch_that_has_none_of_32_tasks_is_asked_for_the_next_at_once() {
+    let mut hand = Hand::settled();
+    for _ in 0..10 {
+        hand.open(&vec![task(); 32]);
+    }
+    hand.pass(99 * MS);
+    let mut asked = 0;
+    for _ in 0..11 {
+        for sent in hand.pass(MS) {
+            let Sent::Probe { sequence, names, .. } = sent else { continue };
+            asked += names.len();
+            hand.switch_says(&probe_ack_of(Known::No, EPOCH, sequence, names.len(), 0));
+        }
+    }
+    assert_eq!(asked, 320);
+    let again = hand.pass(500 * MS).into_iter().map(|sent| match sent {
+        Sent::Submit { tasks, .. } => tasks.len(),
+        _ => 0,
+    });
+    assert!(again.sum::<usize>() >= 32 * 8, "a window of them");
+}
+
+#[test]
+fn t13_a_better_switch_is_turned_to_only_for_an_answer_to_the_question_it_was_asked() {
+    let mut hand = Hand::settled();
+    hand.open(&[task()]);
+    let sent = hand.pass(1_100 * MS);
+    let Some(&(to, to_b)) = probes(&sent).last() else { panic!("{sent:?}") };
+    assert_eq!(to, switch_b());
+    hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, to_b, 0, 0));
+    hand.sent();
+    let (mut looked, mut asked) = (None, to_b);
+    while looked.is_none() {
+        for (to, sequence) in probes(&hand.pass(100 * MS)) {
+            if to == switch_a() {
+                looked = Some(sequence);
+            } else {
+                hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, sequence, 0, 0));
+                asked = sequence;
+            }
+        }
+    }
+    let looked = looked.unwrap();
+    for late in [0, 1, asked, looked - 1, looked + 1] {
+        hand.switch_says(&probe_ack(EPOCH, late, 0, 0));
+    }
+    assert_eq!(hand.client.switch().0, switch_b());
+    hand.switch_says(&probe_ack(EPOCH, looked, 0, 0));
+    assert_eq!(hand.client.switch().0, switch_a());
+}

@@ -1,0 +1,59 @@
+//! No party is ever in a state that only its restart ends (T16): whatever happens to an executor, it serves the switch that is
+//! there when faults end.
+
+mod faults;
+mod network;
+mod switch;
+
+use super::*;
+use network::{FINE, Network};
+use proptest::prelude::*;
+use switch::Switch;
+
+/// Of all switches; it is also what an executor assumes.
+const LEASE: Nanos = 1_000 * MS;
+/// What `docs/internals/endpoints.md` states: two leases of a silent switch, or what slots wait that were refused (6.25 s), and
+/// some repeats of REGISTER.
+const HEALED_WITHIN: Nanos = 8 * LEASE;
+
+impl Network {
+    /// From now on nothing goes wrong.
+    fn end_faults(&mut self, alive: &[u8]) {
+        self.weather = FINE;
+        self.at = alive.iter().map(|&address| (switch(address), usize::from(address))).collect();
+        for switch in &mut self.switches {
+            (switch.room, switch.tasks) = (1_000, 0);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn t16_every_slot_serves_the_switch_that_is_there_when_faults_end(
+        slots in prop::sample::select(vec![1u32, 5, 40]),
+        seed in any::<u64>(),
+        polled in any::<[bool; 3]>(),
+        story in prop::collection::vec(faults::fault(), 1..80),
+        (addresses, alive) in prop::sample::select(vec![(1u8, vec![1u8]), (2, vec![1]), (2, vec![2]), (2, vec![1, 2])]),
+    ) {
+        let switches = (0..3).map(|index| Switch::new(1 + index as u32, polled[index])).collect();
+        let mut network = Network::new(slots, seed, addresses, switches);
+        network.run(100 * MS);
+        story.into_iter().for_each(|fault| network.suffer(fault));
+        network.end_faults(&alive);
+        network.run(HEALED_WITHIN);
+        prop_assert_eq!(network.executor.registered(), slots);
+        prop_assert_eq!(network.executor.switch(), switch(alive[0]));
+        // As many tasks as slots, each of which does not end: each slot gets one.
+        network.functions_end = false;
+        let here = network.here;
+        let met = usize::from(alive[0]);
+        network.switches[met].tasks = slots;
+        network.run(LEASE / 2);
+        prop_assert_eq!((network.executor.running(), network.switches[met].tasks), (slots, 0));
+        if !network.switches[met].is_polled() {
+            prop_assert_eq!(network.switches[met].assigned(here), slots as usize);
+        }
+    }
+}

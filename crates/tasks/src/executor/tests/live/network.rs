@@ -1,0 +1,159 @@
+//! An executor, some switches, and the ways between them, on which everything may happen.
+
+use super::switch::Switch;
+use super::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How often switches notice silence.
+const TICK: Nanos = 50 * MS;
+/// How long a function takes.
+const TASK: Nanos = 10 * MS;
+/// Packets that are remembered to be replayed.
+const REMEMBERED: usize = 2_000;
+/// Packets that an executor of some slots may send in a second: it may be nervous, but no storm.
+const STORM: u64 = 20_000;
+
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What is lost, in percent, and how long the rest may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weather {
+    pub(super) loss: u32,
+    pub(super) delay_max: Nanos,
+}
+
+pub(super) const FINE: Weather = Weather { loss: 0, delay_max: 2 * MS };
+
+pub(super) struct Network {
+    pub(super) executor: Executor,
+    /// The executor's address.
+    pub(super) here: SocketAddr,
+    pub(super) switches: Vec<Switch>,
+    /// Which of them is to be met at an address.
+    pub(super) at: BTreeMap<SocketAddr, usize>,
+    pub(super) weather: Weather,
+    /// Whether functions end.
+    pub(super) functions_end: bool,
+    pub(super) now: Nanos,
+    flying: BTreeMap<(Nanos, u64), Datagram>,
+    ends: VecDeque<(Nanos, RunKey)>,
+    tick: Nanos,
+    random: Pcg64Mcg,
+    /// What was sent, by whomever, lately.
+    pub(super) remembered: VecDeque<Datagram>,
+    pub(super) sent: u64,
+}
+
+impl Network {
+    pub(super) fn new(slots: u32, seed: u64, addresses: u8, switches: Vec<Switch>) -> Self {
+        let config = ExecutorConfig::new(seed, seed, (1..=addresses).map(switch).collect(), slots, 0);
+        let mut network = Self {
+            executor: Executor::new(config, 0).unwrap(),
+            here: client(1),
+            switches,
+            at: BTreeMap::from([(switch(1), 0), (switch(2), 1)]),
+            weather: FINE,
+            functions_end: true,
+            now: 0,
+            flying: BTreeMap::new(),
+            ends: VecDeque::new(),
+            tick: 0,
+            random: Pcg64Mcg::seed_from_u64(seed),
+            remembered: VecDeque::new(),
+            sent: 0,
+        };
+        network.turn();
+        network
+    }
+
+    /// All that happens in this time.
+    pub(super) fn run(&mut self, time: Nanos) {
+        let (until, sent) = (self.now + time, self.sent);
+        while let Some(next) = self.next().filter(|&next| next <= until) {
+            self.now = self.now.max(next);
+            while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let datagram = entry.remove();
+                self.arrive(&datagram);
+            }
+            if self.tick <= self.now {
+                self.tick = self.now + TICK;
+                for index in 0..self.switches.len() {
+                    let out = self.switches[index].tick(self.now);
+                    self.spread(index, out);
+                }
+            }
+            while let Some((_, key)) = self.ends.pop_front_if(|(end, _)| self.functions_end && *end <= self.now) {
+                let end = End { status: Status::Ok, result: Output::Inline(Vec::new()), started: 0, ended: 0 };
+                self.executor.finish(self.now, key, end);
+            }
+            if self.executor.poll_timeout().is_some_and(|due| due <= self.now) {
+                self.executor.handle_timeout(self.now);
+            }
+            self.turn();
+            let next = self.executor.poll_timeout();
+            assert!(next.is_none_or(|next| next > self.now), "a timeout that was handled is due again");
+        }
+        self.now = until;
+        assert!(self.sent - sent < STORM * (1 + time / 1_000 / MS), "{} packets in {time} ns", self.sent - sent);
+    }
+
+    fn next(&self) -> Option<Nanos> {
+        let flying = self.flying.keys().next().map(|key| key.0);
+        let end = self.ends.front().filter(|_| self.functions_end).map(|end| end.0);
+        [flying, end, Some(self.tick), self.executor.poll_timeout()].into_iter().flatten().min()
+    }
+
+    fn turn(&mut self) {
+        while let Some(event) = self.executor.poll_event() {
+            if let Event::Run(run) = event {
+                self.ends.push_back((self.now + TASK, run.key));
+            }
+        }
+        let mut buffer = Vec::new();
+        while let Some(to) = self.executor.poll_transmit(self.now, &mut buffer) {
+            self.sent += 1;
+            if to.port() == switch(1).port() {
+                self.send(Datagram { from: self.here, to, bytes: buffer.clone() });
+            }
+        }
+    }
+
+    fn send(&mut self, datagram: Datagram) {
+        self.remembered.push_back(datagram.clone());
+        if self.remembered.len() > REMEMBERED {
+            self.remembered.pop_front();
+        }
+        if self.random.random_range(0..100) >= self.weather.loss {
+            let arrival = self.now + self.random.random_range(0..=self.weather.delay_max);
+            self.flying.insert((arrival, self.random.random()), datagram);
+        }
+    }
+
+    /// Whatever arrives where it is sent to, replays and forgeries too.
+    pub(super) fn arrive(&mut self, Datagram { from, to, bytes }: &Datagram) {
+        if *to == self.here {
+            self.executor.handle(self.now, *from, bytes);
+            self.turn();
+        } else if let Some(&index) = self.at.get(to) {
+            let out = self.switches[index].handle(self.now, *from, bytes);
+            for (back, bytes) in out {
+                self.send(Datagram { from: *to, to: back, bytes });
+            }
+        }
+    }
+
+    /// What a switch says of itself comes from the address where it is met.
+    fn spread(&mut self, index: usize, out: Vec<(SocketAddr, Vec<u8>)>) {
+        let Some(from) = self.at.iter().find(|&(_, &at)| at == index).map(|(&address, _)| address) else { return };
+        for (to, bytes) in out {
+            self.send(Datagram { from, to, bytes });
+        }
+    }
+}

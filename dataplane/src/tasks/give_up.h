@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* What the silent lose (T10, T14), and what the operator takes out. A bounded number a call, in the order of their places. */
+#ifndef MIDFLIGHT_GIVE_UP_H
+#define MIDFLIGHT_GIVE_UP_H
+
+#include "from_client.h"
+#include "from_executor.h"
+
+/* Whether ticks have come steadily for a lease. A switch that stood still has not heard who spoke meanwhile: it punishes
+ * nobody before each had a lease to be heard. */
+static int has_ticked_steadily(struct mf_tasks *s, uint64_t now_ns)
+{
+    if (s->ticked_ns != 0 && now_ns - s->ticked_ns > s->lease_ns / (MF_MUTANT(10) && s->lease_ns < 100000000 ? 1 : 3)) {
+        s->stats.gaps++;
+        s->expires_ns = now_ns + s->lease_ns;
+    }
+    s->ticked_ns = now_ns;
+    return now_ns >= s->expires_ns;
+}
+
+/* Takes from one slot what its silence has cost it. */
+static void expire_slot(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_out *out)
+{
+    struct slot *slot = slot_at(s, i);
+    uint64_t silent_ns = now_ns > slot->heard_ns ? now_ns - slot->heard_ns : 0;
+    if (slot->state == SLOT_ASSIGNED && silent_ns >= s->lease_ns) {
+        slot->spent = 1;
+        s->stats.expired++;
+        requeue(s, out, now_ns, take_from_slot(slot));
+    } else if (slot->state == SLOT_WAITING && silent_ns >= (MF_MUTANT(4) ? 500000000 : s->lease_ns / 2)) {
+        unpark(s, i);
+    } else if (slot->state == SLOT_FREE && silent_ns >= s->slot_idle_ns) {
+        vacate(s, i);
+    }
+}
+
+/* Returns how many it looked at. */
+static uint32_t expire_slots(struct mf_tasks *s, uint64_t now_ns, struct mf_out *out)
+{
+    uint32_t looked = MF_ZERO;
+    while (MF_LOOP(looked < MF_TICK_SLOTS && looked < s->slots.fresh && out->count < MF_OUT_MAX)) {
+        s->slot_cursor = s->slot_cursor < s->slots.fresh ? s->slot_cursor + 1 : 1;
+        expire_slot(s, now_ns, s->slot_cursor, out);
+        looked++;
+    }
+    return looked;
+}
+
+/* Forgets clients that are silent and have no open tasks. */
+static void expire_clients(struct mf_tasks *s, uint64_t now_ns)
+{
+    for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_TICK_CLIENTS && looked < s->clients.fresh); looked++) {
+        uint32_t i = client_number(s, s->client_cursor);
+        const struct client *c = client_at(s, i);
+        s->client_cursor = s->client_cursor + 1 < s->clients.fresh ? s->client_cursor + 1 : 0;
+        if (c->known && c->open == 0 && is_silent(s, c, now_ns))
+            forget_client(s, i);
+    }
+}
+
+/* The next record that a walk over all of them looks at. */
+MF_INLINE uint32_t next_record(const struct mf_tasks *s, uint32_t *cursor)
+{
+    uint32_t i = FIRST_RECORD + *cursor;
+    *cursor = *cursor + 1 < (MF_MUTANT(6) && s->queue < 256 && s->fresh_records > 64 ? 64 : s->fresh_records) ? *cursor + 1 : 0;
+    return i;
+}
+
+MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
+{
+    queue_remove(s, task);
+    forget_task(s, task);
+}
+
+/* Drops queued tasks whose clients are silent: nobody waits for them. */
+static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
+{
+    if (s->levels_used == 0)
+        return;
+    for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_TICK_RECORDS && looked < s->fresh_records); looked++) {
+        uint32_t task = next_record(s, &s->record_cursor);
+        const struct record *r = record_at(s, task);
+        if (state_of(r) != RECORD_QUEUED || !is_silent(s, client_at(s, r->client), now_ns))
+            continue;
+        take_out(s, task);
+        s->stats.dropped++;
+    }
+}
+
+/* Whether a queued task is one that the operator wants to be gone. */
+static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf_purge *purge)
+{
+    const struct client *c = client_at(s, r->client);
+    switch (purge->by) {
+    case MF_PURGE_CLIENT:
+        return c->identity == purge->client;
+    case MF_PURGE_RESOURCES:
+        return (purge->resources & ~r->info.resources) == 0;
+    case MF_PURGE_ADDRESS:
+        return source_key(&c->address) == source_key(&purge->address);
+    default:
+        return 0;
+    }
+}
+
+/* Looks at the next records. Returns 1 where it has looked at all. */
+static uint32_t purge_tasks(struct mf_tasks *s, struct mf_purge *purge)
+{
+    for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_PURGE_RECORDS && purge->next < s->fresh_records); looked++) {
+        uint32_t task = FIRST_RECORD + purge->next++;
+        const struct record *r = record_at(s, task);
+        if (state_of(r) != RECORD_QUEUED || !is_purged(s, r, purge))
+            continue;
+        take_out(s, task);
+        s->stats.purged++;
+        purge->purged++;
+    }
+    return purge->next >= s->fresh_records;
+}
+
+#endif

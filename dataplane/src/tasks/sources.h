@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * Sources: the addresses that have records here, and what each holds of every table (T14). An IPv6 address counts by its first
+ * 64 bits, of which one host has all. Addresses are true: a record is made for a cookie.
+ */
+#ifndef MIDFLIGHT_SOURCES_H
+#define MIDFLIGHT_SOURCES_H
+
+#include "pools.h"
+
+/* A source may take more while it holds fewer than so many times what is free: the dynamic threshold by which switches share
+ * their buffers (Choudhury and Hahne, 1998). Alone it gets 8/9 of a table, and a second one always finds room. */
+#define SHARE 8ull
+
+MF_INLINE int is_within_share(uint32_t held, uint32_t free)
+{
+    return held < SHARE * free;
+}
+
+/* The source of an address, or NONE where it has no record. */
+static uint32_t find_source(struct mf_tasks *s, const struct mf_address *address)
+{
+    uint64_t key = source_key(address);
+    uint32_t i = *source_bucket_at(s, source_bucket(s, key));
+    for (uint32_t step = MF_ZERO; MF_LOOP(i != NONE && step < CHAIN_MAX); step++) {
+        if (source_at(s, i)->key == key)
+            return i;
+        i = source_at(s, i)->link.next;
+    }
+    return NONE;
+}
+
+/* The same, made where there is none. There is room: no record has two. */
+static uint32_t find_or_add_source(struct mf_tasks *s, const struct mf_address *address)
+{
+    uint32_t i = find_source(s, address);
+    if (i != NONE)
+        return i;
+    i = take_source(s);
+    struct source *source = source_at(s, i);
+    source->key = source_key(address);
+    source->clients = source->slots = source->tasks = 0;
+    source_index_insert(s, source_bucket(s, source->key), i);
+    return i;
+}
+
+/* Forgets a source that holds nothing. */
+MF_INLINE void release_source(struct mf_tasks *s, uint32_t i)
+{
+    const struct source *source = source_at(s, i);
+    if (source->clients != 0 || source->slots != 0)
+        return;
+    source_index_remove(s, i);
+    give_source(s, i);
+}
+
+#endif
