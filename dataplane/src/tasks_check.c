@@ -37,7 +37,7 @@ static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, s
         CHECK(!was_tried(r) || last_key == 0);
         if (!was_tried(r))
             last_key = key_of(r);
-        CHECK(++found->queued_all <= records_used(s));
+        CHECK(++found->queued_all <= s->queue - s->room);
         found->queued[level]++;
         before = i;
     }
@@ -119,7 +119,7 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     struct mf_tasks_stats counted, *stats = &counted;
     mf_tasks_stats(s, stats);
     uint64_t open = 0;
-    CHECK(found->queued_all + found->busy == records_used(s));
+    CHECK(found->queued_all + found->busy == s->queue - s->room);
     CHECK(found->slots == s->slots.used && found->slots == stats->slots);
     CHECK(found->parked == stats->parked && found->busy == stats->busy);
     for (uint32_t level = 0; level < MF_LEVELS; level++) {
@@ -134,7 +134,8 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     for (uint32_t bucket = 0; bucket <= s->client_buckets; bucket++)
         for (uint32_t i = *client_bucket_at(s, bucket); i != NONE; i = client_at(s, i)->link.next)
             open += client_at(s, i)->open;
-    CHECK(open == records_used(s));
+    CHECK(open == s->queue - s->room);
+    CHECK(open == stats->submitted - stats->completed - stats->cancelled - stats->dropped - stats->purged);
     CHECK(stats->clients == s->clients.used);
     return 0;
 }
@@ -159,7 +160,7 @@ static int check_sources(struct mf_tasks *s)
             tasks += source->tasks;
             sources++;
         }
-    CHECK(clients == s->clients.used && slots == s->slots.used && tasks == records_used(s));
+    CHECK(clients == s->clients.used && slots == s->slots.used && tasks == s->queue - s->room);
     CHECK(sources == s->sources.used);
     return 0;
 }

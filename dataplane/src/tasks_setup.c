@@ -142,7 +142,7 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
     s->source_buckets = buckets_for(sources_for(c)) - 1;
-    s->queue = c->queue;
+    s->queue = s->room = c->queue;
     s->slots.capacity = c->slots;
     s->clients.capacity = c->clients;
     s->sources.capacity = sources_for(c);

@@ -52,13 +52,12 @@ MF_INLINE int is_silent(const struct mf_tasks *s, const struct client *c, uint64
 /* What the window says of a sequence (T8). */
 enum freshness { FRESH, REPEATED, TOO_OLD };
 
-/* Moves the window where the sequence is above it, and marks it as seen. */
-MF_INLINE enum freshness window_see(struct client *c, uint32_t sequence)
+/* Moves the window where a sequence is above it, and marks the sequence as seen. `ahead`: of the highest one. */
+MF_INLINE enum freshness window_see(struct client *c, int32_t ahead)
 {
-    int32_t ahead = mf_serial_distance(sequence, c->highest);
     if (ahead > 0) {
         c->seen = ahead < MF_WINDOW ? c->seen << ahead : 0;
-        c->highest = sequence;
+        c->highest += (uint32_t)ahead;
         ahead = 0;
     }
     if (ahead <= -MF_WINDOW)
@@ -76,15 +75,16 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
 {
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1);
     struct source *source = source_at(s, client_at(s, client)->source);
-    uint32_t records = packet->header.count, index = MF_ZERO, free = room(s), held = source->tasks;
+    uint32_t records = packet->header.count, index = MF_ZERO;
+    int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
     do {
         s = MF_HERE(s);
         uint32_t list = list_for(info), i = NONE;
-        if (MF_LIKELY(is_within_share(held + index, free - index)))
+        if (MF_LIKELY(left > 0))
             i = take_record(s, list / MASKS);
         if (MF_UNLIKELY(i == NONE)) {
-            int is_full = index == free;
+            int is_full = index == s->room;
             s->stats.reasons[is_full ? MF_V_FULL : MF_V_QUEUE_SHARE] += records - index;
             *reason = is_full ? MF_REASON_FULL : MF_REASON_SHARE;
             break;
@@ -101,10 +101,12 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
         *token_at(s, i) = packet->token;
         name_task(s, bucket & s->task_buckets, i);
         place(s, out, now_ns, i, stamp, list);
+        left -= SHARE_OF_ONE;
         bucket += TASK_STRIDE;
         info++;
     } while (MF_UNLIKELY(MF_LOOP(++index < records)));
-    source->tasks = held + index;
+    source->tasks += index;
+    s->room -= index;
     s->stats.submitted += index;
     return index;
 }
@@ -146,18 +148,24 @@ MF_INLINE int is_at_home(struct mf_tasks *s, uint32_t client, const struct mf_da
     return MF_LIKELY(client != NONE) && MF_LIKELY(mf_address_equal(&client_at(s, client)->address, &in->from));
 }
 
-/* Whether a sequence is farther ahead than a client gets that is answered here: it was elsewhere, or it is somebody else. */
-MF_INLINE int is_far_ahead(struct mf_tasks *s, uint32_t client, uint32_t sequence)
+/* How far a sequence is ahead of the highest that its client has used here; 0 of a client that is not known. */
+MF_INLINE int32_t ahead_of(struct mf_tasks *s, uint32_t client, uint32_t sequence)
 {
-    return mf_serial_distance(sequence, client_at(s, client)->highest) > MF_WINDOW;
+    return MF_LIKELY(client != NONE) ? mf_serial_distance(sequence, client_at(s, client)->highest) : 0;
+}
+
+/* Whether that is farther than a client gets that is answered here: it was elsewhere, or it is somebody else. */
+MF_INLINE int is_far(int32_t ahead)
+{
+    return ahead > MF_WINDOW;
 }
 
 /* Looks a sequence up in the client's window; one that was not seen before says that the client lives, and where. */
 MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t now_ns, const struct mf_datagram *in,
-                                     uint32_t sequence, int at_home)
+                                     int32_t ahead, int at_home)
 {
     struct client *c = client_at(s, i);
-    enum freshness fresh = window_see(c, sequence);
+    enum freshness fresh = window_see(c, ahead);
     if (MF_LIKELY(fresh == FRESH)) {
         c->heard_ns = now_ns;
         if (MF_UNLIKELY(!at_home))
@@ -168,13 +176,13 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
 
 /* Takes the tasks of a SUBMIT if its sequence is new; else says what became of them. Returns the bitmap of those taken. */
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
-                          int at_home, enum mf_verdict *verdict, enum mf_reason *reason)
+                          int32_t ahead, int at_home, enum mf_verdict *verdict, enum mf_reason *reason)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
     uint32_t sequence = mf_net32(packet->header.sequence);
     struct client *c = client_at(s, i);
     uint32_t *stored = &c->answer[sequence % MF_WINDOW];
-    enum freshness fresh = hear_client(s, i, now_ns, in, sequence, at_home);
+    enum freshness fresh = hear_client(s, i, now_ns, in, ahead, at_home);
     if (MF_LIKELY(fresh == FRESH)) {
         c->uid = packet->uid;
         uint32_t accepted = accept_tasks(s, now_ns, packet, out, i, sequence, reason);
@@ -206,7 +214,8 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, co
     enum mf_reason reason = MF_REASON_FULL; /* of what is not taken below */
     uint32_t i = find_client(s, identity);
     int at_home = is_at_home(s, i, in);
-    if (MF_UNLIKELY(!at_home || is_far_ahead(s, i, sequence)) && !has_cookie(s, now_ns, in))
+    int32_t ahead = ahead_of(s, i, sequence);
+    if (MF_UNLIKELY(!at_home || is_far(ahead)) && !has_cookie(s, now_ns, in))
         return put_cookie(s, now_ns, in, out);
     /* Before the assignments that the tasks may get. */
     struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_submit_ack));
@@ -218,7 +227,7 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, co
         at_home = 1;
     }
     if (MF_LIKELY(i != NONE)) {
-        taken = submit(s, now_ns, in, out, i, at_home, &verdict, &reason);
+        taken = submit(s, now_ns, in, out, i, ahead, at_home, &verdict, &reason);
     } else if (s->clients.used == s->clients.capacity) {
         verdict = MF_V_CLIENTS_FULL;
         reason = MF_REASON_CLIENTS_FULL;
@@ -230,7 +239,7 @@ MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, co
     ack->taken = mf_net32(taken & all);
     ack->not_taken = mf_net32(all & ~taken);
     put_byte(&ack->reason, (all & ~taken) ? reason : MF_REASON_NONE);
-    ack->room = mf_net32(room(s));
+    ack->room = mf_net32(s->room);
     return verdict;
 }
 
@@ -270,13 +279,14 @@ MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     uint32_t taken_out = 0;
     uint32_t i = find_client(s, identity);
     int at_home = is_at_home(s, i, call->in);
-    if (i != NONE && (!at_home || is_far_ahead(s, i, sequence)) && !has_cookie(s, call->now_ns, call->in))
+    int32_t ahead = ahead_of(s, i, sequence);
+    if (i != NONE && (!at_home || is_far(ahead)) && !has_cookie(s, call->now_ns, call->in))
         return put_cookie(s, call->now_ns, call->in, call->out);
     if (i == NONE) {
         s->stats.reasons[MF_V_NOT_QUEUED] += records_in(call);
     } else {
         uint32_t *stored = &client_at(s, i)->answer[sequence % MF_WINDOW];
-        enum freshness fresh = hear_client(s, i, call->now_ns, call->in, sequence, at_home);
+        enum freshness fresh = hear_client(s, i, call->now_ns, call->in, ahead, at_home);
         if (fresh == FRESH) {
             taken_out = *stored = cancel_tasks(s, call, i);
         } else if (fresh == REPEATED) {
@@ -331,7 +341,7 @@ MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
     struct mf_probe_ack *ack = (struct mf_probe_ack *)answer->data;
     ack->client = identity;
     MF_COPY(&ack->seen, &call->in->from);
-    ack->room = mf_net32(room(s));
+    ack->room = mf_net32(s->room);
     ack->open = mf_net32(open);
     ack->known = i != NONE ? MF_KNOWN_YES : MF_KNOWN_NO;
     ack->reserved[0] = ack->reserved[1] = ack->reserved[2] = 0;

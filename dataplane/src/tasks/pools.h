@@ -92,18 +92,6 @@ MF_INLINE void give_record(struct mf_tasks *s, uint32_t i)
     pool->free = i;
 }
 
-/* Records in use: tasks queued and assigned. */
-MF_INLINE uint32_t records_used(const struct mf_tasks *s)
-{
-    return (uint32_t)(s->stats.submitted - s->stats.completed - s->stats.cancelled - s->stats.dropped - s->stats.purged);
-}
-
-/* Tasks that the queue has room for. */
-MF_INLINE uint32_t room(const struct mf_tasks *s)
-{
-    return s->queue - records_used(s);
-}
-
 /* Forgets a task: it is done or taken out. It is in no list and with no slot. */
 MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
 {
@@ -114,6 +102,7 @@ MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
     source_at(s, c->source)->tasks--;
     r->stamp = RECORD_FREE;
     give_record(s, i);
+    s->room++;
 }
 
 #endif

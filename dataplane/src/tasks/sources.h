@@ -12,9 +12,17 @@
  * their buffers (Choudhury and Hahne, 1998). Alone it gets 8/9 of a table, and a second one always finds room. */
 #define SHARE 8ull
 
+/* How far a source that holds `held` of a table is below that, and by how much each further record brings it nearer. */
+#define SHARE_OF_ONE ((int64_t)SHARE + 1)
+
+MF_INLINE int64_t share_left(uint32_t held, uint32_t free)
+{
+    return (int64_t)(SHARE * free) - held;
+}
+
 MF_INLINE int is_within_share(uint32_t held, uint32_t free)
 {
-    return held < SHARE * free;
+    return share_left(held, free) > 0;
 }
 
 /* The source of an address, or NONE where it has no record. */

@@ -182,6 +182,7 @@ struct mf_tasks {
     uint32_t levels_used; /* bit l: level l has tasks */
     uint32_t first_client;
     uint32_t queue;         /* records there are */
+    uint32_t room;          /* of them free */
     uint32_t fresh_records; /* that levels were given */
     struct level_pool records[MF_LEVELS];
     struct pool slots, clients, sources;
@@ -245,7 +246,7 @@ MF_ARRAY(source_bucket_at, uint32_t, source_buckets_at)
 /* The token of a record's SUBMIT, as it came. Beside the record, which fills its cache line. */
 MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)
 {
-    return (uint64_t *)((uint8_t *)s + s->tokens_at) + (i - FIRST_RECORD);
+    return (uint64_t *)((uint8_t *)s + s->tokens_at) + i - FIRST_RECORD;
 }
 
 /* The address of element `i` of an array in the state. For the kernel the array's offset belongs into the load or store
