@@ -1,12 +1,13 @@
 //! Any datagrams to a client and an executor, from the switch's address and from others: neither panics, and both keep
-//! what they send within the format. Headers are made right, so that bodies are reached; sequences follow those that the endpoint sent.
+//! what they send within the format. Headers are made right, so that bodies are reached; sequences follow those that the endpoint
+//! sent, and tokens and counters, which no fuzzer guesses, are those that it sent last.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midflight_tasks::client::{Argument, Client, ClientConfig, Task};
 use midflight_tasks::executor::{self, End, Executor, ExecutorConfig, Output};
 use midflight_tasks::{Endpoint, Nanos};
-use midflight_wire::{Header, Operation, Status, parse};
+use midflight_wire::{Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -18,11 +19,14 @@ const SEED: u64 = 1;
 /// Datagrams that one turn may send before something must be wrong.
 const TURN_MAX: usize = 10_000;
 
-/// An endpoint, the time, and the sequence that it sent last.
+/// An endpoint, the time, and what it sent last that answers repeat.
 struct Side<E> {
     endpoint: E,
     now: Nanos,
     sequence: u32,
+    /// Sequence and token of its last SUBMIT.
+    submission: (u32, u64),
+    counter: u64,
 }
 
 impl<E: Endpoint> Side<E> {
@@ -39,10 +43,42 @@ impl<E: Endpoint> Side<E> {
             if self.endpoint.poll_transmit(self.now, &mut buffer).is_none() {
                 break;
             }
-            parse(&buffer).expect("what an endpoint sends is well-formed");
-            if let Ok((header, _)) = Header::read_from_prefix(&buffer) {
-                self.sequence = header.sequence.get();
+            self.note(&buffer);
+        }
+    }
+
+    fn note(&mut self, sent: &[u8]) {
+        if let Ok((header, _)) = Header::read_from_prefix(sent) {
+            self.sequence = header.sequence.get();
+        }
+        match parse(sent).expect("what an endpoint sends is well-formed") {
+            Packet::Submit(submit, _) => self.submission = (self.sequence, submit.token.get()),
+            Packet::Retrieve(retrieve, _) => self.counter = retrieve.counter.get(),
+            Packet::Keepalive(keepalive, _) => self.counter = keepalive.counter.get(),
+            Packet::Release(release, _) => self.counter = release.counter.get(),
+            _ => {}
+        }
+    }
+
+    /// Writes into an answer what only a party to the exchange knows.
+    fn make_true(&self, operation: Operation, datagram: &mut [u8]) {
+        match operation {
+            Operation::Complete => {
+                let Ok((_, records)) = Complete::mut_from_prefix(datagram) else { return };
+                let Ok((completion, _)) = Completion::mut_from_prefix(records) else { return };
+                let (submission, token) = self.submission;
+                completion.submission = submission.into();
+                completion.token = token.into();
             }
+            Operation::Reset => {
+                let Ok((reset, _)) = Reset::mut_from_prefix(datagram) else { return };
+                reset.counter = self.counter.into();
+            }
+            Operation::Released => {
+                let Ok((released, _)) = Released::mut_from_prefix(datagram) else { return };
+                released.counter = self.counter.into();
+            }
+            _ => {}
         }
     }
 
@@ -53,14 +89,17 @@ impl<E: Endpoint> Side<E> {
         let sequence = self.sequence.wrapping_sub(u32::from(back & 7));
         let mut header = Header::new(operation, 1 + u32::from(back >> 3 & 1), sequence);
         header.count = count;
-        let datagram = [header.as_bytes(), body].concat();
+        let mut datagram = [header.as_bytes(), body].concat();
+        if back & 16 == 0 {
+            self.make_true(operation, &mut datagram);
+        }
         let from: SocketAddr = if kind < 128 { SWITCH.into() } else { OTHER.into() };
         self.endpoint.handle(self.now, from, &datagram);
     }
 }
 
 fn play<E: Endpoint>(endpoint: E, mut story: &[u8], mut event: impl FnMut(&mut E, Nanos, E::Event)) {
-    let mut side = Side { endpoint, now: 1, sequence: 0 };
+    let mut side = Side { endpoint, now: 1, sequence: 0, submission: (0, 0), counter: 0 };
     side.turn(&mut event);
     while let Some((&[time, length, choices @ ..], rest)) = story.split_first_chunk::<5>() {
         // From nothing to two seconds, finely where it is short.
