@@ -25,7 +25,7 @@
 //! |---|---|
 //! | `names` | names and addresses |
 //! | `setup` | making and removing it all, by `iproute` (`ip`, `tc`) |
-//! | `offload`, `xdp` | what makes the hosts take what XDP programs of the switch send them |
+//! | `ethtool`, `xdp` | what makes the hosts take what XDP programs of the switch send them |
 //! | `loss` | packets lost on purpose |
 //! | `bpffs` | the BPF file system, for switches that keep their queue |
 //! | `netns`, `processes` | entering a namespace; ending what runs inside |
@@ -33,11 +33,11 @@
 
 mod bpffs;
 mod error;
+mod ethtool;
 mod iproute;
 mod loss;
 mod names;
 mod netns;
-mod offload;
 mod processes;
 mod record;
 mod setup;
@@ -111,7 +111,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Sets a lab up. What a lab of this name left that was cut off is removed before.
+    /// Sets a lab up; its links carry frames when this returns. What a lab of this name left that was cut off is removed before.
     ///
     /// # Errors
     /// [`LabError`], in which case nothing is left of it.
@@ -279,7 +279,7 @@ impl Lab {
     /// # Errors
     /// [`LabError::NoSuchHost`]; where there is no such interface, or it does not know the setting.
     pub fn checksums_by_hardware(&self, place: Place, interface: &str, on: bool) -> Result<(), LabError> {
-        self.within(place, || offload::complete_checksums(interface, on))?
+        self.within(place, || ethtool::complete_checksums(interface, on))?
     }
 
     /// One that stays.

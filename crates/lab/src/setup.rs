@@ -3,7 +3,7 @@
 use crate::iproute::{Batch, Tool};
 use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6, namespace};
 use crate::record::{Lock, Record};
-use crate::{LabError, loss, netns, offload, processes, xdp};
+use crate::{LabError, ethtool, loss, netns, processes, xdp};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::path::Path;
 
@@ -55,7 +55,10 @@ pub(crate) fn raise(
         go_on()?;
         netns::within(&host.netns, || configure_host(host, wanted, lock))??;
     }
-    go_on()
+    go_on()?;
+    // An end has a link only when the other one is up too.
+    netns::within(&switch, || hosts.iter().try_for_each(|host| ethtool::await_queue(&host.name)))??;
+    hosts.iter().try_for_each(|host| netns::within(&host.netns, || ethtool::await_queue(HOST_INTERFACE))?)
 }
 
 fn add_namespaces(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
@@ -99,7 +102,7 @@ fn configure_host(host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabErr
     batch.line(format!("route add 0.0.0.0/0 via {}", host.gateway_ipv4));
     batch.line(format!("route add ::/0 via {}", host.gateway_ipv6));
     batch.run(Some(lock.file()))?;
-    offload::enable_gro(HOST_INTERFACE)?;
+    ethtool::enable_gro(HOST_INTERFACE)?;
     if wanted.xdp {
         xdp::pass_all()?;
     }

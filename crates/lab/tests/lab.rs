@@ -49,6 +49,24 @@ fn hosts_reach_each_other_and_the_switch_in_both_families() {
     speak(&loopback, &socket(&lab, Place::Host(1), [127, 0, 0, 1].into()));
 }
 
+/// The kernel drops what is sent by an interface that has no queue yet.
+#[test]
+fn every_interface_of_a_lab_that_is_up_has_its_queue() {
+    for _ in 0..5 {
+        let Some(lab) = lab(3) else { return };
+        for place in [Place::Switch, Place::Host(0), Place::Host(1), Place::Host(2)] {
+            // Of all interfaces: asked for one of them, the kernel would hurry to give it its queue.
+            let output = lab.command(place, "ip").args(["-oneline", "link", "show"]).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            let of_links = said.lines().filter(|line| line.contains('@'));
+            assert!(of_links.clone().count() > 0, "{said}");
+            for line in of_links {
+                assert!(line.contains(" state UP ") && !line.contains(" qdisc noop "), "{place}: {line}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_lab_that_is_dropped_leaves_nothing() {
     let Some(lab) = lab(HOSTS_MAX) else { return };

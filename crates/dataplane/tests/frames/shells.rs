@@ -1,16 +1,14 @@
 //! Shells to run frames through. Loading them takes a second, so tests hand them on.
 
-use crate::capture::PATIENCE;
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::kernel::{Departure, KernelTasks, Mode, SHELL_COUNTS};
-use midflight_lab::{HOST_INTERFACE, Lab, Options, Place};
+use midflight_lab::{Lab, Options};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 /// The time of everything.
 pub(crate) const TIME: u64 = 1_000_000_000;
@@ -69,28 +67,7 @@ pub(crate) fn lab(hosts: usize) -> Option<Lab> {
             skip(&missing.to_string());
             None
         }
-        Ok(()) => {
-            let lab = Lab::up(&Options::temporary(hosts)).unwrap();
-            for (host, interface) in lab.interfaces().iter().enumerate() {
-                await_link(&lab, Place::Switch, interface);
-                await_link(&lab, Place::Host(host), HOST_INTERFACE);
-            }
-            Some(lab)
-        }
-    }
-}
-
-/// Waits until frames can leave by an interface: the kernel gives it its queue a while after it is up, and drops them until then.
-fn await_link(lab: &Lab, at: Place, interface: &str) {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let output = lab.command(at, "ip").args(["link", "show", interface]).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        if said.contains(" state UP ") && !said.contains(" qdisc noop ") {
-            return;
-        }
-        assert!(Instant::now() < until, "{interface} of {at} stays down: {said}");
-        std::thread::sleep(Duration::from_millis(1));
+        Ok(()) => Some(Lab::up(&Options::temporary(hosts)).unwrap()),
     }
 }
 

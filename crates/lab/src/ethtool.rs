@@ -1,4 +1,4 @@
-//! What `ip` cannot switch: generic receive offload, and checksums by hardware.
+//! What `ip` cannot do, and `ethtool` can: generic receive offload, checksums by hardware, and waiting for an interface's queue.
 
 use crate::LabError;
 use std::io;
@@ -19,15 +19,31 @@ pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(
     switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))
 }
 
+/// Waits until frames can leave by an interface of this namespace. The kernel gives it its queue a while after it is up, and drops
+/// what is sent before; but it does so at once (from Linux 6.8 on) where somebody asks whether there is a link.
+pub(crate) fn await_queue(interface: &str) -> Result<(), LabError> {
+    let socket = any_socket();
+    let has_link = socket.and_then(|socket| ethtool(&socket, interface, ETHTOOL_GLINK, 0));
+    let has_link = has_link.map_err(LabError::io(format!("ask whether {interface} has a link")))? != 0;
+    let none = || io::Error::other("it is up, and the kernel says that it has none");
+    if has_link { Ok(()) } else { Err(LabError::io(format!("find a link at {interface}"))(none())) }
+}
+
 /// Sets one of the settings that are on or off, and sees that it is.
 fn switch(interface: &str, (set, get): (u32, u32), on: bool) -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let socket = any_socket()?;
     ethtool(&socket, interface, set, on.into())?;
     let is_on = ethtool(&socket, interface, get, 0)? != 0;
     if is_on == on { Ok(()) } else { Err(io::Error::other("the kernel took it and did nothing")) }
 }
 
+/// The kernel is asked by a socket, whichever it is, of the interface's namespace.
+fn any_socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+}
+
 /// linux/ethtool.h
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GTXCSUM: u32 = 0x16;
 const ETHTOOL_STXCSUM: u32 = 0x17;
 const ETHTOOL_GGRO: u32 = 0x2b;
