@@ -282,6 +282,17 @@ impl Lab {
         self.within(place, || ethtool::complete_checksums(interface, on))?
     }
 
+    /// Deletes the link between a host and the switch and makes it again, as where a network card is taken out and put back: what
+    /// was attached to its interfaces is gone, and so is what their settings were.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`]; where the lab is gone, or is being taken down.
+    pub fn renew_link(&self, host: usize) -> Result<(), LabError> {
+        self.netns(Place::Host(host))?;
+        let record = Self::open(&self.name)?.record;
+        setup::renew_link(&self.name, &self.hosts[host], record, &Lock::take(&self.name)?)
+    }
+
     /// One that stays.
     fn of_record(name: &str, record: Record) -> Self {
         let hosts = (0..record.hosts).map(|number| Host::new(name, number)).collect();

@@ -48,17 +48,23 @@ pub(crate) fn raise(
         go_on()?;
         netns::within(&host.netns, || QUIET.iter().try_for_each(set))??;
     }
+    netns::within(&switch, || configure_switch(lock))??;
     add_links(&switch, hosts, lock)?;
-    go_on()?;
-    netns::within(&switch, || configure_switch(hosts, lock))??;
     for host in hosts {
         go_on()?;
-        netns::within(&host.netns, || configure_host(host, wanted, lock))??;
+        configure_link(&switch, host, wanted, lock)?;
     }
-    go_on()?;
-    // An end has a link only when the other one is up too.
-    netns::within(&switch, || hosts.iter().try_for_each(|host| ethtool::await_queue(&host.name)))??;
-    hosts.iter().try_for_each(|host| netns::within(&host.netns, || ethtool::await_queue(HOST_INTERFACE))?)
+    go_on()
+}
+
+/// Deletes a host's link and makes it again.
+pub(crate) fn renew_link(lab: &str, host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabError> {
+    let switch = namespace(lab, Place::Switch);
+    let mut batch = Batch::new(Tool::Ip, "delete a link");
+    batch.line(format!("link delete {}", host.name));
+    netns::within(&switch, || batch.run(Some(lock.file())))??;
+    add_links(&switch, std::slice::from_ref(host), lock)?;
+    configure_link(&switch, host, wanted, lock)
 }
 
 fn add_namespaces(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
@@ -79,16 +85,29 @@ fn add_links(switch: &str, hosts: &[Host], lock: &Lock) -> Result<(), LabError> 
 }
 
 /// In the switch's namespace.
-fn configure_switch(hosts: &[Host], lock: &Lock) -> Result<(), LabError> {
+fn configure_switch(lock: &Lock) -> Result<(), LabError> {
     let mut batch = Batch::new(Tool::Ip, "give the switch its addresses");
     batch.line("link set lo up");
     batch.line(format!("address add {SWITCH_IPV4}/32 dev lo"));
     batch.line(format!("address add {SWITCH_IPV6}/128 dev lo nodad"));
-    for Host { name, gateway_ipv4, gateway_ipv6, .. } in hosts {
-        batch.line(format!("address add {gateway_ipv4}/24 dev {name}"));
-        batch.line(format!("address add {gateway_ipv6}/64 dev {name} nodad"));
-        batch.line(format!("link set {name} group {LINK_GROUP} up"));
-    }
+    batch.run(Some(lock.file()))
+}
+
+/// Both ends of a host's link, which carries frames when this returns.
+fn configure_link(switch: &str, host: &Host, wanted: Record, lock: &Lock) -> Result<(), LabError> {
+    netns::within(switch, || configure_gateway(host, lock))??;
+    netns::within(&host.netns, || configure_host(host, wanted, lock))??;
+    // An end has a link only when the other one is up too.
+    netns::within(switch, || ethtool::await_queue(&host.name))??;
+    netns::within(&host.netns, || ethtool::await_queue(HOST_INTERFACE))?
+}
+
+/// In the switch's namespace.
+fn configure_gateway(Host { name, gateway_ipv4, gateway_ipv6, .. }: &Host, lock: &Lock) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Ip, "give the switch its addresses");
+    batch.line(format!("address add {gateway_ipv4}/24 dev {name}"));
+    batch.line(format!("address add {gateway_ipv6}/64 dev {name} nodad"));
+    batch.line(format!("link set {name} group {LINK_GROUP} up"));
     batch.run(Some(lock.file()))
 }
 

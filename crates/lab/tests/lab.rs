@@ -68,6 +68,21 @@ fn every_interface_of_a_lab_that_is_up_has_its_queue() {
 }
 
 #[test]
+fn a_link_that_was_made_again_is_another_and_works() {
+    let Some(lab) = lab(2) else { return };
+    let index =
+        || lab.command(Place::Switch, "ip").args(["-oneline", "link", "show", "host1"]).output().unwrap().stdout;
+    let before = index();
+    lab.renew_link(1).unwrap();
+    assert_ne!(index().split(|&byte| byte == b':').next(), before.split(|&byte| byte == b':').next());
+    let (first, last) = (lab.host(0).unwrap(), lab.host(1).unwrap());
+    for (here, there) in [(first.ipv4.into(), last.ipv4.into()), (first.ipv6.into(), last.ipv6.into())] {
+        speak(&socket(&lab, Place::Host(0), here), &socket(&lab, Place::Host(1), there));
+    }
+    assert!(matches!(lab.renew_link(2), Err(LabError::NoSuchHost { .. })));
+}
+
+#[test]
 fn a_lab_that_is_dropped_leaves_nothing() {
     let Some(lab) = lab(HOSTS_MAX) else { return };
     let name = lab.name().to_owned();
