@@ -5,10 +5,10 @@
 
 mod common;
 
+use common::machine::{kernel_works, labs_work};
 use common::{PATIENCE, Running};
 use midflight::{Client, ClientOptions, Completions, Executor, Job};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
-use std::io::Write;
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -22,15 +22,9 @@ const SLOTS: u32 = 64;
 /// What XDP in native mode takes, in a page.
 const NATIVE_MOST: u32 = 3_000;
 
-fn skip(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-}
-
 /// A client, an executor, and the switch between them.
 fn lab() -> Option<Lab> {
-    midflight_lab::available().map_err(|why| skip(&why.to_string())).ok()?;
-    Some(Lab::up(&Options::temporary(2)).unwrap())
+    labs_work().then(|| Lab::up(&Options::temporary(2)).unwrap())
 }
 
 /// The ways in which a switch can serve links of up to so many bytes, as arguments.
@@ -42,21 +36,6 @@ fn engines(lab: &Lab, most: u32) -> Vec<Vec<String>> {
         engines.push(["--engine", "kernel", "--interface", &interfaces, "--mode", mode].map(str::to_owned).to_vec());
     }
     engines
-}
-
-fn kernel_works() -> bool {
-    #[cfg(feature = "kernel")]
-    {
-        use midflight_dataplane::{TasksConfig, kernel::KernelTasks};
-        let smallest = TasksConfig { queue: 1, slots: 1, clients: 1, ..TasksConfig::default() };
-        let works = KernelTasks::new(&smallest, 1, 0, 0);
-        works.map_err(|why| skip(&format!("the kernel engine's part: {why}"))).is_ok()
-    }
-    #[cfg(not(feature = "kernel"))]
-    {
-        skip("the kernel engine's part: built without the feature kernel");
-        false
-    }
 }
 
 /// Of both ends of every link. Hosts that run an XDP program take no large one.

@@ -11,7 +11,7 @@ use rustix::net::{
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::io::IoSlice;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(super) struct Sent {
 /// # Errors
 /// Where the kernel refuses the socket.
 pub(super) fn attack(forge: &mut Forge, make: fn(&mut Forge), rate: u64, ended: &AtomicBool) -> Result<Sent> {
-    let socket = open().context("cannot open a raw socket (CAP_NET_RAW)")?;
+    let socket = open(forge.known.switch.ip()).context("cannot open a raw socket (CAP_NET_RAW)")?;
     let (started, busy_before) = (Instant::now(), busy());
     let (mut sent, mut due_before, mut batch) = (Sent::default(), 0, Batch::default());
     while !ended.load(Relaxed) {
@@ -63,9 +63,10 @@ pub(super) fn attack(forge: &mut Forge, make: fn(&mut Forge), rate: u64, ended: 
     Ok(sent)
 }
 
-/// One that takes IPv4 headers from us.
-fn open() -> Result<OwnedFd> {
-    let socket = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::RAW))?;
+/// One that takes IP headers from us, of the family of this address.
+fn open(of: IpAddr) -> Result<OwnedFd> {
+    let family = if of.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::RAW))?;
     sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
     sockopt::set_socket_broadcast(&socket, true)?;
     Ok(socket)
@@ -82,7 +83,9 @@ struct Batch {
 impl Batch {
     fn push(&mut self, datagram: &Datagram) -> Result<()> {
         datagram.write(&mut self.bytes)?;
-        self.packets.push((self.bytes.len(), datagram.to.as_any()));
+        // The port stands in the packet. Here IPv6 takes it for a protocol.
+        let to = SocketAddr::new(datagram.to.ip(), 0);
+        self.packets.push((self.bytes.len(), to.as_any()));
         Ok(())
     }
 
@@ -125,10 +128,10 @@ fn busy() -> Duration {
 ///
 /// # Errors
 /// Where the kernel refuses the socket.
-pub(super) fn send_one(from: SocketAddrV4, to: SocketAddrV4) -> Result<()> {
+pub(super) fn send_one(from: SocketAddr, to: SocketAddr) -> Result<()> {
     let (mut batch, mut sent) = (Batch::default(), Sent::default());
     batch.push(&Datagram::new(from, to))?;
-    batch.send(&open()?, &mut sent);
+    batch.send(&open(to.ip())?, &mut sent);
     anyhow::ensure!(sent.packets == 1, "the kernel does not take a forged packet");
     Ok(())
 }

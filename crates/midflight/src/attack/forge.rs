@@ -6,7 +6,7 @@ use midflight_tasks::functions::{NOOP, function_id};
 use midflight_wire::{Builder, Header, Operation, Submit, TaskInfo, Wait};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zerocopy::{Immutable, IntoBytes};
 
 /// A resource that no executor has: tasks that need it stay in the queue.
@@ -19,13 +19,13 @@ const SUBMISSIONS_GUESSED: u32 = 8192;
 /// What he knows: who is where, and what the switch tells everybody. No name, no cookie but his own.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    pub(super) switch: SocketAddrV4,
-    pub(super) clients: Vec<SocketAddrV4>,
-    pub(super) executors: Vec<SocketAddrV4>,
+    pub(super) switch: SocketAddr,
+    pub(super) clients: Vec<SocketAddr>,
+    pub(super) executors: Vec<SocketAddr>,
     /// Where he is himself.
-    pub(super) own: SocketAddrV4,
+    pub(super) own: SocketAddr,
     /// Somebody who has nothing to do with all this.
-    pub(super) bystander: SocketAddrV4,
+    pub(super) bystander: SocketAddr,
     pub(super) epoch: u32,
 }
 
@@ -64,19 +64,23 @@ impl Forge {
     }
 
     /// One of them.
-    pub(super) fn executor(&mut self) -> SocketAddrV4 {
+    pub(super) fn executor(&mut self) -> SocketAddr {
         self.known.executors[self.random.random_range(0..self.known.executors.len())]
     }
 
     /// One of them.
-    pub(super) fn client(&mut self) -> SocketAddrV4 {
+    pub(super) fn client(&mut self) -> SocketAddr {
         self.known.clients[self.random.random_range(0..self.known.clients.len())]
     }
 
     /// Anybody's address.
-    pub(super) fn somebody(&mut self) -> SocketAddrV4 {
-        // Of a network that the lab routes nowhere.
-        SocketAddrV4::new(Ipv4Addr::from(0x0B00_0000 | self.random.random_range(1..1 << 24)), self.port())
+    pub(super) fn somebody(&mut self) -> SocketAddr {
+        // Of networks that the lab routes nowhere.
+        let ip: IpAddr = match self.known.switch {
+            SocketAddr::V4(_) => Ipv4Addr::from(0x0B00_0000 | self.random.random_range(1..1 << 24)).into(),
+            SocketAddr::V6(_) => Ipv6Addr::from(0x2001_0db8 << 96 | self.random.random_range(1..1 << 96)).into(),
+        };
+        SocketAddr::new(ip, self.port())
     }
 
     pub(super) fn port(&mut self) -> u16 {

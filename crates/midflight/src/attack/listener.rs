@@ -5,7 +5,7 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use midflight_wire::{PACKET_MAX, Packet, parse};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, eth, recv, socket_with, sockopt};
 use std::collections::VecDeque;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub(super) struct Given {
     pub(super) identity: u64,
     pub(super) cookie: u64,
     /// For whom: another than the attacker, if the switch let itself be deceived.
-    pub(super) at: SocketAddrV4,
+    pub(super) at: SocketAddr,
 }
 
 /// What was heard and not used yet; clones share it.
@@ -50,8 +50,8 @@ impl Heard {
     ///
     /// # Errors
     /// Where the kernel refuses the socket.
-    pub(super) fn listen(&self, own: SocketAddrV4, switch: SocketAddrV4, ended: &AtomicBool) -> Result<()> {
-        let socket = open().context("cannot listen on the attacker's link")?;
+    pub(super) fn listen(&self, own: SocketAddr, switch: SocketAddr, ended: &AtomicBool) -> Result<()> {
+        let socket = open(own.ip()).context("cannot listen on the attacker's link")?;
         let mut frame = [0; PACKET_MAX + 128];
         while !ended.load(Relaxed) {
             // An error means that nothing came for a while.
@@ -63,7 +63,7 @@ impl Heard {
         Ok(())
     }
 
-    fn note(&self, given: Given, own: SocketAddrV4) {
+    fn note(&self, given: Given, own: SocketAddr) {
         self.0.strayed.fetch_add(u64::from(given.at.ip() != own.ip()), Relaxed);
         let mut all = self.lock();
         if all.len() < KEPT_MAX {
@@ -76,25 +76,54 @@ impl Heard {
     }
 }
 
-/// Gets every IPv4 packet that passes an interface of this namespace, whoever it is for.
-fn open() -> Result<OwnedFd> {
-    let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(eth::IP))?;
+/// Gets every packet of this address's family that passes an interface of this namespace, whoever it is for.
+fn open(of: IpAddr) -> Result<OwnedFd> {
+    let protocol = if of.is_ipv4() { eth::IP } else { eth::IPV6 };
+    let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(protocol))?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(LOOK_EVERY))?;
     Ok(socket)
 }
 
 /// The cookie in a packet of the switch.
-fn cookie_in(packet: &[u8], switch: SocketAddrV4) -> Option<Given> {
+fn cookie_in(packet: &[u8], switch: SocketAddr) -> Option<Given> {
     let sliced = SlicedPacket::from_ip(packet).ok()?;
-    let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) = (&sliced.net, &sliced.transport) else {
-        return None;
+    let Some(TransportSlice::Udp(udp)) = &sliced.transport else { return None };
+    let (from, to): (IpAddr, IpAddr) = match sliced.net.as_ref()? {
+        NetSlice::Ipv4(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        NetSlice::Ipv6(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        _ => return None,
     };
-    if SocketAddrV4::new(ip.header().source_addr(), udp.source_port()) != switch {
+    if SocketAddr::new(from, udp.source_port()) != switch {
         return None;
     }
-    let at = SocketAddrV4::new(ip.header().destination_addr(), udp.destination_port());
+    let at = SocketAddr::new(to, udp.destination_port());
     match parse(udp.payload()) {
         Ok(Packet::Cookie(given)) => Some(Given { identity: given.identity.get(), cookie: given.cookie.get(), at }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attack::datagram::Datagram;
+    use midflight_wire::{Builder, Cookie, Header, Operation};
+
+    #[test]
+    fn a_cookie_of_the_switch_is_taken_from_a_packet_of_either_family() {
+        for (switch, at, stranger) in [
+            ("10.0.0.1:7700", "10.0.0.2:6666", "10.0.0.3:7700"),
+            ("[fd00::1]:7700", "[fd00::2]:6666", "[fd00::3]:7700"),
+        ] {
+            let [switch, at, stranger] = [switch, at, stranger].map(|text| text.parse().unwrap());
+            let mut datagram = Datagram::new(switch, at);
+            let header = Header::new(Operation::Cookie, 7, 1);
+            let fixed = Cookie { header, identity: 2.into(), cookie: 3.into() };
+            Builder::new(&mut datagram.payload, &fixed);
+            let mut packet = Vec::new();
+            datagram.write(&mut packet).unwrap();
+            assert_eq!(cookie_in(&packet, switch), Some(Given { identity: 2, cookie: 3, at }));
+            assert_eq!(cookie_in(&packet, stranger), None);
+        }
     }
 }

@@ -22,6 +22,7 @@ mod victims;
 
 pub(crate) use kinds::{KINDS, Kind, named};
 pub(crate) use outcome::Report;
+pub(crate) use places::Family;
 
 use crate::engines::Engine;
 use crate::soak::findings::Findings;
@@ -30,10 +31,9 @@ use attacker::Sent;
 use forge::{Forge, Known};
 use kinds::{LINK, Means};
 use listener::Heard;
-use midflight_lab::{Lab, Options, SWITCH_IPV4};
+use midflight_lab::{Lab, Options};
 use outcome::Outcome;
 use places::{ATTACKER, BYSTANDER, HOSTS};
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -52,6 +52,7 @@ const NEIGHBOURS: u64 = 512;
 pub(crate) struct Plan {
     pub(crate) kinds: Vec<&'static Kind>,
     pub(crate) engines: Vec<Engine>,
+    pub(crate) family: Family,
     /// Packets a second.
     pub(crate) rate: u64,
     /// How long each attack goes on at least: until the tasks that have begun have ended.
@@ -66,7 +67,7 @@ pub(crate) struct Plan {
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     let lab = Lab::up_unless(&Options::new(format!("attack{}", std::process::id()), HOSTS), interrupted)?;
     places::allow_forgery(&lab)?;
-    places::check_forgery(&lab, SocketAddrV4::new(SWITCH_IPV4, port()))?;
+    places::check_forgery(&lab, plan.family, port())?;
     let campaign = Campaign { lab: &lab, plan, interrupted };
     let outcomes = campaign.hold();
     lab.down()?;
@@ -109,7 +110,8 @@ impl Campaign<'_> {
     /// One kind against a cluster of its own.
     fn try_one(&self, kind: &'static Kind, engine: Engine) -> Result<Outcome> {
         let findings = Arc::new(Findings::default());
-        let victims = Victims::start(self.lab, engine, port(), Arc::clone(&findings), self.interrupted);
+        let (lab, family) = (self.lab, self.plan.family);
+        let victims = Victims::start(lab, engine, family, port(), Arc::clone(&findings), self.interrupted);
         let mut victims = victims::started(victims)?;
         let mut quiet = Vec::new();
         // The first run finds everything cold.

@@ -1,9 +1,10 @@
 //! Who is where in the lab, and how forged packets get there.
 
 use anyhow::{Context, Result, bail};
-use midflight_lab::Lab;
+use clap::ValueEnum;
 pub(super) use midflight_lab::Place;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use midflight_lab::{Host, Lab, SWITCH_IPV4, SWITCH_IPV6};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,14 +17,43 @@ pub(super) const BYSTANDER: Place = Place::Host(4);
 /// Where the attacker sends from under his own address, and what he sends to the bystander.
 pub(super) const OWN_PORT: u16 = 6666;
 
-pub(super) fn address_of(lab: &Lab, place: Place) -> Result<Ipv4Addr> {
-    match place {
-        Place::Host(number) => Ok(lab.host(number).context("the lab has too few hosts")?.ipv4),
-        Place::Switch => bail!("the switch has an address towards each host"),
+/// Which of a place's addresses are used: a lab has both kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Family {
+    /// IPv4
+    #[value(name = "4")]
+    V4,
+    /// IPv6
+    #[value(name = "6")]
+    V6,
+}
+
+impl Family {
+    /// The switch's at this port.
+    pub(super) fn switch(self, port: u16) -> SocketAddr {
+        match self {
+            Self::V4 => (SWITCH_IPV4, port).into(),
+            Self::V6 => (SWITCH_IPV6, port).into(),
+        }
+    }
+
+    fn of(self, host: &Host) -> IpAddr {
+        match self {
+            Self::V4 => host.ipv4.into(),
+            Self::V6 => host.ipv6.into(),
+        }
+    }
+
+    /// A host's.
+    pub(super) fn address_of(self, lab: &Lab, place: Place) -> Result<IpAddr> {
+        match place {
+            Place::Host(number) => Ok(self.of(lab.host(number).context("the lab has too few hosts")?)),
+            Place::Switch => bail!("the switch has an address towards each host"),
+        }
     }
 }
 
-/// The lab's router takes forged sources, its own address too, as a network without filters would.
+/// The lab's router takes forged sources, its own address too, as a network without filters would. Of IPv6 it takes them anyway.
 pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
     lab.within(Place::Switch, || {
         let all = Path::new("/proc/sys/net/ipv4/conf");
@@ -38,14 +68,14 @@ pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
 }
 
 /// Whether a packet from the switch's address that the attacker forges arrives: an attack that nobody gets says nothing.
-pub(super) fn check_forgery(lab: &Lab, from: SocketAddrV4) -> Result<()> {
-    let to = SocketAddrV4::new(address_of(lab, BYSTANDER)?, OWN_PORT);
+pub(super) fn check_forgery(lab: &Lab, family: Family, port: u16) -> Result<()> {
+    let (from, to) = (family.switch(port), SocketAddr::new(family.address_of(lab, BYSTANDER)?, OWN_PORT));
     let socket = lab.within(BYSTANDER, || UdpSocket::bind(to))?.context("cannot bind the bystander's socket")?;
     socket.set_read_timeout(Some(Duration::from_secs(2)))?;
     lab.within(ATTACKER, || super::attacker::send_one(from, to))??;
     let mut bytes = [0; 64];
     let (_, seen) = socket.recv_from(&mut bytes).context("a forged packet does not get through the lab's switch")?;
-    anyhow::ensure!(seen == from.into(), "a forged packet came from {seen} instead of {from}");
+    anyhow::ensure!(seen == from, "a forged packet came from {seen} instead of {from}");
     Ok(())
 }
 

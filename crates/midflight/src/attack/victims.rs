@@ -1,7 +1,7 @@
 //! The victims of an attack: a switch, two executors, a client that stays, and newcomers who ask for little.
 
 use super::forge::Known;
-use super::places::{BYSTANDER, CLIENT, EXECUTORS, NEWCOMERS, OWN_PORT, Place, address_of, ports_at};
+use super::places::{ATTACKER, BYSTANDER, CLIENT, EXECUTORS, Family, NEWCOMERS, OWN_PORT, Place, ports_at};
 use crate::commands::status;
 use crate::engines::{Engine, at};
 use crate::processes::{self, Process};
@@ -9,9 +9,9 @@ use crate::soak::findings::Findings;
 use crate::soak::ledger::{Entry, Expected, Ledger};
 use anyhow::{Context, Result, ensure};
 use midflight_host::{Client, ClientOptions, Executor, Job};
-use midflight_lab::{Lab, LabError, SWITCH_IPV4};
+use midflight_lab::{Lab, LabError};
 use midflight_tasks::functions::{EXEC, NOOP};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,7 +36,8 @@ const NEWCOMERS_SLOTS: u32 = 2;
 pub(super) struct Victims<'a> {
     lab: &'a Lab,
     interrupted: &'a AtomicBool,
-    port: u16,
+    family: Family,
+    switch_address: SocketAddr,
     findings: Arc<Findings>,
     ledger: Arc<Ledger>,
     switch: Process,
@@ -49,36 +50,38 @@ impl<'a> Victims<'a> {
     pub(super) fn start(
         lab: &'a Lab,
         engine: Engine,
+        family: Family,
         port: u16,
         findings: Arc<Findings>,
         interrupted: &'a AtomicBool,
     ) -> Result<Self> {
-        let listen = SocketAddrV4::new(SWITCH_IPV4, port);
+        let listen = family.switch(port);
         let mut command = quiet(engine.switch(lab)?);
-        command.args(["--listen", &listen.to_string(), "--http", &http(port).to_string()]);
+        command.args(["--listen", &listen.to_string(), "--http", &http(listen).to_string()]);
         let (switch, _) = processes::switch(&mut command)?;
-        let executor = |place| processes::executor(quiet(at(lab, place)?), listen.into(), SLOTS);
+        let executor = |place| processes::executor(quiet(at(lab, place)?), listen, SLOTS);
         let executors = EXECUTORS.into_iter().map(executor).collect::<Result<_>>()?;
-        let client = lab.within(CLIENT, || Client::connect(ClientOptions::new(vec![listen.into()])))??;
+        let client = lab.within(CLIENT, || Client::connect(ClientOptions::new(vec![listen])))??;
         ensure!(client.wait_connected(PATIENCE), "the switch does not answer in the lab");
         let ledger = Arc::new(Ledger::new(Arc::clone(&findings)));
-        Ok(Self { lab, interrupted, port, findings, ledger, switch, executors, client })
+        Ok(Self { lab, interrupted, family, switch_address: listen, findings, ledger, switch, executors, client })
     }
 
     /// What an attacker knows of them.
     pub(super) fn known(&self) -> Result<Known> {
         let mut executors = Vec::new();
         for place in EXECUTORS {
-            let ip = address_of(self.lab, place)?;
-            executors.extend(ports_at(self.lab, place, "udp")?.into_iter().map(|port| SocketAddrV4::new(ip, port)));
+            let ip = self.family.address_of(self.lab, place)?;
+            executors.extend(ports_at(self.lab, place, "udp")?.into_iter().map(|port| SocketAddr::new(ip, port)));
         }
         ensure!(!executors.is_empty(), "the executors have no UDP socket");
+        let at = |place, port| Ok::<_, anyhow::Error>(SocketAddr::new(self.family.address_of(self.lab, place)?, port));
         Ok(Known {
-            switch: SocketAddrV4::new(SWITCH_IPV4, self.port),
-            clients: vec![SocketAddrV4::new(address_of(self.lab, CLIENT)?, self.client.local_addr().port())],
+            switch: self.switch_address,
+            clients: vec![at(CLIENT, self.client.local_addr().port())?],
             executors,
-            own: SocketAddrV4::new(address_of(self.lab, super::places::ATTACKER)?, OWN_PORT),
-            bystander: SocketAddrV4::new(address_of(self.lab, BYSTANDER)?, OWN_PORT),
+            own: at(ATTACKER, OWN_PORT)?,
+            bystander: at(BYSTANDER, OWN_PORT)?,
             // Whoever asks the switch is told it.
             epoch: self.client.switch().1,
         })
@@ -86,10 +89,10 @@ impl<'a> Victims<'a> {
 
     /// Where all that serves TCP is: HTTP of the switch, blobs of client and executors.
     pub(super) fn servers(&self) -> Result<Vec<SocketAddr>> {
-        let mut servers = vec![SocketAddr::from(http(self.port))];
+        let mut servers = vec![http(self.switch_address)];
         for place in [CLIENT].into_iter().chain(EXECUTORS) {
-            let ip = address_of(self.lab, place)?;
-            servers.extend(ports_at(self.lab, place, "tcp")?.into_iter().map(|port| SocketAddr::from((ip, port))));
+            let ip = self.family.address_of(self.lab, place)?;
+            servers.extend(ports_at(self.lab, place, "tcp")?.into_iter().map(|port| SocketAddr::new(ip, port)));
         }
         Ok(servers)
     }
@@ -143,7 +146,7 @@ impl<'a> Victims<'a> {
 
     /// A new client and a new executor come, are served, and go: each is well within its share.
     pub(super) fn receive_newcomers(&self) -> Result<()> {
-        let switch = SocketAddr::from((SWITCH_IPV4, self.port));
+        let switch = self.switch_address;
         let builder = || Executor::builder().switch(switch).slots(NEWCOMERS_SLOTS).start();
         let executor = self.lab.within(NEWCOMERS, builder)??;
         if !self.until(AT_ONCE, || Ok(executor.wait_registered(NEWCOMERS_SLOTS, LOOK_EVERY)))? {
@@ -163,7 +166,7 @@ impl<'a> Victims<'a> {
     }
 
     fn ask_for_status(&self) {
-        let fetched = self.lab.within(Place::Switch, || status::fetch(&http(self.port).to_string()));
+        let fetched = self.lab.within(Place::Switch, || status::fetch(&http(self.switch_address).to_string()));
         if let Err(error) | Ok(Err(error)) = fetched.map_err(anyhow::Error::from) {
             self.findings.add(format!("the switch's HTTP does not answer: {error:#}"));
         }
@@ -182,8 +185,8 @@ impl<'a> Victims<'a> {
 }
 
 /// HTTP is served where it can be attacked.
-fn http(switch: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(SWITCH_IPV4, switch + 1)
+fn http(switch: SocketAddr) -> SocketAddr {
+    SocketAddr::new(switch.ip(), switch.port() + 1)
 }
 
 /// It says nothing: under attack it has much to say. Ctrl-C is for the campaign to act on.

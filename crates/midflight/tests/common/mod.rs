@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+pub(crate) mod machine;
 mod seen;
 
 #[allow(unused_imports, reason = "each test binary uses what it needs")]

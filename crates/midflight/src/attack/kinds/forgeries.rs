@@ -40,7 +40,7 @@ pub(super) fn registered(forge: &mut Forge) {
         executor: forge.name().into(),
         first: 0.into(),
         lease_ms: 1.into(),
-        seen: Address::from(std::net::SocketAddr::from(forge.known.own)),
+        seen: Address::from(forge.known.own),
         reason: Reason::None as u8,
         reserved: 0,
         poll_us: 1.into(),
@@ -52,7 +52,7 @@ pub(super) fn registered(forge: &mut Forge) {
 
 pub(super) fn assign(forge: &mut Forge) {
     let fixed = Assign { header: header_of_any_epoch(forge, Operation::Assign) };
-    let client = std::net::SocketAddr::from(forge.client());
+    let client = forge.client();
     let assignments = std::array::from_fn::<_, 13, _>(|_| {
         let wait = forge.wait();
         Assignment {
@@ -123,7 +123,7 @@ pub(super) fn probe_ack(forge: &mut Forge) {
     let fixed = ProbeAck {
         header: header_of_any_epoch(forge, Operation::ProbeAck),
         client: forge.name().into(),
-        seen: Address::from(std::net::SocketAddr::from(forge.known.own)),
+        seen: Address::from(forge.known.own),
         room: 0.into(),
         open: 0.into(),
         known: [Known::No, Known::Yes, Known::NoRecord][forge.random.random_range(0..3)] as u8,

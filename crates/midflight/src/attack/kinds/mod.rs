@@ -57,7 +57,11 @@ pub(crate) static KINDS: [Kind; 40] = [
     send("keys", "packets that name keys", noise::keys),
     send("fragments", "first, later and overlapping fragments", noise::fragments),
     send("checksums", "wrong and absent checksums", noise::checksums),
-    send("odd_sources", "from loopback, multicast, broadcast and the switch's own address", noise::odd_sources),
+    send(
+        "odd_sources",
+        "from loopback, multicast and other reserved addresses, and the switch's own",
+        noise::odd_sources,
+    ),
     send("submit_no_cookie", "SUBMITs of new clients", strangers::submit_without_cookie),
     send("submit_anywhere", "SUBMITs of new clients from any address", strangers::submit_from_anywhere),
     hear("clients", "SUBMITs of new clients with cookies, of tasks that nobody can run", strangers::clients),
@@ -112,7 +116,7 @@ mod tests {
     use crate::attack::forge::Known;
     use crate::attack::listener::Heard;
     use std::collections::BTreeSet;
-    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
     #[test]
     fn names_are_parts_of_names_of_results() {
@@ -122,9 +126,8 @@ mod tests {
         assert!(KINDS.iter().all(|kind| named(kind.name).is_some_and(|found| found.name == kind.name)));
     }
 
-    #[test]
-    fn every_kind_makes_datagrams_that_can_be_sent() {
-        let at = |last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 7700);
+    fn every_kind_can_send_from(network: IpAddr) {
+        let at = |port| SocketAddr::new(network, port);
         let known = Known {
             switch: at(1),
             clients: vec![at(2)],
@@ -145,5 +148,11 @@ mod tests {
                 assert!(bytes.len() <= 1500, "{} bytes of {}", bytes.len(), kind.name);
             }
         }
+    }
+
+    #[test]
+    fn every_kind_makes_datagrams_that_can_be_sent() {
+        every_kind_can_send_from(Ipv4Addr::new(10, 0, 0, 1).into());
+        every_kind_can_send_from(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).into());
     }
 }

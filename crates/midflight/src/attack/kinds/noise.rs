@@ -4,14 +4,14 @@ use crate::attack::datagram::Flaw;
 use crate::attack::forge::Forge;
 use midflight_wire::{Header, Operation, PACKET_MAX, Version};
 use rand::RngExt;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zerocopy::IntoBytes;
 
 /// Where the header has what these change.
 const VERSION_AT: usize = 2;
 const KEY_AT: usize = 5;
-/// The longest datagram that an Ethernet frame of 1,500 bytes takes.
-const FRAME_MOST: usize = 1472;
+/// The longest datagram that an Ethernet frame of 1,500 bytes takes, over IPv6 too.
+const FRAME_MOST: usize = 1452;
 /// What a SUBMIT of one task has.
 const USUAL: usize = 84;
 
@@ -131,12 +131,22 @@ pub(super) fn checksums(forge: &mut Forge) {
 pub(super) fn odd_sources(forge: &mut Forge) {
     request(forge);
     let port = if forge.one_in(2) { forge.known.switch.port() } else { forge.port() };
-    let odd = [
-        Ipv4Addr::LOCALHOST,
-        Ipv4Addr::new(224, 0, 0, 1),
-        Ipv4Addr::BROADCAST,
-        Ipv4Addr::new(10, 77, 255, 255),
-        *forge.known.switch.ip(),
-    ];
-    forge.out.from = SocketAddrV4::new(odd[forge.random.random_range(0..odd.len())], port);
+    let switch = forge.known.switch.ip();
+    let odd: [IpAddr; 5] = match switch {
+        IpAddr::V4(_) => [
+            Ipv4Addr::LOCALHOST.into(),
+            Ipv4Addr::new(224, 0, 0, 1).into(),
+            Ipv4Addr::BROADCAST.into(),
+            Ipv4Addr::new(10, 77, 255, 255).into(),
+            switch,
+        ],
+        IpAddr::V6(_) => [
+            Ipv6Addr::LOCALHOST.into(),
+            Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into(),
+            Ipv6Addr::UNSPECIFIED.into(),
+            Ipv4Addr::new(10, 77, 0, 2).to_ipv6_mapped().into(),
+            switch,
+        ],
+    };
+    forge.out.from = SocketAddr::new(odd[forge.random.random_range(0..odd.len())], port);
 }

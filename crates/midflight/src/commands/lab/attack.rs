@@ -1,7 +1,7 @@
 //! `midflight lab attack`: a cluster in a lab, and everything that a stranger may send to it.
 
 use super::{interrupted_flag, or_interrupted};
-use crate::attack::{self, KINDS, Kind, Plan};
+use crate::attack::{self, Family, KINDS, Kind, Plan};
 use crate::engines::Engine;
 use crate::envelope::Envelope;
 use crate::{stdout, usage};
@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   midflight lab attack                      all kinds, both engines: about half an hour, as root
   midflight lab attack --engine user --seconds 2 --json
+  midflight lab attack --engine kernel --ip 6     over IPv6
   midflight lab attack --kinds reset_all,complete
   midflight lab attack --list                     the kinds
 
@@ -38,6 +39,9 @@ pub(crate) struct Args {
     /// The switch's engine
     #[arg(long, value_enum, default_value_t = Engines::Both)]
     engine: Engines,
+    /// The version of IP that everybody speaks
+    #[arg(long, value_enum, default_value_t = Family::V4)]
+    ip: Family,
     /// Packets a second of the attacker
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     rate: u64,
@@ -102,7 +106,8 @@ fn hold(args: &Args) -> Result<ExitCode> {
         bail!("{why}");
     }
     let interrupted = interrupted_flag()?;
-    let plan = Plan { kinds, engines, rate: args.rate, time: args.seconds, tasks: args.tasks as usize };
+    let plan =
+        Plan { kinds, engines, family: args.ip, rate: args.rate, time: args.seconds, tasks: args.tasks as usize };
     let report = attack::run(&plan, &interrupted)?;
     let envelope = Envelope::new("attacks", report.measures());
     if args.json {
