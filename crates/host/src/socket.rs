@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::sources::Sources;
+use crate::together::Together;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -83,6 +84,7 @@ pub struct SocketCounts {
 pub(crate) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
+    together: Together,
     local: SocketAddr,
     counters: SocketCounters,
     /// It was said that addresses of the other family cannot be reached.
@@ -109,8 +111,9 @@ impl Socket {
         warn_if_small(&socket, buffers)?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
-        let local = socket.local_addr()?;
-        Ok(Self { socket, state, local, counters: SocketCounters::default(), warned: AtomicBool::new(false) })
+        let (together, local) = (Together::new(state.max_gso_segments()), socket.local_addr()?);
+        let (counters, warned) = (SocketCounters::default(), AtomicBool::new(false));
+        Ok(Self { socket, state, together, local, counters, warned })
     }
 
     /// From now on the kernel leaves datagrams as they came, instead of merging those of one sender before anybody sees
@@ -200,28 +203,36 @@ impl Socket {
         let segment_size = (datagrams > 1).then_some(segment);
         let mut transmit =
             Transmit { destination: self.destination(to), ecn: None, contents, segment_size, src_ip: from };
-        if self.try_send(&transmit, datagrams).is_ok() || datagrams == 1 {
+        if datagrams == 1 {
+            self.together.sent_one();
+        }
+        if self.try_send(&transmit, datagrams).is_ok() {
             return;
         }
-        // Some devices refuse GSO: one by one, then. quinn-udp has noted it, so this happens once.
+        // Some devices refuse GSO: one by one, then.
         transmit.segment_size = None;
+        let mut sent = 0;
         for datagram in contents.chunks(segment) {
             transmit.contents = datagram;
-            let _ = self.try_send(&transmit, 1); // counted inside
+            sent += self.try_send(&transmit, 1).unwrap_or(0);
+        }
+        if sent > 0 {
+            self.together.refused();
         }
     }
 
-    /// An error is one that sending one by one may avoid; all others are counted here.
-    fn try_send(&self, transmit: &Transmit<'_>, datagrams: usize) -> Result<(), ()> {
+    /// How many were sent. An error is one that sending one by one may avoid; all others are counted here.
+    fn try_send(&self, transmit: &Transmit<'_>, datagrams: usize) -> Result<usize, ()> {
         let mut result = self.state.try_send((&self.socket).into(), transmit);
         if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&SEND_PATIENCE));
             result = self.state.try_send((&self.socket).into(), transmit);
         }
-        let count = match result {
+        let counter = match result {
             Ok(()) => {
                 self.counters.send_calls.fetch_add(1, Relaxed);
-                &self.counters.sent
+                self.counters.sent.fetch_add(datagrams as u64, Relaxed);
+                return Ok(datagrams);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => &self.counters.send_blocked,
             Err(_) if datagrams > 1 => return Err(()),
@@ -232,8 +243,8 @@ impl Socket {
                 &self.counters.send_errors
             }
         };
-        count.fetch_add(datagrams as u64, Relaxed);
-        Ok(())
+        counter.fetch_add(datagrams as u64, Relaxed);
+        Ok(0)
     }
 
     /// The other way round there is no way. An executor meets it where it knows the switch by IPv4 and a client by IPv6.
@@ -372,7 +383,7 @@ impl Lane {
     fn push(&mut self, socket: &Socket, sources: &Sources, to: SocketAddr, datagram: &[u8]) {
         let fits = self.to == Some(to)
             && datagram.len() <= self.segment
-            && self.count < socket.state.max_gso_segments()
+            && self.count < socket.together.most()
             && self.bytes.len() + datagram.len() <= SEND_BYTES;
         if !fits {
             self.flush(socket);
@@ -397,108 +408,4 @@ impl Lane {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::waker::Waker;
-
-    fn receive_all(socket: &Socket, expected: usize) -> Vec<(SocketAddr, Vec<u8>)> {
-        let (waker, mut batch, mut all) = (Waker::new().unwrap(), ReceiveBatch::new(), Vec::new());
-        while all.len() < expected {
-            waker.wait(socket, Some(2_000_000_000));
-            assert!(socket.receive(&mut batch), "{} of {expected} arrived", all.len());
-            all.extend(batch.iter().map(|(from, bytes)| (from, bytes.to_vec())));
-        }
-        all
-    }
-
-    #[test]
-    fn runs_of_equal_datagrams_leave_together_and_arrive_apart() {
-        let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
-        let (a, b) = (a.unwrap(), b.unwrap());
-        let sizes = [100, 100, 100, 60, 100, PACKET_MAX, PACKET_MAX, 1, 0, 7];
-        let mut queue = SendQueue::default();
-        for (i, size) in sizes.iter().enumerate() {
-            queue.push(&a, b.local_addr(), &vec![i as u8; *size]);
-        }
-        queue.flush(&a);
-        let got = receive_all(&b, sizes.len());
-        let expected: Vec<_> = sizes.iter().enumerate().map(|(i, s)| (a.local_addr(), vec![i as u8; *s])).collect();
-        assert_eq!(got, expected);
-        assert_eq!(a.counts().sent, sizes.len() as u64);
-        assert!(a.counts().send_calls < sizes.len() as u64);
-        assert_eq!(b.counts().received, sizes.len() as u64);
-    }
-
-    #[cfg(feature = "kernel")]
-    #[test]
-    fn datagrams_that_are_kept_apart_never_share_a_buffer() {
-        let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
-        let (a, b) = (a.unwrap(), b.unwrap());
-        let mut together = Vec::new();
-        for apart in [false, true] {
-            if apart {
-                b.keep_apart().unwrap();
-            }
-            let mut queue = SendQueue::default();
-            (0..RECEIVE_BATCH).for_each(|_| queue.push(&a, b.local_addr(), &[7; 100]));
-            queue.flush(&a);
-            let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
-            waker.wait(&b, Some(2_000_000_000));
-            assert!(b.receive(&mut batch));
-            together.push((batch.filled, batch.iter().count()));
-        }
-        assert_eq!(together, [(1, RECEIVE_BATCH), (RECEIVE_BATCH, RECEIVE_BATCH)]);
-    }
-
-    #[test]
-    fn an_ipv6_wildcard_talks_to_ipv4_and_shows_it_as_ipv4() {
-        let dual = Socket::bind("[::]:0".parse().unwrap()).unwrap();
-        let four = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let to_dual: SocketAddr = ([127, 0, 0, 1], dual.local_addr().port()).into();
-        let mut queue = SendQueue::default();
-        queue.push(&four, to_dual, b"there");
-        queue.flush(&four);
-        assert_eq!(receive_all(&dual, 1), [(four.local_addr(), b"there".to_vec())]);
-        queue.push(&dual, four.local_addr(), b"back");
-        queue.flush(&dual);
-        assert_eq!(receive_all(&four, 1), [(to_dual, b"back".to_vec())]);
-    }
-
-    #[test]
-    fn answers_leave_from_the_address_that_was_asked() {
-        for (listen, asked) in [("0.0.0.0:0", "127.0.0.9"), ("[::]:0", "127.0.0.9"), ("[::]:0", "::1")] {
-            let all = Socket::bind(listen.parse().unwrap()).unwrap();
-            let asked = SocketAddr::new(asked.parse().unwrap(), all.local_addr().port());
-            let peer =
-                Socket::bind((if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).parse().unwrap()).unwrap();
-            let mut queue = SendQueue::default();
-            queue.push(&peer, asked, b"question");
-            queue.flush(&peer);
-            let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
-            waker.wait(&all, Some(2_000_000_000));
-            assert!(all.receive(&mut batch) && all.is_on_all() && !peer.is_on_all());
-            queue.learn(&batch);
-            queue.push(&all, peer.local_addr(), b"answer");
-            queue.flush(&all);
-            assert_eq!(receive_all(&peer, 1), [(asked, b"answer".to_vec())]);
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_drops_is_counted() {
-        let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
-        let (a, b) = (a.unwrap(), b.unwrap());
-        socket2::SockRef::from(&b.socket).set_recv_buffer_size(4096).unwrap();
-        for _ in 0..100 {
-            a.send(None, b.local_addr(), &[0; 1000], 1000);
-        }
-        assert!(b.counts().kernel_dropped > 50, "{:?}", b.counts());
-    }
-
-    #[test]
-    fn a_port_in_use_is_one_line_that_says_what_to_do() {
-        let first = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let error = Socket::bind(first.local_addr()).unwrap_err().to_string();
-        assert!(error.contains("choose another port") && !error.contains('\n'), "{error}");
-    }
-}
+mod tests;
