@@ -162,7 +162,9 @@ impl Read for Within<'_> {
             return Err(ErrorKind::TimedOut.into());
         }
         self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(buffer)
+        let read = self.stream.read(buffer);
+        // So the kernel says that the time is over.
+        read.map_err(|error| if error.kind() == ErrorKind::WouldBlock { ErrorKind::TimedOut.into() } else { error })
     }
 }
 

@@ -242,6 +242,15 @@ fn a_fetch_from_who_answers_byte_by_byte_ends() {
 }
 
 #[test]
+fn a_fetch_from_who_says_nothing_says_that_it_timed_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reference = BlobRef { id: 7.into(), length: 1.into(), port: port.into(), reserved: 0.into() };
+    let error = Fetcher::new(SOON).fetch([127, 0, 0, 1].into(), &reference).unwrap_err().to_string();
+    assert!(error.contains("timed out"), "{error}");
+}
+
+#[test]
 fn a_reference_of_another_length_is_refused() {
     let (store, server, address) = serve(BlobOptions::default());
     let lease = store.keep(Arc::new(vec![1; 100]), Duration::ZERO).unwrap();
