@@ -59,7 +59,7 @@ pub(crate) static KINDS: [Kind; 40] = [
     send("checksums", "wrong and absent checksums", noise::checksums),
     send(
         "odd_sources",
-        "from loopback, multicast and other reserved addresses, and the switch's own",
+        "from loopback, multicast and other reserved addresses, the switch's own, and port 0",
         noise::odd_sources,
     ),
     send("submit_no_cookie", "SUBMITs of new clients", strangers::submit_without_cookie),

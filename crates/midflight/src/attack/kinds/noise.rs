@@ -130,7 +130,11 @@ pub(super) fn checksums(forge: &mut Forge) {
 
 pub(super) fn odd_sources(forge: &mut Forge) {
     request(forge);
-    let port = if forge.one_in(2) { forge.known.switch.port() } else { forge.port() };
+    let port = match forge.count % 3 {
+        0 => forge.known.switch.port(),
+        1 => 0,
+        _ => forge.port(),
+    };
     let switch = forge.known.switch.ip();
     let odd: [IpAddr; 5] = match switch {
         IpAddr::V4(_) => [
