@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::machine::{kernel_works, labs_work};
+use common::machine::{kernel_works, labs_work, skip};
 use common::{Directory, PATIENCE, Running, Said, Seen, signal, wait_until};
 use midflight::{Client, ClientOptions};
 use midflight_lab::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
@@ -75,8 +75,18 @@ impl World {
         }
         args.extend(more.iter().copied().map(str::to_owned));
         let switch = Running::spawn(switch_command(&lab, &directory, &args));
-        let executors = EXECUTORS.iter().map(|&place| Running::spawn(executor_command(&lab, place))).collect();
+        let executors =
+            EXECUTORS.iter().map(|&place| Running::spawn(executor_of(&lab, place, &address().to_string()))).collect();
         Self { lab, directory, engine: args, switch, executors }
+    }
+
+    /// Others take the places of some; when this returns, the switch has none of the slots of those any more.
+    fn replace_executors(&mut self, others: impl IntoIterator<Item = (usize, Command)>) {
+        for (number, other) in others {
+            self.executors[number].child.kill().unwrap();
+            self.executors[number] = Running::spawn(other);
+        }
+        wait_until("the former ones are forgotten", || self.status()["slots"] == ALL_SLOTS);
     }
 
     fn is_kernel(&self) -> bool {
@@ -137,9 +147,8 @@ fn switch_command(lab: &Lab, directory: &Directory, engine: &[String]) -> Comman
     command
 }
 
-fn executor_command(lab: &Lab, place: Place) -> Command {
-    let (switch, slots) = (address().to_string(), SLOTS.to_string());
-    command(lab, place, &["executor", "--switch", &switch, "--slots", &slots])
+fn executor_of(lab: &Lab, place: Place, switches: &str) -> Command {
+    command(lab, place, &["executor", "--switch", switches, "--slots", &SLOTS.to_string()])
 }
 
 /// Of `midflight submit --json`.
@@ -170,6 +179,39 @@ fn t16_a_switch_that_stood_still_for_leases_goes_on_and_punishes_nobody() {
         let now = world.status();
         assert_eq!((&now["tasks"]["expired"], seen.again), (&0.into(), 0), "{now}");
         assert!(now["gaps"].as_u64().unwrap() >= 1, "{now}");
+    });
+}
+
+/// It still has tasks when it comes back, of a client that has had their results by the other one.
+#[test]
+fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
+    each_engine(|world| {
+        let next: SocketAddr = (world.lab.hosts()[3].ipv4, port()).into();
+        let args =
+            ["switch", "--listen", &next.to_string(), "--http", "off", "--config", &world.directory.path("m.toml")];
+        let _next = Running::spawn(command(&world.lab, NEWCOMER, &args));
+        let list = format!("{},{next}", address());
+        let both = [0, 1].map(|number| (number, executor_of(&world.lab, EXECUTORS[number], &list)));
+        world.replace_executors(both);
+        let options = ClientOptions::new(vec![address(), next]);
+        let client = world.lab.within(CLIENT, || Client::connect(options).unwrap()).unwrap();
+        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+        seen.take(TASKS / 10);
+        signal(&world.switch.child, Signal::STOP);
+        if world.is_kernel() {
+            // Its programs answer those whom they know, so the client stays; executors, who need cookies of the process, come and go.
+            std::thread::sleep(2 * LEASES);
+        } else {
+            seen.take_all();
+            assert_eq!(client.switch().0, next);
+        }
+        let mut more = Seen::new(&client, &[(TASKS, SHORT)]);
+        signal(&world.switch.child, Signal::CONT);
+        let ended = Instant::now();
+        seen.take_all();
+        more.take_all();
+        world.is_well_soon(ended);
+        assert_eq!(client.switch().0, address());
     });
 }
 
@@ -328,6 +370,32 @@ fn ask_for_cookies(packets: u64) {
         Builder::new(&mut packet, &fixed).set_count(1);
         socket.send_to(&packet, address()).unwrap();
     }
+}
+
+/// A command whose clocks are so far ahead of this machine's.
+fn ahead(lab: &Lab, place: Place, days: u32, command: &Command) -> Command {
+    let seconds = (days * 86_400).to_string();
+    let mut ahead = lab.command(place, "unshare");
+    ahead.args(["--time", "--monotonic", &seconds, "--boottime", &seconds, "--fork", "--kill-child"]);
+    ahead.arg(command.get_program()).args(command.get_args()).env("RUST_LOG", "warn").stdin(Stdio::null());
+    ahead
+}
+
+/// Nobody tells another a point in time.
+#[test]
+fn t16_clocks_may_differ() {
+    each_engine(|world| {
+        if !ahead(&world.lab, CLIENT, 1, &Command::new("true")).status().is_ok_and(|status| status.success()) {
+            skip("there are no time namespaces here");
+            return;
+        }
+        let executor = executor_of(&world.lab, EXECUTORS[0], &address().to_string());
+        world.replace_executors([(0, ahead(&world.lab, EXECUTORS[0], 10, &executor))]);
+        let tasks = world.submit(CLIENT, TASKS, "2ms");
+        assert_all_ended(ahead(&world.lab, CLIENT, 1_000, &tasks).output().unwrap().into(), TASKS);
+        world.is_well_soon(Instant::now());
+        assert_eq!(world.status()["tasks"]["expired"], 0);
+    });
 }
 
 /// What those of version 1 send, to everybody.
