@@ -394,8 +394,10 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
     enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*waits), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
-    if (packet->header.epoch != s->epoch)
-        return put_reset_all(s, call->in, call->out);
+    if (packet->header.epoch != s->epoch) {
+        verdict = put_reset_all(s, call->in, call->out);
+        return packet->header.epoch == 0 ? MF_V_OK : verdict; /* in no epoch it asks whether a switch lives here */
+    }
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
         enum mf_verdict named = keep_alive(s, call, &waits[k]);
         if (named == MF_V_FOREIGN_SLOT || named == MF_V_SPOOFED_SLOT)

@@ -271,7 +271,8 @@ impl Model {
     ) -> Verdict {
         let counter = keepalive.counter;
         if self.is_foreign(from, &keepalive.header, counter, answers) {
-            return Verdict::ForeignEpoch;
+            // In no epoch it asks whether a switch lives here.
+            return if keepalive.header.epoch.get() == 0 { Verdict::Ok } else { Verdict::ForeignEpoch };
         }
         let mut void = Vec::new();
         for wait in waits {

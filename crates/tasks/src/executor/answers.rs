@@ -1,7 +1,7 @@
 //! What the switch says, and what clients acknowledge. A packet of the switch counts only in the present epoch; a new epoch
 //! voids all slots first.
 
-use super::slots::{Name, State};
+use super::slots::Name;
 use super::{Event, Executor, Run};
 use crate::Nanos;
 use midflight_wire::{
@@ -33,12 +33,11 @@ impl Executor {
         let mut names = names.iter();
         for local in locals {
             match names.next() {
-                Some(name) => self.named(local, name.into(), request.sequence),
-                None if self.slots.get(local).is_some_and(|slot| slot.wants_name_of(request.sequence)) => {
+                Some(name) => self.named(local, name.into()),
+                None => {
                     self.report.counters.slots_full += 1;
                     self.registrar.refused(local, Reason::from_number(answer.reason));
                 }
-                None => {}
             }
         }
     }
@@ -59,29 +58,13 @@ impl Executor {
     }
 
     /// The switch calls a slot by this name now.
-    fn named(&mut self, local: u32, name: Name, registration: u32) {
-        let Some(slot) = self.slots.get(local) else { return };
-        let older = (registration.wrapping_sub(slot.registration) as i32) < 0;
-        if older || (slot.registered && slot.name == name) {
-            return;
-        }
-        match slot.state {
-            // It was asked whether the switch lives; meanwhile the slot has lost the name that this repeats.
-            State::Unregistered if !slot.wants_name_of(registration) => return,
-            State::Unregistered => {}
-            State::Waiting => _ = self.slots.void(local),
-            State::Running => {
-                self.slots.void(local);
-                return;
-            }
-            State::Leaving | State::Gone => return,
-        }
+    fn named(&mut self, local: u32, name: Name) {
         // A number that another slot of ours had was given anew, so that one's name is void: it was forgotten in silence.
         if let Some(other) = self.slots.holder(name.number) {
             self.void(other);
         }
         self.registrar.satisfied(local);
-        self.slots.register(local, name, registration);
+        self.slots.register(local, name);
         self.newly_registered = true;
     }
 
@@ -103,6 +86,8 @@ impl Executor {
             self.link.heard(now);
             self.report.counters.resets += u64::from(self.slots.census.registered);
             self.restarted(epoch);
+        } else if epoch == self.link.epoch() && self.link.is_answer(counter) {
+            self.link.heard(now);
         } else {
             self.report.counters.foreign += 1;
         }

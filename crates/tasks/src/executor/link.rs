@@ -18,6 +18,14 @@ const COUNTERS: std::ops::Range<u64> = 1..1 << 62;
 /// on their way, so it looks back further: in a round trip each of its slots speaks at most twice.
 pub(super) const ANSWERABLE: u64 = 64;
 
+/// Whether a silent switch lives: when it is asked next, how often it was, and which counter the first time came behind.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    due: Nanos,
+    tries: u32,
+    behind: u64,
+}
+
 #[derive(Debug)]
 pub(super) struct Link {
     switches: Vec<SocketAddr>,
@@ -40,6 +48,10 @@ pub(super) struct Link {
     heard: Nanos,
     /// Since when an answer is expected without a break.
     expecting: Option<Nanos>,
+    /// Open from a lease of silence on, until it is heard.
+    question: Option<Question>,
+    question_min: Nanos,
+    question_max: Nanos,
     /// When a better switch than this is looked for, which of them was looked for last, and by which counter.
     look: Nanos,
     looked_for: Option<(usize, u64)>,
@@ -65,6 +77,9 @@ impl Link {
             poll: None,
             heard: now,
             expecting: None,
+            question: None,
+            question_min: config.repeat_min,
+            question_max: config.register_max,
             look: now,
             looked_for: None,
             other_versions: BTreeSet::new(),
@@ -118,11 +133,40 @@ impl Link {
 
     pub(super) fn heard(&mut self, now: Nanos) {
         self.heard = self.heard.max(now);
+        self.question = None;
+    }
+
+    /// Asks the switch in use whether it lives, until it is heard.
+    pub(super) fn ask(&mut self, now: Nanos) {
+        self.question = Some(Question { due: now, tries: 0, behind: self.counter });
+    }
+
+    /// Whether this repeats the counter of a packet that was sent since it is asked.
+    pub(super) fn is_answer(&self, counter: u64) -> bool {
+        self.question.is_some_and(|question| counter > question.behind) && self.was_asked(counter)
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.question.is_some()
+    }
+
+    pub(super) fn question_due(&self) -> Option<Nanos> {
+        self.question.map(|question| question.due)
+    }
+
+    /// The counter by which it is asked now; the next time is later.
+    pub(super) fn question(&mut self, now: Nanos) -> Option<u64> {
+        let base = self.round_trip.twice(self.question_min);
+        let question = self.question.as_mut().filter(|question| question.due <= now)?;
+        question.due = now + (base << question.tries.min(15)).min(self.question_max);
+        question.tries = question.tries.saturating_add(1);
+        Some(self.count())
     }
 
     /// Keeps track of whether an answer is expected: silence counts from then on.
     pub(super) fn expect(&mut self, now: Nanos, expecting: bool) {
         self.expecting = expecting.then(|| self.expecting.unwrap_or(now));
+        self.question = self.question.filter(|_| expecting);
     }
 
     /// Since when the switch has been silent though an answer is expected.
@@ -148,6 +192,7 @@ impl Link {
         self.poll = None;
         self.heard = now;
         self.expecting = None;
+        self.question = None;
         self.look = now + LOOK_EVERY;
         self.looked_for = None;
     }

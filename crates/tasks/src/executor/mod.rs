@@ -262,7 +262,7 @@ impl Executor {
         if self.drain != Drain::No {
             return (self.slots.census.leaving > 0).then_some(since + self.drain_silence);
         }
-        if self.registrar.is_quiet() {
+        if self.registrar.is_quiet() && !self.link.is_asking() {
             Some(since + self.link.lease)
         } else {
             self.link.has_alternative().then_some(since + 2 * self.link.lease)
@@ -276,17 +276,19 @@ impl Executor {
                     self.slots.void(local);
                 }
             }
-        } else if self.registrar.is_quiet() && !(self.link.poll.is_some() && self.link.has_alternative()) {
-            let mut locals = self.slots.locals();
-            let waiting = locals.find_map(|local| {
-                self.slots.get(local).filter(|slot| slot.state == State::Waiting).map(|slot| (local, slot.registration))
-            });
-            if let Some((local, registration)) = waiting {
-                self.registrar.probe(now, local, registration);
-            }
+        } else if self.is_to_be_asked() {
+            self.link.ask(now);
         } else {
             self.next_switch(now);
         }
+    }
+
+    /// Whether the silent switch has been asked nothing that a living one answers. Where slots poll, their waits were the question;
+    /// only a switch that is never left is asked all the same, for its epoch.
+    fn is_to_be_asked(&self) -> bool {
+        let is_asked = !self.registrar.is_quiet() || self.link.is_asking();
+        let has_polled = self.link.poll.is_some() && self.link.has_alternative();
+        !is_asked && !has_polled
     }
 
     fn next_switch(&mut self, now: Nanos) {
@@ -314,15 +316,26 @@ impl Executor {
         self.link.look_due().filter(|_| self.drain == Drain::No)
     }
 
-    /// A KEEPALIVE for no slot, in no epoch, to a switch that stands before this one: it changes nothing, and a switch that
-    /// lives answers by RESET.
+    /// Asks a switch that stands before this one whether it lives, when it is time to.
     fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         self.look_due()?;
         let (to, counter) = self.link.look(now)?;
-        let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0), counter: counter.into() };
-        Builder::new(buffer, &fixed).push(&Wait { slot: 0.into(), generation: 0.into(), sequence: 0.into() });
+        put_question(counter, buffer);
         Some(to)
     }
+
+    /// Asks the switch in use whether it lives, when it is time to.
+    fn ask_whether_it_lives(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        let counter = self.link.question(now)?;
+        put_question(counter, buffer);
+        Some(self.link.address())
+    }
+}
+
+/// A KEEPALIVE for no slot, in no epoch: it changes nothing, needs no cookie, and a switch that lives answers by RESET.
+fn put_question(counter: u64, buffer: &mut Vec<u8>) {
+    let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0), counter: counter.into() };
+    Builder::new(buffer, &fixed).push(&Wait { slot: 0.into(), generation: 0.into(), sequence: 0.into() });
 }
 
 impl Endpoint for Executor {
@@ -391,7 +404,7 @@ impl Endpoint for Executor {
         if counted || self.registrar.poll_transmit(now, &self.link, buffer) {
             return Some(self.link.address());
         }
-        self.look_for_a_better(now, buffer)
+        self.ask_whether_it_lives(now, buffer).or_else(|| self.look_for_a_better(now, buffer))
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -405,6 +418,7 @@ impl Endpoint for Executor {
             self.registrar.next_timeout(),
             self.keepalive_due,
             self.silence_due(),
+            self.link.question_due(),
             self.look_due(),
         ];
         times.into_iter().flatten().min()

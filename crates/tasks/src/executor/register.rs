@@ -107,11 +107,6 @@ impl Registrar {
         self.refused_due = None;
     }
 
-    /// Repeats the registration of one slot, which changes nothing and makes a living switch answer.
-    pub(super) fn probe(&mut self, now: Nanos, local: u32, registration: u32) {
-        self.requests.push(Request::new(now, local, 1, registration));
-    }
-
     /// Takes the request that this answers, and its round trip, where it is unambiguous. What answers the process that had
     /// this address before does not: its slots are not ours.
     pub(super) fn answered(&mut self, now: Nanos, answer: &Registered) -> Option<(Request, Option<Nanos>)> {

@@ -50,8 +50,6 @@ pub(super) struct Slot {
     /// Whether the last task is done: what RELEASE says.
     done: bool,
     pub(super) name: Name,
-    /// The registration that gave it its name.
-    pub(super) registration: u32,
     sequence: u32,
     run: u32,
     /// Whether the present wait was sent, so that a task may answer it.
@@ -76,11 +74,6 @@ struct Given {
 }
 
 impl Slot {
-    /// Whether it has no name, and did not have the one that this registration gave it.
-    pub(super) fn wants_name_of(&self, registration: u32) -> bool {
-        self.state == State::Unregistered && (registration.wrapping_sub(self.registration) as i32) > 0
-    }
-
     /// Its present wait.
     pub(super) fn wait(&self) -> Wait {
         Wait { slot: self.name.number.into(), generation: self.name.generation.into(), sequence: self.sequence.into() }
@@ -148,7 +141,6 @@ impl Slots {
             queued: false,
             done: false,
             name: Name::default(),
-            registration: 0,
             sequence: 0,
             run: 0,
             sent: false,
@@ -196,10 +188,10 @@ impl Slots {
     }
 
     /// An unregistered slot got a name, which no other has: it waits, from sequence 1.
-    pub(super) fn register(&mut self, local: u32, name: Name, registration: u32) {
+    pub(super) fn register(&mut self, local: u32, name: Name) {
         self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];
-        (slot.name, slot.registration, slot.registered, slot.sequence) = (name, registration, true, 0);
+        (slot.name, slot.registered, slot.sequence) = (name, true, 0);
         self.census.registered += 1;
         self.wait(local);
     }

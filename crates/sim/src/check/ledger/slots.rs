@@ -297,8 +297,11 @@ impl Ledger {
         answers: &[(SocketAddr, Packet<'_>)],
     ) -> Checked<Verdict> {
         let counter = keepalive.counter.get();
-        if keepalive.header.epoch.get() != self.epoch.unwrap_or(0) {
-            return self.foreign(taken, counter, answers);
+        let epoch = keepalive.header.epoch.get();
+        if epoch != self.epoch.unwrap_or(0) {
+            let foreign = self.foreign(taken, counter, answers)?;
+            // In no epoch it asks whether a switch lives here.
+            return Ok(if epoch == 0 { Verdict::Ok } else { foreign });
         }
         let mut voids = Vec::new();
         for wait in waits {

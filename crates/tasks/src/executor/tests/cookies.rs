@@ -113,12 +113,26 @@ fn t16_a_cookie_that_has_run_out_is_replaced() {
     let mut world = World::new(1);
     world.deliver(switch(1), &cookie(1, IDENTITY, 5));
     world.grant(EPOCH, 7);
-    world.pass(301 * MS);
-    assert_eq!(asked(&world), [(0, 1, 5)], "the question whether the switch lives");
-    world.deliver(switch(1), &cookie(1, IDENTITY, 6));
-    assert_eq!(asked(&world), [(0, 1, 6)]);
+    world.reset(switch(1), EPOCH, &[(100, 7, 1)]);
+    assert_eq!(asked(&world), [(0, 2, 5)]);
+    world.deliver(switch(1), &cookie(2, IDENTITY, 6));
+    assert_eq!(asked(&world), [(0, 2, 6)]);
+    world.grant(EPOCH, 8);
+    assert_eq!(world.executor.registered(), 1);
+}
+
+/// A kernel engine without its process serves those that it knows, and gives no cookies.
+#[test]
+fn t16_the_question_whether_a_switch_lives_needs_no_cookie() {
+    let mut world = World::new(1);
+    world.deliver(switch(1), &cookie(1, IDENTITY, 5));
     world.grant(EPOCH, 7);
-    assert_eq!((world.executor.registered(), world.counters().resets), (1, 0));
+    for second in 1..10 {
+        world.pass(second * 310 * MS);
+        assert_eq!(world.registers(), []);
+        world.deliver(switch(1), &reset(EPOCH, world.question(switch(1)), &[]));
+    }
+    assert_eq!((world.executor.switch(), world.counters().resets), (switch(1), 0));
 }
 
 /// Its address moves: the switch knows the slots under another, and the cookie was for that one.

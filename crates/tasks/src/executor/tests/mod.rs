@@ -130,6 +130,19 @@ impl World {
         requests.collect()
     }
 
+    /// Counters of what was sent to ask a switch whether it lives.
+    pub(super) fn questions(&self, of: SocketAddr) -> Vec<u64> {
+        let is_question =
+            |packet: &[u8]| matches!(parse(packet), Ok(Packet::Keepalive(fixed, [_])) if fixed.header.epoch.get() == 0);
+        let asked = self.sent.iter().filter(|(to, packet)| *to == of && is_question(packet));
+        asked.filter_map(|(_, packet)| counter(packet)).collect()
+    }
+
+    /// The last of them.
+    pub(super) fn question(&self, of: SocketAddr) -> u64 {
+        *self.questions(of).last().expect("it was asked")
+    }
+
     /// All waits of the last turn: slot, generation, sequence.
     pub(super) fn waits(&self) -> Vec<(u32, u32, u32)> {
         let packets = self.sent.iter().filter_map(|(_, packet)| match parse(packet) {

@@ -83,24 +83,6 @@ fn an_answer_to_the_process_before_is_no_answer() {
     assert_eq!(world.waits(), [(100, 7, 1), (101, 7, 1)]);
 }
 
-/// The switch was asked whether it lives, by an old REGISTER, and said before its answer came that the slot is void.
-#[test]
-fn t16_a_late_answer_brings_no_void_name_back() {
-    for count in [1, 0] {
-        let mut world = World::registered(1);
-        world.pass(301 * MS);
-        let question = world.registers()[0].1;
-        world.reset(switch(1), EPOCH, &[(100, 7, 1)]);
-        let request = world.registers()[0].1;
-        world.deliver(switch(1), &registered(EPOCH, &question, count, 7));
-        assert_eq!((world.waits(), world.executor.registered()), (vec![], 0), "that wait would be its first again");
-        world.deliver(switch(1), &registered(EPOCH, &request, 1, 8));
-        assert_eq!((world.waits(), world.counters().slots_full), (vec![(100, 8, 1)], 0));
-        world.pass(world.now + 200 * MS);
-        assert_eq!(world.registers(), []);
-    }
-}
-
 /// The switch has forgotten two idle slots, and knows them again in another order.
 #[test]
 fn a_slot_whose_number_goes_to_another_registers_anew() {
@@ -122,13 +104,12 @@ fn a_slot_whose_number_goes_to_another_registers_anew() {
 #[test]
 fn a_silent_switch_is_asked_and_then_left() {
     let mut world = World::registered(2);
-    // A parked wait gets no answer. The registration repeated does, where the switch lives, and changes nothing.
+    // A parked wait gets no answer. A question does, where the switch lives, and it needs no cookie.
     world.pass(301 * MS);
-    let probe = world.registers()[0].1;
-    assert_eq!((probe.first.get(), probe.header.count), (0, 1));
-    world.deliver(switch(1), &registered(EPOCH, &probe, 1, 7));
-    assert!(world.sent.is_empty() && world.events.is_empty());
-    assert_eq!(world.executor.registered(), 2);
+    let asked = world.question(switch(1));
+    world.deliver(switch(1), &reset(EPOCH, asked, &[]));
+    assert!(world.events.is_empty());
+    assert_eq!((world.executor.registered(), world.counters().resets), (2, 0));
     world.pass(850 * MS);
     assert!(world.events.is_empty());
     world.pass(910 * MS);
@@ -158,17 +139,12 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         if looks(&world) > 0 {
             break;
         }
-        let probes: Vec<_> = world.registers();
-        for (to, probe) in probes {
-            world.deliver(to, &registered(0xBEEF, &probe, 1, 9));
+        let asked = world.questions(switch(2));
+        for counter in asked {
+            world.deliver(switch(2), &reset(0xBEEF, counter, &[]));
         }
     }
-    let (_, look) = world.sent.iter().find(|(to, _)| *to == switch(1)).expect("the first switch is looked for");
-    assert!(
-        matches!(parse(look), Ok(Packet::Keepalive(fixed, [_])) if fixed.header.epoch.get() == 0),
-        "changes nothing"
-    );
-    let asked = counter(look).unwrap();
+    let asked = world.question(switch(1));
     // Only what answers it speaks of the switch that was asked.
     for (from, counter) in [(switch(1), asked - 1), (switch(1), asked + 1), (switch(3), asked)] {
         world.deliver(from, &reset(EPOCH, counter, &[]));
@@ -221,8 +197,7 @@ fn a_single_switch_is_never_given_up() {
     world.pass(60_000 * MS);
     assert!(world.events.is_empty());
     assert!(world.sent.len() < 60 * 12, "bounded: {} packets in a minute", world.sent.len());
-    let probe = world.registers().last().unwrap().1;
-    world.deliver(switch(1), &registered(0xBEEF, &probe, 1, 9));
+    world.deliver(switch(1), &reset(0xBEEF, world.question(switch(1)), &[]));
     world.grant(0xBEEF, 9);
     assert_eq!(world.executor.registered(), 2, "it came back with another epoch");
 }

@@ -137,9 +137,9 @@ fn t10_running_slots_are_kept_alive_each_third_of_the_lease() {
     tasks.chunks(WAITS_MAX).for_each(|tasks| world.assign(tasks));
     world.pass(99 * MS);
     assert!(names(&world, Operation::Keepalive).is_empty());
-    world.pass(301 * MS);
+    world.pass(299 * MS);
     let lists = names(&world, Operation::Keepalive);
-    assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [32, 4, 32, 4, 32, 4]);
+    assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [32, 4, 32, 4]);
     assert!(lists.iter().flatten().all(|slot| (100..136).contains(slot)), "slots that wait are not named");
 }
 
