@@ -7,8 +7,8 @@
 #ifndef MIDFLIGHT_VERDICT_H
 #define MIDFLIGHT_VERDICT_H
 
-/* Reasons up to MF_V_NO_COOKIE speak of a whole datagram, which then changed nothing (T11); the later
- * ones of one record in it, or of one task. */
+/* Reasons up to MF_V_FOREIGN_EPOCH speak of a whole datagram, which then changed nothing (T11); the later
+ * ones of one record in it, of one task, or of one SUBMIT or CANCEL that is answered all the same. */
 #define MF_VERDICTS(X)                                                                             \
     X(OK, "taken")                                                                                 \
     X(TRUNCATED, "shorter than its header and its records")                                        \

@@ -8,22 +8,12 @@
 //! registration gets. [`Model::packet`] makes them by itself; [`Model::follow`] checks and adopts those that
 //! an engine made.
 //!
-//! Where the document says nothing, the model and the engines agree on this:
+//! In two things it is told more than the document says:
 //!
-//! - What makes nothing of a whole datagram is its verdict (from TRUNCATED to NO_COOKIE, FOREIGN_EPOCH, REPEATED_SUBMIT, TOO_OLD,
-//!   CLIENTS_FULL, CLIENTS_SHARE); what is wrong with a record is counted beside the verdict OK. A record that is not served for what
-//!   is wrong with one before it (no room, STALE_REGISTER) is counted like that one.
-//! - A packet is found malformed before its cookie is looked at, and without a cookie before room is.
-//! - Answers repeat the sequence of SUBMIT, REGISTER, PROBE and CANCEL; RESET, RELEASED and ASSIGN have sequence 0.
-//! - A repeated SUBMIT says FULL of what was not taken, for whatever reason that was.
-//! - A new client has sent PROBEs up to sequence 0.
-//! - Slots of a RELEASE that are unknown are released, and not counted.
-//! - Counters are compared as numbers, and do not go round. So a slot that a packet names twice is REPLAYED the second time.
-//! - A foreign epoch is answered by RESET to RELEASE, too. A slot whose record names another address stays as it is.
-//! - What REGISTER and RELEASE give back is assigned or queued when their last record is done, in the records' order.
-//! - Slots, clients and records have places. A tick goes through them in order, round and round; each slot changes its state once in a
-//!   look. A client's place that is given back is taken first, the last one first; else the next that was never used.
-//! - The model looks at all records in each tick. An engine that has given out no more than 256 does so too: stories keep below.
+//! - Slots, clients and records have places, which a tick goes through in order, round and round. A client's place that is
+//!   given back is taken first, the last one first; else the next that was never used.
+//! - The model looks at all records in each tick. An engine that has given out no more than 256 does so too: stories keep
+//!   below.
 
 mod answers;
 mod bytes;
