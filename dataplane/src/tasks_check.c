@@ -186,12 +186,12 @@ int mf_tasks_check(const struct mf_tasks *tasks)
 }
 
 /* For a test of the Rust face: what it declares must be what C means. */
-void mf_tasks_layout(uint64_t layout[9])
+void mf_tasks_layout(uint64_t layout[12])
 {
-    const uint64_t here[9] = {
+    const uint64_t here[12] = {
         sizeof(struct mf_tasks_config), sizeof(struct mf_tasks_stats), sizeof(struct mf_datagram), sizeof(struct mf_out),
         MF_OP_END,                      MF_WAIT_BUCKETS,               MF_OUT_MAX,                 MF_TICK_SLOTS,
-        sizeof(struct mf_purge),
+        sizeof(struct mf_purge),        MF_PURGE_CLIENT,               MF_PURGE_RESOURCES,         MF_PURGE_ADDRESS,
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

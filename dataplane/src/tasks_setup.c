@@ -118,14 +118,15 @@ void mf_tasks_mutant(uint32_t number)
 }
 #endif
 
-/* Whoever learns the salt, by long measurements, knows nothing of cookies and generations. */
+/* Whoever learns the salt, by long measurements, knows nothing of cookies and generations. What is hashed here is never hashed
+ * for a cookie: the last word of that holds a window of time, which is never all ones. */
 static void derive_keys(struct mf_tasks *s, const uint64_t key[2])
 {
     s->cookie_key[0] = key[0];
     s->cookie_key[1] = key[1];
     s->generation_key[0] = siphash(key, 0, 0, 0, ~0ull);
     s->generation_key[1] = siphash(key, 1, 0, 0, ~0ull);
-    s->salt = siphash(key, 2, 0, 0, ~0ull); /* the last word is none that a cookie has */
+    s->salt = siphash(key, 2, 0, 0, ~0ull);
 }
 
 void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t epoch, const uint64_t key[2])

@@ -38,7 +38,7 @@ enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH, MF_CALL_PURGE };
     X(xdp_answered, "answers that XDP sent")                                                       \
     X(tc_taken, "datagrams that TC gave to the core: those that may owe several answers")          \
     X(tc_answered, "answers that TC sent")                                                         \
-    X(handed_over, "answers left to user space: no way to the neighbour was known here")           \
+    X(handed_over, "answers left to user space: cookies, and those for which no way was known")    \
     X(hand_over_failed, "answers lost: no room to leave them to user space")                       \
     X(send_failed, "answers lost: the frame could not be made")                                    \
     X(asserted, "answers lost: the core owed what it had said it would not; a bug")                \

@@ -69,8 +69,8 @@ MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *fra
 #define ADDRESSES_A_ROUND 4
 _Static_assert(MF_ADDRESSES_MAX % ADDRESSES_A_ROUND == 0, "whole rounds");
 
-/* Whether the switch serves this address, as the two halves of an IPv6 address. Behind the last one there are zeros, which nobody
- * asks for. */
+/* Whether the switch serves this address, as the two halves of an IPv6 address. Behind the last one there are zeros, which
+ * nobody asks for. */
 MF_INLINE int is_served(uint64_t high, uint64_t low)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
@@ -209,8 +209,8 @@ MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint32_
     *says = mf_net16(HALF_AT(ip + 4));
 }
 
-/* Whether a checksum is that of the pseudo-header, to which its sender's hardware is to add the rest; by chance it may be whole,
- * too. It may also be damaged, or forged: what is to be believed depends on where the frame came by. */
+/* Whether a checksum is that of the pseudo-header, to which its sender's hardware is to add the rest; by chance it may be
+ * whole, too. It may also be damaged, or forged: what is to be believed depends on where the frame came by. */
 MF_INLINE int is_left_to_hardware(const struct frame *frame)
 {
     return frame->check == sum_fold(frame->pseudo);

@@ -155,7 +155,8 @@ MF_INLINE uint32_t tag_beside(struct __sk_buff *skb)
     return skb->vlan_present ? skb->vlan_proto | (uint32_t)mf_net16((uint16_t)skb->vlan_tci) << 16 : 0;
 }
 
-/* Prepares the packet for being rewritten, and says how; -1: it cannot be, or its checksum is not what the kernel knows of it. */
+/* Prepares the packet for being rewritten, and says how; -1: it cannot be, or its checksum is not what the kernel knows of
+ * it. */
 MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, struct mf_desk MF_FAR *desk)
 {
     const struct sk_buff *behind = bpf_cast_to_kern_ctx(skb);

@@ -65,8 +65,8 @@ MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)
     return in->length >= sizeof(struct mf_header) && ((const struct mf_header MF_FAR *)in->data)->operation == MF_OP_RETRIEVE;
 }
 
-/* Whether a wait of this RETRIEVE is of the sender's own slot, by a counter that is new to it. Who forges his address does not know
- * what the slot is called, and who copies what he sent comes too late. */
+/* Whether a wait of this RETRIEVE is of the sender's own slot, by a counter that is new to it. Who forges his address does not
+ * know what the slot is called, and who copies what he sent comes too late. */
 MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)
 {
     struct mf_tasks *s = (struct mf_tasks *)mf_state();
@@ -85,7 +85,8 @@ MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)
     return 0;
 }
 
-/* Whether a datagram shows where an executor is, should the core take it. To be asked before, for the core notes the counter. */
+/* Whether a datagram shows where an executor is, should the core take it. To be asked before, for the core notes the
+ * counter. */
 MF_INLINE int shows_a_way(const struct mf_datagram MF_FAR *in)
 {
     return asks_for_tasks(in) && owns_a_slot(in);

@@ -61,9 +61,9 @@ MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
     return bpf_xdp_adjust_tail(context, more) == 0;
 }
 
-/* Whether the tasks that a RETRIEVE may get would not fit the frame; a veth's have little room. A slot may be told its task again, so
- * it does not matter whether any is queued. Other answers that do not fit XDP finds when it has them, and passes the packet on as if
- * it were repeated; a RETRIEVE whose counter has been noted would be answered no more. */
+/* Whether the tasks that a RETRIEVE may get would not fit the frame; a veth's have little room. A slot may be told its task
+ * again, so it does not matter whether any is queued. A RETRIEVE must be asked beforehand: TC would bring it to the core a second
+ * time, when its counter has been noted, and get no answer. Other packets may be brought twice, as if they were repeated. */
 MF_INLINE int is_too_small(struct xdp_md *context, const struct mf_desk MF_FAR *desk)
 {
     const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)desk->data;
@@ -148,7 +148,8 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *
     count_reception(&(*desk)->counts, reception);
     if (reception != RECEIVED)
         return 0;
-    /* Whether hardware is to complete a checksum, TC can ask the kernel. In generic mode it would spoil that of XDP's answer. */
+    /* Whether hardware is to complete a checksum, TC can ask the kernel. In generic mode it would spoil that of XDP's
+     * answer. */
     int doubtful = !frame.whole || MF_CONTROL->generic;
     return MF_LIKELY(!doubtful) || !is_left_to_hardware(&frame) || comes_unsummed(context->ingress_ifindex);
 }

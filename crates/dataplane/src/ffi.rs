@@ -132,6 +132,13 @@ pub(crate) struct RawOut {
     pub packet: [RawPacket; OUT_MAX],
 }
 
+/// `MF_PURGE_CLIENT`.
+pub(crate) const PURGE_CLIENT: u32 = 0;
+/// `MF_PURGE_RESOURCES`.
+pub(crate) const PURGE_RESOURCES: u32 = 1;
+/// `MF_PURGE_ADDRESS`.
+pub(crate) const PURGE_ADDRESS: u32 = 2;
+
 /// `struct mf_purge`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -176,12 +183,14 @@ mod tests {
 
     #[test]
     fn structures_and_bounds_are_those_of_tasks_h() {
-        let mut of_c = [0; 9];
-        // SAFETY: it writes nine numbers.
+        let mut of_c = [0; 12];
+        // SAFETY: it writes twelve numbers.
         unsafe { mf_tasks_layout(of_c.as_mut_ptr()) };
         let sizes =
             [size_of::<RawConfig>(), size_of::<Stats>(), size_of::<RawDatagram>(), size_of::<RawOut>(), OPERATIONS];
-        let of_rust = sizes.into_iter().chain([WAIT_BUCKETS, OUT_MAX, TICK_SLOTS as usize, size_of::<RawPurge>()]);
+        let bounds = [WAIT_BUCKETS, OUT_MAX, TICK_SLOTS as usize];
+        let purge = [size_of::<RawPurge>(), PURGE_CLIENT as usize, PURGE_RESOURCES as usize, PURGE_ADDRESS as usize];
+        let of_rust = sizes.into_iter().chain(bounds).chain(purge);
         assert_eq!(of_c.to_vec(), of_rust.map(|n| n as u64).collect::<Vec<_>>());
     }
 }

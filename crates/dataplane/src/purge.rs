@@ -1,6 +1,6 @@
 //! What an operator wants to be gone from the queue.
 
-use crate::ffi::RawPurge;
+use crate::ffi::{PURGE_ADDRESS, PURGE_CLIENT, PURGE_RESOURCES, RawPurge};
 use midflight_wire::Address;
 use std::net::{IpAddr, SocketAddr};
 
@@ -30,9 +30,9 @@ impl Purge {
     pub fn new(which: Which) -> Self {
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let (by, client, resources, address) = match which {
-            Which::Client(identity) => (0, identity, 0, nowhere),
-            Which::Resources(mask) => (1, 0, u32::from(mask), nowhere),
-            Which::Address(ip) => (2, 0, 0, SocketAddr::new(ip, 0)),
+            Which::Client(identity) => (PURGE_CLIENT, identity, 0, nowhere),
+            Which::Resources(mask) => (PURGE_RESOURCES, 0, u32::from(mask), nowhere),
+            Which::Address(ip) => (PURGE_ADDRESS, 0, 0, SocketAddr::new(ip, 0)),
         };
         Self(RawPurge {
             by,

@@ -11,6 +11,7 @@
  *     mf_tasks_init(tasks, &config, epoch, key);
  *     for each datagram:   mf_tasks_packet(tasks, now_ns, &datagram, &out);  send out
  *     every 10 ms or so:   mf_tasks_tick(tasks, now_ns, &out);               send out
+ *     for the operator:    mf_tasks_purge(tasks, &purge) until it returns 1
  */
 #ifndef MIDFLIGHT_TASKS_H
 #define MIDFLIGHT_TASKS_H
@@ -128,6 +129,6 @@ void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 int mf_tasks_check(const struct mf_tasks *tasks);
 
 /* For tests: sizes of the structures above, and bounds, in the order of tasks_check.c. */
-void mf_tasks_layout(uint64_t layout[9]);
+void mf_tasks_layout(uint64_t layout[12]);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * Hash chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index), sources by key.
- * Looking one up follows at most CHAIN_MAX links. Buckets are salted: nobody outside can make
- * chains long.
+ * Looking one up follows at most CHAIN_MAX links. Buckets are salted: nobody outside can make chains long.
  *
  * `back` of an element names the cell that names the element: its bucket, or the `next` of the element before. So taking one
  * out costs the same wherever it stands.

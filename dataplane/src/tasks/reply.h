@@ -58,8 +58,7 @@ MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_opera
 _Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
 
 /* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
-MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to,
-                                                   uint32_t length)
+MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {
     struct mf_out_packet *packet = &out->packet[out->count++];
     MF_COPY(&packet->to, to);
@@ -156,8 +155,7 @@ MF_RARE enum mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, st
 }
 
 /* The ASSIGN to this address that has room: assignments to one executor share datagrams. */
-MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out,
-                                                     const struct mf_address *to)
+MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out, const struct mf_address *to)
 {
     for (uint32_t i = MF_ZERO; MF_LOOP(i < out->count && i < MF_OUT_MAX); i++) {
         struct mf_out_packet *packet = &out->packet[i];

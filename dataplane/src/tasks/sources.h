@@ -12,9 +12,10 @@
  * their buffers (Choudhury and Hahne, 1998). Alone it gets 8/9 of a table, and a second one always finds room. */
 #define SHARE 8ull
 
-/* How far a source that holds `held` of a table is below that, and by how much each further record brings it nearer. */
+/* A record that a source takes brings it nearer to that bound by so much: one more is held, and one less is free. */
 #define SHARE_OF_ONE ((int64_t)SHARE + 1)
 
+/* How far a source that holds `held` of a table is from the bound: above 0 it may take more. */
 MF_INLINE int64_t share_left(uint32_t held, uint32_t free)
 {
     return (int64_t)(SHARE * free) - held;

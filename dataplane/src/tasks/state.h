@@ -177,7 +177,8 @@ struct mf_tasks {
     uint64_t generations; /* drawn so far */
     uint64_t ticked_ns;   /* the last tick */
     uint64_t expires_ns;  /* nothing expires before */
-    uint32_t slot_cursor, client_cursor, record_cursor; /* which tick looked at last */
+    uint32_t slot_cursor; /* which tick looked at last */
+    uint32_t client_cursor, record_cursor; /* which it looks at next, counted from the first */
     uint32_t task_buckets, client_buckets, slot_buckets, source_buckets; /* powers of two, less one */
     uint32_t levels_used; /* bit l: level l has tasks */
     uint32_t first_client;

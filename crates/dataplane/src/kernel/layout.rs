@@ -53,7 +53,7 @@ pub const SHELL_COUNTS: [(&str, &str); 17] = [
     ("xdp_answered", "answers that XDP sent"),
     ("tc_taken", "datagrams that TC gave to the core: those that may owe several answers"),
     ("tc_answered", "answers that TC sent"),
-    ("handed_over", "answers left to user space: no way to the neighbour was known here"),
+    ("handed_over", "answers left to user space: cookies, and those for which no way was known"),
     ("hand_over_failed", "answers lost: no room to leave them to user space"),
     ("send_failed", "answers lost: the frame could not be made"),
     ("asserted", "answers lost: the core owed what it had said it would not; a bug"),
