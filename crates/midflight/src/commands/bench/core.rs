@@ -22,7 +22,7 @@ EXAMPLES
 RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.submit_ns, core.retrieve_ns       one task a packet; 64 Ki tasks queued, 4 levels, 8 masks
   core.retrieve_worst_ns                 256 masks of one level, all of which the executor may run
-  core.batch_ns_per_task                 a SUBMIT of 32 tasks and a RETRIEVE of 16 slots, their mean
+  core.batch_ns_per_task                 a SUBMIT of 32 tasks and a RETRIEVE of 13 slots, their mean
   core.batch_submit_ns_per_task, core.batch_retrieve_ns_per_task
   core.deep_ratio                        submit and retrieve with 1 Mi tasks queued, against 64 Ki
   core.state_bytes, core.state_bytes_1m  of a queue's memory: default bounds; room for 1 Mi tasks
