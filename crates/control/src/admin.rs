@@ -91,7 +91,8 @@ fn own_directory(directory: &Path) -> io::Result<()> {
     if is_ours && about.mode() & 0o022 == 0 {
         return Ok(());
     }
-    let why = format!("others may write to {}", directory.display());
+    let directory = directory.display();
+    let why = format!("others may write to {directory}: take that away (chmod go-w {directory}), or name another path");
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 

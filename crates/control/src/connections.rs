@@ -145,7 +145,7 @@ impl Connections {
         }
     }
 
-    /// Whole between statements that may panic.
+    /// A thread that panicked with the lock has left the table whole: no method of it stops half-way.
     fn table(&self) -> MutexGuard<'_, Table<oneshot::Sender<Infallible>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,20 +177,22 @@ fn refuse(stream: TcpStream, refusal: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::Read;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const REFUSAL: &[u8] = b"no";
+    /// Longer than anything takes that goes well.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Serves an echo to at most `max` connections at a time.
     fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let listener = runtime.block_on(async { TcpListener::from_std(listener) }).unwrap();
-        let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max, Duration::from_secs(10)));
+        let (address, connections) = (listener.local_addr().unwrap(), Connections::new(max, PATIENCE));
         let accepting = Arc::clone(&connections);
         runtime.spawn(async move { accepting.accept(&listener, REFUSAL, echo).await });
         (runtime, connections, address)
@@ -204,12 +206,12 @@ mod tests {
     }
 
     /// A connection from 127.0.0.`source`.
-    fn connect(source: u8, to: SocketAddr) -> std::net::TcpStream {
+    pub(crate) fn connect(source: u8, to: SocketAddr) -> std::net::TcpStream {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
         socket.connect(&to.into()).unwrap();
         let stream = std::net::TcpStream::from(socket);
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_when_its_connection_ends() {
+    fn t14_a_place_is_free_when_its_connection_ends() {
         let (_runtime, connections, address) = serve(9);
         for _ in 0..50 {
             assert!(echoes(&connect(2, address)));

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 /// Silence of the data path's thread after which `/healthz` answers 503. It turns at least once a tick.
 pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
 
-/// What who is refused a connection hears.
+/// What a client hears that is refused a connection.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
     too many connections from this address\n";
 

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+    fn t14_a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
         let of = |address: &str| Source::of(address.parse().unwrap());
         assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));

@@ -1,12 +1,11 @@
 //! The server over loopback. Each source is an address of 127.0.0.0/8.
 
 use super::*;
+use crate::connections::tests::{PATIENCE, connect};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Longer than anything takes that goes well.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What a test waits for that sees a time run out.
 const SOON: Duration = Duration::from_millis(50);
 
@@ -53,16 +52,6 @@ fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
     let mut shell = serde_json::from_str::<Snapshot>(&get_from(address, "/status").1).unwrap().shell;
     shell.retain(|name, count| name.starts_with("http_") && *count > 0);
     shell
-}
-
-/// A connection from 127.0.0.`source`.
-fn connect(source: u8, to: SocketAddr) -> TcpStream {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
-    socket.connect(&to.into()).unwrap();
-    let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
 }
 
 /// All that comes until the connection is closed.
@@ -122,13 +111,13 @@ fn a_taken_port_says_what_to_do() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed() {
+fn t14_a_connection_that_says_nothing_is_closed() {
     let (heard, counts) = tell(Limits { head_timeout: SOON, ..patient() }, "");
     assert_eq!((heard.as_str(), counts), ("", counted("http_head_late")));
 }
 
 #[test]
-fn a_head_that_trickles_in_is_closed() {
+fn t14_a_head_that_trickles_in_is_closed() {
     let (_runtime, address) = serve(0, Limits { head_timeout: 4 * SOON, ..patient() });
     let mut stream = connect(1, address);
     stream.write_all(b"GET /healthz HTTP/1.1\r\nx: ").unwrap();
@@ -139,7 +128,7 @@ fn a_head_that_trickles_in_is_closed() {
 }
 
 #[test]
-fn a_request_that_takes_too_long_is_closed() {
+fn t14_a_request_that_takes_too_long_is_closed() {
     let (heard, counts) = tell(Limits { request_timeout: SOON, ..patient() }, "GET /healthz HTTP/1.1\r\n");
     assert_eq!((heard.as_str(), counts), ("", counted("http_late")));
 }

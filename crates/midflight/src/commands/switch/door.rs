@@ -24,7 +24,10 @@ impl Door {
                 );
                 Ok(Self(None))
             }
-            Err(error) => Err(error).with_context(|| format!("cannot listen on {}", path.display())),
+            Err(error) => Err(error).with_context(|| {
+                let path = path.display();
+                format!("cannot listen on {path} (`admin` in the configuration: name another path, or \"\" for none)")
+            }),
         }
     }
 
