@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub(super) const CLIENTS: usize = 12;
 pub(super) const EXECUTORS: usize = 4;
-/// Of these many names of slots, the oldest are forgotten by who tells the story.
+/// Slot names that an executor of a story remembers: the last ones.
 const REMEMBERED: usize = 24;
 
 /// A client as it remembers itself.
@@ -62,8 +62,8 @@ pub(super) fn executor_address(number: usize, has_moved: bool, is_ipv6: bool) ->
     }
 }
 
-/// A host of a source. Those of IPv6 differ in the first bits behind the prefix, sources in its last ones. All of an IPv4 source have one
-/// address.
+/// A host of a source. Hosts of one IPv6 source differ in the first bits behind the prefix, sources in the last ones of the
+/// prefix; all hosts of an IPv4 source have one address.
 fn source(number: u16, host: u16, is_ipv6: bool) -> IpAddr {
     if is_ipv6 {
         Ipv6Addr::new(0x2001, 0xdb8, 0, number, host.reverse_bits(), 0, 0, 1).into()

@@ -1,14 +1,10 @@
 //! An engine against the model: the same datagrams to both, and every difference is an error.
 
 use super::Model;
-use crate::Datagram;
 use crate::transcript::Engine;
-use crate::{Stats, TasksConfig, Verdict, Which};
-use midflight_wire::parse;
+use crate::{Datagram, Stats, TasksConfig, Verdict, Which};
+use midflight_wire::{PACKET_MAX, parse};
 use std::net::SocketAddr;
-
-/// Bytes of the largest datagram that a switch may send.
-const PACKET_MAX: usize = midflight_wire::PACKET_MAX;
 
 /// Both of them, at the same point of the same story.
 #[derive(Debug)]
@@ -91,7 +87,8 @@ impl<E: Engine> Duel<E> {
     }
 }
 
-/// T11: a datagram that is refused whole gets no answer, but to say which version we speak, or its sender's cookie. Neither is longer.
+/// T11, T13: a datagram that is refused before it is taken for a party's gets no answer but VERSION or COOKIE, and none that is
+/// longer than itself.
 fn check_refusal(verdict: Verdict, datagram: &[u8], sent: &[Datagram]) -> Result<(), String> {
     let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::NoCookie as u32;
     let may_answer = matches!(verdict, Verdict::BadVersion | Verdict::NoCookie);

@@ -32,9 +32,9 @@ pub(super) fn parse(line: &str, scene: &Scene<'_>) -> Result<Sending, String> {
     let sender = names.endpoint(who).ok_or_else(|| format!("{who:?} is nobody: declare a client or an executor"))?;
     let verb = words.next().unwrap_or_default();
     let sequence = words.next().map_or(Ok(0), number)?;
-    let changes = changes::parse(changes, sender, scene)?;
+    let changes = &changes::parse(changes, sender, scene)?;
     let mut datagram = Vec::new();
-    write(&mut datagram, sender, verb, sequence, records, &changes, names)?;
+    Command { sender, verb, sequence, records, changes, names }.write(&mut datagram)?;
     for &(offset, value) in &changes.bytes {
         *datagram.get_mut(offset).ok_or("the datagram has no such byte")? = value;
     }
@@ -44,72 +44,86 @@ pub(super) fn parse(line: &str, scene: &Scene<'_>) -> Result<Sending, String> {
     Ok(Sending { who: who.to_owned(), from, datagram, counter, every: changes.every })
 }
 
-fn write(
-    buffer: &mut Vec<u8>,
-    sender: &Endpoint,
-    verb: &str,
+/// A command, taken apart.
+struct Command<'a> {
+    sender: &'a Endpoint,
+    verb: &'a str,
     sequence: u32,
-    records: &str,
-    changes: &Changes,
-    names: &Names,
-) -> Result<(), String> {
-    let header = |operation| Header::new(operation, changes.epoch, sequence);
-    let identity: U64 = sender.identity.into();
-    let cookie = changes.cookie.into();
-    let counter = changes.counter.into();
-    let offers = changes.offers.unwrap_or(sender.offers);
-    let is_of_client = matches!(verb, "submit" | "cancel" | "probe");
-    if is_of_client != sender.is_client {
-        return Err(format!(
-            "{} does not {verb}: clients submit, cancel and probe, executors do the rest",
-            sender.name
-        ));
+    records: &'a str,
+    changes: &'a Changes,
+    names: &'a Names,
+}
+
+impl Command<'_> {
+    fn write(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let is_of_client = matches!(self.verb, "submit" | "cancel" | "probe");
+        if is_of_client != self.sender.is_client {
+            return Err(format!(
+                "{} does not {}: clients submit, cancel and probe, executors do the rest",
+                self.sender.name, self.verb
+            ));
+        }
+        if is_of_client { self.write_of_client(buffer) } else { self.write_of_executor(buffer) }
     }
-    match verb {
-        "submit" => {
-            let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
-            let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
-            let fixed = Submit { header: header(Operation::Submit), client: identity, cookie, token, uid, jid };
-            push_all(buffer, &fixed, tasks(records)?)
+
+    fn write_of_client(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let Self { sender, sequence, records, changes, .. } = *self;
+        let client: U64 = sender.identity.into();
+        let cookie = changes.cookie.into();
+        match self.verb {
+            "submit" => {
+                let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
+                let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
+                let fixed = Submit { header: self.header(Operation::Submit), client, cookie, token, uid, jid };
+                push_all(buffer, &fixed, tasks(records)?)
+            }
+            "cancel" => {
+                let fixed = Cancel { header: self.header(Operation::Cancel), client, cookie };
+                push_all(buffer, &fixed, task_names(records)?)
+            }
+            _ => {
+                let fixed = Probe { header: self.header(Operation::Probe), client, cookie };
+                push_all(buffer, &fixed, task_names(records)?)
+            }
         }
-        "cancel" => {
-            let fixed = Cancel { header: header(Operation::Cancel), client: identity, cookie };
-            push_all(buffer, &fixed, task_names(records)?)
+    }
+
+    fn write_of_executor(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let Self { sender, records, changes, names, .. } = *self;
+        let executor: U64 = sender.identity.into();
+        let counter = changes.counter.into();
+        let resources = changes.offers.unwrap_or(sender.offers);
+        match self.verb {
+            "register" => {
+                let locals = parse_range(records.trim())?;
+                let header = self.header(Operation::Register);
+                let (cookie, first) = (changes.cookie.into(), (*locals.start()).into());
+                let fixed = Register { header, executor, cookie, first, resources, reserved: [0; 3] };
+                Builder::new(buffer, &fixed).set_count(locals.count() as u8);
+                Ok(())
+            }
+            "retrieve" => {
+                let fixed = Retrieve { header: self.header(Operation::Retrieve), counter, resources, reserved: [0; 7] };
+                push_all(buffer, &fixed, waits(records, sender, names)?)
+            }
+            "keepalive" => {
+                let fixed = Keepalive { header: self.header(Operation::Keepalive), counter };
+                push_all(buffer, &fixed, waits(records, sender, names)?)
+            }
+            "release" => {
+                let fixed = Release { header: self.header(Operation::Release), counter };
+                push_all(buffer, &fixed, leaves(records, sender, names)?)
+            }
+            "complete" => {
+                let fixed = Complete { header: self.header(Operation::Complete), executor };
+                push_all::<_, TaskName>(buffer, &fixed, Vec::new())
+            }
+            verb => Err(format!("{verb:?} is no operation of a story")),
         }
-        "probe" => {
-            let fixed = Probe { header: header(Operation::Probe), client: identity, cookie };
-            push_all(buffer, &fixed, task_names(records)?)
-        }
-        "register" => {
-            let locals = parse_range(records.trim())?;
-            let fixed = Register {
-                header: header(Operation::Register),
-                executor: identity,
-                cookie,
-                first: (*locals.start()).into(),
-                resources: offers,
-                reserved: [0; 3],
-            };
-            Builder::new(buffer, &fixed).set_count(locals.count() as u8);
-            Ok(())
-        }
-        "retrieve" => {
-            let fixed = Retrieve { header: header(Operation::Retrieve), counter, resources: offers, reserved: [0; 7] };
-            push_all(buffer, &fixed, waits(records, sender, names)?)
-        }
-        "keepalive" => {
-            let fixed = Keepalive { header: header(Operation::Keepalive), counter };
-            push_all(buffer, &fixed, waits(records, sender, names)?)
-        }
-        "release" => {
-            let fixed = Release { header: header(Operation::Release), counter };
-            push_all(buffer, &fixed, leaves(records, sender, names)?)
-        }
-        "complete" => {
-            let fixed = Complete { header: header(Operation::Complete), executor: identity };
-            push_all::<_, TaskName>(buffer, &fixed, Vec::new())
-        }
-        _ => Err(format!("{verb:?} is no operation of a story")),
+    }
+
+    fn header(&self, operation: Operation) -> Header {
+        Header::new(operation, self.changes.epoch, self.sequence)
     }
 }
 

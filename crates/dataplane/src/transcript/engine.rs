@@ -36,17 +36,17 @@ impl Core {
     pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         Ok(Self { tasks: Tasks::new(config, epoch, secret)?, out: Out::new() })
     }
+}
 
-    fn sent(&self) -> Vec<Datagram> {
-        self.out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect()
-    }
+fn datagrams(out: &Out) -> Vec<Datagram> {
+    out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect()
 }
 
 impl Engine for Core {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let owes_several = self.tasks.owes_several(from, datagram);
         let verdict = self.tasks.packet(now_ns, from, datagram, &mut self.out);
-        let sent = self.sent();
+        let sent = datagrams(&self.out);
         // What XDP relies on.
         assert!(owes_several || sent.iter().all(|(to, _)| *to == from) && sent.len() <= 1, "{verdict:?} owes {sent:?}");
         (verdict, sent)
@@ -54,7 +54,7 @@ impl Engine for Core {
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         let looked = self.tasks.tick(now_ns, &mut self.out);
-        (looked, self.sent())
+        (looked, datagrams(&self.out))
     }
 
     fn purge(&mut self, which: Which) -> u32 {
@@ -101,10 +101,6 @@ impl KernelCore {
     fn tasks(&self) -> &crate::kernel::KernelTasks {
         self.tasks.as_ref().expect("there until it is dropped")
     }
-
-    fn sent(&self) -> Vec<Datagram> {
-        self.out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect()
-    }
 }
 
 #[cfg(feature = "kernel")]
@@ -122,13 +118,13 @@ impl Engine for KernelCore {
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let tasks = self.tasks.as_mut().expect("there until it is dropped");
         let verdict = tasks.packet(now_ns, from, datagram, &mut self.out).expect("the program runs");
-        (verdict, self.sent())
+        (verdict, datagrams(&self.out))
     }
 
     fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         let tasks = self.tasks.as_mut().expect("there until it is dropped");
         let looked = tasks.tick(now_ns, &mut self.out).expect("the program runs");
-        (looked, self.sent())
+        (looked, datagrams(&self.out))
     }
 
     fn purge(&mut self, which: Which) -> u32 {
