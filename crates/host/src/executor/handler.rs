@@ -150,8 +150,8 @@ impl Handler<Executor> for RunHandler {
             }
             Event::Registered { switch, slots, seen } => self.registered(switch, slots, seen),
             Event::SlotsFull { got, is_share } => {
-                let whose = if is_share { "this address's share of the switch is" } else { "the switch has room for" };
-                tracing::warn!("{whose} {got} slots only: raise `slots` in its configuration");
+                let why = if is_share { " (this address holds its share)" } else { "" };
+                tracing::warn!("the switch has room for {got} slots only{why}: raise tasks.slots in its configuration");
                 self.status.set(|now| now.slots = got);
             }
             Event::SwitchChanged { switch } => tracing::warn!("the switch is silent; trying {switch}"),

@@ -60,7 +60,7 @@ pub(super) struct Life<C> {
     sends: SendQueue,
     looker: Looker,
     purging: Purging,
-    /// It was said that somebody speaks another version of the wire format.
+    /// The user was told that somebody speaks another version of the wire format.
     told_of_versions: bool,
     /// Calls of the core that make a tick.
     ticks: u32,
@@ -156,6 +156,11 @@ impl<C: Core> Life<C> {
             self.core.counts(&mut published.counts);
             self.next_publish = now + PUBLISH_EVERY_NS;
         }
+        self.tell_of_versions(&stats);
+    }
+
+    /// Tells the user, once, that somebody speaks another version.
+    fn tell_of_versions(&mut self, stats: &Stats) {
         if stats.reasons[Verdict::BadVersion as usize] > 0 && !self.told_of_versions {
             self.told_of_versions = true;
             tracing::warn!(
