@@ -180,13 +180,19 @@ impl Client {
             // It may have dropped all that we had there: do not take as long to find out as tasks that are well take.
             self.probe.due = now;
         }
+        self.notice_gone(now, ack.open.get());
+    }
+
+    /// Of the tasks that the question names, the switch has no more those whose bit is clear: their completions are awaited for
+    /// a while.
+    fn notice_gone(&mut self, now: Nanos, open: u32) {
         let due = now + self.config.gone_after;
         // Empty after a change of the switch: the question was about tasks of the old one.
         for (index, it) in self.probe.tasks.drain(..).enumerate() {
             let Some(at) = self.table.by_key_and_name(it.key, it.name) else { continue };
             let record = self.table.get_mut(at);
             let bit = if planted(33) { index & 15 } else { index };
-            if ack.open.get() >> bit & 1 == 0 && record.state == State::Open && !record.gone {
+            if open >> bit & 1 == 0 && record.state == State::Open && !record.gone {
                 record.gone = true;
                 self.gone.push_back((due, it));
             }

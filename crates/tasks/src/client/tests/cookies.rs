@@ -25,10 +25,10 @@ fn with_cookies(sent: &[Sent]) -> Vec<(u32, u64)> {
 }
 
 /// The same packet with another cookie.
-fn paid(sent: &Sent, with: u64) -> Sent {
+fn with_cookie(sent: &Sent, other: u64) -> Sent {
     let mut sent = sent.clone();
     if let Sent::Submit { cookie, .. } | Sent::Cancel { cookie, .. } | Sent::Probe { cookie, .. } = &mut sent {
-        *cookie = with;
+        *cookie = other;
     }
     sent
 }
@@ -45,7 +45,7 @@ fn t13_what_is_unanswered_is_sent_again_at_once_with_the_cookie_and_everything_l
     };
     hand.switch_says(&cookie(sequence, 0xC00C));
     let again = hand.sent();
-    let mut expected: Vec<_> = first.iter().map(|sent| paid(sent, 0xC00C)).collect();
+    let mut expected: Vec<_> = first.iter().map(|sent| with_cookie(sent, 0xC00C)).collect();
     if let Some(Sent::Probe { sequence, .. }) = expected.last_mut() {
         *sequence += 1; // a repeat, which counts up
     }

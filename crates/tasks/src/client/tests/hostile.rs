@@ -1,8 +1,7 @@
 //! T16: whatever strangers and operators do, once they stop, every task ends, once, within a stated time.
 
-use super::super::Counters;
-use super::weather::fair;
-use super::world::{Hostile, Weather, World};
+use super::weather::{fair, live_through};
+use super::world::{Hostile, Weather};
 use super::*;
 use proptest::prelude::*;
 
@@ -47,19 +46,6 @@ fn hostile() -> impl Strategy<Value = Weather> {
         calm_from: CALM_FROM,
         end: CALM_FROM + HEALED_AFTER + if no_record { MISSED_AFTER } else { 0 },
     })
-}
-
-/// The client's counters, after everything has ended.
-fn live_through(weather: Weather) -> Result<Counters, TestCaseError> {
-    let mut world = World::new(weather);
-    world.run();
-    prop_assert_eq!(world.client.open(), 0);
-    prop_assert_eq!(world.ended.len() as u64, world.submitted);
-    prop_assert!(world.ended.values().all(|&times| times == 1));
-    let counters = world.client.counters();
-    prop_assert_eq!(counters.completed + counters.lost + counters.cancelled, world.submitted);
-    prop_assert_eq!(counters.malformed, 0);
-    Ok(*counters)
 }
 
 proptest! {
