@@ -203,7 +203,8 @@ fn t12_a_tick_looks_at_64_clients() {
     }
 }
 
-/// T12, T14: of the tasks of a silent client 256 records are looked at in a tick. Not before the model, which looks at all.
+/// T12, T14: of the tasks of a silent client 256 records are looked at in a tick. Without the model, which looks at all in
+/// each.
 #[test]
 fn t12_a_tick_looks_at_256_tasks() {
     let mut core = full_core(600);

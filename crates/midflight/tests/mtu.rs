@@ -1,5 +1,5 @@
-//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6. Needs root and iproute2;
-//! skips loudly without.
+//! T15 in labs: links of any MTU from 1,280 bytes on, also one that changes, both engines, IPv4 and IPv6. Needs root and
+//! iproute2; skips loudly without.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -19,7 +19,7 @@ const INLINE_MOST: usize = 1024;
 const LONG: usize = 100_000;
 /// Several RETRIEVEs of as many slots as they may name.
 const SLOTS: u32 = 64;
-/// What XDP in native mode takes, in a page.
+/// The MTU up to which a veth takes an XDP program in native mode: its frames must fit a page.
 const NATIVE_MOST: u32 = 3_000;
 
 /// A client, an executor, and the switch between them.
@@ -38,7 +38,7 @@ fn engines(lab: &Lab, most: u32) -> Vec<Vec<String>> {
     engines
 }
 
-/// Of both ends of every link. Hosts that run an XDP program take no large one.
+/// Sets the MTU of both ends of every link. A host's end that runs an XDP program takes no large one, so that program goes.
 fn set_mtu(lab: &Lab, mtu: u32) {
     let set = |place, interface: &str| {
         let mtu = mtu.to_string();

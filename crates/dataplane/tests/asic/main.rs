@@ -1,5 +1,5 @@
-//! The asic engine on the wire: what its parser, deparser and controller do with each packet, and that no interleaving of what goes
-//! round loses a task or changes it.
+//! The asic engine on the wire: what its parser, deparser and controller do with each packet, and that no interleaving of
+//! what goes round loses a task or changes it.
 
 mod packets;
 mod story;
@@ -99,7 +99,7 @@ fn t10_the_switch_keeps_no_record_of_tasks() {
 }
 
 #[test]
-fn slots_are_bounded_and_forgotten_when_they_are_silent() {
+fn t14_slots_are_bounded_and_forgotten_when_they_are_silent() {
     let mut switch = switch(Program::Safe, 1, 4);
     let names = slots(&mut switch, 3);
     let (further, reason) = registered(0, &mut switch, address(9), register(2, 3, 2));
@@ -116,7 +116,7 @@ fn slots_are_bounded_and_forgotten_when_they_are_silent() {
 
 /// Ticks that were more than a third of a lease apart, here of a millisecond, forget nobody before another lease has passed.
 #[test]
-fn a_switch_that_stood_still_forgets_nobody_for_a_lease() {
+fn t16_a_switch_that_stood_still_forgets_nobody_for_a_lease() {
     let mut switch = switch(Program::Safe, 1, 4);
     slots(&mut switch, 1);
     assert_eq!((switch.tick(0), switch.tick(333_334), switch.stats().gaps), (1, 0, 1));

@@ -43,7 +43,8 @@ fn t13_answers_without_a_cookie_are_shorter_than_their_questions() {
     assert_eq!(give(&mut switch, address(1), &lively).1[0].1.len(), lively.len());
 }
 
-/// T13: a REGISTER that comes again names the slots again and keeps nobody alive; one of an earlier registration learns nothing.
+/// T13: a REGISTER that comes again names the slots again and keeps nobody alive; one of an earlier registration learns
+/// nothing.
 #[test]
 fn t13_an_old_registration_reveals_no_names() {
     let mut switch = switch(Program::Safe, 1, 4);
@@ -153,7 +154,7 @@ fn t14_slots_that_are_gone_count_no_more() {
 
 /// Whoever speaks another version is told ours, in eight bytes; who tells us is not answered.
 #[test]
-fn versions_are_told() {
+fn t11_versions_are_told() {
     let mut switch = switch(Program::Safe, 1, 4);
     let mut old = submit(1, &[task(1, 1, 0, &[])]);
     old[2] = 1;

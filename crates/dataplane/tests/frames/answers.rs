@@ -71,9 +71,8 @@ fn a_short_answer_is_filled_up() {
     }
 }
 
-/// T13: who does not show that it receives what is sent to its address is told its cookie, by the socket: a frame turned round would
-/// reach whoever forged the address on the same link. Nothing is recorded of it until
-/// it repeats that.
+/// Who does not show that it receives what is sent to its address is told its cookie, by the socket: a frame turned round would
+/// reach whoever forged the address on the same link. Nothing is recorded of it until it repeats that.
 #[test]
 fn t13_a_cookie_is_given_without_a_record() {
     let Some(mut shells) = shells() else { return };
@@ -217,8 +216,8 @@ fn a_checksum_may_be_absent_in_ipv4_only() {
     }
 }
 
-/// Where senders leave their checksums to hardware that is not there, XDP answers with a whole one. Elsewhere it leaves the frame
-/// to TC, and so it does in generic mode, where hardware would spoil the answer's.
+/// Where senders leave their checksums to hardware that is not there, XDP answers with a whole one. Elsewhere it leaves the
+/// frame to TC, and so it does in generic mode, where hardware would spoil the answer's.
 #[test]
 fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
     let Some(mut shells) = shells() else { return };

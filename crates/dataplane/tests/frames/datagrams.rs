@@ -88,8 +88,8 @@ pub(crate) fn question(client: u64, sequence: u32) -> Vec<u8> {
     datagram
 }
 
-/// A packet of so many bytes, at least 8, of a version that the switch does not speak: answered by VERSION, the shortest datagram
-/// that there is.
+/// A packet of so many bytes, at least 8, of a version that the switch does not speak: answered by VERSION, the shortest
+/// datagram that there is.
 pub(crate) fn of_another_version(length: usize) -> Vec<u8> {
     let mut datagram = probe(1, 1);
     datagram[2] = VERSION + 1;

@@ -1,5 +1,5 @@
-//! An engine that is told everything by frames: each datagram is put into one, which XDP and then, if XDP passes it, TC takes. The
-//! answers are read from what they send, on a real interface.
+//! An engine that is told everything by frames: each datagram is put into one, which XDP and then, if XDP passes it, TC
+//! takes. The answers are read from what they send, on a real interface.
 
 use crate::capture::Port;
 use crate::frame::{Flow, get16, read};

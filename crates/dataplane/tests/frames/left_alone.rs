@@ -105,7 +105,7 @@ fn what_is_somebody_elses() {
 
 /// From where nobody can have sent: what becomes of such is for the kernel's own stack to say.
 #[test]
-fn what_nobody_can_have_sent() {
+fn t13_what_nobody_can_have_sent() {
     let from = |address: &str, port: u16| {
         let from: IpAddr = address.parse().unwrap();
         Flow { from: SocketAddr::new(from, port), ..ours(from.is_ipv4()) }
@@ -144,7 +144,7 @@ fn what_nobody_can_have_sent() {
 
 /// Another one of its addresses than the one that is asked.
 #[test]
-fn what_claims_to_come_from_another_address_of_the_switch() {
+fn t13_what_claims_to_come_from_another_address_of_the_switch() {
     let Some(mut shells) = shells() else { return };
     for count in 1..=32u8 {
         let of =

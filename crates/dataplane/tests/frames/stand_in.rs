@@ -1,5 +1,5 @@
-//! IPv6 addresses that stand for those of IPv4, so that a story of IPv4 is told by frames of IPv6. The mapped ones cannot: nobody
-//! may send from them. Cookies are bound to addresses, so whose address is another has other cookies, too.
+//! IPv6 addresses that stand for those of IPv4, so that a story of IPv4 is told by frames of IPv6. The mapped ones cannot:
+//! nobody may send from them. Cookies are bound to addresses, so whose address is another has other cookies, too.
 
 use crate::cookies::{asks_for_cookie, cookie, identity, put_cookie, tells_cookie};
 use crate::frame::bytes;
@@ -54,7 +54,8 @@ impl StandIns {
         (of_story, with_originals(datagram))
     }
 
-    /// A cookie that is good at one address becomes the one of the same window that is good at the other; no other cookie changes.
+    /// A cookie that is good at one address becomes the one of the same window that is good at the other; no other cookie
+    /// changes.
     fn change_cookie(&self, now_ns: u64, datagram: &mut [u8], at: SocketAddr, other: SocketAddr) {
         let (identity, cookie) = (identity(datagram), cookie(datagram));
         let mut windows = [Some(now_ns), now_ns.checked_sub(self.window_ns)].into_iter().flatten();

@@ -141,8 +141,8 @@ fn where_the_families_differ_user_space_sends() {
     });
 }
 
-/// An executor whose datagrams come by the process's socket is reached as routes and neighbours say, if they may be asked and know;
-/// else user space sends. The ways here are the lab's.
+/// An executor whose datagrams come by the process's socket is reached as routes and neighbours say, if they may be asked
+/// and know; else user space sends. The ways here are the lab's.
 #[test]
 fn where_no_way_was_learned_the_kernel_is_asked() {
     on_stage(|stage, ipv4| {
@@ -217,8 +217,8 @@ fn where_the_way_is_gone_user_space_sends() {
     });
 }
 
-/// Answers that find the ring full are lost, and counted. T2: the executor who has not heard of his task asks again, and is told by
-/// a frame. Others notice nothing, and the process takes what is there by pieces.
+/// Answers that find the ring full are lost, and counted. T2: the executor who has not heard of his task asks again, and is
+/// told by a frame. Others notice nothing, and the process takes what is there by pieces.
 #[test]
 fn a_full_ring_is_counted_and_nobody_waits_for_ever() {
     on_stage(|stage, ipv4| {
@@ -296,9 +296,9 @@ fn every_length_arrives_whole() {
     });
 }
 
-/// A sum that an interface made over the packet does not outlive it. TC answers such a packet only once the kernel has forgotten
-/// that there is a sum; `BPF_PROG_RUN` looks at the number nevertheless, and finds another packet than it was of. Had TC passed
-/// the packet on, the number would be right.
+/// A sum that an interface made over the packet does not outlive it. TC answers such a packet only once the kernel has
+/// forgotten that there is a sum; `BPF_PROG_RUN` looks at the number nevertheless, and finds another packet than it was of.
+/// Had TC passed the packet on, the number would be right.
 #[test]
 fn a_sum_by_hardware_is_forgotten_before_an_answer() {
     on_stage(|stage, ipv4| {

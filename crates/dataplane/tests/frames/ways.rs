@@ -24,7 +24,7 @@ fn an_executor_who_moves_is_followed() {
 
 /// Who forges an executor's address, but does not know what his slots are called, does not get his tasks.
 #[test]
-fn a_forger_teaches_no_way() {
+fn t13_a_forger_teaches_no_way() {
     on_stage(|stage, ipv4| {
         let executor = stage.executor(ipv4, 1);
         let names = stage.park(&executor, 5, 1);
@@ -40,10 +40,10 @@ fn a_forger_teaches_no_way() {
     });
 }
 
-/// The same by the process's socket, which a fragment of his may reach: what was learned stays. Only the executor himself, by that
-/// way, makes it forgotten.
+/// The same by the process's socket, which a fragment of his may reach: what was learned stays. Only the executor himself, by
+/// that way, makes it forgotten.
 #[test]
-fn a_forger_makes_no_way_forgotten() {
+fn t13_a_forger_makes_no_way_forgotten() {
     on_stage(|stage, ipv4| {
         let executor = stage.executor(ipv4, 1);
         let names = stage.park(&executor, 5, 1);
@@ -60,7 +60,8 @@ fn a_forger_makes_no_way_forgotten() {
     });
 }
 
-/// T13: who copies an executor's RETRIEVE and repeats it elsewhere, at once or late, gets none of his tasks, and makes no way forgotten.
+/// Who copies an executor's RETRIEVE and repeats it elsewhere, at once or late, gets none of his tasks, and makes no way
+/// forgotten.
 #[test]
 fn t13_a_copy_says_nothing_of_a_way() {
     on_stage(|stage, ipv4| {
@@ -111,10 +112,10 @@ fn a_way_is_only_ever_that_of_its_executor() {
     });
 }
 
-/// Nobody can choose addresses that take the places of others in the table of ways: neither such whose parts cancel out, nor such
-/// that would be neighbours by another salt.
+/// Nobody can choose addresses that take the places of others in the table of ways: neither such whose parts cancel out,
+/// nor such that would be neighbours by another salt.
 #[test]
-fn ways_cannot_be_aimed_at() {
+fn t13_ways_cannot_be_aimed_at() {
     on_a_stage(|stage| {
         let known = |stage: &mut Stage<'_>, addresses: &[SocketAddr]| {
             let room_for_one_source = TasksConfig { slots: 128, ..config() };

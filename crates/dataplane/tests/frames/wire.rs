@@ -1,5 +1,5 @@
-//! The shells on interfaces of a lab, with frames that really come and go: what hosts put on their links and see there, and what
-//! their sockets make of it.
+//! The shells on interfaces of a lab, with frames that really come and go: what hosts put on their links and see there, and
+//! what their sockets make of it.
 
 use crate::capture::{Offload, PATIENCE, Port, Seen};
 use crate::cookies::with_cookie_at;
@@ -172,8 +172,8 @@ fn xdp_answers_a_socket_by_a_frame_with_a_whole_checksum() {
     });
 }
 
-/// Answers that are shorter than what they answer: VERSION, for which frames are filled up, and COOKIE to who has none, which leaves
-/// no record.
+/// Answers that are shorter than what they answer: VERSION, for which frames are filled up, and COOKIE to who has none,
+/// which leaves no record.
 #[test]
 fn short_answers_reach_sockets() {
     for mode in [Mode::Native, Mode::Generic] {
@@ -192,8 +192,8 @@ fn short_answers_reach_sockets() {
     }
 }
 
-/// Each interface by itself: where a veth is not known as one, what XDP leaves alone is answered by TC, which asks the kernel. A
-/// frame of which the kernel says nothing is refused there, although its sum looks the same.
+/// Each interface by itself: where a veth is not known as one, what XDP leaves alone is answered by TC, which asks the
+/// kernel. A frame of which the kernel says nothing is refused there, although its sum looks the same.
 #[test]
 fn a_checksum_left_to_hardware_is_believed_by_interface() {
     on_stage(Mode::Native, |stage, ipv4| {
@@ -317,7 +317,8 @@ fn answers_longer_than_the_frame_arrive_whole() {
     });
 }
 
-/// T2: executors whose tasks were lost on the way ask again, when nothing is queued any more. What they are told is as long as before.
+/// T2: executors whose tasks were lost on the way ask again, when nothing is queued any more. What they are told is as long
+/// as before.
 #[test]
 fn t2_tasks_told_again_arrive_whole() {
     for mode in [Mode::Native, Mode::Generic] {

@@ -152,7 +152,7 @@ fn t14_a_fetch_waits_for_a_place() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed() {
+fn t14_a_connection_that_says_nothing_is_closed() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
     assert!(ends_with(&connect(1, address), b""));
     assert_eq!((store.counters().silent, store.counters().idle), (1, 0));
@@ -173,7 +173,7 @@ fn a_connection_that_asks_no_more_is_closed_and_the_next_fetch_takes_a_new_one()
 }
 
 #[test]
-fn a_request_that_trickles_in_is_closed() {
+fn t14_a_request_that_trickles_in_is_closed() {
     let (store, _server, address) = serve(BlobOptions { request_timeout: SOON, ..patient() });
     let mut stream = connect(1, address);
     for byte in request(7).into_iter().cycle() {
@@ -194,7 +194,7 @@ fn in_the_kernel(port: u16) -> usize {
 }
 
 #[test]
-fn an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
+fn t14_an_answer_that_is_not_read_is_closed_and_leaves_nothing_in_the_kernel() {
     let (store, server, address) = serve(BlobOptions { progress_timeout: SOON, ..patient() });
     let lease = store.keep(Arc::new(vec![1; BLOB_MAX as usize]), Duration::ZERO).unwrap();
     let mut stream = connect(1, address);

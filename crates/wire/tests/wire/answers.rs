@@ -4,8 +4,8 @@ use crate::agreement::{link_text, read, table_after};
 use crate::properties::{Shape, shapes};
 use midflight_wire::*;
 
-/// Answers to a sender that is known: by its cookie, by the generation of a slot and its address, or by the identity of a client
-/// and its address. They may be longer than what asked for them.
+/// Answers to a sender that is known: by its cookie, by the generation of a slot and its address, or by the identity of a
+/// client and its address. They may be longer than what asked for them.
 const KNOWN: [&str; 3] = ["REGISTERED", "ASSIGN", "PROBE_ACK"];
 
 /// A line of the table of operations: the operation's name and those of its answers.
@@ -65,7 +65,7 @@ fn t13_version_is_not_longer_than_anything_that_it_answers() {
 
 /// Who may be asked for a cookie has a field for it, and nobody else.
 #[test]
-fn cookie_answers_whatever_has_a_field_for_one() {
+fn t13_cookie_answers_whatever_has_a_field_for_one() {
     let of_docs: Vec<String> = documented()
         .into_iter()
         .filter(|answers| answers.by.iter().any(|answer| answer == "COOKIE"))
@@ -81,7 +81,7 @@ fn cookie_answers_whatever_has_a_field_for_one() {
 
 /// All that is sent to a switch, and nothing else, may be of a version that it does not speak.
 #[test]
-fn version_answers_whatever_is_sent_to_a_switch() {
+fn t11_version_answers_whatever_is_sent_to_a_switch() {
     let page = read("docs/wire.md");
     for (row, answers) in table_after(&page, "## Operations").iter().zip(documented()) {
         let to_switch = row[2].ends_with("→ switch");

@@ -1,8 +1,8 @@
 //! A lossy world in miniature, for the property tests.
 //!
-//! Packets are lost, repeated, delayed and so reordered; switches are full, die, come back empty and change places; executors
-//! fail, abandon, die, and complete tasks that are taken from them; the client stands still and its address moves; and strangers
-//! who see all that it sends answer in the switches' names.
+//! Packets are lost, repeated, delayed and so reordered; switches are full, die, come back empty and change places;
+//! executors fail, abandon, die, and complete tasks that are taken from them; the client stands still and its address
+//! moves; and strangers who see all that it sends answer in the switches' names.
 
 use super::super::{LostWhy, Outcome};
 use super::forger::Forger;

@@ -51,7 +51,7 @@ fn t13_a_cookie_that_answers_no_register_of_ours_changes_nothing() {
 }
 
 #[test]
-fn a_register_that_was_not_sent_is_sent_once_with_the_cookie() {
+fn t13_a_register_that_was_not_sent_is_sent_once_with_the_cookie() {
     // Of 9 REGISTERs, 8 are under way at a time.
     let mut world = World::new(9 * REGISTER_MAX as u32);
     assert_eq!(asked(&world).len(), 8);
@@ -96,7 +96,7 @@ fn t13_a_flood_of_cookies_is_answered_once_for_each_repeat_that_is_due() {
 }
 
 #[test]
-fn a_cookie_measures_the_round_trip_and_what_was_sent_again_for_it_does_not() {
+fn t13_a_cookie_measures_the_round_trip_and_what_was_sent_again_for_it_does_not() {
     let mut world = World::new(1);
     world.now = 4 * MS;
     let request = world.registers()[0].1;

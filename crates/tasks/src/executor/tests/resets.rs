@@ -69,7 +69,7 @@ fn t13_a_reset_of_all_with_a_counter_that_was_not_sent_lately_changes_nothing() 
 }
 
 #[test]
-fn a_reset_that_names_slots_registers_just_those() {
+fn t9_a_reset_that_names_waits_registers_just_their_slots() {
     let mut world = World::registered(4);
     let run = world.start(3, 1, 0);
     world.reset(switch(1), EPOCH, &[(102, 7, 1), (103, 7, 1), (101, 6, 1)]);
@@ -130,7 +130,7 @@ fn t13_released_takes_only_slots_that_leave() {
 }
 
 #[test]
-fn counters_start_anywhere_and_count_what_speaks_for_slots() {
+fn t13_counters_start_anywhere_and_count_what_speaks_for_slots() {
     let mut world = World::registered(2);
     let first = world.counter;
     assert!((1..1 << 62).contains(&first));

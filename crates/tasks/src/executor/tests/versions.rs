@@ -16,7 +16,7 @@ fn of_version(version: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_switch_of_another_version_is_told_of_once() {
+fn t11_a_switch_of_another_version_is_told_of_once() {
     let mut world = World::new(2);
     let told = |world: &mut World, datagram: &[u8]| {
         world.deliver(switch(1), datagram);
@@ -37,7 +37,7 @@ fn a_switch_of_another_version_is_told_of_once() {
 }
 
 #[test]
-fn what_others_say_of_versions_is_counted() {
+fn t11_what_others_say_of_versions_is_counted() {
     let mut world = World::new(2);
     world.deliver(switch(2), &version(3));
     world.deliver(client(1), &of_version(3));
