@@ -11,8 +11,8 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Of the switch with this secret. A cookie is valid in the window of time in which it was given, and in the next one. A window
-    /// of 0 counts as one of 1.
+    /// Of the switch with this secret. A cookie is valid in the window of time in which it was given, and in the next one.
+    /// A window of 0 counts as one of 1.
     #[must_use]
     pub fn new(secret: u128, window_ns: u64) -> Self {
         let (low, high) = (secret as u64, (secret >> 64) as u64);
@@ -33,7 +33,8 @@ impl Cookies {
         valid.any(|window| self.of_window(window, identity, &address) == cookie)
     }
 
-    /// SipHash-2-4 of 32 bytes: the identity, lowest byte first; IP address and port as in a packet; the window, lowest byte first.
+    /// SipHash-2-4 of 32 bytes: the identity, lowest byte first; IP address and port as in a packet; the window, lowest
+    /// byte first.
     fn of_window(&self, window: u64, identity: u64, address: &Address) -> u64 {
         let mut message = [0; 32];
         message[..8].copy_from_slice(&identity.to_le_bytes());
@@ -50,7 +51,7 @@ mod tests {
     use midflight_wire::Address;
     use std::net::SocketAddr;
 
-    /// For its message of 32 bytes, which count up from 0, as the key does.
+    /// SipHash-2-4 of the bytes 0 to 31 under the key of the bytes 0 to 15, as its authors publish it.
     const AUTHORS_VECTOR: [u8; 8] = [0xce, 0x7c, 0xf2, 0x72, 0x2f, 0x51, 0x27, 0x71];
     const SECRET: u128 = 0x0F0E_0D0C_0B0A_0908_0706_0504_0302_0100;
 

@@ -1,8 +1,9 @@
 //! The engines of Midflight's programs.
 //!
-//! [`Tasks`] is the cluster's one task queue, the C core: datagrams in, datagrams out. `docs/internals/core.md` explains its
-//! structures, `docs/internals/tasks.md` the protocol. [`asic`] is the same queue as a program of a switch's pipeline, in the
-//! model of such a switch. [`model`] says what the protocol demands of each packet, and [`transcript`] tells stories to any engine.
+//! [`Tasks`] is the cluster's one task queue, the C core: datagrams in, datagrams out. `docs/internals/core.md` explains
+//! its structures, `docs/internals/tasks.md` the protocol. [`asic`] is the same queue as a program of a switch's pipeline,
+//! in the model of such a switch. [`model`] says what the protocol demands of each packet, and [`transcript`] tells stories
+//! to any engine.
 
 pub mod asic;
 mod cookie;

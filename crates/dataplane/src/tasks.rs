@@ -120,8 +120,8 @@ impl Out {
         }
     }
 
-    /// Owes these datagrams, in the place of those before. Says how many there is no room for: the last ones, and those that are
-    /// longer than a packet.
+    /// Owes these datagrams, in the place of those before. Says how many there is no room for: the last ones, and those
+    /// that are longer than a packet.
     pub fn replace<'a>(&mut self, datagrams: impl IntoIterator<Item = (SocketAddr, &'a [u8])>) -> usize {
         let (mut count, mut left_out) = (0, 0);
         for (to, bytes) in datagrams {
@@ -212,8 +212,8 @@ impl Tasks {
         unsafe { mf_tasks_owes_several(self.raw(), &raw const datagram) != 0 }
     }
 
-    /// Looks at the next slots and takes from the silent ones what they hold (T10); returns how many it looked at, at most 1,024.
-    /// Overwrites `out`.
+    /// Looks at the next slots and takes from the silent ones what they hold (T10), then at the next clients and tasks, and
+    /// gives up what the silent have left (T14). Returns how many slots it looked at, at most 1,024. Overwrites `out`.
     pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> u32 {
         // SAFETY: pointers are valid for the call.
         unsafe { mf_tasks_tick(self.raw(), now_ns, &raw mut *out.0) }

@@ -35,11 +35,11 @@ pub struct AsicConfig {
     pub argument: u32,
     /// Executor slots: 1 to 1 Mi. Default 65,536.
     pub slots: u32,
-    /// What executors are told that a lease is, in milliseconds: they speak of busy slots every third of it. Nobody keeps leases.
-    /// Default 1,000.
+    /// What executors are told that a lease is, in milliseconds: they speak of busy slots every third of it. Nobody keeps
+    /// leases. Default 1,000.
     pub lease_ms: u32,
-    /// Silence after which a slot is forgotten, in nanoseconds: at least two of `cookie_ns`, so that a copy of the packet that made
-    /// it cannot make it again. Default 10 s.
+    /// Silence after which a slot is forgotten, in nanoseconds: at least two of `cookie_ns`, so that a copy of the packet
+    /// that made it cannot make it again. Default 10 s.
     pub slot_idle_ns: u64,
     /// For how long a cookie is given, in nanoseconds: it is taken in its window and the next. Default 5 s.
     pub cookie_ns: u64,

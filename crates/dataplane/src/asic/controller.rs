@@ -1,4 +1,5 @@
-//! The controller: the switch's own CPU. It answers what is not about the queue, and its word stands in the pipeline's table of slots.
+//! The controller: the switch's own CPU. It answers what is not about the queue, and its word stands in the pipeline's
+//! table of slots.
 
 use super::slots::{Ended, Named};
 use super::{AsicTasks, Turn, name};

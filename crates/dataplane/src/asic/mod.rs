@@ -1,10 +1,10 @@
 //! The asic engine on the wire: a program of a switch's pipeline, in the model of such a switch, and what stands around it.
 //!
-//! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the rest: the parser in front of a
-//! program, the deparser behind it, the controller beside it.
+//! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the rest: the parser in
+//! front of a program, the deparser behind it, the controller beside it.
 //!
-//! A call is one pass. What goes round is the caller's to send in again: at once, or after the delay of recirculation, with what
-//! arrives meanwhile in between.
+//! A call is one pass. What goes round is the caller's to send in again: at once, or after the delay of recirculation, with
+//! what arrives meanwhile in between.
 //!
 //! ```
 //! use midflight_dataplane::asic::{AsicConfig, AsicTasks, Turn};
@@ -151,8 +151,8 @@ impl AsicTasks {
         }
     }
 
-    /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it looked at: none
-    /// for a lease after ticks that did not come steadily.
+    /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it
+    /// looked at: none for a lease after ticks that did not come steadily.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
         self.slots.tick(now_ns)
     }

@@ -36,7 +36,8 @@ pub(super) fn ipv4(from: SocketAddr) -> Option<Sender> {
     }
 }
 
-/// A SUBMIT with the lower half of its token, unless an argument is longer than an entry has room for; a reference needs all 16 bytes.
+/// A SUBMIT with the lower half of its token, unless an argument is longer than an entry has room for; a reference needs
+/// all 16 bytes.
 pub(super) fn submit(pipeline: &Pipeline, sender: Sender, submit: &Submit, tasks: &[TaskInfo]) -> Option<Inside> {
     let needs = |task: &TaskInfo| match task.argument_length {
         BY_REFERENCE => size_of::<BlobRef>(),

@@ -210,8 +210,8 @@ fn published_task(index: u8, task: &TaskInfo) -> published::Task {
     published::Task { tid: task.tid.get(), level: task.priority, resources: task.resources, words }
 }
 
-/// FULL carries the tasks back that were not taken, the last ones; where all were, the packet ends in silence. The deparser makes a
-/// SUBMIT_ACK of both.
+/// FULL carries the tasks back that were not taken, the last ones; where all were, the packet ends in silence. The deparser
+/// makes a SUBMIT_ACK of both.
 fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
     if matches!(sent.to, To::Recirculated | To::Copied) {
         return Told::Round(sent.packet);

@@ -198,8 +198,8 @@ impl Slots {
     }
 }
 
-/// Numbers that nobody can guess, from a count under a key; none is 0. A cookie's message is longer than such a count, so the two share
-/// a key.
+/// Numbers that nobody can guess, from a count under a key; none is 0. A cookie's message is longer than such a count, so
+/// the two share a key.
 #[derive(Clone, Debug)]
 struct Generations {
     key: SipHasher24,

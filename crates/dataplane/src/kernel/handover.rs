@@ -45,8 +45,8 @@ impl Handover {
         Ok(Self { ring: builder.build().map_err(failed)?, taken })
     }
 
-    /// Calls `send` with the answers that wait, the first 64 of them: the address of this machine that the receiver talks to, if a
-    /// shell knew it, the receiver, and the datagram.
+    /// Calls `send` with the answers that wait, the first 64 of them: the address of this machine that the receiver talks
+    /// to, if a shell knew it, the receiver, and the datagram.
     pub fn drain(&mut self, mut send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {
         // It fails only where the callback does, which does not.
         let _ = self.ring.consume_raw_n(TAKEN_MAX);

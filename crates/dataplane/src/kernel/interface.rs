@@ -49,8 +49,8 @@ impl Interface {
     }
 }
 
-/// Drivers with XDP of their own whose frames come from the stack of this machine, or of a virtual one, as it left them. What comes
-/// by others was on a wire, or their drivers complete or drop such frames before XDP sees them (`virtio_net`).
+/// Drivers with XDP of their own whose frames come from the stack of this machine, or of a virtual one, as it left them.
+/// What comes by others was on a wire, or their drivers complete or drop such frames before XDP sees them (`virtio_net`).
 const UNSUMMED: [&str; 2] = ["veth", "tun"];
 
 fn mtu(interface: &str) -> io::Result<u32> {
@@ -95,8 +95,8 @@ fn ask(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request.ifr_ifru) }
 }
 
-/// The addresses by which a switch that listens on `listen` is reached from elsewhere, sorted: that one, or all of this machine.
-/// Loopback addresses are none of them: only this machine may send to those, and the kernel's stack sees to it.
+/// The addresses by which a switch that listens on `listen` is reached from elsewhere, sorted: that one, or all of this
+/// machine. Loopback addresses are none of them: only this machine may send to those, and the kernel's stack sees to it.
 pub(super) fn addresses(listen: IpAddr) -> io::Result<Vec<IpAddr>> {
     if !listen.is_unspecified() {
         return Ok(Vec::from_iter(Some(listen.to_canonical()).filter(|address| !address.is_loopback())));

@@ -151,8 +151,9 @@ impl KernelTasks {
         (u16::from_be(port), served.collect(), if generic == 0 { Mode::Native } else { Mode::Generic })
     }
 
-    /// Tells the shells in which mode XDP runs, and the indices of interfaces by which frames come `unsummed`: their senders leave
-    /// checksums to hardware that is not there. In generic mode, and for those that there is no room for, TC asks the kernel.
+    /// Tells the shells in which mode XDP runs, and the indices of interfaces by which frames come `unsummed`: their
+    /// senders leave checksums to hardware that is not there. In generic mode, and for those that there is no room for, TC
+    /// asks the kernel.
     pub fn set_mode(&mut self, mode: Mode, unsummed: &[u32]) {
         let unsummed = if mode == Mode::Native { unsummed } else { &[] };
         let places = unsummed.iter().copied().chain(std::iter::repeat(0)).take(UNSUMMED_MAX);

@@ -17,7 +17,8 @@ impl KernelTasks {
         // SAFETY: it was written before any program ran.
         let first = hash(&peer, unsafe { (*self.arena().control()).ways_salt });
         let place = |k| WAYS_AT + (first + k) % WAYS * size_of::<Way>() as u64;
-        // SAFETY: ways are integers on pages that are there. One that is just being written is seen half; then an answer is lost.
+        // SAFETY: ways are integers on pages that are there. One that is just being written is seen half; then an answer is
+        // lost.
         let ways = (0..PLACES).map(|k| unsafe { self.arena().offset(place(k)).cast::<Way>().read_volatile() });
         let way =
             ways.filter(|way| way.interface != 0).find(|way| way.peer.ip == peer.ip && way.peer.port == peer.port)?;

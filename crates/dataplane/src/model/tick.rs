@@ -15,8 +15,8 @@ const TICK_CLIENTS: usize = 64;
 const OUT_MAX: usize = 36;
 
 impl Model {
-    /// Looks at the next slots and clients and at what is queued, and takes from them what has been silent for too long. Says how many
-    /// slots it looked at.
+    /// Looks at the next slots and clients and at what is queued, and takes from them what has been silent for too long.
+    /// Says how many slots it looked at.
     pub fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         self.now = now_ns;
         self.notice_gap();

@@ -14,8 +14,8 @@
 //!     -> ann SUBMIT_ACK 1: taken 0-1, room 6
 //! ```
 //!
-//! Where the asic engine's contract allows it another answer, a line that begins with two spaces says which rule does, and its answer
-//! follows:
+//! Where the asic engine's contract allows it another answer, a line that begins with two spaces says which rule does, and
+//! its answer follows:
 //!
 //! ```text
 //! eve retrieve: 0 wait 1
@@ -28,10 +28,9 @@
 //!          0 wait 1: task 101 (ann 1.1, half of the token, no uid, jid 1), attempt 1, waited 0us
 //! ```
 //!
-//! What an engine draws at random never shows: slots and generations appear as the executor's local number and the
-//! count of its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Nor does what the parties say
-//! by themselves, as long as it is right: cookies, counters, tokens.
-//! `transcripts/README.md` lists the commands.
+//! What an engine draws at random never shows: slots and generations appear as the executor's local number and the count of
+//! its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Nor does what the parties
+//! say by themselves, as long as it is right: cookies, counters, tokens. `transcripts/README.md` lists the commands.
 
 mod changes;
 mod command;

@@ -11,9 +11,10 @@ use zerocopy::{Immutable, IntoBytes};
 /// The story's executors do not count their polls: between two of their counters there is room for so many.
 const POLLS: u64 = 1 << 16;
 
-/// The safe program behind executors that poll: what goes round comes back at once; a RETRIEVE of several waits is sent wait by wait,
-/// and their ASSIGNs are shown as one; a wait that is told NO_OP is sent again after each packet of the story, and so does what
-/// a parked slot does. None of that shows, and none of it is counted. A story's counters are below 2^48.
+/// The safe program behind executors that poll: what goes round comes back at once; a RETRIEVE of several waits is sent
+/// wait by wait, and their ASSIGNs are shown as one; a wait that is told NO_OP is sent again after each packet of the
+/// story, so that its slot does what a parked one does. None of that shows, and none of it is counted. A story's counters
+/// are below 2^48.
 #[derive(Debug)]
 pub struct PollingAsic {
     tasks: AsicTasks,
@@ -40,7 +41,8 @@ impl Poll {
 }
 
 impl PollingAsic {
-    /// A switch that has just started: four levels at most, each with at least as many entries as the story's queue has records (a power of two).
+    /// A switch that has just started: four levels at most, each with at least as many entries as the story's queue has
+    /// records, and a power of two.
     ///
     /// # Errors
     /// Where a pipeline has no room for that.
@@ -113,8 +115,8 @@ impl PollingAsic {
         }
     }
 
-    /// All that wait ask again, the one that has waited longest first. Who is told RESET has been released meanwhile, and a real
-    /// executor would not ask.
+    /// All that wait ask again, the one that has waited longest first. Who is told RESET has been released meanwhile, and a
+    /// real executor would not ask.
     fn poll_all(&mut self, now: u64) -> Vec<Datagram> {
         let before = self.tasks.stats().reasons;
         let mut all = Vec::new();

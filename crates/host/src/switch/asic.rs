@@ -1,7 +1,8 @@
-//! The asic engine in this process: the model of a switch's pipeline behind a socket, to try it out with real clients and executors.
+//! The asic engine in this process: the model of a switch's pipeline behind a socket, to try it out with real clients and
+//! executors.
 //!
-//! What goes round takes its turns with what arrives, a bounded number of passes for each datagram: a search costs a pass for each
-//! entry that it looks at, and would keep the thread as long.
+//! What goes round takes its turns with what arrives, a bounded number of passes for each datagram: a search costs a pass
+//! for each entry that it looks at, and would keep the thread as long.
 
 use super::ShellCounts;
 use super::life::Core;

@@ -41,7 +41,8 @@ fn student_t(degrees_of_freedom: usize) -> f64 {
     tabled.unwrap_or_else(|| beyond_the_table(degrees_of_freedom as f64))
 }
 
-/// The first terms of its expansion around the normal distribution (Abramowitz and Stegun, 26.7.5): exact to three decimals here.
+/// The first terms of its expansion around the normal distribution (Abramowitz and Stegun, 26.7.5): exact to three decimals
+/// here.
 fn beyond_the_table(degrees_of_freedom: f64) -> f64 {
     const NORMAL: f64 = 1.959_964;
     let first = (NORMAL.powi(3) + NORMAL) / 4.0;

@@ -41,9 +41,9 @@ pub struct ClientConfig {
     /// A task that the switch no longer has and whose completion does not arrive for this long is submitted again.
     /// Default 500 ms.
     pub gone_after: Nanos,
-    /// A switch that keeps no record of tasks (the asic engine) cannot say whether it has one. There a task whose completion does
-    /// not arrive for this long, since it was taken, is submitted again, and for twice as long with each attempt: tasks that wait
-    /// and run for longer run more than once. Default 10 s.
+    /// A switch that keeps no record of tasks (the asic engine) cannot say whether it has one. There a task whose
+    /// completion does not arrive for this long, since it was taken, is submitted again, and for twice as long with each
+    /// attempt: tasks that wait and run for longer run more than once. Default 10 s.
     pub timeout: Nanos,
     /// A switch that answers nothing for this long is left for the next one. Default 1 s.
     pub switch_silence: Nanos,

@@ -10,8 +10,8 @@ impl Client {
     /// The switch refused something for want of its cookie. That it answers says that it lives, but not that it takes what
     /// we send: it is not *heard*, and left if this is all that it ever says.
     ///
-    /// Only what was refused is sent again: a switch that keeps no record asks PROBE for a cookie, takes SUBMIT without, and would
-    /// take it twice.
+    /// Only what was refused is sent again: a switch that keeps no record asks PROBE for a cookie, takes SUBMIT without,
+    /// and would take it twice.
     pub(super) fn handle_cookie(&mut self, now: Nanos, from: SocketAddr, packet: &Cookie) {
         let (sequence, cookie) = (packet.header.sequence.get(), packet.cookie.get());
         if packet.identity.get() != self.config.identity {

@@ -15,8 +15,8 @@ const REQUESTS_MAX: usize = 8;
 /// How long slots that found no room wait before they ask again, at first.
 const REFUSED_DELAY: Nanos = 100_000_000;
 
-/// Whether a REGISTER is sent once more before it is due, as another cookie is here. That happens at most once between two times
-/// that it is due: who floods us with cookies gets no more than twice what silence gets.
+/// Whether a REGISTER is sent once more before it is due, as another cookie is here. That happens at most once between two
+/// times that it is due: who floods us with cookies gets no more than twice what silence gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extra {
     No,

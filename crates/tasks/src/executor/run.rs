@@ -88,7 +88,8 @@ pub enum Event {
         /// It has room, but not for this address: that holds its share (T14).
         is_share: bool,
     },
-    /// The switch was silent for two leases, or a better one answers again: this is the other one, where all slots register now.
+    /// The switch was silent for two leases, or a better one answers again: this is the other one, where all slots register
+    /// now.
     SwitchChanged {
         /// Its address.
         switch: SocketAddr,

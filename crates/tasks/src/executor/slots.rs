@@ -253,8 +253,8 @@ impl Slots {
         Some(slot.round_trip(now))
     }
 
-    /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate: that of a
-    /// switch that is polled is.
+    /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate: that
+    /// of a switch that is polled is.
     pub(super) fn assign(
         &mut self,
         now: Nanos,

@@ -66,8 +66,8 @@ impl Keeper {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs a command to its end and returns what it wrote to stdout. `heard` gets each line of its stderr, and says whether that
-    /// is mere progress: the complaint of a failure is among the others.
+    /// Runs a command to its end and returns what it wrote to stdout. `heard` gets each line of its stderr, and says
+    /// whether that is mere progress: the complaint of a failure is among the others.
     pub(super) fn run(
         &self,
         command: &mut Command,

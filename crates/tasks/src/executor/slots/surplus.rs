@@ -40,8 +40,8 @@ impl Surplus {
 }
 
 impl Slots {
-    /// Keeps an assignment to a wait that was answered: that of the present run, or the one before a present wait; or to the last
-    /// wait of a slot that leaves. Says which slot is to run it.
+    /// Keeps an assignment to a wait that was answered: that of the present run, or the one before a present wait; or to
+    /// the last wait of a slot that leaves. Says which slot is to run it.
     pub(in super::super) fn keep(&mut self, now: Nanos, epoch: u32, assignment: &Assignment) -> Option<u32> {
         let local = self.find(Name { number: assignment.slot.get(), generation: assignment.generation.get() })?;
         let slot = &mut self.slots[local as usize];
