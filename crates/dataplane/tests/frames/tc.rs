@@ -141,61 +141,77 @@ fn where_the_families_differ_user_space_sends() {
     });
 }
 
+/// Client and executor who ask the switch by an address of the lab, whose routes lead to the executor.
+fn routed(stage: &mut Stage<'_>, ipv4: bool) -> (Flow, Flow) {
+    let host = stage.lab.hosts()[1].clone();
+    let (there, here): (IpAddr, IpAddr) =
+        if ipv4 { (host.ipv4.into(), SWITCH_IPV4.into()) } else { (host.ipv6.into(), SWITCH_IPV6.into()) };
+    stage.shells.serve(PORT, &[here]);
+    let to = SocketAddr::new(here, PORT);
+    let executor = Flow { to, from: SocketAddr::new(there, 4000), ..stage.executor(ipv4, 1) };
+    (Flow { to, ..stage.client(ipv4) }, executor)
+}
+
+/// Whether the kernel may be asked for ways of what arrives at the client's interface.
+fn forward(stage: &Stage<'_>, ipv4: bool, may: bool) {
+    let name = if ipv4 { "net.ipv4.conf.host0.forwarding" } else { "net.ipv6.conf.host0.forwarding" };
+    let setting = format!("{name}={}", u8::from(may));
+    assert!(stage.lab.command(Place::Switch, "sysctl").args(["-qw", &setting]).status().unwrap().success());
+}
+
+fn know_neighbour(stage: &Stage<'_>, neighbour: &Flow) {
+    stage.ip(&format!("neigh replace {} lladdr 02:fa:11:22:33:44 dev host1 nud permanent", neighbour.from.ip()));
+}
+
+/// Slots wait by the process's socket: the way that was learned of their executor is forgotten.
+fn wait_by_socket(stage: &mut Stage<'_>, executor: &Flow, names: &[SlotName], sequence: u32) {
+    let mut out = Out::new();
+    stage.shells.packet(TIME, executor.from, &retrieve(names, sequence), &mut out).unwrap();
+    assert_eq!((out.len(), stage.shells.stats().parked), (0, names.len() as u32));
+}
+
 /// An executor whose datagrams come by the process's socket is reached as routes and neighbours say, if they may be asked
 /// and know; else user space sends. The ways here are the lab's.
 #[test]
 fn where_no_way_was_learned_the_kernel_is_asked() {
     on_stage(|stage, ipv4| {
-        let host = stage.lab.hosts()[1].clone();
-        let (there, here): (IpAddr, IpAddr) =
-            if ipv4 { (host.ipv4.into(), SWITCH_IPV4.into()) } else { (host.ipv6.into(), SWITCH_IPV6.into()) };
-        stage.shells.serve(PORT, &[here]);
-        let to = SocketAddr::new(here, PORT);
-        let client = Flow { to, ..stage.client(ipv4) };
-        let executor = Flow { to, from: SocketAddr::new(there, 4000), ..stage.executor(ipv4, 1) };
+        let (client, executor) = routed(stage, ipv4);
         let names = stage.park(&executor, 5, 8);
-        let mut out = Out::new();
-        // The same by the socket: what was learned is forgotten.
-        stage.shells.packet(TIME, executor.from, &retrieve(&names, 2), &mut out).unwrap();
-        assert_eq!((out.len(), stage.shells.stats().parked), (0, 8));
-        let forwarding = |stage: &Stage<'_>, on: bool| {
-            let name = if ipv4 { "net.ipv4.conf.host0.forwarding" } else { "net.ipv6.conf.host0.forwarding" };
-            let setting = format!("{name}={}", u8::from(on));
-            assert!(stage.lab.command(Place::Switch, "sysctl").args(["-qw", &setting]).status().unwrap().success());
-        };
-        // A way out that would go elsewhere, for what arrives by the neighbour's resolution.
-        let _ =
-            stage.lab.command(Place::Switch, "ip").args(["neigh", "del", &there.to_string(), "dev", "host1"]).status();
+        wait_by_socket(stage, &executor, &names, 2);
+        // There may be no such neighbour yet.
+        let neighbour = executor.from.ip().to_string();
+        let _ = stage.lab.command(Place::Switch, "ip").args(["neigh", "del", &neighbour, "dev", "host1"]).status();
         stage.assert_handed_over(&client, &executor, false, 1);
-        stage.ip(&format!("neigh replace {there} lladdr 02:fa:11:22:33:44 dev host1 nud permanent"));
-        forwarding(stage, false);
+        know_neighbour(stage, &executor);
+        forward(stage, ipv4, false);
         stage.assert_handed_over(&client, &executor, false, 2);
-        forwarding(stage, true);
+        forward(stage, ipv4, true);
         let departure = stage.by_tc(&client, &submit(1, 3, 1));
         assert_eq!(operation(&read(&departure.frame).1), Operation::SubmitAck);
         let [near, far] = stage.sent();
         assert_eq!((near.len(), far.len()), (0, 1));
         assert_eq!((read(&far[0]).0, operation(&read(&far[0]).1)), (executor.back(), Operation::Assign));
-        // T15: the longest answer passes the narrowest link that may carry IPv6.
+        stage.shells.serve(PORT, &[own(true).ip(), own(false).ip()]);
+    });
+}
+
+/// The longest answer passes the narrowest link that may carry IPv6. Ways of IPv4 may be narrower: user space cuts it up.
+#[test]
+fn t15_the_longest_answer_passes_a_link_of_1280_bytes() {
+    on_stage(|stage, ipv4| {
+        let (client, executor) = routed(stage, ipv4);
+        know_neighbour(stage, &executor);
+        forward(stage, ipv4, true);
         stage.ip("link set host1 mtu 1280");
-        let wide = Flow { from: SocketAddr::new(there, 4001), ..executor.clone() };
-        let more = stage.park(&wide, 6, SLOTS_MAX as u8);
-        let wait_by_socket = |stage: &mut Stage<'_>, sequence| {
-            let mut out = Out::new();
-            stage.shells.packet(TIME, wide.from, &retrieve(&more, sequence), &mut out).unwrap();
-        };
-        wait_by_socket(stage, 2);
-        let four = stage.shells.stats().parked - SLOTS_MAX as u32;
-        stage.by_tc(&client, &submit(1, 4, four));
-        stage.sent();
-        stage.by_tc(&client, &submit(1, 5, SLOTS_MAX as u32));
+        let names = stage.park(&executor, 5, SLOTS_MAX as u8);
+        wait_by_socket(stage, &executor, &names, 2);
+        stage.by_tc(&client, &submit(1, 1, SLOTS_MAX as u32));
         let far = &stage.sent()[1];
         assert_eq!((far.len(), records(&read(&far[0]).1), stage.handed_over().len()), (1, SLOTS_MAX as u8, 0));
-        // Ways of IPv4 may be narrower: user space cuts it up.
         if ipv4 {
-            stage.ip(&format!("route replace {there} dev host1 mtu lock 1000"));
-            wait_by_socket(stage, 3);
-            stage.by_tc(&client, &submit(1, 6, SLOTS_MAX as u32));
+            stage.ip(&format!("route replace {} dev host1 mtu lock 1000", executor.from.ip()));
+            wait_by_socket(stage, &executor, &names, 3);
+            stage.by_tc(&client, &submit(1, 2, SLOTS_MAX as u32));
             let handed_over = stage.handed_over();
             assert_eq!((handed_over.len(), records(&handed_over[0].2)), (1, SLOTS_MAX as u8));
         }
@@ -204,7 +220,7 @@ fn where_no_way_was_learned_the_kernel_is_asked() {
     });
 }
 
-/// A way that leads to an interface that is gone, and one that is not Midflight's to wait for: user space sends.
+/// A way by an interface that is down, and then gone: user space sends.
 #[test]
 fn where_the_way_is_gone_user_space_sends() {
     on_a_stage(|stage| {
@@ -217,10 +233,10 @@ fn where_the_way_is_gone_user_space_sends() {
     });
 }
 
-/// Answers that find the ring full are lost, and counted. T2: the executor who has not heard of his task asks again, and is
+/// Answers that find the ring full are lost, and counted. The executor who has not heard of his task asks again, and is
 /// told by a frame. Others notice nothing, and the process takes what is there by pieces.
 #[test]
-fn a_full_ring_is_counted_and_nobody_waits_for_ever() {
+fn t2_a_full_ring_is_counted_and_nobody_waits_for_ever() {
     on_stage(|stage, ipv4| {
         let (executor, other) = (stage.executor(!ipv4, 1), stage.executor(ipv4, 2));
         let names = stage.park(&executor, 5, 1);
