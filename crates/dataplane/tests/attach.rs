@@ -130,15 +130,7 @@ fn kept(interfaces: &[&str]) -> (Place, Cleanup) {
 fn submit(engine: &mut KernelEngine, sequence: u32) {
     let header = Header::new(Operation::Submit, 0, sequence);
     let mut datagram = Vec::new();
-    let task = TaskInfo {
-        tid: 1.into(),
-        function: 0.into(),
-        priority: 1,
-        resources: 0,
-        argument_length: 0,
-        attempt: 0,
-        argument: [0; 16],
-    };
+    let task = TaskInfo { tid: 1.into(), ..TaskInfo::PLAIN };
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
     let mut out = Out::new();
     let mut send = |cookie: u64, out: &mut Out| {

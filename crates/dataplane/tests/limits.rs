@@ -111,15 +111,7 @@ fn submit(identity: u64, cookie: u64, sequence: u32, tasks: usize) -> Vec<u8> {
     let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
     let mut builder = Builder::new(&mut datagram, &fixed);
     for tid in 0..tasks as u32 {
-        builder.push(&TaskInfo {
-            tid: tid.into(),
-            function: 0.into(),
-            priority: 1,
-            resources: 0,
-            argument_length: 0,
-            attempt: 0,
-            argument: [0; 16],
-        });
+        builder.push(&TaskInfo { tid: tid.into(), ..TaskInfo::PLAIN });
     }
     datagram
 }

@@ -317,6 +317,19 @@ impl Header {
     }
 }
 
+impl TaskInfo {
+    /// A task of the highest level that needs nothing and has no argument.
+    pub const PLAIN: Self = Self {
+        tid: U32::ZERO,
+        function: U32::ZERO,
+        priority: 1,
+        resources: 0,
+        argument_length: 0,
+        attempt: 0,
+        argument: [0; crate::ARGUMENT_MAX],
+    };
+}
+
 impl Version {
     /// Says that we speak this version.
     pub const OURS: Self = Self {

@@ -14,9 +14,7 @@
 //! let mut switch = AsicTasks::new(&AsicConfig::default(), 7, 1)?;
 //! let header = Header::new(Operation::Submit, 0, 1);
 //! let mut submit = Vec::new();
-//! let task = TaskInfo {
-//!     tid: 100.into(), function: 0.into(), priority: 1, resources: 0, argument_length: 0, attempt: 0, argument: [0; 16],
-//! };
+//! let task = TaskInfo { tid: 100.into(), ..TaskInfo::PLAIN };
 //! let fixed = Submit {
 //!     header, client: 5.into(), cookie: 0.into(), token: 6.into(), uid: 0.into(), jid: 0.into(),
 //! };

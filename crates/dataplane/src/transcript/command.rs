@@ -146,15 +146,7 @@ fn tasks(records: &str) -> Result<Vec<TaskInfo>, String> {
     for item in items(records) {
         let mut words = item.split_whitespace();
         let tids = parse_range(words.next().unwrap_or_default())?;
-        let mut info = TaskInfo {
-            tid: 0.into(),
-            function: 0.into(),
-            priority: 1,
-            resources: 0,
-            argument_length: 0,
-            attempt: 0,
-            argument: [0; 16],
-        };
+        let mut info = TaskInfo::PLAIN;
         while let Some(what) = words.next() {
             let value = words.next().ok_or_else(|| format!("{what:?} lacks a value"))?;
             match what {

@@ -241,9 +241,7 @@ impl<E: Engine> World<E> {
                     function: 1.into(),
                     priority: 1 + (level % u64::from(self.mix.levels)) as u8,
                     resources: (mask % u64::from(self.mix.masks)) as u8,
-                    argument_length: 0,
-                    attempt: 0,
-                    argument: [0; 16],
+                    ..TaskInfo::PLAIN
                 });
             }
             packets.push(&buffer);

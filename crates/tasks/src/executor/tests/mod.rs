@@ -232,15 +232,7 @@ pub(super) fn answer_with(request: &Register, epoch: u32, names: &[(u32, u32)], 
 
 /// Task `index` of submission 9, for local slot `slot`.
 pub(super) fn assignment(slot: u32, generation: u32, sequence: u32, index: u8) -> Assignment {
-    let task = TaskInfo {
-        tid: u32::from(index).into(),
-        function: 3.into(),
-        priority: 1,
-        resources: 0,
-        argument_length: 0,
-        attempt: 2,
-        argument: [0; 16],
-    };
+    let task = TaskInfo { tid: u32::from(index).into(), function: 3.into(), attempt: 2, ..TaskInfo::PLAIN };
     Assignment {
         token: TOKEN.into(),
         slot: (100 + slot).into(),
