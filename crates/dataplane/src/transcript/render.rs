@@ -15,16 +15,28 @@ use zerocopy::byteorder::network_endian::U64;
 
 /// One datagram: a line, and one more per assignment.
 pub(super) fn datagram(to: SocketAddr, bytes: &[u8], scene: &Scene<'_>) -> Vec<String> {
-    let names = scene.names;
-    let mut lines = vec![format!("-> {} ", names.at(to))];
-    let packet = match parse(bytes) {
-        Ok(packet) => packet,
-        Err(reject) => {
-            lines[0] += &format!("MALFORMED ({reject}): {bytes:02x?}");
-            return lines;
+    let mut lines = vec![format!("-> {} ", scene.names.at(to))];
+    match parse(bytes) {
+        Err(reject) => lines[0] += &format!("MALFORMED ({reject}): {bytes:02x?}"),
+        Ok(Packet::Version(version)) if version.version == VERSION => lines[0] += "VERSION",
+        Ok(packet) => {
+            lines[0] += &said(&packet, to, scene);
+            lines[0] += foreign(bytes, scene.epoch);
+            if bytes.len() > PACKET_MAX {
+                lines[0] += &format!(", WHICH IS {} BYTES LONG", bytes.len());
+            }
+            if let Packet::Assign(_, assignments) = packet {
+                lines.extend(assignments.iter().map(|a| assignment(a, to, scene.names)));
+            }
         }
-    };
-    let said = match packet {
+    }
+    lines
+}
+
+/// What an answer with a header says, but for assignments.
+fn said(packet: &Packet<'_>, to: SocketAddr, scene: &Scene<'_>) -> String {
+    let names = scene.names;
+    match packet {
         Packet::SubmitAck(ack) => submit_ack(ack, to, names),
         Packet::Registered(registered, _) => registered_line(registered, to, names),
         Packet::Reset(reset, []) => format!("RESET all{}", answers(reset.counter, scene)),
@@ -34,10 +46,7 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], scene: &Scene<'_>) -> Vec<S
         Packet::Released(released, slots) => {
             format!("RELEASED {}{}", slot_list(slots, to, names), answers(released.counter, scene))
         }
-        Packet::Assign(_, assignments) => {
-            lines.extend(assignments.iter().map(|a| assignment(a, to, names)));
-            "ASSIGN".to_owned()
-        }
+        Packet::Assign(..) => "ASSIGN".to_owned(),
         Packet::ProbeAck(ack) => {
             let (sequence, count) = (ack.header.sequence, ack.header.count);
             let (known, seen) = (known(ack.known), seen_as(ack.seen.into(), to));
@@ -54,18 +63,8 @@ pub(super) fn datagram(to: SocketAddr, bytes: &[u8], scene: &Scene<'_>) -> Vec<S
             let wrong = if scene.is_present(cookie.cookie.get(), identity, to) { "" } else { ", WHICH IS WRONG" };
             format!("COOKIE {}{}{wrong}", cookie.header.sequence, whose(identity, to, names))
         }
-        Packet::Version(version) if version.version == VERSION => {
-            lines[0] += "VERSION";
-            return lines;
-        }
         _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
-    };
-    lines[0] += &said;
-    lines[0] += foreign(bytes, scene.epoch);
-    if bytes.len() > PACKET_MAX {
-        lines[0] += &format!(", WHICH IS {} BYTES LONG", bytes.len());
     }
-    lines
 }
 
 /// What kind of answer it is, of those that refused datagrams get.
