@@ -45,19 +45,17 @@ MF_INLINE void copy_way(struct mf_way MF_FAR *to, const struct mf_way MF_FAR *fr
         FAR_LONG((uint8_t MF_FAR *)to + i) = FAR_LONG((uint8_t MF_FAR *)from + i);
 }
 
-/* Where the way to this address belongs: where it is, or a free place, or else the first. */
+/* Where the way to this address belongs: where it is, or the first free place, or else the first. */
 MF_INLINE struct mf_way MF_FAR *place_of_way(const struct mf_address MF_FAR *peer)
 {
+    struct mf_way MF_FAR *known = find_way(peer);
+    if (known)
+        return known;
     uint64_t hash = way_hash(peer);
-    struct mf_way MF_FAR *place = way_place(hash, 0);
-    for (uint32_t k = MF_ZERO; MF_LOOP(k < WAY_PLACES); k++) {
-        struct mf_way MF_FAR *way = way_place(hash, k);
-        if (!way->interface || mf_address_equal(&way->peer, peer)) {
-            place = way;
-            break;
-        }
-    }
-    return place;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < WAY_PLACES); k++)
+        if (!way_place(hash, k)->interface)
+            return way_place(hash, k);
+    return way_place(hash, 0);
 }
 
 MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)

@@ -46,7 +46,7 @@ static void forget_client(struct mf_tasks *s, uint32_t i)
 
 MF_INLINE int is_silent(const struct mf_tasks *s, const struct client *c, uint64_t now_ns)
 {
-    return now_ns - c->heard_ns >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns);
+    return silence(c->heard_ns, now_ns) >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns);
 }
 
 /* What the window says of a sequence (T8). */
@@ -249,6 +249,12 @@ MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct 
     return find_task(s, client, mf_net32(name->submission), name->index);
 }
 
+MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
+{
+    queue_remove(s, task);
+    forget_task(s, task);
+}
+
 /* Takes out what is still queued; returns the bitmap. */
 static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
 {
@@ -260,8 +266,7 @@ static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t cli
             count(s, MF_V_NOT_QUEUED);
             continue;
         }
-        queue_remove(s, task);
-        forget_task(s, task);
+        take_out(s, task);
         s->stats.cancelled++;
         taken_out |= 1u << k;
     }

@@ -22,7 +22,7 @@ static int has_ticked_steadily(struct mf_tasks *s, uint64_t now_ns)
 static void expire_slot(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_out *out)
 {
     struct slot *slot = slot_at(s, i);
-    uint64_t silent_ns = now_ns > slot->heard_ns ? now_ns - slot->heard_ns : 0;
+    uint64_t silent_ns = silence(slot->heard_ns, now_ns);
     if (slot->state == SLOT_ASSIGNED && silent_ns >= s->lease_ns) {
         slot->spent = 1;
         s->stats.expired++;
@@ -64,12 +64,6 @@ MF_INLINE uint32_t next_record(const struct mf_tasks *s, uint32_t *cursor)
     uint32_t i = FIRST_RECORD + *cursor;
     *cursor = *cursor + 1 < (MF_MUTANT(6) && s->queue < 256 && s->fresh_records > 64 ? 64 : s->fresh_records) ? *cursor + 1 : 0;
     return i;
-}
-
-MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
-{
-    queue_remove(s, task);
-    forget_task(s, task);
 }
 
 /* Drops queued tasks whose clients are silent: nobody waits for them. */

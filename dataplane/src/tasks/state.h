@@ -280,6 +280,12 @@ MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_
     return ((mask >> 6) & ~word) ? 0 : s->supersets[mask & 63];
 }
 
+/* For how long nothing was heard. */
+MF_INLINE uint64_t silence(uint64_t heard_ns, uint64_t now_ns)
+{
+    return now_ns > heard_ns ? now_ns - heard_ns : 0;
+}
+
 MF_INLINE void count(struct mf_tasks *s, enum mf_verdict reason)
 {
     ++*MF_AT(s, stats.reasons, reason);

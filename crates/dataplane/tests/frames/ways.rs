@@ -85,21 +85,25 @@ fn t13_a_copy_says_nothing_of_a_way() {
     });
 }
 
-/// As many executors as share a place in the table of ways, and more: none is mistaken for another.
+/// As many executors as share a place in the table of ways, and more, each with a slot that waits.
+fn park_many(stage: &mut Stage<'_>) -> (Vec<Flow>, Vec<SlotName>) {
+    let many = TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
+    stage.shells.restart(&many, EPOCH, SECRET).unwrap();
+    let executor = |number: u16| {
+        let from = SocketAddr::from(([198, 51, 100, (number % 200) as u8], 1000 + number));
+        let mac = [0x02, 0, 0, 0, (number >> 8) as u8, number as u8];
+        Flow { from, from_mac: mac, to_mac: stage.far.mac, ..flow(true, 0) }
+    };
+    let all: Vec<_> = (0..2_000).map(executor).collect();
+    let names = all.iter().zip(1_000..).map(|(flow, executor)| stage.park(flow, executor, 1)[0]).collect();
+    (all, names)
+}
+
+/// None is mistaken for another.
 #[test]
 fn a_way_is_only_ever_that_of_its_executor() {
     on_a_stage(|stage| {
-        let many = TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
-        stage.shells.restart(&many, EPOCH, SECRET).unwrap();
-        let executor = |number: u16| {
-            let from = SocketAddr::from(([198, 51, 100, (number % 200) as u8], 1000 + number));
-            let mac = [0x02, 0, 0, 0, (number >> 8) as u8, number as u8];
-            Flow { from, from_mac: mac, to_mac: stage.far.mac, ..flow(true, 0) }
-        };
-        let all: Vec<_> = (0..2_000).map(executor).collect();
-        for (number, flow) in all.iter().enumerate() {
-            stage.park(flow, 1_000 + number as u64, 1);
-        }
+        let (all, _) = park_many(stage);
         let client = stage.client(true);
         for sequence in 1..=63 {
             stage.by_tc(&client, &submit(1, sequence, 32));
@@ -109,6 +113,25 @@ fn a_way_is_only_ever_that_of_its_executor() {
         assert_eq!(stage.shells.shell_count("handed_over"), 0);
         assert_eq!(reached.len(), 2_000);
         assert!(reached.iter().zip(&all).all(|(reached, executor)| *reached == executor.back()));
+    });
+}
+
+/// One that was learned again, while a place before its own had become free, is not left there when it is forgotten.
+#[test]
+fn a_way_that_is_forgotten_is_forgotten_everywhere() {
+    on_a_stage(|stage| {
+        let (all, names) = park_many(stage);
+        let mut out = Out::new();
+        let mut forget = |stage: &mut Stage<'_>, number: usize, counter| {
+            let datagram = retrieve(&names[number..=number], counter);
+            stage.shells.packet(TIME, all[number].from, &datagram, &mut out).unwrap();
+        };
+        (0..all.len()).step_by(2).for_each(|number| forget(stage, number, 2));
+        for number in (1..all.len()).step_by(2) {
+            assert_eq!(stage.by_both(&all[number], &retrieve(&names[number..=number], 2)), None, "a repeat");
+            forget(stage, number, 3);
+        }
+        assert_eq!(all.iter().filter(|flow| stage.shells.own_address(flow.from).is_some()).count(), 0);
     });
 }
 
