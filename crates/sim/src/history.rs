@@ -4,6 +4,7 @@ use crate::{NodeId, Sink};
 use midflight_tasks::Nanos;
 use midflight_tasks::client::TaskKey;
 use midflight_tasks::executor::RunKey;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 /// Something that happened.
@@ -97,6 +98,13 @@ pub enum Happening {
     Resumed {
         /// Which one.
         node: NodeId,
+    },
+    /// A node is elsewhere.
+    Moved {
+        /// Which one.
+        node: NodeId,
+        /// Where.
+        to: SocketAddr,
     },
     /// A partition began.
     Partitioned,

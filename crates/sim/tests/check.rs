@@ -10,7 +10,7 @@ fn seeds(count: u64) -> u64 {
 }
 
 #[test]
-fn t1_to_t12_hold_whatever_befalls_a_cluster() {
+fn t1_to_t16_hold_whatever_befalls_a_cluster() {
     let campaign = Campaign { seeds: 0..seeds(200), threads: 2, mutant: 0 };
     let totals = campaign.run(&|_| true);
     if let Some((seed, outcome)) = totals.first {

@@ -74,6 +74,38 @@ fn pair(world: &mut World, places: [Place; 2], count: u64, every: u64, cost: u64
 }
 
 #[test]
+fn a_datagram_gets_to_whoever_has_the_address_and_tells_where_its_sender_was() {
+    let mut world = World::new(1, Faults::NONE);
+    let (seen, ear, mouth) = pair(&mut world, [Place::Apart; 2], 9, MS, 0);
+    let other = world.add_actor(Place::Apart, party(&seen, &[], 0));
+    let (at, away) = (world.address(ear), "10.9.9.9:1".parse().unwrap());
+    for (ms, node, to) in [(2, ear, away), (2, other, at), (5, other, world.address(other)), (5, ear, at)] {
+        world.at(ms * MS + 500 * US, Action::Move { node, to });
+    }
+    world.run(20 * MS, |_| false);
+    let who: Vec<_> = times(&seen).iter().map(|(node, _)| *node).collect();
+    assert_eq!(who, [ear, ear, ear, other, other, other, ear, ear, ear]);
+    assert_eq!((world.address(ear), world.node_at(away), world.node_at(world.address(mouth))), (at, None, Some(mouth)));
+}
+
+#[test]
+fn what_is_larger_than_the_way_takes_is_lost_and_counted() {
+    let mut world = World::new(1, Faults::NONE);
+    let seen = Seen::default();
+    let ear = world.add_actor(Place::Apart, party(&seen, &[], 0));
+    let to = world.address(ear);
+    let (fits, larger) = ([0; 1_232], [0; 1_233]);
+    let sends = [0, 2, 4].map(|ms| [(ms * MS, to, &fits[..]), (ms * MS, to, &larger[..])]).concat();
+    world.add_actor(Place::Apart, party(&seen, &sends, 0));
+    world.at(MS, Action::DatagramMax { node: ear, bytes: 1_232 });
+    world.at(3 * MS, Action::DatagramMax { node: ear, bytes: usize::MAX });
+    world.run(20 * MS, |_| false);
+    let sizes: Vec<_> = seen.borrow().iter().map(|(_, _, bytes)| bytes.len()).collect();
+    assert_eq!(sizes, [1_232, 1_233, 1_232, 1_232, 1_233]);
+    assert_eq!(world.network().too_long, 1);
+}
+
+#[test]
 fn a_partition_stops_what_is_sent_one_way_until_it_heals() {
     let mut world = World::new(1, Faults::NONE);
     let (seen, ear, mouth) = pair(&mut world, [Place::Apart; 2], 10, MS, 0);

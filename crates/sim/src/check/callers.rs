@@ -12,6 +12,7 @@
 
 use super::rules::{Checked, holds};
 use crate::{Happening, NodeId, Told};
+use midflight_tasks::Nanos;
 use midflight_tasks::executor::RunKey;
 use std::collections::HashMap;
 
@@ -68,6 +69,8 @@ pub(super) struct Callers {
     by_key: HashMap<(NodeId, u64), usize>,
     runs: HashMap<(NodeId, RunKey), (usize, u8)>,
     open: usize,
+    /// How long some task ran, and until when that is counted.
+    busy: (Nanos, Nanos),
     /// Nothing has befallen the cluster: a task that was assigned is not cancelled.
     pub(super) calm: bool,
 }
@@ -117,8 +120,19 @@ impl Callers {
         Ok(())
     }
 
+    /// How long some task has run, by now.
+    pub(super) fn busy(&mut self, now: Nanos) -> Nanos {
+        let (busy, until) = &mut self.busy;
+        if !self.runs.is_empty() {
+            *busy += now.saturating_sub(*until);
+        }
+        *until = now;
+        *busy
+    }
+
     /// Something happened.
-    pub(super) fn happened(&mut self, happening: &Happening) -> Checked {
+    pub(super) fn happened(&mut self, now: Nanos, happening: &Happening) -> Checked {
+        self.busy(now);
         match happening {
             Happening::Submitted { client, jid, keys } => self.submit(*client, *jid, keys.clone()),
             Happening::Started { executor, run, jid, tid, attempt, .. } => {
@@ -233,9 +247,9 @@ mod tests {
     fn running() -> Callers {
         let mut callers = Callers { calm: true, ..Callers::default() };
         callers.expect(4, vec![(OWN, false)]);
-        callers.happened(&Happening::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
+        callers.happened(0, &Happening::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
         callers.assigned(4, 0, 1).unwrap();
-        callers.happened(&started(RUN)).unwrap();
+        callers.happened(0, &started(RUN)).unwrap();
         callers
     }
 
@@ -270,8 +284,8 @@ mod tests {
     fn one_run_and_one_end_break_no_rule() {
         let mut callers = running();
         assert_eq!((callers.open(), callers.most_starts(), callers.first_key(4)), (1, 1, Some(0)));
-        callers.happened(&ended()).unwrap();
-        callers.happened(&completed(OWN)).unwrap();
+        callers.happened(0, &ended()).unwrap();
+        callers.happened(0, &completed(OWN)).unwrap();
         assert_eq!(callers.open(), 0);
     }
 
@@ -299,8 +313,8 @@ mod tests {
         for (name, rule, happenings) in cases {
             let mut callers = running();
             let (last, before) = happenings.split_last().unwrap();
-            before.iter().for_each(|happening| callers.happened(happening).unwrap());
-            assert_eq!(callers.happened(last).expect_err(name).rule, rule, "{name}");
+            before.iter().for_each(|happening| callers.happened(0, happening).unwrap());
+            assert_eq!(callers.happened(0, last).expect_err(name).rule, rule, "{name}");
         }
         assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, Rule::T1, "a job that nobody has submitted");
     }
@@ -308,8 +322,8 @@ mod tests {
     #[test]
     fn tasks_of_a_client_that_died_are_nobodys() {
         let mut callers = running();
-        callers.happened(&Happening::Crashed { node: CLIENT }).unwrap();
+        callers.happened(0, &Happening::Crashed { node: CLIENT }).unwrap();
         assert_eq!((callers.open(), callers.first_key(4), callers.most_starts()), (0, None, 0));
-        assert_eq!(callers.happened(&completed(OWN)).unwrap_err().rule, Rule::T9);
+        assert_eq!(callers.happened(0, &completed(OWN)).unwrap_err().rule, Rule::T9);
     }
 }

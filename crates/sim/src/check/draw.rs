@@ -7,6 +7,8 @@ use rand_pcg::Pcg64;
 
 /// Masks of resources that a trial's nodes may have.
 const MASKS: [u8; 6] = [0x00, 0x01, 0x03, 0x10, 0x90, 0xff];
+/// In some trials nobody has this resource.
+const RARE: u8 = 0x20;
 
 impl Trial {
     /// The trial of this seed.
@@ -17,7 +19,10 @@ impl Trial {
         // Three in ten trials are calm: nothing befalls them, so that nothing excuses what goes wrong.
         let calm = random.random_bool(0.3);
         let network = network(random, calm);
-        let executors = executors(random);
+        let mut executors = executors(random);
+        if random.random_bool(0.4) {
+            executors.iter_mut().for_each(|executor| executor.resources &= !RARE);
+        }
         let slots: u32 = executors.iter().map(|executor| executor.slots).sum();
         let same = executors.iter().all(|executor| executor.resources == executors[0].resources);
         let switches = 0..if random.random_bool(0.2) { 2 } else { 1 };
@@ -40,11 +45,16 @@ impl Trial {
         };
         trial.cancels = cancels(random, &trial);
         if !calm {
+            // Some see nothing but strangers and narrow ways, and are held to what holds in calm ones.
+            let harmless = random.random_bool(0.15);
             for _ in 0..random.random_range(1..=6) {
-                let fault = fault(random, &trial);
-                trial.faults.push(fault);
+                let wanted = |fault: &Fault| !harmless || fault.what.is_harmless();
+                let fault = std::iter::repeat_with(|| fault(random, &trial)).find(wanted);
+                trial.faults.extend(fault);
             }
             trial.faults.sort_by_key(|fault| fault.at_ms);
+            leave_what_nobody_runs(random, &mut trial);
+            make_room_for_floods(random, &mut trial);
         }
         trial
     }
@@ -141,6 +151,38 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
         .collect()
 }
 
+/// Those who die for good may have tasks that nobody can run.
+fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
+    if trial.is_runnable(u8::MAX) {
+        return;
+    }
+    for fault in 0..trial.faults.len() {
+        let (What::Death(client), at_ms) = (&trial.faults[fault].what, trial.faults[fault].at_ms) else { continue };
+        let (client, count) = (*client, pick(random, &[1, 30, 256]));
+        let priority = random.random_range(1..=trial.switches[0].levels as u8);
+        let task = TaskSpec { run_us: 1_000, priority, resources: u8::MAX, timeout_ms: 0, attempts: 3 };
+        let at_us = random.random_range(0..=at_ms * 1_000);
+        trial.jobs.push(Job { at_us, client, tasks: vec![task; count] });
+    }
+}
+
+/// Shares are of tables with more than a few entries (T14).
+fn make_room_for_floods(random: &mut Pcg64, trial: &mut Trial) {
+    if trial.faults.iter().any(|fault| matches!(fault.what, What::Flood { .. })) && random.random_bool(0.7) {
+        for switch in &mut trial.switches {
+            (switch.queue, switch.clients) = (switch.queue.max(100), 64);
+        }
+    }
+}
+
+fn no_switch(random: &mut Pcg64, trial: &Trial) -> Party {
+    if random.random_bool(0.5) {
+        Party::Executor(random.random_range(0..trial.executors.len()))
+    } else {
+        Party::Client(random.random_range(0..trial.clients.len()))
+    }
+}
+
 fn party(random: &mut Pcg64, trial: &Trial) -> Party {
     match random.random_range(0..5) {
         0 | 1 => Party::Switch(random.random_range(0..trial.switches.len())),
@@ -158,30 +200,39 @@ fn parties(random: &mut Pcg64, trial: &Trial) -> Vec<Party> {
 }
 
 fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
-    let what = match random.random_range(0..19) {
-        0..=3 => What::Crash(party(random, trial)),
-        4 | 5 => What::Pause(party(random, trial)),
-        6 => What::Drift {
+    let what = match random.random_range(0..33) {
+        0..=4 => What::Crash(party(random, trial)),
+        5 | 6 => What::Pause(party(random, trial)),
+        7 => What::Drift {
             party: party(random, trial),
             ppm: random.random_range(-20_000..20_000),
             ahead_ms: pick(random, &[0, 0, 1, 100, 2_000]),
         },
-        7..=9 => {
+        8..=12 => {
             let (from, mut to) = (parties(random, trial), parties(random, trial));
             to.retain(|party| !from.contains(party));
             What::Partition { from, to, both: random.random_bool(0.5) }
         }
-        10 => What::Burst(Net {
+        13 | 14 => What::Burst(Net {
             loss: random.random_range(0.05..0.6),
             duplication: random.random_range(0.0..0.3),
             reordering: random.random_range(0.0..0.3),
             ..trial.network
         }),
-        11 | 12 => What::Drain(random.random_range(0..trial.executors.len())),
-        13 => What::Garbage(random.random_range(1..=30)),
-        14 => What::Forged(random.random_range(1..=30)),
-        15 | 16 => What::Replayed(random.random_range(1..=100)),
-        _ => What::Guessed(random.random_range(1..=100)),
+        15 | 16 => What::Drain(random.random_range(0..trial.executors.len())),
+        17 => What::Garbage(random.random_range(1..=30)),
+        18 => What::Forged(random.random_range(1..=30)),
+        19 | 20 => What::Replayed(random.random_range(1..=100)),
+        21 | 22 => What::Guessed(random.random_range(1..=100)),
+        23 | 24 => What::Takeover(random.random_range(0..trial.switches.len())),
+        25..=27 => What::Move { party: no_switch(random, trial), returns: random.random_bool(0.5) },
+        28 | 29 => What::Mtu {
+            party: if random.random_bool(0.5) { Some(party(random, trial)) } else { None },
+            bytes: pick(random, &[1_280, 1_280, 1_400, 1_500]),
+        },
+        30 => What::Death(random.random_range(0..trial.clients.len())),
+        _ if trial.is_runnable(u8::MAX) => What::Death(random.random_range(0..trial.clients.len())),
+        _ => What::Flood { sources: pick(random, &[1, 1, 2, 12]), packets: pick(random, &[10, 60, 200]) },
     };
     let drains = matches!(what, What::Drain(_));
     let longest = if drains { 1_500 } else { pick(random, &[5, 50, 500, 1_500]) };
@@ -213,7 +264,23 @@ mod tests {
         kinds.dedup();
         assert_eq!(
             kinds,
-            ["Burst", "Crash", "Drain", "Drift", "Forged", "Garbage", "Guessed", "Partition", "Pause", "Replayed"]
+            [
+                "Burst",
+                "Crash",
+                "Death",
+                "Drain",
+                "Drift",
+                "Flood",
+                "Forged",
+                "Garbage",
+                "Guessed",
+                "Move",
+                "Mtu",
+                "Partition",
+                "Pause",
+                "Replayed",
+                "Takeover"
+            ]
         );
         let calm = trials.iter().filter(|trial| trial.faults.is_empty()).count();
         assert!((250..350).contains(&calm), "{calm}");

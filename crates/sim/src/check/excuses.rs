@@ -2,11 +2,13 @@
 //!
 //! | what would break a rule | is excused by |
 //! |---|---|
-//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst; always: a network that loses datagrams, and another switch that the executor may have turned to, where anything befalls the cluster |
-//! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch; the task's own time-out |
+//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst, another switch at the switch's address; for two and a half leases: the executor's move; always: a network that loses datagrams, and another switch that the executor may have turned to, where anything but what is harmless befalls the cluster |
+//! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch, in the list or at one address; the task's own time-out |
 //! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
-//! | anything at all, by what strangers send: garbage, forged, replayed and guessed packets (T13) | nothing: a trial with such faults alone is calm |
+//! | anything at all, by what strangers send: garbage, forged, replayed and guessed packets (T13), floods (T14) | nothing: a trial with such faults alone is calm |
+//! | anything at all, by ways that are narrow: an MTU of 1,280 or more (T15) | nothing: such a trial is calm |
+//! | a lease that runs out, by a client that dies or moves | nothing |
 //! | one end, the own result (T9) | nothing but the death of the caller |
 
 use super::trial::{Party, Trial, What};
@@ -36,28 +38,43 @@ pub(super) struct Excuses {
 
 impl Excuses {
     pub(super) fn of(trial: &Trial) -> Self {
+        let taken_over = trial.taken_over();
         let lease = trial.switches.iter().map(|switch| switch.lease_ms).max().unwrap_or(0) * MS;
         let mut disturbances = Vec::new();
         for fault in &trial.faults {
-            let end = (fault.at_ms + fault.for_ms).min(trial.heal_ms.max(fault.at_ms)) * MS;
-            let mut disturb = |party, from| disturbances.push(Disturbance { party, from, until: end + lease * 5 / 2 });
-            let from = fault.at_ms * MS;
+            let (from, end) = trial.times(fault);
+            let mut disturb = |party, from, until: Nanos| {
+                disturbances.push(Disturbance { party, from, until: until + lease * 5 / 2 });
+            };
             match &fault.what {
-                What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => disturb(Some(*party), from),
+                What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => disturb(Some(*party), from, end),
                 What::Partition { from: ones, to, .. } => {
-                    ones.iter().chain(to).for_each(|party| disturb(Some(*party), from));
+                    ones.iter().chain(to).for_each(|party| disturb(Some(*party), from, end));
                 }
-                What::Burst(_) => disturb(None, from),
+                What::Burst(_) => disturb(None, from, end),
                 // It keeps its leases to its end, which is a death.
-                What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end),
-                What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) => {}
+                What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
+                What::Takeover(switch) => {
+                    let other = taken_over.iter().position(|taken| taken == switch).unwrap_or(0);
+                    disturb(Some(Party::Switch(*switch)), from, end);
+                    disturb(Some(Party::Switch(trial.switches.len() + other)), from, end);
+                }
+                What::Move { party, returns } => {
+                    disturb(Some(*party), from, from);
+                    if *returns {
+                        disturb(Some(*party), end, end);
+                    }
+                }
+                What::Death(_) => {}
+                harmless => debug_assert!(harmless.is_harmless()),
             }
         }
         let loses = trial.network.loss > 0.0;
-        let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)));
+        let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)) | What::Takeover(_));
         let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
-        let calm = !loses && trial.faults.iter().all(|fault| fault.what.is_of_strangers());
-        let strays = loses || (trial.switches.len() > 1 && !trial.faults.is_empty());
+        let harmless = trial.faults.iter().all(|fault| fault.what.is_harmless());
+        let calm = !loses && harmless;
+        let strays = loses || (trial.switches.len() > 1 && !harmless);
         Self { disturbances, calm, strays, forgets }
     }
 

@@ -9,14 +9,17 @@
 //! | `ledger` | what a switch must do: T1 to T8, T10 to T14 |
 //! | `callers` | what callers must see: T9 |
 //! | `excuses` | which fault excuses what |
+//! | `bound` | how soon after the faults all must have ended: T16 |
 //! | `monitor` | shows a run to all of them |
 //! | `watch` | the ledger, for tests of other worlds |
 //! | `vandal` | sends what nobody should |
+//! | `stranger` | keeps to the protocol, and wants all there is |
 //! | `trace` | a run for people |
 //! | `campaign` | many seeds |
 //! | `shrink` | the same failure, smaller |
 //! | [`mutants`] | bugs that it must find |
 
+mod bound;
 mod callers;
 mod campaign;
 mod draw;
@@ -28,6 +31,7 @@ pub mod mutants;
 mod rules;
 mod run;
 mod shrink;
+mod stranger;
 mod trace;
 mod trial;
 mod vandal;

@@ -125,7 +125,8 @@ impl Findings {
     }
 
     fn executor_at(&self, address: SocketAddr) -> Option<usize> {
-        self.places.executors.iter().position(|node| node.address() == address)
+        let owner = NodeId::owner(address);
+        self.places.executors.iter().position(|node| Some(*node) == owner)
     }
 
     fn switch_number(&self, node: NodeId) -> Option<usize> {
@@ -175,6 +176,6 @@ impl Observer for Monitor {
         if let Some(trace) = &mut findings.trace {
             trace.happened(at, happening);
         }
-        findings.check(at, |findings| findings.callers.happened(happening));
+        findings.check(at, |findings| findings.callers.happened(at, happening));
     }
 }

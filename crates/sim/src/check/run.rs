@@ -1,10 +1,12 @@
 //! A run: a world from a trial, and what befalls it in its order.
 
 mod heal;
+mod ways;
 
 use super::excuses::Excuses;
 use super::monitor::{Findings, Monitor, Places};
 use super::rules::{Broken, Checked};
+use super::stranger::{Plan, Stranger};
 use super::trial::{Job, Net, Party, SwitchSpec, Trial, What};
 use super::vandal::{Deed, Recent, Vandal};
 use crate::{Action, Faults, NodeId, Place, World};
@@ -14,9 +16,12 @@ use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 const MS: Nanos = 1_000_000;
+/// The number of the first of strangers' jobs.
+const STRANGERS: u32 = 1 << 31;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +72,16 @@ struct Run<'a> {
     trial: &'a Trial,
     world: World,
     findings: Rc<RefCell<Findings>>,
+    /// Those of the trial, then those that take addresses over.
     switches: Vec<NodeId>,
+    /// By the switch whose address each takes over.
+    standbys: HashMap<usize, NodeId>,
     executors: Vec<NodeId>,
     clients: Vec<NodeId>,
     /// By how many faults each node is down, or paused.
     down: HashMap<Party, u32>,
     paused: HashMap<Party, u32>,
-    /// Faults that last.
+    /// Faults that last, in the order in which they began.
     lasting: Vec<usize>,
     befell: u64,
 }
@@ -81,9 +89,9 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(trial: &'a Trial, traced: bool) -> Self {
         let mut world = World::new(trial.seed, faults(&trial.network));
-        let configs: Vec<_> = trial.switches.iter().map(config).collect();
+        let mut configs: Vec<_> = trial.switches.iter().map(config).collect();
         let sound = "a trial is validated before it is run";
-        let switches: Vec<_> = configs.iter().map(|config| world.add_switch(*config).expect(sound)).collect();
+        let mut switches: Vec<_> = configs.iter().map(|config| world.add_switch(*config).expect(sound)).collect();
         let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
         let executor = |spec: &super::ExecutorSpec| ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources);
         let executors: Vec<_> =
@@ -91,7 +99,15 @@ impl<'a> Run<'a> {
         let client =
             |spec: &super::ClientSpec| ClientConfig { window_max: spec.window, ..ClientConfig::new(0, 0, at.clone()) };
         let clients: Vec<_> = trial.clients.iter().map(|spec| world.add_client(client(spec)).expect(sound)).collect();
+        let mut standbys = HashMap::new();
+        for switch in trial.taken_over() {
+            let node = world.add_switch(configs[switch]).expect(sound);
+            standbys.insert(switch, node);
+            switches.push(node);
+            configs.push(configs[switch]);
+        }
         let recent = vandal(trial, &mut world);
+        strangers(trial, &mut world, &at);
         let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
         let mut findings = Findings::new(places, Excuses::of(trial), &configs, traced, recent);
         findings.callers.calm = Excuses::of(trial).calm;
@@ -102,7 +118,7 @@ impl<'a> Run<'a> {
         }
         world.observe(Box::new(Monitor(Rc::clone(&findings))));
         let (down, paused, lasting) = (HashMap::new(), HashMap::new(), Vec::new());
-        Self { trial, world, findings, switches, executors, clients, down, paused, lasting, befell: 0 }
+        Self { trial, world, findings, switches, standbys, executors, clients, down, paused, lasting, befell: 0 }
     }
 
     fn finish(mut self) -> (Outcome, Vec<String>) {
@@ -128,9 +144,9 @@ impl<'a> Run<'a> {
         let trial = self.trial;
         let mut steps = Vec::new();
         for (n, fault) in trial.faults.iter().enumerate() {
-            let begin = fault.at_ms.min(trial.heal_ms);
-            steps.push((begin * MS, Step::Begin(n)));
-            steps.push(((begin + fault.for_ms).min(trial.heal_ms) * MS, Step::End(n)));
+            let (begin, end) = trial.times(fault);
+            steps.push((begin, Step::Begin(n)));
+            steps.push((end, Step::End(n)));
         }
         steps.extend(trial.jobs.iter().enumerate().map(|(n, job)| (job.at_us * 1000, Step::Submit(n))));
         steps.extend(trial.cancels.iter().enumerate().map(|(n, cancel)| (cancel.at_us * 1000, Step::Cancel(n))));
@@ -191,12 +207,18 @@ impl<'a> Run<'a> {
             What::Partition { .. } => self.partition(),
             What::Burst(net) => self.act(Action::Faults(faults(net))),
             What::Drain(executor) => self.act(Action::Drain(self.executors[*executor])),
-            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) => {}
+            What::Death(client) => self.crash(Party::Client(*client)),
+            What::Move { party, .. } => self.settle(*party),
+            What::Takeover(switch) => self.take_over(*switch),
+            What::Mtu { .. } => self.narrow(),
+            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) | What::Flood { .. } => {}
         }
     }
 
     fn end(&mut self, number: usize) {
-        self.lasting.retain(|lasting| *lasting != number);
+        if !self.trial.faults[number].what.has_no_end() {
+            self.lasting.retain(|lasting| *lasting != number);
+        }
         match &self.trial.faults[number].what {
             What::Crash(party) => self.restart(*party),
             What::Pause(party) => {
@@ -220,7 +242,11 @@ impl<'a> Run<'a> {
                 self.crash(Party::Executor(*executor));
                 self.restart(Party::Executor(*executor));
             }
-            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) => {}
+            What::Move { party, .. } => self.settle(*party),
+            What::Takeover(switch) => self.take_over(*switch),
+            What::Mtu { .. } => self.narrow(),
+            What::Death(_) => {}
+            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) | What::Flood { .. } => {}
         }
     }
 
@@ -294,6 +320,23 @@ fn vandal(trial: &Trial, world: &mut World) -> Recent {
         Box::new(move |_| Box::new(Vandal { recent: listens.clone(), deeds: deeds.clone().into() })),
     );
     recent
+}
+
+/// A node for each source of a flood.
+fn strangers(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
+    for (number, fault) in trial.faults.iter().enumerate() {
+        let What::Flood { sources, packets } = fault.what else { continue };
+        let (begin, end) = trial.times(fault);
+        let every = (end - begin) / u64::from(packets.max(1));
+        for source in 0..sources {
+            let plan = Plan {
+                switches: switches.to_vec(),
+                times: (0..u64::from(packets)).map(|n| begin + n * every).collect(),
+                jid: STRANGERS + 16 * number as u32 + source,
+            };
+            world.add_actor(Place::Apart, Box::new(move |_| Box::new(Stranger::new(plan.clone()))));
+        }
+    }
 }
 
 fn faults(net: &Net) -> Faults {

@@ -1,4 +1,4 @@
-//! Makes a trial smaller while the same rule breaks: drops faults, cancellations, jobs, tasks, clients, executors, then halves
+//! Makes a trial smaller while the same rule breaks: drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves
 //! times.
 
 use super::rules::Rule;
@@ -25,7 +25,8 @@ fn shrink_while(trial: &Trial, mut told: impl FnMut(&Trial) -> bool, breaks: imp
     let mut goes_on = true;
     loop {
         let before = best.clone();
-        for pass in [drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_clients, drop_executors, halve_times] {
+        let drops = [drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_resources, drop_clients, drop_executors];
+        for pass in drops.into_iter().chain([halve_times as Pass]) {
             pass(&mut best, &mut |smaller| fails(smaller, &mut goes_on));
         }
         if best == before || !goes_on {
@@ -34,6 +35,7 @@ fn shrink_while(trial: &Trial, mut told: impl FnMut(&Trial) -> bool, breaks: imp
     }
 }
 
+type Pass = fn(&mut Trial, Fails<'_>);
 type Fails<'a> = &'a mut dyn FnMut(&Trial) -> bool;
 
 /// Keeps a change if the rule still breaks.
@@ -91,6 +93,13 @@ fn drop_tasks(best: &mut Trial, fails: Fails<'_>) {
     }
 }
 
+/// Tasks that anybody may run need no client that dies.
+fn drop_resources(best: &mut Trial, fails: Fails<'_>) {
+    for job in 0..best.jobs.len() {
+        attempt(best, fails, |smaller| smaller.jobs[job].tasks.iter_mut().for_each(|task| task.resources = 0));
+    }
+}
+
 /// One goes, with all faults that name it alone; its jobs are another's.
 fn drop_clients(best: &mut Trial, fails: Fails<'_>) {
     for client in (0..best.clients.len()).rev() {
@@ -117,20 +126,20 @@ fn drop_executors(best: &mut Trial, fails: Fails<'_>) {
 /// Faults do not name who is gone, and those behind it by their new numbers.
 fn forget(trial: &mut Trial, gone: Party) {
     trial.faults.retain(|fault| match &fault.what {
-        What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => *party != gone,
+        What::Crash(party) | What::Pause(party) | What::Drift { party, .. } | What::Move { party, .. } => {
+            *party != gone
+        }
+        What::Mtu { party, .. } => *party != Some(gone),
         What::Drain(executor) => Party::Executor(*executor) != gone,
+        What::Death(client) => Party::Client(*client) != gone,
         _ => true,
     });
     for fault in &mut trial.faults {
         match &mut fault.what {
             What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => renumber(party, gone),
-            What::Drain(executor) => {
-                let mut party = Party::Executor(*executor);
-                renumber(&mut party, gone);
-                if let Party::Executor(number) = party {
-                    *executor = number;
-                }
-            }
+            What::Move { party, .. } | What::Mtu { party: Some(party), .. } => renumber(party, gone),
+            What::Drain(executor) => *executor = number_after(Party::Executor(*executor), gone),
+            What::Death(client) => *client = number_after(Party::Client(*client), gone),
             What::Partition { from, to, .. } => {
                 for side in [from, to] {
                     side.retain(|party| *party != gone);
@@ -140,6 +149,13 @@ fn forget(trial: &mut Trial, gone: Party) {
             _ => {}
         }
     }
+}
+
+/// A party's number when another is gone.
+fn number_after(mut party: Party, gone: Party) -> usize {
+    renumber(&mut party, gone);
+    let (Party::Switch(number) | Party::Executor(number) | Party::Client(number)) = party;
+    number
 }
 
 fn renumber(party: &mut Party, gone: Party) {

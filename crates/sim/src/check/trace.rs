@@ -37,7 +37,7 @@ impl Trace {
     }
 
     fn name(&self, node: NodeId) -> &str {
-        self.names.get(&node).map_or("vandal", String::as_str)
+        self.names.get(&node).map_or("stranger", String::as_str)
     }
 
     fn line(&mut self, at: Nanos, text: &str) {
@@ -94,6 +94,7 @@ impl Trace {
             Happening::Restarted { node } => format!("{} starts", self.name(*node)),
             Happening::Paused { node } => format!("{} stands still", self.name(*node)),
             Happening::Resumed { node } => format!("{} goes on", self.name(*node)),
+            Happening::Moved { node, to } => format!("{} is at {to} now", self.name(*node)),
             Happening::Partitioned => "a partition begins".to_owned(),
             Happening::Healed => "partitions end".to_owned(),
             Happening::Measured { .. } => return,

@@ -1,12 +1,14 @@
 //! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
 
 use midflight_control::file::{self, FileError};
+use midflight_tasks::Nanos;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The last moment at which anything is made to happen, and the longest that anything takes: an hour.
 const LONGEST_MS: u64 = 3_600_000;
 const LONGEST_US: u64 = LONGEST_MS * 1_000;
+const MS: Nanos = 1_000_000;
 
 /// All that a run follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,6 +195,26 @@ pub enum What {
     Burst(Net),
     /// An executor is told to drain; at the end a new one starts in its place.
     Drain(usize),
+    /// A client's process dies, and none starts in its place. Nobody need be able to run what it has submitted.
+    Death(usize),
+    /// An executor or a client is reached elsewhere, and no longer where it was.
+    Move {
+        /// Who.
+        party: Party,
+        /// At the end it is back; else it stays where it is.
+        returns: bool,
+    },
+    /// Another switch, which knows nothing of this one's state, has its address; at the end this one has it again (as VRRP does). The
+    /// other one, the same each time, counts as the next after the switches of the trial.
+    Takeover(usize),
+    /// Larger packets are lost on the way to a node and from it.
+    Mtu {
+        /// Whose; nobody: everybody's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        party: Option<Party>,
+        /// Bytes of an IPv6 packet.
+        bytes: usize,
+    },
     /// So many malformed datagrams come to switches, executors and clients.
     Garbage(u32),
     /// So many packets come to switches as their executors sent them, but from other addresses.
@@ -202,12 +224,37 @@ pub enum What {
     /// So many packets come from the address of somebody who has sent such a one, with names, cookies and counters that are guessed: a
     /// stranger off the path knows formats and addresses.
     Guessed(u32),
+    /// Strangers who keep to the protocol, under identities of their own, want room for clients, slots and tasks at all switches.
+    /// Their tasks ask for resources that no executor has.
+    Flood {
+        /// So many, each at an address of its own.
+        sources: u32,
+        /// Each asks so often.
+        packets: u32,
+    },
 }
 
 impl What {
-    /// Whether strangers send packets, and nothing else befalls anybody: that changes nothing (T13).
-    pub(super) fn is_of_strangers(&self) -> bool {
-        matches!(self, Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_))
+    /// Whether things stay as it has made them.
+    pub(super) fn has_no_end(&self) -> bool {
+        matches!(self, Self::Death(_) | Self::Move { returns: false, .. })
+    }
+
+    /// Whether it changes nothing of anybody's but waiting time: strangers send packets (T13, T14), or ways are narrow (T15).
+    pub(super) fn is_harmless(&self) -> bool {
+        match self {
+            Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_) => true,
+            Self::Flood { .. } | Self::Mtu { .. } => true,
+            Self::Crash(_)
+            | Self::Pause(_)
+            | Self::Drift { .. }
+            | Self::Partition { .. }
+            | Self::Burst(_)
+            | Self::Drain(_)
+            | Self::Death(_)
+            | Self::Move { .. }
+            | Self::Takeover(_) => false,
+        }
     }
 }
 
@@ -235,7 +282,7 @@ impl Trial {
         toml::to_string(self).map_err(|error| BadTrial(error.to_string()))
     }
 
-    /// Whether it makes sense: nodes exist, shares are shares, and every task has an executor that may run it.
+    /// Whether it makes sense: nodes exist, shares are shares, and every task has an executor that may run it, or a client that dies.
     ///
     /// # Errors
     /// Says what does not, and what it may be.
@@ -290,8 +337,11 @@ impl Trial {
                 if task.priority == 0 || u32::from(task.priority) > levels {
                     return bad(format!("job {place}: priority {}: use 1 to {levels}", task.priority));
                 }
-                if !self.executors.iter().any(|executor| task.resources & !executor.resources == 0) {
-                    return bad(format!("job {place}: no executor has the resources {:#04x}", task.resources));
+                if !self.is_runnable(task.resources) && !self.dies(job.client) {
+                    return bad(format!(
+                        "job {place}: no executor has the resources {:#04x}, which only a client that dies may ask for",
+                        task.resources
+                    ));
                 }
                 if task.attempts == 0 || task.run_us > 60_000_000 || task.timeout_ms > LONGEST_MS {
                     return bad(format!(
@@ -328,6 +378,11 @@ impl Trial {
             What::Partition { from, to, .. } => from.iter().chain(to).all(known),
             What::Burst(net) => return net.validate("burst"),
             What::Drain(executor) => known(&Party::Executor(*executor)),
+            What::Death(client) => known(&Party::Client(*client)),
+            What::Move { party, .. } => known(party) && !matches!(party, Party::Switch(_)),
+            What::Takeover(switch) => known(&Party::Switch(*switch)),
+            What::Mtu { party, bytes } => party.as_ref().is_none_or(known) && (1_280..=9_000).contains(bytes),
+            What::Flood { sources, packets } => *sources <= 16 && *packets <= 10_000 && !self.is_runnable(u8::MAX),
             What::Garbage(count) | What::Forged(count) | What::Replayed(count) | What::Guessed(count) => {
                 *count <= 10_000
             }
@@ -335,8 +390,34 @@ impl Trial {
         if ok {
             Ok(())
         } else {
-            bad(format!("{:?}: name nodes that exist, ppm up to 50000, counts up to 10000", fault.what))
+            bad(format!(
+                "{:?}: name nodes that exist (a move: no switch), ppm up to 50000, counts up to 10000, an MTU of 1280 to \
+                 9000; a flood has up to 16 sources, and no executor all resources",
+                fault.what
+            ))
         }
+    }
+
+    /// When a fault begins and ends.
+    pub(super) fn times(&self, fault: &Fault) -> (Nanos, Nanos) {
+        let begin = fault.at_ms.min(self.heal_ms);
+        (begin * MS, (begin + fault.for_ms).min(self.heal_ms) * MS)
+    }
+
+    /// Whether an executor has these resources.
+    pub(super) fn is_runnable(&self, resources: u8) -> bool {
+        self.executors.iter().any(|executor| resources & !executor.resources == 0)
+    }
+
+    /// Whether a client dies for good.
+    fn dies(&self, client: usize) -> bool {
+        self.faults.iter().any(|fault| fault.what == What::Death(client))
+    }
+
+    /// The switches whose address another takes over: the first of these is the next after the switches of the trial.
+    pub(super) fn taken_over(&self) -> Vec<usize> {
+        let switches = 0..self.switches.len();
+        switches.filter(|&switch| self.faults.iter().any(|fault| fault.what == What::Takeover(switch))).collect()
     }
 
     /// Tasks of all jobs.

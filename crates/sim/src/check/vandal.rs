@@ -96,22 +96,22 @@ impl Actor for Vandal {
                 Deed::Garbage => {
                     let Some(heard) = self.recent.pick(random, |_| true) else { continue };
                     let bad = spoil(random, heard.datagram);
-                    context.send(heard.to.address(), &bad);
+                    context.send(context.address_of(heard.to), &bad);
                 }
                 Deed::Forge => {
                     let Some(heard) = self.recent.pick(random, is_forgeable) else { continue };
-                    context.send(heard.to.address(), &heard.datagram);
+                    context.send(context.address_of(heard.to), &heard.datagram);
                 }
                 Deed::Replay => {
                     let Some(heard) = self.recent.pick(random, |_| true) else { continue };
                     for _ in 0..random.random_range(1..=COPIES) {
-                        context.send_as(heard.from, heard.to.address(), &heard.datagram);
+                        context.send_as(heard.from, context.address_of(heard.to), &heard.datagram);
                     }
                 }
                 Deed::Guess => {
                     let Some(heard) = self.recent.pick(random, guess::is_guessable) else { continue };
                     let guessed = guess::guess(random, heard.datagram);
-                    context.send_as(heard.from, heard.to.address(), &guessed);
+                    context.send_as(heard.from, context.address_of(heard.to), &guessed);
                 }
             }
         }

@@ -83,6 +83,8 @@ pub struct NetworkCounters {
     pub held_back: u64,
     /// Sent across a partition.
     pub partitioned: u64,
+    /// Larger than the way takes.
+    pub too_long: u64,
     /// Arrived at a node that was down, or at an address where there is none.
     pub unreachable: u64,
     /// Found the receive buffer of a host, or of a node that is paused or busy, full.

@@ -2,14 +2,17 @@
 
 use crate::NodeId;
 use midflight_tasks::Nanos;
+use std::net::SocketAddr;
 
 /// Names a datagram on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(pub(crate) u32);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) from: NodeId,
+    /// Where it was when it sent it.
+    pub(crate) source: SocketAddr,
     pub(crate) to: NodeId,
     /// What faults add to its way, at its end.
     pub(crate) extra: Nanos,
@@ -23,13 +26,13 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn add(&mut self, from: NodeId, to: NodeId, extra: Nanos, bytes: &[u8]) -> PacketId {
+    pub(crate) fn add(&mut self, from: NodeId, source: SocketAddr, to: NodeId, extra: Nanos, bytes: &[u8]) -> PacketId {
         let id = self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Packet::default());
+            self.packets.push(Packet { from, source, to, extra, bytes: Vec::new() });
             PacketId(self.packets.len() as u32 - 1)
         });
         let packet = &mut self.packets[id.0 as usize];
-        (packet.from, packet.to, packet.extra) = (from, to, extra);
+        (packet.from, packet.source, packet.to, packet.extra) = (from, source, to, extra);
         packet.bytes.clear();
         packet.bytes.extend_from_slice(bytes);
         id

@@ -8,6 +8,7 @@ use crate::network::Faults;
 use crate::{Happening, Purpose, stream};
 use midflight_tasks::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
+use std::net::SocketAddr;
 
 /// What may be made to happen at a time.
 #[derive(Clone, Debug)]
@@ -39,6 +40,20 @@ pub enum Action {
         ppm: i32,
         /// By how much it jumps.
         offset: Nanos,
+    },
+    /// A node is reached elsewhere, and no longer where it was. Who is there has to be moved first.
+    Move {
+        /// Who.
+        node: NodeId,
+        /// Where to.
+        to: SocketAddr,
+    },
+    /// The way to and from a node takes datagrams of so many bytes, no larger ones.
+    DatagramMax {
+        /// Whose.
+        node: NodeId,
+        /// Bytes of a datagram, without headers.
+        bytes: usize,
     },
     /// The network becomes better or worse.
     Faults(Faults),
@@ -101,6 +116,11 @@ impl World {
                     self.core.schedule_wake(id);
                 }
             }
+            Action::Move { node, to } => {
+                self.core.addresses.move_to(node, to);
+                self.core.happened(Happening::Moved { node, to });
+            }
+            Action::DatagramMax { node, bytes } => self.core.nodes[node.index()].datagram_max = bytes,
             Action::Faults(faults) => self.core.network.faults = faults,
             Action::Link { node, faults } => self.core.network.set_link(self.core.nodes[node.index()].place, faults),
             Action::Drain(node) => self.command(node, Command::Drain),
@@ -124,7 +144,8 @@ impl World {
         self.end(id);
         let node = &self.core.nodes[id.index()];
         let random = stream(self.core.seed, Purpose::Birth, u64::from(node.life) << 32 | u64::from(id.0));
-        let mut birth = super::Birth { node: id, address: id.address(), now: node.clock.at(self.core.now), random };
+        let mut birth =
+            super::Birth { node: id, address: self.core.addresses.of(id), now: node.clock.at(self.core.now), random };
         self.actors[id.index()] = Some((self.factories[id.index()])(&mut birth));
         self.turn(id, |actor, context| actor.start(context));
     }

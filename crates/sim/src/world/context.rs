@@ -38,7 +38,7 @@ impl Context<'_> {
     /// Where it is reached.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.node.address()
+        self.core.addresses.of(self.node)
     }
 
     /// Who is reached there, if that is of this world.
@@ -60,6 +60,12 @@ impl Context<'_> {
     /// Sends a datagram whose source is another node's address, as somebody can who forges packets. It leaves now.
     pub fn send_as(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.core.send(from, to, datagram);
+    }
+
+    /// Where another node is reached.
+    #[must_use]
+    pub fn address_of(&self, node: NodeId) -> SocketAddr {
+        self.core.addresses.of(node)
     }
 
     /// [`crate::Actor::wake`] is called with [`crate::Wake::Time`] when the node's clock shows `at`; what was asked for

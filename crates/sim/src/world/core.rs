@@ -1,5 +1,6 @@
 //! All of the world but its actors: what an actor's turn may change.
 
+use super::addresses::Addresses;
 use super::node::{Node, NodeId};
 use crate::actors::switch::Turn;
 use crate::network::{Network, Next, PacketId, Place, Pool};
@@ -32,6 +33,7 @@ pub(super) struct Core {
     pub(super) now: Nanos,
     pub(super) heap: Heap<Event>,
     pub(super) nodes: Vec<Node>,
+    pub(super) addresses: Addresses,
     pub(super) network: Network,
     pub(super) packets: Pool,
     pub(super) actions: Vec<Option<Action>>,
@@ -51,7 +53,7 @@ impl Core {
     }
 
     pub(super) fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
-        NodeId::at(address).filter(|node| node.index() < self.nodes.len())
+        self.addresses.at(address).filter(|node| node.index() < self.nodes.len())
     }
 
     pub(super) fn happened(&mut self, happening: Happening) {
@@ -82,7 +84,12 @@ impl Core {
             self.network.counters.partitioned += 1;
             return;
         }
-        let target = self.nodes[to.index()].place;
+        let (target, source) = (&self.nodes[to.index()], self.addresses.of(from));
+        if datagram.len() > target.datagram_max.min(self.nodes[from.index()].datagram_max) {
+            self.network.counters.too_long += 1;
+            return;
+        }
+        let target = target.place;
         let sender = &mut self.nodes[from.index()];
         let place = sender.place;
         let copies = self.network.draw(&mut sender.network, place, target);
@@ -92,7 +99,7 @@ impl Core {
             fabric.leave(self.now, place, target, datagram.len()); // what is lost was sent
         }
         for extra in copies.into_iter().flatten() {
-            let packet = self.packets.add(from, to, extra, datagram);
+            let packet = self.packets.add(from, source, to, extra, datagram);
             let next = match &mut self.network.fabric {
                 Some(fabric) => fabric.leave(self.now, place, target, datagram.len()),
                 None => Next::There { at: self.now },

@@ -2,6 +2,7 @@
 //! from the seed; [`World::trace_hash`] says whether two runs were the same.
 
 mod action;
+mod addresses;
 mod context;
 mod core;
 mod node;
@@ -15,6 +16,7 @@ use crate::actors::{Actor, Birth, Factory, Wake};
 use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, NetworkCounters, PacketId, Place, Pool};
 use crate::time::{Clock, Heap};
 use crate::{History, Observer, Purpose, Sink, stream};
+use addresses::Addresses;
 use core::{Core, Event};
 use midflight_tasks::Nanos;
 use node::{NEVER, Node};
@@ -48,6 +50,7 @@ impl World {
             now: 0,
             heap: Heap::default(),
             nodes: Vec::new(),
+            addresses: Addresses::default(),
             network: Network::new(faults),
             packets: Pool::default(),
             actions: Vec::new(),
@@ -119,6 +122,7 @@ impl World {
             held: None,
             decided: 0,
             undecided: 0,
+            datagram_max: usize::MAX,
             network: stream(Purpose::Network),
             random: stream(Purpose::Actor),
         });
@@ -195,7 +199,7 @@ impl World {
             self.core.network.counters.receive_buffer_full += 1;
             return self.core.packets.free(packet, None);
         }
-        let cost = actor.cost(arrived.from.address(), &arrived.bytes);
+        let cost = actor.cost(arrived.source, &arrived.bytes);
         if cost == 0 {
             return self.handle(packet);
         }
@@ -224,13 +228,13 @@ impl World {
 
     fn handle(&mut self, id: PacketId) {
         let packet = self.core.packets.get(id);
-        let (from, to) = (packet.from, packet.to);
+        let (from, to, source) = (packet.from, packet.to, packet.source);
         let bytes = self.core.packets.take_bytes(id);
         self.core.note_in_trace(from, to, &bytes);
         if let Some(observer) = &mut self.core.observer {
             observer.arrived(self.core.now, from, to, &bytes);
         }
-        self.turn(to, |actor, context| actor.datagram(context, from.address(), &bytes));
+        self.turn(to, |actor, context| actor.datagram(context, source, &bytes));
         self.core.packets.free(id, Some(bytes));
     }
 
@@ -278,7 +282,7 @@ impl World {
     /// Where a node is reached.
     #[must_use]
     pub fn address(&self, node: NodeId) -> SocketAddr {
-        node.address()
+        self.core.addresses.of(node)
     }
 
     /// Who is reached there.

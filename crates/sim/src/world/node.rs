@@ -5,12 +5,7 @@ use crate::network::Place;
 use crate::time::Clock;
 use midflight_tasks::Nanos;
 use rand_pcg::Pcg64;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// The port of every node.
-const PORT: u16 = 7700;
-/// The first byte of every node's address; the other three are its number.
-const NETWORK: u8 = 10;
 /// No wake is asked for, or scheduled.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
@@ -23,27 +18,6 @@ impl NodeId {
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
-    }
-
-    /// More nodes have no address.
-    pub(super) const MOST: usize = 1 << 24;
-
-    pub(crate) fn address(self) -> SocketAddr {
-        let [_, a, b, c] = self.0.to_be_bytes();
-        SocketAddr::from(([NETWORK, a, b, c], PORT))
-    }
-
-    /// The node that would have this address.
-    pub(super) fn at(address: SocketAddr) -> Option<Self> {
-        match (address.ip(), address.port()) {
-            (IpAddr::V4(ip), PORT) => Self::of_ip(ip),
-            _ => None,
-        }
-    }
-
-    fn of_ip(ip: Ipv4Addr) -> Option<Self> {
-        let [NETWORK, a, b, c] = ip.octets() else { return None };
-        Some(Self(u32::from_be_bytes([0, a, b, c])))
     }
 }
 
@@ -63,6 +37,8 @@ pub(super) struct Node {
     pub(super) decided: Nanos,
     /// Datagrams that its lane has not decided about.
     pub(super) undecided: u32,
+    /// Larger datagrams do not get to it, or from it.
+    pub(super) datagram_max: usize,
     /// What befalls what it sends.
     pub(super) network: Pcg64,
     /// What it draws itself.

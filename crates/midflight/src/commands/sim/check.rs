@@ -73,7 +73,7 @@ pub(super) struct Args {
 /// What can be checked.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Program {
-    /// The task queue: its rules, from T1 on
+    /// The task queue: T1 to T16
     Tasks,
 }
 

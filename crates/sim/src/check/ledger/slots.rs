@@ -235,6 +235,8 @@ impl Ledger {
                 Asked::Void => voids.push(wait_name(wait)),
                 Asked::Again(before) => {
                     let again = given.pop_front();
+                    let address = self.clients.address(self.name_of(&before).0).map_or(before.address, Into::into);
+                    let before = Assignment { address, ..before };
                     let same = again == Some((taken.from, before));
                     holds!(T2, same, "a repeated wait gets {again:?} where it has {before:?}");
                 }

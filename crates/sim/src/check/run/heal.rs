@@ -1,48 +1,78 @@
 //! What must be true when the last fault is over: all heals, and what everybody has counted adds up.
 
+use super::super::bound::bound;
 use super::super::excuses::Excuses;
 use super::super::rules::{Checked, holds};
-use super::{MS, Run, What};
+use super::{MS, Run, SwitchSpec, What};
 use midflight_tasks::Nanos;
 use midflight_tasks::executor::Executor;
 use std::rc::Rc;
 
-/// After the last fault every task must have ended: also hundreds through a queue of three, whose client waits up to a
-/// second each time that it is full.
-const HEALED_WITHIN: Nanos = 600_000 * MS;
-/// After that nothing may be kept by anybody: completions for the dead are given up.
-const CALM_WITHIN: Nanos = 60_000 * MS;
 /// And then nothing must happen that was held to be over.
 const AFTERMATH: Nanos = 500 * MS;
 /// How often it is looked whether all is calm.
 const LOOK_EVERY: Nanos = 100 * MS;
 
+/// How long something is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// If nothing runs meanwhile.
+    until: Nanos,
+    /// How long something had run when it began.
+    busy: Nanos,
+}
+
 impl Run<'_> {
-    /// Every task of a living caller ends; then nobody keeps anything, and nothing comes after.
+    /// Every task of a living caller ends in time; then, as soon, nobody keeps anything, and nothing comes after.
     pub(super) fn heal(&mut self) -> Checked {
-        let deadline = self.world.now() + HEALED_WITHIN;
-        let findings = Rc::clone(&self.findings);
-        self.world.run(deadline, |_| {
-            let findings = findings.borrow();
-            findings.broken.is_some() || findings.callers.open() == 0
-        });
-        self.so_far()?;
-        self.all_told()?;
-        let deadline = self.world.now() + CALM_WITHIN;
-        while let Err(broken) = self.is_calm() {
-            if self.world.now() >= deadline {
+        self.all_end()?;
+        self.soon(Self::is_calm)?;
+        self.run_until(self.world.now() + AFTERMATH)?;
+        self.run_until(self.world.now() + self.idle())?;
+        self.soon(Self::nothing_is_left)
+    }
+
+    /// It comes to be so as soon as T16 wants tasks to have ended.
+    fn soon(&mut self, is_so: impl Fn(&Self) -> Checked) -> Checked {
+        let patience = self.patience();
+        while let Err(broken) = is_so(self) {
+            if self.world.now() >= self.end_of(patience) {
                 return Err(broken);
             }
             self.run_until(self.world.now() + LOOK_EVERY)?;
         }
-        self.run_until(self.world.now() + AFTERMATH)
+        Ok(())
     }
 
-    fn all_told(&self) -> Checked {
-        let callers = &self.findings.borrow().callers;
-        let (open, seconds) = (callers.open(), HEALED_WITHIN / 1000 / MS);
-        holds!(Heals, open == 0, "{open} tasks have no end after {seconds} s: {}", callers.waiting());
+    /// T16: from now on its bound may pass, besides the time in which tasks run.
+    fn all_end(&mut self) -> Checked {
+        let (patience, findings) = (self.patience(), Rc::clone(&self.findings));
+        while self.world.now() < self.end_of(patience) {
+            let ended = self.world.run(self.end_of(patience), |_| {
+                let findings = findings.borrow();
+                findings.broken.is_some() || findings.callers.open() == 0
+            });
+            self.so_far()?;
+            if ended {
+                return Ok(());
+            }
+        }
+        let callers = &findings.borrow().callers;
+        let (open, ms) = (callers.open(), bound(self.trial) / MS);
+        holds!(T16, open == 0, "{open} tasks have no end {ms} ms after the last fault: {}", callers.waiting());
         Ok(())
+    }
+
+    /// As long as T16 allows, from now on.
+    fn patience(&self) -> Patience {
+        let now = self.world.now();
+        Patience { until: now + bound(self.trial), busy: self.findings.borrow_mut().callers.busy(now) }
+    }
+
+    /// When it ends, as things are: the time in which tasks run does not count.
+    fn end_of(&self, patience: Patience) -> Nanos {
+        let busy = self.findings.borrow_mut().callers.busy(self.world.now());
+        patience.until + (busy - patience.busy)
     }
 
     /// Nothing runs or is kept, every slot asks.
@@ -60,9 +90,28 @@ impl Run<'_> {
             let all = executor.registered() == self.trial.executors[n].slots || self.has_its_share(executor);
             holds!(Heals, all, "executor {n} has {} slots registered", executor.registered());
         }
-        // A switch that all have left keeps what it has.
         let open = self.findings.borrow().open();
-        holds!(Heals, open == 0 || self.switches.len() > 1, "{open} tasks are with the switch");
+        holds!(T14, open == 0, "{open} tasks are with switches");
+        Ok(())
+    }
+
+    /// By then switches have given up what the silent have left.
+    fn idle(&self) -> Nanos {
+        let idle = |spec: &SwitchSpec| spec.client_idle_ms.max(spec.slot_idle_ms) + 2 * spec.lease_ms;
+        self.trial.switches.iter().map(idle).max().unwrap_or(0) * MS
+    }
+
+    /// T14: switches keep nothing but the slots of executors that ask there. One that a lost datagram drove to another switch may
+    /// just have left that.
+    fn nothing_is_left(&self) -> Checked {
+        let executors: Vec<_> = self.executors.iter().filter_map(|node| self.world.executor(*node)).collect();
+        for (n, node) in self.switches.iter().enumerate() {
+            let Some(stats) = self.world.switch(*node) else { continue };
+            let here = self.world.address(*node);
+            let living: u32 = executors.iter().filter(|e| e.switch() == here).map(|e| e.registered()).sum();
+            let kept = (stats.clients, stats.queued.iter().sum::<u32>() + stats.busy, stats.slots);
+            holds!(T14, kept == (0, 0, living), "switch {n} keeps {kept:?} clients, tasks, slots: {living} slots live");
+        }
         Ok(())
     }
 
@@ -102,6 +151,8 @@ impl Run<'_> {
             let well = (c.resubmitted, c.gone, c.failovers, c.too_old, c.bad_answers) == (0, 0, 0, 0, 0);
             holds!(T9, !calm || well, "client {n} counts {c:?} though all are well");
         }
+        let too_long = self.world.network().too_long;
+        holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
         for node in &self.switches {
             let sound = self.world.check_switch(*node);
             holds!(Sound, sound.is_ok(), "tasks_check.c, line {sound:?}");

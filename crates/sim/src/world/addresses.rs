@@ -1,0 +1,107 @@
+//! Where nodes are reached. Each has an address of its own from the start; one that moves is elsewhere for a while, maybe at
+//! the address of another.
+
+use super::node::NodeId;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// The port of every node.
+const PORT: u16 = 7700;
+/// The first byte of every node's own address; the other three are its number.
+const NETWORK: u8 = 10;
+/// A node has so many spare addresses, of the networks above.
+const SPARE: u8 = 200;
+
+impl NodeId {
+    /// More nodes have no address.
+    pub(super) const MOST: usize = 1 << 24;
+
+    /// Its own address.
+    pub(crate) fn home(self) -> SocketAddr {
+        self.in_network(NETWORK)
+    }
+
+    /// Another address that is for this node alone, by its number: 0 to 199, and again from 0 on.
+    pub(crate) fn spare(self, number: usize) -> SocketAddr {
+        self.in_network(NETWORK + 1 + (number % usize::from(SPARE)) as u8)
+    }
+
+    fn in_network(self, network: u8) -> SocketAddr {
+        let [_, a, b, c] = self.0.to_be_bytes();
+        SocketAddr::from(([network, a, b, c], PORT))
+    }
+
+    /// The node that this address was made for: whose own it is, or one of its spare ones.
+    pub(crate) fn owner(address: SocketAddr) -> Option<Self> {
+        match (address.ip(), address.port()) {
+            (IpAddr::V4(ip), PORT) => {
+                let [network, a, b, c] = ip.octets();
+                (NETWORK..=NETWORK + SPARE).contains(&network).then(|| Self(u32::from_be_bytes([0, a, b, c])))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Who is where. Whoever is not named is at home.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    /// Nodes that are elsewhere.
+    away: BTreeMap<NodeId, SocketAddr>,
+    /// Who is reached at addresses that are not his own.
+    guests: BTreeMap<SocketAddr, NodeId>,
+}
+
+impl Addresses {
+    pub(super) fn of(&self, node: NodeId) -> SocketAddr {
+        self.away.get(&node).copied().unwrap_or_else(|| node.home())
+    }
+
+    /// Who is reached there. The world may have no such node.
+    pub(super) fn at(&self, address: SocketAddr) -> Option<NodeId> {
+        if let Some(&guest) = self.guests.get(&address) {
+            return Some(guest);
+        }
+        NodeId::owner(address).filter(|&owner| self.of(owner) == address)
+    }
+
+    /// A node is reached there from now on, and nowhere else. Who was there before has to be moved, too.
+    pub(super) fn move_to(&mut self, node: NodeId, address: SocketAddr) {
+        self.guests.retain(|_, guest| *guest != node);
+        if address == node.home() {
+            self.away.remove(&node);
+        } else {
+            self.away.insert(node, address);
+            self.guests.insert(address, node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_goes_from_one_node_to_another_and_back() {
+        let (a, b) = (NodeId(1), NodeId(0x01_0203));
+        let mut addresses = Addresses::default();
+        assert_eq!((addresses.of(b), addresses.at(b.home())), ("10.1.2.3:7700".parse().unwrap(), Some(b)));
+        addresses.move_to(a, a.spare(0));
+        assert_eq!((addresses.at(a.home()), addresses.at(a.spare(0))), (None, Some(a)));
+        addresses.move_to(b, a.home());
+        assert_eq!((addresses.at(a.home()), addresses.at(b.home()), addresses.of(b)), (Some(b), None, a.home()));
+        addresses.move_to(b, b.home());
+        addresses.move_to(a, a.home());
+        assert_eq!([a, b].map(|node| addresses.at(node.home())), [Some(a), Some(b)]);
+        assert_eq!(addresses.at(a.spare(0)), None, "it has left");
+    }
+
+    #[test]
+    fn a_spare_address_tells_whose_it_is() {
+        let node = NodeId(77);
+        assert_eq!([node.home(), node.spare(0), node.spare(199)].map(NodeId::owner), [Some(node); 3]);
+        assert_eq!(node.spare(200), node.spare(0));
+        assert_eq!(NodeId::owner("10.0.0.77:1".parse().unwrap()), None);
+        assert_eq!(NodeId::owner("9.0.0.77:7700".parse().unwrap()), None);
+    }
+}
