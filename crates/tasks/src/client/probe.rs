@@ -2,6 +2,8 @@
 
 use super::in_flight::Cancellation;
 use crate::Nanos;
+use crate::mutants::planted;
+use midflight_wire::PROBE_MAX;
 
 /// A question about at most 32 tasks; at most one awaits its answer, and is repeated until then.
 pub(super) struct Probe {
@@ -42,7 +44,7 @@ impl Probe {
 
     /// The question is being sent, for the first time or again: its sequence.
     pub(super) fn ask(&mut self, now: Nanos) -> u32 {
-        let sequence = self.count();
+        let sequence = if planted(34) && self.tasks.len() == PROBE_MAX { self.counted } else { self.count() };
         let first = self.asked.map_or(sequence, |(first, _)| first);
         self.asked = Some((first, sequence));
         self.sent_at = now;

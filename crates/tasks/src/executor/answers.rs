@@ -4,6 +4,7 @@
 use super::slots::Name;
 use super::{Event, Executor, Run};
 use crate::Nanos;
+use crate::mutants::planted;
 use midflight_wire::{
     Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, SlotName, VERSION, Wait,
 };
@@ -14,7 +15,7 @@ const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
 impl Executor {
     pub(super) fn on_registered(&mut self, now: Nanos, answer: &Registered, names: &[SlotName]) {
         let epoch = answer.header.epoch.get();
-        let answered = if epoch == 0 { None } else { self.registrar.answered(now, answer) };
+        let answered = if epoch == 0 || self.seems_past(epoch) { None } else { self.registrar.answered(now, answer) };
         let Some((request, round_trip)) = answered else {
             self.report.counters.foreign += 1;
             return;
@@ -40,6 +41,12 @@ impl Executor {
                 }
             }
         }
+    }
+
+    /// Never: epochs are in no order, and one that has passed may return. A mutant takes what is far below for late.
+    fn seems_past(&self, epoch: u32) -> bool {
+        let ahead = epoch.wrapping_sub(self.link.epoch()) as i32;
+        planted(23) && self.slots.locals().end > 40 && self.link.epoch() != 0 && ahead < -(1 << 30)
     }
 
     /// The switch wants to see a cookie. That it will take anything is not said, so it was not heard.
@@ -82,7 +89,11 @@ impl Executor {
             if self.is_answer(now, epoch, counter) {
                 waits.iter().for_each(|wait| self.on_void(wait));
             }
-        } else if epoch != 0 && epoch != self.link.epoch() && self.link.was_asked_in_epoch(counter) {
+        } else if epoch != 0
+            && epoch != self.link.epoch()
+            && !self.seems_past(epoch)
+            && self.link.was_asked_in_epoch(counter)
+        {
             self.link.heard(now);
             self.report.counters.resets += u64::from(self.slots.census.registered);
             self.restarted(epoch);
@@ -128,6 +139,9 @@ impl Executor {
 
     fn run(&mut self, run: Run) {
         self.report.counters.runs += 1;
+        if planted(25) {
+            self.keepalive_due = Some(run.arrived + self.link.lease / 3); // and so none is sent while tasks keep coming
+        }
         self.report.events.push_back(Event::Run(run));
     }
 

@@ -398,7 +398,7 @@ impl Endpoint for Executor {
         let counted = self.slots.transmit_retrieve(now, &self.link, buffer)
             || self.slots.transmit_release(now, &self.link, buffer)
             || self.slots.transmit_keepalive(&self.link, buffer);
-        if counted {
+        if counted && !(planted(24) && self.slots.census.waiting == 0 && self.slots.census.running > 2) {
             self.link.count();
         }
         if counted || self.registrar.poll_transmit(now, &self.link, buffer) {
