@@ -298,3 +298,15 @@ fn t14_a_share_moves_with_who_holds_it() {
     assert_eq!(ask(1, 3, 2), 16, "it has moved, and holds there what it held");
     assert_eq!(ask(2, 1, 2), 18, "its old source holds nothing any more");
 }
+
+#[test]
+fn t13_an_executor_cannot_aim_its_slots_at_one_bucket() {
+    let mut switch = Switch::new();
+    // As far apart as there are buckets; a look-up follows 64 links.
+    let far_apart = |k: u32| k * 4096;
+    let first = switch.register(1, 1, far_apart(0), 1);
+    for k in 1..200 {
+        switch.register(1, 1, far_apart(k), 1);
+    }
+    assert_eq!(switch.register(1, 1, far_apart(0), 1), first, "a repeat gets the same slot");
+}

@@ -99,9 +99,14 @@ MF_INLINE void name_task(struct mf_tasks *s, uint32_t bucket, uint32_t i)
     task_index_insert(s, bucket, i);
 }
 
+/* Buckets of so many slots of an executor in a row lie side by side. Those of far ones lie anywhere: an executor gives its slots
+ * what numbers it likes, and could aim them at one bucket. */
+#define SLOTS_A_PAGE 64u
+
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
 {
-    return (mf_hash(executor ^ s->salt) + local) & s->slot_buckets;
+    uint32_t page = (uint32_t)mf_mix(mf_mix(executor ^ s->salt) + local / SLOTS_A_PAGE);
+    return (page + local % SLOTS_A_PAGE) & s->slot_buckets;
 }
 
 MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
