@@ -175,7 +175,9 @@ impl Completions {
             to.round_trip.sample(now.saturating_sub(kept.first_sent));
             self.round_trip = to.round_trip;
         }
-        if completed.state == AckState::Fetching as u8 {
+        // What came in the packet, nobody has to fetch: who says so would have us keep it for ever.
+        let is_fetching = completed.state == AckState::Fetching as u8 && matches!(kept.result, Output::ByReference(_));
+        if is_fetching {
             // It lives and knows: ask again at the slowest pace, for as long as it answers.
             (kept.tries, kept.step, kept.first_sent) = (0, u8::MAX, now);
             self.timers.arm(number, now, kept.step, self.delay_max, self.delay_max);

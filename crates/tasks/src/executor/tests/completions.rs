@@ -63,6 +63,15 @@ fn a_result_that_is_being_fetched_is_kept_until_done() {
 }
 
 #[test]
+fn t16_a_result_inside_the_packet_is_not_kept_for_who_says_that_he_fetches_it() {
+    let mut world = World::registered(1);
+    let run = world.start(0, 1, 0);
+    world.finish(&run, b"7");
+    world.deliver(client(1), &ack(0, AckState::Fetching));
+    assert_eq!((world.executor.unacknowledged(), world.counters().delivered), (0, 1));
+}
+
+#[test]
 fn a_fetching_client_that_dies_is_given_up() {
     let mut world = World::registered(1);
     let run = world.start(0, 1, 0);
