@@ -86,14 +86,19 @@ fn own_directory(directory: &Path) -> io::Result<()> {
     if !directory.exists() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    let about = directory.metadata()?;
-    let is_ours = about.uid() == rustix::process::geteuid().as_raw() || about.uid() == 0;
-    if is_ours && about.mode() & 0o022 == 0 {
+    // In /tmp anybody may have put a link here, to a directory of ours that is for something else.
+    let (named, about) = (directory.symlink_metadata()?, directory.metadata()?);
+    if is_trusted(named.uid()) && is_trusted(about.uid()) && about.mode() & 0o022 == 0 {
         return Ok(());
     }
     let directory = directory.display();
     let why = format!("others may write to {directory}: take that away (chmod go-w {directory}), or name another path");
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// What is ours, or root's, is nobody else's doing.
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
 /// Answers requests, one after the other, for as long as the process lives.
@@ -121,9 +126,15 @@ fn serve_one(mut stream: UnixStream, answer: &mut impl FnMut(Request) -> Answer)
 /// Asks the switch that listens there.
 ///
 /// # Errors
-/// Where none does, or this user may not ask it.
+/// Where none does, this user may not ask it, or it is somebody else's: where we have no directory of our own for sockets, anybody
+/// may have put one there, who would hear a client's identity and answer what he likes. Root asks everybody.
 pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(path)?;
+    let server = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+    if !is_trusted(server.as_raw()) && !rustix::process::geteuid().is_root() {
+        let why = format!("user {} listens at {}, and no switch of ours", server.as_raw(), path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
@@ -177,5 +188,20 @@ mod tests {
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
         assert_eq!(listen(&open.join("switch.sock")).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_link_that_another_user_has_put_there_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            return; // nobody else can make links for others
+        }
+        let (own, link) = (directory("own"), directory("link"));
+        std::fs::create_dir(&own).unwrap();
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        std::fs::set_permissions(&own, PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(listen(&link.join("switch.sock")).is_ok());
+        std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+        assert_eq!(listen(&link.join("other.sock")).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 }
