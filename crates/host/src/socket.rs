@@ -2,7 +2,6 @@
 //! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers only ever see IPv4 addresses as IPv4.
 
 use crate::error::Error;
-use crate::sources::Sources;
 use crate::together::Together;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -307,17 +306,20 @@ impl ReceiveBatch {
 
     /// The datagrams, each with its sender.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        self.iter_asked().map(|(from, _, datagram)| (from, datagram))
+    }
+
+    /// The same, each also with the address of ours that it came to.
+    pub(crate) fn iter_asked(&self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &[u8])> {
         let buffers = self.bytes.chunks_exact(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
-            let from = sender(meta);
+            let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
+            let own = meta.dst_ip.map(|own| own.to_canonical()).filter(|own| !own.is_multicast());
             let empty = (meta.len == 0).then_some(&[][..]);
-            empty.into_iter().chain(bytes[..meta.len].chunks(meta.stride.max(1))).map(move |datagram| (from, datagram))
+            let datagrams = empty.into_iter().chain(bytes[..meta.len].chunks(meta.stride.max(1)));
+            datagrams.map(move |datagram| (from, own, datagram))
         })
     }
-}
-
-fn sender(meta: &RecvMeta) -> SocketAddr {
-    SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port())
 }
 
 /// Destinations for which datagrams are collected at once.
@@ -329,7 +331,6 @@ const LANES: usize = 4;
 pub(crate) struct SendQueue {
     lanes: [Lane; LANES],
     next: usize,
-    sources: Sources,
 }
 
 #[derive(Debug, Default)]
@@ -343,26 +344,17 @@ struct Lane {
 
 impl SendQueue {
     pub(crate) fn push(&mut self, socket: &Socket, to: SocketAddr, datagram: &[u8]) {
+        self.push_from(socket, None, to, datagram);
+    }
+
+    /// To be sent from this address of ours; `None`: from the one that the kernel chooses.
+    pub(crate) fn push_from(&mut self, socket: &Socket, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
         let known = self.lanes.iter().position(|lane| lane.to == Some(to));
         let lane = known.or_else(|| self.lanes.iter().position(|lane| lane.to.is_none())).unwrap_or_else(|| {
             self.next = (self.next + 1) % LANES;
             self.next
         });
-        self.lanes[lane].push(socket, &self.sources, to, datagram);
-    }
-
-    /// From now on answers to these senders leave from the addresses that they sent to.
-    pub(crate) fn learn(&mut self, received: &ReceiveBatch) {
-        for meta in &received.meta[..received.filled] {
-            if let Some(own) = meta.dst_ip {
-                self.learn_source(sender(meta), own);
-            }
-        }
-    }
-
-    /// From now on what is sent to `peer` leaves from this address.
-    pub(crate) fn learn_source(&mut self, peer: SocketAddr, own: IpAddr) {
-        self.sources.learn(peer, own);
+        self.lanes[lane].push(socket, from, to, datagram);
     }
 
     pub(crate) fn flush(&mut self, socket: &Socket) {
@@ -380,15 +372,14 @@ impl SendQueue {
 }
 
 impl Lane {
-    fn push(&mut self, socket: &Socket, sources: &Sources, to: SocketAddr, datagram: &[u8]) {
-        let fits = self.to == Some(to)
+    fn push(&mut self, socket: &Socket, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
+        let fits = (self.from, self.to) == (from, Some(to))
             && datagram.len() <= self.segment
             && self.count < socket.together.most()
             && self.bytes.len() + datagram.len() <= SEND_BYTES;
         if !fits {
             self.flush(socket);
-            self.from = sources.of(to);
-            self.to = Some(to);
+            (self.from, self.to) = (from, Some(to));
             self.segment = datagram.len();
         }
         self.bytes.extend_from_slice(datagram);

@@ -1,11 +1,12 @@
-//! By which of this machine's addresses each peer knows a socket that listens on all of them. A peer takes answers only from
-//! the address that it asks, and without being told the kernel would choose by the way that the answer takes.
+//! By which of this machine's addresses each executor knows a socket that listens on all of them. It takes tasks only from the
+//! address that it asks, and without being told the kernel would choose by the way that the ASSIGN takes. Only what nobody else can
+//! have sent shows it: else a stranger could have an executor's tasks sent from where it takes none (T13).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Peers that are remembered: by default as many as a switch has slots and clients. Beyond it all are forgotten; each is
-/// known again by its next packet.
+/// Peers that are remembered: by default twice as many as a switch has slots. Beyond it all are forgotten; each is known
+/// again by its next packet.
 const PEERS_MAX: usize = 131_072;
 
 #[derive(Debug, Default)]
@@ -14,12 +15,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// A datagram of `peer` came to `own`.
+    /// `peer` knows us by `own`.
     pub(crate) fn learn(&mut self, peer: SocketAddr, own: IpAddr) {
-        let own = own.to_canonical();
-        if self.of.get(&peer) == Some(&own) || own.is_multicast() {
-            return;
-        }
         if self.of.len() >= PEERS_MAX {
             self.of.clear();
         }
@@ -37,17 +34,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_asked_last_is_remembered_and_memory_is_bounded() {
+    fn the_address_learned_last_is_remembered_and_memory_is_bounded() {
         let mut sources = Sources::default();
         let peer = |number: u32| SocketAddr::from((number.to_be_bytes(), 7));
         let (one, other): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), "fd77::1".parse().unwrap());
         assert_eq!(sources.of(peer(0)), None);
         sources.learn(peer(0), one);
         sources.learn(peer(0), other);
-        sources.learn(peer(0), [224, 0, 0, 1].into());
         assert_eq!((sources.of(peer(0)), sources.of(peer(1))), (Some(other), None));
-        sources.learn(peer(1), "::ffff:10.0.0.1".parse().unwrap());
-        assert_eq!(sources.of(peer(1)), Some(one), "IPv4 is IPv4, also by an IPv6 socket");
         (0..=PEERS_MAX as u32).for_each(|number| sources.learn(peer(number), one));
         assert!(sources.of.len() <= PEERS_MAX);
         assert_eq!(sources.of(peer(PEERS_MAX as u32)), Some(one));

@@ -90,15 +90,16 @@ fn answers_leave_from_the_address_that_was_asked() {
     for (listen, asked) in [("0.0.0.0:0", "127.0.0.9"), ("[::]:0", "127.0.0.9"), ("[::]:0", "::1")] {
         let all = Socket::bind(listen.parse().unwrap()).unwrap();
         let asked = SocketAddr::new(asked.parse().unwrap(), all.local_addr().port());
-        let peer = Socket::bind((if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).parse().unwrap()).unwrap();
+        let peer =
+            Socket::bind((if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).parse().unwrap()).unwrap();
         let mut queue = SendQueue::default();
         queue.push(&peer, asked, b"question");
         queue.flush(&peer);
         let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
         waker.wait(&all, Some(2_000_000_000));
         assert!(all.receive(&mut batch) && all.is_on_all() && !peer.is_on_all());
-        queue.learn(&batch);
-        queue.push(&all, peer.local_addr(), b"answer");
+        let (from, own, _) = batch.iter_asked().next().unwrap();
+        queue.push_from(&all, own, from, b"answer");
         queue.flush(&all);
         assert_eq!(receive_all(&peer, 1), [(asked, b"answer".to_vec())]);
     }

@@ -5,9 +5,11 @@ use super::{Shared, ShellCounts};
 use crate::clock;
 use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue};
+use crate::sources::Sources;
 use midflight_dataplane::{Out, Purge, Stats, Verdict};
 use midflight_tasks::Nanos;
-use midflight_wire::VERSION;
+use midflight_wire::{Header, Operation, VERSION};
+use std::mem::offset_of;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -24,6 +26,17 @@ const WATCH_EVERY_NS: Nanos = 1_000_000_000;
 pub(super) trait Core {
     /// Takes a datagram and overwrites `out`.
     fn packet(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out);
+    /// The same. Says whether nobody but an executor at `from` can have sent it, and no copy is: it names his slots, and the core has
+    /// nothing to say against it.
+    fn packet_of_executor(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out) -> bool {
+        if operation(datagram) != Some(Operation::Retrieve) {
+            self.packet(now, from, datagram, out);
+            return false;
+        }
+        let before = refusals(&self.stats());
+        self.packet(now, from, datagram, out);
+        refusals(&self.stats()) == before
+    }
     /// Looks at the next slots and overwrites `out`.
     fn tick(&mut self, now: Nanos, out: &mut Out);
     /// Takes out what the operator wants to be gone, of a bounded number of tasks. Whether it has looked at all.
@@ -52,12 +65,26 @@ pub(super) trait Core {
     }
 }
 
+/// Datagrams and records that were not taken, for whatever reason. A wait that is repeated is.
+fn refusals(stats: &Stats) -> u64 {
+    let taken = [Verdict::Ok, Verdict::RepeatedWait].map(|verdict| stats.reasons[verdict as usize]);
+    stats.reasons.iter().sum::<u64>() - taken.iter().sum::<u64>()
+}
+
+fn operation(datagram: &[u8]) -> Option<Operation> {
+    Operation::from_number(*datagram.get(offset_of!(Header, operation))?)
+}
+
+/// Who has sent a datagram, and to which address of ours: `None` where we have but one, or it does not matter.
+type Asker = (SocketAddr, Option<IpAddr>);
+
 /// What the switch's thread owns.
 pub(super) struct Life<C> {
     shared: Arc<Shared>,
     core: C,
     out: Out,
     sends: SendQueue,
+    sources: Sources,
     looker: Looker,
     purging: Purging,
     /// The user was told that somebody speaks another version of the wire format.
@@ -73,12 +100,13 @@ impl<C: Core> Life<C> {
     pub(super) fn new(shared: Arc<Shared>, core: C, ticks: u32, look: Duration) -> Self {
         // A look would not see what the kernel hands over.
         let look = if core.hands_over().is_none() { look } else { Duration::ZERO };
-        let (out, sends, looker) = (Out::new(), SendQueue::default(), Looker::new(look));
+        let (out, looker) = (Out::new(), Looker::new(look));
         Self {
             shared,
             core,
             out,
-            sends,
+            sends: SendQueue::default(),
+            sources: Sources::default(),
             looker,
             purging: Purging::default(),
             told_of_versions: false,
@@ -92,16 +120,14 @@ impl<C: Core> Life<C> {
     /// Until it is told to stop; an error says why it ended before.
     pub(super) fn run(&mut self) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
+        let is_on_all = self.shared.socket.is_on_all();
         while !self.shared.stop.load(Ordering::Acquire) {
             let received = self.looker.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
             let now = clock::now();
-            if self.shared.socket.is_on_all() {
-                self.sends.learn(&batch);
-            }
-            for (from, datagram) in batch.iter() {
-                self.core.packet(now, from, datagram, &mut self.out);
-                self.learn_where_asked(Some(from));
-                self.send();
+            for (from, own, datagram) in batch.iter_asked() {
+                let asker = (from, own.filter(|_| is_on_all));
+                self.take(now, asker, datagram);
+                self.send(Some(asker));
             }
             self.hand_on();
             let is_purging = self.purging.go_on(&self.shared.purges, &mut self.core);
@@ -118,34 +144,36 @@ impl<C: Core> Life<C> {
         Ok(())
     }
 
-    fn send(&mut self) {
+    /// An executor takes tasks only from the address of ours that it asked last.
+    fn take(&mut self, now: Nanos, (from, own): Asker, datagram: &[u8]) {
+        let Some(own) = own.filter(|&own| self.sources.of(from) != Some(own)) else {
+            return self.core.packet(now, from, datagram, &mut self.out);
+        };
+        if self.core.packet_of_executor(now, from, datagram, &mut self.out) {
+            self.sources.learn(from, own);
+        }
+    }
+
+    /// Answers leave from the address that was asked.
+    fn send(&mut self, asker: Option<Asker>) {
         for (to, datagram) in self.out.iter() {
-            self.sends.push(&self.shared.socket, to, datagram);
+            let from = match asker {
+                Some((asker, own)) if asker == to => own,
+                _ if !self.shared.socket.is_on_all() => None,
+                _ => self.core.own_address(to).or_else(|| self.sources.of(to)),
+            };
+            self.sends.push_from(&self.shared.socket, from, to, datagram);
         }
     }
 
     /// Sends what the core owes for datagrams that this thread never saw.
     fn hand_on(&mut self) {
-        let (sends, socket) = (&mut self.sends, &self.shared.socket);
+        let (sends, sources, socket) = (&mut self.sends, &self.sources, &self.shared.socket);
         let is_on_all = socket.is_on_all();
         self.core.handed_over(|own, to, datagram| {
-            if let Some(own) = own.filter(|_| is_on_all) {
-                sends.learn_source(to, own);
-            }
-            sends.push(socket, to, datagram);
+            let from = own.or_else(|| sources.of(to)).filter(|_| is_on_all);
+            sends.push_from(socket, from, to, datagram);
         });
-    }
-
-    /// What the core owes may go to executors that this thread has never heard. `asker` it has heard just now.
-    fn learn_where_asked(&mut self, asker: Option<SocketAddr>) {
-        if self.core.hands_over().is_none() || !self.shared.socket.is_on_all() {
-            return;
-        }
-        for (to, _) in self.out.iter().filter(|&(to, _)| Some(to) != asker) {
-            if let Some(own) = self.core.own_address(to) {
-                self.sends.learn_source(to, own);
-            }
-        }
     }
 
     /// Lets others see what was counted, unless somebody is looking just now.
@@ -175,8 +203,7 @@ impl<C: Core> Life<C> {
         self.shared.ticked.store(now, Ordering::Relaxed);
         for _ in 0..self.ticks {
             self.core.tick(now, &mut self.out);
-            self.learn_where_asked(None);
-            self.send();
+            self.send(None);
         }
         if now >= self.next_publish {
             self.publish(now);

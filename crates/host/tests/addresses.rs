@@ -1,0 +1,109 @@
+//! A switch that listens on all addresses of its machine: by which of them it talks to whom (T13).
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_host::{Switch, SwitchConfig};
+use midflight_wire::{Builder, Header, Operation, Packet, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+/// An executor or a client, byte by byte.
+struct Party {
+    socket: UdpSocket,
+    port: u16,
+}
+
+impl Party {
+    fn new(switch: &Switch) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        Self { socket, port: switch.local_addr().port() }
+    }
+
+    fn send(&self, to: [u8; 4], datagram: &[u8]) {
+        self.socket.send_to(datagram, SocketAddr::from((to, self.port))).unwrap();
+    }
+
+    fn receive(&self) -> (SocketAddr, Vec<u8>) {
+        let mut bytes = [0; 2048];
+        let (length, from) = self.socket.recv_from(&mut bytes).unwrap();
+        (from, bytes[..length].to_vec())
+    }
+
+    /// Asks, shows the cookie that is wanted, and asks again.
+    fn ask(&self, to: [u8; 4], datagram: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
+        self.send(to, &datagram(0));
+        let cookie = match parse(&self.receive().1) {
+            Ok(Packet::Cookie(cookie)) => cookie.cookie.get(),
+            other => panic!("{other:?} instead of COOKIE"),
+        };
+        self.send(to, &datagram(cookie));
+        let (from, answer) = self.receive();
+        assert_eq!(from.ip(), SocketAddr::from((to, 0)).ip());
+        answer
+    }
+}
+
+fn register(cookie: u64) -> Vec<u8> {
+    let header = Header::new(Operation::Register, 0, 1);
+    let fixed =
+        Register { header, executor: 7.into(), cookie: cookie.into(), first: 0.into(), resources: 0, reserved: [0; 3] };
+    let mut datagram = Vec::new();
+    Builder::new(&mut datagram, &fixed).set_count(1);
+    datagram
+}
+
+fn retrieve(epoch: u32, name: SlotName, sequence: u32) -> Vec<u8> {
+    let header = Header::new(Operation::Retrieve, epoch, 0);
+    let fixed = Retrieve { header, counter: u64::from(sequence).into(), resources: 0, reserved: [0; 7] };
+    let mut datagram = Vec::new();
+    let wait = Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() };
+    Builder::new(&mut datagram, &fixed).push(&wait);
+    datagram
+}
+
+fn submit(sequence: u32, cookie: u64) -> Vec<u8> {
+    let header = Header::new(Operation::Submit, 0, sequence);
+    let (client, token) = (9.into(), 1.into());
+    let fixed = Submit { header, client, cookie: cookie.into(), token, uid: 0.into(), jid: 0.into() };
+    let task = TaskInfo {
+        tid: 0.into(),
+        function: 0.into(),
+        priority: 1,
+        resources: 0,
+        argument_length: 0,
+        attempt: 0,
+        argument: [0; 16],
+    };
+    let mut datagram = Vec::new();
+    Builder::new(&mut datagram, &fixed).push(&task);
+    datagram
+}
+
+#[test]
+fn t13_tasks_come_from_the_address_that_the_executor_itself_asked_last() {
+    let switch = Switch::start(&SwitchConfig::new("0.0.0.0:0".parse().unwrap())).unwrap();
+    let (executor, client) = (Party::new(&switch), Party::new(&switch));
+    let registered = executor.ask([127, 0, 0, 1], register);
+    let Ok(Packet::Registered(_, names)) = parse(&registered) else { panic!("REGISTERED") };
+    let (name, epoch) = (names[0], switch.epoch());
+    let another_generation = SlotName { generation: (name.generation.get() ^ 1).into(), ..name };
+
+    executor.send([127, 0, 0, 1], &retrieve(epoch, name, 1));
+    // What anybody could send who forges its address, and a copy.
+    executor.send([127, 0, 0, 9], b"x");
+    executor.send([127, 0, 0, 9], &retrieve(epoch, another_generation, 2));
+    assert!(matches!(parse(&executor.receive().1), Ok(Packet::Reset(..))));
+    executor.send([127, 0, 0, 9], &retrieve(epoch, name, 1));
+    client.ask([127, 0, 0, 1], |cookie| submit(1, cookie));
+    let (from, assigned) = executor.receive();
+    assert!(matches!(parse(&assigned), Ok(Packet::Assign(..))));
+    assert_eq!(from.ip().to_string(), "127.0.0.1");
+
+    executor.send([127, 0, 0, 9], &retrieve(epoch, name, 2));
+    // It has been taken when the answer to a later packet is here.
+    executor.send([127, 0, 0, 1], &register(0));
+    assert!(matches!(parse(&executor.receive().1), Ok(Packet::Cookie(..))));
+    client.send([127, 0, 0, 1], &submit(2, 0));
+    assert_eq!(executor.receive().0.ip().to_string(), "127.0.0.9");
+}
