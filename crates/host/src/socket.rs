@@ -51,6 +51,7 @@ pub struct SocketCounters {
     send_errors: AtomicU64,
     send_too_long: AtomicU64,
     send_blocked: AtomicU64,
+    send_to_strangers: AtomicU64,
 }
 
 /// A snapshot of [`SocketCounters`].
@@ -76,6 +77,8 @@ pub struct SocketCounts {
     pub send_too_long: u64,
     /// Datagrams dropped because the send buffer stayed full.
     pub send_blocked: u64,
+    /// Answers that anybody can ask for, dropped because too many wait in the send buffer.
+    pub send_to_strangers: u64,
 }
 
 /// A nonblocking UDP socket.
@@ -85,6 +88,8 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     together: Together,
     local: SocketAddr,
+    /// What the kernel gives, its own overhead in it.
+    send_buffer: usize,
     counters: SocketCounters,
     /// It was said that addresses of the other family cannot be reached.
     warned: AtomicBool,
@@ -108,11 +113,12 @@ impl Socket {
         socket.set_send_buffer_size(buffers.send_bytes)?;
         socket.bind(&address.into())?;
         warn_if_small(&socket, buffers)?;
+        let send_buffer = socket.send_buffer_size()?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
         let (together, local) = (Together::new(state.max_gso_segments()), socket.local_addr()?);
         let (counters, warned) = (SocketCounters::default(), AtomicBool::new(false));
-        Ok(Self { socket, state, together, local, counters, warned })
+        Ok(Self { socket, state, together, local, send_buffer, counters, warned })
     }
 
     /// From now on the kernel leaves datagrams as they came, instead of merging those of one sender before anybody sees
@@ -144,6 +150,7 @@ impl Socket {
             send_errors: c.send_errors.load(Relaxed),
             send_too_long: c.send_too_long.load(Relaxed),
             send_blocked: c.send_blocked.load(Relaxed),
+            send_to_strangers: c.send_to_strangers.load(Relaxed),
         }
     }
 
@@ -163,6 +170,24 @@ impl Socket {
             )
         };
         if result == 0 { info[SK_MEMINFO_DROPS] } else { 0 }
+    }
+
+    /// Bytes that wait to be sent, the kernel's overhead in them.
+    fn unsent(&self) -> usize {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the kernel writes one number, which outlives the call.
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+        if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+    }
+
+    /// How many eighths of the send buffer are taken.
+    pub(crate) fn unsent_eighths(&self) -> usize {
+        8 * self.unsent() / self.send_buffer.max(1)
+    }
+
+    /// An answer to a stranger was dropped.
+    pub(crate) fn count_unanswered(&self) {
+        self.counters.send_to_strangers.fetch_add(1, Relaxed);
     }
 
     /// Takes what has arrived into `batch`, without waiting; `false` when that was nothing.

@@ -1,10 +1,11 @@
 //! What the switch's thread does: receive a batch, let the core answer each datagram, send the answers together.
 
 use super::purges::Purging;
+use super::strangers::{Strangers, is_for_anybody};
 use super::{Shared, ShellCounts};
 use crate::clock;
 use crate::look::Looker;
-use crate::socket::{ReceiveBatch, SendQueue};
+use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::sources::Sources;
 use midflight_dataplane::{Out, Purge, Stats, Verdict};
 use midflight_tasks::Nanos;
@@ -78,12 +79,29 @@ fn operation(datagram: &[u8]) -> Option<Operation> {
 /// Who has sent a datagram, and to which address of ours: `None` where we have but one, or it does not matter.
 type Asker = (SocketAddr, Option<IpAddr>);
 
+/// What is on its way out.
+struct Outgoing {
+    queue: SendQueue,
+    strangers: Strangers,
+}
+
+impl Outgoing {
+    fn push(&mut self, socket: &Socket, now: Nanos, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
+        let is_for_anybody = is_for_anybody(operation(datagram));
+        if is_for_anybody && !self.strangers.may_answer(now, to.ip(), socket.unsent_eighths()) {
+            socket.count_unanswered();
+        } else {
+            self.queue.push_from(socket, from, to, datagram);
+        }
+    }
+}
+
 /// What the switch's thread owns.
 pub(super) struct Life<C> {
     shared: Arc<Shared>,
     core: C,
     out: Out,
-    sends: SendQueue,
+    outgoing: Outgoing,
     sources: Sources,
     looker: Looker,
     purging: Purging,
@@ -105,7 +123,7 @@ impl<C: Core> Life<C> {
             shared,
             core,
             out,
-            sends: SendQueue::default(),
+            outgoing: Outgoing { queue: SendQueue::default(), strangers: Strangers::new() },
             sources: Sources::default(),
             looker,
             purging: Purging::default(),
@@ -127,15 +145,15 @@ impl<C: Core> Life<C> {
             for (from, own, datagram) in batch.iter_asked() {
                 let asker = (from, own.filter(|_| is_on_all));
                 self.take(now, asker, datagram);
-                self.send(Some(asker));
+                self.send(now, Some(asker));
             }
-            self.hand_on();
+            self.hand_on(now);
             let is_purging = self.purging.go_on(&self.shared.purges, &mut self.core);
             if now >= self.next_tick {
                 self.tick(now)?;
             }
             // The core answers a SUBMIT before it assigns, but it is the executor who is waited for.
-            self.sends.flush_last_first(&self.shared.socket);
+            self.outgoing.queue.flush_last_first(&self.shared.socket);
             if !received && !is_purging && !self.looker.is_looking() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
                 self.shared.waker.wait_too(&self.shared.socket, self.core.hands_over(), Some(timeout));
@@ -155,24 +173,24 @@ impl<C: Core> Life<C> {
     }
 
     /// Answers leave from the address that was asked.
-    fn send(&mut self, asker: Option<Asker>) {
+    fn send(&mut self, now: Nanos, asker: Option<Asker>) {
         for (to, datagram) in self.out.iter() {
             let from = match asker {
                 Some((asker, own)) if asker == to => own,
                 _ if !self.shared.socket.is_on_all() => None,
                 _ => self.core.own_address(to).or_else(|| self.sources.of(to)),
             };
-            self.sends.push_from(&self.shared.socket, from, to, datagram);
+            self.outgoing.push(&self.shared.socket, now, from, to, datagram);
         }
     }
 
     /// Sends what the core owes for datagrams that this thread never saw.
-    fn hand_on(&mut self) {
-        let (sends, sources, socket) = (&mut self.sends, &self.sources, &self.shared.socket);
+    fn hand_on(&mut self, now: Nanos) {
+        let (outgoing, sources, socket) = (&mut self.outgoing, &self.sources, &self.shared.socket);
         let is_on_all = socket.is_on_all();
         self.core.handed_over(|own, to, datagram| {
             let from = own.or_else(|| sources.of(to)).filter(|_| is_on_all);
-            sends.push_from(socket, from, to, datagram);
+            outgoing.push(socket, now, from, to, datagram);
         });
     }
 
@@ -203,7 +221,7 @@ impl<C: Core> Life<C> {
         self.shared.ticked.store(now, Ordering::Relaxed);
         for _ in 0..self.ticks {
             self.core.tick(now, &mut self.out);
-            self.send(None);
+            self.send(now, None);
         }
         if now >= self.next_publish {
             self.publish(now);

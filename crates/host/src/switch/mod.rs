@@ -10,6 +10,7 @@ mod kernel;
 mod life;
 mod options;
 mod purges;
+mod strangers;
 mod user;
 
 pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig, XdpMode};
