@@ -44,7 +44,17 @@ fn attack(engine: &str, ip: &str, kinds: &[&str]) {
 #[test]
 fn t13_t14_a_stranger_harms_nobody() {
     if labs_work() {
-        let kinds = ["malformed", "clients", "reset_all", "complete", "reflection", "stolen_cookies", "connections"];
+        let kinds = [
+            "malformed",
+            "clients",
+            "reset_all",
+            "complete",
+            "reflection",
+            "stolen_cookies",
+            "connections",
+            "misdirected",
+            "absent",
+        ];
         attack("user", "4", &kinds);
     }
 }
@@ -52,7 +62,7 @@ fn t13_t14_a_stranger_harms_nobody() {
 #[test]
 fn t13_t14_a_stranger_harms_nobody_over_ipv6() {
     if labs_work() {
-        attack("user", "6", &["odd_sources", "slots", "reflection", "stolen_cookies"]);
+        attack("user", "6", &["odd_sources", "slots", "reflection", "stolen_cookies", "misdirected", "absent"]);
     }
 }
 

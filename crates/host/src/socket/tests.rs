@@ -90,8 +90,7 @@ fn answers_leave_from_the_address_that_was_asked() {
     for (listen, asked) in [("0.0.0.0:0", "127.0.0.9"), ("[::]:0", "127.0.0.9"), ("[::]:0", "::1")] {
         let all = Socket::bind(listen.parse().unwrap()).unwrap();
         let asked = SocketAddr::new(asked.parse().unwrap(), all.local_addr().port());
-        let peer =
-            Socket::bind((if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).parse().unwrap()).unwrap();
+        let peer = Socket::bind((if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).parse().unwrap()).unwrap();
         let mut queue = SendQueue::default();
         queue.push(&peer, asked, b"question");
         queue.flush(&peer);

@@ -83,6 +83,17 @@ impl Forge {
         SocketAddr::new(ip, self.port())
     }
 
+    /// Who has this number in the attacker's network.
+    pub(super) fn neighbour(&self, last: u8) -> IpAddr {
+        match self.known.own.ip() {
+            IpAddr::V4(own) => {
+                let [a, b, c, _] = own.octets();
+                Ipv4Addr::new(a, b, c, last).into()
+            }
+            IpAddr::V6(own) => (own.to_bits() & !0xff | u128::from(last)).to_be_bytes().into(),
+        }
+    }
+
     pub(super) fn port(&mut self) -> u16 {
         self.random.random_range(1024..u16::MAX)
     }

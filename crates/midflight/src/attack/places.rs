@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 pub(super) use midflight_lab::Place;
 use midflight_lab::{Host, Lab, SWITCH_IPV4, SWITCH_IPV6};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,6 +34,14 @@ impl Family {
         match self {
             Self::V4 => (SWITCH_IPV4, port).into(),
             Self::V6 => (SWITCH_IPV6, port).into(),
+        }
+    }
+
+    /// All of this machine's at this port.
+    pub(super) fn any(self, port: u16) -> SocketAddr {
+        match self {
+            Self::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
+            Self::V6 => (Ipv6Addr::UNSPECIFIED, port).into(),
         }
     }
 

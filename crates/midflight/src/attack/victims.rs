@@ -55,16 +55,17 @@ impl<'a> Victims<'a> {
         findings: Arc<Findings>,
         interrupted: &'a AtomicBool,
     ) -> Result<Self> {
-        let listen = family.switch(port);
+        // On all addresses, as it is if nobody says otherwise.
+        let (listen, asked) = (family.any(port), family.switch(port));
         let mut command = quiet(engine.switch(lab)?);
-        command.args(["--listen", &listen.to_string(), "--http", &http(listen).to_string()]);
+        command.args(["--listen", &listen.to_string(), "--http", &http(asked).to_string()]);
         let (switch, _) = processes::switch(&mut command)?;
-        let executor = |place| processes::executor(quiet(at(lab, place)?), listen, SLOTS);
+        let executor = |place| processes::executor(quiet(at(lab, place)?), asked, SLOTS);
         let executors = EXECUTORS.into_iter().map(executor).collect::<Result<_>>()?;
-        let client = lab.within(CLIENT, || Client::connect(ClientOptions::new(vec![listen])))??;
+        let client = lab.within(CLIENT, || Client::connect(ClientOptions::new(vec![asked])))??;
         ensure!(client.wait_connected(PATIENCE), "the switch does not answer in the lab");
         let ledger = Arc::new(Ledger::new(Arc::clone(&findings)));
-        Ok(Self { lab, interrupted, family, switch_address: listen, findings, ledger, switch, executors, client })
+        Ok(Self { lab, interrupted, family, switch_address: asked, findings, ledger, switch, executors, client })
     }
 
     /// What an attacker knows of them.

@@ -46,7 +46,7 @@ const fn hear(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> K
 pub(super) static LINK: Kind = send("link", "as many packets past everybody", noise::past_everybody);
 
 /// All kinds.
-pub(crate) static KINDS: [Kind; 40] = [
+pub(crate) static KINDS: [Kind; 43] = [
     send("random_to_switch", "random bytes to the switch", noise::random_to_switch),
     send("random_to_others", "random bytes to clients and executors", noise::random_to_others),
     send("malformed", "each operation with random fields and counts, to everybody", noise::malformed),
@@ -62,6 +62,9 @@ pub(crate) static KINDS: [Kind; 40] = [
         "from loopback, multicast and other reserved addresses, the switch's own, and port 0",
         noise::odd_sources,
     ),
+    send("misdirected", "a byte from clients' and executors' addresses to another of the switch's", noise::misdirected),
+    send("port_0", "all that is answered, from port 0", strangers::port_0),
+    send("absent", "all that is answered, from neighbours who are not there", strangers::absent),
     send("submit_no_cookie", "SUBMITs of new clients", strangers::submit_without_cookie),
     send("submit_anywhere", "SUBMITs of new clients from any address", strangers::submit_from_anywhere),
     hear("clients", "SUBMITs of new clients with cookies, of tasks that nobody can run", strangers::clients),

@@ -79,6 +79,13 @@ pub(super) fn oversized(forge: &mut Forge) {
     forge.out.payload.resize(length, 0);
 }
 
+/// To the address of the switch's machine in the attacker's network, which nobody uses.
+pub(super) fn misdirected(forge: &mut Forge) {
+    random(forge, 1..=1);
+    forge.out.from = if forge.one_in(2) { forge.client() } else { forge.executor() };
+    forge.out.to.set_ip(forge.neighbour(1));
+}
+
 /// A request of another version.
 fn of_another_version(forge: &mut Forge) {
     request(forge);

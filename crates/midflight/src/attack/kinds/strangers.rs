@@ -3,6 +3,7 @@
 use crate::attack::forge::{Forge, NOBODY_HAS};
 use midflight_wire::{Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, TaskName};
 use rand::RngExt;
+use std::net::SocketAddr;
 
 /// Clients that fill the queue together.
 const FEW: u64 = 8;
@@ -121,6 +122,18 @@ fn request(forge: &mut Forge) {
 pub(super) fn reflection(forge: &mut Forge) {
     request(forge);
     forge.out.from = forge.known.bystander;
+}
+
+pub(super) fn port_0(forge: &mut Forge) {
+    request(forge);
+    forge.out.from.set_port(0);
+}
+
+/// The switch is in the attacker's network, and its machine looks there for whom it answers.
+pub(super) fn absent(forge: &mut Forge) {
+    request(forge);
+    let nobody = forge.random.random_range(100..250);
+    forge.out.from = SocketAddr::new(forge.neighbour(nobody), forge.port());
 }
 
 pub(super) fn requests_from_anywhere(forge: &mut Forge) {
