@@ -63,7 +63,7 @@ pub(crate) static KINDS: [Kind; 43] = [
         noise::odd_sources,
     ),
     send("misdirected", "a byte from clients' and executors' addresses to another of the switch's", noise::misdirected),
-    send("port_0", "all that is answered, from port 0", strangers::port_0),
+    send("port_zero", "all that is answered, from port 0", strangers::port_zero),
     send("absent", "all that is answered, from neighbours who are not there", strangers::absent),
     send("submit_no_cookie", "SUBMITs of new clients", strangers::submit_without_cookie),
     send("submit_anywhere", "SUBMITs of new clients from any address", strangers::submit_from_anywhere),

@@ -124,7 +124,7 @@ pub(super) fn reflection(forge: &mut Forge) {
     forge.out.from = forge.known.bystander;
 }
 
-pub(super) fn port_0(forge: &mut Forge) {
+pub(super) fn port_zero(forge: &mut Forge) {
     request(forge);
     forge.out.from.set_port(0);
 }
