@@ -1,6 +1,7 @@
 //! The client: jobs in, outcomes out. The thread that submits encodes and sends; the network thread receives and hands
 //! each outcome to whoever waits for it.
 
+mod fetches;
 mod handler;
 
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
@@ -12,6 +13,7 @@ use crate::look::{Glances, LOOK};
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
+use fetches::Fetches;
 use handler::{Fetch, ResultHandler};
 use midflight_tasks::client::{self as protocol, Argument, ClientConfig, SubmitError, Task, TaskKey};
 use midflight_wire::{ARGUMENT_MAX, BLOB_MAX};
@@ -42,7 +44,7 @@ pub struct ClientOptions {
     pub wait_for_room: bool,
     /// Bounds of arguments by reference.
     pub blobs: BlobOptions,
-    /// Results by reference that are fetched at once. Default 4.
+    /// Results by reference that are fetched at once: of one address at most half of them, rounded up. Default 16.
     pub fetchers: usize,
     /// How long a thread that waits for a result looks at the socket itself before it sleeps: a result that comes within
     /// that time costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for never.
@@ -60,7 +62,7 @@ impl ClientOptions {
             max_open: 1 << 20,
             wait_for_room: true,
             blobs: BlobOptions::default(),
-            fetchers: 4,
+            fetchers: 16,
             look: LOOK,
         }
     }
@@ -136,8 +138,8 @@ impl Client {
         let socket = Socket::bind(bind)?;
         let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
         let room = Arc::new(Room::default());
-        let (fetches, to_fetch) = crossbeam_channel::unbounded();
-        let handler = ResultHandler::new(socket.local_addr(), fetches, Arc::clone(&room));
+        let fetches = Arc::new(Fetches::new(options.fetchers));
+        let handler = ResultHandler::new(socket.local_addr(), Arc::clone(&fetches), Arc::clone(&room));
         let driver = Driver::new(endpoint, handler, socket, waker);
         let closed = AtomicBool::new(false);
         let shared = Arc::new(Shared { driver, room, closed, look: options.look, hands: Mutex::default() });
@@ -149,11 +151,11 @@ impl Client {
             next_jid: AtomicU32::new(1),
             threads: Mutex::default(),
         };
-        client.start_threads(options.fetchers, &to_fetch)?;
+        client.start_threads(options.fetchers, &fetches)?;
         Ok(client)
     }
 
-    fn start_threads(&self, fetchers: usize, to_fetch: &crossbeam_channel::Receiver<Fetch>) -> Result<(), Error> {
+    fn start_threads(&self, fetchers: usize, fetches: &Arc<Fetches<Fetch>>) -> Result<(), Error> {
         let refused = |source| Error::Resources { what: "start a thread", source };
         let mut threads = lock(&self.threads);
         let shared = Arc::clone(&self.shared);
@@ -161,14 +163,9 @@ impl Client {
         threads.push(network.map_err(refused)?);
         let fetcher = Arc::new(Fetcher::new(self.blobs.options().progress_timeout));
         for _ in 0..fetchers {
-            let (shared, fetcher, to_fetch) = (Arc::clone(&self.shared), Arc::clone(&fetcher), to_fetch.clone());
-            let thread = std::thread::Builder::new().name("mf-fetch".into()).spawn(move || {
-                // Nobody waits any more for what is still to be fetched when the client closes.
-                let wanted = |_: &Fetch| !shared.closed.load(Ordering::Acquire);
-                for fetch in to_fetch.into_iter().take_while(wanted) {
-                    fetch.run(&fetcher, &shared.driver);
-                }
-            });
+            let (shared, fetcher, fetches) = (Arc::clone(&self.shared), Arc::clone(&fetcher), Arc::clone(fetches));
+            let serve = move || fetches.serve(|fetch| fetch.run(&fetcher, &shared.driver));
+            let thread = std::thread::Builder::new().name("mf-fetch".into()).spawn(serve);
             threads.push(thread.map_err(refused)?);
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! What a client does with the events of the protocol: outcomes go to their jobs, references to the fetchers.
 
+use super::fetches::Fetches;
 use super::{ClientDriver, Leases, Room};
 use crate::blob::Fetcher;
 use crate::driver::{Handler, warn_of_version};
 use crate::results::{JobState, TaskError, TaskOutcome, TaskResult, TaskTiming};
-use crossbeam_channel::Sender;
 use midflight_tasks::client::{Client, Event, LostWhy, Outcome, TaskKey};
 use midflight_wire::{BlobRef, Status};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(crate) struct ResultHandler {
     jobs: BTreeMap<u64, Expected>,
     /// Jobs with outcomes that have not been announced.
     changed: Vec<Arc<JobState>>,
-    fetches: Option<Sender<Fetch>>,
+    fetches: Arc<Fetches<Fetch>>,
     room: Arc<Room>,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Fetch {
 }
 
 impl ResultHandler {
-    pub(crate) fn new(local: SocketAddr, fetches: Sender<Fetch>, room: Arc<Room>) -> Self {
+    pub(crate) fn new(local: SocketAddr, fetches: Arc<Fetches<Fetch>>, room: Arc<Room>) -> Self {
         let (jobs, changed) = (BTreeMap::new(), Vec::new());
-        Self { local, seen_as: None, jobs, changed, fetches: Some(fetches), room }
+        Self { local, seen_as: None, jobs, changed, fetches, room }
     }
 
     pub(crate) fn seen_as(&self) -> Option<SocketAddr> {
@@ -64,7 +64,7 @@ impl ResultHandler {
 
     /// Nothing is expected or fetched any more; returns whoever still waits.
     pub(crate) fn close(&mut self) -> Vec<Arc<JobState>> {
-        self.fetches = None;
+        self.fetches.close();
         std::mem::take(&mut self.jobs).into_values().map(|expected| expected.state).collect()
     }
 
@@ -90,8 +90,7 @@ impl ResultHandler {
             Outcome::Inline(bytes) => self.end(completion.key, completion.with(bytes)),
             Outcome::ByReference { executor, blob } => {
                 let fetch = Fetch { completion, executor, blob };
-                let refused = self.fetches.as_ref().is_none_or(|fetches| fetches.send(fetch).is_err());
-                if refused {
+                if !self.fetches.push(executor.ip(), fetch) {
                     client.fetched(completion.timing.completed, completion.key, false);
                 }
             }

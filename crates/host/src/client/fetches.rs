@@ -1,0 +1,150 @@
+//! Results by reference that wait to be fetched. Addresses share the fetchers: one that sends slowly, or nothing at all, holds up
+//! its own results, and never all fetchers (T14).
+
+use crate::driver::lock;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// What is to be fetched, by who has it.
+#[derive(Debug)]
+pub(crate) struct Fetches<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    waiting: HashMap<IpAddr, VecDeque<T>>,
+    /// Addresses of which something waits, each once, the next one first.
+    turns: VecDeque<IpAddr>,
+    /// Fetchers that are busy with an address.
+    busy: HashMap<IpAddr, usize>,
+    idle: usize,
+    closed: bool,
+}
+
+impl<T> Fetches<T> {
+    pub(crate) fn new(fetchers: usize) -> Self {
+        let (waiting, turns, busy) = (HashMap::new(), VecDeque::new(), HashMap::new());
+        Self {
+            state: Mutex::new(State { waiting, turns, busy, idle: fetchers, closed: false }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Whether it will be fetched: not where all is closed.
+    pub(crate) fn push(&self, from: IpAddr, wanted: T) -> bool {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return false;
+        }
+        let waiting = state.waiting.entry(from).or_default();
+        waiting.push_back(wanted);
+        if waiting.len() == 1 {
+            state.turns.push_back(from);
+        }
+        self.changed.notify_one();
+        true
+    }
+
+    /// Nothing is fetched any more, not even what waits.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        state.waiting.clear();
+        state.turns.clear();
+        self.changed.notify_all();
+    }
+
+    /// What a fetcher's thread does until all is closed.
+    pub(crate) fn serve(&self, mut fetch: impl FnMut(T)) {
+        while let Some((from, wanted)) = self.next() {
+            fetch(wanted);
+            lock(&self.state).end(from);
+            self.changed.notify_one();
+        }
+    }
+
+    fn next(&self) -> Option<(IpAddr, T)> {
+        let mut state = lock(&self.state);
+        while !state.closed {
+            if let Some(next) = state.begin() {
+                return Some(next);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+}
+
+impl<T> State<T> {
+    /// In turns; but an address whose fetchers are as many as the idle ones waits. So alone it gets half of them, and another one
+    /// always finds some.
+    fn begin(&mut self) -> Option<(IpAddr, T)> {
+        let may_begin = |from: &IpAddr| self.busy.get(from).copied().unwrap_or(0) < self.idle;
+        let from = self.turns.iter().position(may_begin).and_then(|turn| self.turns.remove(turn))?;
+        let waiting = self.waiting.get_mut(&from)?;
+        let wanted = waiting.pop_front()?;
+        if waiting.is_empty() {
+            self.waiting.remove(&from);
+        } else {
+            self.turns.push_back(from);
+        }
+        *self.busy.entry(from).or_default() += 1;
+        self.idle -= 1;
+        Some((from, wanted))
+    }
+
+    fn end(&mut self, from: IpAddr) {
+        self.idle += 1;
+        if let Some(busy) = self.busy.get_mut(&from) {
+            *busy -= 1;
+            if *busy == 0 {
+                self.busy.remove(&from);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    #[test]
+    fn t14_an_address_that_never_ends_leaves_fetchers_to_others() {
+        let fetches = Fetches::new(16);
+        for slow in 1..=4 {
+            (0..100).for_each(|number| assert!(fetches.push(address(slow), number)));
+            while lock(&fetches.state).begin().is_some() {}
+        }
+        let busy = |of: u8| lock(&fetches.state).busy.get(&address(of)).copied().unwrap_or(0);
+        assert_eq!((1..=4).map(busy).collect::<Vec<_>>(), [8, 4, 2, 1]);
+        for number in 0..100 {
+            assert!(fetches.push(address(5), number));
+            assert_eq!(fetches.next(), Some((address(5), number)), "in order");
+            lock(&fetches.state).end(address(5));
+        }
+    }
+
+    #[test]
+    fn addresses_take_turns_and_a_single_fetcher_serves_all() {
+        let fetches = Fetches::new(1);
+        for (of, number) in [(1, 1), (1, 2), (2, 3), (1, 4)] {
+            assert!(fetches.push(address(of), number));
+        }
+        let mut served = Vec::new();
+        fetches.serve(|number| {
+            served.push(number);
+            if served.len() == 4 {
+                fetches.close();
+            }
+        });
+        assert_eq!(served, [1, 3, 2, 4]);
+        assert!(!fetches.push(address(1), 5), "closed");
+    }
+}
