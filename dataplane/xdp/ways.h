@@ -63,6 +63,22 @@ MF_INLINE int asks_for_tasks(const struct mf_datagram MF_FAR *in)
     return in->length >= sizeof(struct mf_header) && ((const struct mf_header MF_FAR *)in->data)->operation == MF_OP_RETRIEVE;
 }
 
+/* Whether a wait of this RETRIEVE is one that was answered by a task, so that it may be told again. */
+MF_INLINE int may_repeat_assignments(const struct mf_datagram MF_FAR *in)
+{
+    struct mf_tasks *s = (struct mf_tasks *)mf_state();
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
+    uint32_t records = packet->header.count;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
+        uint32_t i = mf_net32(waits[k].slot);
+        const struct slot *slot = slot_at(s, i <= s->slots.fresh ? i : NONE);
+        if (slot->state == SLOT_ASSIGNED && slot->sequence == mf_net32(waits[k].sequence))
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether a wait of this RETRIEVE is of the sender's own slot, by a counter that is new to it. Who forges his address does not
  * know what the slot is called, and who copies what he sent comes too late. */
 MF_INLINE int owns_a_slot(const struct mf_datagram MF_FAR *in)

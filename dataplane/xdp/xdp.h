@@ -61,17 +61,24 @@ MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
     return bpf_xdp_adjust_tail(context, more) == 0;
 }
 
-/* Whether the tasks that a RETRIEVE may get would not fit the frame; a veth's have little room. A slot may be told its task
- * again, so it does not matter whether any is queued. A RETRIEVE must be asked beforehand: TC would bring it to the core a second
- * time, when its counter has been noted, and get no answer. Other packets may be brought twice, as if they were repeated. */
+/* Whether a frame can grow by so many bytes. */
+MF_INLINE int has_room(struct room room, int32_t more)
+{
+    return more <= room.tail || more <= room.head;
+}
+
+/* Whether the tasks that a RETRIEVE may get would not fit the frame; a veth's have little room. A RETRIEVE must be asked
+ * beforehand: TC would bring it to the core a second time, when its counter has been noted, and get no answer. Other packets may
+ * be brought twice, as if they were repeated. Most of those that would be too long find nothing queued, and are not passed on. */
 MF_INLINE int is_too_small(struct xdp_md *context, const struct mf_desk MF_FAR *desk)
 {
     const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)desk->data;
     if (!asks_for_tasks(&desk->in))
         return 0;
     int32_t more = (int32_t)(sizeof(struct mf_assign) + header->count * sizeof(struct mf_assignment) - desk->in.length);
-    struct room room = room_around(context);
-    return more > room.tail && more > room.head;
+    if (has_room(room_around(context), more))
+        return 0;
+    return mf_state()->levels_used != 0 || may_repeat_assignments(&desk->in);
 }
 
 /* Turns the frame round. */

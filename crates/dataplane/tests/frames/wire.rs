@@ -317,6 +317,23 @@ fn answers_longer_than_the_frame_arrive_whole() {
     });
 }
 
+/// It gets no answer, so it does not matter how long one would be.
+#[test]
+fn a_retrieve_of_many_slots_that_finds_nothing_is_taken_by_xdp() {
+    on_stage(Mode::Native, |stage, ipv4| {
+        let executor = stage.endpoint(1, ipv4);
+        let names = stage.park(&executor, 5, SLOTS_MAX as u8);
+        let before = [stage.count("xdp_taken"), stage.count("tc_taken")];
+        executor.send(&retrieve(&names, 1));
+        executor.send(&retrieve(&names, 2));
+        let until = Instant::now() + PATIENCE;
+        while stage.count("xdp_taken") < before[0] + 2 {
+            assert!(Instant::now() < until, "{before:?} became {:?}", stage.counts());
+        }
+        assert_eq!(stage.count("tc_taken"), before[1]);
+    });
+}
+
 /// T2: executors whose tasks were lost on the way ask again, when nothing is queued any more. What they are told is as long
 /// as before.
 #[test]
