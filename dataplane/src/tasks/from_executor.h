@@ -386,6 +386,17 @@ static enum mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const s
     return named;
 }
 
+/* In no epoch a KEEPALIVE asks whether a switch lives here. Whoever names a slot of his is told that he is known: sequence 1. */
+static enum mf_verdict answer_question(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
+{
+    uint32_t i = mf_net32(wait->slot);
+    int is_known = is_registered(s, i, mf_net32(wait->generation)) &&
+                   mf_address_equal(&slot_at(s, i)->address, &call->in->from);
+    put_reset_all(s, call->in, call->out);
+    header_of(&call->out->packet[0])->sequence = mf_net32((uint32_t)is_known);
+    return MF_V_OK;
+}
+
 MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
 {
     const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
@@ -394,10 +405,10 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
     enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*waits), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
-    if (packet->header.epoch != s->epoch) {
-        verdict = put_reset_all(s, call->in, call->out);
-        return packet->header.epoch == 0 ? MF_V_OK : verdict; /* in no epoch it asks whether a switch lives here */
-    }
+    if (packet->header.epoch == 0)
+        return answer_question(s, call, waits);
+    if (packet->header.epoch != s->epoch)
+        return put_reset_all(s, call->in, call->out);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
         enum mf_verdict named = keep_alive(s, call, &waits[k]);
         if (named == MF_V_FOREIGN_SLOT || named == MF_V_SPOOFED_SLOT)

@@ -34,10 +34,13 @@ impl AsicTasks {
         turn: &mut Turn,
     ) -> Verdict {
         let counter = keepalive.counter;
+        if keepalive.header.epoch.get() == 0 {
+            let is_known = waits.first().is_some_and(|wait| self.slots.is_of(from, &name(wait)));
+            turn.sent.push(self.deparser.reset_all(from, counter, is_known));
+            return Verdict::Ok;
+        }
         if !self.deparser.is_present(&keepalive.header) {
-            let verdict = self.foreign(from, counter, turn);
-            // In no epoch it asks whether a switch lives here.
-            return if keepalive.header.epoch.get() == 0 { Verdict::Ok } else { verdict };
+            return self.foreign(from, counter, turn);
         }
         let is_void = |named| matches!(named, Named::Unknown | Named::Spoofed);
         let void = waits.iter().copied().filter(|wait| is_void(self.hear(now, from, &name(wait), counter)));
@@ -98,7 +101,7 @@ impl AsicTasks {
     }
 
     pub(super) fn foreign(&self, from: SocketAddr, counter: U64, turn: &mut Turn) -> Verdict {
-        turn.sent.push(self.deparser.reset_all(from, counter));
+        turn.sent.push(self.deparser.reset_all(from, counter, false));
         Verdict::ForeignEpoch
     }
 }

@@ -113,8 +113,10 @@ impl Deparser {
     }
 
     /// All slots are void.
-    pub(super) fn reset_all(&self, to: SocketAddr, counter: U64) -> Datagram {
-        listing::<_, Wait>(to, &Reset { header: self.header(Operation::Reset, 0), counter }, &[])
+    /// `is_known`: it answers the question of an executor who has a slot.
+    pub(super) fn reset_all(&self, to: SocketAddr, counter: U64, is_known: bool) -> Datagram {
+        let header = self.header(Operation::Reset, u32::from(is_known));
+        listing::<_, Wait>(to, &Reset { header, counter }, &[])
     }
 
     /// Nothing where nobody is gone.

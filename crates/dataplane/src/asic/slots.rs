@@ -153,6 +153,12 @@ impl Slots {
     }
 
     /// Whose it is. The sender's own is heard, if the packet's counter is later than all before.
+    /// Whether a name is that of a slot at this address.
+    pub(super) fn is_of(&self, from: SocketAddr, name: &SlotName) -> bool {
+        let slot = self.slots.get(name.slot.get() as usize).and_then(Option::as_ref);
+        slot.is_some_and(|slot| slot.generation == name.generation.get() && slot.address == from)
+    }
+
     pub(super) fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: u64) -> Named {
         let Some(Some(slot)) = self.slots.get_mut(name.slot.get() as usize) else { return Named::Unknown };
         if slot.generation != name.generation.get() {

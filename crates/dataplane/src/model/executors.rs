@@ -270,9 +270,11 @@ impl Model {
         answers: &mut Answers,
     ) -> Verdict {
         let counter = keepalive.counter;
+        if keepalive.header.epoch.get() == 0 {
+            return self.answer_question(from, counter, waits, answers);
+        }
         if self.is_foreign(from, &keepalive.header, counter, answers) {
-            // In no epoch it asks whether a switch lives here.
-            return if keepalive.header.epoch.get() == 0 { Verdict::Ok } else { Verdict::ForeignEpoch };
+            return Verdict::ForeignEpoch;
         }
         let mut void = Vec::new();
         for wait in waits {
@@ -354,6 +356,18 @@ impl Model {
         let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
         answers.answer_last::<_, Wait>(from, &reset, &[]);
         true
+    }
+
+    /// In no epoch a KEEPALIVE asks whether a switch lives here. Whoever names a slot of his is told that he is known.
+    fn answer_question(&self, from: SocketAddr, counter: U64, waits: &[Wait], answers: &mut Answers) -> Verdict {
+        let is_of = |wait: &Wait| {
+            let slot = self.slots.get(&wait.slot.get());
+            slot.is_some_and(|slot| slot.generation == wait.generation.get() && slot.address == from)
+        };
+        let mut header = answers.plain_header(Operation::Reset);
+        header.sequence = u32::from(waits.first().is_some_and(is_of)).into();
+        answers.answer_last::<_, Wait>(from, &Reset { header, counter }, &[]);
+        Verdict::Ok
     }
 
     fn say_reset(&self, to: SocketAddr, counter: U64, void: &[Wait], answers: &mut Answers) {

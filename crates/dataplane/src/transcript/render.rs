@@ -39,7 +39,10 @@ fn said(packet: &Packet<'_>, to: SocketAddr, scene: &Scene<'_>) -> String {
     match packet {
         Packet::SubmitAck(ack) => submit_ack(ack, to, names),
         Packet::Registered(registered, _) => registered_line(registered, to, names),
-        Packet::Reset(reset, []) => format!("RESET all{}", answers(reset.counter, scene)),
+        Packet::Reset(reset, []) => {
+            let known = if reset.header.sequence.get() == 0 { "" } else { ", known" };
+            format!("RESET all{known}{}", answers(reset.counter, scene))
+        }
         Packet::Reset(reset, waits) => {
             format!("RESET {}{}", wait_list(waits, to, names), answers(reset.counter, scene))
         }

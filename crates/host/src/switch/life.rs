@@ -87,7 +87,7 @@ struct Outgoing {
 
 impl Outgoing {
     fn push(&mut self, socket: &Socket, now: Nanos, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
-        let is_for_anybody = is_for_anybody(operation(datagram));
+        let is_for_anybody = is_for_anybody(datagram);
         if is_for_anybody && !self.strangers.may_answer(now, to.ip(), socket.unsent_eighths()) {
             socket.count_unanswered();
         } else {

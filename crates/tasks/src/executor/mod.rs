@@ -39,8 +39,9 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use register::Registrar;
 use run::Report;
-use slots::{Held, Slots, State};
+use slots::{Held, Slot, Slots, State};
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drain {
@@ -320,22 +321,27 @@ impl Executor {
     fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         self.look_due()?;
         let (to, counter) = self.link.look(now)?;
-        put_question(counter, buffer);
+        put_question(counter, &NO_SLOT, buffer);
         Some(to)
     }
 
     /// Asks the switch in use whether it lives, when it is time to.
     fn ask_whether_it_lives(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let counter = self.link.question(now)?;
-        put_question(counter, buffer);
+        let slots = self.slots.locals().filter_map(|local| self.slots.get(local));
+        let named = slots.filter(|slot| slot.registered).map(Slot::wait).next();
+        put_question(counter, &named.unwrap_or(NO_SLOT), buffer);
         Some(self.link.address())
     }
 }
 
-/// A KEEPALIVE for no slot, in no epoch: it changes nothing, needs no cookie, and a switch that lives answers by RESET.
-fn put_question(counter: u64, buffer: &mut Vec<u8>) {
+const NO_SLOT: Wait = Wait { slot: U32::ZERO, generation: U32::ZERO, sequence: U32::ZERO };
+
+/// A KEEPALIVE in no epoch: it changes nothing, needs no cookie, and a switch that lives answers by RESET. Under attack a switch may
+/// answer only those whom it knows, so it names a slot where there is one.
+fn put_question(counter: u64, named: &Wait, buffer: &mut Vec<u8>) {
     let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0), counter: counter.into() };
-    Builder::new(buffer, &fixed).push(&Wait { slot: 0.into(), generation: 0.into(), sequence: 0.into() });
+    Builder::new(buffer, &fixed).push(named);
 }
 
 impl Endpoint for Executor {

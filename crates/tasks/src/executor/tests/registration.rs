@@ -107,6 +107,9 @@ fn a_silent_switch_is_asked_and_then_left() {
     // A parked wait gets no answer. A question does, where the switch lives, and it needs no cookie.
     world.pass(301 * MS);
     let asked = world.question(switch(1));
+    let (_, question) = world.sent.iter().find(|(_, packet)| counter(packet) == Some(asked)).unwrap();
+    let Ok(Packet::Keepalive(_, [named])) = parse(question) else { panic!("{question:?}") };
+    assert_eq!(numbers(named), (100, 7, 1), "a slot by which the switch knows who asks");
     world.deliver(switch(1), &reset(EPOCH, asked, &[]));
     assert!(world.events.is_empty());
     assert_eq!((world.executor.registered(), world.counters().resets), (2, 0));
