@@ -5,24 +5,14 @@
 
 mod common;
 
+use common::machine::{labs_work, skip};
 use common::{Directory, Running, Said, assert_error, midflight, run, signal, wait_until};
 use rustix::process::Signal;
 use std::fs::Permissions;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Whether there can be labs here; if not, says so, past the capture of what tests print.
-fn available() -> bool {
-    midflight_lab::available().map_err(|why| skip(&why.to_string())).is_ok()
-}
-
-fn skip(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-}
 
 /// A name that is free; what has it goes with the test.
 struct Named(String);
@@ -102,7 +92,7 @@ fn arguments(line: &str) -> Vec<&str> {
 
 #[test]
 fn up_says_what_to_type_and_it_works() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();
@@ -125,7 +115,7 @@ fn up_says_what_to_type_and_it_works() {
 
 #[test]
 fn ipv6_works_as_ipv4_does() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();
@@ -144,7 +134,7 @@ fn ipv6_works_as_ipv4_does() {
 
 #[test]
 fn status_shows_a_lab_to_people_and_scripts() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();
@@ -164,7 +154,7 @@ fn status_shows_a_lab_to_people_and_scripts() {
 
 #[test]
 fn exec_becomes_the_command() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();
@@ -185,7 +175,7 @@ fn exec_becomes_the_command() {
 
 #[test]
 fn a_name_that_is_taken_or_unknown_says_what_to_do() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();
@@ -203,7 +193,7 @@ fn a_name_that_is_taken_or_unknown_says_what_to_do() {
 
 #[test]
 fn up_that_is_interrupted_undoes_what_it_did() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -220,7 +210,7 @@ fn up_that_is_interrupted_undoes_what_it_did() {
 
 #[test]
 fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();
@@ -247,7 +237,7 @@ fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
 
 #[test]
 fn run_takes_the_lab_down_when_the_command_ends() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let script = format!(
@@ -269,7 +259,7 @@ fn run_takes_the_lab_down_when_the_command_ends() {
 
 #[test]
 fn down_all_takes_all_labs_down() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     // In a /run of its own: there may be labs of others on this machine.
@@ -297,7 +287,7 @@ fn what_is_missing_is_named() {
     assert_error(&run(&["lab", "up", "--name", "Rack"]), 2, &["\"Rack\"", "a-z"]);
     assert_error(&run(&["lab", "up", "--loss", "2"]), 2, &["\"2\"", "0.1%"]);
     assert_error(&run(&["lab", "down", "--all", "--name", "a"]), 2, &["--all", "--name"]);
-    if !available() {
+    if !labs_work() {
         return;
     }
     let name = Named::new();

@@ -4,22 +4,12 @@
 
 mod common;
 
+use common::machine::{labs_work, skip};
 use common::{Directory, Said, assert_error, midflight, run, signal};
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-
-/// Whether there can be labs here; if not, says so.
-fn available() -> bool {
-    midflight_lab::available().map_err(|why| skip(&why.to_string())).is_ok()
-}
-
-/// Past the capture of what tests print.
-fn skip(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-}
 
 /// Its results, by name.
 fn results(said: &Said) -> serde_json::Map<String, serde_json::Value> {
@@ -40,7 +30,7 @@ fn has_kernel(said: &Said) -> bool {
 
 #[test]
 fn delays_of_all_contenders_become_rows_and_a_plot() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let directory = Directory::new("live");
@@ -67,7 +57,7 @@ fn delays_of_all_contenders_become_rows_and_a_plot() {
 
 #[test]
 fn decisions_of_all_contenders_become_rows() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let said = run(&["bench", "bolt-11", "--rounds", "1", "--duration", "40ms", "--json"]);
@@ -92,7 +82,7 @@ fn namespaces(bench: &Child) -> Vec<String> {
 
 #[test]
 fn an_interrupted_run_leaves_nothing() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let mut bench = midflight(&["bench", "bolt-11", "--quick"]);
@@ -119,7 +109,7 @@ fn wrong_usage_says_what_to_write() {
 
 #[test]
 fn a_plot_that_cannot_be_written_is_said_before_anything_is_measured() {
-    if available() {
+    if labs_work() {
         let said = run(&["bench", "bolt-11", "--svg", "/nonexistent/plot.svg"]);
         assert_error(&said, 1, &["cannot write /nonexistent/plot.svg", "No such file"]);
     }

@@ -4,32 +4,16 @@
 
 mod common;
 
+use common::machine::{kernel_works, labs_work};
 use common::{midflight, run, signal};
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-fn skip(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-}
-
 /// The engine to soak, if there can be labs.
 fn engine() -> Option<&'static str> {
-    midflight_lab::available().map_err(|why| skip(&why.to_string())).ok()?;
-    #[cfg(feature = "kernel")]
-    {
-        use midflight_dataplane::{TasksConfig, kernel::KernelTasks};
-        let smallest = TasksConfig { queue: 1, slots: 1, clients: 1, ..TasksConfig::default() };
-        match KernelTasks::new(&smallest, 1, 0, 0) {
-            Ok(_) => return Some("kernel"),
-            Err(why) => skip(&format!("the kernel engine's part: {why}")),
-        }
-    }
-    #[cfg(not(feature = "kernel"))]
-    skip("the kernel engine's part: built without the feature kernel");
-    Some("user")
+    labs_work().then(|| if kernel_works() { "kernel" } else { "user" })
 }
 
 /// What a soak process would leave behind.
