@@ -157,13 +157,5 @@ impl Forge {
 
 /// A task of nothing.
 pub(super) fn task(resources: u8) -> TaskInfo {
-    TaskInfo {
-        tid: 0.into(),
-        function: function_id(NOOP).into(),
-        priority: 1,
-        resources,
-        argument_length: 0,
-        attempt: 0,
-        argument: [0; 16],
-    }
+    TaskInfo { function: function_id(NOOP).into(), resources, ..TaskInfo::PLAIN }
 }

@@ -130,6 +130,7 @@ impl Campaign<'_> {
         victims.look_for_the_dead()?;
         Ok(Outcome { kind, engine, quiet, attacked, sent: deeds.sent, connections: deeds.connections, findings })
     }
+
     /// Attacks while tasks run; the times that these took.
     fn attack(&self, kind: &Kind, victims: &Victims<'_>) -> Result<(Vec<Duration>, Deeds)> {
         let (known, servers, heard) = (victims.known()?, victims.servers()?, Heard::default());

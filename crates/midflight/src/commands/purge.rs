@@ -62,7 +62,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })?;
     match answer {
         Answer::Purged(tasks) if args.json => stdout::print(&format!("{}\n", serde_json::json!({ "purged": tasks })))?,
-        Answer::Purged(tasks) => stdout::print(&format!("{tasks} tasks taken out\n"))?,
+        Answer::Purged(tasks) => {
+            stdout::print(&format!("{tasks} {} taken out\n", if tasks == 1 { "task" } else { "tasks" }))?
+        }
         Answer::Error(why) => bail!("{why}"),
     }
     Ok(ExitCode::SUCCESS)

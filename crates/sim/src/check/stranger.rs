@@ -8,21 +8,12 @@ use midflight_wire::{Builder, Header, Operation, Packet, REGISTER_MAX, Register,
 use rand::RngExt;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use zerocopy::byteorder::network_endian::U32;
 
 /// What was asked lately, and may want a cookie.
 const REMEMBERED: usize = 64;
 
 /// A task that nobody can run.
-const TASK: TaskInfo = TaskInfo {
-    tid: U32::new(0),
-    function: U32::new(1),
-    priority: 1,
-    resources: u8::MAX,
-    argument_length: 0,
-    attempt: 0,
-    argument: [0; 16],
-};
+const TASK: TaskInfo = TaskInfo { resources: u8::MAX, ..TaskInfo::PLAIN };
 
 /// Where it asks, and when.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// Clients that fill the queue together.
 const FEW: u64 = 8;
-/// A client of this attacker that fills the queue asks for its cookie again so often, in packets.
+/// Cookies run out. Once in about so many packets an attacker that fills the queue sends one that needs a new cookie.
 const REFRESH: u32 = 64;
 
 pub(super) fn submit_without_cookie(forge: &mut Forge) {

@@ -144,15 +144,7 @@ fn register(cookie: u64) -> Vec<u8> {
 
 /// Tasks of these levels and masks.
 fn submit(cookie: u64, sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
-    let task = |&(priority, resources): &(u8, u8)| TaskInfo {
-        tid: 0.into(),
-        function: 1.into(),
-        priority,
-        resources,
-        argument_length: 0,
-        attempt: 0,
-        argument: [0; 16],
-    };
+    let task = |&(priority, resources): &(u8, u8)| TaskInfo { priority, resources, ..TaskInfo::PLAIN };
     let header = Header::new(Operation::Submit, 0, sequence);
     let token = u64::from(sequence) + 100;
     let (client, cookie, token) = (CLIENT.into(), cookie.into(), token.into());
@@ -377,7 +369,7 @@ fn a_slot_that_is_heard_keeps_its_task() {
 }
 
 #[test]
-fn a_switch_that_stood_still_waits_for_a_lease() {
+fn t16_a_switch_that_stood_still_waits_for_a_lease() {
     let mut watched = Watched::new(8);
     watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
     watched.take(&watched.wait(0, 1, 0)).unwrap();
