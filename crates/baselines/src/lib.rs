@@ -1,5 +1,5 @@
 //! The schedulers that Midflight is compared with, as state machines without I/O, in the shape of
-//! [`midflight_tasks::Endpoint`]. `sim` and `host` drive them as they drive Midflight's own: what is compared is protocols.
+//! [`midflight_endpoint::Endpoint`]. `sim` and `host` drive them as they drive Midflight's own: what is compared is protocols.
 //!
 //! [`sparrow`]: batch sampling with late binding. The polling of Bolt-Server is simulated only (`crates/sim`, `actors/bolt.rs`).
 

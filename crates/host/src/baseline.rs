@@ -14,7 +14,7 @@ use crate::look::LOOK;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 use midflight_baselines::sparrow::{ConfigError, Scheduler, SchedulerConfig, scheduler};
-use midflight_tasks::Endpoint;
+use midflight_endpoint::Endpoint;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -98,6 +98,6 @@ impl SparrowScheduler {
 }
 
 /// Now, and a seed.
-fn birth() -> (midflight_tasks::Nanos, u64) {
+fn birth() -> (midflight_endpoint::Nanos, u64) {
     (clock::now(), rand::random::<u32>().into())
 }

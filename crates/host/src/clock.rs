@@ -1,6 +1,6 @@
 //! The clock that endpoints are driven by.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: never goes back, and is the same in all processes of a machine.

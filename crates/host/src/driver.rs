@@ -6,7 +6,7 @@ use crate::clock;
 use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
-use midflight_tasks::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{PACKET_MAX, VERSION};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

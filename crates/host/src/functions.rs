@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::error::Error;
 use crate::exec::Processes;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::functions::{Began, EXEC, NOOP, SLEEP, SPIN, function_id};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;

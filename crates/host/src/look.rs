@@ -10,7 +10,7 @@
 //!   look for a hundred times as long.
 
 use crate::clock;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::time::Duration;
 
 /// How long a look takes unless its owner says otherwise.

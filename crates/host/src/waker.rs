@@ -1,6 +1,6 @@
 //! Wakes a thread that waits for packets.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -4,7 +4,7 @@
 //!
 //! Sources: *Falcon* is chapter 3 of the Falcon thesis, *Bolt* the Bolt thesis. Times are in nanoseconds.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 /// How much later than asked a sleeping task ends: 50 µs of timer slack, Linux's default, and a wake-up.
 pub const SLEEP_LATE_NS: Nanos = 55_000;

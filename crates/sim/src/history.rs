@@ -1,7 +1,7 @@
 //! What happened in a world, in order: what tests and reports look at.
 
 use crate::{NodeId, Sink};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::TaskKey;
 use midflight_tasks::executor::RunKey;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 use crate::actors::switch::Turn;
 use crate::{Happening, NodeId};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::any::Any;
 
 /// Is told what happens, and owns it: a [`crate::History`] (checks), or histograms (figures: constant memory whatever

@@ -3,8 +3,8 @@
 //! The answers of switch and executor are written into memory by a loop of their own between the client's turns, and
 //! only the client's calls are timed: submit, poll_transmit, handle (SUBMIT_ACK, COMPLETE), poll_event, handle_timeout.
 
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
-use midflight_tasks::{Endpoint, Nanos};
 use midflight_wire::{Builder, Complete, Completion, Header, Operation, Packet, SubmitAck, parse};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! How functions are named on the wire, and the arguments and results of the built-in ones.
 
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 
 /// The number of a function's name: 32-bit FNV-1a. An executor refuses to register two names with one number.
 #[must_use]

@@ -7,7 +7,3 @@ pub mod executor;
 pub mod functions;
 #[doc(hidden)]
 pub mod mutants;
-
-mod endpoint;
-
-pub use endpoint::{Endpoint, Nanos};

@@ -1,6 +1,6 @@
 //! Requests that await their answers, and are repeated until these come or hope is given up.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 

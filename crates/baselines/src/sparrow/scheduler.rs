@@ -10,7 +10,7 @@ use super::retry::Requests;
 use super::sampling::{Sampler, reservations};
 use super::wire::{self, Done, Ended, Given, JOB_MAX, Number, Operation, Packet, Part, RECORDS_MAX};
 use job::{EndedJobs, Job, Reservation};
-use midflight_tasks::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::TaskInfo;
 use rand::RngExt;
 use rand_pcg::Pcg64;

@@ -3,8 +3,9 @@
 use super::answers::Answers;
 use super::queue::Task;
 use super::shares::Refusal;
-use super::{Model, TASK_APART_NS, is_later};
+use super::{Model, TASK_APART_NS};
 use crate::Verdict;
+use midflight_endpoint::serial::is_later;
 use midflight_wire::{
     Cancel, CancelAck, Operation, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW,
 };

@@ -1,10 +1,11 @@
 //! What an executor says: REGISTER, RETRIEVE, KEEPALIVE, RELEASE.
 
+use super::Model;
 use super::answers::Answers;
 use super::queue::Task;
 use super::shares::Refusal;
-use super::{Model, is_later};
 use crate::Verdict;
+use midflight_endpoint::serial::is_later;
 use midflight_wire::{
     Header, Keepalive, Leave, Operation, Reason, Register, Registered, Release, Released, Reset, Retrieve, SlotName,
     Wait,

@@ -229,8 +229,3 @@ impl Model {
 fn suffices(offered: u8, needed: u8) -> bool {
     needed & !offered == 0
 }
-
-/// Serial-number arithmetic: whether `a` is later than `b`.
-fn is_later(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b) as i32 > 0
-}

@@ -8,6 +8,7 @@ use super::judge::{AsicBooks, Judge};
 use crate::cookie::Cookies;
 use crate::transcript::{Engine, PollingAsic};
 use crate::{Stats, TasksConfig, Which};
+use midflight_endpoint::serial::is_later;
 use midflight_wire::{
     BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
     SlotName, Submit, TaskInfo, TaskName, Wait, parse,
@@ -312,7 +313,7 @@ impl<J: Judge> Game<'_, J> {
 
     fn next_sequence(&mut self, client: usize) -> u32 {
         let sequence = self.bytes.sequence(self.clients[client].sequence);
-        if sequence.wrapping_sub(self.clients[client].sequence) as i32 > 0 {
+        if is_later(sequence, self.clients[client].sequence) {
             self.clients[client].sequence = sequence;
         }
         sequence

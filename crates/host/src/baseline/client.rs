@@ -9,7 +9,7 @@ use crate::socket::Socket;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use midflight_baselines::sparrow::client::Event;
 use midflight_baselines::sparrow::{Client, ClientConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Status, TaskInfo};
 use std::collections::HashMap;
 use std::net::SocketAddr;

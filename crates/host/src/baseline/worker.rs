@@ -10,7 +10,7 @@ use crate::socket::{Socket, SocketCounts};
 use crate::workers::Workers;
 use midflight_baselines::sparrow::worker::{Counters, Event, Run, RunKey};
 use midflight_baselines::sparrow::{Worker, WorkerConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::functions::SLEEP;
 use midflight_wire::Status;
 use std::cmp::Reverse;

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::driver::{Handler, warn_of_version};
 use crate::functions::{Call, Function, Functions, TaskContext, duration_ns, no_duration};
 use crate::workers::Workers;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::Argument;
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::functions::{Began, SLEEP};

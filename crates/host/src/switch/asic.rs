@@ -10,7 +10,7 @@ use super::options::AsicOptions;
 use crate::error::Error;
 use midflight_dataplane::asic::{AsicConfig, AsicTasks, Inside, Turn};
 use midflight_dataplane::{Datagram, Out, Stats, TasksConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 

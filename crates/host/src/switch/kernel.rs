@@ -6,7 +6,7 @@ use super::{Engine, Facts, Inheritance, KernelOptions, ShellCounts, XdpMode};
 use crate::error::Error;
 use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, Mode, NOW, Place, SERVED_MAX, SHELL_COUNTS};
 use midflight_dataplane::{Out, Purge, Stats, TasksConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 

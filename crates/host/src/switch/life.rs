@@ -8,7 +8,7 @@ use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::sources::Sources;
 use midflight_dataplane::{Out, Purge, Stats, Verdict};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Header, Operation, VERSION};
 use std::mem::offset_of;
 use std::net::{IpAddr, SocketAddr};

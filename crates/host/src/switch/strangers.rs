@@ -5,7 +5,7 @@
 //! never get the last quarter of it, and where they begin to gather each address gets one in two seconds: about as many wait as
 //! there are neighbours who can be looked for, and a newcomer is answered.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Header, Operation};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -3,7 +3,7 @@
 use super::life::Core;
 use crate::error::Error;
 use midflight_dataplane::{Out, Purge, Stats, Tasks, TasksConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
 #[derive(Debug)]

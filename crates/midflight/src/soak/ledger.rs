@@ -2,8 +2,8 @@
 
 use super::findings::Findings;
 use anyhow::Result;
+use midflight_endpoint::Nanos;
 use midflight_host::{Client, Job, JobHandle, TaskError, TaskOutcome, TaskResult};
-use midflight_tasks::Nanos;
 use midflight_tasks::functions::{Began, ExecResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};

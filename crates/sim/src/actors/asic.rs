@@ -4,7 +4,7 @@
 use super::{Actor, Wake};
 use crate::Context;
 use midflight_dataplane::asic::{AsicTasks, Counters, Inside, Turn};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Header, Operation, Packet, parse};
 use std::cell::RefCell;
 use std::collections::VecDeque;

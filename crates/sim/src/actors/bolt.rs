@@ -18,7 +18,7 @@ mod wheel;
 
 use crate::calibration::*;
 use crate::cell::{Cell, CellError, CellResult, Jobs, Load, Meter, Polling, Sample};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use queue::{Queue, Queued};
 use state::{Event, Events, Executor, Kind, Packet, Server};
 use wheel::Wheel;

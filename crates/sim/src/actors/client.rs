@@ -2,8 +2,8 @@
 
 use super::{Actor, Command, Submission, Submissions, Wake};
 use crate::{Context, Happening, Told};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Client, Event, Outcome, SubmitError, Task};
-use midflight_tasks::{Endpoint, Nanos};
 use midflight_wire::Status;
 use std::fmt;
 use std::net::SocketAddr;

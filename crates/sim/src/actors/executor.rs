@@ -2,9 +2,9 @@
 
 use super::{Actor, Command, Wake, run_time};
 use crate::{Context, Happening};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::mutants::planted;
-use midflight_tasks::{Endpoint, Nanos};
 use midflight_wire::Status;
 use std::net::SocketAddr;
 

@@ -10,7 +10,7 @@ pub(crate) mod sparrow;
 pub mod switch;
 
 use crate::{Context, NodeId};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
 use midflight_wire::TaskInfo;
 use rand_pcg::Pcg64;

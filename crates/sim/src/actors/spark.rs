@@ -3,7 +3,7 @@
 
 use crate::calibration::{SPARK_JOB_NS, SPARK_TASK_NS};
 use crate::cell::{Cell, CellError, CellResult, Jobs, Load, Meter, Sample};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

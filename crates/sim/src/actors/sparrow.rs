@@ -7,7 +7,7 @@ use crate::calibration::SparrowCosts;
 use crate::cell::closed::Closed;
 use crate::cell::{DrawnJob, Jobs, Meter, Sample};
 use midflight_baselines::sparrow::{self, client, scheduler, worker};
-use midflight_tasks::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{Status, TaskInfo};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

@@ -3,7 +3,7 @@
 use super::{Actor, Wake};
 use crate::Context;
 use midflight_dataplane::{Out, Tasks, Verdict};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::mutants::planted;
 use std::net::SocketAddr;
 

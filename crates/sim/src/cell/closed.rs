@@ -1,7 +1,7 @@
 //! A closed loop: what has ended is submitted anew.
 
 use super::{Cell, Load};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 /// Tasks of a job in a closed loop: what a packet holds.
 const JOB: u32 = 32;

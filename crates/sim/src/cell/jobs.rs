@@ -3,7 +3,7 @@
 use super::{Cell, CellError, Load, Work};
 use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
 use crate::workload::{Shape, Target, Workload, generate, read_file};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use super::percentiles::Recorder;
 use super::{Cell, CellResult, LevelResult, Series, Step};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
 
 /// Buckets of throughput over time.

@@ -14,9 +14,9 @@ use crate::network::Place;
 use crate::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, World};
 use midflight_dataplane::asic::AsicConfig;
 use midflight_dataplane::{Tasks, TasksConfig};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
-use midflight_tasks::{Endpoint, Nanos};
 use rand::RngExt;
 use std::net::SocketAddr;
 

@@ -2,7 +2,7 @@
 //! `docs/internals/tasks.md` says how the number comes about.
 
 use super::trial::Trial;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_wire::PROBE_MAX;

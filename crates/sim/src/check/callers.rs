@@ -12,7 +12,7 @@
 
 use super::rules::{Checked, holds};
 use crate::{Happening, NodeId, Told};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::executor::RunKey;
 use std::collections::HashMap;
 

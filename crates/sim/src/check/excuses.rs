@@ -12,7 +12,7 @@
 //! | one end, the own result (T9) | nothing but the death of the caller |
 
 use super::trial::{Party, Trial, What};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 const MS: Nanos = 1_000_000;
 

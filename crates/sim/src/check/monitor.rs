@@ -9,7 +9,7 @@ use super::vandal::Recent;
 use crate::actors::switch::Turn;
 use crate::{Happening, NodeId, Observer};
 use midflight_dataplane::TasksConfig;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{PACKET_MAX, parse};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};

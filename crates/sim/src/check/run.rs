@@ -11,7 +11,7 @@ use super::trial::{Job, Net, Party, SwitchSpec, Trial, What};
 use super::vandal::{Deed, Recent, Vandal};
 use crate::{Action, Faults, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
 use std::cell::RefCell;

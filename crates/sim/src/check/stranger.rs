@@ -3,7 +3,7 @@
 
 use crate::Context;
 use crate::actors::{Actor, Wake};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Header, Operation, Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, parse};
 use rand::RngExt;
 use std::collections::VecDeque;

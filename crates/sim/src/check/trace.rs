@@ -4,7 +4,7 @@ use super::monitor::Places;
 use super::rules::Broken;
 use crate::actors::switch::Turn;
 use crate::{Happening, NodeId};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
 
 use midflight_control::file::{self, FileError};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -5,7 +5,7 @@ mod guess;
 
 use crate::actors::{Actor, Wake};
 use crate::{Context, NodeId};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Operation, parse};
 use rand::RngExt;
 use rand_pcg::Pcg64;

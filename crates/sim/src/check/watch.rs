@@ -4,7 +4,7 @@ use super::ledger::Ledger;
 use crate::actors::switch::Turn;
 use crate::{Happening, NodeId, Observer};
 use midflight_dataplane::TasksConfig;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::HashMap;
 
 /// Holds switches to T1 to T8 and T10 to T12 at every packet, whatever befalls the network and the processes.

@@ -5,7 +5,7 @@
 
 use super::queues::{Lanes, Link};
 use super::{Faults, Hardware, HostConfig, HostId, Place, SwitchConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 const PICOSECONDS: u64 = 1_000;
 

@@ -1,6 +1,6 @@
 //! What befalls a datagram on its way, and what is counted of it.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

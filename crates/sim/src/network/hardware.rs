@@ -1,7 +1,7 @@
 //! What a network is made of, as data: hosts, links, switches, and how they are connected.
 
 use super::Faults;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 /// Names a host of a world with hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,7 +13,7 @@ pub use hardware::{Hardware, HostConfig, HostId, LinkConfig, Place, SwitchConfig
 pub(crate) use partition::Partitions;
 pub(crate) use pool::{PacketId, Pool};
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
 
 /// The network's state, as far as nodes do not have it.

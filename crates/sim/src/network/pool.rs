@@ -1,7 +1,7 @@
 //! Datagrams on their way. Their memory is used again, so that a datagram costs no allocation.
 
 use crate::NodeId;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
 /// Names a datagram on its way.

@@ -2,7 +2,7 @@
 //! before, so that waiting costs no event.
 
 use super::LinkConfig;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 
 /// What a datagram is longer by on an Ethernet: preamble and gap (20), Ethernet with its check (18), IPv4 (20), UDP (8).

@@ -8,7 +8,7 @@ use super::{Notes, ScenarioError};
 use crate::actors::asic::{Passes, Pipeline, Tally};
 use crate::{Action, Faults, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, World};
 use midflight_control::FileError;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
 use std::cell::Cell;

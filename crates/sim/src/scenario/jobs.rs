@@ -6,7 +6,7 @@ use super::{Notes, ScenarioError};
 use crate::actors::Submission;
 use crate::workload::{ReadOptions, Shape, Target, TaskSpec, Workload, draw_level, generate, read_file};
 use crate::{Purpose, Submissions, stream};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Argument, Task};
 use rand::RngExt;
 use rand_pcg::Pcg64;

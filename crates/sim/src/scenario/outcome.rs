@@ -3,7 +3,7 @@
 use super::jobs::planned;
 use crate::{Happening, NodeId, Sink, Told};
 use hdrhistogram::Histogram;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Values as people write them: times, nodes.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::fmt;
 

@@ -4,7 +4,7 @@
 //! Most events of a simulated network are due within microseconds, so nearly all of them cost a link in a list and a share of a
 //! short sort, whatever the number of those that are due later.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 

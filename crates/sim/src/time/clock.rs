@@ -1,6 +1,6 @@
 //! A node's own clock, which may run faster or slower than the world's.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 const MILLION: i128 = 1_000_000;
 /// The most that a clock may be off: a twentieth. Real ones are below a ten-thousandth.

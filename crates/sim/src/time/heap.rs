@@ -2,7 +2,7 @@
 //! that was scheduled first.
 
 use super::calendar::Calendar;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 /// Events at their times. They are small and copied: what is large lies elsewhere.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use super::node::NodeId;
 use crate::actors::Command;
 use crate::network::Faults;
 use crate::{Happening, Purpose, stream};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
 use std::net::SocketAddr;
 

@@ -4,7 +4,7 @@ use super::core::{Core, Event};
 use super::node::{NEVER, NodeId};
 use crate::Happening;
 use crate::actors::switch::Turn;
-use midflight_tasks::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, Nanos};
 use rand_pcg::Pcg64;
 use std::net::SocketAddr;
 

@@ -6,7 +6,7 @@ use crate::actors::switch::Turn;
 use crate::network::{Network, Next, PacketId, Place, Pool};
 use crate::time::Heap;
 use crate::{Action, Happening, History, Observer, Sink};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
 /// What happens at a time.

@@ -18,7 +18,7 @@ use crate::time::{Clock, Heap};
 use crate::{History, Observer, Purpose, Sink, stream};
 use addresses::Addresses;
 use core::{Core, Event};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use node::{NEVER, Node};
 use std::any::Any;
 use std::net::SocketAddr;

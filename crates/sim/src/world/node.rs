@@ -3,7 +3,7 @@
 use super::core::Event;
 use crate::network::Place;
 use crate::time::Clock;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
 
 /// No wake is asked for, or scheduled.

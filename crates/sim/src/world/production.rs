@@ -9,7 +9,7 @@ use crate::actors::{Actor, Birth, Submissions};
 use crate::network::Place;
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks};
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
 use midflight_tasks::executor::{self, Executor, ExecutorConfig};
 use midflight_tasks::mutants::planted;

@@ -5,8 +5,8 @@ use super::in_flight::{Cancellation, Request};
 use super::switches::Judgement;
 use super::table::State;
 use super::{Client, Event};
-use crate::Nanos;
 use crate::mutants::planted;
+use midflight_endpoint::Nanos;
 use midflight_wire::{CancelAck, Header, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
 use std::net::SocketAddr;
 

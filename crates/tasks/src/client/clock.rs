@@ -3,7 +3,7 @@
 use super::Client;
 use super::in_flight::Cancellation;
 use super::table::{List, State};
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::PROBE_MAX;
 
 impl Client {

@@ -4,7 +4,7 @@
 use super::acks::Report;
 use super::table::{Name, Record, State};
 use super::{Client, Event, LostWhy, Outcome, Timing};
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{AckState, BlobRef, Completion, Completions, Status};
 use std::net::SocketAddr;
 use zerocopy::FromBytes;

@@ -1,7 +1,7 @@
 //! What a client is told at its start, with the defaults of every bound and time.
 
 use super::same_host_and_port;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use siphasher::sip128::SipHasher24;
 use std::net::SocketAddr;
 

@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::switches::Again;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::Cookie;
 use std::net::SocketAddr;
 

@@ -3,7 +3,7 @@
 use super::in_flight::{Cancellation, Request};
 use super::table::{List, State};
 use super::{Client, Event, LostWhy};
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 
 /// An attempt at a switch that keeps no record may take twice as long as the one before, so often.
 const DOUBLINGS: u8 = 6;

@@ -1,6 +1,6 @@
 //! When attempts have taken too long. Only tasks with a timeout are in here.
 
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

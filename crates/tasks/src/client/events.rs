@@ -1,7 +1,7 @@
 //! What a client tells its driver.
 
 use super::TaskKey;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status};
 use std::net::SocketAddr;
 

@@ -3,9 +3,9 @@
 //! Sequences are compared by serial-number arithmetic. The oldest unanswered one stays so close below the next that
 //! the switch's window of 64 (T8) always covers it, so packets in flight lie in a short ring.
 
-use super::round_trip::RoundTrip;
 use super::table::Name;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
+use midflight_endpoint::RoundTrip;
 use midflight_wire::{Cancel, Submit};
 use std::collections::VecDeque;
 use std::mem::offset_of;
@@ -244,7 +244,6 @@ impl Flights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::ClientConfig;
     use crate::client::config::MS;
 
     fn submit(flights: &mut Flights, now: Nanos) -> u32 {
@@ -293,7 +292,7 @@ mod tests {
     #[test]
     fn unanswered_packets_are_sent_again_with_doubling_timeouts() {
         let mut flights = Flights::new(3, 32);
-        let mut round_trip = RoundTrip::new(&ClientConfig::new(1, 1, Vec::new()));
+        let mut round_trip = RoundTrip::new(100 * MS, 5 * MS..=1_000 * MS);
         submit(&mut flights, 0);
         let mut now = 0;
         for timeout in [10, 20, 40, 80, 160, 320, 640, 1000, 1000] {

@@ -3,12 +3,11 @@
 //! [`Client`] is the machine; each kind of input has a file of its own: `transmit` assembles what leaves, `answers`
 //! takes what the switch says (`cookie` what it wants to see first), `completions` what executors say (by whose `token`
 //! they may), `clock` what falls due, and `course` moves a task from one state to the next. What they work on is in `table`
-//! (tasks and their names), `in_flight` (unanswered packets and the window), `round_trip`, `backoff`, `probe`, `switches`,
+//! (tasks and their names), `in_flight` (unanswered packets and the window), `probe`, `switches`,
 //! `acks` and `deadlines`. `docs/internals/tasks.md` ("The client") says what happens and why.
 
 mod acks;
 mod answers;
-mod backoff;
 mod clock;
 mod completions;
 mod config;
@@ -19,7 +18,6 @@ mod deadlines;
 mod events;
 mod in_flight;
 mod probe;
-mod round_trip;
 mod switches;
 mod table;
 mod task;
@@ -34,16 +32,14 @@ pub use counters::Counters;
 pub use events::{Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
-use crate::{Endpoint, Nanos};
 use acks::{Acks, Report};
-use backoff::Backoff;
 use deadlines::Deadlines;
 use in_flight::{Cancellation, Flights};
+use midflight_endpoint::{Backoff, Endpoint, Nanos, RoundTrip};
 use midflight_wire::{AckState, Packet, Reject, parse};
 use probe::Probe;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
-use round_trip::RoundTrip;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -91,8 +87,8 @@ impl Client {
             tokens: Tokens::new(config.secret),
             table: Table::new(),
             flights: Flights::new(rng.next_u32(), config.window_max),
-            round_trip: RoundTrip::new(&config),
-            backoff: Backoff::new(&config),
+            round_trip: RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max),
+            backoff: Backoff::new(config.backoff_min..=config.backoff_max),
             switches: Switches::new(&config.switches, now),
             probe: Probe::new(now),
             cancellations: VecDeque::new(),

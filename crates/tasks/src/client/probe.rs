@@ -1,8 +1,8 @@
 //! Asks the switch for its epoch, and whether it still has the tasks that have been with it for long.
 
 use super::in_flight::Cancellation;
-use crate::Nanos;
 use crate::mutants::planted;
+use midflight_endpoint::Nanos;
 use midflight_wire::PROBE_MAX;
 
 /// A question about at most 32 tasks; at most one awaits its answer, and is repeated until then.

@@ -1,7 +1,7 @@
 //! Which switch is asked, and in which epoch it lives.
 
 use super::same_host_and_port;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

@@ -4,7 +4,7 @@
 //! lists, so that every change of state is constant work and no call walks over all tasks.
 
 use super::TaskKey;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{SUBMIT_MAX, TaskInfo, TaskName};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,6 +1,6 @@
 //! A task as its caller gives it.
 
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{ARGUMENT_MAX, BLOB_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
 use zerocopy::{FromBytes, IntoBytes};
 

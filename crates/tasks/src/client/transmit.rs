@@ -3,7 +3,7 @@
 use super::Client;
 use super::in_flight::{Cancellation, Request};
 use super::table::{List, State};
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, CANCEL_MAX, Cancel, Header, Operation, Probe, SUBMIT_MAX, Submit};
 use std::net::SocketAddr;
 

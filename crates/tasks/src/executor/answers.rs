@@ -3,8 +3,8 @@
 
 use super::slots::Name;
 use super::{Event, Executor, Run};
-use crate::Nanos;
 use crate::mutants::planted;
+use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{
     Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, SlotName, VERSION, Wait,
 };
@@ -45,7 +45,7 @@ impl Executor {
 
     /// Never: epochs are in no order, and one that has passed may return. A mutant takes what is far below for late.
     fn seems_past(&self, epoch: u32) -> bool {
-        let ahead = epoch.wrapping_sub(self.link.epoch()) as i32;
+        let ahead = serial::distance(epoch, self.link.epoch());
         planted(23) && self.slots.locals().end > 40 && self.link.epoch() != 0 && ahead < -(1 << 30)
     }
 

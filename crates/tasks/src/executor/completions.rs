@@ -5,7 +5,7 @@ use super::hash::Keyed;
 use super::run::Report;
 use super::timers::{RoundTrip, Timers};
 use super::{Event, ExecutorConfig, Output, RunKey};
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{AckState, Builder, Complete, Completed, Completion, Header, Operation};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! What an executor is told at its start: who it is, where the switches are, and every bound and time.
 
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::net::SocketAddr;

@@ -2,8 +2,8 @@
 
 use super::ExecutorConfig;
 use super::timers::RoundTrip;
-use crate::Nanos;
 use crate::mutants::planted;
+use midflight_endpoint::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;

@@ -29,9 +29,9 @@ pub use config::{ConfigError, ExecutorConfig, SLOTS_MAX};
 pub use run::{Counters, End, Event, Output, Run, RunKey};
 
 use crate::mutants::planted;
-use crate::{Endpoint, Nanos};
 use completions::{Completions, Recipient};
 use link::Link;
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{
     Builder, Completion, Header, Keepalive, Operation, Packet, RESULT_MAX, Reason, Reject, Status, Wait, parse,
 };

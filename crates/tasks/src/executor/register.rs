@@ -4,7 +4,7 @@
 
 use super::ExecutorConfig;
 use super::link::Link;
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Cookie, Header, Operation, REGISTER_MAX, Reason, Register, Registered};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;

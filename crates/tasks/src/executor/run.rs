@@ -1,6 +1,6 @@
 //! What an executor and its driver say to each other: tasks to run, how they ended, and what else happened.
 
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

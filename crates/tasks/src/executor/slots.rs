@@ -6,7 +6,7 @@ mod transmit;
 use super::hash::Keyed;
 use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;

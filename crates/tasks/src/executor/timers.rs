@@ -4,7 +4,7 @@
 //! slots cost nothing until they are due. Slots that poll stand in a list of their own: theirs is another time, and
 //! the same for all.
 
-use crate::Nanos;
+use midflight_endpoint::Nanos;
 
 /// Doublings that are told apart; the last list holds all further ones.
 const STEPS: usize = 16;

@@ -3,7 +3,7 @@
 use super::client::Event as Told;
 use super::worker::Event as Work;
 use super::*;
-use midflight_tasks::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{Status, TaskInfo};
 use proptest::prelude::*;
 use rand::RngExt;

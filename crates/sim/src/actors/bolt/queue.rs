@@ -1,6 +1,6 @@
 //! The switch's queues, one a level.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 
 /// A task in the queue.

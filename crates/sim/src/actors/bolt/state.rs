@@ -4,7 +4,7 @@ use super::queue::Queued;
 use crate::calibration::{RECEIVE_JITTER_NS, SOCKET_DATAGRAMS};
 use crate::cell::DrawnTask;
 use crate::time::Calendar;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -1,6 +1,6 @@
 //! Idle executors, by the phase of their polls.
 
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use std::collections::BTreeSet;
 
 pub(super) struct Wheel {

@@ -3,7 +3,7 @@
 use super::super::rules::{Checked, holds};
 use super::{Ledger, Taken, given, is_within_share, queue, source};
 use midflight_dataplane::{TasksConfig, Verdict};
-use midflight_tasks::Nanos;
+use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{Cancel, Packet, Probe, Reason, Submit, TaskInfo, TaskName, WINDOW};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -71,14 +71,14 @@ impl Clients {
     /// Whether a packet needs no cookie: its client is known, is where it was, and its sequence, where that is asked, goes on.
     fn is_trusted(&self, taken: &Taken<'_>, identity: u64, sequence: Option<u32>) -> bool {
         let Some(client) = self.known.get(&identity) else { return false };
-        let is_far = |sequence: u32| sequence.wrapping_sub(client.highest) as i32 > WINDOW as i32;
+        let is_far = |sequence: u32| serial::distance(sequence, client.highest) > WINDOW as i32;
         client.address == taken.from && !sequence.is_some_and(is_far)
     }
 
     /// What a client's window says of a sequence; the window moves. One that is new says that the client lives, and where.
     fn hear(&mut self, taken: &Taken<'_>, identity: u64, sequence: u32) -> Freshness {
         let Some(client) = self.known.get_mut(&identity) else { return Freshness::Fresh };
-        if sequence.wrapping_sub(client.highest) as i32 > 0 {
+        if serial::is_later(sequence, client.highest) {
             client.highest = sequence;
             let highest = client.highest;
             client.answers.retain(|&old, _| highest.wrapping_sub(old) < WINDOW);
@@ -272,7 +272,7 @@ impl Ledger {
         let asked = (taken.from, probe.client, probe.header.sequence, probe.header.count);
         holds!(T9, told == asked, "another PROBE is answered: {ack:?} to {to}");
         if let Some(client) = self.clients.known.get_mut(&identity)
-            && sequence.wrapping_sub(client.probed) as i32 > 0
+            && serial::is_later(sequence, client.probed)
         {
             (client.probed, client.heard, client.address) = (sequence, taken.now, taken.from);
         }

@@ -2,7 +2,7 @@
 
 use super::super::rules::{Checked, holds};
 use super::{Ledger, Taken};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Header, Packet};
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -18,7 +18,7 @@ use crate::actors::switch::Turn;
 use clients::Clients;
 use cookies::Cookies;
 use midflight_dataplane::{Out, Stats, TasksConfig, Verdict};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{
     Assignment, Header, MAGIC, Operation, PACKET_MAX, Packet, Reject, VERSION_OPERATION, Version, parse,
 };

@@ -3,7 +3,7 @@
 use super::super::rules::{Checked, holds};
 use super::Name;
 use midflight_dataplane::Stats;
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, LEVELS, Submit, TaskInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;

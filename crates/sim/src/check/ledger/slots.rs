@@ -6,7 +6,7 @@ mod registration;
 use super::super::rules::{Checked, holds};
 use super::{Ledger, Name, Taken, given};
 use midflight_dataplane::{TasksConfig, Verdict};
-use midflight_tasks::Nanos;
+use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{Assignment, Keepalive, Packet, Retrieve, SlotName, Wait};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -265,7 +265,7 @@ impl Ledger {
                 return if wrong == Verdict::Replayed { Asked::Nothing } else { Asked::Void };
             }
         };
-        let ahead = wait.sequence.get().wrapping_sub(slot.sequence) as i32;
+        let ahead = serial::distance(wait.sequence.get(), slot.sequence);
         if ahead < 0 || (ahead == 0 && slot.state == State::Free && slot.spent) {
             reasons[Verdict::StaleWait as usize] += 1;
             return if ahead < 0 { Asked::Nothing } else { Asked::Void };

@@ -4,7 +4,7 @@
 use super::super::rules::{Checked, Rule};
 use super::{Ledger, Seen, Taken};
 use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig, Verdict};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_wire::{
     Builder, Header, Keepalive, Operation, Packet, Probe, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse,
 };

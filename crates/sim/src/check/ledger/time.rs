@@ -4,7 +4,7 @@ use super::super::rules::{Checked, holds};
 use super::slots::Silence;
 use super::{Ledger, Seen, given};
 use midflight_dataplane::{Out, Stats, TICK_SLOTS};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 
 /// When ticks came.
 #[derive(Debug)]

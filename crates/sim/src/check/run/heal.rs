@@ -4,7 +4,7 @@ use super::super::bound::bound;
 use super::super::excuses::Excuses;
 use super::super::rules::{Checked, holds};
 use super::{MS, Run, SwitchSpec, What};
-use midflight_tasks::Nanos;
+use midflight_endpoint::Nanos;
 use midflight_tasks::executor::Executor;
 use std::rc::Rc;
 

@@ -18,7 +18,7 @@ mod world;
 use super::config::MS;
 use super::token::Tokens;
 use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
-use crate::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{
     Address, Builder, CancelAck, Complete, Completion, Header, Known, Operation, Packet, ProbeAck, Reason, Status,
     SubmitAck, TaskInfo, parse,

@@ -2,8 +2,8 @@
 //! what it gives: nobody else would run the second task before its client's time-out. So the slot runs it next.
 
 use super::{Given, Name, Slots, State};
-use crate::Nanos;
 use crate::executor::Run;
+use midflight_endpoint::Nanos;
 use midflight_wire::Assignment;
 use std::collections::VecDeque;
 

@@ -3,8 +3,8 @@
 
 use super::super::link::Link;
 use super::{Slots, State};
-use crate::Nanos;
 use crate::mutants::planted;
+use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {

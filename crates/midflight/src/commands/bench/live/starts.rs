@@ -1,8 +1,8 @@
 //! When tasks began: Midflight's executors say so in the result, Sparrow's workers at their end.
 
 use anyhow::{Context, Result, ensure};
+use midflight_endpoint::Nanos;
 use midflight_host::baseline::Submitted;
-use midflight_tasks::Nanos;
 use std::collections::HashMap;
 
 pub(super) use midflight_host::baseline::Start;

@@ -4,6 +4,7 @@ use super::super::super::rules::{Checked, holds};
 use super::super::{Ledger, Name, Taken, given, is_within_share, source};
 use super::{Slot, State};
 use midflight_dataplane::Verdict;
+use midflight_endpoint::serial;
 use midflight_wire::{Leave, Packet, Reason, Register, Release, SlotName};
 use std::net::SocketAddr;
 
@@ -52,7 +53,7 @@ impl Ledger {
     fn refusal(&self, taken: &Taken<'_>, owner: (u64, u32), registration: u32) -> Option<(Verdict, Reason)> {
         let slots = &self.slots;
         if let Some(slot) = slots.owners.get(&owner).and_then(|number| slots.slots.get(number)) {
-            let older = (registration.wrapping_sub(slot.registration) as i32) < 0;
+            let older = serial::distance(registration, slot.registration) < 0;
             return older.then_some((Verdict::StaleRegister, Reason::TooOld));
         }
         let free = (slots.bound - slots.registered()) as usize;
@@ -173,7 +174,7 @@ impl Ledger {
                 return false;
             }
         };
-        let ahead = leave.sequence.get().wrapping_sub(slot.sequence) as i32;
+        let ahead = serial::distance(leave.sequence.get(), slot.sequence);
         if ahead < 0 {
             self.expected.reasons[Verdict::StaleWait as usize] += 1;
             return false;

@@ -1,10 +1,11 @@
-//! The round trip to the switch, measured, and the retransmission timeout that follows from it (RFC 6298).
+//! The round trip to a peer, measured, and the retransmission timeout that follows from it (RFC 6298).
 
-use super::ClientConfig;
 use crate::Nanos;
+use std::ops::RangeInclusive;
 
 /// Smoothed round trip, its variation, and the timeout.
-pub(super) struct RoundTrip {
+#[derive(Clone, Debug)]
+pub struct RoundTrip {
     smoothed: Option<Nanos>,
     variation: Nanos,
     timeout: Nanos,
@@ -14,19 +15,15 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    pub(super) fn new(config: &ClientConfig) -> Self {
-        Self {
-            smoothed: None,
-            variation: 0,
-            timeout: config.rto_initial,
-            initial: config.rto_initial,
-            min: config.rto_min,
-            max: config.rto_max,
-        }
+    /// Before anything is measured the timeout is `initial`, and later within `bounds`.
+    #[must_use]
+    pub fn new(initial: Nanos, bounds: RangeInclusive<Nanos>) -> Self {
+        let (min, max) = bounds.into_inner();
+        Self { smoothed: None, variation: 0, timeout: initial, initial, min, max }
     }
 
     /// Takes the round trip of a packet that was sent once (Karn: the answer to one sent twice is ambiguous).
-    pub(super) fn sample(&mut self, measured: Nanos) {
+    pub fn sample(&mut self, measured: Nanos) {
         let smoothed = match self.smoothed {
             None => {
                 self.variation = measured / 2;
@@ -43,23 +40,27 @@ impl RoundTrip {
 
     /// A packet with this timeout was not answered: its next one. New packets wait no less, until a round trip is
     /// measured; else a path that became slow could never be measured again.
-    pub(super) fn back_off(&mut self, timeout: Nanos) -> Nanos {
+    pub fn back_off(&mut self, timeout: Nanos) -> Nanos {
         let doubled = timeout.saturating_mul(2).min(self.max);
         self.timeout = self.timeout.max(doubled);
         doubled
     }
 
     /// The path is another one.
-    pub(super) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.smoothed = None;
         self.timeout = self.initial;
     }
 
-    pub(super) fn timeout(&self) -> Nanos {
+    /// How long a packet that is sent now waits for its answer.
+    #[must_use]
+    pub fn timeout(&self) -> Nanos {
         self.timeout
     }
 
-    pub(super) fn smoothed(&self) -> Option<Nanos> {
+    /// The round trip; `None` before the first sample.
+    #[must_use]
+    pub fn smoothed(&self) -> Option<Nanos> {
         self.smoothed
     }
 }
@@ -67,10 +68,10 @@ impl RoundTrip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::config::MS;
+    use crate::MS;
 
     fn round_trip() -> RoundTrip {
-        RoundTrip::new(&ClientConfig::new(1, 1, Vec::new()))
+        RoundTrip::new(100 * MS, 5 * MS..=1_000 * MS)
     }
 
     #[test]

@@ -1,9 +1,20 @@
-//! The shape that all endpoints share.
+//! What every endpoint is made of: the shape of a protocol without I/O, time, and the small parts that each protocol
+//! needs again. `docs/internals/endpoints.md` says how drivers use it.
+
+mod backoff;
+mod round_trip;
+pub mod serial;
 
 use std::net::SocketAddr;
 
+pub use backoff::Backoff;
+pub use round_trip::RoundTrip;
+
 /// Nanoseconds of the driver's monotonic clock.
 pub type Nanos = u64;
+
+/// A millisecond.
+pub const MS: Nanos = 1_000_000;
 
 /// A protocol without I/O: a driver feeds it datagrams and time, and sends what it wants sent.
 ///

@@ -1,12 +1,13 @@
-//! How long to wait after the switch was full (T7): exponentially longer, with jitter.
+//! How long to wait after a peer was full (T7): exponentially longer, with jitter.
 
-use super::ClientConfig;
 use crate::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg32;
+use std::ops::RangeInclusive;
 
-/// Holds new SUBMITs back. Retransmissions still go: they ask for nothing new.
-pub(super) struct Backoff {
+/// Holds new requests back. Retransmissions still go: they ask for nothing new.
+#[derive(Clone, Debug)]
+pub struct Backoff {
     min: Nanos,
     max: Nanos,
     /// The present wait; 0 when the last answer took all.
@@ -16,13 +17,16 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub(super) fn new(config: &ClientConfig) -> Self {
-        Self { min: config.backoff_min, max: config.backoff_max, wait: 0, began: 0, until: 0 }
+    /// The first wait is the least, and no wait is longer than the greatest.
+    #[must_use]
+    pub fn new(waits: RangeInclusive<Nanos>) -> Self {
+        let (min, max) = waits.into_inner();
+        Self { min, max, wait: 0, began: 0, until: 0 }
     }
 
-    /// Tasks were returned from a SUBMIT of `sent_at`. Answers to what was in flight when the wait began are part of
+    /// The peer refused part of a request of `sent_at`. Answers to what was in flight when the wait began are part of
     /// the same news and do not prolong it; `true` if this one is news.
-    pub(super) fn full(&mut self, now: Nanos, sent_at: Nanos, rng: &mut Pcg32) -> bool {
+    pub fn full(&mut self, now: Nanos, sent_at: Nanos, rng: &mut Pcg32) -> bool {
         if self.wait > 0 && sent_at <= self.began {
             return false;
         }
@@ -32,14 +36,15 @@ impl Backoff {
         true
     }
 
-    /// An answer took all its tasks, or the switch is another one.
-    pub(super) fn reset(&mut self) {
+    /// A request was taken whole, or the peer is another one.
+    pub fn reset(&mut self) {
         self.wait = 0;
         self.until = 0;
     }
 
-    /// New SUBMITs may go from then on.
-    pub(super) fn until(&self) -> Nanos {
+    /// New requests may go from then on.
+    #[must_use]
+    pub fn until(&self) -> Nanos {
         self.until
     }
 }
@@ -47,12 +52,12 @@ impl Backoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::config::MS;
+    use crate::MS;
     use rand::SeedableRng;
 
     #[test]
     fn t7_wait_doubles_from_1_ms_to_1_s_with_jitter_and_ends_when_all_is_taken() {
-        let mut backoff = Backoff::new(&ClientConfig::new(1, 1, Vec::new()));
+        let mut backoff = Backoff::new(MS..=1_000 * MS);
         let mut rng = Pcg32::seed_from_u64(7);
         let mut now = 1;
         for power in 0..14 {
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn t7_answers_to_one_flight_count_once() {
-        let mut backoff = Backoff::new(&ClientConfig::new(1, 1, Vec::new()));
+        let mut backoff = Backoff::new(MS..=1_000 * MS);
         let mut rng = Pcg32::seed_from_u64(7);
         assert!(backoff.full(100, 50, &mut rng));
         let until = backoff.until();
