@@ -4,6 +4,7 @@
 use crate::admin;
 use crate::file::{self, FileError, within};
 use crate::resources::ResourceNames;
+use midflight_dataplane::XdpMode;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,7 @@ pub struct EngineConfig {
     /// Names of the interfaces that the kernel engine serves.
     pub interfaces: Vec<String>,
     /// How its XDP programs are attached.
+    #[serde(deserialize_with = "xdp_mode")]
     pub mode: XdpMode,
     /// Its queue and programs outlive the process.
     pub keep: bool,
@@ -102,17 +104,6 @@ pub enum EngineKind {
     AsicSafe,
     /// The same with the papers' program.
     AsicPublished,
-}
-
-/// How XDP programs are attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum XdpMode {
-    /// In the interface's driver.
-    #[default]
-    Native,
-    /// Behind it: on any interface, but slower.
-    Generic,
 }
 
 /// What the switch asks of the kernel for its socket.
@@ -271,6 +262,10 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
     let text = String::deserialize(deserializer)?;
     humantime::parse_duration(&text)
         .map_err(|_| D::Error::custom(format!("\"{text}\" is not a duration such as \"500ms\" or \"1m 30s\"")))
+}
+
+fn xdp_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<XdpMode, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {

@@ -18,7 +18,7 @@ pub mod http;
 pub mod metrics;
 pub mod resources;
 
-pub use config::{Config, EngineConfig, EngineKind, XdpMode};
+pub use config::{Config, EngineConfig, EngineKind};
 pub use file::FileError;
 pub use metrics::{EngineStatus, ShellCounters, Snapshot};
 pub use resources::{ResourceError, ResourceNames};

@@ -19,12 +19,14 @@ mod read;
 mod tasks;
 pub mod transcript;
 mod verdict;
+mod xdp_mode;
 
 pub use cookie::Cookies;
 pub use ffi::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
 pub use purge::{Purge, Which};
 pub use tasks::{ConfigError, Out, Tasks, TasksConfig};
 pub use verdict::Verdict;
+pub use xdp_mode::XdpMode;
 
 /// A datagram and where it goes.
 pub type Datagram = (std::net::SocketAddr, Vec<u8>);

@@ -3,7 +3,8 @@
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, KernelTasks, Mode, NOW, Place};
+use midflight_dataplane::XdpMode;
+use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, KernelTasks, NOW, Place};
 use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_lab::{Lab, Options, Place as At};
 use midflight_wire::{Builder, Header, Operation, Packet, Submit, TaskInfo, parse};
@@ -51,7 +52,7 @@ fn place(interfaces: &[&str]) -> Place {
     Place {
         listen: SocketAddr::from(([0, 0, 0, 0], port())),
         interfaces: interfaces.iter().map(|&name| name.to_owned()).collect(),
-        mode: Mode::Native,
+        mode: XdpMode::Native,
         keep: false,
         fresh: false,
     }
@@ -178,7 +179,7 @@ fn generic_mode_is_never_taken_silently() {
     assert!(error.contains("--mode generic") && !error.contains('\n'), "{error}");
     assert_eq!(programs(&lab, "lo"), (None, 0));
     for interface in ["lo", "host0"] {
-        let generic = Place { mode: Mode::Generic, ..place(&[interface]) };
+        let generic = Place { mode: XdpMode::Generic, ..place(&[interface]) };
         let _engine = start(&lab, &generic).unwrap();
         assert_eq!(programs(&lab, interface), (Some("generic"), 1));
     }
@@ -228,7 +229,7 @@ fn a_foreign_program_is_named_and_left_alone() {
     // SAFETY: no options; it only takes numbers.
     let attach = || unsafe { libbpf_sys::bpf_xdp_attach(index, program.as_raw_fd(), 0, std::ptr::null()) };
     assert_eq!(lab.within(At::Switch, attach).unwrap(), 0);
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
         let error = refused(&lab, At::Switch, &Place { mode, ..place(&["host0", "host1"]) });
         assert!(error.starts_with("interface host1 runs another XDP program, somebody_elses (id "), "{error}");
         assert!(error.contains("ip link set host1 xdp off"), "{error}");
@@ -272,7 +273,7 @@ fn t1_a_kept_queue_is_taken_over_with_its_tasks_and_its_epoch() {
     assert_eq!(pins(&place), ["arena", "handover", &format!("tc-{index}"), &format!("xdp-{index}")]);
     drop(first);
     assert_eq!(programs(&lab, "host0"), (Some("native"), 1), "the programs go on");
-    let other = Place { interfaces: vec!["host0".into(), "host1".into()], mode: Mode::Generic, ..place.clone() };
+    let other = Place { interfaces: vec!["host0".into(), "host1".into()], mode: XdpMode::Generic, ..place.clone() };
     let again = lab.within(At::Switch, || KernelEngine::start(&config(), &other, 9, 9)).unwrap();
     let mut again = again.unwrap();
     assert_eq!((again.found(), again.tasks().epoch(), queued(&mut again)), (Found::TakenOver, 7, 1));
@@ -281,7 +282,7 @@ fn t1_a_kept_queue_is_taken_over_with_its_tasks_and_its_epoch() {
     assert_eq!(programs(&lab, "host0"), (Some("generic"), 1), "in the mode that is asked for now");
     assert_eq!(programs(&lab, "host1"), (Some("generic"), 1));
     drop(again);
-    let last = start(&lab, &Place { interfaces: vec!["host1".into()], mode: Mode::Generic, ..place.clone() });
+    let last = start(&lab, &Place { interfaces: vec!["host1".into()], mode: XdpMode::Generic, ..place.clone() });
     assert_eq!(queued(&mut last.unwrap()), 2);
     assert_eq!(programs(&lab, "host0"), (None, 0), "an interface that is not served any more is let go");
 }
@@ -325,7 +326,7 @@ fn a_start_that_does_not_keep_replaces_what_was_kept() {
 fn what_is_kept_serves_on_where_another_mode_is_refused() {
     let Some(lab) = lab(1) else { return };
     let (native, _cleanup) = kept(&["host0", "lo"]);
-    let generic = Place { mode: Mode::Generic, ..native.clone() };
+    let generic = Place { mode: XdpMode::Generic, ..native.clone() };
     submit(&mut start(&lab, &generic).unwrap(), 1);
     let error = refused(&lab, At::Switch, &native);
     assert!(error.starts_with("interface lo takes no XDP program in native mode"), "{error}");
@@ -341,7 +342,7 @@ fn what_is_kept_elsewhere_is_left_alone() {
     let Some(lab) = lab(1) else { return };
     let (place, _cleanup) = kept(&["host0"]);
     submit(&mut start(&lab, &place).unwrap(), 1);
-    let there = Place { interfaces: vec!["lo".into()], keep: false, mode: Mode::Generic, ..place.clone() };
+    let there = Place { interfaces: vec!["lo".into()], keep: false, mode: XdpMode::Generic, ..place.clone() };
     let engine = start_with(&lab, At::Host(0), &config(), &there).unwrap();
     assert_eq!(engine.found(), Found::Nothing);
     assert_eq!(programs(&lab, "host0"), (Some("native"), 1));

@@ -40,10 +40,8 @@ pub use error::{Error, resolve};
 pub use executor::{DrainError, Executor, ExecutorBuilder, ExecutorCounts};
 pub use functions::TaskContext;
 pub use job::{Job, JobBuilder, TaskSpec};
-pub use midflight_dataplane::Which;
 pub use midflight_dataplane::asic::Program;
+pub use midflight_dataplane::{Which, XdpMode};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
-pub use switch::{
-    AsicOptions, BoundSwitch, Engine, Inheritance, KernelOptions, ShellCounts, Switch, SwitchConfig, XdpMode,
-};
+pub use switch::{AsicOptions, BoundSwitch, Engine, Inheritance, KernelOptions, ShellCounts, Switch, SwitchConfig};

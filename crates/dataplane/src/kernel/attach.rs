@@ -2,9 +2,10 @@
 
 use super::error::KernelError;
 use super::interface::Interface;
-use super::link::{Link, Mode};
+use super::link::Link;
 use super::object::Programs;
 use super::pins::{self, Pins};
+use crate::XdpMode;
 use libbpf_rs::ProgramHandle;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,7 +23,7 @@ impl Attached {
     /// shall find it.
     pub(super) fn new(
         interface: &Interface,
-        mode: Mode,
+        mode: XdpMode,
         programs: &Programs,
         kept: Option<&Pins>,
     ) -> Result<Self, KernelError> {
@@ -55,8 +56,8 @@ impl Attached {
 fn change_mode(
     program: BorrowedFd<'_>,
     interface: &Interface,
-    mode: Mode,
-    before: Option<Mode>,
+    mode: XdpMode,
+    before: Option<XdpMode>,
     pins: &Pins,
 ) -> io::Result<Link> {
     let attach = |mode| {
@@ -119,7 +120,7 @@ fn tc_failed(interface: &Interface, source: io::Error) -> KernelError {
     }
 }
 
-fn xdp_failed(interface: &Interface, mode: Mode, source: io::Error) -> KernelError {
+fn xdp_failed(interface: &Interface, mode: XdpMode, source: io::Error) -> KernelError {
     /// Some drivers answer with it; it is no error number of user space.
     const ENOTSUPP: i32 = 524;
     let name = interface.name.clone();
@@ -130,10 +131,10 @@ fn xdp_failed(interface: &Interface, mode: Mode, source: io::Error) -> KernelErr
             Ok(occupants) => occupied(interface, occupants.xdp.first().copied(), "mf_xdp"),
             Err(error) => error,
         },
-        Some(libc::EOPNOTSUPP | ENOTSUPP) if mode == Mode::Native => {
+        Some(libc::EOPNOTSUPP | ENOTSUPP) if mode == XdpMode::Native => {
             KernelError::NoNative { interface: name, why: "its driver has none".into() }
         }
-        _ if mode == Mode::Native => {
+        _ if mode == XdpMode::Native => {
             let why = format!("its driver says: {source} (a smaller MTU or fewer offloads may help)");
             KernelError::NoNative { interface: name, why }
         }
@@ -145,7 +146,7 @@ fn xdp_failed(interface: &Interface, mode: Mode, source: io::Error) -> KernelErr
 struct Occupants {
     xdp: Vec<u32>,
     /// Of the XDP program, if there is just one.
-    mode: Option<Mode>,
+    mode: Option<XdpMode>,
     /// At its ingress.
     tc: Vec<u32>,
 }
@@ -158,7 +159,7 @@ impl Occupants {
     }
 }
 
-fn xdp_on(interface: &Interface) -> io::Result<(Vec<u32>, Option<Mode>)> {
+fn xdp_on(interface: &Interface) -> io::Result<(Vec<u32>, Option<XdpMode>)> {
     let mut found = libbpf_sys::bpf_xdp_query_opts {
         sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
         ..Default::default()
@@ -172,8 +173,8 @@ fn xdp_on(interface: &Interface) -> io::Result<(Vec<u32>, Option<Mode>)> {
     let mut programs = vec![found.drv_prog_id, found.skb_prog_id, found.hw_prog_id];
     programs.retain(|&program| program != 0);
     let mode = match (found.drv_prog_id, found.skb_prog_id) {
-        (1.., 0) => Some(Mode::Native),
-        (0, 1..) => Some(Mode::Generic),
+        (1.., 0) => Some(XdpMode::Native),
+        (0, 1..) => Some(XdpMode::Generic),
         _ => None,
     };
     Ok((programs, mode))

@@ -7,10 +7,10 @@ use super::handover::Handover;
 use super::interface::{self, Interface};
 use super::kept::Kept;
 use super::layout::ADDRESSES_MAX;
-use super::link::Mode;
 use super::pins::Pins;
 use super::tasks::KernelTasks;
 use crate::TasksConfig;
+use crate::XdpMode;
 use std::net::{IpAddr, SocketAddr};
 
 /// Where and how a switch serves.
@@ -21,7 +21,7 @@ pub struct Place {
     /// Names of interfaces.
     pub interfaces: Vec<String>,
     /// How XDP is attached.
-    pub mode: Mode,
+    pub mode: XdpMode,
     /// Queue and programs outlive the process, and the next one takes them over.
     pub keep: bool,
     /// What is kept is thrown away first.
@@ -168,10 +168,10 @@ pub const SERVED_MAX: usize = ADDRESSES_MAX;
 /// Tells the shells of a queue that could not be taken over what they were told `before`. They may be on one interface in the
 /// mode of then and on another in that of now; what generic mode asks of them is right in both, and so is to believe no
 /// interface's checksums but whole ones.
-fn what_is_kept_goes_on(tasks: &mut KernelTasks, before: (u16, Vec<IpAddr>, Mode), now: Mode) {
+fn what_is_kept_goes_on(tasks: &mut KernelTasks, before: (u16, Vec<IpAddr>, XdpMode), now: XdpMode) {
     let (port, served, mode) = before;
     tasks.serve(port, &served);
-    tasks.set_mode(if mode == Mode::Generic { mode } else { now }, &[]);
+    tasks.set_mode(if mode == XdpMode::Generic { mode } else { now }, &[]);
 }
 
 /// What a former process kept on this port. What serves another network namespace, with a process or without, is no concern of

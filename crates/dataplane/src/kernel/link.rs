@@ -1,6 +1,7 @@
 //! A program attached to an interface, by a link that detaches it when its last holder lets go: this process, or a pin.
 
 use super::interface::Interface;
+use crate::XdpMode;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use std::ffi::CString;
 use std::io;
@@ -8,37 +9,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How XDP programs are attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// In the driver, before the kernel has made anything of a frame.
-    #[default]
-    Native,
-    /// Behind it, on any interface: slower.
-    Generic,
-}
-
-impl Mode {
-    /// `native` or `generic`
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Generic => "generic",
-        }
-    }
-}
-
 /// A link.
 #[derive(Debug)]
 pub(super) struct Link(OwnedFd);
 
 impl Link {
     /// Attaches an XDP program in this mode and no other.
-    pub(super) fn xdp(program: BorrowedFd<'_>, interface: &Interface, mode: Mode) -> io::Result<Self> {
+    pub(super) fn xdp(program: BorrowedFd<'_>, interface: &Interface, mode: XdpMode) -> io::Result<Self> {
         let flags = match mode {
-            Mode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
-            Mode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+            XdpMode::Native => libbpf_sys::XDP_FLAGS_DRV_MODE,
+            XdpMode::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
         };
         Self::create(program, interface, libbpf_sys::BPF_XDP, flags)
     }

@@ -34,5 +34,4 @@ pub use error::KernelError;
 pub use frames::{Action, Arrival, Departure};
 pub use handover::Handover;
 pub use layout::SHELL_COUNTS;
-pub use link::Mode;
 pub use tasks::{BenchPacket, KernelTasks, NOW};

@@ -4,9 +4,9 @@ use super::arena::Arena;
 use super::error::KernelError;
 use super::kept::Kept;
 use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, UNSUMMED_MAX, WAYS, WAYS_AT, Way};
-use super::link::Mode;
 use super::object::{self, Programs};
 use super::pins::Pins;
+use crate::XdpMode;
 use crate::ffi::{RawDatagram, RawTasks, Stats, key_of, mf_tasks_check, mf_tasks_init};
 use crate::{Out, Purge, TasksConfig, Verdict};
 use midflight_wire::Address;
@@ -142,25 +142,25 @@ impl KernelTasks {
     }
 
     /// What [`serve`](Self::serve) and [`set_mode`](Self::set_mode) told the shells.
-    pub(super) fn told(&self) -> (u16, Vec<IpAddr>, Mode) {
+    pub(super) fn told(&self) -> (u16, Vec<IpAddr>, XdpMode) {
         let control = self.arena.control();
         // SAFETY: plain integers, which nobody writes but this process.
         let (port, count, generic, addresses) =
             unsafe { ((*control).port, (*control).addresses, (*control).generic, (*control).address) };
         let served = addresses.iter().take(usize::from(count)).map(|&address| SocketAddr::from(address).ip());
-        (u16::from_be(port), served.collect(), if generic == 0 { Mode::Native } else { Mode::Generic })
+        (u16::from_be(port), served.collect(), if generic == 0 { XdpMode::Native } else { XdpMode::Generic })
     }
 
     /// Tells the shells in which mode XDP runs, and the indices of interfaces by which frames come `unsummed`: their
     /// senders leave checksums to hardware that is not there. In generic mode, and for those that there is no room for, TC
     /// asks the kernel.
-    pub fn set_mode(&mut self, mode: Mode, unsummed: &[u32]) {
-        let unsummed = if mode == Mode::Native { unsummed } else { &[] };
+    pub fn set_mode(&mut self, mode: XdpMode, unsummed: &[u32]) {
+        let unsummed = if mode == XdpMode::Native { unsummed } else { &[] };
         let places = unsummed.iter().copied().chain(std::iter::repeat(0)).take(UNSUMMED_MAX);
         let control = self.arena.control();
         // SAFETY: shells only read them, each in one access.
         unsafe {
-            (&raw mut (*control).generic).write_volatile(u32::from(mode == Mode::Generic));
+            (&raw mut (*control).generic).write_volatile(u32::from(mode == XdpMode::Generic));
             for (place, interface) in places.enumerate() {
                 (&raw mut (*control).unsummed[place]).write_volatile(interface);
             }

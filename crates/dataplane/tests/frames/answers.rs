@@ -4,7 +4,8 @@ use crate::cookies::{cookie, put_cookie, with_cookie};
 use crate::datagrams::{self, of_another_version, operation, probe, question, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, LEAST, Q, Tag, hex, put16};
 use crate::shells::{NO_MAC, SECRET, TIME, counted, flow, handed_over, shells};
-use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks, Mode};
+use midflight_dataplane::XdpMode;
+use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
 use midflight_dataplane::{Out, Tasks, Verdict};
 use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, Version};
 use zerocopy::IntoBytes;
@@ -227,7 +228,7 @@ fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
         let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
         let all: Vec<u32> = (2..=64).chain([1]).collect();
         for (unsummed, taken) in [(&[][..], false), (&[1], true), (&[2, 3], false), (&[2, 1], true), (&all, true)] {
-            shells.set_mode(Mode::Native, unsummed);
+            shells.set_mode(XdpMode::Native, unsummed);
             let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
             if taken {
                 assert_eq!((departure.action, counts[0]), (Action::Transmit, ("xdp_taken", 1)), "{unsummed:?}");
@@ -236,7 +237,7 @@ fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
                 assert_eq!((departure, counts), (left_alone.clone(), vec![]), "{unsummed:?}");
             }
         }
-        shells.set_mode(Mode::Generic, &[1]);
+        shells.set_mode(XdpMode::Generic, &[1]);
         let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
         assert_eq!((departure, counts), (left_alone, vec![]));
         assert_eq!(run(&mut shells, &flow.request(&question(1, 1))).action, Action::Transmit);
@@ -251,7 +252,7 @@ fn a_sum_of_the_pseudo_header_is_no_checksum() {
         let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
         let frame = flow.partial(flow.request(&question(1, 1)), &question(1, 1));
         for unsummed in [&[][..], &[1]] {
-            shells.set_mode(Mode::Native, unsummed);
+            shells.set_mode(XdpMode::Native, unsummed);
             let (departure, counts) =
                 counted(&mut shells, |shells| shells.run_tc(TIME, &Arrival::new(&frame)).unwrap());
             let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
@@ -274,7 +275,7 @@ fn a_checksum_may_be_both() {
         };
         let sequence = (1..200_000).find(is_both).expect("one of 65,536 is");
         let frame = flow.request(&with_cookie(flow.from, probe(1, sequence)));
-        for (mode, by_xdp) in [(Mode::Native, Action::Transmit), (Mode::Generic, Action::Pass)] {
+        for (mode, by_xdp) in [(XdpMode::Native, Action::Transmit), (XdpMode::Generic, Action::Pass)] {
             shells.set_mode(mode, &[]);
             assert_eq!(run(&mut shells, &frame).action, by_xdp);
             let by_tc = shells.run_tc(TIME, &Arrival::new(&frame)).unwrap();

@@ -3,7 +3,8 @@
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
 use midflight_dataplane::TasksConfig;
-use midflight_dataplane::kernel::{Departure, KernelTasks, Mode, SHELL_COUNTS};
+use midflight_dataplane::XdpMode;
+use midflight_dataplane::kernel::{Departure, KernelTasks, SHELL_COUNTS};
 use midflight_lab::{Lab, Options};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -55,7 +56,7 @@ pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u128) -> Opt
         loaded => loaded.unwrap(),
     };
     tasks.restart(config, epoch, secret).unwrap();
-    tasks.set_mode(Mode::Native, &[]);
+    tasks.set_mode(XdpMode::Native, &[]);
     tasks.serve(PORT, &[own(true).ip(), own(false).ip()]);
     Some(Shells(Some(tasks)))
 }

@@ -10,7 +10,8 @@ use crate::frame::{AD, Flow, IPV4, IPV6, Q, Tag, bytes, get16, read, read_partia
 use crate::shells::{PORT, SECRET, config, lab, shells};
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder};
 use midflight_dataplane::Verdict;
-use midflight_dataplane::kernel::{KernelEngine, Mode, Place, SHELL_COUNTS};
+use midflight_dataplane::XdpMode;
+use midflight_dataplane::kernel::{KernelEngine, Place, SHELL_COUNTS};
 use midflight_lab::{HOST_INTERFACE, Lab, Place as At, SWITCH_IPV4, SWITCH_IPV6};
 use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, Version};
 use rustix::time::{ClockId, clock_gettime};
@@ -28,7 +29,7 @@ struct Stage {
     lab: Lab,
 }
 
-fn on_stage(mode: Mode, act: impl Fn(&mut Stage, bool)) {
+fn on_stage(mode: XdpMode, act: impl Fn(&mut Stage, bool)) {
     let Some(_) = shells() else { return };
     let Some(lab) = lab(2) else { return };
     let place = Place {
@@ -159,7 +160,7 @@ fn ports(frame: &[u8]) -> Option<(u16, u16)> {
 
 #[test]
 fn xdp_answers_a_socket_by_a_frame_with_a_whole_checksum() {
-    on_stage(Mode::Native, |stage, ipv4| {
+    on_stage(XdpMode::Native, |stage, ipv4| {
         let client = stage.endpoint(0, ipv4);
         for hardware in [true, false] {
             stage.checksums_by_hardware(0, hardware, true);
@@ -176,12 +177,12 @@ fn xdp_answers_a_socket_by_a_frame_with_a_whole_checksum() {
 /// which leaves no record.
 #[test]
 fn short_answers_reach_sockets() {
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
         on_stage(mode, |stage, ipv4| {
             let client = stage.endpoint(0, ipv4);
             for hardware in [true, false] {
                 stage.checksums_by_hardware(0, hardware, false);
-                let taken_by = if hardware && mode == Mode::Generic { "tc_taken" } else { "xdp_taken" };
+                let taken_by = if hardware && mode == XdpMode::Generic { "tc_taken" } else { "xdp_taken" };
                 let before = stage.count(taken_by);
                 assert_eq!(client.ask(&of_another_version(PACKET_MAX)), Version::OURS.as_bytes());
                 assert_eq!(client.ask(&of_another_version(PACKET_MAX)), Version::OURS.as_bytes());
@@ -196,9 +197,9 @@ fn short_answers_reach_sockets() {
 /// kernel. A frame of which the kernel says nothing is refused there, although its sum looks the same.
 #[test]
 fn a_checksum_left_to_hardware_is_believed_by_interface() {
-    on_stage(Mode::Native, |stage, ipv4| {
+    on_stage(XdpMode::Native, |stage, ipv4| {
         let index = stage.lab.within(At::Switch, || Port::open(&stage.lab.interfaces()[1]).index).unwrap();
-        stage.engine.tasks_mut().set_mode(Mode::Native, &[index]);
+        stage.engine.tasks_mut().set_mode(XdpMode::Native, &[index]);
         for (host, taken_by) in [(0, "tc_taken"), (1, "xdp_taken")] {
             stage.checksums_by_hardware(host, true, true);
             let client = stage.endpoint(host, ipv4);
@@ -219,7 +220,7 @@ fn a_checksum_left_to_hardware_is_believed_by_interface() {
 /// checksums and links that do not: what arrives is right in each case, or is known to be completed later.
 #[test]
 fn tc_sends_right_checksums_by_all_links() {
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
         on_stage(mode, |stage, ipv4| {
             let (client, executor) = (stage.endpoint(0, ipv4), stage.endpoint(1, ipv4));
             for (number, (sender, links)) in
@@ -247,7 +248,7 @@ fn tc_sends_right_checksums_by_all_links() {
 /// In generic mode, XDP sees packets of this machine whose checksums hardware is to complete; TC answers them.
 #[test]
 fn generic_mode_serves_sockets_too() {
-    on_stage(Mode::Generic, |stage, ipv4| {
+    on_stage(XdpMode::Generic, |stage, ipv4| {
         let client = stage.endpoint(0, ipv4);
         for (hardware, taken_by) in [(true, "tc_taken"), (false, "xdp_taken")] {
             stage.checksums_by_hardware(0, hardware, false);
@@ -261,7 +262,7 @@ fn generic_mode_serves_sockets_too() {
 /// Tags are in the frame for XDP, and half beside it for TC.
 #[test]
 fn tagged_frames_are_answered_with_their_tags() {
-    on_stage(Mode::Native, |stage, ipv4| {
+    on_stage(XdpMode::Native, |stage, ipv4| {
         let sets: [&[Tag]; 3] = [&[(Q, 0x2005)], &[(AD, 0x0123)], &[(AD, 7), (Q, 0xe008)]];
         for (number, tags) in sets.into_iter().enumerate() {
             let tagged = |endpoint: Endpoint| {
@@ -291,7 +292,7 @@ fn tagged_frames_are_answered_with_their_tags() {
 /// A frame of a veth has hardly any room to grow: XDP takes what it finds before and behind it, and TC what is longer.
 #[test]
 fn answers_longer_than_the_frame_arrive_whole() {
-    on_stage(Mode::Native, |stage, ipv4| {
+    on_stage(XdpMode::Native, |stage, ipv4| {
         let (client, executor) = (stage.endpoint(0, ipv4), stage.endpoint(1, ipv4));
         for sequence in 1..=2 {
             client.ask(&submit(1, sequence, 32));
@@ -338,7 +339,7 @@ fn a_retrieve_of_many_slots_that_finds_nothing_is_taken_by_xdp() {
 /// as before.
 #[test]
 fn t2_tasks_told_again_arrive_whole() {
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
         on_stage(mode, |stage, ipv4| {
             stage.checksums_by_hardware(1, false, false);
             let (client, executor) = (stage.endpoint(0, ipv4), stage.endpoint(1, ipv4));
@@ -355,7 +356,7 @@ fn t2_tasks_told_again_arrive_whole() {
 /// Datagrams that were merged, or are to be cut up, reach the process's socket one by one.
 #[test]
 fn merged_datagrams_reach_the_socket() {
-    on_stage(Mode::Generic, |stage, ipv4| {
+    on_stage(XdpMode::Generic, |stage, ipv4| {
         let process = stage.lab.within(At::Switch, || UdpSocket::bind(switch(ipv4)).unwrap()).unwrap();
         process.set_read_timeout(Some(PATIENCE)).unwrap();
         let client = stage.endpoint(0, ipv4);
@@ -374,7 +375,7 @@ fn merged_datagrams_reach_the_socket() {
 /// Fragments are put together by the kernel and reach the process's socket.
 #[test]
 fn fragments_reach_the_socket() {
-    on_stage(Mode::Native, |stage, ipv4| {
+    on_stage(XdpMode::Native, |stage, ipv4| {
         let process = stage.lab.within(At::Switch, || UdpSocket::bind(switch(ipv4)).unwrap()).unwrap();
         process.set_read_timeout(Some(PATIENCE)).unwrap();
         let client = stage.endpoint(0, ipv4);
@@ -388,7 +389,7 @@ fn fragments_reach_the_socket() {
 /// What only passes through, or is for others on the switch's machine, does not notice the shells, whatever port it is for.
 #[test]
 fn other_traffic_goes_on() {
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [XdpMode::Native, XdpMode::Generic] {
         on_stage(mode, |stage, ipv4| {
             let (here, there) = (stage.endpoint(0, ipv4), stage.endpoint(1, ipv4));
             let host = SocketAddr::new(there.flow.from.ip(), PORT);

@@ -2,9 +2,9 @@
 //! they leave, ticks it, sends the answers that they cannot send, and looks after interfaces and addresses.
 
 use super::life::Core;
-use super::{Engine, Facts, Inheritance, KernelOptions, ShellCounts, XdpMode};
+use super::{Engine, Facts, Inheritance, KernelOptions, ShellCounts};
 use crate::error::Error;
-use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, Mode, NOW, Place, SERVED_MAX, SHELL_COUNTS};
+use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, NOW, Place, SERVED_MAX, SHELL_COUNTS};
 use midflight_dataplane::{Out, Purge, Stats, TasksConfig};
 use midflight_endpoint::Nanos;
 use std::net::{IpAddr, SocketAddr};
@@ -27,11 +27,7 @@ impl KernelCore {
         listen: SocketAddr,
         facts: Facts,
     ) -> Result<(Self, Facts), Error> {
-        let mode = match options.mode {
-            XdpMode::Native => Mode::Native,
-            XdpMode::Generic => Mode::Generic,
-        };
-        let KernelOptions { interfaces, keep, fresh, .. } = options.clone();
+        let KernelOptions { interfaces, mode, keep, fresh } = options.clone();
         let place = Place { listen, interfaces, mode, keep, fresh };
         let engine = KernelEngine::start(tasks, &place, facts.epoch, rand::random())?;
         let queued = engine.tasks().stats().queued.iter().map(|&tasks| u64::from(tasks)).sum();

@@ -13,7 +13,7 @@ mod purges;
 mod strangers;
 mod user;
 
-pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig, XdpMode};
+pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig};
 
 use crate::clock;
 use crate::driver::lock;

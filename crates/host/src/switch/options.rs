@@ -2,8 +2,8 @@
 
 use crate::look::LOOK;
 use crate::socket::SocketBuffers;
-use midflight_dataplane::TasksConfig;
 use midflight_dataplane::asic::Program;
+use midflight_dataplane::{TasksConfig, XdpMode};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -81,25 +81,4 @@ pub struct KernelOptions {
     pub keep: bool,
     /// What was kept is thrown away first.
     pub fresh: bool,
-}
-
-/// How XDP programs are attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum XdpMode {
-    /// In the interface's driver.
-    #[default]
-    Native,
-    /// Behind it: on any interface, but slower.
-    Generic,
-}
-
-impl XdpMode {
-    /// `native` or `generic`
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Generic => "generic",
-        }
-    }
 }

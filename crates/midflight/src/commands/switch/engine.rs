@@ -2,9 +2,10 @@
 
 use crate::usage;
 use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
-use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus, XdpMode};
-use midflight_host::{AsicOptions, Engine, KernelOptions, Program};
+use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
+use midflight_host::{AsicOptions, Engine, KernelOptions, Program, XdpMode};
 
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
@@ -17,8 +18,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     interface: Vec<String>,
     /// How XDP is attached: in the driver, or behind it on any interface, slower; default: native
-    #[arg(long, value_name = "MODE")]
-    mode: Option<Mode>,
+    #[arg(long, value_name = "MODE", value_parser = xdp_mode())]
+    mode: Option<XdpMode>,
     /// The kernel engine's queue and programs outlive this process, and the next start with --keep takes them over
     #[arg(long)]
     keep: bool,
@@ -49,10 +50,9 @@ impl From<Kind> for EngineKind {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Mode {
-    Native,
-    Generic,
+/// Its names, as the help shows them.
+fn xdp_mode() -> impl TypedValueParser<Value = XdpMode> {
+    PossibleValuesParser::new(XdpMode::ALL.map(XdpMode::name)).try_map(|name| name.parse())
 }
 
 impl Options {
@@ -76,14 +76,13 @@ impl Options {
         if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
             return Err(usage::error("the kernel engine serves interfaces: name them, --interface eth0 for example"));
         }
-        let generic = self.mode.map_or(*mode == XdpMode::Generic, |mode| matches!(mode, Mode::Generic));
+        let mode = self.mode.unwrap_or(*mode);
         let keep = self.keep || *keep;
         if keep && config.listen.port() == 0 {
             return Err(usage::error(
                 "--keep needs a port by which the next start finds the queue: --listen HOST:PORT",
             ));
         }
-        let mode = if generic { midflight_host::XdpMode::Generic } else { midflight_host::XdpMode::Native };
         Ok(Engine::Kernel(KernelOptions { interfaces, mode, keep, fresh: self.fresh }))
     }
 }
@@ -131,8 +130,8 @@ pub(super) fn describe(engine: &Engine) -> String {
         Engine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
     };
     let mode = match mode {
-        midflight_host::XdpMode::Native => "native",
-        midflight_host::XdpMode::Generic => "generic (slower than native)",
+        XdpMode::Native => "native",
+        XdpMode::Generic => "generic (slower than native)",
     };
     let kept = if *keep { ", kept" } else { "" };
     format!(", in the kernel on {}, XDP {mode}{kept}", interfaces.join(" and "))

@@ -1,0 +1,34 @@
+use std::str::FromStr;
+
+/// How XDP programs are attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpMode {
+    /// In the interface's driver, before the kernel has made anything of a frame.
+    #[default]
+    Native,
+    /// Behind it, on any interface: slower.
+    Generic,
+}
+
+impl XdpMode {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Native, Self::Generic];
+
+    /// `native` or `generic`
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+impl FromStr for XdpMode {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        named.ok_or_else(|| format!("unknown mode `{name}`, expected `native` or `generic`"))
+    }
+}
