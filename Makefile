@@ -13,11 +13,11 @@ ifeq ($(if $(filter bench-against,$(MAKECMDGOALS)),$(AGAINST),unasked),)
 $(error bench-against needs another build: make bench-against AGAINST=../before/target/release/midflight)
 endif
 FEATURES_no =
-FEATURES_yes = --features midflight/kernel
+FEATURES_yes = --features midflight-cli/kernel
 # Asked once, and only by a target that builds.
 FEATURES_auto = $(eval FEATURES_auto := $(shell .ci/features))$(FEATURES_auto)
 FEATURES = $(FEATURES_$(KERNEL))
-MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight $(FEATURES) --
+MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
 .PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic mutants figures transcripts golden
@@ -28,14 +28,14 @@ help: ## this list
 
 # With cargo's progress: the first time takes minutes.
 release:
-	@$(CARGO) build --locked --release -p midflight $(FEATURES)
+	@$(CARGO) build --locked --release -p midflight-cli $(FEATURES)
 
 demo: release ## the main job: schedule a generated workload through the switch and print the delays
 	@$(MIDFLIGHT) replay $(ARGS)
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
 	$(CARGO) test --locked --workspace $(FEATURES)
-	$(CARGO) test --locked -p midflight-dataplane --features sanitize
+	$(CARGO) test --locked -p midflight-dataplane -p midflight-spec --features midflight-dataplane/sanitize
 
 lint: ## formatting, Clippy (with and without the kernel engine), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
@@ -77,13 +77,13 @@ check-asic: ## every state of small queues of the asic engine, held to the rules
 	@nice $(MIDFLIGHT) check asic $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
-	@nice $(CARGO) run --locked --release --quiet -p midflight --features mutants -- sim mutants tasks $(ARGS)
+	@nice $(CARGO) run --locked --release --quiet -p midflight-cli --features mutants -- sim mutants tasks $(ARGS)
 
 figures: ## the papers' figures anew into docs/figures: 5 seeds of each, up to an hour; what was run before is kept
 	@nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
-	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-dataplane --test transcripts
+	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-spec --test transcripts
 	git diff --stat -- transcripts
 
 golden: ## regenerate the golden packets; then read the difference

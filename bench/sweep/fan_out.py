@@ -30,7 +30,7 @@ NO_TIME = json.dumps({
 
 
 def name_of(line):
-    """The file of a cell: FNV-1a of its description (crates/midflight/src/cells/store.rs)."""
+    """The file of a cell: FNV-1a of its description (crates/studies/src/cells/store.rs)."""
     hashed = 0xCBF29CE484222325
     for byte in line.encode():
         hashed = (hashed ^ byte) * 0x100000001B3 % 2**64

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_dataplane::model::play_asic;
+use midflight_spec::model::play_asic;
 
 fuzz_target!(|story: &[u8]| {
     if let Err(what) = play_asic(story) {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_dataplane::model::{EPOCH, play};
-use midflight_dataplane::transcript::Core;
+use midflight_spec::model::{EPOCH, play};
+use midflight_spec::transcript::Core;
 
 fuzz_target!(|story: &[u8]| {
     let secret = story.len() as u128;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_dataplane::transcript::{Core, Engine};
+use midflight_spec::transcript::{Core, Engine};
 use midflight_dataplane::{TasksConfig, Verdict};
 use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, parse};
 use std::net::SocketAddr;

@@ -9,7 +9,10 @@ use zerocopy::FromBytes;
 
 /// Reads a datagram for a switch that has so many levels, and counts it under its operation. BAD_VERSION is to be answered
 /// by VERSION.
-pub(crate) fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Packet<'a>, Verdict> {
+///
+/// # Errors
+/// The reason for which the datagram is dropped.
+pub fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Packet<'a>, Verdict> {
     let (header, operation) = open(datagram)?;
     stats.packets[operation as usize] += 1;
     if header.key != 0 {

@@ -1,9 +1,9 @@
 //! T7, T12 and T14 at their bounds: what the switch sends for one datagram or tick, what it looks at, and whom it has room for.
 //! Engine and model are compared at each step.
 
-use midflight_dataplane::model::Duel;
-use midflight_dataplane::transcript::{Core, Engine};
 use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, Which};
+use midflight_spec::model::Duel;
+use midflight_spec::transcript::{Core, Engine};
 use midflight_wire::{
     Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX,
     SlotName, Submit, TaskInfo, Wait, parse,

@@ -1,14 +1,15 @@
-//! The examples run, and what they assert holds. `cargo test` builds them beside the command.
+//! The examples run, and what they assert holds. `cargo test` builds them beside this test.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-use std::path::Path;
 use std::process::Command;
 
 fn run(example: &str) -> String {
-    let beside = Path::new(env!("CARGO_BIN_EXE_midflight")).with_file_name("examples").join(example);
-    assert!(beside.exists(), "{} is missing: cargo build -p midflight --examples", beside.display());
-    let output = Command::new(beside).output().unwrap();
+    // This test is target/PROFILE/deps/examples-HASH.
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().unwrap().with_file_name("examples").join(example);
+    assert!(program.exists(), "{} is missing: cargo build -p midflight --examples", program.display());
+    let output = Command::new(program).output().unwrap();
     assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

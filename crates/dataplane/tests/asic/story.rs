@@ -3,7 +3,7 @@
 use crate::packets::{address, retrieve, slots, submit, switch, task, wait};
 use midflight_dataplane::Verdict;
 use midflight_dataplane::asic::{AsicTasks, Inside, Program, Turn};
-use midflight_dataplane::model::play_asic;
+use midflight_spec::model::play_asic;
 use midflight_wire::{Packet, SlotName, Wait, parse};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -3,9 +3,9 @@
 use crate::capture::Port;
 use crate::engine::FrameEngine;
 use crate::shells::{config, lab, peer, shells};
-use midflight_dataplane::model::{EPOCH, play};
-use midflight_dataplane::transcript::{Core, Engine};
 use midflight_lab::Place;
+use midflight_spec::model::{EPOCH, play};
+use midflight_spec::transcript::{Core, Engine};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 

@@ -3,8 +3,8 @@
 use crate::capture::Port;
 use crate::engine::FrameEngine;
 use crate::shells::{lab, shells};
-use midflight_dataplane::transcript::run;
 use midflight_lab::Place;
+use midflight_spec::transcript::run;
 use std::path::Path;
 use std::rc::Rc;
 

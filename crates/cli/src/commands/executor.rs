@@ -1,0 +1,90 @@
+//! `midflight executor`: slots on this machine that pull tasks from a switch.
+
+use crate::commands::map::cores;
+use crate::options;
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use midflight_control::config::DEFAULT_PORT;
+use midflight_host::Executor;
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::{stdout, usage};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long to wait for the switch before saying that it does not answer. The executor goes on trying.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight executor                           a slot for each core, switch on this machine
+  midflight executor --switch switch.example:7700 --slots 64
+  midflight executor --switch a:7700,b:7700    the second when the first falls silent
+  midflight executor --config midflight.toml --resources gpu,ssd
+
+It runs noop, sleep, spin and exec (command lines). Programs that use the Rust library register
+their own functions.
+
+SIGTERM or SIGINT: takes nothing new, finishes what runs, hands over the results and ends. A
+second one ends at once; the switch then gives what ran to other executors.
+
+EXIT CODES
+  0 drained, 1 failed, or tasks still ran when the drain ended, 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Switches to pull from, the preferred one first
+    #[arg(long, value_name = "HOST:PORT,..", default_value_t = format!("127.0.0.1:{DEFAULT_PORT}"))]
+    switch: String,
+    /// Tasks at one time; default: cores of this machine
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    slots: Option<u32>,
+    /// Resources that this machine offers, such as gpu,ssd (names of --config, or r0 to r7)
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    resources: String,
+    /// Local UDP address, and IP address of results; default: loopback or all interfaces
+    #[arg(long, value_name = "HOST:PORT")]
+    bind: Option<String>,
+    /// How long tasks may go on after SIGTERM before they are killed
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1h")]
+    drain: Duration,
+    #[command(flatten)]
+    config: options::ConfigFile,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let slots = args.slots.unwrap_or_else(cores);
+    let resources = args.config.mask(&args.resources)?;
+    let mut builder = Executor::builder().slots(slots).resources(resources);
+    for switch in usage::resolve_all(&args.switch)? {
+        builder = builder.switch(switch);
+    }
+    if let Some(bind) = &args.bind {
+        builder = builder.bind(usage::resolve(bind)?);
+    }
+    let mut shutdown = Shutdown::new()?;
+    let executor = builder.start()?;
+    announce(executor.wait_registered(slots, ANSWER_WITHIN), &executor, slots, args)?;
+    let signal = shutdown.wait();
+    tracing::info!("{signal}: draining");
+    shutdown.each(|_| std::process::exit(i32::from(midflight_terminal::usage::FAILURE)));
+    executor.drain(args.drain)?;
+    stdout::print("drained\n")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn announce(complete: bool, executor: &Executor, slots: u32, args: &Args) -> Result<()> {
+    match executor.registered() {
+        _ if complete => {
+            stdout::print(&format!("executor with {slots} slots at switch {}\n", executor.switch()))?;
+        }
+        0 => tracing::warn!(
+            "no switch answers on {}: check --switch and that it runs; this executor registers when it does",
+            args.switch
+        ),
+        got => tracing::warn!(
+            "the switch has room for {got} of {slots} slots only: raise tasks.slots in its configuration"
+        ),
+    }
+    Ok(())
+}

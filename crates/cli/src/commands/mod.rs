@@ -1,0 +1,86 @@
+//! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
+
+mod baseline;
+mod executor;
+mod lab;
+pub(crate) mod map;
+mod purge;
+mod status;
+mod submit;
+pub(crate) mod switch;
+mod up;
+
+use clap::Subcommand;
+use midflight_studies::{bench, check, replay, sim};
+use std::process::ExitCode;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start a switch and executors on this machine, and say what to type next
+    Up(up::Args),
+    /// Start a switch
+    Switch(switch::Args),
+    /// Start an executor: slots that pull tasks from a switch and run them
+    Executor(executor::Args),
+    /// Call a function many times
+    Submit(submit::Args),
+    /// Run command lines in parallel; their output comes in the order of the input
+    Map(map::Args),
+    /// Replay a trace (or a generated workload) and measure the scheduling delay
+    Replay(replay::command::Args),
+    /// Show what a switch is doing
+    Status(status::Args),
+    /// Take queued tasks out of a switch of this machine
+    Purge(purge::Args),
+    /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
+    Lab(lab::Args),
+    /// Measure this machine
+    Bench(bench::Args),
+    /// Schedulers to compare with, over real sockets: Sparrow
+    Baseline(baseline::Args),
+    /// The simulated world: the papers' figures, sweeps, faults
+    Sim(sim::Args),
+    /// Every state of small instances, held to the rules
+    Check(check::Args),
+}
+
+impl Command {
+    /// What is logged unless the user says otherwise. Who operates a service wants to know what could be better (such as small
+    /// kernel buffers), who runs a job wants its output. A cluster that is attacked has much to say, as is meant.
+    pub(crate) fn default_log(&self) -> &'static str {
+        match self {
+            Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Baseline(_) => "warn",
+            Self::Lab(args) if args.is_attack() => "off",
+            _ => "error",
+        }
+    }
+
+    /// Whether a reader that went away (`| head`) ends it at once. Those that run children end them first.
+    pub(crate) fn ends_with_its_reader(&self) -> bool {
+        match self {
+            Self::Status(_) | Self::Submit(_) | Self::Replay(_) => true,
+            Self::Bench(args) => args.ends_with_its_reader(),
+            Self::Lab(args) => args.ends_with_its_reader(),
+            _ => false,
+        }
+    }
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(args) => up::run(&args),
+        Command::Switch(args) => switch::run(&args),
+        Command::Executor(args) => executor::run(&args),
+        Command::Submit(args) => submit::run(&args),
+        Command::Map(args) => map::run(args),
+        Command::Replay(args) => replay::command::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Purge(args) => purge::run(&args),
+        Command::Lab(args) => lab::run(&args),
+        Command::Bench(args) => bench::run(args),
+        Command::Baseline(args) => baseline::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Check(args) => check::run(&args),
+    }
+}

@@ -1,0 +1,99 @@
+//! `midflight purge`: takes queued tasks out of a switch of this machine.
+
+use crate::options;
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use midflight_control::admin::{self, Answer, Request, Which};
+use midflight_control::config::DEFAULT_PORT;
+use midflight_terminal::{stdout, usage};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight purge --resources gpu         tasks that need a resource which no executor has
+  midflight purge --address 10.0.0.17     tasks of all clients of a machine
+  midflight purge --client 9f3c…          tasks of one client: 16 hexadecimal digits
+
+Only tasks that are queued are taken out; those that run end. A client that is still there finds
+out, and submits them again: end it first. What clients leave behind that died goes by itself,
+after client_idle (one minute).
+
+Run it on the switch's machine, as root or as the user who started the switch.
+
+EXIT CODES
+  0 done (the number of tasks is printed), 1 no switch there, or it cannot, 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+#[group(id = "which", required = true, multiple = false, args = ["client", "resources", "address"])]
+pub(crate) struct Args {
+    /// Tasks of the client with this identity
+    #[arg(long, value_name = "IDENTITY", value_parser = identity)]
+    client: Option<u64>,
+    /// Tasks that need all of these resources (names of --config, or r0 to r7)
+    #[arg(long, value_name = "NAMES")]
+    resources: Option<String>,
+    /// Tasks of the clients at this address; of IPv6, at its first 64 bits
+    #[arg(long, value_name = "IP")]
+    address: Option<IpAddr>,
+    /// UDP port of the switch, by which its socket is found; default: 7700, or the configuration's
+    #[arg(long)]
+    port: Option<u16>,
+    /// Unix socket of the switch, if it is not where it usually is
+    #[arg(long, value_name = "PATH", conflicts_with = "port")]
+    admin: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    file: options::ConfigFile,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let path = path(args)?;
+    let request = Request::Purge(which(args)?);
+    let answer = admin::ask(&path, &request).with_context(|| {
+        format!(
+            "no switch can be asked at {}: run this on the switch's machine, as root or as the user who started it, and name \
+             its port (--port) or socket (--admin)",
+            path.display()
+        )
+    })?;
+    match answer {
+        Answer::Purged(tasks) if args.json => stdout::print(&format!("{}\n", serde_json::json!({ "purged": tasks })))?,
+        Answer::Purged(tasks) => {
+            stdout::print(&format!("{tasks} {} taken out\n", if tasks == 1 { "task" } else { "tasks" }))?
+        }
+        Answer::Error(why) => bail!("{why}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path(args: &Args) -> Result<PathBuf> {
+    if let Some(path) = &args.admin {
+        return Ok(path.clone());
+    }
+    let config = args.file.load()?;
+    let configured = if args.file.config.is_some() { config.listen.port() } else { DEFAULT_PORT };
+    let path = config.admin_path(args.port.unwrap_or(configured));
+    path.ok_or_else(|| usage::error("the configuration switches the operator's socket off: admin = \"\""))
+}
+
+fn which(args: &Args) -> Result<Which> {
+    Ok(match (args.client, &args.resources, args.address) {
+        (Some(identity), ..) => Which::Client(identity),
+        (_, Some(names), _) => match args.file.mask(names)? {
+            0 => return Err(usage::error("--resources names none: every task would be taken out")),
+            mask => Which::Resources(mask),
+        },
+        (.., Some(address)) => Which::Address(address),
+        _ => return Err(usage::error("say whose tasks: --client, --resources or --address")),
+    })
+}
+
+fn identity(text: &str) -> Result<u64, String> {
+    let digits = text.trim_start_matches("0x");
+    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no identity: it has up to 16 hexadecimal digits"))
+}

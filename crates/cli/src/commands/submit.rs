@@ -1,0 +1,251 @@
+//! `midflight submit`: one function, called many times.
+
+use crate::options;
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use hdrhistogram::Histogram;
+use midflight_control::config::DEFAULT_PORT;
+use midflight_host::{Completions, Job, TaskError, TaskOutcome, TaskResult};
+use midflight_tasks::functions::{EXEC, ExecResult, SLEEP, SPIN};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::progress::Progress;
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::switches::connect;
+use midflight_terminal::usage;
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The largest latency that is told apart from larger ones: a day.
+pub(super) const LATENCY_MAX_US: u64 = 86_400_000_000;
+/// How long to wait for a result before looking at signals again.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight submit noop -n 100000                  how fast is it?
+  midflight submit sleep 10ms -n 1000 --priority 1
+  midflight submit exec 'uname -a'                 a command line; its output is printed
+  midflight submit thumbnail cat.png               a function that a program registered
+  midflight submit noop -n 100000 --json
+
+Results that are not empty are printed as they come, each on a line; the summary goes to stderr.
+sleep and spin take a duration, other functions get the bytes of ARGUMENT. --timeout counts from
+the submission, with the time in the queue. Ctrl-C cancels what has not started; a second one ends
+at once.
+
+EXIT CODES
+  0 all succeeded, 1 some did not, or failed, 2 wrong usage, 130 interrupted";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Function to call: noop, sleep, spin, exec or one that executors registered
+    function: String,
+    /// Its argument
+    #[arg(default_value = "")]
+    argument: String,
+    /// How many times
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    count: u32,
+    /// Switches to use, the preferred one first
+    #[arg(long, value_name = "HOST:PORT,..", default_value_t = format!("127.0.0.1:{DEFAULT_PORT}"))]
+    switch: String,
+    #[command(flatten)]
+    tasks: options::TaskOptions,
+    #[command(flatten)]
+    config: options::ConfigFile,
+    /// No results on stdout, but one JSON object with the summary
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let resources = args.config.mask(&args.tasks.resources)?;
+    let argument = argument(&args.function, &args.argument)?;
+    let mut job = Job::builder(&args.function)
+        .priority(args.tasks.priority)
+        .resources(resources)
+        .retry_failed(args.tasks.retries > 0);
+    if args.tasks.retries > 0 {
+        job = job.attempts(args.tasks.retries.saturating_add(1));
+    }
+    if let Some(timeout) = args.tasks.timeout {
+        job = job.timeout(timeout);
+    }
+    let client = connect(usage::resolve_all(&args.switch)?)?;
+    let started = Instant::now();
+    let completions = client.submit(job.repeat(args.count as usize, argument).build())?.completions();
+    let mut tally = Tally::new(args)?;
+    collect(completions, &mut tally, args.count)?;
+    tally.finish(started.elapsed(), args.json)
+}
+
+/// The bytes of the argument.
+pub(super) fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
+    if function != SLEEP && function != SPIN {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let duration = usage::duration(text);
+    let duration =
+        duration.map_err(|error| usage::error(format!("{function} wants a duration, not `{text}`: {error}")))?;
+    let nanos = u64::try_from(duration.as_nanos()).context("the duration is too long")?;
+    Ok(nanos.to_be_bytes().to_vec())
+}
+
+/// Takes outcomes until all are there, or the second Ctrl-C.
+fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Result<()> {
+    let signals = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&signals);
+    Shutdown::new()?.each(move |count| seen.store(count, Ordering::Relaxed));
+    let mut progress = Progress::new(u64::from(count), false);
+    while completions.left() > 0 {
+        if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
+            progress.advance();
+            tally.add(outcome, &progress)?;
+        } else {
+            progress.wait();
+        }
+        match signals.load(Ordering::Relaxed) {
+            0 => {}
+            _ if !tally.interrupted => {
+                tally.interrupted = true;
+                completions.job().cancel();
+                progress.suspend(|| eprintln!("cancelling what has not started; Ctrl-C again ends at once"));
+            }
+            1 => {}
+            _ => break,
+        }
+    }
+    tally.lost += completions.left() as u64;
+    progress.finish();
+    Ok(())
+}
+
+/// What became of the tasks.
+struct Tally {
+    ok: u64,
+    failed: u64,
+    lost: u64,
+    cancelled: u64,
+    interrupted: bool,
+    latency_us: Histogram<u64>,
+    /// Decodes results as those of `exec`.
+    exec: bool,
+    silent: bool,
+    out: BufWriter<std::io::Stdout>,
+}
+
+impl Tally {
+    fn new(args: &Args) -> Result<Self> {
+        Ok(Self {
+            ok: 0,
+            failed: 0,
+            lost: 0,
+            cancelled: 0,
+            interrupted: false,
+            latency_us: Histogram::new_with_max(LATENCY_MAX_US, 3)?,
+            exec: args.function == EXEC,
+            // sleep and spin return when they started, for `replay`: bytes that nobody reads here.
+            silent: args.json || [SLEEP, SPIN].contains(&args.function.as_str()),
+            out: BufWriter::new(std::io::stdout()),
+        })
+    }
+
+    fn add(&mut self, outcome: TaskOutcome, progress: &Progress) -> Result<()> {
+        match outcome {
+            Ok(result) => {
+                let ns = result.timing.completed.saturating_sub(result.timing.submitted);
+                self.latency_us.saturating_record(ns / 1_000);
+                progress.suspend(|| self.add_result(&result)).context("cannot write the results")?;
+            }
+            Err(TaskError::Cancelled) => self.cancelled += 1,
+            Err(error) => {
+                if self.failed + self.lost < 10 {
+                    progress.suspend(|| eprintln!("a task failed: {error}"));
+                }
+                let failed = matches!(error, TaskError::Failed { .. } | TaskError::Unknown);
+                *(if failed { &mut self.failed } else { &mut self.lost }) += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_result(&mut self, result: &TaskResult) -> std::io::Result<()> {
+        if !self.exec {
+            self.ok += 1;
+            return if self.silent || result.value.is_empty() { Ok(()) } else { self.line(&result.value) };
+        }
+        let Some(output) = ExecResult::decode(&result.value) else {
+            self.failed += 1;
+            return Ok(());
+        };
+        *(if output.code == 0 { &mut self.ok } else { &mut self.failed }) += 1;
+        if self.silent {
+            return Ok(());
+        }
+        std::io::stderr().write_all(&output.stderr)?;
+        self.out.write_all(&output.stdout)
+    }
+
+    fn line(&mut self, value: &[u8]) -> std::io::Result<()> {
+        self.out.write_all(String::from_utf8_lossy(value).as_bytes())?;
+        self.out.write_all(b"\n")
+    }
+
+    fn finish(mut self, elapsed: Duration, json: bool) -> Result<ExitCode> {
+        self.out.flush().context("cannot write the results")?;
+        let seconds = elapsed.as_secs_f64();
+        let rate = self.ok as f64 / seconds;
+        let at = |quantile| self.latency_us.value_at_quantile(quantile);
+        if json {
+            self.envelope(seconds, rate).print(true)?;
+        } else {
+            let Self { ok, failed, lost, cancelled, .. } = &self;
+            eprintln!(
+                "{ok} ok, {failed} failed, {lost} lost, {cancelled} cancelled in {seconds:.3} s ({rate:.0} tasks/s)"
+            );
+            if !self.latency_us.is_empty() {
+                let max = self.latency_us.max();
+                eprintln!("submit to result: p50 {} us, p99 {} us, max {max} us", at(0.5), at(0.99));
+            }
+        }
+        let all_ok = self.failed + self.lost + self.cancelled == 0;
+        let code = if self.interrupted { usage::INTERRUPTED } else { u8::from(!all_ok) };
+        Ok(ExitCode::from(code))
+    }
+
+    fn envelope(&self, seconds: f64, rate: f64) -> Envelope {
+        let at = |quantile| self.latency_us.value_at_quantile(quantile);
+        let results = vec![
+            Measure::count("submit.ok", self.ok, "tasks"),
+            Measure::count("submit.failed", self.failed, "tasks"),
+            Measure::count("submit.lost", self.lost, "tasks"),
+            Measure::count("submit.cancelled", self.cancelled, "tasks"),
+            Measure::quantity("submit.seconds", seconds, "s"),
+            Measure::quantity("submit.tasks_per_s", rate, "tasks/s"),
+            Measure::count("submit.latency_p50_us", at(0.5), "us"),
+            Measure::count("submit.latency_p99_us", at(0.99), "us"),
+            Measure::count("submit.latency_max_us", self.latency_us.max(), "us"),
+        ];
+        Envelope::new("submit", results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_and_spin_get_nanoseconds_others_the_bytes() {
+        assert_eq!(argument("sleep", "2us").unwrap(), 2_000u64.to_be_bytes());
+        assert_eq!(argument("greet", "2us").unwrap(), b"2us");
+        let error = argument("spin", "long").unwrap_err();
+        assert!(
+            error.is::<usage::UsageError>() && error.to_string().contains("wants a duration, not `long`"),
+            "{error}"
+        );
+    }
+}

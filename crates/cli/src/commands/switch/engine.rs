@@ -1,0 +1,146 @@
+//! Which engine serves: flags, configuration, and how it is named.
+
+use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
+use midflight_host::{AsicOptions, Engine, KernelOptions, Program, XdpMode};
+use midflight_terminal::usage;
+
+/// Flags of the engine; they win over the configuration.
+#[derive(ClapArgs)]
+pub(super) struct Options {
+    /// Who decides: this process, XDP and TC programs in the kernel (root, Linux 6.12), or a model of a switch's pipeline in this
+    /// process, with our program or the papers'; default: user
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<Kind>,
+    /// Interfaces that the kernel engine serves
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    interface: Vec<String>,
+    /// How XDP is attached: in the driver, or behind it on any interface, slower; default: native
+    #[arg(long, value_name = "MODE", value_parser = xdp_mode())]
+    mode: Option<XdpMode>,
+    /// The kernel engine's queue and programs outlive this process, and the next start with --keep takes them over
+    #[arg(long)]
+    keep: bool,
+    /// Throw away what was kept before
+    #[arg(long)]
+    fresh: bool,
+    /// Detach what was kept on the port of --listen, and end
+    #[arg(long, conflicts_with_all = ["engine", "interface", "mode", "keep", "fresh"])]
+    pub(super) detach: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    User,
+    Kernel,
+    AsicSafe,
+    AsicPublished,
+}
+
+impl From<Kind> for EngineKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::User => Self::User,
+            Kind::Kernel => Self::Kernel,
+            Kind::AsicSafe => Self::AsicSafe,
+            Kind::AsicPublished => Self::AsicPublished,
+        }
+    }
+}
+
+/// Its names, as the help shows them.
+fn xdp_mode() -> impl TypedValueParser<Value = XdpMode> {
+    PossibleValuesParser::new(XdpMode::ALL.map(XdpMode::name)).try_map(|name| name.parse())
+}
+
+impl Options {
+    /// The engine that flags and configuration ask for together.
+    pub(super) fn apply(&self, config: &Config) -> Result<Engine> {
+        let EngineConfig { kind, interfaces, mode, keep, .. } = &config.engine;
+        let kind = self.engine.map_or(*kind, EngineKind::from);
+        if kind != EngineKind::Kernel {
+            let flags = [
+                ("--interface", !self.interface.is_empty()),
+                ("--mode", self.mode.is_some()),
+                ("--keep", self.keep),
+                ("--fresh", self.fresh),
+            ];
+            return match flags.into_iter().find(|(_, given)| *given) {
+                Some((flag, _)) => Err(usage::error(format!("{flag} is for the kernel engine: say --engine kernel"))),
+                None => in_process(config, kind),
+            };
+        }
+        let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
+        if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
+            return Err(usage::error("the kernel engine serves interfaces: name them, --interface eth0 for example"));
+        }
+        let mode = self.mode.unwrap_or(*mode);
+        let keep = self.keep || *keep;
+        if keep && config.listen.port() == 0 {
+            return Err(usage::error(
+                "--keep needs a port by which the next start finds the queue: --listen HOST:PORT",
+            ));
+        }
+        Ok(Engine::Kernel(KernelOptions { interfaces, mode, keep, fresh: self.fresh }))
+    }
+}
+
+/// Of the kinds that need nothing of the kernel.
+pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<Engine> {
+    let program = match kind {
+        EngineKind::AsicSafe => Program::Safe,
+        EngineKind::AsicPublished => Program::Published,
+        EngineKind::User | EngineKind::Kernel => return Ok(Engine::User),
+    };
+    if config.listen.is_ipv6() && !config.listen.ip().is_unspecified() {
+        return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
+    }
+    let poll_us = u16::try_from(config.engine.poll.as_micros()).unwrap_or(u16::MAX);
+    Ok(Engine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &(&config.tasks).into()) }))
+}
+
+/// The priority levels that it has, of those that the configuration asks for.
+pub(super) fn levels(engine: &Engine, config: &Config) -> u32 {
+    match engine {
+        Engine::Asic(AsicOptions { levels, .. }) => *levels,
+        Engine::User | Engine::Kernel(_) => config.tasks.levels,
+    }
+}
+
+/// For `/status` and metrics.
+pub(super) fn status(engine: &Engine) -> EngineStatus {
+    match engine {
+        Engine::User => EngineStatus::in_process("user"),
+        Engine::Asic(AsicOptions { program, .. }) => EngineStatus::in_process(&program.to_string()),
+        Engine::Kernel(KernelOptions { interfaces, mode, .. }) => {
+            EngineStatus { kind: "kernel".into(), mode: Some(mode.name().into()), interfaces: interfaces.clone() }
+        }
+    }
+}
+
+/// For the first line; nothing for user space.
+pub(super) fn describe(engine: &Engine) -> String {
+    let (interfaces, mode, keep) = match engine {
+        Engine::User => return String::new(),
+        Engine::Asic(AsicOptions { program, levels, queue, .. }) => {
+            return format!(", {program} in a model of a pipeline: {levels} levels of {queue} tasks");
+        }
+        Engine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
+    };
+    let mode = match mode {
+        XdpMode::Native => "native",
+        XdpMode::Generic => "generic (slower than native)",
+    };
+    let kept = if *keep { ", kept" } else { "" };
+    format!(", in the kernel on {}, XDP {mode}{kept}", interfaces.join(" and "))
+}
+
+/// The interfaces on which a switch stays that ends now.
+pub(super) fn kept_on(engine: &Engine) -> Option<String> {
+    match engine {
+        Engine::Kernel(options) if options.keep => Some(options.interfaces.join(", ")),
+        _ => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! `midflight switch`: the task queue on this machine.
+
+mod door;
+mod engine;
+mod running;
+
+pub(crate) use door::Door;
+pub(crate) use running::Running;
+
+use crate::options;
+use anyhow::{Result, bail};
+use clap::Args as ClapArgs;
+use midflight_control::{Config, config};
+use midflight_host::{Inheritance, Switch, privileges};
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::stdout;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight switch                                    UDP port 7700; status on 127.0.0.1:7701
+  midflight switch --listen [::]:7700                 IPv6 and IPv4
+  midflight switch --print-config > midflight.toml    every bound and timeout, explained
+  midflight switch --config midflight.toml
+  curl http://127.0.0.1:7701/metrics                  for Prometheus; also /healthz and /status
+
+In the kernel, as XDP and TC programs on these interfaces; in generic mode where the driver takes no
+XDP program; with --keep the queue outlives the process, and the same again takes it over; --detach
+lets go what was kept:
+  sudo midflight switch --engine kernel --interface eth0,eth1
+  sudo midflight switch --engine kernel --interface wlan0 --mode generic
+  sudo midflight switch --engine kernel --interface eth0 --keep
+  sudo midflight switch --detach
+
+SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep
+the programs serve on, without leases, until the next start takes them over. A switch in the kernel
+drops all privileges as soon as it serves.
+
+EXIT CODES
+  0 ended by a signal, 1 failed (port in use, no privileges, an interface that is missing or went
+  away), 2 wrong usage or configuration";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    file: options::ConfigFile,
+    /// UDP address to serve on; wins over the configuration; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// TCP address of /metrics, /healthz and /status, or "off"; wins over the configuration
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
+    #[command(flatten)]
+    engine: engine::Options,
+    /// Print the commented default configuration and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.print_config {
+        stdout::print(config::DEFAULT_TOML)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut config = args.file.load()?;
+    options::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
+    if args.engine.detach {
+        return detach(&config);
+    }
+    let engine = args.engine.apply(&config)?;
+    let mut shutdown = Shutdown::new()?;
+    let prepared = Running::prepare(&config, engine)?;
+    let door = Door::bind(&config, prepared.port())?;
+    if prepared.is_privileged() {
+        let left = privileges::drop_all()?;
+        tracing::info!("{left}");
+    }
+    let running = prepared.run(shutdown.ender())?;
+    door.open(&running.switch)?;
+    stdout::print(&greeting(&running))?;
+    let signal = shutdown.wait();
+    if let Some(why) = running.switch.failure() {
+        bail!("{why}");
+    }
+    tracing::info!("{signal}: ending");
+    if let Some(interfaces) = engine::kept_on(running.switch.engine()) {
+        let port = running.switch.local_addr().port();
+        eprintln!(
+            "its programs serve on, on {interfaces}, without leases; `midflight switch --detach --listen 0.0.0.0:{port}` \
+             lets them go"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn detach(config: &Config) -> Result<ExitCode> {
+    let port = config.listen.port();
+    let found = Switch::detach(port)?;
+    let text = if found { "detached; its queue is gone" } else { "nothing is kept" };
+    stdout::print(&format!("port {port}: {text}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is running, on one line.
+fn greeting(running: &Running) -> String {
+    let switch = &running.switch;
+    let inherited = match switch.inheritance() {
+        Inheritance::None => String::new(),
+        Inheritance::TakenOver { queued } => format!(", taken over with {queued} tasks waiting"),
+        Inheritance::ThrownAway => ", in the place of one that was kept and is gone".into(),
+    };
+    let engine = engine::describe(switch.engine());
+    let http = running.http.map_or_else(|| "off".into(), |address| format!("http://{address}"));
+    format!("switch on {} (epoch {}){inherited}{engine}, status {http}\n", switch.local_addr(), switch.epoch())
+}

@@ -1,0 +1,88 @@
+//! `midflight up`: everything on this machine.
+
+use crate::commands::map::cores;
+use crate::commands::switch::Door;
+use crate::embedded::Embedded;
+use crate::options;
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use midflight_control::EngineKind;
+use midflight_control::config::DEFAULT_PORT;
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::{stdout, usage};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight up                           a switch on 127.0.0.1:7700, a slot for each core
+  midflight up --executors 4 --slots 16
+  midflight up --listen 127.0.0.1:0      on a free port
+
+The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
+
+Ctrl-C finishes what runs and ends it; a second one ends at once.
+
+EXIT CODES
+  0 ended by a signal, 1 failed (port in use), 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Executors to start in this process
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    executors: u32,
+    /// Slots of each; default: cores of this machine
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    slots: Option<u32>,
+    /// UDP address of the switch; default: 127.0.0.1:7700, or the configuration's
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// TCP address of /metrics, /healthz and /status, or "off"; default: 127.0.0.1:7701, or the configuration's
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<String>,
+    /// How long tasks may go on after Ctrl-C before they are killed
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1m")]
+    drain: Duration,
+    #[command(flatten)]
+    file: options::ConfigFile,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut config = args.file.load()?;
+    if args.file.config.is_none() {
+        config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+    }
+    options::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
+    if config.engine.kind == EngineKind::Kernel {
+        tracing::warn!("`up` has its switch in this process, whatever the configuration says: see `midflight switch`");
+    }
+    let slots = args.slots.unwrap_or_else(cores);
+    let mut shutdown = Shutdown::new()?;
+    let embedded = Embedded::start(&config, args.executors, slots)?;
+    let switch = &embedded.running.switch;
+    Door::bind(&config, switch.local_addr().port())?.open(switch)?;
+    stdout::print(&greeting(&embedded, args.executors, slots))?;
+    shutdown.wait();
+    eprintln!("finishing what runs; Ctrl-C again ends at once");
+    shutdown.each(|_| std::process::exit(i32::from(midflight_terminal::usage::FAILURE)));
+    embedded.executors.iter().for_each(midflight_host::Executor::begin_drain);
+    embedded.executors.iter().try_for_each(|executor| executor.drain(args.drain))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn greeting(embedded: &Embedded, executors: u32, slots: u32) -> String {
+    let switch = embedded.address();
+    let of_switch = if switch.port() == DEFAULT_PORT { String::new() } else { format!(" --switch {switch}") };
+    let executors = if executors == 1 { "an executor".into() } else { format!("{executors} executors, each") };
+    let status = embedded
+        .running
+        .http
+        .map_or_else(String::new, |http| format!("  midflight status --http {http}\n  curl http://{http}/metrics\n"));
+    format!(
+        "switch on {switch}, {executors} with {slots} slots. In another terminal:\n\n  \
+         midflight submit noop -n 100000{of_switch}\n  \
+         seq 20 | midflight map --switch {switch} -- 'sleep 0.5; echo done:'\n{status}\nCtrl-C ends it.\n"
+    )
+}

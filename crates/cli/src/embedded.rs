@@ -1,0 +1,57 @@
+//! A switch and executors inside this process, on loopback: no root, no configuration.
+
+use crate::commands::switch::Running;
+use anyhow::{Result, ensure};
+use midflight_control::Config;
+use midflight_host::Executor;
+use midflight_terminal::switches::ANSWER_WITHIN;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Has every resource: what runs on this machine may use all of it.
+const ALL_RESOURCES: u8 = u8::MAX;
+
+/// A running switch and its executors; dropping it ends them and kills what runs.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    /// Dropped first: executors leave before their switch does.
+    pub executors: Vec<Executor>,
+    /// The switch.
+    pub running: Running,
+}
+
+impl Embedded {
+    /// `executors` executors with `slots` slots each, all registered.
+    pub(crate) fn start(config: &Config, executors: u32, slots: u32) -> Result<Self> {
+        let running = Running::start(config)?;
+        let address = loopback(running.switch.local_addr());
+        let start = |_| Executor::builder().switch(address).slots(slots).resources(ALL_RESOURCES).start();
+        let executors = (0..executors).map(start).collect::<Result<Vec<_>, _>>()?;
+        for executor in &executors {
+            ensure!(
+                executor.wait_registered(slots, ANSWER_WITHIN),
+                "the executor got {} of {slots} slots: raise tasks.slots in the configuration",
+                executor.registered()
+            );
+        }
+        Ok(Self { executors, running })
+    }
+
+    /// One executor on free ports, without HTTP.
+    pub(crate) fn quiet(slots: u32) -> Result<Self> {
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self::start(&Config { listen, http: None, ..Config::default() }, 1, slots)
+    }
+
+    /// Where clients on this machine reach the switch.
+    pub(crate) fn address(&self) -> SocketAddr {
+        loopback(self.running.switch.local_addr())
+    }
+}
+
+/// The address by which this machine reaches a listener.
+fn loopback(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
+}

@@ -1,0 +1,59 @@
+//! Options that several subcommands share.
+
+use anyhow::Result;
+use clap::Args;
+use midflight_control::{Config, ResourceNames};
+use midflight_terminal::usage::{duration, error, resolve};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where names of resources come from.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ConfigFile {
+    /// Configuration of the cluster: its [resources] table names resources (see docs/configuration.md)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// The file, or the defaults without one.
+    pub(crate) fn load(&self) -> Result<Config> {
+        self.config.as_deref().map_or_else(|| Ok(Config::default()), |file| Config::load(file).map_err(error))
+    }
+
+    /// The mask of a list of names.
+    pub(crate) fn mask(&self, list: &str) -> Result<u8> {
+        let names: ResourceNames = self.load()?.resources;
+        names.mask(list).map_err(error)
+    }
+}
+
+/// What tasks ask for.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TaskOptions {
+    /// Priority: 1 (the highest) to 8
+    #[arg(long, short, value_name = "LEVEL", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub priority: u8,
+    /// Resources that the executor must have, such as gpu,ssd (names of --config, or r0 to r7)
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    pub resources: String,
+    /// How long one attempt may take, such as 500ms or 2m; default: for ever
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// How often a task that failed is tried again
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub retries: u32,
+}
+
+/// Flags win over the file.
+pub(crate) fn override_addresses(config: &mut Config, listen: Option<&str>, http: Option<&str>) -> Result<()> {
+    if let Some(listen) = listen {
+        config.listen = resolve(listen)?;
+    }
+    match http {
+        Some("off" | "") => config.http = None,
+        Some(http) => config.http = Some(resolve(http)?),
+        None => {}
+    }
+    Ok(())
+}

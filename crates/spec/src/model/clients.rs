@@ -1,0 +1,298 @@
+//! What a client says: SUBMIT, CANCEL, PROBE.
+
+use super::answers::Answers;
+use super::queue::Task;
+use super::shares::Refusal;
+use super::{Model, TASK_APART_NS};
+use midflight_dataplane::Verdict;
+use midflight_endpoint::serial::is_later;
+use midflight_wire::{
+    Cancel, CancelAck, Operation, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// A client process that the switch remembers.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) identity: u64,
+    pub(super) address: SocketAddr,
+    /// Whose process it is, as its last new SUBMIT said.
+    pub(super) uid: u32,
+    pub(super) heard_ns: u64,
+    /// The highest sequence seen.
+    highest: u32,
+    /// The bitmap that each sequence seen within the window was answered.
+    answered: BTreeMap<u32, u32>,
+    /// The sequence of its last PROBE.
+    probed: u32,
+}
+
+/// What a client's window says of a sequence (T8).
+enum Seen {
+    New,
+    Before(u32),
+    TooOld,
+}
+
+impl Client {
+    fn look_up(&self, sequence: u32) -> Seen {
+        if let Some(&bitmap) = self.answered.get(&sequence) {
+            return Seen::Before(bitmap);
+        }
+        let is_old = !is_later(sequence, self.highest) && self.highest.wrapping_sub(sequence) >= WINDOW;
+        if is_old { Seen::TooOld } else { Seen::New }
+    }
+
+    fn remember(&mut self, sequence: u32, bitmap: u32) {
+        if is_later(sequence, self.highest) {
+            self.highest = sequence;
+        }
+        self.answered.insert(sequence, bitmap);
+        let highest = self.highest;
+        self.answered.retain(|&other, _| highest.wrapping_sub(other) < WINDOW);
+    }
+
+    /// Whether only one who was elsewhere for a while says this sequence.
+    fn is_far_ahead(&self, sequence: u32) -> bool {
+        sequence.wrapping_sub(self.highest).cast_signed() > WINDOW.cast_signed()
+    }
+}
+
+impl Model {
+    pub(super) fn submit(
+        &mut self,
+        from: SocketAddr,
+        submit: &Submit,
+        tasks: &[TaskInfo],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let sequence = submit.header.sequence.get();
+        let known = self.place_of(submit.client.get());
+        let is_trusted = known.is_some_and(|place| self.is_trusted(place, from, Some(sequence)));
+        if !is_trusted && !self.takes_cookie(from, &submit.header, submit.client, submit.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        let place = match known.map_or_else(|| self.remember_client(from, submit.client.get(), sequence), Ok) {
+            Ok(place) => place,
+            Err((verdict, reason)) => {
+                self.say_submit_ack(from, submit, 0, reason, answers);
+                return verdict;
+            }
+        };
+        match self.clients[place].look_up(sequence) {
+            Seen::TooOld => {
+                self.say_submit_ack(from, submit, 0, Reason::TooOld, answers);
+                Verdict::TooOld
+            }
+            Seen::Before(taken) => {
+                self.say_submit_ack(from, submit, taken, Reason::Full, answers);
+                Verdict::RepeatedSubmit
+            }
+            Seen::New => {
+                self.hear_client(place, from);
+                self.clients[place].uid = submit.uid.get();
+                let (taken, why) = self.accept_all(from, submit, tasks, answers);
+                self.clients[place].remember(sequence, taken);
+                self.say_submit_ack(from, submit, taken, why, answers);
+                Verdict::Ok
+            }
+        }
+    }
+
+    fn place_of(&self, client: u64) -> Option<usize> {
+        self.clients.position(|known| known.identity == client)
+    }
+
+    /// Whether a known client is taken at its word (T13): it is where it was, and, where that is asked, its sequence goes on.
+    fn is_trusted(&self, place: usize, from: SocketAddr, sequence: Option<u32>) -> bool {
+        let client = &self.clients[place];
+        client.address == from && !sequence.is_some_and(|sequence| client.is_far_ahead(sequence))
+    }
+
+    /// It said what it never said before, so it lives, and this is where.
+    fn hear_client(&mut self, place: usize, from: SocketAddr) {
+        let client = &mut self.clients[place];
+        client.heard_ns = self.now;
+        client.address = from;
+    }
+
+    /// Takes tasks in their order until there is no record. Returns the bitmap of those taken, and what the others lacked.
+    fn accept_all(
+        &mut self,
+        from: SocketAddr,
+        submit: &Submit,
+        tasks: &[TaskInfo],
+        answers: &mut Answers,
+    ) -> (u32, Reason) {
+        let mut taken = 0;
+        for (index, info) in tasks.iter().enumerate() {
+            if let Err((verdict, reason)) = self.task_room(from) {
+                self.count(verdict, tasks.len() - index);
+                return (taken, reason);
+            }
+            taken |= 1 << index;
+            let task = self.accept(submit, index as u8, *info);
+            self.enqueue(task, answers);
+        }
+        (taken, Reason::None)
+    }
+
+    fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo) -> Task {
+        self.stats.submitted += 1;
+        self.accepted_ns = (self.now - self.now % TASK_APART_NS).max(self.accepted_ns + TASK_APART_NS);
+        Task {
+            client: submit.client.get(),
+            submission: submit.header.sequence.get(),
+            index,
+            token: submit.token.get(),
+            jid: submit.jid.get(),
+            info,
+            accepted_ns: self.accepted_ns,
+            waited_us: 0,
+            was_assigned: false,
+        }
+    }
+
+    /// `why` is the reason where a task was not taken.
+    fn say_submit_ack(&self, to: SocketAddr, submit: &Submit, taken: u32, why: Reason, answers: &mut Answers) {
+        let asked = all(submit.header.count);
+        let not_taken = asked & !taken;
+        let ack = SubmitAck {
+            header: answers.header(Operation::SubmitAck, &submit.header),
+            client: submit.client,
+            taken: (taken & asked).into(),
+            not_taken: not_taken.into(),
+            reason: if not_taken == 0 { Reason::None } else { why } as u8,
+            reserved: [0; 3],
+            room: self.room().into(),
+        };
+        answers.answer::<_, u8>(to, &ack, &[], submit.header.count);
+    }
+
+    /// The place of a new client.
+    fn remember_client(&mut self, from: SocketAddr, identity: u64, sequence: u32) -> Result<usize, Refusal> {
+        self.client_room(from)?;
+        Ok(self.clients.take(Client {
+            identity,
+            address: from,
+            uid: 0,
+            heard_ns: self.now,
+            highest: sequence,
+            answered: BTreeMap::new(),
+            probed: 0,
+        }))
+    }
+
+    pub(super) fn open_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.queued.iter().chain(self.slots.values().filter_map(|slot| slot.task()))
+    }
+
+    pub(super) fn cancel(
+        &mut self,
+        from: SocketAddr,
+        cancel: &Cancel,
+        names: &[TaskName],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let identity = cancel.client.get();
+        let sequence = cancel.header.sequence.get();
+        let known = self.place_of(identity);
+        let is_trusted = known.is_none_or(|place| self.is_trusted(place, from, Some(sequence)));
+        if !is_trusted && !self.takes_cookie(from, &cancel.header, cancel.client, cancel.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        let (verdict, taken_out) = match known.map(|place| (place, self.clients[place].look_up(sequence))) {
+            None => {
+                self.count(Verdict::NotQueued, names.len());
+                (Verdict::Ok, 0)
+            }
+            Some((_, Seen::TooOld)) => (Verdict::TooOld, 0),
+            Some((_, Seen::Before(bitmap))) => (Verdict::RepeatedSubmit, bitmap),
+            Some((place, Seen::New)) => {
+                self.hear_client(place, from);
+                let taken_out = self.take_out(identity, names);
+                self.clients[place].remember(sequence, taken_out);
+                (Verdict::Ok, taken_out)
+            }
+        };
+        let reason = if verdict == Verdict::TooOld { Reason::TooOld } else { Reason::None };
+        let ack = CancelAck {
+            header: answers.header(Operation::CancelAck, &cancel.header),
+            client: cancel.client,
+            taken_out: (taken_out & all(cancel.header.count)).into(),
+            reason: reason as u8,
+            reserved: [0; 3],
+        };
+        answers.answer::<_, u8>(from, &ack, &[], cancel.header.count);
+        verdict
+    }
+
+    /// A name speaks of the youngest task that has it: a client that turns its 32-bit sequence round while tasks are
+    /// open has several.
+    fn take_out(&mut self, client: u64, names: &[TaskName]) -> u32 {
+        let mut taken_out = 0;
+        for (bit, name) in names.iter().enumerate() {
+            let named =
+                self.open_tasks().filter(|task| is_named(task, client, name)).max_by_key(|task| task.accepted_ns);
+            let accepted_ns = named.map(|task| task.accepted_ns);
+            match self.queued.iter().position(|task| Some(task.accepted_ns) == accepted_ns) {
+                Some(position) => {
+                    self.queued.remove(position);
+                    self.stats.cancelled += 1;
+                    taken_out |= 1 << bit;
+                }
+                None => self.count(Verdict::NotQueued, 1),
+            }
+        }
+        taken_out
+    }
+
+    pub(super) fn probe(
+        &mut self,
+        from: SocketAddr,
+        probe: &Probe,
+        names: &[TaskName],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let identity = probe.client.get();
+        let sequence = probe.header.sequence.get();
+        let known = self.place_of(identity);
+        let is_trusted = known.is_some_and(|place| self.is_trusted(place, from, None));
+        if !is_trusted && !self.takes_cookie(from, &probe.header, probe.client, probe.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        if let Some(place) = known
+            && is_later(sequence, self.clients[place].probed)
+        {
+            self.clients[place].probed = sequence;
+            self.hear_client(place, from);
+        }
+        let mut open = 0u32;
+        for (bit, name) in names.iter().enumerate() {
+            if self.open_tasks().any(|task| is_named(task, identity, name)) {
+                open |= 1 << bit;
+            }
+        }
+        let ack = ProbeAck {
+            header: answers.header(Operation::ProbeAck, &probe.header),
+            client: probe.client,
+            seen: from.into(),
+            room: self.room().into(),
+            open: open.into(),
+            known: u8::from(known.is_some()),
+            reserved: [0; 3],
+        };
+        answers.answer::<_, u8>(from, &ack, &[], probe.header.count);
+        Verdict::Ok
+    }
+}
+
+fn is_named(task: &Task, client: u64, name: &TaskName) -> bool {
+    task.client == client && task.submission == name.submission.get() && task.index == name.index
+}
+
+/// The bits of `count` records.
+fn all(count: u8) -> u32 {
+    (0..u32::from(count)).fold(0, |bits, bit| bits | 1 << bit)
+}

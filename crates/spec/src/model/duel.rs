@@ -1,0 +1,109 @@
+//! An engine against the model: the same datagrams to both, and every difference is an error.
+
+use super::Model;
+use crate::transcript::Engine;
+use midflight_dataplane::{Datagram, Stats, TasksConfig, Verdict, Which};
+use midflight_wire::{PACKET_MAX, parse};
+use std::net::SocketAddr;
+
+/// Both of them, at the same point of the same story.
+#[derive(Debug)]
+pub struct Duel<E> {
+    engine: E,
+    model: Model,
+}
+
+impl<E: Engine> Duel<E> {
+    /// `engine` has just started, with this configuration, epoch and secret.
+    pub fn new(engine: E, config: &TasksConfig, epoch: u32, secret: u128) -> Self {
+        Self { engine, model: Model::new(config, epoch, secret) }
+    }
+
+    /// A datagram to both.
+    ///
+    /// # Errors
+    /// Where the engine does not do what the model says, or a rule is broken afterwards.
+    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        let (verdict, sent) = self.engine.packet(now_ns, from, datagram);
+        let context = || format!("{} from {from} at {now_ns} ns", describe(datagram));
+        let (right, owed) =
+            self.model.follow(now_ns, from, datagram, &sent).map_err(|what| format!("{what}\nafter {}", context()))?;
+        if verdict != right {
+            return Err(format!("verdict {verdict:?} instead of {right:?} on {}", context()));
+        }
+        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter {}", context()))?;
+        check_refusal(verdict, datagram, &sent).map_err(|what| format!("{what}, on {}", context()))?;
+        Ok(sent)
+    }
+
+    /// A tick of both.
+    ///
+    /// # Errors
+    /// As for [`Duel::packet`].
+    pub fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        let (looked, sent) = self.engine.tick(now_ns);
+        let (right, owed) = self.model.tick(now_ns);
+        if looked != right {
+            return Err(format!("tick at {now_ns} ns looked at {looked} slots instead of {right}"));
+        }
+        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
+        Ok(sent)
+    }
+
+    /// A purge of both.
+    ///
+    /// # Errors
+    /// As for [`Duel::packet`].
+    pub fn purge(&mut self, which: Which) -> Result<(), String> {
+        let (purged, right) = (self.engine.purge(which), self.model.purge(which));
+        if purged != right {
+            return Err(format!("purged {purged} tasks instead of {right} of {which:?}"));
+        }
+        self.compare(&[], &[]).map_err(|what| format!("{what}\nafter purge of {which:?}"))
+    }
+
+    /// What both have counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.model.stats()
+    }
+
+    fn compare(&self, sent: &[Datagram], owed: &[Datagram]) -> Result<(), String> {
+        if sent != owed {
+            let list = |all: &[Datagram]| -> String {
+                all.iter().map(|(to, bytes)| format!("\n  to {to}: {}", describe(bytes))).collect()
+            };
+            return Err(format!("sent:{}\ninstead of:{}", list(sent), list(owed)));
+        }
+        if let Some((to, bytes)) = sent.iter().find(|(_, bytes)| bytes.len() > PACKET_MAX) {
+            return Err(format!("{} bytes to {to} do not fit a packet", bytes.len()));
+        }
+        let (counted, right) = (self.engine.stats(), self.model.stats());
+        if counted != right {
+            return Err(format!("counted {counted:?}\ninstead of {right:?}"));
+        }
+        self.engine.check().map_err(|what| format!("engine unsound: {what}"))?;
+        self.model.check()
+    }
+}
+
+/// T11, T13: a datagram that is refused before it is taken for a party's gets no answer but VERSION or COOKIE, and none that is
+/// longer than itself.
+fn check_refusal(verdict: Verdict, datagram: &[u8], sent: &[Datagram]) -> Result<(), String> {
+    let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::NoCookie as u32;
+    let may_answer = matches!(verdict, Verdict::BadVersion | Verdict::NoCookie);
+    if is_refused && sent.len() > usize::from(may_answer) {
+        return Err(format!("T11: {verdict:?} was answered"));
+    }
+    if is_refused && sent.iter().any(|(_, answer)| answer.len() > datagram.len()) {
+        return Err(format!("T13: the answer to {verdict:?} is longer than the question"));
+    }
+    Ok(())
+}
+
+fn describe(datagram: &[u8]) -> String {
+    match parse(datagram) {
+        Ok(packet) => format!("{packet:?}"),
+        Err(reject) => format!("{} bytes ({reject})", datagram.len()),
+    }
+}

@@ -1,0 +1,409 @@
+//! What an executor says: REGISTER, RETRIEVE, KEEPALIVE, RELEASE.
+
+use super::Model;
+use super::answers::Answers;
+use super::queue::Task;
+use super::shares::Refusal;
+use midflight_dataplane::Verdict;
+use midflight_endpoint::serial::is_later;
+use midflight_wire::{
+    Header, Keepalive, Leave, Operation, Reason, Register, Registered, Release, Released, Reset, Retrieve, SlotName,
+    Wait,
+};
+use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
+
+/// A registered executor slot.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    executor: u64,
+    /// The executor's own number of it.
+    local: u32,
+    /// The sequence of the REGISTER that made it.
+    registration: u32,
+    pub(super) generation: u32,
+    pub(super) address: SocketAddr,
+    pub(super) resources: u8,
+    /// Of its last wait.
+    pub(super) sequence: u32,
+    /// The largest of the packets that named it.
+    counter: u64,
+    pub(super) heard_ns: u64,
+    pub(super) state: State,
+}
+
+/// What a registered slot does.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// Neither waits nor works. `may_repeat`: its last wait was taken out by silence, and may come again.
+    Free { may_repeat: bool },
+    /// Is parked.
+    Waiting,
+    /// Has a task.
+    Assigned(Box<Task>),
+}
+
+impl Slot {
+    pub(super) fn task(&self) -> Option<&Task> {
+        match &self.state {
+            State::Assigned(task) => Some(task),
+            _ => None,
+        }
+    }
+}
+
+impl Model {
+    pub(super) fn register(&mut self, from: SocketAddr, register: &Register, answers: &mut Answers) -> Verdict {
+        if !self.takes_cookie(from, &register.header, register.executor, register.cookie, answers) {
+            return Verdict::NoCookie;
+        }
+        let count = usize::from(register.header.count);
+        let mut names = Vec::new();
+        let mut returned = Vec::new();
+        let mut reason = Reason::None;
+        for offset in 0..count {
+            let local = register.first.get().wrapping_add(offset as u32);
+            match self.register_slot(from, register, local, &mut returned) {
+                Ok(name) => names.push(name),
+                Err((verdict, why)) => {
+                    self.count(verdict, count - offset);
+                    reason = why;
+                    break;
+                }
+            }
+        }
+        let fixed = Registered {
+            header: answers.header(Operation::Registered, &register.header),
+            executor: register.executor,
+            first: register.first,
+            lease_ms: ((self.config.lease_ns / 1_000_000) as u32).into(),
+            seen: from.into(),
+            reason: reason as u8,
+            reserved: 0,
+            poll_us: 0.into(),
+        };
+        answers.answer(from, &fixed, &names, names.len() as u8);
+        self.requeue_all(returned, answers);
+        Verdict::Ok
+    }
+
+    fn register_slot(
+        &mut self,
+        from: SocketAddr,
+        register: &Register,
+        local: u32,
+        returned: &mut Vec<Task>,
+    ) -> Result<SlotName, Refusal> {
+        let executor = register.executor.get();
+        let registration = register.header.sequence.get();
+        let known = self.slots.iter().find(|(_, slot)| slot.executor == executor && slot.local == local);
+        let known = known.map(|(&number, slot)| (number, slot.clone()));
+        match &known {
+            Some((number, slot)) if registration == slot.registration => {
+                let unchanged = SlotName { slot: (*number).into(), generation: slot.generation.into() };
+                return Ok(self.choose(|_| Ok(unchanged)));
+            }
+            Some((_, slot)) if !is_later(registration, slot.registration) => {
+                return Err((Verdict::StaleRegister, Reason::TooOld));
+            }
+            Some(_) => {}
+            None => self.slot_room(from)?,
+        }
+        let name = self.choose(|model| model.draw(known.as_ref().map(|(number, slot)| (*number, slot.generation))));
+        if let Some((number, _)) = known {
+            returned.extend(self.vacate(number));
+        }
+        let slot = Slot {
+            executor,
+            local,
+            registration,
+            generation: name.generation.get(),
+            address: from,
+            resources: register.resources,
+            sequence: 0,
+            counter: 0,
+            heard_ns: self.now,
+            state: State::Free { may_repeat: false },
+        };
+        self.slots.insert(name.slot.get(), slot);
+        self.known_slots.insert(name.slot.get());
+        Ok(name)
+    }
+
+    /// The name that a registration gets: the engine's next choice, which must then be what `draw` finds right,
+    /// or the model's own.
+    fn choose(&mut self, draw: impl FnOnce(&mut Self) -> Result<SlotName, String>) -> SlotName {
+        match draw(self) {
+            Ok(name) => {
+                if let Some(choices) = &mut self.choices
+                    && !choices.is_empty()
+                {
+                    choices.remove(0);
+                }
+                name
+            }
+            Err(objection) => {
+                self.objection.get_or_insert(objection);
+                SlotName { slot: u32::MAX.into(), generation: 0.into() }
+            }
+        }
+    }
+
+    /// A slot number and a new generation; for a slot that is `known` by (number, generation) the same number.
+    fn draw(&mut self, known: Option<(u32, u32)>) -> Result<SlotName, String> {
+        let Some(choices) = &self.choices else {
+            self.generation += 1;
+            let vacant = || (0..self.config.slots).find(|number| !self.slots.contains_key(number)).unwrap_or(0);
+            let number = known.map_or_else(vacant, |(number, _)| number);
+            return Ok(SlotName { slot: number.into(), generation: self.generation.into() });
+        };
+        let choice = *choices.first().ok_or("REGISTERED names fewer slots than it should")?;
+        let number = choice.slot.get();
+        match known {
+            Some((same, _)) if number != same => Err(format!("slot {same} became slot {number}")),
+            Some((_, old)) if choice.generation.get() == old => Err(format!("slot {number} keeps generation {old}")),
+            None if self.slots.contains_key(&number) => Err(format!("slot {number} is not vacant")),
+            _ => Ok(choice),
+        }
+    }
+
+    /// Forgets a slot; a task that it held is given back.
+    fn vacate(&mut self, number: u32) -> Option<Task> {
+        self.parked.retain(|&other| other != number);
+        match self.slots.remove(&number)?.state {
+            State::Assigned(task) => {
+                self.stats.returned += 1;
+                Some(*task)
+            }
+            _ => None,
+        }
+    }
+
+    /// Only when a packet's last record is done: what it gives back never goes to a slot that leaves in it.
+    fn requeue_all(&mut self, returned: Vec<Task>, answers: &mut Answers) {
+        for task in returned {
+            self.requeue(task, answers);
+        }
+    }
+
+    pub(super) fn retrieve(
+        &mut self,
+        from: SocketAddr,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let counter = retrieve.counter;
+        if self.is_foreign(from, &retrieve.header, counter, answers) {
+            return Verdict::ForeignEpoch;
+        }
+        let mut void = Vec::new();
+        for wait in waits {
+            let is_void = match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
+                Ok(()) => self.wait(wait.slot.get(), wait.sequence.get(), retrieve.resources, answers),
+                Err(wrong) => {
+                    self.count(wrong, 1);
+                    wrong != Verdict::Replayed
+                }
+            };
+            if is_void {
+                void.push(*wait);
+            }
+        }
+        self.say_reset(from, counter, &void, answers);
+        Verdict::Ok
+    }
+
+    /// One column of the document's table. Says whether the executor must register the slot anew.
+    fn wait(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> bool {
+        let slot = &self.slots[&number];
+        if sequence == slot.sequence {
+            return self.wait_again(number, answers);
+        }
+        if !is_later(sequence, slot.sequence) {
+            self.count(Verdict::StaleWait, 1);
+            return false;
+        }
+        if matches!(slot.state, State::Assigned(_)) {
+            self.stats.completed += 1;
+        }
+        self.wait_anew(number, sequence, resources, answers);
+        false
+    }
+
+    /// The slot's last wait once more.
+    fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
+        let slot = self.slots[&number].clone();
+        if matches!(slot.state, State::Free { may_repeat: false }) {
+            self.count(Verdict::StaleWait, 1);
+            return true;
+        }
+        self.count(Verdict::RepeatedWait, 1);
+        match slot.state {
+            State::Free { .. } => self.wait_anew(number, slot.sequence, slot.resources, answers),
+            State::Waiting => drop(self.hear(number)),
+            State::Assigned(_) => self.say_assignment(number, answers),
+        }
+        false
+    }
+
+    /// A slot gets a task, or is parked.
+    fn wait_anew(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) {
+        let slot = self.hear(number);
+        let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;
+        slot.state = State::Waiting;
+        slot.sequence = sequence;
+        slot.resources = resources;
+        if !keeps_place {
+            self.parked.retain(|&other| other != number);
+            self.parked.push(number);
+        }
+        if let Some(task) = self.dequeue(resources) {
+            self.assign(number, task, answers);
+        }
+    }
+
+    pub(super) fn keepalive(
+        &mut self,
+        from: SocketAddr,
+        keepalive: &Keepalive,
+        waits: &[Wait],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let counter = keepalive.counter;
+        if keepalive.header.epoch.get() == 0 {
+            return self.answer_question(from, counter, waits, answers);
+        }
+        if self.is_foreign(from, &keepalive.header, counter, answers) {
+            return Verdict::ForeignEpoch;
+        }
+        let mut void = Vec::new();
+        for wait in waits {
+            match self.name(from, wait.slot.get(), wait.generation.get(), counter.get()) {
+                Ok(()) if self.slots[&wait.slot.get()].sequence == wait.sequence.get() => {
+                    self.hear(wait.slot.get());
+                }
+                Ok(()) => self.count(Verdict::StaleWait, 1),
+                Err(wrong) => {
+                    self.count(wrong, 1);
+                    if wrong != Verdict::Replayed {
+                        void.push(*wait);
+                    }
+                }
+            }
+        }
+        self.say_reset(from, counter, &void, answers);
+        Verdict::Ok
+    }
+
+    pub(super) fn release(
+        &mut self,
+        from: SocketAddr,
+        release: &Release,
+        leaves: &[Leave],
+        answers: &mut Answers,
+    ) -> Verdict {
+        let counter = release.counter;
+        if self.is_foreign(from, &release.header, counter, answers) {
+            return Verdict::ForeignEpoch;
+        }
+        let mut released = Vec::new();
+        let mut returned = Vec::new();
+        for leave in leaves {
+            let is_gone = match self.name(from, leave.slot.get(), leave.generation.get(), counter.get()) {
+                Ok(()) => self.leave(leave, &mut returned),
+                Err(Verdict::ForeignSlot) => true,
+                Err(wrong) => {
+                    self.count(wrong, 1);
+                    false
+                }
+            };
+            if is_gone {
+                released.push(SlotName { slot: leave.slot, generation: leave.generation });
+            }
+        }
+        if !released.is_empty() {
+            let fixed = Released { header: answers.plain_header(Operation::Released), counter };
+            answers.answer(from, &fixed, &released, released.len() as u8);
+        }
+        self.requeue_all(returned, answers);
+        Verdict::Ok
+    }
+
+    /// Says whether the slot is released.
+    fn leave(&mut self, leave: &Leave, returned: &mut Vec<Task>) -> bool {
+        let number = leave.slot.get();
+        let sequence = leave.sequence.get();
+        let slot = self.slot(number);
+        let is_larger = is_later(sequence, slot.sequence);
+        if !is_larger && sequence != slot.sequence {
+            self.count(Verdict::StaleWait, 1);
+            return false;
+        }
+        let is_done = is_larger || leave.done != 0;
+        if is_done && matches!(slot.state, State::Assigned(_)) {
+            slot.state = State::Free { may_repeat: false };
+            self.stats.completed += 1;
+        }
+        returned.extend(self.vacate(number));
+        true
+    }
+
+    /// A packet for a switch that ran here before is answered with RESET without records.
+    fn is_foreign(&self, from: SocketAddr, header: &Header, counter: U64, answers: &mut Answers) -> bool {
+        if header.epoch.get() == self.epoch {
+            return false;
+        }
+        let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
+        answers.answer_last::<_, Wait>(from, &reset, &[]);
+        true
+    }
+
+    /// In no epoch a KEEPALIVE asks whether a switch lives here. Whoever names a slot of his is told that he is known.
+    fn answer_question(&self, from: SocketAddr, counter: U64, waits: &[Wait], answers: &mut Answers) -> Verdict {
+        let is_of = |wait: &Wait| {
+            let slot = self.slots.get(&wait.slot.get());
+            slot.is_some_and(|slot| slot.generation == wait.generation.get() && slot.address == from)
+        };
+        let mut header = answers.plain_header(Operation::Reset);
+        header.sequence = u32::from(waits.first().is_some_and(is_of)).into();
+        answers.answer_last::<_, Wait>(from, &Reset { header, counter }, &[]);
+        Verdict::Ok
+    }
+
+    fn say_reset(&self, to: SocketAddr, counter: U64, void: &[Wait], answers: &mut Answers) {
+        if !void.is_empty() {
+            let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
+            answers.answer_last(to, &reset, void);
+        }
+    }
+
+    /// Whether a record of a packet speaks for a slot, or what is wrong. The packet's counter is then that slot's.
+    fn name(&mut self, from: SocketAddr, number: u32, generation: u32, counter: u64) -> Result<(), Verdict> {
+        match self.slots.get_mut(&number) {
+            Some(slot) if slot.generation == generation => {
+                if slot.address != from {
+                    return Err(Verdict::SpoofedSlot);
+                }
+                if counter <= slot.counter {
+                    return Err(Verdict::Replayed);
+                }
+                slot.counter = counter;
+                Ok(())
+            }
+            _ => Err(Verdict::ForeignSlot),
+        }
+    }
+
+    /// A registered slot, which is thereby heard.
+    fn hear(&mut self, number: u32) -> &mut Slot {
+        let now = self.now;
+        let slot = self.slot(number);
+        slot.heard_ns = now;
+        slot
+    }
+
+    fn slot(&mut self, number: u32) -> &mut Slot {
+        self.slots.get_mut(&number).expect("looked up by name()")
+    }
+}

@@ -1,0 +1,77 @@
+//! Who judges what an engine answers in a story that is played.
+
+use super::duel::Duel;
+use crate::transcript::{Engine, PollingAsic};
+use midflight_dataplane::{Datagram, Stats, Which};
+use midflight_wire::parse;
+use std::net::SocketAddr;
+
+pub(super) trait Judge {
+    /// Whether the engine takes part in stories of IPv6.
+    const IPV6: bool;
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String>;
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String>;
+    fn purge(&mut self, which: Which) -> Result<(), String>;
+    fn stats(&self) -> Stats;
+}
+
+impl<E: Engine> Judge for Duel<E> {
+    const IPV6: bool = true;
+
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        Self::packet(self, now_ns, from, datagram)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        Self::tick(self, now_ns)
+    }
+
+    fn purge(&mut self, which: Which) -> Result<(), String> {
+        Self::purge(self, which)
+    }
+
+    fn stats(&self) -> Stats {
+        Self::stats(self)
+    }
+}
+
+/// T1 and T2 of the asic engine: between two packets, when nothing goes round, a task that was taken is queued or was assigned.
+pub(super) struct AsicBooks(pub(super) PollingAsic);
+
+impl AsicBooks {
+    fn balance(&self, sent: Vec<Datagram>) -> Result<Vec<Datagram>, String> {
+        let Stats { submitted, assigned, queued, .. } = self.0.stats();
+        let waiting: u64 = queued.iter().map(|&tasks| u64::from(tasks)).sum();
+        if submitted != assigned + waiting {
+            return Err(format!("T1, T2: {submitted} tasks were taken, {assigned} assigned, {waiting} wait"));
+        }
+        match sent.iter().find(|(_, bytes)| parse(bytes).is_err()) {
+            Some((to, bytes)) => Err(format!("no packet, to {to}: {bytes:02x?}")),
+            None => self.0.check().map(|()| sent),
+        }
+    }
+}
+
+impl Judge for AsicBooks {
+    /// It speaks IPv4 only.
+    const IPV6: bool = false;
+
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        let (_, sent) = self.0.packet(now_ns, from, datagram);
+        self.balance(sent)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        let (_, sent) = self.0.tick(now_ns);
+        self.balance(sent)
+    }
+
+    fn purge(&mut self, which: Which) -> Result<(), String> {
+        self.0.purge(which);
+        self.balance(Vec::new()).map(drop)
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+}

@@ -1,0 +1,231 @@
+//! The reference model of the tasks program: what each packet must cause, in plain Rust.
+//!
+//! It is written from `docs/internals/tasks.md` and the headers, not from the C core, and as simply as it can
+//! be: vectors, linear searches, one function per message. Given the same datagrams and ticks as an engine it
+//! says, byte for byte, the same answers, the same verdicts and the same counters.
+//!
+//! The document leaves an engine two free choices: the epoch, and which vacant slot and which generation a
+//! registration gets. [`Model::packet`] makes them by itself; [`Model::follow`] checks and adopts those that
+//! an engine made.
+//!
+//! In two things it is told more than the document says:
+//!
+//! - Slots, clients and records have places, which a tick goes through in order, round and round. A client's place that is
+//!   given back is taken first, the last one first; else the next that was never used.
+//! - The model looks at all records in each tick. An engine that has given out no more than 256 does so too: stories keep
+//!   below.
+
+mod answers;
+mod bytes;
+mod cast;
+mod clients;
+mod duel;
+mod executors;
+mod judge;
+mod places;
+mod play;
+mod queue;
+mod shares;
+mod tick;
+
+pub use duel::Duel;
+pub use play::{EPOCH, play, play_asic};
+
+use answers::Answers;
+use clients::Client;
+use executors::Slot;
+use midflight_dataplane::Cookies;
+use midflight_dataplane::read;
+use midflight_dataplane::{Datagram, Stats, TasksConfig, Verdict};
+use midflight_wire::{Cookie, Header, Operation, Packet, SlotName, Version, parse};
+use places::Places;
+use queue::Task;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use zerocopy::IntoBytes;
+use zerocopy::byteorder::network_endian::U64;
+
+/// Nanoseconds by which the acceptance times of two tasks differ at least.
+const TASK_APART_NS: u64 = 8;
+
+/// The switch, as the document describes it.
+#[derive(Clone, Debug)]
+pub struct Model {
+    config: TasksConfig,
+    epoch: u32,
+    cookies: Cookies,
+    /// Nanoseconds; set by each call.
+    now: u64,
+    clients: Places<Client>,
+    /// Tasks that wait, in the order of their lists: the first of a level and mask is the head of that list.
+    queued: Vec<Task>,
+    /// Registered slots by number. A vacant one is absent.
+    slots: BTreeMap<u32, Slot>,
+    /// Numbers of the slots that wait, the one that has waited longest first.
+    parked: Vec<u32>,
+    /// Slot numbers that were ever registered: what ticks look at, in this order, round and round.
+    known_slots: BTreeSet<u32>,
+    /// The slot that the last tick looked at last.
+    slot_cursor: Option<u32>,
+    /// The place of the client that the next tick looks at first.
+    client_cursor: usize,
+    ticked_ns: Option<u64>,
+    /// Nothing expires before.
+    expires_ns: u64,
+    /// When the youngest task was acknowledged, in nanoseconds.
+    accepted_ns: u64,
+    /// The last generation that the model drew by itself; it starts at the epoch, so two switches draw others.
+    generation: u32,
+    /// What an engine chose for the registration at hand, not yet adopted; `None`: the model chooses.
+    choices: Option<Vec<SlotName>>,
+    /// Why a choice of the engine is wrong.
+    objection: Option<String>,
+    stats: Stats,
+}
+
+impl Model {
+    /// A switch that has just started.
+    #[must_use]
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Self {
+        Self {
+            config: *config,
+            epoch,
+            cookies: Cookies::new(secret, config.cookie_ns),
+            now: 0,
+            clients: Places::default(),
+            queued: Vec::new(),
+            slots: BTreeMap::new(),
+            parked: Vec::new(),
+            known_slots: BTreeSet::new(),
+            slot_cursor: None,
+            client_cursor: 0,
+            ticked_ns: None,
+            expires_ns: 0,
+            accepted_ns: 0,
+            generation: epoch,
+            choices: None,
+            objection: None,
+            stats: Stats::NOTHING,
+        }
+    }
+
+    /// Takes one datagram and says the verdict on it and what is owed for it.
+    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        self.now = now_ns;
+        let mut answers = Answers::new(self.epoch);
+        let verdict = self.take(from, datagram, &mut answers);
+        self.count(verdict, 1);
+        (verdict, answers.finish())
+    }
+
+    /// Like [`Model::packet`], but adopts the slots and generations that an engine chose in its `answers`.
+    ///
+    /// # Errors
+    /// Says which choice is wrong: a slot that is not vacant or does not exist, or a generation that is not new.
+    pub fn follow(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &[u8],
+        answers: &[Datagram],
+    ) -> Result<(Verdict, Vec<Datagram>), String> {
+        let registered = answers.iter().find_map(|(_, bytes)| match parse(bytes) {
+            Ok(Packet::Registered(_, names)) => Some(names.to_vec()),
+            _ => None,
+        });
+        self.choices = Some(registered.unwrap_or_default());
+        let said = self.packet(now_ns, from, datagram);
+        self.choices = None;
+        self.objection.take().map_or(Ok(said), Err)
+    }
+
+    /// The counters, and the gauges as they stand now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.stats;
+        for task in &self.queued {
+            stats.queued[usize::from(task.info.priority) - 1] += 1;
+        }
+        stats.parked = self.parked.len() as u32;
+        stats.busy = self.slots.values().filter(|slot| slot.task().is_some()).count() as u32;
+        stats.slots = self.slots.len() as u32;
+        stats.clients = self.clients.iter().count() as u32;
+        stats
+    }
+
+    /// Whether the rules that speak of a moment hold at this one: T1, T5, T6, T7.
+    ///
+    /// # Errors
+    /// Says which does not.
+    pub fn check(&self) -> Result<(), String> {
+        let stats = self.stats();
+        let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
+        let ended = stats.completed + stats.cancelled + stats.dropped + stats.purged;
+        let accounted = queued + u64::from(stats.busy) + ended;
+        if stats.submitted != accounted {
+            return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.submitted));
+        }
+        for (number, slot) in &self.slots {
+            if slot.task().is_some_and(|task| !suffices(slot.resources, task.info.resources)) {
+                return Err(format!("T5: slot {number} has a task that it may not run"));
+            }
+            let is_parked = self.parked.contains(number);
+            if is_parked && self.queued.iter().any(|task| suffices(slot.resources, task.info.resources)) {
+                return Err(format!("T6: slot {number} is parked while a task that it may run is queued"));
+            }
+        }
+        if self.records() > self.config.queue as usize {
+            return Err(format!("T7: {} tasks in a queue of {}", self.records(), self.config.queue));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, from: SocketAddr, datagram: &[u8], answers: &mut Answers) -> Verdict {
+        let packet = match read(datagram, self.config.levels, &mut self.stats) {
+            Ok(packet) => packet,
+            Err(verdict) => {
+                if verdict == Verdict::BadVersion {
+                    answers.answer_as_it_is(from, Version::OURS.as_bytes());
+                }
+                return verdict;
+            }
+        };
+        match packet {
+            Packet::Submit(submit, tasks) => self.submit(from, submit, tasks, answers),
+            Packet::Cancel(cancel, names) => self.cancel(from, cancel, names, answers),
+            Packet::Probe(probe, names) => self.probe(from, probe, names, answers),
+            Packet::Register(register) => self.register(from, register, answers),
+            Packet::Retrieve(retrieve, waits) => self.retrieve(from, retrieve, waits, answers),
+            Packet::Keepalive(keepalive, waits) => self.keepalive(from, keepalive, waits, answers),
+            Packet::Release(release, leaves) => self.release(from, release, leaves, answers),
+            _ => Verdict::NotForSwitch,
+        }
+    }
+
+    /// Whether the sender of a packet receives what is sent to its address (T13); else it is told its cookie.
+    fn takes_cookie(
+        &self,
+        from: SocketAddr,
+        header: &Header,
+        identity: U64,
+        cookie: U64,
+        answers: &mut Answers,
+    ) -> bool {
+        let takes = self.cookies.takes(self.now, identity.get(), from, cookie.get());
+        if !takes {
+            let cookie = self.cookies.give(self.now, identity.get(), from).into();
+            let told = Cookie { header: answers.header(Operation::Cookie, header), identity, cookie };
+            answers.answer::<_, u8>(from, &told, &[], 0);
+        }
+        takes
+    }
+
+    fn count(&mut self, verdict: Verdict, times: usize) {
+        self.stats.reasons[verdict as usize] += times as u64;
+    }
+}
+
+/// Whether an offer contains all that a task needs (T5).
+fn suffices(offered: u8, needed: u8) -> bool {
+    needed & !offered == 0
+}

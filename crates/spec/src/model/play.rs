@@ -1,0 +1,429 @@
+//! Turns any bytes into a story, for property tests and fuzzers: a small switch, a few clients and executors who mostly
+//! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
+
+use super::bytes::Bytes;
+use super::cast::{CLIENTS, Client, EXECUTORS, Executor, client_address, executor_address, identity};
+use super::duel::Duel;
+use super::judge::{AsicBooks, Judge};
+use crate::transcript::{Engine, PollingAsic};
+use midflight_dataplane::Cookies;
+use midflight_dataplane::{Stats, TasksConfig, Which};
+use midflight_endpoint::serial::is_later;
+use midflight_wire::{
+    BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
+    SlotName, Submit, TaskInfo, TaskName, Wait, parse,
+};
+use std::mem::offset_of;
+use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
+use zerocopy::{Immutable, IntoBytes};
+
+/// Masks that meet each other in interesting ways.
+const MASKS: [u8; 8] = [0, 0, 1, 2, 3, 5, 7, 255];
+/// Nanoseconds by which time may move, for nobody.
+const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 333_333_333, 500_000_000, 1_000_000_000, 3_000_000_000];
+/// Nanoseconds between ticks: the last one makes gaps.
+const STEPS: [u64; 4] = [100_000_000, 300_000_000, 333_333_333, 333_333_334];
+
+/// Clients that take part where there is no crowd.
+const FEW_CLIENTS: usize = 4;
+
+/// The epoch that [`play`] expects its engine to have.
+pub const EPOCH: u32 = 77;
+
+/// Plays the story of `bytes`: `start` makes an engine with the configuration that the bytes ask for, [`EPOCH`] and `secret`.
+/// Returns what was counted.
+///
+/// # Errors
+/// Where the engine differs from the model or breaks a rule.
+pub fn play<E: Engine>(bytes: &[u8], secret: u128, start: impl FnOnce(&TasksConfig) -> E) -> Result<Stats, String> {
+    play_before(bytes, secret, |config| Ok(Duel::new(start(config), config, EPOCH, secret)))
+}
+
+/// Plays the story of `bytes` before the asic engine, which differs from the model: its books must balance, and its answers be
+/// packets. Returns what was counted.
+///
+/// # Errors
+/// Where that does not hold.
+pub fn play_asic(bytes: &[u8]) -> Result<Stats, String> {
+    const SECRET: u128 = 1;
+    let start = |config: &TasksConfig| PollingAsic::new(config, EPOCH, SECRET).map_err(|error| error.to_string());
+    play_before(bytes, SECRET, |config| start(config).map(AsicBooks))
+}
+
+fn play_before<J: Judge>(
+    bytes: &[u8],
+    secret: u128,
+    start: impl FnOnce(&TasksConfig) -> Result<J, String>,
+) -> Result<Stats, String> {
+    let mut bytes = Bytes(bytes);
+    let is_crowd = bytes.below(4) == 0;
+    let config = TasksConfig {
+        queue: 1 + bytes.below(16),
+        slots: 1 + bytes.below(20),
+        clients: if is_crowd { 8 + bytes.below(5) } else { 1 + bytes.below(5) },
+        levels: 1 + bytes.below(8),
+        lease_ns: 1_000_000_000,
+        slot_idle_ns: 2_000_000_000,
+        client_idle_ns: 3_000_000_000,
+        cookie_ns: 1_000_000_000,
+    };
+    let mut game = Game {
+        judge: start(&config)?,
+        config,
+        cookies: Cookies::new(secret, config.cookie_ns),
+        is_ipv6: J::IPV6 && bytes.below(2) == 0,
+        is_crowd,
+        bytes,
+        now: 1_000,
+        clients: Default::default(),
+        executors: Default::default(),
+    };
+    while !game.bytes.is_empty() {
+        game.step()?;
+    }
+    Ok(game.judge.stats())
+}
+
+struct Game<'a, J> {
+    bytes: Bytes<'a>,
+    judge: J,
+    config: TasksConfig,
+    cookies: Cookies,
+    is_ipv6: bool,
+    /// Whether all clients take part, or so few that they meet each other often.
+    is_crowd: bool,
+    now: u64,
+    clients: [Client; CLIENTS],
+    executors: [Executor; EXECUTORS],
+}
+
+impl<J: Judge> Game<'_, J> {
+    fn step(&mut self) -> Result<(), String> {
+        self.now += 1;
+        match self.bytes.next() {
+            0..=59 => self.submit(),
+            60..=129 => self.retrieve(),
+            130..=154 => self.register(),
+            155..=164 => self.keepalive(),
+            165..=179 => self.release(),
+            180..=194 => self.cancel(),
+            195..=204 => self.probe(),
+            205..=216 => {
+                self.now += self.bytes.pick(&LEAPS);
+                Ok(())
+            }
+            217..=220 => self.run(),
+            221..=239 => self.judge.tick(self.now).map(drop),
+            240..=241 => self.purge(),
+            242..=244 => {
+                let who = self.client();
+                self.clients[who].has_moved = self.bytes.below(8) == 0;
+                Ok(())
+            }
+            245..=246 => {
+                let who = self.executor();
+                self.executors[who].has_moved = self.bytes.below(4) == 0;
+                Ok(())
+            }
+            _ => self.noise(),
+        }
+    }
+
+    /// Time in which only ticks come.
+    fn run(&mut self) -> Result<(), String> {
+        let step = self.bytes.pick(&STEPS);
+        for _ in 0..1 + self.bytes.below(16) {
+            self.now += step;
+            self.judge.tick(self.now)?;
+        }
+        Ok(())
+    }
+
+    fn purge(&mut self) -> Result<(), String> {
+        let who = self.client();
+        let which = match self.bytes.below(3) {
+            0 => Which::Client(identity(who)),
+            1 => Which::Resources(self.bytes.pick(&MASKS)),
+            _ => Which::Address(self.client_address(who).ip()),
+        };
+        self.judge.purge(which)
+    }
+
+    fn submit(&mut self) -> Result<(), String> {
+        let who = self.client();
+        let sequence = self.next_sequence(who);
+        let count = self.bytes.count(32);
+        let tasks: Vec<_> = (0..count).map(|_| self.task()).collect();
+        let fixed = Submit {
+            header: self.header(Operation::Submit, sequence),
+            client: identity(who).into(),
+            cookie: self.cookie(who, self.client_address(who)),
+            token: (u64::from(sequence) << 32 | identity(who)).into(),
+            uid: (sequence % 3).into(),
+            jid: sequence.into(),
+        };
+        self.send(self.client_address(who), &fixed, &tasks)
+    }
+
+    fn cancel(&mut self) -> Result<(), String> {
+        let who = self.client();
+        let sequence = self.next_sequence(who);
+        let names = self.task_names(who, 1);
+        let header = self.header(Operation::Cancel, sequence);
+        let cookie = self.cookie(who, self.client_address(who));
+        self.send(self.client_address(who), &Cancel { header, client: identity(who).into(), cookie }, &names)
+    }
+
+    fn probe(&mut self) -> Result<(), String> {
+        let who = self.client();
+        let names = self.task_names(who, 0);
+        let probe = self.bytes.sequence(self.clients[who].probe);
+        self.clients[who].probe = probe;
+        let header = self.header(Operation::Probe, probe);
+        let cookie = self.cookie(who, self.client_address(who));
+        self.send(self.client_address(who), &Probe { header, client: identity(who).into(), cookie }, &names)
+    }
+
+    fn register(&mut self) -> Result<(), String> {
+        let who = self.executor();
+        let last = self.executors[who].registration;
+        let registration = match self.bytes.below(16) {
+            0..3 => last,
+            3 => last.saturating_sub(1),
+            _ => last + 1,
+        };
+        self.executors[who].registration = last.max(registration);
+        let mut header = self.header(Operation::Register, registration);
+        header.count = 1 + self.bytes.below(6) as u8;
+        let fixed = Register {
+            header,
+            executor: identity(who).into(),
+            cookie: self.cookie(who, self.executor_address(who)),
+            first: self.bytes.below(4).into(),
+            resources: self.bytes.pick(&MASKS),
+            reserved: [0; 3],
+        };
+        self.send_bytes(self.executor_address(who), fixed.as_bytes().to_vec())
+    }
+
+    fn retrieve(&mut self) -> Result<(), String> {
+        let who = self.executor();
+        let count = self.bytes.count(16);
+        let mut waits = Vec::new();
+        for _ in 0..count {
+            let (name, sequence) = self.slot_and_sequence(who);
+            waits.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
+        }
+        let resources = self.bytes.pick(&MASKS);
+        let (header, counter) = (self.executor_header(Operation::Retrieve), self.counter(who));
+        self.send(self.executor_address(who), &Retrieve { header, counter, resources, reserved: [0; 7] }, &waits)
+    }
+
+    fn keepalive(&mut self) -> Result<(), String> {
+        let who = self.executor();
+        let count = self.bytes.count(64);
+        let mut waits = Vec::new();
+        for _ in 0..count {
+            let (name, last) = self.slot(who);
+            let sequence = if self.bytes.below(8) == 0 { self.bytes.sequence(last) } else { last };
+            waits.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
+        }
+        let (header, counter) = (self.executor_header(Operation::Keepalive), self.counter(who));
+        self.send(self.executor_address(who), &Keepalive { header, counter }, &waits)
+    }
+
+    fn release(&mut self) -> Result<(), String> {
+        let who = self.executor();
+        let count = self.bytes.count(16);
+        let mut leaves = Vec::new();
+        for _ in 0..count {
+            let (name, last) = self.slot(who);
+            let sequence = if self.bytes.below(4) == 0 { self.bytes.sequence(last) } else { last };
+            let (slot, generation, done) = (name.slot, name.generation, self.bytes.below(2) as u8);
+            leaves.push(Leave { slot, generation, sequence: sequence.into(), done, reserved: [0; 3] });
+        }
+        let (header, counter) = (self.executor_header(Operation::Release), self.counter(who));
+        self.send(self.executor_address(who), &Release { header, counter }, &leaves)
+    }
+
+    /// Bytes that nobody would send.
+    fn noise(&mut self) -> Result<(), String> {
+        let length = self.bytes.below(64) as usize;
+        let mut datagram = vec![0; length];
+        if self.bytes.below(2) == 0 {
+            let operation = self.bytes.pick(Operation::ALL);
+            let header = Header::new(operation, EPOCH, 1);
+            let shared = length.min(size_of::<Header>());
+            datagram[..shared].copy_from_slice(&header.as_bytes()[..shared]);
+        }
+        for byte in datagram.iter_mut().skip(4) {
+            *byte = self.bytes.next();
+        }
+        // Else nearly all would be signed with an unknown key.
+        if let Some(key) = datagram.get_mut(offset_of!(Header, key)) {
+            *key /= 128;
+        }
+        self.send_bytes(self.client_address(0), datagram)
+    }
+
+    fn client(&mut self) -> usize {
+        let most = if self.is_crowd { CLIENTS } else { FEW_CLIENTS };
+        self.bytes.next() as usize % most
+    }
+
+    fn executor(&mut self) -> usize {
+        self.bytes.next() as usize % EXECUTORS
+    }
+
+    fn client_address(&self, number: usize) -> SocketAddr {
+        client_address(number, self.clients[number].has_moved, self.is_ipv6)
+    }
+
+    fn executor_address(&self, number: usize) -> SocketAddr {
+        executor_address(number, self.executors[number].has_moved, self.is_ipv6)
+    }
+
+    /// Mostly the present cookie; else the one before, an older one, that of another identity or address, or none.
+    fn cookie(&mut self, who: usize, at: SocketAddr) -> U64 {
+        let choice = self.bytes.next();
+        let windows_ago = match choice {
+            192..=207 => 1,
+            208..=211 => 2,
+            _ => 0,
+        };
+        let given_ns = self.now.saturating_sub(windows_ago * self.config.cookie_ns);
+        let cookie = match choice {
+            212..=215 => self.cookies.give(given_ns, identity(who) + 1, at),
+            216..=219 => self.cookies.give(given_ns, identity(who), SocketAddr::new(at.ip(), 1)),
+            220..=255 => 0,
+            _ => self.cookies.give(given_ns, identity(who), at),
+        };
+        cookie.into()
+    }
+
+    fn counter(&mut self, executor: usize) -> U64 {
+        let last = self.executors[executor].counter;
+        let counter = self.bytes.counter(last);
+        if counter < u64::MAX {
+            self.executors[executor].counter = last.max(counter);
+        }
+        counter.into()
+    }
+
+    fn next_sequence(&mut self, client: usize) -> u32 {
+        let sequence = self.bytes.sequence(self.clients[client].sequence);
+        if is_later(sequence, self.clients[client].sequence) {
+            self.clients[client].sequence = sequence;
+        }
+        sequence
+    }
+
+    fn task(&mut self) -> TaskInfo {
+        let kind = self.bytes.next();
+        let levels = self.config.levels as u8;
+        TaskInfo {
+            tid: u32::from(kind).into(),
+            function: 0.into(),
+            priority: if kind == 255 { levels + 1 } else { 1 + self.bytes.next() % levels },
+            resources: self.bytes.pick(&MASKS),
+            argument_length: match kind {
+                254 => 17,
+                253 => BY_REFERENCE,
+                _ => kind % 17,
+            },
+            attempt: if kind == 252 { 255 } else { kind % 2 },
+            argument: [kind; 16],
+        }
+    }
+
+    /// Tasks of the last few submissions of a client.
+    fn task_names(&mut self, client: usize, least: u32) -> Vec<TaskName> {
+        let count = self.bytes.count(32).saturating_sub(1).max(least);
+        let mut names = Vec::new();
+        for _ in 0..count {
+            let submission = self.clients[client].sequence.wrapping_sub(self.bytes.below(4)).into();
+            names.push(TaskName { submission, index: self.bytes.below(4) as u8, reserved: [0; 3] });
+        }
+        names
+    }
+
+    /// A slot that the executor has, or had, or that another has, with its last wait.
+    fn slot(&mut self, who: usize) -> (SlotName, u32) {
+        let choice = self.bytes.next();
+        let whose = if choice >= 250 { self.executor() } else { who };
+        let slots = &self.executors[whose].slots;
+        if slots.is_empty() || choice == 249 {
+            return (SlotName { slot: u32::from(choice).into(), generation: 1.into() }, 0);
+        }
+        // Mostly one of the last four.
+        let back = if choice < 200 { choice as usize % 4 } else { choice as usize };
+        slots[slots.len() - 1 - back % slots.len()]
+    }
+
+    fn slot_and_sequence(&mut self, who: usize) -> (SlotName, u32) {
+        let (name, last) = self.slot(who);
+        let sequence = self.bytes.sequence(last);
+        for (known, last) in self.executors.iter_mut().flat_map(|executor| &mut executor.slots) {
+            if *known == name {
+                *last = sequence;
+            }
+        }
+        (name, sequence)
+    }
+
+    fn header(&self, operation: Operation, sequence: u32) -> Header {
+        Header::new(operation, 0, sequence)
+    }
+
+    fn executor_header(&mut self, operation: Operation) -> Header {
+        let epoch = if self.bytes.next() == 255 { EPOCH + 1 } else { EPOCH };
+        Header::new(operation, epoch, 0)
+    }
+
+    fn send<H, R>(&mut self, from: SocketAddr, fixed: &H, records: &[R]) -> Result<(), String>
+    where
+        H: IntoBytes + Immutable,
+        R: IntoBytes + Immutable,
+    {
+        let mut datagram = Vec::new();
+        Builder::new(&mut datagram, fixed).set_count(records.len() as u8);
+        datagram.extend_from_slice(records.as_bytes());
+        self.send_bytes(from, datagram)
+    }
+
+    /// Sends it, seldom spoilt, from another address, or twice.
+    fn send_bytes(&mut self, mut from: SocketAddr, mut datagram: Vec<u8>) -> Result<(), String> {
+        match self.bytes.next() {
+            0..=239 => {}
+            240..=244 => self.deliver(from, &datagram)?,
+            245 => {
+                let other = self.executor();
+                from = self.executor_address(other);
+            }
+            246 => {
+                let other = self.client();
+                from = self.client_address(other);
+            }
+            247 => datagram.truncate(self.bytes.next() as usize),
+            248 => datagram.resize(datagram.len() + 1 + self.bytes.below(40) as usize, 0),
+            choice => {
+                // Of the first bytes, which say version, operation, count and key; or of any.
+                let offset = if choice < 252 { self.bytes.below(6) } else { self.bytes.next().into() };
+                let value = self.bytes.next();
+                datagram.iter_mut().skip(offset as usize).take(1).for_each(|byte| *byte = value);
+            }
+        }
+        self.deliver(from, &datagram)
+    }
+
+    fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<(), String> {
+        self.now += 1;
+        for (_, answer) in self.judge.packet(self.now, from, datagram)? {
+            if let Ok(Packet::Registered(registered, names)) = parse(&answer) {
+                self.executors[registered.executor.get() as usize % EXECUTORS].learn(names);
+            }
+        }
+        Ok(())
+    }
+}

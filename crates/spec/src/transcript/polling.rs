@@ -1,0 +1,242 @@
+//! The asic engine as stories are told to it.
+
+use super::Engine;
+use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
+use midflight_dataplane::{Datagram, Stats, TasksConfig, Verdict, Which};
+use midflight_wire::{Builder, Header, Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, parse};
+use std::mem::offset_of;
+use std::net::SocketAddr;
+use zerocopy::{Immutable, IntoBytes};
+
+/// The story's executors do not count their polls: between two of their counters there is room for so many.
+const POLLS: u64 = 1 << 16;
+
+/// The safe program behind executors that poll: what goes round comes back at once; a RETRIEVE of several waits is sent
+/// wait by wait, and their ASSIGNs are shown as one; a wait that is told NO_OP is sent again after each packet of the
+/// story, so that its slot does what a parked one does. None of that shows, and none of it is counted. A story's counters
+/// are below 2^48.
+#[derive(Debug)]
+pub struct PollingAsic {
+    tasks: AsicTasks,
+    turn: Turn,
+    /// Waits that found nothing, the oldest first, and what their slots offer.
+    waiting: Vec<Poll>,
+    /// What was counted for polls.
+    unseen: [u64; Verdict::COUNT],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    from: SocketAddr,
+    /// Its counter is the last one that named the slot.
+    retrieve: Retrieve,
+    wait: Wait,
+}
+
+impl Poll {
+    /// Whether it is of the slot of this wait.
+    fn is_of(&self, from: SocketAddr, wait: &Wait) -> bool {
+        (self.from, self.wait.slot, self.wait.generation) == (from, wait.slot, wait.generation)
+    }
+}
+
+impl PollingAsic {
+    /// A switch that has just started: four levels at most, each with at least as many entries as the story's queue has
+    /// records, and a power of two.
+    ///
+    /// # Errors
+    /// Where a pipeline has no room for that.
+    pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
+        let config = AsicConfig {
+            program: Program::Safe,
+            levels: config.levels.min(4),
+            queue: config.queue.next_power_of_two().clamp(2, AsicConfig::default().queue),
+            slots: config.slots,
+            lease_ms: (config.lease_ns / 1_000_000) as u32,
+            slot_idle_ns: config.slot_idle_ns,
+            cookie_ns: config.cookie_ns,
+            ..AsicConfig::default()
+        };
+        let tasks = AsicTasks::new(&config, epoch, secret)?;
+        Ok(Self { tasks, turn: Turn::default(), waiting: Vec::new(), unseen: [0; Verdict::COUNT] })
+    }
+
+    /// A datagram, and all the rounds that it causes.
+    fn give(&mut self, now: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
+        self.tasks.finish(&mut self.turn);
+        let mut sent = std::mem::take(&mut self.turn.sent);
+        sent.iter_mut().for_each(|(_, bytes)| take_room_away(bytes));
+        (verdict, sent)
+    }
+
+    /// The waits of a RETRIEVE, one by one.
+    fn retrieve(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        retrieve: &Retrieve,
+        waits: &[Wait],
+    ) -> (Verdict, Vec<Datagram>) {
+        let mut all = Vec::new();
+        for (number, &wait) in waits.iter().enumerate() {
+            let poll = Poll { from, retrieve: *retrieve, wait };
+            let (verdict, sent) = self.ask(now, &poll);
+            all.extend(sent);
+            if verdict != Verdict::Ok {
+                return (verdict, all);
+            }
+            self.unseen[Verdict::Ok as usize] += u64::from(number > 0);
+        }
+        // One RETRIEVE is answered by ASSIGN before RESET.
+        all.sort_by_key(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Reset(..))));
+        (Verdict::Ok, all)
+    }
+
+    fn ask(&mut self, now: u64, poll: &Poll) -> (Verdict, Vec<Datagram>) {
+        let mut datagram = Vec::new();
+        Builder::new(&mut datagram, &poll.retrieve).push(&poll.wait);
+        let (verdict, mut sent) = self.give(now, poll.from, &datagram);
+        // A wait that comes too late changes nothing.
+        let is_over = |other: &Poll| {
+            other.is_of(poll.from, &poll.wait) && other.retrieve.counter.get() < poll.retrieve.counter.get()
+        };
+        self.waiting.retain(|other| !is_over(other));
+        if sent.extract_if(.., |(to, bytes)| *to == poll.from && is_no_op(bytes, &poll.wait)).next().is_some() {
+            self.waiting.push(*poll);
+        }
+        (verdict, sent)
+    }
+
+    /// Slots are named by a KEEPALIVE: their polls count on from there.
+    fn named(&mut self, from: SocketAddr, counter: u64, waits: &[Wait]) {
+        for poll in self.waiting.iter_mut().filter(|poll| waits.iter().any(|wait| poll.is_of(from, wait))) {
+            poll.retrieve.counter = poll.retrieve.counter.get().max(counter).into();
+        }
+    }
+
+    /// All that wait ask again, the one that has waited longest first. Who is told RESET has been released meanwhile, and a
+    /// real executor would not ask.
+    fn poll_all(&mut self, now: u64) -> Vec<Datagram> {
+        let before = self.tasks.stats().reasons;
+        let mut all = Vec::new();
+        for mut poll in std::mem::take(&mut self.waiting) {
+            poll.retrieve.counter += 1;
+            let (_, sent) = self.ask(now, &poll);
+            all.extend(sent.into_iter().filter(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Assign(..)))));
+        }
+        let after = self.tasks.stats().reasons;
+        self.unseen
+            .iter_mut()
+            .zip(after.iter().zip(before))
+            .for_each(|(unseen, (after, before))| *unseen += after - before);
+        all
+    }
+}
+
+/// The same packet, with a counter as far from the next as polls need.
+fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
+    let mut bytes = datagram.to_vec();
+    if matches!(parse(datagram), Ok(Packet::Retrieve(..) | Packet::Keepalive(..) | Packet::Release(..))) {
+        recount(&mut bytes, |counter| counter.wrapping_mul(POLLS));
+    }
+    bytes
+}
+
+/// An answer with the story's counter.
+fn take_room_away(bytes: &mut [u8]) {
+    if matches!(parse(bytes), Ok(Packet::Reset(..) | Packet::Released(..))) {
+        recount(bytes, |counter| counter / POLLS);
+    }
+}
+
+/// These five operations have their counters at one place.
+fn recount(bytes: &mut [u8], change: impl FnOnce(u64) -> u64) {
+    let counter = bytes.get_mut(offset_of!(Retrieve, counter)..).and_then(|rest| rest.first_chunk_mut());
+    if let Some(counter) = counter {
+        *counter = change(u64::from_be_bytes(*counter)).to_be_bytes();
+    }
+}
+
+/// Whether it says that there is no task for this wait. Any other NO_OP shows, and departs from the story.
+fn is_no_op(bytes: &[u8], to: &Wait) -> bool {
+    matches!(parse(bytes), Ok(Packet::NoOp(_, [wait])) if wait == to)
+}
+
+/// Answers to waits of one packet as one packet, ASSIGNs and RESETs, at the place of the first.
+fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
+    let mut all: Vec<Datagram> = Vec::new();
+    for (to, bytes) in sent {
+        let joined = all.iter_mut().filter(|(other, _)| *other == to).find_map(|(_, first)| {
+            let both = joined(first, &bytes)?;
+            *first = both;
+            Some(())
+        });
+        if joined.is_none() {
+            all.push((to, bytes));
+        }
+    }
+    all
+}
+
+/// Two packets as one, where they are of one kind and there is room.
+fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
+    match (parse(first).ok()?, parse(second).ok()?) {
+        (Packet::Assign(fixed, a), Packet::Assign(_, b)) => join(fixed, a, b, SLOTS_MAX),
+        (Packet::Reset(fixed, a), Packet::Reset(_, b)) if !a.is_empty() => join(fixed, a, b, REGISTER_MAX),
+        _ => None,
+    }
+}
+
+fn join<H, R>(fixed: &H, a: &[R], b: &[R], most: usize) -> Option<Vec<u8>>
+where
+    H: IntoBytes + Immutable,
+    R: IntoBytes + Immutable,
+{
+    if a.len() + b.len() > most {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let mut packet = Builder::new(&mut bytes, fixed);
+    packet.set_count(0);
+    a.iter().chain(b).for_each(|record| packet.push(record));
+    Some(bytes)
+}
+
+impl Engine for PollingAsic {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+        let datagram = &with_room_for_polls(datagram);
+        let (verdict, mut sent) = match parse(datagram) {
+            Ok(Packet::Retrieve(retrieve, waits)) => {
+                let retrieve = Retrieve { header: Header { count: 0, ..retrieve.header }, ..*retrieve };
+                self.retrieve(now_ns, from, &retrieve, waits)
+            }
+            Ok(Packet::Keepalive(keepalive, waits)) => {
+                self.named(from, keepalive.counter.get(), waits);
+                self.give(now_ns, from, datagram)
+            }
+            _ => self.give(now_ns, from, datagram),
+        };
+        sent.extend(self.poll_all(now_ns));
+        (verdict, merged(sent))
+    }
+
+    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        (self.tasks.tick(now_ns), merged(self.poll_all(now_ns)))
+    }
+
+    /// A pipeline's queue is none to search in.
+    fn purge(&mut self, _: Which) -> u32 {
+        0
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.tasks.stats();
+        stats.reasons.iter_mut().zip(self.unseen).for_each(|(counted, unseen)| *counted -= unseen);
+        stats
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.tasks.check_at_rest()
+    }
+}

@@ -1,0 +1,147 @@
+//! `midflight bench lab`: the whole way of a task between hosts: client, switch and executor are processes in network
+//! namespaces of their own, and packets between them pass veth links as they would pass cables.
+
+use super::load::{self, Effort, Run, SLOTS};
+use super::{Comparable, How, median};
+use crate::engines::{Engine, at};
+use crate::lab_guard::LabGuard;
+use crate::processes::{executor, switch};
+use anyhow::{Context, Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_control::config::DEFAULT_PORT;
+use midflight_lab::{Options, Place, SWITCH_IPV4};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::switches::connect;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench lab                        both engines, as root
+  midflight bench lab --engine kernel --quick
+  midflight bench lab --json
+  midflight bench lab --against ../before/target/release/midflight
+
+RESULTS (medians of the runs; ENGINE is user or kernel)
+  lab.ENGINE.rtt_p50_us, lab.ENGINE.rtt_p99_us
+                              one no-op task at a time, from the submit call to its result
+  lab.ENGINE.tasks_per_s      no-op tasks, one client, one executor process with 64 slots
+  lab.ENGINE.cpu_us_per_task  time that all CPUs of this machine were busy during the throughput
+                              run, by task: let nothing else run
+
+Client, switch and executor run in a network namespace each, joined by veth links. They are gone
+when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and the other
+is measured.
+
+EXIT CODES
+  0 measured, 1 failed (no root; no kernel engine, and --engine kernel), 2 wrong usage,
+  130 interrupted";
+
+/// Where the client and the executor are.
+const CLIENT: Place = Place::Host(0);
+const EXECUTOR: Place = Place::Host(1);
+const HOSTS: usize = 2;
+/// Of `/proc/stat`: USER_HZ, the same on every Linux that has this ABI.
+const TICKS_PER_S: u64 = 100;
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    common: Comparable,
+    /// The switch as a process (user), as programs in the kernel, or one after the other
+    #[arg(long, value_enum, default_value_t = Which::Both)]
+    engine: Which,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Which {
+    User,
+    Kernel,
+    Both,
+}
+
+impl Which {
+    /// As on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Both => "both",
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    args.common.run("lab", &["--engine", args.engine.name()], |how| alone(how, args.engine))
+}
+
+fn alone(how: &How, which: Which) -> Result<ExitCode> {
+    midflight_lab::available()?;
+    let engines: &[Engine] = match which {
+        Which::User => &[Engine::User],
+        Which::Kernel => &[Engine::Kernel],
+        Which::Both => &[Engine::User, Engine::Kernel],
+    };
+    let guard = LabGuard::new()?;
+    let effort = Effort::of(how.quick);
+    let mut results = Vec::new();
+    for &engine in engines {
+        match engine.missing() {
+            Some(why) if which == Which::Both => eprintln!("engine {} is left out: {why}", engine.name()),
+            Some(why) => bail!("{why}"),
+            None => results.extend(guard.unless_interrupted(measure(engine, &effort, &guard))?),
+        }
+    }
+    Envelope::new("lab", results).print(how.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All results of one engine, in a lab of its own.
+fn measure(engine: Engine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
+    // What the kernel engine sends back needs XDP at the hosts; to the switch in user space it would be a burden.
+    let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == Engine::Kernel);
+    let lab = guard.up(&options)?;
+    eprintln!("engine {}", engine.name());
+    let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
+    let (_switch, address) = switch(engine.switch(&lab)?.args(["--listen", &listen, "--http", "off"]))?;
+    let _executor = executor(at(&lab, EXECUTOR)?, address, SLOTS)?;
+    let client = || load::runs(&connect(vec![address])?, effort, busy_time);
+    let runs = lab.within(CLIENT, client)??;
+    Ok(measures(engine, &runs))
+}
+
+fn measures(engine: Engine, runs: &[Run]) -> Vec<Measure> {
+    let name = |what| format!("lab.{}.{what}", engine.name());
+    let of_runs = |part: fn(&Run) -> f64| median(runs.iter().map(part).collect());
+    vec![
+        Measure::quantity(&name("rtt_p50_us"), of_runs(|run| run.p50_us), "us"),
+        Measure::quantity(&name("rtt_p99_us"), of_runs(|run| run.p99_us), "us"),
+        Measure::count(&name("tasks_per_s"), of_runs(|run| run.tasks_per_s).round() as u64, "tasks/s"),
+        Measure::quantity(&name("cpu_us_per_task"), of_runs(|run| run.cpu_us), "us"),
+    ]
+}
+
+/// How long the CPUs of this machine have been busy, in processes, in system calls and in interrupts.
+fn busy_time() -> Result<Duration> {
+    let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+    let words = text.lines().next().unwrap_or("").split_whitespace();
+    let ticks: Vec<u64> = words.skip(1).map(str::parse).collect::<Result<_, _>>().context("cannot read /proc/stat")?;
+    // man 5 proc_stat: what is left out are idling, waiting for disks, and what a hypervisor took.
+    let &[user, nice, system, _, _, irq, softirq, ..] = ticks.as_slice() else {
+        bail!("/proc/stat has too few numbers")
+    };
+    Ok(Duration::from_millis((user + nice + system + irq + softirq) * 1000 / TICKS_PER_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for which in Which::value_variants() {
+            assert_eq!(which.to_possible_value().unwrap().get_name(), which.name());
+        }
+    }
+}

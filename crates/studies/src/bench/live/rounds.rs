@@ -1,0 +1,173 @@
+//! What was measured: of each contender at each place a sample a round, of which the median counts.
+
+use super::contender::{ALL, Contender};
+use crate::bench::median;
+use crate::report::figures::value;
+use midflight_sim::figures::{Estimate, Unit};
+use midflight_terminal::envelope::Measure;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter, Result};
+
+/// What is measured, in the unit of [`Quantity::unit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Quantity {
+    /// Of the scheduling delay.
+    P5,
+    P50,
+    P95,
+    /// Decisions.
+    Rate,
+}
+
+impl Quantity {
+    pub(super) fn unit(self) -> Unit {
+        match self {
+            Self::P5 | Self::P50 | Self::P95 => Unit::Time,
+            Self::Rate => Unit::PerSecond,
+        }
+    }
+
+    fn measure(self, name: &str, value: f64) -> Measure {
+        let name = |what| format!("{name}.{what}");
+        match self {
+            Self::P5 => Measure::quantity(&name("delay_p5_us"), value / 1e3, "us"),
+            Self::P50 => Measure::quantity(&name("delay_p50_us"), value / 1e3, "us"),
+            Self::P95 => Measure::quantity(&name("delay_p95_us"), value / 1e3, "us"),
+            Self::Rate => Measure::quantity(&name("decisions_per_s"), value, "1/s"),
+        }
+    }
+}
+
+/// What one measurement gave.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sample(Vec<(Quantity, f64)>);
+
+impl Sample {
+    pub(super) fn rate(per_second: f64) -> Self {
+        Self(vec![(Quantity::Rate, per_second)])
+    }
+
+    /// Of delays, in nanoseconds; not a number where there are none.
+    pub(super) fn delays(mut delays: Vec<u64>) -> Self {
+        delays.sort_unstable();
+        // The least that this share of them does not exceed.
+        let at = |share: f64| {
+            let rank = (delays.len() as f64 * share).ceil() as usize;
+            delays.get(rank.saturating_sub(1)).map_or(f64::NAN, |&delay| delay as f64)
+        };
+        Self(
+            [(Quantity::P5, 0.05), (Quantity::P50, 0.5), (Quantity::P95, 0.95)].map(|(q, share)| (q, at(share))).into(),
+        )
+    }
+}
+
+impl Display for Sample {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let told = self.0.iter().filter(|(quantity, _)| *quantity != Quantity::P5);
+        let words = told.map(|&(quantity, number)| {
+            let number = value(quantity.unit(), number);
+            match quantity {
+                Quantity::P95 => format!("95th percentile {number}"),
+                Quantity::P50 => format!("median delay {number}"),
+                _ => format!("{number} decisions"),
+            }
+        });
+        f.write_str(&words.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rounds(BTreeMap<(Contender, u32, Quantity), Vec<f64>>);
+
+impl Rounds {
+    /// Of the next round.
+    pub(super) fn push(&mut self, contender: Contender, place: u32, sample: Sample) {
+        for (quantity, value) in sample.0 {
+            self.0.entry((contender, place, quantity)).or_default().push(value);
+        }
+    }
+
+    /// Those that took part.
+    pub(super) fn contenders(&self) -> impl Iterator<Item = Contender> {
+        ALL.into_iter().filter(|contender| self.0.keys().any(|(who, ..)| who == contender))
+    }
+
+    fn of(&self, contender: Contender, place: u32, quantity: Quantity) -> &[f64] {
+        self.0.get(&(contender, place, quantity)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The median of the rounds; not a number where nothing was measured, so that no comparison with it holds.
+    pub(super) fn median(&self, contender: Contender, place: u32, quantity: Quantity) -> f64 {
+        self.estimate(contender, place, quantity).map_or(f64::NAN, |estimate| estimate.mean)
+    }
+
+    /// The same for a row.
+    pub(super) fn estimate(&self, contender: Contender, place: u32, quantity: Quantity) -> Option<Estimate> {
+        estimate(self.of(contender, place, quantity).to_vec())
+    }
+
+    /// One by another, round by round, and the median of that: what disturbs a round disturbs both.
+    pub(super) fn factor(
+        &self,
+        over: (Contender, u32),
+        under: (Contender, u32),
+        quantity: Quantity,
+    ) -> Option<Estimate> {
+        let pairs = self.of(over.0, over.1, quantity).iter().zip(self.of(under.0, under.1, quantity));
+        estimate(pairs.map(|(over, under)| over / under).collect())
+    }
+
+    /// `NAME.CONTENDER.PLACE.QUANTITY` of all.
+    pub(super) fn measures(&self, name: &str) -> Vec<Measure> {
+        let measure = |(&(contender, place, quantity), values): (&(Contender, u32, Quantity), &Vec<f64>)| {
+            quantity.measure(&format!("{name}.{}.{place}", contender.key()), median(values.clone()))
+        };
+        self.0.iter().map(measure).collect()
+    }
+}
+
+/// A median instead of a mean: one disturbed round does not move it. It has no interval.
+fn estimate(values: Vec<f64>) -> Option<Estimate> {
+    let (rounds, usable) = (values.len(), !values.is_empty() && values.iter().all(|value| value.is_finite()));
+    usable.then(|| Estimate { mean: median(values), half_width: None, seeds: rounds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Contender::{Sparrow, User};
+
+    #[test]
+    fn percentiles_are_of_the_delays_that_were() {
+        let Sample(percentiles) = Sample::delays((1..=100).rev().collect());
+        assert_eq!(percentiles, [(Quantity::P5, 5.0), (Quantity::P50, 50.0), (Quantity::P95, 95.0)]);
+        let Sample(one) = Sample::delays(vec![7]);
+        assert!(one.iter().all(|&(_, ns)| ns == 7.0));
+        let Sample(none) = Sample::delays(vec![]);
+        assert!(none.iter().all(|&(_, ns)| ns.is_nan()));
+    }
+
+    #[test]
+    fn the_median_of_the_rounds_counts_and_factors_are_taken_round_by_round() {
+        let mut rounds = Rounds::default();
+        for (user, sparrow) in [(10.0, 30.0), (100.0, 200.0), (20.0, 100.0)] {
+            rounds.push(User, 50, Sample::rate(user));
+            rounds.push(Sparrow, 50, Sample::rate(sparrow));
+        }
+        assert_eq!(rounds.median(User, 50, Quantity::Rate), 20.0);
+        assert_eq!(rounds.factor((Sparrow, 50), (User, 50), Quantity::Rate).unwrap().mean, 3.0);
+        assert!(rounds.median(User, 80, Quantity::Rate).is_nan());
+        assert_eq!(rounds.factor((Sparrow, 80), (User, 80), Quantity::Rate), None);
+        assert_eq!(rounds.contenders().collect::<Vec<_>>(), [User, Sparrow]);
+        assert_eq!(rounds.measures("live.x")[0].name, "live.x.user.50.decisions_per_s");
+    }
+
+    #[test]
+    fn a_round_without_tasks_is_not_hidden() {
+        let mut rounds = Rounds::default();
+        rounds.push(User, 50, Sample::delays(vec![5]));
+        rounds.push(User, 50, Sample::delays(vec![]));
+        assert_eq!(rounds.estimate(User, 50, Quantity::P50), None);
+    }
+}

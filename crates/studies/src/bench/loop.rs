@@ -1,0 +1,77 @@
+//! `midflight bench loop`: the whole way of a task, through the kernel's loopback. Client, switch and executors are processes.
+
+use super::load::{self, Effort, Run, SLOTS};
+use super::{How, median};
+use crate::processes::{Process, executor, ours, switch};
+use anyhow::Result;
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::switches::connect;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Executor processes of the idle run, and their slots: 2,200 in all.
+const IDLE_EXECUTORS: u32 = 4;
+const IDLE_SLOTS: u32 = 550;
+/// Time for the last registrations to settle before idling is measured.
+const SETTLE: Duration = Duration::from_secs(1);
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench loop
+  midflight bench loop --quick           a few seconds, less exact
+  midflight bench loop --json
+  midflight bench loop --against ../before/target/release/midflight
+
+RESULTS (medians of the runs)
+  loop.rtt_p50_us, loop.rtt_p99_us  one no-op task at a time, from the submit call to its result
+  loop.tasks_per_s                  no-op tasks, one client, one executor process with 64 slots
+  loop.idle_cpu_percent             of a core, in the switch: 2,200 parked slots, 4 executors
+
+EXIT CODES
+  0 measured, 1 failed, 2 wrong usage";
+
+pub(super) fn run(how: &How) -> Result<ExitCode> {
+    let effort = Effort::of(how.quick);
+    let mut results = busy(&effort)?;
+    results.push(idle(&effort)?);
+    Envelope::new("loop", results).print(how.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A switch on a free port of loopback.
+fn loopback_switch() -> Result<(Process, SocketAddr)> {
+    switch(ours()?.args(["switch", "--listen", "127.0.0.1:0", "--http", "off"]))
+}
+
+/// Round trip and throughput.
+fn busy(effort: &Effort) -> Result<Vec<Measure>> {
+    let (_switch, address) = loopback_switch()?;
+    let _executor = executor(ours()?, address, SLOTS)?;
+    let client = connect(vec![address])?;
+    let runs = load::runs(&client, effort, || Ok(Duration::ZERO))?;
+    let of_runs = |part: fn(&Run) -> f64| median(runs.iter().map(part).collect());
+    Ok(vec![
+        Measure::quantity("loop.rtt_p50_us", of_runs(|run| run.p50_us), "us"),
+        Measure::quantity("loop.rtt_p99_us", of_runs(|run| run.p99_us), "us"),
+        Measure::count("loop.tasks_per_s", of_runs(|run| run.tasks_per_s).round() as u64, "tasks/s"),
+    ])
+}
+
+/// What waiting executors cost the switch.
+fn idle(effort: &Effort) -> Result<Measure> {
+    let (switch, address) = loopback_switch()?;
+    let executors = (0..IDLE_EXECUTORS).map(|_| executor(ours()?, address, IDLE_SLOTS));
+    let _executors = executors.collect::<Result<Vec<Process>>>()?;
+    sleep(SETTLE);
+    let mut percent = Vec::new();
+    for run in 1..=effort.runs.div_ceil(2) {
+        let (before, started) = (switch.cpu_time()?, Instant::now());
+        sleep(effort.idle);
+        let share = (switch.cpu_time()? - before).as_secs_f64() / started.elapsed().as_secs_f64();
+        eprintln!("idle run {run}: {:.2} % of a core", share * 100.0);
+        percent.push(share * 100.0);
+    }
+    Ok(Measure::quantity("loop.idle_cpu_percent", median(percent), "%"))
+}

@@ -1,0 +1,113 @@
+//! `midflight bench`: numbers of this machine. Each file measures one thing.
+
+mod against;
+mod core;
+mod keeper;
+mod lab;
+mod live;
+mod load;
+mod r#loop;
+mod peers;
+mod sim;
+mod workload;
+mod xdp;
+
+use against::{Against, Benchmark};
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+use std::process::ExitCode;
+
+/// What the command line says.
+#[derive(ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The scheduler's core alone: nanoseconds a decision
+    #[command(after_help = against::help(core::EXAMPLES))]
+    Core(Comparable),
+    /// The same core in the kernel, as BPF: nanoseconds a decision
+    #[command(after_help = against::help(xdp::EXAMPLES))]
+    Xdp(Comparable),
+    /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
+    #[command(after_help = against::help(r#loop::EXAMPLES))]
+    Loop(Comparable),
+    /// The same as processes on hosts of a lab: the switch in user space, and in the kernel
+    #[command(after_help = against::help(lab::EXAMPLES))]
+    Lab(lab::Args),
+    /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow
+    #[command(name = "falcon-8", after_help = live::FALCON_8_EXAMPLES)]
+    Falcon8(live::Args),
+    /// The papers' figure live, in a lab: decisions a second against executors, beside Sparrow
+    #[command(name = "bolt-11", after_help = live::BOLT_11_EXAMPLES)]
+    Bolt11(live::Args),
+    /// The simulator: events a second
+    #[command(after_help = against::help(sim::EXAMPLES))]
+    Sim(Comparable),
+    /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
+    #[command(after_help = peers::EXAMPLES)]
+    Peers(peers::Args),
+}
+
+/// What all benchmarks may be told.
+#[derive(ClapArgs)]
+struct How {
+    /// One JSON object on stdout
+    #[arg(long)]
+    json: bool,
+    /// Fewer and shorter runs
+    #[arg(long)]
+    quick: bool,
+}
+
+/// The same of those that can be compared with another build's.
+#[derive(ClapArgs)]
+struct Comparable {
+    #[command(flatten)]
+    how: How,
+    #[command(flatten)]
+    against: Against,
+}
+
+impl Comparable {
+    /// Runs the benchmark of this `name`: `alone` does, unless another build is to run in turns; `flags` are its own.
+    fn run(&self, name: &str, flags: &[&str], alone: impl FnOnce(&How) -> Result<ExitCode>) -> Result<ExitCode> {
+        let Some(other) = &self.against.other else { return alone(&self.how) };
+        let quick: &[&str] = if self.how.quick { &["--quick"] } else { &[] };
+        let flags = [quick, flags].concat();
+        against::run(&self.against, other, Benchmark { name, flags: &flags }, self.how.json)
+    }
+}
+
+impl Args {
+    /// See [`super::Command::ends_with_its_reader`].
+    pub fn ends_with_its_reader(&self) -> bool {
+        match &self.bench {
+            Bench::Core(args) | Bench::Xdp(args) | Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
+            Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Peers(_) => false,
+        }
+    }
+}
+
+/// Runs the study and returns the exit code.
+pub fn run(args: Args) -> Result<ExitCode> {
+    match args.bench {
+        Bench::Core(args) => args.run("core", &[], core::run),
+        Bench::Xdp(args) => args.run("xdp", &[], xdp::run),
+        Bench::Loop(args) => args.run("loop", &[], r#loop::run),
+        Bench::Lab(args) => lab::run(&args),
+        Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
+        Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
+        Bench::Sim(args) => args.run("sim", &[], sim::run),
+        Bench::Peers(args) => peers::run(&args),
+    }
+}
+
+/// The middle one; there is at least one.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

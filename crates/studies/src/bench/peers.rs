@@ -1,0 +1,271 @@
+//! `midflight bench peers`: the same no-op tasks on other systems and on Midflight, one after the other on this machine.
+//!
+//! How a peer is installed and measured is told by the scripts in `bench/peers`: `setup` prepares it, `run` prints a line of
+//! JSON for each row. Here they are called, with whatever they start kept in check, and their rows become a table. A peer
+//! that fails is named with its reason, and the others go on. docs/peers.md says what is measured and why so.
+
+mod child;
+mod row;
+mod table;
+
+use super::How;
+use super::keeper::Keeper;
+use crate::report::bars;
+use anyhow::{Context, Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::{stdout, usage};
+use row::Row;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use table::{Absent, Ratios};
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench peers                         all; the first time also downloads and builds them
+  midflight bench peers --quick --only dask,midflight-user
+  midflight bench peers --plot peers.svg
+  midflight bench peers --json
+
+RESULTS (NAME is midflight-user, midflight-kernel, ray, ray-actors, ray-compiled, dask,
+hyperqueue, nats or nats-jetstream)
+  peers.NAME.version
+  peers.NAME.tasks_per_s       no-op tasks, submitted as fast as the interface takes them
+  peers.NAME.rtt_p50_us, peers.NAME.rtt_p99_us
+                               one no-op task at a time
+  peers.NAME.throughput_ratio  Midflight's throughput by the peer's
+  peers.NAME.latency_ratio     the peer's median latency by Midflight's: by the kernel engine's
+                               if it was measured, else user space; the unit says which
+
+It needs python3 with venv, Go and a network to install the peers; what cannot be installed or
+is not permitted (the kernel engine needs root) is skipped, with its reason. Nothing is installed
+outside of --work-dir.
+
+EXIT CODES
+  0 measured, 1 a peer that was installed failed, or nothing was measured, 2 wrong usage,
+  130 interrupted";
+
+/// The longest that a peer may take to be downloaded and built, and to be measured.
+const SETUP_LIMIT: Duration = Duration::from_secs(20 * 60);
+const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    how: How,
+    /// Only these, separated by commas
+    #[arg(long, value_enum, value_name = "PEERS", value_delimiter = ',')]
+    only: Vec<Peer>,
+    /// All but these
+    #[arg(long, value_enum, value_name = "PEERS", value_delimiter = ',', conflicts_with = "only")]
+    skip: Vec<Peer>,
+    /// The folder with the peers' scripts, of Midflight's repository
+    #[arg(long, value_name = "DIR", default_value = "./bench/peers")]
+    peers_dir: PathBuf,
+    /// Where the peers are installed, and their logs
+    #[arg(long, value_name = "DIR", default_value = "./target/peers")]
+    work_dir: PathBuf,
+    /// Write a picture: throughput and latency side by side
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// What can be measured. A peer may have several rows.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Peer {
+    MidflightUser,
+    MidflightKernel,
+    Ray,
+    Dask,
+    Hyperqueue,
+    Nats,
+}
+
+impl Peer {
+    /// As on the command line, and the beginning of its rows' names.
+    fn name(self) -> &'static str {
+        match self {
+            Self::MidflightUser => "midflight-user",
+            Self::MidflightKernel => "midflight-kernel",
+            Self::Ray => "ray",
+            Self::Dask => "dask",
+            Self::Hyperqueue => "hyperqueue",
+            Self::Nats => "nats",
+        }
+    }
+
+    fn is_ours(self) -> bool {
+        matches!(self, Self::MidflightUser | Self::MidflightKernel)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let wanted = wanted(args)?;
+    let keeper = Keeper::new()?;
+    let mut rows = Vec::new();
+    let mut absent = Vec::new();
+    for peer in wanted {
+        match measure(args, &keeper, peer) {
+            _ if keeper.stopped() => return Ok(ExitCode::from(usage::INTERRUPTED)),
+            Ok(found) => rows.extend(found),
+            Err(without) => {
+                eprintln!("{}", without.line());
+                absent.push(without);
+            }
+        }
+    }
+    rows.sort_by(|a: &Row, b| b.tasks_per_s.total_cmp(&a.tasks_per_s));
+    print(args, &rows, &absent)?;
+    let failed = rows.is_empty() || absent.iter().any(|absent| absent.failed);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What to measure, if that is possible at all.
+fn wanted(args: &Args) -> Result<Vec<Peer>> {
+    let asked = |peer: &Peer| (args.only.is_empty() || args.only.contains(peer)) && !args.skip.contains(peer);
+    let wanted: Vec<Peer> = Peer::value_variants().iter().copied().filter(asked).collect();
+    if wanted.is_empty() {
+        return Err(usage::error("--skip leaves nothing to measure"));
+    }
+    if wanted.iter().any(|peer| !peer.is_ours()) && !["setup", "run"].iter().all(|s| args.peers_dir.join(s).is_file()) {
+        let directory = args.peers_dir.display();
+        return Err(usage::error(format!(
+            "--peers-dir {directory}: no scripts `setup` and `run` there; run this at the root of Midflight's repository, \
+             or say where its bench/peers is"
+        )));
+    }
+    if let Some(path) = &args.plot {
+        usage::check_output("--plot", path)?;
+    }
+    std::fs::create_dir_all(&args.work_dir)
+        .with_context(|| format!("cannot create {}: name another --work-dir", args.work_dir.display()))?;
+    Ok(wanted)
+}
+
+/// The rows of a peer, or why there are none.
+fn measure(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row>, Absent> {
+    let absent = |failed: bool| {
+        move |error: anyhow::Error| Absent {
+            name: peer.name(),
+            failed,
+            reason: midflight_terminal::usage::one_line(&error),
+        }
+    };
+    if !peer.is_ours() {
+        let mut setup = script(args, "setup", peer).map_err(absent(false))?;
+        child::run(keeper, &mut setup, &log(args, peer, "setup"), SETUP_LIMIT).map_err(absent(false))?;
+    }
+    eprintln!("{}: measuring", peer.name());
+    // The kernel engine is not permitted to everyone, nor possible everywhere: without it there is another reference.
+    let found = measure_installed(args, keeper, peer).map_err(absent(peer != Peer::MidflightKernel))?;
+    for row in &found {
+        eprintln!("{}", row.summary());
+    }
+    Ok(found)
+}
+
+fn measure_installed(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row>> {
+    let ours = |bench: &[&str]| {
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        command.arg("bench").args(bench).arg("--json");
+        Ok(command)
+    };
+    let mut command = match peer {
+        Peer::MidflightUser => ours(&["loop"]),
+        Peer::MidflightKernel => ours(&["lab", "--engine", "kernel"]),
+        _ => script(args, "run", peer).map(|mut command| {
+            command.arg("--with-parent");
+            command
+        }),
+    }?;
+    if args.how.quick {
+        command.arg("--quick");
+    }
+    let said = child::run(keeper, &mut command, &log(args, peer, "run"), RUN_LIMIT)?;
+    match peer {
+        Peer::MidflightUser => row::of_envelope(peer.name(), "loop", USER_INTERFACE, &said).map(|row| vec![row]),
+        Peer::MidflightKernel => {
+            row::of_envelope(peer.name(), "lab.kernel", KERNEL_INTERFACE, &said).map(|row| vec![row])
+        }
+        _ => row::of_lines(peer.name(), &said),
+    }
+}
+
+const USER_INTERFACE: &str = "jobs of 2,048 tasks, 4 in flight; latency: a job of one task; client, switch and 1 executor \
+                              process with 64 slots on loopback";
+const KERNEL_INTERFACE: &str = "jobs of 2,048 tasks, 4 in flight; latency: a job of one task; client, switch in the \
+                                kernel and 1 executor process with 64 slots in network namespaces joined by veth";
+
+/// A call of one of the scripts; both take the peer and the working directory.
+fn script(args: &Args, name: &str, peer: Peer) -> Result<Command> {
+    let path = args.peers_dir.join(name);
+    let absolute = |path: &Path| path.canonicalize().with_context(|| format!("cannot find {}", path.display()));
+    let mut command = Command::new(absolute(&path)?);
+    command.arg(peer.name()).arg(absolute(&args.work_dir)?);
+    Ok(command)
+}
+
+fn log(args: &Args, peer: Peer, step: &str) -> PathBuf {
+    args.work_dir.join(format!("{step}-{}.log", peer.name()))
+}
+
+fn print(args: &Args, rows: &[Row], absent: &[Absent]) -> Result<()> {
+    let ratios = Ratios::new(rows);
+    let envelope = Envelope::new("peers", measures(rows, ratios.as_ref()));
+    if args.how.json {
+        envelope.print(true)?;
+    } else {
+        stdout::print(&format!("{}\n{}", table::render(rows, absent, ratios.as_ref()), envelope.footer()))?;
+    }
+    let Some(path) = &args.plot else { return Ok(()) };
+    if rows.is_empty() {
+        bail!("nothing was measured, so there is nothing to draw in {}", path.display());
+    }
+    let bars: Vec<_> = rows.iter().map(Row::bar).collect();
+    let picture = bars::throughput_and_latency(&bars)?;
+    std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    eprintln!("plot: {}", path.display());
+    Ok(())
+}
+
+fn measures(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    for row in rows {
+        let name = |what| format!("peers.{}.{what}", row.name);
+        measures.push(Measure::text(&name("version"), &row.version));
+        measures.push(Measure::count(&name("tasks_per_s"), row.tasks_per_s.round() as u64, "tasks/s"));
+        measures.push(Measure::quantity(&name("rtt_p50_us"), row.rtt_p50_us, "us"));
+        measures.push(Measure::quantity(&name("rtt_p99_us"), row.rtt_p99_us, "us"));
+        if let Some((ratios, (throughput, latency))) = ratios.and_then(|ratios| Some((ratios, ratios.of(row)?))) {
+            measures.push(Measure::quantity(&name("throughput_ratio"), throughput, ratios.unit()));
+            measures.push(Measure::quantity(&name("latency_ratio"), latency, ratios.unit()));
+        }
+    }
+    measures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for peer in Peer::value_variants() {
+            assert_eq!(peer.to_possible_value().unwrap().get_name(), peer.name());
+        }
+    }
+
+    #[test]
+    fn ratios_are_results_of_peers_and_say_against_what() {
+        let rows = [Row::sample("midflight-user", 300_000.0, 60.0), Row::sample("ray", 1_500.0, 1_200.0)];
+        let measures = measures(&rows, Ratios::new(&rows).as_ref());
+        let of = |name: &str| measures.iter().find(|measure| measure.name == name);
+        assert_eq!(of("peers.ray.throughput_ratio").unwrap().value, 200.0);
+        assert_eq!(of("peers.ray.latency_ratio").unwrap().value, 20.0);
+        assert_eq!(of("peers.ray.latency_ratio").unwrap().unit, "x (midflight-user)");
+        assert_eq!(of("peers.ray.tasks_per_s").unwrap().value, 1_500);
+        assert_eq!(of("peers.ray.version").unwrap().value, "1.0");
+        assert_eq!(of("peers.midflight-user.throughput_ratio"), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! A script of a peer as a process: with a log, and a directory for its temporary files.
+
+use crate::bench::keeper::{Failure, Keeper};
+use anyhow::{Context, Result, anyhow};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Lines of stderr that begin so are for the user; the others are for the log.
+const PROGRESS: &str = "peers: ";
+
+/// Runs a command to its end and returns what it wrote to stdout.
+///
+/// # Errors
+/// Where it cannot be started, takes longer than `limit` or fails: with its complaint, on one line.
+pub(super) fn run(keeper: &Keeper, command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
+    let mut file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let scratch = Scratch::new()?;
+    let said = keeper.run(command.env("TMPDIR", &scratch.0), limit, move |line| {
+        // A log that cannot be written is no reason to stop.
+        let _ = writeln!(file, "{line}");
+        let progress = line.strip_prefix(PROGRESS);
+        progress.inspect(|progress| eprintln!("{progress}")).is_some()
+    });
+    said.map_err(|failure| match failure {
+        Failure::Ended { .. } | Failure::TooLong(_) => anyhow!("{failure}; its log is {}", log.display()),
+        Failure::Start(..) | Failure::Interrupted => failure.into(),
+    })
+}
+
+/// A directory for temporary files, that goes with all that is in it. Its name is short, because Ray puts sockets there, whose
+/// names may have no more than 107 bytes.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("mf-peers-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left over lies where such files belong.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

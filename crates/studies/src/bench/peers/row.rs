@@ -1,0 +1,159 @@
+//! A row of the table, and how it comes from what a measurement prints.
+
+use crate::replay::summary::human_ns;
+use crate::report::{bars::Bar, thousands};
+use anyhow::{Context, Result, ensure};
+use midflight_terminal::envelope::Envelope;
+use serde::Deserialize;
+
+/// Longer names, versions and descriptions are nobody's.
+const TEXT_MAX: usize = 400;
+
+/// What was measured of one system, used in one way.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    /// A peer's name, or with something behind it: `nats-jetstream`.
+    pub name: String,
+    pub version: String,
+    /// How it was used.
+    pub interface: String,
+    pub tasks_per_s: f64,
+    pub rtt_p50_us: f64,
+    pub rtt_p99_us: f64,
+}
+
+impl Row {
+    /// Whether it is Midflight's.
+    pub(super) fn is_ours(&self) -> bool {
+        self.name.starts_with("midflight-")
+    }
+
+    pub(super) fn bar(&self) -> Bar<'_> {
+        Bar { name: &self.name, ours: self.is_ours(), tasks_per_s: self.tasks_per_s, latency_us: self.rtt_p50_us }
+    }
+
+    /// On one line, when it has just been measured.
+    pub(super) fn summary(&self) -> String {
+        let (rate, p50, p99) = self.cells();
+        format!("{} {}: {rate} tasks/s, p50 {p50}, p99 {p99}", self.name, self.version)
+    }
+
+    /// Throughput, median and 99th percentile for people.
+    pub(super) fn cells(&self) -> (String, String, String) {
+        let latency = |us: f64| human_ns((us * 1e3).round() as u64);
+        (thousands(self.tasks_per_s.round() as u64), latency(self.rtt_p50_us), latency(self.rtt_p99_us))
+    }
+
+    fn check(&self) -> Result<()> {
+        for text in [&self.name, &self.version, &self.interface] {
+            let fits = (1..=TEXT_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+            ensure!(fits, "{text:?} is no name, version or description of an interface");
+        }
+        for number in [self.tasks_per_s, self.rtt_p50_us, self.rtt_p99_us] {
+            ensure!(number > 0.0 && number.is_finite(), "{number} was not measured");
+        }
+        ensure!(self.rtt_p50_us <= self.rtt_p99_us, "p99 {} is below p50 {}", self.rtt_p99_us, self.rtt_p50_us);
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) fn sample(name: &str, tasks_per_s: f64, rtt_p50_us: f64) -> Self {
+        let interface = format!("how {name} was used");
+        let rtt_p99_us = 2.0 * rtt_p50_us;
+        Self { name: name.into(), version: "1.0".into(), interface, tasks_per_s, rtt_p50_us, rtt_p99_us }
+    }
+}
+
+/// The rows of a peer: a line of JSON each.
+pub(super) fn of_lines(peer: &str, said: &str) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for line in said.lines().filter(|line| !line.trim().is_empty()) {
+        let what = || format!("`run {peer}` printed what is no row: {line:.200}");
+        let row: Row = serde_json::from_str(line).with_context(what)?;
+        row.check().with_context(what)?;
+        let variant = row.name.strip_prefix(peer).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        ensure!(variant, "`run {peer}` printed a row of {}", row.name);
+        ensure!(rows.iter().all(|other| other.name != row.name), "`run {peer}` printed {} twice", row.name);
+        rows.push(row);
+    }
+    ensure!(!rows.is_empty(), "`run {peer}` printed no row");
+    Ok(rows)
+}
+
+/// The row of a benchmark of Midflight's own that printed its results as JSON; their names begin with `prefix`.
+pub(super) fn of_envelope(name: &str, prefix: &str, interface: &str, said: &str) -> Result<Row> {
+    let envelope = Envelope::parse(said)?;
+    let number = |what: &str| {
+        let wanted = format!("{prefix}.{what}");
+        envelope.number(&wanted).with_context(|| format!("the benchmark printed no {wanted}"))
+    };
+    let row = Row {
+        name: name.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        interface: interface.into(),
+        tasks_per_s: number("tasks_per_s")?,
+        rtt_p50_us: number("rtt_p50_us")?,
+        rtt_p99_us: number("rtt_p99_us")?,
+    };
+    row.check()?;
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RAY: &str = r#"{"name": "ray", "version": "2.60.0", "interface": "ray.get", "tasks_per_s": 1270.5,
+        "rtt_p50_us": 1100.0, "rtt_p99_us": 3000}"#;
+
+    fn line(text: &str) -> String {
+        text.replace('\n', " ")
+    }
+
+    #[test]
+    fn every_line_is_a_row() {
+        let said = format!("{}\n\n{}\n", line(RAY), line(&RAY.replace("\"ray\"", "\"ray-actors\"")));
+        let rows = of_lines("ray", &said).unwrap();
+        assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["ray", "ray-actors"]);
+        assert_eq!((rows[0].tasks_per_s, rows[0].rtt_p50_us, rows[0].rtt_p99_us), (1270.5, 1100.0, 3000.0));
+        assert_eq!(rows[0].summary(), "ray 2.60.0: 1,271 tasks/s, p50 1.10 ms, p99 3.00 ms");
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused_with_its_reason() {
+        for (from, to, reason) in [
+            ("1270.5", "0", "0 was not measured"),
+            ("1270.5", "null", "no row"),
+            ("1100.0", "9000", "below p50"),
+            ("\"2.60.0\"", "\"\"", "no name, version"),
+            ("\"2.60.0\"", "\"\\u001b[2J\"", "no name, version"),
+            ("tasks_per_s", "tasks", "no row"),
+            ("\"ray\"", "\"dask\"", "a row of dask"),
+            ("\"ray\"", "\"rayon\"", "a row of rayon"),
+        ] {
+            assert!(RAY.contains(from), "{from}");
+            let error = format!("{:#}", of_lines("ray", &line(&RAY.replacen(from, to, 1))).unwrap_err());
+            assert!(error.contains(reason), "{to}: {error}");
+        }
+        assert!(of_lines("ray", "Started a server.\n").is_err());
+        assert!(of_lines("ray", "").unwrap_err().to_string().contains("printed no row"));
+        let twice = format!("{}\n{}\n", line(RAY), line(RAY));
+        assert!(of_lines("ray", &twice).unwrap_err().to_string().contains("twice"));
+    }
+
+    #[test]
+    fn midflights_own_rows_come_from_their_envelopes() {
+        let said = r#"{"bench": "lab", "machine": {"cpu": "x", "cores": 2, "kernel": "Linux"}, "commit": "c", "results": [
+            {"name": "lab.user.tasks_per_s", "value": 300000, "unit": "tasks/s"},
+            {"name": "lab.kernel.tasks_per_s", "value": 500000, "unit": "tasks/s"},
+            {"name": "lab.kernel.rtt_p50_us", "value": 28.125, "unit": "us"},
+            {"name": "lab.kernel.rtt_p99_us", "value": 71.5, "unit": "us"}]}"#;
+        let row = of_envelope("midflight-kernel", "lab.kernel", "jobs", said).unwrap();
+        assert_eq!((row.tasks_per_s, row.rtt_p50_us, row.rtt_p99_us), (500_000.0, 28.125, 71.5));
+        assert!(row.is_ours());
+        let error = of_envelope("midflight-user", "lab.user", "jobs", said).unwrap_err();
+        assert_eq!(error.to_string(), "the benchmark printed no lab.user.rtt_p50_us");
+        assert!(of_envelope("midflight-user", "loop", "jobs", "error: no").is_err());
+    }
+}

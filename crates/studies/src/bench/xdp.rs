@@ -1,0 +1,102 @@
+//! `midflight bench xdp`: what a decision costs in the kernel. The same core and packets as `bench core`, as BPF: a block of
+//! packets lies in the arena, `BPF_PROG_RUN` starts a program that takes them one by one, each under the lock, and the
+//! kernel's clock is read around all.
+
+use super::How;
+use anyhow::Result;
+use std::process::ExitCode;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench xdp
+  midflight bench xdp --quick            two seconds, less exact
+  midflight bench xdp --json
+  midflight bench xdp --against ../before/target/release/midflight
+
+RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
+  xdp.submit_ns, xdp.retrieve_ns         one task a packet; 64 Ki tasks queued, 4 levels, 8 masks
+  xdp.retrieve_worst_ns                  256 masks of one level, all of which the executor may run
+  xdp.batch_submit_ns_per_task           a SUBMIT of 32 tasks
+  xdp.batch_retrieve_ns_per_task         a RETRIEVE of 13 slots, a task each
+  xdp.assigned                           tasks assigned, which is as many as were accepted
+
+It needs root, Linux 6.12 or newer, and a midflight that was built with the feature `kernel`. No
+packet leaves the machine, and no interface is touched.
+
+EXIT CODES
+  0 measured, 1 failed (no root, an old kernel, built without the feature), 2 wrong usage";
+
+#[cfg(feature = "kernel")]
+pub(super) fn run(how: &How) -> Result<ExitCode> {
+    kernel::run(how)
+}
+
+#[cfg(not(feature = "kernel"))]
+pub(super) fn run(_: &How) -> Result<ExitCode> {
+    anyhow::bail!("this midflight was built without the kernel engine; build it with `--features kernel`")
+}
+
+#[cfg(feature = "kernel")]
+mod kernel {
+    use super::super::workload::{BLOCK, Cost, DEPTH, EPOCH, Engine, Mix, Packets, SECRET, Size, measure};
+    use super::How;
+    use anyhow::{Result, ensure};
+    use midflight_dataplane::kernel::{BenchPacket, KernelTasks};
+    use midflight_dataplane::{Out, Stats, Verdict};
+    use midflight_terminal::envelope::{Envelope, Measure};
+    use midflight_wire::Address;
+    use std::process::ExitCode;
+
+    /// Arena for a block of packets: none is longer than 1,500 bytes, and those of one task are far shorter.
+    const PACKET_BYTES: u64 = 256 * BLOCK as u64;
+
+    pub(super) fn run(how: &How) -> Result<ExitCode> {
+        let (runs, blocks) = if how.quick { (1, 20) } else { (5, 200) };
+        let usual = Size { depth: DEPTH, blocks };
+        let mut costs: [Vec<Cost>; 3] = Default::default();
+        for run in 1..=runs {
+            eprintln!("run {run} of {runs}");
+            for (mix, costs) in [Mix::SINGLE, Mix::BATCH, Mix::WORST].into_iter().zip(&mut costs) {
+                let tasks = KernelTasks::new(&usual.config()?, EPOCH, SECRET, PACKET_BYTES)?;
+                costs.push(measure(tasks, usual, mix)?);
+            }
+        }
+        let [single, batch, worst] = costs.map(|runs| Cost::median(&runs));
+        let results = vec![
+            Measure::quantity("xdp.submit_ns", single.submit_ns, "ns"),
+            Measure::quantity("xdp.retrieve_ns", single.retrieve_ns, "ns"),
+            Measure::quantity("xdp.retrieve_worst_ns", worst.retrieve_ns, "ns"),
+            Measure::quantity("xdp.batch_submit_ns_per_task", batch.submit_ns, "ns"),
+            Measure::quantity("xdp.batch_retrieve_ns_per_task", batch.retrieve_ns, "ns"),
+            Measure::count("xdp.assigned", single.assigned + batch.assigned + worst.assigned, "tasks"),
+        ];
+        Envelope::new("xdp", results).print(how.json)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    impl Engine for KernelTasks {
+        fn packet(&mut self, now_ns: u64, from: Address, datagram: &[u8], out: &mut Out) -> Result<()> {
+            let verdict = Self::packet(self, now_ns, from, datagram, out)?;
+            // A newcomer is asked for its cookie first.
+            ensure!(
+                matches!(verdict, Verdict::Ok | Verdict::NoCookie),
+                "the core refused a well-formed packet: {verdict:?}"
+            );
+            Ok(())
+        }
+
+        /// All at one point in time: the core makes keys different by itself.
+        fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets) -> Result<f64> {
+            let packets: Vec<_> = packets.iter().map(|datagram| BenchPacket { from, datagram }).collect();
+            Ok(self.bench(now_ns, &packets)? as f64)
+        }
+
+        fn stats(&self) -> Stats {
+            Self::stats(self)
+        }
+
+        fn check(&self) -> Result<(), i32> {
+            Self::check(self)
+        }
+    }
+}

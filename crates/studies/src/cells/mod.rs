@@ -1,0 +1,41 @@
+//! Cells of the simulator as processes of their own: what a crash, a lack of memory or Ctrl-C ends is one cell, and what has been
+//! done is kept. Figures and sweeps are lists of them.
+
+mod pool;
+mod store;
+
+pub(crate) use pool::{Job, run_all};
+pub(crate) use store::{Cost, Kept, Store};
+
+use anyhow::Result;
+use midflight_sim::cell::Cell;
+use midflight_terminal::usage::{self, Interrupted};
+use std::time::Instant;
+
+/// After Ctrl-C, or SIGTERM.
+pub(crate) const INTERRUPTED: Interrupted =
+    Interrupted("interrupted; what has been done is kept, and the same command goes on from there");
+
+/// Runs a cell in this process, or takes what the store has of it.
+pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
+    if let Some(kept) = store.and_then(|store| store.load(cell)) {
+        return Ok(kept);
+    }
+    let began = Instant::now();
+    let result = midflight_sim::cell::run(cell).map_err(usage::error)?;
+    // What a run took is told beside its result, which is the same on every machine.
+    let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
+    let kept = Kept::new(cell.clone(), result.deterministic(), cost);
+    if let Some(store) = store {
+        store.keep(&kept)?;
+    }
+    Ok(kept)
+}
+
+/// The most memory that this process has had; 0 where the system does not say.
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}

@@ -1,0 +1,190 @@
+//! Several cells at a time, each as `midflight sim cell --with-parent`.
+
+use super::INTERRUPTED;
+use super::store::{Kept, Store};
+use crate::processes::ours;
+use anyhow::{Context, Result, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use midflight_sim::cell::Cell;
+use midflight_terminal::signals::Shutdown;
+use std::io::{IsTerminal, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Between two lines in a pipe.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// A cell with its name for people.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub name: String,
+    pub cell: Cell,
+}
+
+/// Runs what the store does not have, `parallel` at a time, and returns all in the order of `jobs`.
+///
+/// # Errors
+/// The first cell's that fails, after those that run have ended; [`INTERRUPTED`] after a signal, which ends them.
+pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Vec<Kept>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let (stopper, told) = (Arc::clone(&stop), Arc::clone(&interrupted));
+    let signals = Shutdown::new()?;
+    let unwatch = signals.ender();
+    signals.each(move |_count| {
+        told.store(true, SeqCst);
+        stopper.store(true, SeqCst);
+    });
+    let missing: Vec<&Job> = jobs.iter().filter(|job| store.load(&job.cell).is_none()).collect();
+    let progress = Progress::new(jobs.len(), jobs.len() - missing.len());
+    std::thread::scope(|scope| {
+        for _ in 0..parallel.clamp(1, missing.len().max(1)) {
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    let Some(job) = missing.get(next.fetch_add(1, SeqCst)) else { break };
+                    let outcome = run_child(job, store, &interrupted);
+                    progress.one_more(&job.name);
+                    if let Err(error) = outcome {
+                        stop.store(true, SeqCst);
+                        first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    progress.finish();
+    unwatch();
+    if interrupted.load(SeqCst) {
+        return Err(INTERRUPTED.into());
+    }
+    if let Some(error) = first_error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    jobs.iter().map(|job| store.load(&job.cell).with_context(|| format!("{}: its result is gone", job.name))).collect()
+}
+
+fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
+    let mut command = ours()?;
+    command.args(["sim", "cell", "--with-parent", "--store"]).arg(store.directory());
+    // In a group of its own, so that Ctrl-C reaches us alone; it ends when we do, because its stdin does.
+    let mut child = command
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let spec = serde_json::to_string(&job.cell)? + "\n";
+    let mut input = child.stdin.take().context("a child without stdin")?;
+    // Where it ended before it read, its exit status says why.
+    let _ = input.write_all(spec.as_bytes());
+    let complaint = child.stderr.take().map(|mut stderr| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        })
+    });
+    let status = wait(&mut child, interrupted)?;
+    drop(input);
+    let said = complaint.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    match status {
+        Some(status) if status.success() => Ok(()),
+        None => Err(INTERRUPTED.into()),
+        Some(status) => {
+            let line = complaint_in(&said).unwrap_or_else(|| died(status));
+            Err(anyhow!("{}: {line}", job.name))
+        }
+    }
+}
+
+/// What a cell's process said last that is an error; of a panic, where it was.
+fn complaint_in(said: &str) -> Option<String> {
+    let of = |mark: &str| said.lines().rev().find(|line| line.contains(mark));
+    let line = of("error: ").or_else(|| of("panicked at")).or_else(|| said.lines().last())?;
+    Some(line.trim_start_matches("error: ").to_owned())
+}
+
+fn died(status: std::process::ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match status.signal() {
+        Some(libc::SIGKILL) => "killed, perhaps for want of memory: run fewer at a time (-j)".into(),
+        _ => status.to_string(),
+    }
+}
+
+/// How it ended, or nothing after an interruption, which ends it.
+fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<Option<std::process::ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a cell")? {
+            return Ok(Some(status));
+        }
+        if interrupted.load(SeqCst) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// How many cells are done: a bar on a terminal, lines in a pipe.
+struct Progress {
+    bar: Option<ProgressBar>,
+    total: usize,
+    state: Mutex<(usize, Instant)>,
+}
+
+impl Progress {
+    fn new(total: usize, kept: usize) -> Self {
+        if kept > 0 {
+            eprintln!("{kept} of {total} cells have been run before");
+        }
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cells, {elapsed} (eta {eta}) {msg}");
+            let bar = ProgressBar::new(total as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_position(kept as u64);
+            bar.reset_eta();
+            bar
+        });
+        Self { bar, total, state: Mutex::new((kept, Instant::now() + LINE_EVERY)) }
+    }
+
+    fn one_more(&self, name: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 += 1;
+        if let Some(bar) = &self.bar {
+            bar.set_message(name.to_owned());
+            bar.inc(1);
+        } else if Instant::now() >= state.1 {
+            eprintln!("{}/{} cells ({name})", state.0, self.total);
+            state.1 = Instant::now() + LINE_EVERY;
+        }
+    }
+
+    fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_cell_said_the_error_is_told_and_not_what_came_around_it() {
+        let said = "WARN something\nerror: load.file x.tr: No such file\n";
+        assert_eq!(complaint_in(said).as_deref(), Some("load.file x.tr: No such file"));
+        let panic = "thread 'main' panicked at a.rs:1:2:\noverflow\nnote: run with RUST_BACKTRACE=1\n";
+        assert_eq!(complaint_in(panic).as_deref(), Some("thread 'main' panicked at a.rs:1:2:"));
+        assert_eq!(complaint_in(""), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! `midflight check asic`: both programs of the asic engine, built, measured and searched.
+
+use super::progress::shown;
+use super::table::Table;
+use crate::memory;
+use crate::report::thousands;
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
+use midflight_rmt::tasks::check::{Passes, Verdict, Watch, passes};
+use midflight_rmt::tasks::published::{self, Published};
+use midflight_rmt::tasks::safe::{self, Safe};
+use midflight_rmt::{Refusal, Report, Target};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::{stdout, usage};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight check asic                                  half a minute
+  midflight check asic --full                           millions of states: six minutes, 1.4 GB
+  midflight check asic --instance hazard-9 --transcript a shortest way to a lost task
+  midflight check asic --full --json | jq .results
+
+Every state of small queues on the real programs: packets on their way round overtake each other in
+all orders. hazard-… are of the published program, all others of the safe one.
+docs/internals/asic.md has the rules and the programs, docs/internals/asic-hazards.md the ways.
+
+RESULTS
+  asic.published.counterexamples     ways to break a rule, found again
+  asic.safe.states, .depth           searched: all states; of the deepest instance
+  asic.safe.violations               rules that broke and should not
+  asic.safe.stages_ingress, _egress  of the switch's 12 each
+  asic.safe.entries_per_level        with four levels
+  asic.safe.passes_per_task          of retrieves, one level, no constraints; the same of .published
+  asic.safe.passes_per_submission    of submissions of one task; the same of .published
+
+EXIT CODES
+  0 in what was searched the safe program is sound, and the published one errs as documented;
+  1 a rule broke that should not, or another way, or a way is no longer found; 2 wrong usage,
+  130 interrupted";
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    /// The large instances too
+    #[arg(long)]
+    full: bool,
+    /// This one only
+    #[arg(long, value_name = "NAME", conflicts_with = "full")]
+    instance: Option<String>,
+    /// End each search after about so many states, those that are met again included
+    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    limit: Option<u64>,
+    /// Threads of a search; with more than one, the depth may be overstated
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+    /// Print the shortest ways to the rules that break
+    #[arg(long)]
+    transcript: bool,
+    /// Print the results as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A search that has ended.
+struct Searched {
+    named: Named,
+    verdict: Verdict,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let chosen = choose(args)?;
+    let needed = chosen.iter().map(Named::memory).max().unwrap_or(0);
+    memory::check(needed, "bound each search by --limit, or choose one with --instance").map_err(usage::error)?;
+    let stop = interrupted_flag()?;
+    let [large, wide] = [safe::Config::LARGEST, safe::Config::WIDEST];
+    let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?];
+    tell(args, &summary(&sizes))?;
+    let searched = search(args, chosen, &stop)?;
+    let code = judge(&searched, &stop);
+    if code == usage::INTERRUPTED {
+        eprintln!("interrupted");
+    } else if args.json {
+        Envelope::new("check asic", measures(&sizes, &searched)).print(true)?;
+    } else {
+        stdout::print(&format!("\n{}", Envelope::new("check asic", Vec::new()).footer()))?;
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn choose(args: &Args) -> Result<Vec<Named>> {
+    let all = all();
+    let wanted = |named: &Named| match &args.instance {
+        Some(name) => named.name == name,
+        None => args.full || named.large.is_none(),
+    };
+    let mut chosen: Vec<Named> = all.iter().filter(|named| wanted(named)).cloned().collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = all.iter().map(|named| named.name).collect();
+        return Err(usage::error(format!("--instance: there are {}", names.join(", "))));
+    }
+    let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    chosen.iter_mut().for_each(|named| named.instance.limit = limit);
+    Ok(chosen)
+}
+
+/// What a program takes of the switch.
+struct Size {
+    name: &'static str,
+    report: Report,
+    /// Of each of four levels.
+    entries: u32,
+    /// Bytes of an entry, as registers have it.
+    bytes: u32,
+    passes: Passes,
+}
+
+impl Size {
+    fn published() -> Result<Self, Refusal> {
+        let (target, large) = (&Target::TOFINO_1, published::Config::BOLT);
+        let report = Published::build(large, target)?.program().report().clone();
+        let one = published::Config { levels: 1, size: 64, ..large };
+        Ok(Self::of("published", report, (large.levels, large.size), passes(&Published::build(one, target)?)))
+    }
+
+    fn safe(name: &'static str, large: safe::Config) -> Result<Self, Refusal> {
+        let target = &Target::TOFINO_1;
+        let report = Safe::build(large, target)?.program().report().clone();
+        let one = safe::Config { levels: 1, size: 64, ..large };
+        Ok(Self::of(name, report, (large.levels, large.size), passes(&Safe::build(one, target)?)))
+    }
+
+    fn of(name: &'static str, report: Report, (levels, entries): (u32, u32), passes: Passes) -> Self {
+        let words = report.registers.iter().filter(|register| register.cells == levels * entries);
+        let bytes = words.map(|register| register.cell.word_bits()).sum::<u32>() / 8;
+        Self { name, report, entries, bytes, passes }
+    }
+}
+
+fn summary(sizes: &[Size]) -> String {
+    let mut text =
+        "on Tofino 1  stages: ingress  egress  entries a level  bytes each  passes: submit  retrieve\n".to_owned();
+    for Size { name, report, entries, bytes, passes } in sizes {
+        let ([ingress, egress], entries) = (report.depth, thousands(u64::from(*entries)));
+        let Passes { submit, retrieve } = passes;
+        text += &format!(
+            "{name:11}  {ingress:>15}  {egress:>6}  {entries:>15}  {bytes:>10}  {submit:>14.3}  {retrieve:>8.3}\n"
+        );
+    }
+    text + "\n"
+}
+
+/// Each as it comes; when the user has enough, those that there are.
+fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec<Searched>> {
+    let (table, mut searched) = (Table::of(&chosen), Vec::new());
+    tell(args, &table.head())?;
+    for named in chosen {
+        let (watch, start) = (Watch::stopped_by(Arc::clone(stop)), Instant::now());
+        let verdict = shown(named.name, &watch, || named.search(args.threads.into(), &watch))?;
+        tell(args, &table.row(&named, &verdict, start.elapsed().as_secs_f64()))?;
+        let surprise = named.judge(&verdict) == Judgement::Otherwise;
+        for violation in verdict.violations.iter().filter(|_| surprise || args.transcript) {
+            let text = format!("\n{violation}\n");
+            if args.json { eprint!("{text}") } else { stdout::print(&text)? }
+        }
+        searched.push(Searched { named, verdict });
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(searched)
+}
+
+/// With --json stdout belongs to the results.
+fn tell(args: &Args, text: &str) -> Result<()> {
+    if args.json { Ok(()) } else { stdout::print(text) }
+}
+
+fn judge(searched: &[Searched], stop: &AtomicBool) -> u8 {
+    let surprise = |Searched { named, verdict }: &Searched| named.judge(verdict) == Judgement::Otherwise;
+    match searched.iter().any(surprise) {
+        true => midflight_terminal::usage::FAILURE,
+        false if stop.load(Ordering::Relaxed) => usage::INTERRUPTED,
+        false => 0,
+    }
+}
+
+fn measures([published, safe, _]: &[Size; 3], searched: &[Searched]) -> Vec<Measure> {
+    let of = |kind: fn(&Program) -> bool| searched.iter().filter(move |searched| kind(&searched.named.program));
+    let ways = of(|program| matches!(program, Program::Published(_)));
+    let ways = ways.filter(|of| of.named.finds.is_some() && of.named.judge(&of.verdict) == Judgement::AsExpected);
+    let sound = || of(|program| matches!(program, Program::Safe(_))).filter(|of| of.named.finds.is_none());
+    let states = sound().map(|of| of.verdict.states as u64).sum();
+    let depth = sound().map(|of| of.verdict.depth as u64).max().unwrap_or(0);
+    let violations = sound().map(|of| of.verdict.violations.len() as u64).sum();
+    let [ingress, egress] = safe.report.depth.map(|stages| stages as u64);
+    let passes = |name: &str, value| Measure::quantity(&format!("asic.{name}"), value, "passes");
+    vec![
+        Measure::count("asic.published.counterexamples", ways.count() as u64, "ways"),
+        Measure::count("asic.safe.states", states, "states"),
+        Measure::count("asic.safe.depth", depth, "steps"),
+        Measure::count("asic.safe.violations", violations, "violations"),
+        Measure::count("asic.safe.stages_ingress", ingress, "stages"),
+        Measure::count("asic.safe.stages_egress", egress, "stages"),
+        Measure::count("asic.safe.entries_per_level", safe.entries.into(), "entries"),
+        passes("safe.passes_per_task", safe.passes.retrieve),
+        passes("safe.passes_per_submission", safe.passes.submit),
+        passes("published.passes_per_task", published.passes.retrieve),
+        passes("published.passes_per_submission", published.passes.submit),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_rmt::tasks::check::instances::named;
+
+    /// A lost SWAP: T1 breaks in three steps.
+    fn searched(finds: Option<(&'static str, usize)>) -> Searched {
+        let named = Named { finds, ..named("lost-swap").unwrap() };
+        Searched { verdict: named.search(1, &Watch::default()).unwrap(), named }
+    }
+
+    #[test]
+    fn what_is_not_found_as_it_is_documented_fails() {
+        let (runs, stopped) = (AtomicBool::new(false), AtomicBool::new(true));
+        let judge = |finds, stop| judge(&[searched(finds)], stop);
+        assert_eq!(judge(Some(("T1", 3)), &runs), 0);
+        for finds in [None, Some(("T1", 2)), Some(("T2", 3))] {
+            assert_eq!(judge(finds, &runs), midflight_terminal::usage::FAILURE, "{finds:?}");
+            assert_eq!(judge(finds, &stopped), midflight_terminal::usage::FAILURE, "interrupted or not: {finds:?}");
+        }
+        assert_eq!(judge(Some(("T1", 3)), &stopped), usage::INTERRUPTED);
+    }
+
+    #[test]
+    fn a_way_that_may_not_be_the_shortest_is_no_surprise() {
+        let mut searched = searched(Some(("T1", 2)));
+        assert_eq!(searched.named.judge(&searched.verdict), Judgement::Otherwise, "two steps do not suffice");
+        searched.verdict.violations[0].shortest = false;
+        assert_eq!(searched.named.judge(&searched.verdict), Judgement::Open);
+        let row = Table::of(std::slice::from_ref(&searched.named)).row(&searched.named, &searched.verdict, 0.1);
+        assert!(row.contains("T1 in 3 steps so far"), "{row}");
+    }
+
+    #[test]
+    fn a_rule_that_should_not_break_is_a_violation_and_says_so() {
+        let sizes = [
+            Size::published().unwrap(),
+            Size::safe("safe", safe::Config::LARGEST).unwrap(),
+            Size::safe("safe, wide", safe::Config::WIDEST).unwrap(),
+        ];
+        let searched = searched(None);
+        let row = Table::of(std::slice::from_ref(&searched.named)).row(&searched.named, &searched.verdict, 0.1);
+        assert!(row.contains("T1 in 3 steps, EXPECTED: nothing"), "{row}");
+        let measures = measures(&sizes, &[searched]);
+        let of = |name: &str| measures.iter().find(|measure| measure.name == name).unwrap().value.clone();
+        assert_eq!((of("asic.safe.violations"), of("asic.published.counterexamples")), (1.into(), 0.into()));
+    }
+
+    #[test]
+    fn large_instances_say_what_memory_they_take() {
+        let [large, small] = ["batches", "kept-small"].map(|name| named(name).unwrap());
+        assert!(large.memory() > 1 << 30 && small.memory() == 0);
+        let mut bounded = large;
+        bounded.instance.limit = Some(1000);
+        assert!(bounded.memory() < 1 << 20);
+    }
+}

@@ -1,0 +1,30 @@
+//! `midflight check`: small instances, searched to the end. Each file is a subcommand.
+
+mod asic;
+mod progress;
+mod table;
+
+use clap::{Args as ClapArgs, Subcommand};
+use std::process::ExitCode;
+
+/// What the command line says.
+#[derive(ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The asic engine's programs: what they take of a switch, which rules the published one breaks, and that the safe one
+    /// breaks none
+    #[command(after_help = asic::EXAMPLES)]
+    Asic(asic::Args),
+}
+
+/// Runs the study and returns the exit code.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Asic(args) => asic::run(args),
+    }
+}

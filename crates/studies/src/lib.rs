@@ -1,0 +1,23 @@
+//! What measures Midflight, and what checks it. Each study is a subcommand of `midflight`, with its arguments (`Args`) and
+//! `run`, which returns the exit code.
+//!
+//! | study | subject |
+//! |---|---|
+//! | [`bench`] | numbers of this machine: the core, processes, labs, other systems |
+//! | [`replay`] | a workload through a switch in real time |
+//! | [`sim`] | the simulated world: figures, sweeps, scenarios, the fault campaign |
+//! | [`check`] | every state of small instances of the asic engine |
+//! | [`soak`], [`attack`] | a cluster in a lab, disturbed for long, and attacked |
+
+pub mod attack;
+pub mod bench;
+mod cells;
+pub mod check;
+mod engines;
+mod lab_guard;
+mod memory;
+mod processes;
+pub mod replay;
+mod report;
+pub mod sim;
+pub mod soak;

@@ -1,0 +1,268 @@
+//! The papers' figures as one page, that reads like an evaluation: each with its plots, its table, and what differs and why.
+
+use super::{chart, document, thousands};
+use crate::replay::summary::human_ns;
+use anyhow::Result;
+use maud::{Markup, PreEscaped, html};
+use midflight_sim::figures::{Estimate, Figure, Findings, Paper, Row, Unit, Verdict, WITHIN};
+use midflight_terminal::envelope::Envelope;
+
+/// A figure, and what came out of it.
+#[derive(Debug)]
+pub(crate) struct Shown<'a> {
+    pub figure: &'a Figure,
+    pub findings: Findings,
+    /// Each plot, as SVG.
+    pub pictures: Vec<String>,
+    /// What running its cells took.
+    pub spent: Spent,
+}
+
+/// What running cells took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub cells: usize,
+    pub wall_s: f64,
+    /// Of the largest cell.
+    pub peak_mib: f64,
+    pub events: u64,
+}
+
+/// How the figures were run.
+#[derive(Debug)]
+pub(crate) struct HowRun {
+    pub seeds: u64,
+    pub quick: bool,
+    /// What to type for all of it again.
+    pub command: String,
+}
+
+impl Shown<'_> {
+    /// How many rows have this verdict.
+    pub(crate) fn count(&self, verdict: Verdict) -> usize {
+        self.findings.rows.iter().filter(|row| row.verdict() == verdict).count()
+    }
+}
+
+/// The page.
+pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> String {
+    let content = html! {
+        header {
+            h1 { "The papers' figures, simulated" }
+            p { "What the papers on Falcon and Bolt measured on a cluster with a programmable switch, run again in Midflight's "
+                "simulator: the production code of switch, client and executor, and the schemes it is compared with, in virtual time." }
+            @if how.quick {
+                p.remark { "A quick run: short, to see that it works. Values and verdicts may change in a full one." }
+            }
+        }
+        (tiles(shown, how))
+        (contents(shown))
+        (reading(how))
+        @for one in shown {
+            (section(one, how))
+        }
+        section {
+            h2 { "Run again" }
+            pre { (how.command) }
+            p.caption { (envelope.footer()) }
+        }
+    };
+    document("Midflight: the papers' figures, simulated", &content)
+}
+
+fn tiles(shown: &[Shown<'_>], how: &HowRun) -> Markup {
+    let sum = |verdict| shown.iter().map(|one| one.count(verdict)).sum::<usize>();
+    let wall_s: f64 = shown.iter().map(|one| one.spent.wall_s).sum();
+    let events: u64 = shown.iter().map(|one| one.spent.events).sum();
+    let tiles = [
+        ("Pass", sum(Verdict::Pass).to_string(), "as in the paper".to_owned()),
+        ("Shape", sum(Verdict::Shape).to_string(), "order or bend right, value not".into()),
+        ("Fail", sum(Verdict::Fail).to_string(), "neither".into()),
+        ("Seeds", how.seeds.to_string(), "the same arrivals for all schemes".into()),
+        ("Simulated", format!("{:.1} G", events as f64 / 1e9), format!("events, in {} of one core", human_s(wall_s))),
+    ];
+    html! {
+        div.tiles {
+            @for (name, value, detail) in &tiles {
+                div.tile { div.name { (name) } div.value { (value) } div.detail { (detail) } }
+            }
+        }
+    }
+}
+
+fn human_s(seconds: f64) -> String {
+    if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+fn contents(shown: &[Shown<'_>]) -> Markup {
+    html! {
+        section {
+            h2 { "Contents" }
+            nav {
+                div.scroll {
+                    table {
+                        thead { tr { th { "figure" } th style="text-align:left" { "shows" } th { "pass" } th { "shape" } th { "fail" } } }
+                        tbody {
+                            @for one in shown {
+                                tr {
+                                    th { a href={ "#" (one.figure.name) } { (one.figure.name) } }
+                                    td.what style="text-align:left" { (one.figure.title) }
+                                    @for verdict in [Verdict::Pass, Verdict::Shape, Verdict::Fail] {
+                                        td { (one.count(verdict)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn reading(how: &HowRun) -> Markup {
+    html! {
+        section.reading {
+            h2 { "How to read it" }
+            p { b { "Delay" } " is from the call of submit to the start of the task. " b { "Values" }
+                " are means over " (how.seeds) " seeds, with the half width of their 95 % confidence interval (Student's t). Factors are taken seed by seed. "
+                "The start of each run is left out." }
+            p { b { "Pass" } ": within a factor of " (WITHIN) " of the paper's value, a bound kept, or a statement true. "
+                b { "Shape" } ": the value is another, but the order of the schemes or the bend of the curve is as in the paper. "
+                b { "Fail" } ": neither." }
+            p { "All constants that stand for the papers' hardware and software are in one file, " code { "crates/sim/src/calibration.rs" }
+                ", each with its reason; no figure has constants of its own but the loads that the papers do not give. "
+                b { "Bolt" } " and " b { "Falcon" } " are the published protocol, whose executors poll; "
+                b { "Midflight" } " is the code of this project, whose executors are parked." }
+        }
+    }
+}
+
+fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
+    let Shown { figure, findings, pictures, spent } = shown;
+    html! {
+        section.reading id=(figure.name) {
+            h2 { (figure.name) ": " (figure.title) }
+            p.source { (figure.source) }
+            p { (figure.set_up) }
+            @for note in &findings.notes {
+                p { (note) }
+            }
+            @for picture in pictures {
+                (PreEscaped(picture))
+            }
+            (table(&findings.rows))
+            h3 { "What differs, and why" }
+            p { (figure.differs) }
+            pre { (command(figure, how)) }
+            p.caption { (spent.cells) " cells, " (thousands(spent.events)) " events, " (human_s(spent.wall_s)) ", at most "
+                (format!("{:.0}", spent.peak_mib)) " MiB" }
+        }
+    }
+}
+
+fn command(figure: &Figure, how: &HowRun) -> String {
+    let quick = if how.quick { " --quick" } else { "" };
+    format!("midflight sim figure {} --seeds {}{quick}", figure.name, how.seeds)
+}
+
+fn table(rows: &[Row]) -> Markup {
+    html! {
+        div.scroll {
+            table.rows {
+                thead { tr { th { "" } th { "paper" } th { "here" } th { "ratio" } th { "" } } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            td.what { (row.what) }
+                            td.says { (paper(row)) }
+                            td { (ours(row)) }
+                            td { (ratio(row)) }
+                            td { span class={ "verdict " (row.verdict().name()) } { (row.verdict().name()) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ours(row: &Row) -> Markup {
+    let Some(Estimate { mean, half_width, .. }) = row.ours else { return html! { "nothing" } };
+    html! {
+        (value(row.unit, mean))
+        @if let Some(half) = half_width { span.off { " ± " (value(row.unit, half)) } }
+    }
+}
+
+/// What the paper says, for people.
+pub(crate) fn paper(row: &Row) -> String {
+    match row.paper {
+        Paper::Is(number) => value(row.unit, number),
+        Paper::AtLeast(number) => format!("at least {}", value(row.unit, number)),
+        Paper::AtMost(number) => format!("at most {}", value(row.unit, number)),
+        Paper::Says(words) => words.into(),
+    }
+}
+
+/// Ours by the paper's, for people.
+pub(crate) fn ratio(row: &Row) -> String {
+    row.ratio().map_or(String::new(), |ratio| if ratio < 0.1 { format!("{ratio:.3}") } else { format!("{ratio:.2}") })
+}
+
+/// A value for people.
+pub(crate) fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Time if value < 0.0 => format!("−{}", human_ns((-value).round() as u64)),
+        Unit::Time => human_ns(value.round() as u64),
+        Unit::Factor if value >= 99.5 => format!("{}×", thousands(value.round() as u64)),
+        Unit::Factor if value >= 9.95 => format!("{value:.1}×"),
+        Unit::Factor => format!("{value:.2}×"),
+        Unit::Share => format!("{:.1} %", value * 100.0),
+        Unit::PerSecond if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
+        Unit::PerSecond if value >= 1e3 => format!("{:.1} K/s", value / 1e3),
+        Unit::PerSecond => format!("{value:.0}/s"),
+        Unit::Count => format!("{value:.0}"),
+    }
+}
+
+/// The pictures of a figure.
+pub(crate) fn draw(findings: &Findings) -> Result<Vec<String>> {
+    findings.plots.iter().map(chart::draw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_sim::figures::{ALL, Results};
+
+    #[test]
+    fn the_page_is_self_contained_and_has_every_figure() {
+        let shown: Vec<Shown<'_>> = ALL
+            .iter()
+            .map(|figure| {
+                let findings = (figure.reduce)(&Results::default());
+                let pictures = draw(&findings).unwrap();
+                Shown { figure, findings, pictures, spent: Spent::default() }
+            })
+            .collect();
+        let how = HowRun { seeds: 5, quick: false, command: "midflight sim figure --all".into() };
+        let page = page(&shown, &how, &Envelope::new("figure", vec![]));
+        for figure in &ALL {
+            assert!(page.contains(&format!("id=\"{}\"", figure.name)), "{}", figure.name);
+        }
+        // The only address is the name of SVG's namespace.
+        assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
+        assert!(!page.contains("<script"));
+        assert!(page.contains("prefers-color-scheme: dark"));
+    }
+
+    #[test]
+    fn values_are_written_in_their_unit() {
+        assert_eq!(value(Unit::Time, 0.09e6), "90.0 µs");
+        assert_eq!(value(Unit::Time, -2e3), "−2.00 µs");
+        assert_eq!(value(Unit::Factor, 23.04), "23.0×");
+        assert_eq!(value(Unit::Share, 0.37), "37.0 %");
+        assert_eq!(value(Unit::PerSecond, 23e6), "23.00 M/s");
+    }
+}

@@ -1,0 +1,216 @@
+//! `midflight sim check`: clusters drawn from seeds, disturbed in every way, held to the rules.
+
+use super::seeds::Seeds;
+use anyhow::{Context, Result};
+use clap::{Args as ClapArgs, ValueEnum};
+use midflight_sim::check::{Campaign, Outcome, Rule, Totals, Trial, run_traced, shrink};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::{stdout, usage};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight sim check tasks                          200 seeds, some seconds
+  midflight sim check tasks --seeds 10000 -j 2       a campaign
+  midflight sim check tasks --seed 4711              that one again, the same in every detail
+  midflight sim check tasks --seed 4711 --trace all.txt
+  midflight sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
+  midflight sim check tasks --trial trial-4711.toml  a trial from a file
+
+RESULTS
+  check.seeds                  that were tried: all, or those up to the first violation
+  check.violations             0, or 1: the first one ends the campaign
+  check.simulated_hours        virtual time of all runs
+  check.faults                 crashes, pauses, partitions, ... that befell them
+
+A violation is told with its seed, its rule, and the last lines of what happened. docs/checking.md
+explains the rules and what a trial is. The same seeds have the same result, whatever -j is. Ctrl-C
+while --shrink looks for smaller trials keeps the smallest so far.
+
+EXIT CODES
+  0 no rule was broken, 1 one was, 2 wrong usage, 130 interrupted";
+
+/// Lines of a trace that are printed.
+const LINES: usize = 60;
+/// Seeds that are tried unless the user says otherwise.
+const SEEDS: u64 = 200;
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    /// Whose rules
+    program: Program,
+    /// Try so many seeds, from 0 or from --seed on [default: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    seeds: Option<u64>,
+    /// Try this one; with --seeds, begin with it
+    #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..1 << 62))]
+    seed: Option<u64>,
+    /// Try what this file says (TOML, as --shrink writes it)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed"])]
+    trial: Option<PathBuf>,
+    /// Make the first trial that breaks a rule as small as possible, and write it to trial-SEED.toml
+    #[arg(long)]
+    shrink: bool,
+    /// Where --shrink writes, in the place of trial-SEED.toml
+    #[arg(long, value_name = "FILE", requires = "shrink")]
+    out: Option<PathBuf>,
+    /// Write all that happened in a single trial to this file
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Trials at a time [default: the number of cores]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print the results as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be checked.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Program {
+    /// The task queue: T1 to T16
+    Tasks,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let Program::Tasks = args.program;
+    for (flag, path) in [("--out", &args.out), ("--trace", &args.trace)] {
+        path.as_ref().map_or(Ok(()), |path| usage::check_output(flag, path))?;
+    }
+    let single = match (&args.trial, args.seed, args.seeds) {
+        (Some(file), ..) => Some((Trial::read(file).map_err(usage::error)?, replay_file(file))),
+        (None, Some(seed), None) => Some((Trial::draw(seed), replay_seed(seed))),
+        _ => None,
+    };
+    match single {
+        Some((trial, replay)) => check_one(args, &trial, &replay),
+        None if args.trace.is_some() => Err(usage::error("--trace is for one trial: give --seed or --trial")),
+        None => campaign(args),
+    }
+}
+
+fn replay_seed(seed: u64) -> String {
+    format!("midflight sim check tasks --seed {seed}")
+}
+
+fn replay_file(file: &Path) -> String {
+    format!("midflight sim check tasks --trial {}", file.display())
+}
+
+fn campaign(args: &Args) -> Result<ExitCode> {
+    let first = args.seed.unwrap_or(0);
+    let seeds = first..first + args.seeds.unwrap_or(SEEDS);
+    let stop = interrupted_flag()?;
+    let progress = Seeds::new(seeds.end - seeds.start, "seeds");
+    let campaign = Campaign { seeds, threads: threads(args.jobs), mutant: 0 };
+    let started = Instant::now();
+    let totals = campaign.run(&|_| {
+        progress.advance();
+        !stop.load(Ordering::Relaxed)
+    });
+    progress.finish();
+    if stop.load(Ordering::Relaxed) && totals.first.is_none() {
+        eprintln!("interrupted");
+        return Ok(ExitCode::from(usage::INTERRUPTED));
+    }
+    // Not with the results, which are the same each time.
+    eprintln!("{} events in {:.1} s", totals.events, started.elapsed().as_secs_f64());
+    if let Some((seed, _)) = totals.first {
+        report(args, &Trial::draw(seed), &replay_seed(seed))?;
+    }
+    print(args, &totals)
+}
+
+fn check_one(args: &Args, trial: &Trial, replay: &str) -> Result<ExitCode> {
+    let outcome = report(args, trial, replay)?;
+    let Outcome { simulated, faults, events, .. } = outcome;
+    let first = outcome.violation.is_some().then_some((trial.seed, outcome));
+    print(args, &Totals { seeds: 1, simulated_ns: simulated.into(), faults, events, first })
+}
+
+fn print(args: &Args, totals: &Totals) -> Result<ExitCode> {
+    let violations = u64::from(totals.first.is_some());
+    let hours = totals.simulated_ns as f64 / 3.6e12;
+    let results = vec![
+        Measure::count("check.seeds", totals.seeds, "seeds"),
+        Measure::count("check.violations", violations, "violations"),
+        Measure::quantity("check.simulated_hours", hours, "h"),
+        Measure::count("check.faults", totals.faults, "faults"),
+    ];
+    Envelope::new("sim check tasks", results).print(args.json)?;
+    Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a trial once more, now for people; makes it smaller if that is wanted.
+fn report(args: &Args, trial: &Trial, replay: &str) -> Result<Outcome> {
+    let (outcome, lines) = run_traced(trial);
+    if let Some(file) = &args.trace {
+        write(file, &(lines.join("\n") + "\n"))?;
+        eprintln!("{} lines are in {}", lines.len(), file.display());
+    }
+    let Some(violation) = &outcome.violation else { return Ok(outcome) };
+    tell(args, &story(&outcome, &lines, replay))?;
+    if args.shrink {
+        let file = args.out.clone().unwrap_or_else(|| format!("trial-{}.toml", trial.seed).into());
+        let small = make_small(trial, violation.broken.rule)?;
+        write(&file, &small.to_toml()?)?;
+        let (outcome, lines) = run_traced(&small);
+        tell(args, &story(&outcome, &lines, &replay_file(&file)))?;
+    }
+    Ok(outcome)
+}
+
+/// With --json stdout belongs to the results.
+fn tell(args: &Args, text: &str) -> Result<()> {
+    if args.json {
+        eprint!("{text}");
+        return Ok(());
+    }
+    stdout::print(text)
+}
+
+/// The last that happened, which rule it broke, and how to see it again.
+fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
+    let Some(violation) = &outcome.violation else { return String::new() };
+    let mut text = String::new();
+    for line in &lines[lines.len().saturating_sub(LINES)..] {
+        text += line;
+        text += "\n";
+    }
+    let ms = violation.at as f64 / 1e6;
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "\nat {ms:.3} ms {} is broken: {}", violation.broken.rule, violation.broken.what);
+    let _ = writeln!(text, "again: {replay}\n");
+    text
+}
+
+/// Ctrl-C ends the search, with the smallest so far.
+fn make_small(trial: &Trial, rule: Rule) -> Result<Trial> {
+    let stop = interrupted_flag()?;
+    let progress = Seeds::new(0, "smaller trials");
+    let small = shrink(trial, rule, |_| {
+        progress.advance();
+        !stop.load(Ordering::Relaxed)
+    });
+    progress.finish();
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("interrupted: the smallest so far");
+    }
+    let size = |trial: &Trial| (trial.faults.len(), trial.executors.len(), trial.clients.len(), trial.tasks());
+    eprintln!("faults, executors, clients, tasks: {:?}, were {:?}", size(&small), size(trial));
+    Ok(small)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// As many as asked for, or as there are cores.
+pub(super) fn threads(jobs: Option<u16>) -> usize {
+    jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}

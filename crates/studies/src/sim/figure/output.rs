@@ -1,0 +1,49 @@
+//! What is told of figures: a table on stdout, or one JSON object; plots, and a report.
+
+use crate::report::chart::standalone;
+use crate::report::figures::{HowRun, Shown, page};
+use crate::report::rows;
+use anyhow::{Context, Result};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::stdout;
+use std::path::Path;
+
+pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -> Result<()> {
+    let envelope = Envelope::new("figure", measures(shown));
+    for one in shown {
+        for (plot, picture) in one.findings.plots.iter().zip(&one.pictures) {
+            write_file(&out.join(format!("{}.{}.svg", one.figure.name, plot.name)), &standalone(picture))?;
+        }
+    }
+    write_file(&out.join("results.json"), &format!("{}\n", serde_json::to_string_pretty(&envelope)?))?;
+    let report = out.join("index.html");
+    write_file(&report, &page(shown, how, &envelope))?;
+    if json {
+        envelope.print(true)?;
+        eprintln!("report: {}", report.display());
+        return Ok(());
+    }
+    let table = |one: &Shown<'_>| rows::table(one.figure.name, one.figure.title, &one.findings);
+    let tables: String = shown.iter().map(table).collect();
+    stdout::print(&format!("{tables}report: {}\n{}", report.display(), envelope.footer()))
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    for one in shown {
+        let figure = one.figure.name;
+        for row in &one.findings.rows {
+            let prefix = format!("{figure}.{}", row.name);
+            let [paper, ours, ratio, verdict] = rows::measures(&prefix, row);
+            let half_width = row.ours.and_then(|ours| ours.half_width).unwrap_or(f64::NAN);
+            let half_width = rows::quantity(&format!("{prefix}.ours_95"), row.unit, half_width);
+            measures.extend([paper, ours, half_width, ratio, verdict]);
+        }
+        measures.extend(rows::counts(figure, &one.findings));
+    }
+    measures
+}

@@ -1,0 +1,99 @@
+//! `midflight sim mutants`: does the fault campaign find bugs? It is given some.
+
+use super::check::{Program, threads};
+use super::seeds::Seeds;
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use midflight_sim::check::mutants::{Caught, MUTANTS, Mutant, are_planted};
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::{stdout, usage};
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  cargo run --release -p midflight-cli --features mutants -- sim mutants tasks
+  cargo run --release -p midflight-cli --features mutants -- sim mutants tasks --only lost-tail
+
+A mutant is a bug that is planted in the core, in an endpoint, or in what drives it. Each passes the
+unit tests. The campaign must find each within its budget of seeds. docs/internals/mutants.md has
+the table.
+
+RESULTS
+  mutants.planted, mutants.caught
+
+EXIT CODES
+  0 all were caught, 1 one escaped, 2 wrong usage, or a build without mutants, 130 interrupted";
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    /// Of which program
+    program: Program,
+    /// This one only
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Trials at a time [default: the number of cores]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print the results as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let Program::Tasks = args.program;
+    if !are_planted() {
+        return Err(usage::error(
+            "this build has no mutants, as every build that is used: run \
+             `cargo run --release -p midflight-cli --features mutants -- sim mutants tasks`",
+        ));
+    }
+    let chosen: Vec<_> =
+        MUTANTS.iter().filter(|mutant| args.only.as_ref().is_none_or(|only| mutant.name == only)).collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        return Err(usage::error(format!("--only: there are {}", names.join(", "))));
+    }
+    let stop = interrupted_flag()?;
+    let mut rows = Vec::new();
+    for mutant in chosen {
+        let progress = Seeds::new(mutant.budget, mutant.name);
+        let caught = mutant.hunt(threads(args.jobs), &|_| {
+            progress.advance();
+            !stop.load(Ordering::Relaxed)
+        });
+        progress.finish();
+        if stop.load(Ordering::Relaxed) {
+            eprintln!("interrupted");
+            return Ok(ExitCode::from(usage::INTERRUPTED));
+        }
+        rows.push((mutant, caught));
+    }
+    let caught = rows.iter().filter(|(_, caught)| caught.is_some()).count();
+    if args.json {
+        eprint!("{}", table(&rows));
+    } else {
+        stdout::print(&table(&rows))?;
+    }
+    let results = vec![
+        Measure::count("mutants.planted", rows.len() as u64, "mutants"),
+        Measure::count("mutants.caught", caught as u64, "mutants"),
+    ];
+    Envelope::new("sim mutants tasks", results).print(args.json)?;
+    Ok(if caught == rows.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn table(rows: &[(&Mutant, Option<Caught>)]) -> String {
+    let mut text = format!("{:25} {:43} {:7} {:>6} {:>7}\n", "mutant", "where", "rule", "seed", "budget");
+    for (mutant, caught) in rows {
+        let (rule, seed) = match caught {
+            Some(caught) => (caught.rule.name(), caught.seed.to_string()),
+            None => ("ESCAPED", "-".to_owned()),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:25} {:43} {rule:7} {seed:>6} {:>7}", mutant.name, mutant.place, mutant.budget);
+    }
+    text + "\n"
+}

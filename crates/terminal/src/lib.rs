@@ -1,0 +1,18 @@
+//! What the command and the studies say on a terminal, and how: one way for all of them.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`envelope`] | results: names, values and units, as JSON or for people |
+//! | [`columns`] | text in columns |
+//! | [`progress`] | how far a job is |
+//! | [`stdout`], [`signals`] | output that may fail, and what asks a process to end |
+//! | [`usage`] | exit codes, and the errors that they stand for |
+//! | [`switches`] | a running switch: a client of it, and its status |
+
+pub mod columns;
+pub mod envelope;
+pub mod progress;
+pub mod signals;
+pub mod stdout;
+pub mod switches;
+pub mod usage;

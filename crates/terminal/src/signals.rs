@@ -1,0 +1,75 @@
+//! SIGINT and SIGTERM as something to wait for, and SIGPIPE.
+
+use crate::usage;
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// From now on SIGINT and SIGTERM do not end the process but are waited for.
+#[derive(Debug)]
+pub struct Shutdown(Signals);
+
+impl Shutdown {
+    /// Takes the two signals.
+    pub fn new() -> Result<Self> {
+        Signals::new([SIGINT, SIGTERM]).map(Self).context("cannot handle signals")
+    }
+
+    /// Waits for the next one, or for its [`ender`](Self::ender), and says which it was.
+    pub fn wait(&mut self) -> &'static str {
+        match self.0.forever().next() {
+            Some(SIGINT) => "SIGINT",
+            Some(_) => "SIGTERM",
+            None => "its own end",
+        }
+    }
+
+    /// What ends the waiting, from any thread.
+    pub fn ender(&self) -> impl FnOnce() + Send + use<> {
+        let handle = self.0.handle();
+        move || handle.close()
+    }
+
+    /// Calls `act` with the number (from 1) of each signal, on a thread of its own.
+    pub fn each(mut self, act: impl Fn(u32) + Send + 'static) {
+        std::thread::spawn(move || {
+            for (count, _signal) in (1..).zip(self.0.forever()) {
+                act(count);
+            }
+        });
+    }
+}
+
+/// A flag that SIGINT and SIGTERM set from now on; the second one ends the process.
+pub fn interrupted_flag() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&flag);
+    Shutdown::new()?.each(move |count| {
+        set.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(usage::INTERRUPTED.into());
+        }
+    });
+    Ok(flag)
+}
+
+/// Signals that ask a process to end.
+pub const TO_END: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// A flag that any signal to end sets from now on.
+pub fn end_flag() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in TO_END {
+        signal_hook::flag::register(signal, Arc::clone(&flag)).context("cannot handle signals")?;
+    }
+    Ok(flag)
+}
+
+/// From now on writing to a pipe that nobody reads ends the process in silence, as other commands do; Rust's default is an
+/// error, which `println!` turns into a panic.
+pub fn end_with_the_reader() {
+    // SAFETY: the default action runs no code of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}

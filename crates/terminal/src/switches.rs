@@ -1,0 +1,33 @@
+//! A switch that runs somewhere: a client of it, and its status.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use midflight_host::{Client, ClientOptions};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How long a switch may take to answer the first time.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// A client of the first of these switches that answers.
+pub fn connect(switches: Vec<SocketAddr>) -> Result<Client> {
+    let names: Vec<_> = switches.iter().map(ToString::to_string).collect();
+    let client = Client::connect(ClientOptions::new(switches))?;
+    ensure!(
+        client.wait_connected(ANSWER_WITHIN),
+        "no switch answers on {}: start one with `midflight up` or `midflight switch`, or give --switch HOST:PORT",
+        names.join(", ")
+    );
+    Ok(client)
+}
+
+/// What its `/status` says.
+pub fn status(http: &str) -> Result<String> {
+    let host = http.trim_start_matches("http://").trim_end_matches('/');
+    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
+    let response = agent.get(format!("http://{host}/status")).call();
+    let mut response = response.map_err(|error| {
+        let what_to_do = "start one with `midflight up` or `midflight switch`, or give --http HOST:PORT";
+        anyhow!("no switch answers on http://{host}: {error}; {what_to_do}")
+    })?;
+    response.body_mut().read_to_string().with_context(|| format!("the answer of {host} broke off"))
+}

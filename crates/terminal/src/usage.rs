@@ -1,0 +1,89 @@
+//! Exit codes and the errors that they stand for, and what several commands parse alike.
+
+use anyhow::Result;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// What was asked for does not make sense; the message says what would.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(String);
+
+/// A usage error with this message.
+pub fn error(message: impl std::fmt::Display) -> anyhow::Error {
+    UsageError(message.to_string()).into()
+}
+
+/// A signal ended the work; the message says what has become of it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Interrupted(pub &'static str);
+
+/// Exit code of a command that could not do what it was asked to.
+pub const FAILURE: u8 = 1;
+/// Exit code of a command that was asked for something that does not make sense; also clap's.
+pub const USAGE: u8 = 2;
+/// Exit code after Ctrl-C: 128 + SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
+/// An error and its causes, less those that it has quoted, on one line.
+#[must_use]
+pub fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line += &format!(": {cause}");
+        }
+    }
+    line.replace('\n', " ")
+}
+
+/// Parses what people write for a duration.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|_| "write it like 500ms, 2s or 1m 30s".to_owned())?;
+    if duration.is_zero() { Err("must be more than 0".into()) } else { Ok(duration) }
+}
+
+/// A file that cannot be written is known before the work, not after it.
+pub fn check_output(flag: &str, path: &Path) -> Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if directory.is_some_and(|directory| !directory.is_dir()) || path.is_dir() {
+        return Err(error(format!("{flag} {}: name a file in a directory that exists", path.display())));
+    }
+    Ok(())
+}
+
+/// The addresses of a comma-separated list of HOST:PORT.
+pub fn resolve_all(list: &str) -> Result<Vec<SocketAddr>> {
+    list.split(',').map(resolve).collect()
+}
+
+/// The first address of HOST:PORT.
+pub fn resolve(name: &str) -> Result<SocketAddr> {
+    midflight_host::resolve(name.trim()).map_err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_port_says_how_to_write_it() {
+        let error = resolve("localhost").unwrap_err();
+        assert!(error.is::<UsageError>());
+        assert!(error.to_string().contains("as HOST:PORT"), "{error}");
+    }
+
+    #[test]
+    fn lists_of_switches_keep_their_order() {
+        let expected: Vec<SocketAddr> = vec!["127.0.0.1:1".parse().unwrap(), "127.0.0.2:2".parse().unwrap()];
+        assert_eq!(resolve_all("127.0.0.1:1, 127.0.0.2:2").unwrap(), expected);
+    }
+
+    #[test]
+    fn durations_are_more_than_zero() {
+        assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
+        assert!(duration("0s").is_err() && duration("5").is_err());
+    }
+}
