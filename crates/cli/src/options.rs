@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use midflight_control::{Config, ResourceNames};
+use midflight_control::Config;
+use midflight_tasks::resources::ResourceNames;
 use midflight_terminal::usage::{duration, error, resolve};
 use std::path::PathBuf;
 use std::time::Duration;

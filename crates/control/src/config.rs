@@ -3,8 +3,8 @@
 
 use crate::admin;
 use crate::file::{self, FileError, within};
-use crate::resources::ResourceNames;
 use midflight_dataplane::XdpMode;
+use midflight_tasks::resources::ResourceNames;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

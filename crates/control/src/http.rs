@@ -1,7 +1,6 @@
 //! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path. A connection carries one
 //! request, and everything about it is bounded: see [`Limits`].
 
-use crate::connections::{self, Connections, Place};
 use crate::metrics::{ShellCounters, Snapshot};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -10,6 +9,7 @@ use axum::{Router, routing::get};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use midflight_connections::{self as connections, Connections, Place};
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;

@@ -23,7 +23,7 @@ pub(crate) use fetch::Fetcher;
 pub(crate) use server::BlobServer;
 
 use crate::driver::lock;
-use midflight_control::connections::Connections;
+use midflight_connections::Connections;
 use midflight_wire::{BLOB_MAX, BlobRef};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -7,3 +7,4 @@ pub mod executor;
 pub mod functions;
 #[doc(hidden)]
 pub mod mutants;
+pub mod resources;

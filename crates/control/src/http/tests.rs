@@ -1,7 +1,7 @@
 //! The server over loopback. Each source is an address of 127.0.0.0/8.
 
 use super::*;
-use crate::connections::tests::{PATIENCE, connect};
+use midflight_connections::testing::{PATIENCE, connect};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -321,7 +321,7 @@ fn answers_longer_than_the_frame_arrive_whole() {
 /// It gets no answer, so it does not matter how long one would be.
 #[test]
 fn a_retrieve_of_many_slots_that_finds_nothing_is_taken_by_xdp() {
-    on_stage(Mode::Native, |stage, ipv4| {
+    on_stage(XdpMode::Native, |stage, ipv4| {
         let executor = stage.endpoint(1, ipv4);
         let names = stage.park(&executor, 5, SLOTS_MAX as u8);
         let before = [stage.count("xdp_taken"), stage.count("tc_taken")];

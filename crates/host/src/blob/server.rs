@@ -5,7 +5,7 @@ use super::{
     STATUS_NO_PLACE, STATUS_UNKNOWN, VERSION,
 };
 use crate::error::Error;
-use midflight_control::connections::{Place, listen};
+use midflight_connections::{Place, listen};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -2,11 +2,10 @@
 
 use super::fetch::FetchError;
 use super::*;
+use midflight_connections::testing::{PATIENCE, connect};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Longer than anything takes that goes well.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What a test waits for that sees a time run out.
 const SOON: Duration = Duration::from_millis(50);
 
@@ -21,16 +20,6 @@ fn serve(options: BlobOptions) -> (Arc<BlobStore>, BlobServer, SocketAddr) {
     let server = BlobServer::start("127.0.0.1:0".parse().unwrap(), Arc::clone(&store), false).unwrap();
     let address = ([127, 0, 0, 1], server.port()).into();
     (store, server, address)
-}
-
-/// A connection from 127.0.0.`source`.
-fn connect(source: u8, to: SocketAddr) -> TcpStream {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
-    socket.connect(&to.into()).unwrap();
-    let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
 }
 
 fn request(id: u64) -> [u8; REQUEST_BYTES] {

@@ -1,15 +1,14 @@
 //! Names of resources. A task's mask says which it needs, an executor's which it has (T5); a name stands for one bit.
 //! The bits `r0` to `r7` always have these names; `[resources]` in the configuration adds others.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Bits in a mask.
 pub const RESOURCE_BITS: u8 = 8;
 
 /// The names that a cluster gives to the bits of a resource mask.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct ResourceNames {
     bits: BTreeMap<String, u8>,
 }

@@ -7,6 +7,8 @@
 //! is longest without progress, makes room for a source that holds fewer than eight.
 
 mod table;
+#[doc(hidden)]
+pub mod testing;
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Write};
@@ -177,15 +179,14 @@ fn refuse(stream: TcpStream, refusal: &[u8]) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use super::testing::{PATIENCE, connect};
     use super::*;
     use std::io::Read;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const REFUSAL: &[u8] = b"no";
-    /// Longer than anything takes that goes well.
-    pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Serves an echo to at most `max` connections at a time.
     fn serve(max: usize) -> (tokio::runtime::Runtime, Arc<Connections>, SocketAddr) {
@@ -203,16 +204,6 @@ pub(crate) mod tests {
             place.progress();
             let _ = stream.write_u8(byte).await;
         }
-    }
-
-    /// A connection from 127.0.0.`source`.
-    pub(crate) fn connect(source: u8, to: SocketAddr) -> std::net::TcpStream {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::from(([127, 0, 0, source], 0)).into()).unwrap();
-        socket.connect(&to.into()).unwrap();
-        let stream = std::net::TcpStream::from(socket);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
     }
 
     fn echoes(mut stream: &std::net::TcpStream) -> bool {
