@@ -53,7 +53,8 @@ fn stories_reach_everything() {
         let here = ends.into_iter().chain(others);
         events.iter_mut().zip(here).for_each(|(sum, times)| *sum += times);
     }
-    for verdict in Verdict::ALL {
+    // No task is passed on by a switch.
+    for verdict in Verdict::ALL.iter().filter(|verdict| **verdict != Verdict::Forwarded) {
         assert!(reasons[*verdict as usize] >= 10, "{verdict:?}: {}", reasons[*verdict as usize]);
     }
     assert!(events.iter().all(|&times| times >= 100), "{events:?}");
