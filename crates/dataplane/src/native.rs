@@ -52,6 +52,14 @@ impl<P: SoftProgram> Native<P> {
         unsafe { P::order(self.state(), order) != 0 }
     }
 
+    /// Whether [`take`](Self::take) may owe more than one answer of `room` bytes to the sender. Changes nothing.
+    #[must_use]
+    pub fn owes_more(&self, from: impl Into<Address>, datagram: &mut [u8], room: u32) -> bool {
+        let datagram = RawDatagram::new(from.into(), datagram);
+        // SAFETY: as in `take`; it only reads.
+        unsafe { P::owes_more(self.state(), &raw const datagram, room) != 0 }
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> P::Stats {

@@ -61,6 +61,22 @@ impl Purge {
         }
     }
 
+    /// Which queued tasks.
+    #[must_use]
+    pub fn which(&self) -> Which {
+        let [client, resources, _] = BY;
+        match self.by {
+            by if by == client => Which::Client(u64::from_be(self.client)),
+            by if by == resources => Which::Resources(self.resources as u8),
+            _ => Which::Address(SocketAddr::from(self.address).ip()),
+        }
+    }
+
+    /// Counts tasks that were taken out.
+    pub fn count(&mut self, purged: u32) {
+        self.purged += purged;
+    }
+
     /// Tasks that it took out so far.
     #[must_use]
     pub fn purged(&self) -> u32 {
