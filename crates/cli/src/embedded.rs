@@ -2,7 +2,7 @@
 
 use crate::commands::switch::Running;
 use anyhow::{Result, ensure};
-use midflight_control::Config;
+use midflight_control::{Config, SwitchTable};
 use midflight_host::Executor;
 use midflight_terminal::switches::ANSWER_WITHIN;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,7 +39,8 @@ impl Embedded {
     /// One executor on free ports, without HTTP.
     pub(crate) fn quiet(slots: u32) -> Result<Self> {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self::start(&Config { listen, http: None, ..Config::default() }, 1, slots)
+        let switch = SwitchTable { listen, http: None, ..SwitchTable::default() };
+        Self::start(&Config { switch, ..Config::default() }, 1, slots)
     }
 
     /// Where clients on this machine reach the switch.

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Where names of resources come from.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ConfigFile {
-    /// Configuration of the cluster: its [resources] table names resources (see docs/configuration.md)
+    /// Configuration of the cluster: its [tasks.resources] table names resources (see docs/configuration.md)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ impl ConfigFile {
 
     /// The mask of a list of names.
     pub(crate) fn mask(&self, list: &str) -> Result<u8> {
-        let names: ResourceNames = self.load()?.resources;
+        let names: ResourceNames = self.load()?.program.resources;
         names.mask(list).map_err(error)
     }
 }
@@ -49,11 +49,11 @@ pub(crate) struct TaskOptions {
 /// Flags win over the file.
 pub(crate) fn override_addresses(config: &mut Config, listen: Option<&str>, http: Option<&str>) -> Result<()> {
     if let Some(listen) = listen {
-        config.listen = resolve(listen)?;
+        config.switch.listen = resolve(listen)?;
     }
     match http {
-        Some("off" | "") => config.http = None,
-        Some(http) => config.http = Some(resolve(http)?),
+        Some("off" | "") => config.switch.http = None,
+        Some(http) => config.switch.http = Some(resolve(http)?),
         None => {}
     }
     Ok(())

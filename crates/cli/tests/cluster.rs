@@ -44,7 +44,11 @@ fn status_metrics_and_health_say_what_happened() {
     let people = run(&["status", "--http", &switch.http()]).stdout;
     assert!(people.contains("4 registered: 0 busy, 4 parked") && people.contains("100 completed"), "{people}");
     let metrics = get(&switch.http(), "/metrics");
-    for line in ["midflight_tasks_submitted_total 100", "midflight_parked 4", "midflight_wait_seconds_count 100"] {
+    for line in [
+        "midflight_tasks_submitted_total 100",
+        "midflight_tasks_slots_parked 4",
+        "midflight_tasks_wait_seconds_count 100",
+    ] {
         assert!(metrics.lines().any(|l| l == line), "no line {line} in\n{metrics}");
     }
     assert_eq!(get(&switch.http(), "/healthz"), "ok\n");

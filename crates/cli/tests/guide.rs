@@ -123,16 +123,16 @@ fn counts_of_the_kernel_engine_are_all_in_the_guide() {
 
 #[test]
 fn metrics_of_the_guide_are_those_of_a_switch() {
-    let tasks = Tasks::new(&TasksConfig::default(), 1, 1).unwrap();
-    let snapshot = midflight_control::Snapshot::new(
-        &tasks.stats(),
-        8,
-        "127.0.0.1:7700".parse().unwrap(),
-        midflight_control::EngineStatus::in_process("user"),
-        1,
-        0,
-        [("received".to_owned(), 0)].into(),
-    );
+    let stats = Tasks::new(&TasksConfig::default(), 1, 1).unwrap().stats();
+    let surroundings = midflight_control::Surroundings {
+        listen: "127.0.0.1:7700".parse().unwrap(),
+        engine: midflight_control::EngineStatus::in_process("user"),
+        epoch: 1,
+        uptime_ms: 0,
+        shell: [("received".to_owned(), 0)].into(),
+    };
+    let status = midflight_control::TasksStatus::new(&stats, 8);
+    let snapshot = midflight_control::Snapshot::new(surroundings, &stats, status);
     let text = snapshot.to_prometheus();
     let ends = ["_bucket", "_sum", "_count"];
     let served: BTreeSet<String> = text

@@ -79,7 +79,7 @@ fn large_arguments_and_outputs_come_through() {
 #[test]
 fn t5_commands_run_where_their_resources_are() {
     let directory = Directory::new("map-resources");
-    let config = directory.write("m.toml", "[resources]\ngpu = 0\nssd = 1\n");
+    let config = directory.write("m.toml", "[tasks.resources]\ngpu = 0\nssd = 1\n");
     let switch = Running::switch("127.0.0.1:0", &[]);
     let address = switch.address();
     let _plain = Running::executor(address, 4, &[]);

@@ -57,9 +57,9 @@ fn an_unknown_key_is_named_with_file_line_and_the_known_ones() {
 #[test]
 fn an_unknown_resource_lists_the_known_ones() {
     let directory = Directory::new("unknown-resource");
-    let file = directory.write("m.toml", "[resources]\ngpu = 0\n");
+    let file = directory.write("m.toml", "[tasks.resources]\ngpu = 0\n");
     let said = run_with(&["map", "--config", &file, "--resources", "gpu,tpu"], "true\n");
-    assert_error(&said, 2, &["`tpu`", "gpu, r0 to r7", "[resources]"]);
+    assert_error(&said, 2, &["`tpu`", "gpu, r0 to r7", "[tasks.resources]"]);
 }
 
 #[test]

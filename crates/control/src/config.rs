@@ -1,69 +1,70 @@
-//! The configuration file of a cluster. [`DEFAULT_TOML`] documents every key and is what `switch --print-config` prints;
-//! `docs/configuration.md` says when to change which.
+//! The configuration file of a switch: what all switches are told, and a table for the program that this one runs.
+//! [`Config::default_toml`] documents every key and is what `switch --print-config` prints; `docs/configuration.md` says when
+//! to change which.
 
 use crate::admin;
-use crate::file::{self, FileError, within};
+use crate::file::{self, FileError, Table, within};
+use crate::tasks::TasksTable;
 use midflight_dataplane::XdpMode;
-use midflight_tasks::resources::ResourceNames;
+use midflight_dataplane::duration::duration;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The commented default file.
-pub const DEFAULT_TOML: &str = include_str!("default.toml");
+/// The commented default of what all switches are told.
+const DEFAULT_TOML: &str = include_str!("switch.toml");
 
 /// UDP port of a switch.
 pub const DEFAULT_PORT: u16 = 7700;
 /// TCP port of a switch's `/metrics`, `/healthz` and `/status`.
 pub const DEFAULT_HTTP_PORT: u16 = 7701;
 
+/// The table of a program in the configuration.
+pub trait ProgramTable: Clone + Default + PartialEq {
+    /// The table's name, which is the program's.
+    const NAME: &'static str;
+    /// Its commented default.
+    const DEFAULT_TOML: &'static str;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// An unknown key, or a value of a wrong type.
+    fn read(table: Table<'_>) -> Result<Self, toml::de::Error>;
+
+    /// Checks every bound; the error names key, value and what is allowed.
+    ///
+    /// # Errors
+    /// The first value that is outside its bounds.
+    fn validate(&self) -> Result<(), String>;
+}
+
 /// All that a switch is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config<T = TasksTable> {
+    /// What all switches are told.
+    pub switch: SwitchTable,
+    /// The program's bounds and times.
+    pub program: T,
+}
+
+/// What all switches are told, whichever program they run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SwitchTable {
     /// Where clients and executors reach the switch (UDP).
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// Where `/metrics` and the others are served (TCP), if at all.
     #[serde(deserialize_with = "optional_address")]
     pub http: Option<SocketAddr>,
-    /// The queue's bounds and timeouts.
-    pub tasks: TasksConfig,
-    /// Where the queue is, and on which interfaces.
+    /// Where the program runs, and on which interfaces.
     pub engine: EngineConfig,
     /// The UDP socket.
     pub socket: SocketConfig,
     /// Where `midflight purge` reaches the switch: a path, "auto" or "".
     pub admin: String,
-    /// Names of resources.
-    pub resources: ResourceNames,
-}
-
-/// Bounds and timeouts of the task queue; `tasks.h` explains them.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TasksConfig {
-    /// Task records, queued and assigned.
-    pub queue: u32,
-    /// Executor slots.
-    pub slots: u32,
-    /// Clients.
-    pub clients: u32,
-    /// Priority levels.
-    pub levels: u32,
-    /// Silence after which an assigned task is queued again (T10).
-    #[serde(deserialize_with = "duration")]
-    pub lease: Duration,
-    /// Silence after which a slot without a task is forgotten.
-    #[serde(deserialize_with = "duration")]
-    pub slot_idle: Duration,
-    /// Silence after which a client loses its queued tasks, and without any is forgotten (T14).
-    #[serde(deserialize_with = "duration")]
-    pub client_idle: Duration,
-    /// How long a cookie holds: for the rest of so long, and as long again (T13).
-    #[serde(deserialize_with = "duration")]
-    pub cookie: Duration,
 }
 
 /// Which engine serves, and how.
@@ -79,15 +80,12 @@ pub struct EngineConfig {
     pub mode: XdpMode,
     /// Its queue and programs outlive the process.
     pub keep: bool,
-    /// Of the asic engine: after how long a slot asks again that found no task.
-    #[serde(deserialize_with = "duration")]
-    pub poll: Duration,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
         let (kind, interfaces, mode) = (EngineKind::default(), Vec::new(), XdpMode::default());
-        Self { kind, interfaces, mode, keep: false, poll: Duration::from_millis(1) }
+        Self { kind, interfaces, mode, keep: false }
     }
 }
 
@@ -119,31 +117,14 @@ pub struct SocketConfig {
     pub look: Duration,
 }
 
-impl Default for Config {
+impl Default for SwitchTable {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)),
             http: Some(SocketAddr::from(([127, 0, 0, 1], DEFAULT_HTTP_PORT))),
-            tasks: TasksConfig::default(),
             engine: EngineConfig::default(),
             socket: SocketConfig::default(),
             admin: "auto".into(),
-            resources: ResourceNames::default(),
-        }
-    }
-}
-
-impl Default for TasksConfig {
-    fn default() -> Self {
-        Self {
-            queue: 131_072,
-            slots: 65_536,
-            clients: 65_536,
-            levels: 8,
-            lease: Duration::from_secs(1),
-            slot_idle: Duration::from_secs(10),
-            client_idle: Duration::from_secs(60),
-            cookie: Duration::from_secs(5),
         }
     }
 }
@@ -154,23 +135,7 @@ impl Default for SocketConfig {
     }
 }
 
-impl From<&TasksConfig> for midflight_dataplane::TasksConfig {
-    fn from(config: &TasksConfig) -> Self {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Self {
-            queue: config.queue,
-            slots: config.slots,
-            clients: config.clients,
-            levels: config.levels,
-            lease_ns: nanos(config.lease),
-            slot_idle_ns: nanos(config.slot_idle),
-            client_idle_ns: nanos(config.client_idle),
-            cookie_ns: nanos(config.cookie),
-        }
-    }
-}
-
-impl Config {
+impl SwitchTable {
     /// Where the operator's socket is for a switch on this port, if it is to have one.
     #[must_use]
     pub fn admin_path(&self, port: u16) -> Option<PathBuf> {
@@ -179,6 +144,23 @@ impl Config {
             "auto" => Some(admin::default_path(port)),
             path => Some(path.into()),
         }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        const MAX_BUFFER: u32 = 1 << 30;
+        let socket = &self.socket;
+        within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
+        within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
+        within_time("socket.look", socket.look, "0s", "10ms")?;
+        self.engine.interfaces.iter().try_for_each(|name| interface(name))
+    }
+}
+
+impl<T: ProgramTable> Config<T> {
+    /// The commented default file.
+    #[must_use]
+    pub fn default_toml() -> String {
+        format!("{DEFAULT_TOML}\n{}", T::DEFAULT_TOML)
     }
 
     /// Reads and checks a file.
@@ -195,7 +177,13 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn parse(text: &str, file: &Path) -> Result<Self, FileError> {
-        let config: Self = file::parse(text, file)?;
+        let mut has_program = false;
+        let config = file::parse_by(text, file, |mut table| {
+            let program = T::read(table.take_table(T::NAME)?)?;
+            has_program = true;
+            Ok(Self { program, switch: table.rest()? })
+        });
+        let config = config.map_err(|error| if has_program { error.with_known(T::NAME) } else { error })?;
         config.validate().map_err(|message| FileError::value(file, message))?;
         Ok(config)
     }
@@ -205,24 +193,8 @@ impl Config {
     /// # Errors
     /// The first value that is outside its bounds.
     pub fn validate(&self) -> Result<(), String> {
-        const MAX_BUFFER: u32 = 1 << 30;
-        let (tasks, socket) = (&self.tasks, &self.socket);
-        within("tasks.queue", tasks.queue, 1..=4 << 20)?;
-        within("tasks.slots", tasks.slots, 1..=1 << 20)?;
-        within("tasks.clients", tasks.clients, 1..=1 << 20)?;
-        within("tasks.levels", tasks.levels, 1..=u32::from(midflight_wire::LEVELS))?;
-        within_time("tasks.lease", tasks.lease, ("100ms", 100), ("1h", 3_600_000))?;
-        within_time("tasks.slot_idle", tasks.slot_idle, ("100ms", 100), ("24h", 86_400_000))?;
-        within_time("tasks.client_idle", tasks.client_idle, ("1s", 1_000), ("24h", 86_400_000))?;
-        within_time("tasks.cookie", tasks.cookie, ("50ms", 50), ("1h", 3_600_000))?;
-        outlives_cookies("tasks.slot_idle", tasks.slot_idle, tasks.cookie)?;
-        outlives_cookies("tasks.client_idle", tasks.client_idle, tasks.cookie)?;
-        within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
-        within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
-        within_time("socket.look", socket.look, ("0s", 0), ("10ms", 10))?;
-        within_micros("engine.poll", self.engine.poll, ("10us", 10), ("65ms", 65_000))?;
-        self.engine.interfaces.iter().try_for_each(|name| interface(name))?;
-        self.resources.validate().map_err(|error| error.to_string())
+        self.program.validate()?;
+        self.switch.validate()
     }
 }
 
@@ -236,32 +208,16 @@ fn interface(name: &str) -> Result<(), String> {
     Err(format!("engine.interfaces: {name:?} is no interface's name: it has 1 to {MAX} characters, no space and no /"))
 }
 
-/// A copy of the packet that made a record must not make it again: its cookie runs out before the record is given up.
-fn outlives_cookies(key: &str, idle: Duration, cookie: Duration) -> Result<(), String> {
-    if idle >= 2 * cookie {
+/// Bounds of a time come as people write them.
+///
+/// # Errors
+/// Names key, value and bounds.
+pub fn within_time(key: &str, value: Duration, least: &str, most: &str) -> Result<(), String> {
+    let is_within = |bounds: (Duration, Duration)| (bounds.0..=bounds.1).contains(&value);
+    if humantime::parse_duration(least).ok().zip(humantime::parse_duration(most).ok()).is_some_and(is_within) {
         return Ok(());
     }
-    let (idle, least) = (humantime::format_duration(idle), humantime::format_duration(2 * cookie));
-    Err(format!("{key} = {idle} is less than twice tasks.cookie: use {least} or more, or a shorter cookie"))
-}
-
-/// Bounds come as people write them, and in milliseconds.
-fn within_time(key: &str, value: Duration, least: (&str, u64), most: (&str, u64)) -> Result<(), String> {
-    within_micros(key, value, (least.0, 1_000 * least.1), (most.0, 1_000 * most.1))
-}
-
-/// The same in microseconds.
-fn within_micros(key: &str, value: Duration, least: (&str, u64), most: (&str, u64)) -> Result<(), String> {
-    if (Duration::from_micros(least.1)..=Duration::from_micros(most.1)).contains(&value) {
-        return Ok(());
-    }
-    Err(format!("{key} = {value:?}: must be \"{}\" to \"{}\"", least.0, most.0))
-}
-
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text)
-        .map_err(|_| D::Error::custom(format!("\"{text}\" is not a duration such as \"500ms\" or \"1m 30s\"")))
+    Err(format!("{key} = {value:?}: must be \"{least}\" to \"{most}\""))
 }
 
 fn xdp_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<XdpMode, D::Error> {
@@ -301,7 +257,7 @@ mod tests {
     fn documented_keys() -> Vec<String> {
         let mut table = String::new();
         let mut keys = Vec::new();
-        for line in DEFAULT_TOML.lines() {
+        for line in Config::<TasksTable>::default_toml().lines() {
             if let Some(name) = line.strip_prefix('[') {
                 table = format!("{}.", name.trim_end_matches(']'));
             } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
@@ -313,11 +269,9 @@ mod tests {
 
     #[test]
     fn the_printed_default_is_the_default() {
-        assert_eq!(parse(DEFAULT_TOML), Ok(Config::default()));
+        assert_eq!(parse(&Config::<TasksTable>::default_toml()), Ok(Config::default()));
         assert_eq!(parse(""), Ok(Config::default()));
-        Config::default().validate().unwrap();
-        let core = midflight_dataplane::TasksConfig::from(&Config::default().tasks);
-        assert_eq!(core, midflight_dataplane::TasksConfig::default());
+        Config::<TasksTable>::default().validate().unwrap();
     }
 
     #[test]
@@ -332,7 +286,8 @@ mod tests {
 
     #[test]
     fn every_key_has_a_comment_above_it() {
-        let lines: Vec<_> = DEFAULT_TOML.lines().collect();
+        let text = Config::<TasksTable>::default_toml();
+        let lines: Vec<_> = text.lines().collect();
         for (above, line) in lines.iter().zip(&lines[1..]) {
             let sets = !line.starts_with('#') && line.contains(" = ");
             assert!(!sets || above.starts_with('#'), "no comment above: {line}");
@@ -341,6 +296,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named_with_its_line_and_the_known_ones() {
+        let error = parse("[task]\nqueue = 5\n").unwrap_err();
+        assert!(error.starts_with("m.toml:1: unknown field `task`, expected one of `tasks`, `listen`, "), "{error}");
         let error = parse("[tasks]\nquue = 5\n").unwrap_err();
         assert!(error.starts_with("m.toml:2: unknown field `quue`, expected one of `queue`, `slots`"), "{error}");
         assert_eq!(error.lines().count(), 1);
@@ -374,11 +331,16 @@ mod tests {
     fn a_value_out_of_bounds_is_named_with_the_bounds() {
         for (text, error) in [
             ("[tasks]\nqueue = 0", "m.toml: tasks.queue = 0: must be 1 to 4194304"),
+            ("[tasks.asic]\npoll = \"1s\"", "m.toml: tasks.asic.poll = 1s: must be \"10us\" to \"65ms\""),
+            (
+                "[tasks]\nslot_idle = \"6s\"",
+                "m.toml: tasks.slot_idle = 6s is less than twice tasks.cookie: use 10s or more, or a shorter cookie",
+            ),
             ("[tasks]\nlevels = 9", "m.toml: tasks.levels = 9: must be 1 to 8"),
             ("[tasks]\nlease = \"10ms\"", "m.toml: tasks.lease = 10ms: must be \"100ms\" to \"1h\""),
             ("[socket]\nsend_buffer_bytes = 1", "m.toml: socket.send_buffer_bytes = 1: must be 65536 to 1073741824"),
             ("[socket]\nlook = \"1s\"", "m.toml: socket.look = 1s: must be \"0s\" to \"10ms\""),
-            ("[resources]\ngpu = 9", "m.toml: resources.gpu = 9: must be 0 to 7"),
+            ("[tasks.resources]\ngpu = 9", "m.toml: tasks.resources.gpu = 9: must be 0 to 7"),
             (
                 "[engine]\ninterfaces = [\"eth0,eth1,eth2,eth3\"]",
                 "m.toml: engine.interfaces: \"eth0,eth1,eth2,eth3\" is no interface's name: it has 1 to 15 characters, \
@@ -392,9 +354,11 @@ mod tests {
     #[test]
     fn durations_and_addresses_are_as_people_write_them() {
         let config =
-            parse("listen = \"[::1]:7\"\nhttp = \"\"\n[tasks]\nlease = \"1m 30s\"\n[resources]\ngpu = 2").unwrap();
-        assert_eq!(config.listen, "[::1]:7".parse().unwrap());
-        assert_eq!((config.http, config.tasks.lease), (None, Duration::from_secs(90)));
-        assert_eq!(config.resources.mask("gpu"), Ok(4));
+            parse("listen = \"[::1]:7\"\nhttp = \"\"\n[tasks]\nlease = \"1m 30s\"\n[tasks.resources]\ngpu = 2")
+                .unwrap();
+        let Config { switch, program } = config;
+        assert_eq!((switch.listen, switch.http), ("[::1]:7".parse().unwrap(), None));
+        assert_eq!(program.bounds.lease_ns, 90_000_000_000);
+        assert_eq!(program.resources.mask("gpu"), Ok(4));
     }
 }

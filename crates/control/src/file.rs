@@ -1,11 +1,14 @@
 //! Files in TOML that people write. Whatever is wrong with one is said on one line that names file, key and what is allowed.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer, ValueDeserializer};
 
 /// MiB of the largest file that is read: a device has no end.
 const LARGEST_MIB: u64 = 16;
@@ -49,6 +52,15 @@ impl FileError {
         Self::Value { file: file.to_path_buf(), message: message.to_string() }
     }
 
+    /// Of an unknown key: this one would have been known, too.
+    #[must_use]
+    pub(crate) fn with_known(mut self, key: &str) -> Self {
+        if let Self::Line { message, .. } = &mut self {
+            *message = message.replace("expected one of ", &format!("expected one of `{key}`, "));
+        }
+        self
+    }
+
     /// toml's own errors span several lines; people and scripts want `file:line: what`.
     fn at_line(text: &str, file: &Path, error: &toml::de::Error) -> Self {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -85,6 +97,55 @@ pub fn read(file: &Path, example: &'static str) -> Result<String, FileError> {
 /// [`FileError::Line`].
 pub fn parse<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileError> {
     toml::from_str(text).map_err(|error| FileError::at_line(text, file, &error))
+}
+
+/// What `text` says, taken apart by `read`; `file` is what errors name.
+///
+/// # Errors
+/// [`FileError::Line`].
+pub fn parse_by<T>(
+    text: &str,
+    file: &Path,
+    read: impl FnOnce(Table<'_>) -> Result<T, toml::de::Error>,
+) -> Result<T, FileError> {
+    let table = DeTable::parse(text).map(|table| Table { span: table.span(), entries: table.into_inner() });
+    table.and_then(read).map_err(|error| FileError::at_line(text, file, &error))
+}
+
+/// A table of a file, of which each owner of keys takes its own.
+#[derive(Debug)]
+pub struct Table<'a> {
+    span: Range<usize>,
+    entries: DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// Takes a table that stands in this one; an empty one where there is none.
+    ///
+    /// # Errors
+    /// Where it is no table.
+    pub fn take_table(&mut self, name: &str) -> Result<Self, toml::de::Error> {
+        let Some(value) = self.entries.remove(name) else {
+            return Ok(Self { span: self.span.clone(), entries: DeTable::default() });
+        };
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(entries) => Ok(Self { span, entries }),
+            // The error that says so, with its place.
+            other => {
+                let value = ValueDeserializer::from(Spanned::new(span, other));
+                toml::Table::deserialize(value).map(|_| unreachable!("no table"))
+            }
+        }
+    }
+
+    /// Takes all that is left.
+    ///
+    /// # Errors
+    /// An unknown key, or a value of a wrong type.
+    pub fn rest<T: DeserializeOwned>(self) -> Result<T, toml::de::Error> {
+        T::deserialize(Deserializer::from(Spanned::new(self.span, self.entries)))
+    }
 }
 
 /// Whether the value of `key` is in its bounds.

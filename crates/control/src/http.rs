@@ -1,10 +1,10 @@
 //! `/metrics`, `/healthz` and `/status` of a switch. Runs on tokio, apart from the data path. A connection carries one
 //! request, and everything about it is bounded: see [`Limits`].
 
-use crate::metrics::{ShellCounters, Snapshot};
+use crate::metrics::{AnySnapshot, ShellCounters};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse, Response};
 use axum::{Router, routing::get};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -53,7 +53,7 @@ impl Default for Limits {
 /// What the server asks of a switch.
 pub trait Source: Send + Sync + 'static {
     /// The switch now.
-    fn snapshot(&self) -> Snapshot;
+    fn snapshot(&self) -> Box<dyn AnySnapshot>;
     /// Time since the data path's thread last made progress.
     fn silent_for(&self) -> Duration;
 }
@@ -138,9 +138,9 @@ struct Counts {
 
 impl Served {
     /// The switch now, with the server's own counts beside those of socket and threads.
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
         let mut snapshot = self.source.snapshot();
-        snapshot.shell.extend(self.counters());
+        snapshot.add_shell(self.counters());
         snapshot
     }
 
@@ -213,7 +213,10 @@ async fn healthz(State(served): State<Arc<Served>>) -> Response {
 }
 
 async fn status(State(served): State<Arc<Served>>) -> Response {
-    Json(served.snapshot()).into_response()
+    match served.snapshot().to_json() {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The control side of a switch: what it is told and what it says of itself.
 //!
 //! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
-//! - [`config`]: the documented TOML configuration, with every bound and timeout of the switch;
+//! - [`config`]: the documented TOML configuration: what all switches are told, and a table for the program of this one;
 //! - [`file`](mod@file): files that people write, and what is wrong with them, on one line;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
-//! - [`http`]: the server of `/metrics`, `/healthz` and `/status`.
+//! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
+//! - [`tasks`]: the table and the metrics of the tasks program. Another program has a module beside it.
 //!
 //! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
 
@@ -13,7 +14,9 @@ pub mod config;
 pub mod file;
 pub mod http;
 pub mod metrics;
+pub mod tasks;
 
-pub use config::{Config, EngineConfig, EngineKind};
+pub use config::{Config, EngineConfig, EngineKind, ProgramTable, SwitchTable};
 pub use file::FileError;
-pub use metrics::{EngineStatus, ShellCounters, Snapshot};
+pub use metrics::{EngineStatus, ProgramStatus, ShellCounters, Snapshot, Surroundings};
+pub use tasks::{TasksStatus, TasksTable};

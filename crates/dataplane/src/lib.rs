@@ -12,6 +12,8 @@
 
 pub mod asic;
 mod cookie;
+#[cfg(feature = "serde")]
+pub mod duration;
 #[cfg(feature = "kernel")]
 pub mod kernel;
 mod memory;

@@ -5,6 +5,7 @@ use midflight_wire::{Address, PACKET_MAX};
 /// `MF_OUT_MAX`.
 pub(crate) const OUT_MAX: usize = 36;
 /// `MF_ORDER_BYTES`.
+#[cfg(feature = "kernel")]
 pub(crate) const ORDER_BYTES: usize = 64;
 
 /// `struct mf_datagram`.
@@ -56,8 +57,8 @@ pub struct RawOut {
     pub(crate) is_genuine: u32,
     pub(crate) is_forwarded: u32,
     pub(crate) note: u32,
-    pub(crate) forward: RawForward,
     pub(crate) packet: [RawPacket; OUT_MAX],
+    pub(crate) forward: RawForward,
 }
 
 impl std::fmt::Debug for RawOut {

@@ -1,5 +1,5 @@
 //! Names of resources. A task's mask says which it needs, an executor's which it has (T5); a name stands for one bit.
-//! The bits `r0` to `r7` always have these names; `[resources]` in the configuration adds others.
+//! The bits `r0` to `r7` always have these names; `[tasks.resources]` in the configuration adds others.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,9 @@ pub struct ResourceNames {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     /// No bit has this name.
-    #[error("unknown resource `{name}`: known are {known}; name a bit in the [resources] table of the configuration")]
+    #[error(
+        "unknown resource `{name}`: known are {known}; name a bit in the [tasks.resources] table of the configuration"
+    )]
     Unknown {
         /// What was asked for.
         name: String,

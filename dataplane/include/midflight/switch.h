@@ -53,8 +53,8 @@ struct mf_out {
                             * the way that it came is the way to him */
     uint32_t is_forwarded; /* 1: the datagram goes on as `forward` says; the verdict is FORWARDED */
     uint32_t note;         /* the program's own, while it takes a packet */
-    struct mf_forward forward;
     struct mf_out_packet packet[MF_OUT_MAX];
+    struct mf_forward forward;
 } __attribute__((aligned(8)));
 
 #endif

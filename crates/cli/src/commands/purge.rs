@@ -76,8 +76,8 @@ fn path(args: &Args) -> Result<PathBuf> {
         return Ok(path.clone());
     }
     let config = args.file.load()?;
-    let configured = if args.file.config.is_some() { config.listen.port() } else { DEFAULT_PORT };
-    let path = config.admin_path(args.port.unwrap_or(configured));
+    let configured = if args.file.config.is_some() { config.switch.listen.port() } else { DEFAULT_PORT };
+    let path = config.switch.admin_path(args.port.unwrap_or(configured));
     path.ok_or_else(|| usage::error("the configuration switches the operator's socket off: admin = \"\""))
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
-use midflight_control::{EngineStatus, Snapshot};
+use midflight_control::{EngineStatus, Snapshot, TasksStatus};
 use midflight_terminal::{stdout, switches};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,10 +43,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn for_people(s: &Snapshot) -> String {
-    let t = &s.tasks;
-    let levels = s.queued.iter().enumerate().filter(|&(_, &n)| n > 0);
+    let p = &s.program;
+    let t = &p.tasks;
+    let levels = p.queued.iter().enumerate().filter(|&(_, &n)| n > 0);
     let levels: Vec<_> = levels.map(|(i, n)| format!("level {}: {n}", i + 1)).collect();
-    let queued: u32 = s.queued.iter().sum();
+    let queued: u32 = p.queued.iter().sum();
     let uptime = humantime::format_duration(Duration::from_secs(s.uptime_ms / 1000));
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -55,8 +56,8 @@ fn for_people(s: &Snapshot) -> String {
     };
     line("switch", format!("{}, epoch {}, up {uptime}, version {}", s.listen, s.epoch, s.version));
     line("engine", engine(s));
-    line("slots", format!("{} registered: {} busy, {} parked", s.slots, s.busy, s.parked));
-    line("clients", s.clients.to_string());
+    line("slots", format!("{} registered: {} busy, {} parked", p.slots, p.busy, p.parked));
+    line("clients", p.clients.to_string());
     line(
         "queue",
         if levels.is_empty() { format!("{queued} tasks") } else { format!("{queued} tasks ({})", levels.join(", ")) },
@@ -68,7 +69,7 @@ fn for_people(s: &Snapshot) -> String {
             t.submitted, t.assigned, t.completed, t.expired, t.returned, t.cancelled, t.dropped, t.purged
         ),
     );
-    line("waiting", waits(s));
+    line("waiting", waits(p));
     line("packets", nonzero(&s.packets));
     line("drops", nonzero(&s.drops));
     line("shell", nonzero(&s.shell));
@@ -83,12 +84,12 @@ fn engine(s: &Snapshot) -> String {
     }
 }
 
-fn waits(s: &Snapshot) -> String {
-    let count: u64 = s.wait_us.iter().sum();
-    let (Some(p50), Some(p99)) = (s.wait_quantile_us(0.5), s.wait_quantile_us(0.99)) else {
+fn waits(p: &TasksStatus) -> String {
+    let count: u64 = p.wait_us.iter().sum();
+    let (Some(p50), Some(p99)) = (p.wait_quantile_us(0.5), p.wait_quantile_us(0.99)) else {
         return "nothing assigned yet".into();
     };
-    format!("half below {p50} us, 99 % below {p99} us, mean {:.1} us", s.wait_sum_us as f64 / count as f64)
+    format!("half below {p50} us, 99 % below {p99} us, mean {:.1} us", p.wait_sum_us as f64 / count as f64)
 }
 
 fn nonzero(counts: &BTreeMap<String, u64>) -> String {

@@ -52,10 +52,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut config = args.file.load()?;
     if args.file.config.is_none() {
-        config.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+        config.switch.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     }
     options::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
-    if config.engine.kind == EngineKind::Kernel {
+    if config.switch.engine.kind == EngineKind::Kernel {
         tracing::warn!("`up` has its switch in this process, whatever the configuration says: see `midflight switch`");
     }
     let slots = args.slots.unwrap_or_else(cores);

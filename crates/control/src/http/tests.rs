@@ -17,8 +17,8 @@ fn patient() -> Limits {
 struct Fixed(Duration);
 
 impl Source for Fixed {
-    fn snapshot(&self) -> Snapshot {
-        crate::metrics::tests::snapshot()
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        Box::new(crate::tasks::status::tests::snapshot())
     }
     fn silent_for(&self) -> Duration {
         self.0
@@ -49,7 +49,7 @@ fn get(silent_ms: u64, path: &str) -> (u16, String) {
 
 /// The server's own counts that are not 0, by name.
 fn counts(address: SocketAddr) -> BTreeMap<String, u64> {
-    let mut shell = serde_json::from_str::<Snapshot>(&get_from(address, "/status").1).unwrap().shell;
+    let mut shell = serde_json::from_str::<crate::Snapshot>(&get_from(address, "/status").1).unwrap().shell;
     shell.retain(|name, count| name.starts_with("http_") && *count > 0);
     shell
 }
@@ -92,9 +92,9 @@ fn health_follows_the_progress_of_the_data_path() {
 fn status_is_the_snapshot_as_json_with_the_servers_own_counts() {
     let (code, text) = get(0, "/status");
     assert_eq!(code, 200);
-    let mut snapshot = serde_json::from_str::<Snapshot>(&text).unwrap();
+    let mut snapshot = serde_json::from_str::<crate::Snapshot>(&text).unwrap();
     assert_eq!(snapshot.shell.extract_if(.., |name, _| name.starts_with("http_")).count(), 9);
-    assert_eq!(snapshot, crate::metrics::tests::snapshot());
+    assert_eq!(snapshot, crate::tasks::status::tests::snapshot());
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub type Tasks = Native<TasksProgram>;
 
 /// Bounds and times of a queue. Every bound is enforced by telling the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[repr(C)]
 pub struct TasksConfig {
     /// Tasks, queued and assigned: 1 to 4 Mi. Default 131,072.
@@ -38,13 +39,17 @@ pub struct TasksConfig {
     /// Priority levels: 1 to 8. Default 8.
     pub levels: u32,
     /// Silence after which an assigned task is queued again (T10); a parked slot is taken out after half of it. Default 1 s.
+    #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]
     pub lease_ns: Nanos,
     /// Silence after which a slot without a task is forgotten. Default 10 s.
+    #[cfg_attr(feature = "serde", serde(rename = "slot_idle", deserialize_with = "crate::duration::nanos"))]
     pub slot_idle_ns: Nanos,
     /// Silence after which a client loses its queued tasks, and without any is forgotten. Default 60 s.
+    #[cfg_attr(feature = "serde", serde(rename = "client_idle", deserialize_with = "crate::duration::nanos"))]
     pub client_idle_ns: Nanos,
     /// A cookie holds for the rest of so long, and as long again. `slot_idle_ns` and `client_idle_ns` are at least twice as
     /// long: a copy of the packet that made a record cannot make it again. Default 5 s.
+    #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
     pub cookie_ns: Nanos,
 }
 

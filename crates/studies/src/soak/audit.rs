@@ -44,7 +44,7 @@ impl Rest {
             return Ok(false);
         }
         let snapshot = cluster.snapshot()?;
-        Ok(cluster.is_complete(&snapshot) && snapshot.busy == 0 && queued(&snapshot) == 0)
+        Ok(cluster.is_complete(&snapshot) && snapshot.program.busy == 0 && queued(&snapshot) == 0)
     }
 
     pub(super) fn takes_too_long(&self) -> bool {
@@ -59,15 +59,15 @@ impl Rest {
              executors and no other clients are there: {}",
             totals.open,
             queued(&snapshot),
-            snapshot.busy,
-            snapshot.slots,
+            snapshot.program.busy,
+            snapshot.program.slots,
             cluster.is_complete(&snapshot)
         ))
     }
 }
 
 fn queued(snapshot: &Snapshot) -> u64 {
-    snapshot.queued.iter().map(|&tasks| u64::from(tasks)).sum()
+    snapshot.program.queued.iter().map(|&tasks| u64::from(tasks)).sum()
 }
 
 /// Whose gauges are read.
@@ -170,15 +170,16 @@ fn of_switch(s: &Snapshot) -> Vec<String> {
             wrong.push(what());
         }
     };
-    let (t, queued) = (&s.tasks, queued(s));
-    must(t.submitted == t.completed + t.cancelled + t.dropped + t.purged + u64::from(s.busy) + queued, &|| {
-        format!("the core lost count of tasks (T1): {t:?}, {} busy, {queued} queued", s.busy)
+    let (p, queued) = (&s.program, queued(s));
+    let t = &p.tasks;
+    must(t.submitted == t.completed + t.cancelled + t.dropped + t.purged + u64::from(p.busy) + queued, &|| {
+        format!("the core lost count of tasks (T1): {t:?}, {} busy, {queued} queued", p.busy)
     });
     let again = t.expired + t.returned;
-    must(t.assigned == t.completed + u64::from(s.busy) + again, &|| {
-        format!("the core lost count of assignments: {t:?}, {} busy", s.busy)
+    must(t.assigned == t.completed + u64::from(p.busy) + again, &|| {
+        format!("the core lost count of assignments: {t:?}, {} busy", p.busy)
     });
-    must(s.parked + s.busy <= s.slots, &|| format!("{} slots are parked, {} busy, of {}", s.parked, s.busy, s.slots));
+    must(p.parked + p.busy <= p.slots, &|| format!("{} slots are parked, {} busy, of {}", p.parked, p.busy, p.slots));
     for name in MALFORMED {
         must(s.drops.get(name) == Some(&0), &|| format!("drops by {name}: {:?}", s.drops.get(name)));
     }
@@ -198,24 +199,23 @@ fn of_switch(s: &Snapshot) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_control::EngineStatus;
+    use midflight_control::{EngineStatus, Surroundings, TasksStatus};
     use midflight_dataplane::{Tasks, TasksConfig};
 
     /// Of a switch that served ten tasks and rests.
     fn served() -> Snapshot {
-        let tasks = Tasks::new(&TasksConfig::default(), 1, 0).unwrap();
-        let mut s = Snapshot::new(
-            &tasks.stats(),
-            8,
-            ([127, 0, 0, 1], 7).into(),
-            EngineStatus::in_process("user"),
-            1,
-            1,
-            BTreeMap::new(),
-        );
-        (s.tasks.submitted, s.tasks.assigned, s.tasks.completed, s.tasks.cancelled, s.tasks.expired) =
-            (10, 10, 8, 2, 2);
-        (s.slots, s.parked) = (4, 4);
+        let stats = Tasks::new(&TasksConfig::default(), 1, 0).unwrap().stats();
+        let surroundings = Surroundings {
+            listen: ([127, 0, 0, 1], 7).into(),
+            engine: EngineStatus::in_process("user"),
+            epoch: 1,
+            uptime_ms: 1,
+            shell: BTreeMap::new(),
+        };
+        let mut s = Snapshot::new(surroundings, &stats, TasksStatus::new(&stats, 8));
+        let t = &mut s.program.tasks;
+        (t.submitted, t.assigned, t.completed, t.cancelled, t.expired) = (10, 10, 8, 2, 2);
+        (s.program.slots, s.program.parked) = (4, 4);
         s.packets.insert("submit".into(), 7);
         s.shell.insert("received".into(), 7);
         s
@@ -226,9 +226,9 @@ mod tests {
         assert_eq!(of_switch(&served()), Vec::<String>::new());
         type Tamper = fn(&mut Snapshot);
         let tampered: [(Tamper, &str); 6] = [
-            (|s| s.tasks.completed -= 1, "lost count of tasks (T1)"),
-            (|s| s.tasks.expired += 1, "lost count of assignments"),
-            (|s| s.parked = 5, "5 slots are parked, 0 busy, of 4"),
+            (|s| s.program.tasks.completed -= 1, "lost count of tasks (T1)"),
+            (|s| s.program.tasks.expired += 1, "lost count of assignments"),
+            (|s| s.program.parked = 5, "5 slots are parked, 0 busy, of 4"),
             (|s| *s.drops.get_mut("bad_magic").unwrap() = 3, "drops by bad_magic: Some(3)"),
             (|s| *s.packets.get_mut("submit").unwrap() = 6, "gave 7 datagrams to the core, which counts 6"),
             (|s| s.shell.extend([("asserted".to_owned(), 1)]), "the shells count 1 asserted"),

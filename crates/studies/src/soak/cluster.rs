@@ -172,7 +172,7 @@ impl<'lab> Cluster<'lab> {
 
     /// Tasks that went silent with their slots.
     pub(super) fn expired(&self) -> Result<u64> {
-        Ok(self.expired_before + self.snapshot()?.tasks.expired)
+        Ok(self.expired_before + self.snapshot()?.program.tasks.expired)
     }
 
     /// Sees who has ended, and lets come who is to come. Call it often.
@@ -286,7 +286,7 @@ impl<'lab> Cluster<'lab> {
     pub(super) fn is_complete(&self, snapshot: &Snapshot) -> bool {
         let slots: u32 = SEATS.iter().map(|plan| plan.slots).sum();
         let all_taken = self.seats.iter().all(|seat| matches!(seat, Seat::Taken { .. }));
-        self.visitors.is_empty() && all_taken && snapshot.slots >= slots
+        self.visitors.is_empty() && all_taken && snapshot.program.slots >= slots
     }
 
     /// Everyone comes back at once.
@@ -317,15 +317,15 @@ impl<'lab> Cluster<'lab> {
         let after = self.snapshot()?;
         if queue == Queue::Kept {
             self.deeds.switches_kept += 1;
-            if after.epoch != before.epoch || after.tasks.submitted < before.tasks.submitted {
+            if after.epoch != before.epoch || after.program.tasks.submitted < before.program.tasks.submitted {
                 self.findings.add(format!(
                     "a queue was not taken over: epoch {} with {} tasks became {} with {}",
-                    before.epoch, before.tasks.submitted, after.epoch, after.tasks.submitted
+                    before.epoch, before.program.tasks.submitted, after.epoch, after.program.tasks.submitted
                 ));
             }
         } else {
             self.deeds.switches_emptied += 1;
-            self.expired_before += before.tasks.expired;
+            self.expired_before += before.program.tasks.expired;
             if after.epoch == before.epoch {
                 self.findings.add(format!("a new queue has the old one's epoch {}", before.epoch));
             }

@@ -14,10 +14,10 @@ pub(crate) struct Door(Option<UnixListener>);
 impl Door {
     /// Listens where the configuration says. What was chosen for the user, and cannot be had, is gone without.
     pub(crate) fn bind(config: &Config, port: u16) -> Result<Self> {
-        let Some(path) = config.admin_path(port) else { return Ok(Self(None)) };
+        let Some(path) = config.switch.admin_path(port) else { return Ok(Self(None)) };
         match admin::listen(&path) {
             Ok(listener) => Ok(Self(Some(listener))),
-            Err(error) if config.admin == "auto" => {
+            Err(error) if config.switch.admin == "auto" => {
                 tracing::warn!(
                     "`midflight purge` will not reach this switch: cannot listen on {}: {error}",
                     path.display()

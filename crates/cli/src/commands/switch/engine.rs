@@ -58,7 +58,7 @@ fn xdp_mode() -> impl TypedValueParser<Value = XdpMode> {
 impl Options {
     /// The engine that flags and configuration ask for together.
     pub(super) fn apply(&self, config: &Config) -> Result<Engine> {
-        let EngineConfig { kind, interfaces, mode, keep, .. } = &config.engine;
+        let EngineConfig { kind, interfaces, mode, keep, .. } = &config.switch.engine;
         let kind = self.engine.map_or(*kind, EngineKind::from);
         if kind != EngineKind::Kernel {
             let flags = [
@@ -78,7 +78,7 @@ impl Options {
         }
         let mode = self.mode.unwrap_or(*mode);
         let keep = self.keep || *keep;
-        if keep && config.listen.port() == 0 {
+        if keep && config.switch.listen.port() == 0 {
             return Err(usage::error(
                 "--keep needs a port by which the next start finds the queue: --listen HOST:PORT",
             ));
@@ -94,18 +94,18 @@ pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<Engine> {
         EngineKind::AsicPublished => Program::Published,
         EngineKind::User | EngineKind::Kernel => return Ok(Engine::User),
     };
-    if config.listen.is_ipv6() && !config.listen.ip().is_unspecified() {
+    if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
         return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
     }
-    let poll_us = u16::try_from(config.engine.poll.as_micros()).unwrap_or(u16::MAX);
-    Ok(Engine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &(&config.tasks).into()) }))
+    let poll_us = u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX);
+    Ok(Engine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
 }
 
 /// The priority levels that it has, of those that the configuration asks for.
 pub(super) fn levels(engine: &Engine, config: &Config) -> u32 {
     match engine {
         Engine::Asic(AsicOptions { levels, .. }) => *levels,
-        Engine::User | Engine::Kernel(_) => config.tasks.levels,
+        Engine::User | Engine::Kernel(_) => config.program.bounds.levels,
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) use running::Running;
 use crate::options;
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::{Config, config};
+use midflight_control::Config;
 use midflight_host::{Inheritance, privileges};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.print_config {
-        stdout::print(config::DEFAULT_TOML)?;
+        stdout::print(&<Config>::default_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut config = args.file.load()?;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn detach(config: &Config) -> Result<ExitCode> {
-    let port = config.listen.port();
+    let port = config.switch.listen.port();
     let found = midflight_host::detach(port)?;
     let text = if found { "detached; its queue is gone" } else { "nothing is kept" };
     stdout::print(&format!("port {port}: {text}\n"))?;

@@ -3,7 +3,8 @@
 use super::engine;
 use anyhow::{Context, Result};
 use midflight_control::http::{Limits, Server, Source};
-use midflight_control::{Config, ShellCounters, Snapshot};
+use midflight_control::metrics::AnySnapshot;
+use midflight_control::{Config, ShellCounters, Snapshot, Surroundings, TasksStatus};
 use midflight_host::{BoundSwitch, Engine, SocketBuffers, Switch, SwitchConfig};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,20 +33,20 @@ pub(crate) struct Prepared {
 impl Running {
     /// Starts a switch in this process, by the engine that the configuration asks for, unless that is the kernel.
     pub(crate) fn start(config: &Config) -> Result<Self> {
-        Self::prepare(config, engine::in_process(config, config.engine.kind)?)?.run(|| ())
+        Self::prepare(config, engine::in_process(config, config.switch.engine.kind)?)?.run(|| ())
     }
 
     /// The first half of a start.
     pub(crate) fn prepare(config: &Config, engine: Engine) -> Result<Prepared> {
         let buffers = SocketBuffers {
-            receive_bytes: config.socket.receive_buffer_bytes as usize,
-            send_bytes: config.socket.send_buffer_bytes as usize,
+            receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
+            send_bytes: config.switch.socket.send_buffer_bytes as usize,
         };
-        let program = (&config.tasks).into();
+        let program = config.program.bounds;
         let (privileged, levels) = (matches!(engine, Engine::Kernel(_)), engine::levels(&engine, config));
-        let (listen, look) = (config.listen, config.socket.look);
+        let (listen, look) = (config.switch.listen, config.switch.socket.look);
         // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
-        let listener = config.http.map(midflight_control::http::listen).transpose()?;
+        let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, look })?;
         Ok(Prepared { switch, listener, levels, privileged })
     }
@@ -94,11 +95,16 @@ struct Seen {
 }
 
 impl Source for Seen {
-    fn snapshot(&self) -> Snapshot {
-        let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (stats, listen, epoch) = (self.switch.stats(), self.switch.local_addr(), self.switch.epoch());
-        let engine = engine::status(self.switch.engine());
-        Snapshot::new(&stats, self.levels, listen, engine, epoch, uptime_ms, shell_counters(&self.switch))
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        let stats = self.switch.stats();
+        let surroundings = Surroundings {
+            listen: self.switch.local_addr(),
+            engine: engine::status(self.switch.engine()),
+            epoch: self.switch.epoch(),
+            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            shell: shell_counters(&self.switch),
+        };
+        Box::new(Snapshot::new(surroundings, &stats, TasksStatus::new(&stats, self.levels)))
     }
 
     fn silent_for(&self) -> Duration {

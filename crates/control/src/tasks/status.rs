@@ -1,0 +1,234 @@
+//! What the tasks program says of itself.
+
+use crate::metrics::{ProgramStatus, counter, gauge, gauges};
+use midflight_dataplane::{Stats, TasksProgram};
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A task queue at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TasksStatus {
+    /// What became of tasks, since the start.
+    pub tasks: TaskTotals,
+    /// Times that the switch stood still for more than a third of a lease.
+    pub gaps: u64,
+    /// Bucket b counts first assignments that waited for 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
+    pub wait_us: Vec<u64>,
+    /// Sum of those waits.
+    pub wait_sum_us: u64,
+    /// Tasks queued now, by level; the first is level 1.
+    pub queued: Vec<u32>,
+    /// Executor slots that wait now.
+    pub parked: u32,
+    /// Executor slots with a task now.
+    pub busy: u32,
+    /// Executor slots registered now.
+    pub slots: u32,
+    /// Clients known now.
+    pub clients: u32,
+}
+
+/// What became of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTotals {
+    /// Acknowledged.
+    pub submitted: u64,
+    /// Assigned, further attempts included.
+    pub assigned: u64,
+    /// Reported done by their slot.
+    pub completed: u64,
+    /// Queued again because their slot went silent (T10).
+    pub expired: u64,
+    /// Queued again because their slot gave them back.
+    pub returned: u64,
+    /// Taken out by their client.
+    pub cancelled: u64,
+    /// Given up, queued, because their client was silent (T14).
+    pub dropped: u64,
+    /// Taken out by the operator.
+    pub purged: u64,
+}
+
+impl TasksStatus {
+    /// Of what the queue has counted; `levels` as configured.
+    #[must_use]
+    pub fn new(stats: &Stats, levels: u32) -> Self {
+        Self {
+            tasks: TaskTotals {
+                submitted: stats.submitted,
+                assigned: stats.assigned,
+                completed: stats.completed,
+                expired: stats.expired,
+                returned: stats.returned,
+                cancelled: stats.cancelled,
+                dropped: stats.dropped,
+                purged: stats.purged,
+            },
+            gaps: stats.gaps,
+            wait_us: stats.wait_us.to_vec(),
+            wait_sum_us: stats.wait_sum_us,
+            queued: stats.queued.iter().take(levels as usize).copied().collect(),
+            parked: stats.parked,
+            busy: stats.busy,
+            slots: stats.slots,
+            clients: stats.clients,
+        }
+    }
+
+    /// Upper bound in µs of the bucket in which the `quantile` (0 to 1) of the waits lies; `None` without waits.
+    #[must_use]
+    pub fn wait_quantile_us(&self, quantile: f64) -> Option<u64> {
+        let count: u64 = self.wait_us.iter().sum();
+        let rank = (quantile * count as f64).ceil().max(1.0) as u64;
+        let mut below = 0;
+        let bucket = self.wait_us.iter().position(|&n| {
+            below += n;
+            below >= rank
+        });
+        bucket.filter(|_| count > 0).map(|b| 1 << b)
+    }
+
+    /// The core's powers of two, in seconds, up to 2^26 µs (about a minute); longer waits are in `+Inf`.
+    fn encode_waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        const LAST: usize = 26;
+        let bounded = self.wait_us.iter().take(LAST + 1).enumerate();
+        let mut buckets: Vec<(f64, u64)> = bounded.map(|(b, &n)| ((1u64 << b) as f64 / 1e6, n)).collect();
+        buckets.push((f64::INFINITY, self.wait_us.iter().skip(LAST + 1).sum()));
+        let help = "From a task's acknowledgement to its first assignment";
+        let mut metric = encoder.encode_descriptor("wait_seconds", help, None, MetricType::Histogram)?;
+        let count = self.wait_us.iter().sum();
+        metric.encode_histogram::<NoLabelSet>(self.wait_sum_us as f64 / 1e6, count, &buckets, None)
+    }
+}
+
+impl ProgramStatus for TasksStatus {
+    type Program = TasksProgram;
+
+    fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let t = &self.tasks;
+        counter(e, "submitted", "Tasks acknowledged to their clients", t.submitted)?;
+        counter(e, "assigned", "Assignments of tasks to slots, further attempts included", t.assigned)?;
+        counter(e, "completed", "Tasks whose slot said that they are done", t.completed)?;
+        counter(e, "expired", "Tasks queued again because their slot went silent", t.expired)?;
+        counter(e, "returned", "Tasks queued again because their slot gave them back", t.returned)?;
+        counter(e, "cancelled", "Tasks taken out by their client", t.cancelled)?;
+        counter(e, "dropped", "Queued tasks given up because their client was silent", t.dropped)?;
+        counter(e, "purged", "Queued tasks taken out by midflight purge", t.purged)?;
+        counter(e, "tick_gaps", "Times that the switch stood still for more than a third of a lease", self.gaps)?;
+        self.encode_waits(e)?;
+        let levels = self.queued.iter().enumerate().map(|(i, &n)| ((i + 1).to_string(), i64::from(n)));
+        gauges(e, "queued", "Tasks in the queue now, by level (1 is the highest)", "level", levels)?;
+        gauge(e, "slots_parked", "Executor slots that wait now", i64::from(self.parked))?;
+        gauge(e, "slots_busy", "Executor slots with a task now", i64::from(self.busy))?;
+        gauge(e, "slots", "Executor slots registered now", i64::from(self.slots))?;
+        gauge(e, "clients", "Clients known now", i64::from(self.clients))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::metrics::{EngineStatus, ShellCounters, Snapshot};
+    use midflight_dataplane::Verdict;
+    use midflight_dataplane::program::{Class, Verdict as _};
+    use std::collections::BTreeMap;
+
+    pub(crate) fn snapshot() -> Snapshot {
+        let mut packets = BTreeMap::new();
+        packets.insert("submit".to_string(), 3);
+        let drops =
+            Verdict::ALL.iter().filter(|v| v.class() != Class::Taken).map(|v| (v.name().to_string(), 0)).collect();
+        let mut wait_us = vec![0; midflight_dataplane::WAIT_BUCKETS];
+        (wait_us[0], wait_us[3], wait_us[39]) = (5, 4, 1);
+        Snapshot {
+            version: "1".into(),
+            listen: "127.0.0.1:7700".parse().unwrap(),
+            engine: EngineStatus {
+                kind: "kernel".into(),
+                mode: Some("native".into()),
+                interfaces: vec!["eth0".into(), "eth1".into()],
+            },
+            epoch: 7,
+            uptime_ms: 1500,
+            packets,
+            drops,
+            taken: 3,
+            program: TasksStatus {
+                gaps: 0,
+                tasks: TaskTotals {
+                    submitted: 10,
+                    assigned: 11,
+                    completed: 9,
+                    expired: 1,
+                    returned: 0,
+                    cancelled: 0,
+                    dropped: 0,
+                    purged: 0,
+                },
+                wait_us,
+                wait_sum_us: 2_000_000,
+                queued: vec![2, 0],
+                parked: 0,
+                busy: 1,
+                slots: 1,
+                clients: 1,
+            },
+            shell: ShellCounters::from([("socket_received".into(), 12)]),
+        }
+    }
+
+    #[test]
+    fn every_reason_has_a_line_also_at_zero() {
+        let text = snapshot().to_prometheus();
+        for verdict in Verdict::ALL.iter().filter(|v| v.class() != Class::Taken) {
+            let line = format!("midflight_drops_total{{reason=\"{}\"}} 0", verdict.name());
+            assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn metrics_say_what_the_snapshot_says() {
+        let text = snapshot().to_prometheus();
+        for line in [
+            "midflight_packets_total{operation=\"submit\"} 3",
+            "midflight_tasks_queued{level=\"1\"} 2",
+            "midflight_tasks_queued{level=\"2\"} 0",
+            "midflight_tasks_slots_parked 0",
+            "midflight_tasks_slots_busy 1",
+            "midflight_tasks_submitted_total 10",
+            "midflight_tasks_expired_total 1",
+            "midflight_epoch 7",
+            "midflight_uptime_seconds 1.5",
+            "midflight_tasks_wait_seconds_sum 2.0",
+            "midflight_tasks_wait_seconds_count 10",
+            "midflight_shell_total{name=\"socket_received\"} 12",
+            "midflight_build_info{version=\"1\",listen=\"127.0.0.1:7700\"} 1",
+            "midflight_engine_info{program=\"tasks\",kind=\"kernel\",mode=\"native\",interfaces=\"eth0,eth1\"} 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn wait_buckets_are_cumulative_and_end_in_infinity() {
+        let text = snapshot().to_prometheus();
+        let line = |bound: &str, n: u64| format!("midflight_tasks_wait_seconds_bucket{{le=\"{bound}\"}} {n}");
+        for line in
+            [line("0.000001", 5), line("0.000004", 5), line("0.000008", 9), line("67.108864", 9), line("+Inf", 10)]
+        {
+            assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_the_upper_bound_of_their_bucket() {
+        let mut status = snapshot().program;
+        assert_eq!(status.wait_quantile_us(0.5), Some(1));
+        assert_eq!(status.wait_quantile_us(0.9), Some(8));
+        assert_eq!(status.wait_quantile_us(1.0), Some(1 << 39));
+        status.wait_us.fill(0);
+        assert_eq!(status.wait_quantile_us(0.5), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! The table `[tasks]` of the configuration.
+
+use crate::config::{ProgramTable, within_time};
+use crate::file::{Table, within};
+use midflight_dataplane::TasksConfig;
+use midflight_dataplane::duration::duration;
+use midflight_tasks::resources::ResourceNames;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// Bounds and times of the task queue, and names of resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TasksTable {
+    /// The keys of `[tasks]` itself.
+    pub bounds: TasksConfig,
+    /// `[tasks.asic]`
+    pub asic: AsicTable,
+    /// `[tasks.resources]`
+    pub resources: ResourceNames,
+}
+
+/// What only the asic engine knows.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AsicTable {
+    /// After how long a slot asks again that found no task.
+    #[serde(deserialize_with = "duration")]
+    pub poll: Duration,
+}
+
+impl Default for AsicTable {
+    fn default() -> Self {
+        Self { poll: Duration::from_millis(1) }
+    }
+}
+
+impl ProgramTable for TasksTable {
+    const NAME: &'static str = "tasks";
+    const DEFAULT_TOML: &'static str = include_str!("tasks.toml");
+
+    fn read(mut table: Table<'_>) -> Result<Self, toml::de::Error> {
+        let asic = table.take_table("asic")?.rest()?;
+        let resources = table.take_table("resources")?.rest()?;
+        Ok(Self { bounds: table.rest()?, asic, resources })
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let bounds = &self.bounds;
+        within("tasks.queue", bounds.queue, 1..=4 << 20)?;
+        within("tasks.slots", bounds.slots, 1..=1 << 20)?;
+        within("tasks.clients", bounds.clients, 1..=1 << 20)?;
+        within("tasks.levels", bounds.levels, 1..=u32::from(midflight_wire::LEVELS))?;
+        let [lease, slot_idle, client_idle, cookie] =
+            [bounds.lease_ns, bounds.slot_idle_ns, bounds.client_idle_ns, bounds.cookie_ns].map(Duration::from_nanos);
+        within_time("tasks.lease", lease, "100ms", "1h")?;
+        within_time("tasks.slot_idle", slot_idle, "100ms", "24h")?;
+        within_time("tasks.client_idle", client_idle, "1s", "24h")?;
+        within_time("tasks.cookie", cookie, "50ms", "1h")?;
+        outlives_cookies("tasks.slot_idle", slot_idle, cookie)?;
+        outlives_cookies("tasks.client_idle", client_idle, cookie)?;
+        within_time("tasks.asic.poll", self.asic.poll, "10us", "65ms")?;
+        self.resources.validate().map_err(|error| format!("tasks.{error}"))
+    }
+}
+
+/// A copy of the packet that made a record must not make it again: its cookie runs out before the record is given up.
+fn outlives_cookies(key: &str, idle: Duration, cookie: Duration) -> Result<(), String> {
+    if idle >= 2 * cookie {
+        return Ok(());
+    }
+    let (idle, least) = (humantime::format_duration(idle), humantime::format_duration(2 * cookie));
+    Err(format!("{key} = {idle} is less than twice tasks.cookie: use {least} or more, or a shorter cookie"))
+}
