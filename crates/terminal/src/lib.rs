@@ -3,7 +3,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`envelope`] | results: names, values and units, as JSON or for people |
-//! | [`columns`] | text in columns |
+//! | [`columns`], [`units`] | text in columns; times and large numbers for people |
 //! | [`progress`] | how far a job is |
 //! | [`stdout`], [`signals`] | output that may fail, and what asks a process to end |
 //! | [`usage`] | exit codes, and the errors that they stand for |
@@ -15,4 +15,5 @@ pub mod progress;
 pub mod signals;
 pub mod stdout;
 pub mod switches;
+pub mod units;
 pub mod usage;

@@ -105,9 +105,3 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Peers(args) => peers::run(&args),
     }
 }
-
-/// The middle one; there is at least one.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}

@@ -3,7 +3,6 @@
 use super::progress::shown;
 use super::table::Table;
 use crate::memory;
-use crate::report::thousands;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
@@ -13,6 +12,7 @@ use midflight_rmt::tasks::safe::{self, Safe};
 use midflight_rmt::{Refusal, Report, Target};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::units;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ fn summary(sizes: &[Size]) -> String {
     let mut text =
         "on Tofino 1  stages: ingress  egress  entries a level  bytes each  passes: submit  retrieve\n".to_owned();
     for Size { name, report, entries, bytes, passes } in sizes {
-        let ([ingress, egress], entries) = (report.depth, thousands(u64::from(*entries)));
+        let ([ingress, egress], entries) = (report.depth, units::thousands(u64::from(*entries)));
         let Passes { submit, retrieve } = passes;
         text += &format!(
             "{name:11}  {ingress:>15}  {egress:>6}  {entries:>15}  {bytes:>10}  {submit:>14.3}  {retrieve:>8.3}\n"

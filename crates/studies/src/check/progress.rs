@@ -1,8 +1,8 @@
 //! How far a search is, once it takes longer than a moment: a spinner on a terminal, a line now and then in a pipe. On stderr.
 
-use crate::report::thousands;
 use indicatif::ProgressBar;
 use midflight_rmt::tasks::check::Watch;
+use midflight_terminal::units;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ fn tell(name: &str, watch: &Watch, end: Receiver<()>) {
         if Instant::now() < next {
             continue;
         }
-        let line = format!("{name}: {} states", thousands(watch.states()));
+        let line = format!("{name}: {} states", units::thousands(watch.states()));
         if terminal {
             let spinner = spinner.get_or_insert_with(ProgressBar::new_spinner);
             spinner.set_message(line);

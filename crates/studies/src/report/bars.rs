@@ -1,9 +1,8 @@
 //! Systems side by side: bars for throughput and for latency, on logarithmic axes.
 
-use super::plots::{AXIS, Area, GRID, INK, OFFERED, RUNNING, WIDTH, decade, failed, svg};
-use super::thousands;
-use crate::replay::summary::human_ns;
+use super::plots::{AXIS, Area, GRID, INK, OFFERED, RUNNING, WIDTH, failed, svg};
 use anyhow::Result;
+use midflight_terminal::units;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -41,14 +40,14 @@ struct Panel {
 const THROUGHPUT: Panel = Panel {
     title: "No-op tasks a second: more is better",
     value: |bar| bar.tasks_per_s,
-    label: |value| thousands(value.round() as u64),
-    tick: |value| thousands(value.round() as u64),
+    label: |value| units::thousands(value.round() as u64),
+    tick: |value| units::thousands(value.round() as u64),
 };
 const LATENCY: Panel = Panel {
     title: "Round trip of one task, median: less is better",
     value: |bar| bar.latency_us,
-    label: |value| human_ns((value * 1e3).round() as u64),
-    tick: |value| decade(value * 1e3),
+    label: |value| units::time((value * 1e3).round() as u64),
+    tick: |value| units::short_time(value * 1e3),
 };
 
 /// A picture with a row for each bar, in their order. There is at least one, and all values are above zero.

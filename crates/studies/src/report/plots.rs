@@ -6,6 +6,7 @@ use plotters::prelude::*;
 
 use crate::replay::delays::Distribution;
 use crate::replay::series::Point;
+use midflight_terminal::units;
 
 /// Red, green, blue.
 #[derive(Clone, Copy, Debug)]
@@ -119,18 +120,12 @@ fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f
 }
 
 /// Decades have a label, what is between has none.
-pub(super) fn decade(ns: f64) -> String {
+fn decade(ns: f64) -> String {
     let power = ns.log10().round();
     if (ns / 10f64.powf(power) - 1.0).abs() > 1e-6 {
         return String::new();
     }
-    let (unit_power, unit) = match power as i32 {
-        ..3 => (0, "ns"),
-        3..6 => (3, "µs"),
-        6..9 => (6, "ms"),
-        _ => (9, "s"),
-    };
-    format!("{} {unit}", 10f64.powi(power as i32 - unit_power))
+    units::short_time(ns)
 }
 
 /// Busy executors and the work that arrived, over time.

@@ -20,7 +20,7 @@ pub(crate) mod ledger;
 mod load;
 mod story;
 
-use crate::engines::Engine;
+use crate::engines::LabEngine;
 use anyhow::Result;
 use audit::Audit;
 use cluster::{CLIENTS, Cluster, HOSTS};
@@ -50,7 +50,7 @@ const REST_MOST: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) time: Duration,
-    pub(crate) engine: Engine,
+    pub(crate) engine: LabEngine,
     pub(crate) loss: Loss,
     pub(crate) seed: u64,
 }
@@ -78,7 +78,7 @@ pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
 
 /// What the switch keeps, by port, goes with this process.
 struct KeptQueue {
-    engine: Engine,
+    engine: LabEngine,
 }
 
 /// The switch's port: what is kept goes by it, and nobody else's shall be touched.
@@ -87,7 +87,7 @@ fn port() -> u16 {
 }
 
 impl KeptQueue {
-    fn none_yet(engine: Engine) -> Result<Self> {
+    fn none_yet(engine: LabEngine) -> Result<Self> {
         let path = format!("/sys/fs/bpf/midflight/{}", port());
         anyhow::ensure!(
             !std::path::Path::new(&path).exists(),
@@ -99,7 +99,7 @@ impl KeptQueue {
 
 impl Drop for KeptQueue {
     fn drop(&mut self) {
-        if self.engine == Engine::Kernel {
+        if self.engine == LabEngine::Kernel {
             // Usually there is nothing: it was detached before.
             let _ = midflight_host::Switch::detach(port());
         }

@@ -3,7 +3,7 @@
 
 use super::contender::Contender;
 use super::starts::{self, Start};
-use crate::engines::{Engine, at};
+use crate::engines::{LabEngine, at};
 use crate::processes::{Process, executor, switch};
 use anyhow::{Context, Result, ensure};
 use midflight_control::config::DEFAULT_PORT;
@@ -147,7 +147,7 @@ impl<'a> Cluster<'a> {
 }
 
 /// Midflight's switch in a lab.
-pub(super) fn start_switch(lab: &Lab, engine: Engine) -> Result<(Process, SocketAddr)> {
+pub(super) fn start_switch(lab: &Lab, engine: LabEngine) -> Result<(Process, SocketAddr)> {
     let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
     switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))
 }

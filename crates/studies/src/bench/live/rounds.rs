@@ -1,7 +1,7 @@
 //! What was measured: of each contender at each place a sample a round, of which the median counts.
 
 use super::contender::{ALL, Contender};
-use crate::bench::median;
+use crate::median::median;
 use crate::report::figures::value;
 use midflight_sim::figures::{Estimate, Unit};
 use midflight_terminal::envelope::Measure;

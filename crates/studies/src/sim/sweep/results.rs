@@ -5,6 +5,7 @@ use crate::cells::Kept;
 use anyhow::{Context, Result};
 use midflight_sim::cell::CellResult;
 use midflight_sim::figures::Estimate;
+use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::stdout;
 use serde_json::{Map, Value, json};
@@ -104,18 +105,10 @@ fn measures(points: &[(&Point, &[Kept])], cells: u64) -> Vec<Measure> {
 }
 
 fn table(points: &[(&Point, &[Kept])]) -> String {
-    let width = points.iter().map(|(point, _)| point.name().chars().count()).max().unwrap_or(0);
-    let mut text = format!("{:width$}", "");
-    for (column, _) in SHOWN {
-        text += &format!("  {column:>14}");
-    }
-    text.push('\n');
-    for (point, kept) in points {
-        text += &format!("{:width$}", point.name());
-        for (column, _) in SHOWN {
-            text += &format!("  {:>14.1}", mean(kept, column));
-        }
-        text.push('\n');
-    }
-    text
+    let mut lines = vec![["", SHOWN[0].0, SHOWN[1].0, SHOWN[2].0, SHOWN[3].0].map(str::to_owned)];
+    lines.extend(points.iter().map(|(point, kept)| {
+        let [p50, p95, p99, rate] = SHOWN.map(|(column, _)| format!("{:.1}", mean(kept, column)));
+        [point.name(), p50, p95, p99, rate]
+    }));
+    aligned(&lines, "lrrrr")
 }
