@@ -1,6 +1,7 @@
 //! What every command that measures prints with `--json`: one object that says what was measured, where and of which commit.
 
 use crate::columns::aligned;
+use crate::machine::cores;
 use crate::stdout;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub struct Envelope {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Machine {
     cpu: String,
-    cores: usize,
+    cores: u32,
     kernel: String,
 }
 
@@ -118,7 +119,7 @@ impl Machine {
         let uname = rustix::system::uname();
         Self {
             cpu: cpu.into(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: cores(),
             kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
         }
     }

@@ -3,7 +3,7 @@
 mod baseline;
 mod executor;
 mod lab;
-pub(crate) mod map;
+mod map;
 mod purge;
 mod status;
 mod submit;

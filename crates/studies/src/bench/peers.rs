@@ -14,7 +14,7 @@ use crate::report::bars;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_terminal::envelope::{Envelope, Measure};
-use midflight_terminal::{stdout, usage};
+use midflight_terminal::{files, stdout, usage};
 use row::Row;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -136,7 +136,7 @@ fn wanted(args: &Args) -> Result<Vec<Peer>> {
         )));
     }
     if let Some(path) = &args.plot {
-        usage::check_output("--plot", path)?;
+        midflight_terminal::files::check_output("--plot", path)?;
     }
     std::fs::create_dir_all(&args.work_dir)
         .with_context(|| format!("cannot create {}: name another --work-dir", args.work_dir.display()))?;
@@ -224,7 +224,7 @@ fn print(args: &Args, rows: &[Row], absent: &[Absent]) -> Result<()> {
     }
     let bars: Vec<_> = rows.iter().map(Row::bar).collect();
     let picture = bars::throughput_and_latency(&bars)?;
-    std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    files::write(path, &picture)?;
     eprintln!("plot: {}", path.display());
     Ok(())
 }

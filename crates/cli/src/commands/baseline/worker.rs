@@ -1,11 +1,11 @@
 //! `midflight baseline sparrow worker`.
 
 use super::WORKER;
-use crate::commands::map::cores;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_baselines::sparrow::WorkerConfig;
 use midflight_host::baseline::{SparrowWorker, Start};
+use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;

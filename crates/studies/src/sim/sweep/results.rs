@@ -2,11 +2,12 @@
 
 use super::spec::{Point, Spec};
 use crate::cells::Kept;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use midflight_sim::cell::CellResult;
 use midflight_sim::figures::Estimate;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::files;
 use midflight_terminal::stdout;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -34,18 +35,14 @@ const SHOWN: [(&str, &str); 4] =
 pub(super) fn write(spec: &Spec, points: &[Point], kept: &[Kept], out: &Path, json: bool) -> Result<()> {
     let seeds = usize::try_from(spec.seeds)?;
     let of_points: Vec<(&Point, &[Kept])> = points.iter().zip(kept.chunks(seeds)).collect();
-    write_file(&out.join("results.csv"), &csv(&of_points))?;
-    write_file(&out.join("results.jsonl"), &lines(&of_points)?)?;
+    files::write(&out.join("results.csv"), &csv(&of_points))?;
+    files::write(&out.join("results.jsonl"), &lines(&of_points)?)?;
     let envelope = Envelope::new("sweep", measures(&of_points, kept.len() as u64));
     if json {
         return envelope.print(true);
     }
     let table = table(&of_points);
     stdout::print(&format!("{table}\nresults: {}\n{}", out.join("results.csv").display(), envelope.footer()))
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn csv(points: &[(&Point, &[Kept])]) -> String {
