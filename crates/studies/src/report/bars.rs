@@ -1,10 +1,10 @@
 //! Systems side by side: bars for throughput and for latency, on logarithmic axes.
 
-use super::plots::{AXIS, Area, GRID, INK, OFFERED, RUNNING, WIDTH, failed, svg};
+use super::plots::{AXIS, Area, GRID, OFFERED, RUNNING, WIDTH, failed, svg, text};
 use anyhow::Result;
 use midflight_terminal::units;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
 /// What is drawn of a system.
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +87,6 @@ fn draw(area: &Area<'_>, bars: &[Bar<'_>], panel: &Panel, left: i32, width: i32)
         text(area, &(panel.label)(value), (axis.at(value) + 6, middle), HPos::Left, 13)?;
     }
     Ok(())
-}
-
-fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
-    let style = ("sans-serif", size).into_text_style(area).color(&INK).pos(Pos::new(horizontal, VPos::Center));
-    area.draw_text(text, &style, at).map_err(failed)
 }
 
 /// A logarithmic axis over whole decades, that begins below the smallest value so that each has a bar.

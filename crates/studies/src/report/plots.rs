@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::replay::delays::Distribution;
 use crate::replay::series::Point;
@@ -63,6 +64,12 @@ fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut chart = ChartBuilder::on(area);
     chart.margin(8).margin_right(24).x_label_area_size(30).y_label_area_size(52);
     chart
+}
+
+/// Words beside a point, in the middle of their height.
+pub(super) fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
+    let style = ("sans-serif", size).into_text_style(area).color(&INK).pos(Pos::new(horizontal, VPos::Center));
+    area.draw_text(text, &style, at).map_err(failed)
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
