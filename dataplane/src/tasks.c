@@ -2,8 +2,9 @@
 /*
  * The soft engine of the tasks program: the way of a datagram to its handler, and time. tasks_setup.c lays its memory out.
  *
+ *   shared/                what all programs use: bytes, SipHash, answers
+ *
  *   tasks/state.h          what is kept
- *   tasks/siphash.h        what nobody can compute without the key
  *   tasks/index.h          hash chains: clients, slots and tasks by name
  *   tasks/pools.h          free elements
  *   tasks/queue.h          the queue: lists per level and mask, oldest first
@@ -23,7 +24,7 @@
 #include "tasks/give_up.h"
 
 /* Operations but the two frequent ones, and what no operation is. */
-MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
+MF_RARE mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
                                       const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
     MF_ARRIVE(s);
@@ -31,16 +32,9 @@ MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t n
     MF_ARRIVE(out);
     const struct mf_header *header = (const struct mf_header *)in->data;
     struct call call = {now_ns, in, out};
-    if (in->length < sizeof(struct mf_version))
-        return MF_V_TRUNCATED;
-    if (header->magic != mf_net16(MF_MAGIC))
-        return MF_V_BAD_MAGIC;
-    if (header->operation == MF_OP_VERSION)
-        return MF_V_NOT_FOR_SWITCH;
-    if (header->version != MF_VERSION)
-        return put_version(in, out);
-    if (in->length < sizeof(*header))
-        return MF_V_TRUNCATED;
+    mf_verdict verdict = check_start(in, out);
+    if (verdict != MF_V_OK)
+        return verdict;
     uint32_t operation = header->operation;
     if (operation - 1 >= MF_OP_END - 1)
         return MF_V_UNKNOWN_OPERATION;
@@ -62,7 +56,7 @@ MF_RARE enum mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t n
 }
 
 /* The first four bytes of a packet say whether it is one of the frequent ones. */
-MF_INLINE enum mf_verdict handle(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out)
+MF_INLINE mf_verdict handle(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out)
 {
     if (MF_LIKELY(in->length >= sizeof(struct mf_header))) {
         uint32_t start = mf_low_byte_first(((const struct mf_first_word *)in->data)->word);
@@ -74,13 +68,13 @@ MF_INLINE enum mf_verdict handle(struct mf_tasks *s, uint64_t now_ns, const stru
     return handle_others(s, now_ns, in, out);
 }
 
-MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
+MF_ENTRY mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
                                          const struct mf_datagram MF_FAR *datagram, struct mf_out MF_FAR *owed)
 {
     struct mf_tasks *s = (struct mf_tasks *)tasks;
     struct mf_out *out = (struct mf_out *)owed;
-    out->count = 0;
-    enum mf_verdict verdict = handle(s, now_ns, (const struct mf_datagram *)datagram, out);
+    owe_nothing(out);
+    mf_verdict verdict = handle(s, now_ns, (const struct mf_datagram *)datagram, out);
     if (MF_LIKELY(verdict == MF_V_OK))
         s->stats.reasons[MF_V_OK]++;
     else
@@ -88,7 +82,7 @@ MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t
     return verdict;
 }
 
-MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *datagram)
+MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *datagram, uint32_t room)
 {
     const struct mf_tasks *s = (const struct mf_tasks *)tasks;
     const struct mf_datagram *in = (const struct mf_datagram *)datagram;
@@ -97,11 +91,11 @@ MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const st
         return 0;
     switch (header->operation) {
     case MF_OP_SUBMIT:   /* assigns what it brings */
-    case MF_OP_REGISTER: /* and these what they give back */
+    case MF_OP_REGISTER: /* these two assign the tasks that slots give back */
     case MF_OP_RELEASE:
         return s->stats.parked != 0;
     case MF_OP_RETRIEVE:
-        return header->count > 1 && retrieve_owes_several(s, in);
+        return retrieve_owes_more(s, in, room);
     default:
         return 0;
     }
@@ -111,7 +105,7 @@ MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, 
 {
     struct mf_tasks *s = (struct mf_tasks *)tasks;
     struct mf_out *out = (struct mf_out *)owed;
-    out->count = 0;
+    owe_nothing(out);
     if (!has_ticked_steadily(s, now_ns))
         return 0;
     uint32_t looked = expire_slots(s, now_ns, out);
@@ -120,7 +114,7 @@ MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, 
     return looked;
 }
 
-MF_ENTRY uint32_t mf_tasks_purge(struct mf_tasks MF_FAR *tasks, struct mf_purge MF_FAR *purge)
+MF_ENTRY uint32_t mf_tasks_order(struct mf_tasks MF_FAR *tasks, struct mf_tasks_order MF_FAR *order)
 {
-    return purge_tasks((struct mf_tasks *)tasks, (struct mf_purge *)purge);
+    return purge_tasks((struct mf_tasks *)tasks, (struct mf_tasks_order *)order);
 }

@@ -191,7 +191,7 @@ void mf_tasks_layout(uint64_t layout[12])
     const uint64_t here[12] = {
         sizeof(struct mf_tasks_config), sizeof(struct mf_tasks_stats), sizeof(struct mf_datagram), sizeof(struct mf_out),
         MF_OP_END,                      MF_WAIT_BUCKETS,               MF_OUT_MAX,                 MF_TICK_SLOTS,
-        sizeof(struct mf_purge),        MF_PURGE_CLIENT,               MF_PURGE_RESOURCES,         MF_PURGE_ADDRESS,
+        sizeof(struct mf_tasks_order),        MF_PURGE_CLIENT,               MF_PURGE_RESOURCES,         MF_PURGE_ADDRESS,
     };
     __builtin_memcpy(layout, here, sizeof(here));
 }

@@ -2,7 +2,7 @@
 /*
  * Lays a queue out in memory. User space does so for the kernel too: state holds offsets and indices, and no pointer.
  */
-#include "tasks/siphash.h"
+#include "shared/siphash.h"
 #include "tasks/state.h"
 
 /* Bytes between the arrays. Builds for ASan set it: an index that runs out of its array then falls into a gap. */

@@ -4,25 +4,25 @@
 
 #include "arena.h"
 
-#define MF_FIELDS 44
+#define MF_FIELDS 45
 
 /* Writes sizes, offsets and bounds in the order of the test, and says how many. */
 uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
 {
     const uint64_t here[] = {
         MF_CONTROL_AT,
-        MF_DESKS_AT,
-        MF_DESK_BYTES,
-        MF_DESKS,
-        MF_WAYS_AT,
-        MF_WAYS,
+        MF_SCRATCH_AT,
+        MF_SCRATCH_BYTES,
+        MF_SCRATCHES,
+        MF_NEXT_HOPS_AT,
+        MF_NEXT_HOPS,
         MF_STATE_AT,
         MF_ADDRESSES_MAX,
         MF_UNSUMMED_MAX,
         MF_CALL_PACKET,
         MF_CALL_TICK,
         MF_CALL_BENCH,
-        MF_CALL_PURGE,
+        MF_CALL_ORDER,
         sizeof(struct mf_control),
         offsetof(struct mf_control, lock),
         offsetof(struct mf_control, port),
@@ -30,28 +30,29 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
         offsetof(struct mf_control, generic),
         offsetof(struct mf_control, address),
         offsetof(struct mf_control, unsummed),
-        offsetof(struct mf_control, ways_salt),
+        offsetof(struct mf_control, next_hop_salt),
         offsetof(struct mf_control, call),
         offsetof(struct mf_control, verdict),
         offsetof(struct mf_control, now_ns),
         offsetof(struct mf_control, bench_at),
         offsetof(struct mf_control, bench_count),
         offsetof(struct mf_control, bench_ns),
-        offsetof(struct mf_control, purge),
-        sizeof(struct mf_way),
-        offsetof(struct mf_way, interface),
-        offsetof(struct mf_way, own),
-        offsetof(struct mf_way, macs),
-        offsetof(struct mf_way, tags),
-        offsetof(struct mf_way, type),
-        offsetof(struct mf_way, tag),
-        sizeof(struct mf_desk),
-        offsetof(struct mf_desk, way),
-        offsetof(struct mf_desk, verdict),
-        offsetof(struct mf_desk, data),
-        offsetof(struct mf_desk, counts),
-        offsetof(struct mf_desk, other),
-        offsetof(struct mf_desk, out),
+        offsetof(struct mf_control, order),
+        sizeof(struct mf_next_hop),
+        offsetof(struct mf_next_hop, interface),
+        offsetof(struct mf_next_hop, own),
+        offsetof(struct mf_next_hop, macs),
+        offsetof(struct mf_next_hop, tags),
+        offsetof(struct mf_next_hop, type),
+        offsetof(struct mf_next_hop, tag),
+        sizeof(struct mf_scratch),
+        offsetof(struct mf_scratch, back),
+        offsetof(struct mf_scratch, verdict),
+        offsetof(struct mf_scratch, is_whole),
+        offsetof(struct mf_scratch, data),
+        offsetof(struct mf_scratch, counts),
+        offsetof(struct mf_scratch, other),
+        offsetof(struct mf_scratch, out),
     };
     _Static_assert(sizeof(here) / sizeof(here[0]) <= MF_FIELDS, "room for all");
     __builtin_memcpy(layout, here, sizeof(here));

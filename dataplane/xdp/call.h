@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What user space asks of the core, by BPF_PROG_RUN. */
+/* What user space asks of the program, by BPF_PROG_RUN. */
 #ifndef MIDFLIGHT_CALL_H
 #define MIDFLIGHT_CALL_H
 
-#include "core.h"
-#include "ways.h"
+#include "next_hops.h"
 
-static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
+static __attribute__((noinline)) void call_bench(struct mf_scratch MF_FAR *scratch)
 {
     struct mf_control MF_FAR *control = MF_CONTROL;
     const struct mf_datagram MF_FAR *packet = (const struct mf_datagram MF_FAR *)(uintptr_t)control->bench_at;
@@ -16,18 +15,18 @@ static __attribute__((noinline)) void call_bench(struct mf_desk MF_FAR *desk)
     for (; MF_LOOP(packet < end); packet++) {
         if (!mf_lock())
             break;
-        refused += take(now, packet, &desk->out) != MF_V_OK;
+        refused += take(now, packet, &scratch->out) != MF_V_OK;
         mf_unlock();
     }
     control->bench_ns = bpf_ktime_get_ns() - started;
     control->verdict = refused;
 }
 
-/* A function of its own, as the benchmark is: so their stacks do not add up. */
-static __attribute__((noinline)) void call_packet(struct mf_desk MF_FAR *desk)
+/* Functions of their own, this and the benchmark: so their stacks do not add up. */
+static __attribute__((noinline)) void call_packet(struct mf_scratch MF_FAR *scratch)
 {
-    MF_CONTROL->verdict = take_from_socket(desk);
-    desk->counts.called++;
+    MF_CONTROL->verdict = take_from_socket(scratch);
+    scratch->counts.called++;
 }
 
 /* The frame that comes with it means nothing. */
@@ -35,21 +34,21 @@ SEC("xdp")
 int mf_call(struct xdp_md *context)
 {
     struct mf_control MF_FAR *control = MF_CONTROL;
-    struct mf_desk MF_FAR *desk = mf_desk_of(0);
+    struct mf_scratch MF_FAR *scratch = mf_scratch_of(0);
     (void)context;
     MF_USES_ARENA();
     if (control->call == MF_CALL_BENCH) {
-        call_bench(desk);
+        call_bench(scratch);
         return XDP_PASS;
     }
     if (!mf_lock())
         return XDP_ABORTED;
     if (control->call == MF_CALL_TICK)
-        control->verdict = take_tick(now_ns(), &desk->out);
-    else if (control->call == MF_CALL_PURGE)
-        control->verdict = take_purge(&control->purge);
+        control->verdict = take_tick(now_ns(), &scratch->out);
+    else if (control->call == MF_CALL_ORDER)
+        control->verdict = take_order(control->order);
     else
-        call_packet(desk);
+        call_packet(scratch);
     mf_unlock();
     return XDP_PASS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* From an answer of the core to a frame. */
+/* From a datagram that leaves to a frame. */
 #ifndef MIDFLIGHT_COMPOSE_H
 #define MIDFLIGHT_COMPOSE_H
 
@@ -8,45 +8,45 @@
 #define HOPS 64 /* TTL, hop limit */
 
 /* Where the IP header begins in a frame that goes this way, with the outermost `beside` tags not in it. */
-MF_INLINE uint32_t ip_offset(const struct mf_way MF_FAR *way, uint32_t beside)
+MF_INLINE uint32_t ip_offset(const struct mf_next_hop MF_FAR *hop, uint32_t beside)
 {
-    return ETHERNET_BYTES + TAG_BYTES * (way->tags - beside);
+    return ETHERNET_BYTES + TAG_BYTES * (hop->tags - beside);
 }
 
-MF_INLINE uint32_t ip_bytes(const struct mf_way MF_FAR *way)
+MF_INLINE uint32_t ip_bytes(const struct mf_next_hop MF_FAR *hop)
 {
-    return way->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES;
+    return hop->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES;
 }
 
 /* Bytes of the frame that brings a datagram of `length` bytes this way. */
-MF_INLINE uint32_t frame_bytes(const struct mf_way MF_FAR *way, uint32_t beside, uint32_t length)
+MF_INLINE uint32_t frame_bytes(const struct mf_next_hop MF_FAR *hop, uint32_t beside, uint32_t length)
 {
-    return ip_offset(way, beside) + ip_bytes(way) + UDP_BYTES + length;
+    return ip_offset(hop, beside) + ip_bytes(hop) + UDP_BYTES + length;
 }
 
 /* At least 22 bytes. */
-MF_INLINE void put_ethernet(uint8_t *data, const struct mf_way MF_FAR *way, uint32_t beside)
+MF_INLINE void put_ethernet(uint8_t *data, const struct mf_next_hop MF_FAR *hop, uint32_t beside)
 {
-    uint32_t tags = way->tags - beside;
-    PUT_LONG(data, FAR_LONG(way->macs));
-    PUT_WORD(data + 8, FAR_WORD(way->macs + 8));
+    uint32_t tags = hop->tags - beside;
+    PUT_LONG(data, FAR_LONG(hop->macs));
+    PUT_WORD(data + 8, FAR_WORD(hop->macs + 8));
     if (MF_LIKELY(tags == 0)) {
-        PUT_HALF(data + 12, way->type);
+        PUT_HALF(data + ETHERNET_TYPE, hop->type);
         return;
     }
-    PUT_WORD(data + 12, way->tag[beside & 1]);
+    PUT_WORD(data + ETHERNET_TYPE, hop->tag[beside & 1]);
     if (tags == 1) {
-        PUT_HALF(data + 16, way->type);
+        PUT_HALF(data + 16, hop->type);
         return;
     }
-    PUT_WORD(data + 16, way->tag[1]);
-    PUT_HALF(data + 20, way->type);
+    PUT_WORD(data + 16, hop->tag[1]);
+    PUT_HALF(data + 20, hop->type);
 }
 
 /* Returns the sum of the addresses. `bytes`: of UDP header and payload. */
-MF_INLINE uint64_t put_ipv4(uint8_t *ip, const struct mf_way MF_FAR *way, uint32_t bytes)
+MF_INLINE uint64_t put_ipv4(uint8_t *ip, const struct mf_next_hop MF_FAR *hop, uint32_t bytes)
 {
-    uint32_t own = FAR_WORD(way->own + 12), peer = FAR_WORD(way->peer.ip + 12);
+    uint32_t own = FAR_WORD(hop->own + 12), peer = FAR_WORD(hop->peer.ip + 12);
     uint64_t sum = (uint64_t)own + peer;
     uint32_t first = IPV4_PLAIN | (uint32_t)mf_net16((uint16_t)(IPV4_BYTES + bytes)) << 16;
     uint32_t second = 0x40 << 16; /* not a fragment, and not to become one: needs no identification */
@@ -54,58 +54,126 @@ MF_INLINE uint64_t put_ipv4(uint8_t *ip, const struct mf_way MF_FAR *way, uint32
     PUT_WORD(ip, first);
     PUT_WORD(ip + 4, second);
     PUT_WORD(ip + 8, third | (uint32_t)(uint16_t)~sum_fold(sum + first + second + third) << 16);
-    PUT_WORD(ip + 12, own);
-    PUT_WORD(ip + 16, peer);
+    PUT_WORD(ip + IPV4_SOURCE, own);
+    PUT_WORD(ip + IPV4_DESTINATION, peer);
     return sum;
 }
 
-MF_INLINE uint64_t put_ipv6(uint8_t *ip, const struct mf_way MF_FAR *way, uint32_t bytes)
+MF_INLINE uint64_t put_ipv6(uint8_t *ip, const struct mf_next_hop MF_FAR *hop, uint32_t bytes)
 {
-    uint64_t own_high = FAR_LONG(way->own), own_low = FAR_LONG(way->own + 8);
-    uint64_t peer_high = FAR_LONG(way->peer.ip), peer_low = FAR_LONG(way->peer.ip + 8);
+    uint64_t own_high = FAR_LONG(hop->own), own_low = FAR_LONG(hop->own + 8);
+    uint64_t peer_high = FAR_LONG(hop->peer.ip), peer_low = FAR_LONG(hop->peer.ip + 8);
     PUT_LONG(ip, 0x60 | (uint64_t)mf_net16((uint16_t)bytes) << 32 | (uint64_t)IP_UDP << 48 | (uint64_t)HOPS << 56);
-    PUT_LONG(ip + 8, own_high);
-    PUT_LONG(ip + 16, own_low);
-    PUT_LONG(ip + 24, peer_high);
-    PUT_LONG(ip + 32, peer_low);
+    PUT_LONG(ip + IPV6_SOURCE, own_high);
+    PUT_LONG(ip + IPV6_SOURCE + 8, own_low);
+    PUT_LONG(ip + IPV6_DESTINATION, peer_high);
+    PUT_LONG(ip + IPV6_DESTINATION + 8, peer_low);
     return sum_long(sum_long(sum_long(sum_long(0, own_high), own_low), peer_high), peer_low);
+}
+
+/* Writes the headers down to IP, of a frame that brings `bytes` of UDP header and payload, and finds the UDP header. Returns
+ * the sum of the addresses; -1: the frame is shorter than that. */
+MF_INLINE int64_t put_headers(uint8_t *data, const uint8_t *end, const struct mf_next_hop MF_FAR *hop, uint32_t beside,
+                              uint32_t bytes, uint8_t **udp)
+{
+    uint32_t l3 = HIDDEN_OFFSET(ip_offset(hop, beside), 0x1f);
+    uint32_t l4 = HIDDEN_OFFSET(l3 + ip_bytes(hop), 0x7f);
+    uint8_t *ip = data + l3;
+    *udp = data + l4;
+    if (data + ETHERNET_BYTES + TAG_BYTES * MF_TAGS_MAX > end || *udp + UDP_BYTES > end)
+        return -1;
+    put_ethernet(data, hop, beside);
+    if (hop->type == TYPE_IPV4)
+        return ip + IPV4_BYTES > end ? -1 : (int64_t)put_ipv4(ip, hop, bytes);
+    return ip + IPV6_BYTES > end ? -1 : (int64_t)put_ipv6(ip, hop, bytes);
+}
+
+/* A datagram that leaves. */
+struct leaving {
+    const struct mf_address MF_FAR *to;
+    const uint8_t MF_FAR *data;
+    uint32_t length;
+};
+
+/* From our port to the port of an address, both in network byte order. */
+MF_INLINE uint32_t ports_to(const struct mf_address MF_FAR *to)
+{
+    return MF_CONTROL->port | (uint32_t)to->port << 16;
 }
 
 /* The frame, which is frame_bytes() long and begins at `data`. `partial`: with the pseudo-header's sum for a checksum, to be
  * completed by who sends it. 0: the frame is shorter than that. */
-MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_way MF_FAR *way, uint32_t beside,
-                      const struct mf_out_packet MF_FAR *packet, uint32_t partial)
+MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_next_hop MF_FAR *hop, uint32_t beside,
+                      const struct leaving *leaving, uint32_t partial)
 {
-    uint32_t l3 = HIDDEN_OFFSET(ip_offset(way, beside), 0x1f);
-    uint32_t l4 = HIDDEN_OFFSET(l3 + ip_bytes(way), 0x7f);
-    uint8_t *ip = data + l3, *udp = data + l4;
-    uint32_t bytes = UDP_BYTES + packet->length, ports = MF_CONTROL->port | (uint32_t)packet->to.port << 16;
-    uint64_t sum;
-    if (data + ETHERNET_BYTES + TAG_BYTES * MF_TAGS_MAX > end || udp + UDP_BYTES > end)
-        return 0;
-    put_ethernet(data, way, beside);
-    if (way->type == TYPE_IPV4) {
-        if (ip + IPV4_BYTES > end)
-            return 0;
-        sum = put_ipv4(ip, way, bytes);
-    } else {
-        if (ip + IPV6_BYTES > end)
-            return 0;
-        sum = put_ipv6(ip, way, bytes);
-    }
+    uint32_t bytes = UDP_BYTES + leaving->length, ports = ports_to(leaving->to);
     uint32_t length = mf_net16((uint16_t)bytes), check;
-    sum += (IP_UDP << 8) + length;
+    uint8_t *udp;
+    int64_t addresses = put_headers(data, end, hop, beside, bytes, &udp);
+    if (addresses < 0)
+        return 0;
+    uint64_t sum = (uint64_t)addresses + (IP_UDP << 8) + length;
     check = sum_fold(sum);
     sum += (uint64_t)ports + length;
-    if (!copy_out(udp + UDP_BYTES, end, packet->data, packet->length, &sum))
+    if (!copy_out(udp + UDP_BYTES, end, leaving->data, leaving->length, &sum))
         return 0;
     if (!partial) {
         check = (uint16_t)~sum_fold(sum);
         check = check ? check : 0xffff;
     }
     PUT_WORD(udp, ports);
-    PUT_WORD(udp + 4, length | check << 16);
+    PUT_WORD(udp + UDP_LENGTH, length | check << 16);
     return 1;
+}
+
+/* The sum of the addresses of a frame that came by this hop. */
+MF_INLINE uint64_t address_sum(const struct mf_next_hop MF_FAR *hop)
+{
+    uint64_t sum = (uint64_t)FAR_WORD(hop->own + 12) + FAR_WORD(hop->peer.ip + 12);
+    if (hop->type == TYPE_IPV4)
+        return sum;
+    _Pragma("unroll") for (uint32_t i = 0; i < 12; i += 4)
+        sum += (uint64_t)FAR_WORD(hop->own + i) + FAR_WORD(hop->peer.ip + i);
+    return sum;
+}
+
+/* Makes the frame in which a datagram came, whose checksum is whole, the one by which it goes on: other addresses and ports,
+ * and its first `header` bytes as the program has rewritten them. The rest of the datagram stays as it is, and the checksum
+ * changes by the difference (RFC 1624): the receiver sees what was damaged on the way here. 0: the frame is too short. */
+MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch MF_FAR *scratch)
+{
+    const struct mf_next_hop MF_FAR *hop = &scratch->other;
+    const struct mf_forward MF_FAR *forward = &scratch->out.forward;
+    uint32_t ports = ports_to(&forward->to);
+    uint8_t *udp;
+    int64_t addresses = put_headers(data, end, hop, 0, UDP_BYTES + forward->length, &udp);
+    if (addresses < 0)
+        return 0;
+    uint64_t before = address_sum(&scratch->back) + WORD_AT(udp), after = (uint64_t)addresses + ports;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < forward->header); i += sizeof(mf_word)) {
+        uint32_t at = MF_MASK(i, 0x7ff), word = FAR_WORD(scratch->data + at);
+        uint8_t *place = udp + UDP_BYTES + at;
+        if (place + sizeof(mf_word) > end)
+            return 0;
+        before += WORD_AT(place);
+        after += word;
+        PUT_WORD(place, word);
+    }
+    uint32_t check = HALF_AT(udp + UDP_CHECKSUM);
+    if (check) {
+        check = (uint16_t)~sum_fold((uint64_t)(uint16_t)~check + (uint16_t)~sum_fold(before) + after);
+        PUT_HALF(udp + UDP_CHECKSUM, check ? check : 0xffff);
+    }
+    PUT_WORD(udp, ports);
+    return 1;
+}
+
+/* Whether a frame that came by one hop can be made one that goes by the other: the same headers, with other contents. */
+MF_INLINE int is_alike(const struct mf_next_hop MF_FAR *a, const struct mf_next_hop MF_FAR *b)
+{
+    if (a->type != b->type || a->tags != b->tags)
+        return 0;
+    return MF_LIKELY(a->tags == 0) || (a->tag[0] == b->tag[0] && (a->tags == 1 || a->tag[1] == b->tag[1]));
 }
 
 #endif

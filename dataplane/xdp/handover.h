@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Answers that are left to user space: its socket finds a way to everybody, by the kernel's routes and neighbours. */
+/* Datagrams that are left to user space: its socket reaches everybody, by the kernel's routes and neighbours. */
 #ifndef MIDFLIGHT_HANDOVER_H
 #define MIDFLIGHT_HANDOVER_H
 
 #include "maps.h"
 #include "words.h"
 
-/* Leaves an answer to user space. `own`: the 16 bytes of the address that it is to come from, or null. */
-static __attribute__((noinline)) void hand_over(struct mf_desk MF_FAR *desk, const struct mf_out_packet MF_FAR *packet,
-                                                const uint8_t MF_FAR *own)
+/* Leaves a datagram to user space. `own`: the 16 bytes of the address that it is to come from, or null. */
+static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratch, const struct mf_address MF_FAR *to,
+                                                const uint8_t MF_FAR *data, uint32_t length, const uint8_t MF_FAR *own)
 {
     struct mf_handover *record = bpf_ringbuf_reserve(&handover, sizeof(*record), 0);
     if (!record) {
-        desk->counts.hand_over_failed++;
+        scratch->counts.hand_over_failed++;
         return;
     }
-    uint32_t length = packet->length;
     for (uint32_t i = 0; i < sizeof(record->to); i += sizeof(mf_word))
-        PUT_WORD((uint8_t *)&record->to + i, FAR_WORD((uint8_t MF_FAR *)&packet->to + i));
+        PUT_WORD((uint8_t *)&record->to + i, FAR_WORD((const uint8_t MF_FAR *)to + i));
     PUT_LONG(record->own, own ? FAR_LONG(own) : 0);
     PUT_LONG(record->own + 8, own ? FAR_LONG(own + 8) : 0);
     record->length = length;
@@ -25,22 +24,23 @@ static __attribute__((noinline)) void hand_over(struct mf_desk MF_FAR *desk, con
         uint64_t at = MF_MASK(i, 0x7ff);
         if (at > MF_PACKET_MAX - sizeof(mf_word))
             break;
-        PUT_WORD(record->data + at, FAR_WORD(packet->data + at));
+        PUT_WORD(record->data + at, FAR_WORD(data + at));
     }
     bpf_ringbuf_submit(record, 0);
-    desk->counts.handed_over++;
+    scratch->counts.handed_over++;
 }
 
 /* Whether an answer must reach the address that a packet names, and not just whoever sent the frame: a cookie says that its
  * holder receives what is sent to that address, and a neighbour can put any address into a frame (T13). */
-MF_INLINE int is_for_the_true_sender(const struct mf_desk MF_FAR *desk)
+MF_INLINE int is_for_the_true_sender(const struct mf_scratch MF_FAR *scratch)
 {
-    return desk->verdict == MF_V_NO_COOKIE;
+    return scratch->verdict == MF_V_NO_COOKIE;
 }
 
-MF_INLINE void hand_over_cookie(struct mf_desk MF_FAR *desk)
+MF_INLINE void hand_over_cookie(struct mf_scratch MF_FAR *scratch)
 {
-    hand_over(desk, &desk->out.packet[0], desk->way.own);
+    const struct mf_out_packet MF_FAR *cookie = &scratch->out.packet[0];
+    hand_over(scratch, &cookie->to, cookie->data, cookie->length, scratch->back.own);
 }
 
 #endif

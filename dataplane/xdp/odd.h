@@ -11,7 +11,7 @@
 MF_INLINE int names_port(const uint8_t *data, const uint8_t *end, uint32_t at)
 {
     const uint8_t *udp = data + HIDDEN_OFFSET(at, 0x3ff);
-    return udp + UDP_BYTES <= end && HALF_AT(udp + 2) == MF_CONTROL->port;
+    return udp + UDP_BYTES <= end && HALF_AT(udp + UDP_DESTINATION_PORT) == MF_CONTROL->port;
 }
 
 /* Fragments, and datagrams behind options. Only the first fragment names a port. */
@@ -19,9 +19,9 @@ static __attribute__((noinline)) void count_odd_ipv4(const uint8_t *data, const 
                                                      struct mf_shell_counts MF_FAR *counts)
 {
     const uint8_t *ip = data + MF_MASK(at, 0x1f);
-    if (ip + IPV4_BYTES > end || !is_served_ipv4(WORD_AT(ip + 16)))
+    if (ip + IPV4_BYTES > end || !is_served_ipv4(WORD_AT(ip + IPV4_DESTINATION)))
         return;
-    uint32_t fragment = HALF_AT(ip + 6), header = 4u * (ip[0] & 0xf);
+    uint32_t fragment = HALF_AT(ip + IPV4_FRAGMENT), header = 4u * (ip[0] & 0xf);
     if (header < IPV4_BYTES || (!(fragment & FRAGMENT_OFFSET) && !names_port(data, end, at + header)))
         return;
     if (fragment & FRAGMENT)
@@ -35,9 +35,9 @@ static __attribute__((noinline)) void count_odd_ipv6(const uint8_t *data, const 
                                                      struct mf_shell_counts MF_FAR *counts)
 {
     const uint8_t *ip = data + MF_MASK(at, 0x1f);
-    if (ip + IPV6_BYTES > end || !is_served_ipv6(ip + 24))
+    if (ip + IPV6_BYTES > end || !is_served_ipv6(ip + IPV6_DESTINATION))
         return;
-    uint32_t next = ip[6], fragment = 0, offset = 0;
+    uint32_t next = ip[IPV6_NEXT], fragment = 0, offset = 0;
     at = HIDDEN_OFFSET(at + IPV6_BYTES, 0x3ff);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < MORE_HEADERS && is_extension(next) && !offset); k++) {
         const uint8_t *header = data + at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * From a frame to a datagram on the desk.
+ * From a frame to a datagram in the scratch area.
  *
  *   find_ip   over the VLAN tags, to IPv4 or IPv6
  *   is_ours   UDP to the switch's port, at an address that it serves
@@ -29,6 +29,18 @@
 #define FRAGMENT_OFFSET 0xff1f /* of IPv4's third half-word, network byte order */
 #define FRAGMENT 0xff3f        /* the same with the bit "more fragments" */
 
+/* Where fields begin, in bytes from the start of their header. */
+enum ethernet_field { ETHERNET_TYPE = 12, TAGGED_TYPE = 2 /* from the tag on */ };
+enum ipv4_field {
+    IPV4_LENGTH = 2,
+    IPV4_FRAGMENT = 6,
+    IPV4_PROTOCOL = 9,
+    IPV4_SOURCE = 12,
+    IPV4_DESTINATION = 16
+};
+enum ipv6_field { IPV6_LENGTH = 4, IPV6_NEXT = 6, IPV6_SOURCE = 8, IPV6_DESTINATION = 24 };
+enum udp_field { UDP_SOURCE_PORT = 0, UDP_DESTINATION_PORT = 2, UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
+
 /* What is known of a frame. */
 struct frame {
     uint32_t l3;   /* where the IP header begins */
@@ -51,12 +63,12 @@ MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *fra
     uint32_t at = ETHERNET_BYTES, tags = 0;
     if (data + ETHERNET_BYTES > end)
         return 0;
-    uint16_t type = HALF_AT(data + 12);
+    uint16_t type = HALF_AT(data + ETHERNET_TYPE);
     _Pragma("unroll") for (; tags <= MF_TAGS_MAX && (type == TYPE_8021Q || type == TYPE_8021AD); tags++)
     {
         if (data + at + TAG_BYTES > end)
             return 0;
-        type = HALF_AT(data + at + 2);
+        type = HALF_AT(data + at + TAGGED_TYPE);
         at += TAG_BYTES;
     }
     frame->l3 = HIDDEN_OFFSET(at, 0x1f);
@@ -120,14 +132,15 @@ MF_INLINE int may_send_ipv6(uint64_t high)
 
 MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
 {
-    if (ip[9] != IP_UDP || ip[0] >> 4 != 4)
+    if (ip[IPV4_PROTOCOL] != IP_UDP || ip[0] >> 4 != 4)
         return FOREIGN;
-    if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + 6) & FRAGMENT)))
+    if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + IPV4_FRAGMENT) & FRAGMENT)))
         return ODD;
-    if (HALF_AT(ip + IPV4_BYTES + 2) != MF_CONTROL->port || !is_served_ipv4(WORD_AT(ip + 16)))
+    if (HALF_AT(ip + IPV4_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port ||
+        !is_served_ipv4(WORD_AT(ip + IPV4_DESTINATION)))
         return FOREIGN;
-    uint32_t from = WORD_AT(ip + 12);
-    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES) != 0 && !is_served_ipv4(from) ? OURS : SENDERLESS;
+    uint32_t from = WORD_AT(ip + IPV4_SOURCE);
+    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !is_served_ipv4(from) ? OURS : SENDERLESS;
 }
 
 /* Headers that may stand between IPv6 and UDP. */
@@ -140,11 +153,15 @@ MF_INLINE int is_extension(uint32_t next)
 
 MF_INLINE enum relation is_ours_ipv6(const uint8_t *ip)
 {
-    if (ip[6] != IP_UDP)
-        return is_extension(ip[6]) ? ODD : FOREIGN;
-    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + 2) != MF_CONTROL->port || !is_served_ipv6(ip + 24))
+    if (ip[IPV6_NEXT] != IP_UDP)
+        return is_extension(ip[IPV6_NEXT]) ? ODD : FOREIGN;
+    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port ||
+        !is_served_ipv6(ip + IPV6_DESTINATION))
         return FOREIGN;
-    return may_send_ipv6(LONG_AT(ip + 8)) && HALF_AT(ip + IPV6_BYTES) != 0 && !is_served_ipv6(ip + 8) ? OURS : SENDERLESS;
+    return may_send_ipv6(LONG_AT(ip + IPV6_SOURCE)) && HALF_AT(ip + IPV6_BYTES + UDP_SOURCE_PORT) != 0 &&
+                   !is_served_ipv6(ip + IPV6_SOURCE)
+               ? OURS
+               : SENDERLESS;
 }
 
 /* Follows find_ip. A frame sent to many is none of ours, and none comes from many. */
@@ -162,51 +179,51 @@ MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const s
 enum reception { RECEIVED, BAD_TAGS, BAD_LENGTH, BAD_CHECKSUM };
 
 /* Notes the way back to who sent a frame. `outer` is the VLAN tag beside it, or 0. */
-MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, struct mf_way MF_FAR *way)
+MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, struct mf_next_hop MF_FAR *hop)
 {
-    way->tags = (uint16_t)(frame->tags + (outer != 0));
-    if (MF_LIKELY(way->tags == 0))
+    hop->tags = (uint16_t)(frame->tags + (outer != 0));
+    if (MF_LIKELY(hop->tags == 0))
         return;
-    uint32_t inner = frame->tags ? WORD_AT(data + 12) : 0;
-    way->tag[0] = outer ? outer : inner;
-    way->tag[1] = outer ? inner : frame->tags > 1 ? WORD_AT(data + 12 + TAG_BYTES) : 0;
+    uint32_t inner = frame->tags ? WORD_AT(data + ETHERNET_TYPE) : 0;
+    hop->tag[0] = outer ? outer : inner;
+    hop->tag[1] = outer ? inner : frame->tags > 1 ? WORD_AT(data + ETHERNET_TYPE + TAG_BYTES) : 0;
 }
 
-MF_INLINE void note_ethernet(const uint8_t *data, const struct frame *frame, struct mf_way MF_FAR *way)
+MF_INLINE void note_ethernet(const uint8_t *data, const struct frame *frame, struct mf_next_hop MF_FAR *hop)
 {
     uint64_t first = LONG_AT(data), second = WORD_AT(data + 8); /* our MAC and a third of the peer's; the rest of it */
-    FAR_LONG(way->macs) = first >> 48 | second << 16 | first << 48;
-    FAR_WORD(way->macs + 8) = (uint32_t)(first >> 16);
-    way->type = frame->type;
+    FAR_LONG(hop->macs) = first >> 48 | second << 16 | first << 48;
+    FAR_WORD(hop->macs + 8) = (uint32_t)(first >> 16);
+    hop->type = frame->type;
 }
 
-MF_INLINE void note_addresses(struct mf_desk MF_FAR *desk, uint64_t peer_high, uint64_t peer_low, uint64_t own_high,
+MF_INLINE void note_addresses(struct mf_scratch MF_FAR *scratch, uint64_t peer_high, uint64_t peer_low, uint64_t own_high,
                               uint64_t own_low)
 {
-    FAR_LONG(desk->in.from.ip) = FAR_LONG(desk->way.peer.ip) = peer_high;
-    FAR_LONG(desk->in.from.ip + 8) = FAR_LONG(desk->way.peer.ip + 8) = peer_low;
-    FAR_LONG(desk->way.own) = own_high;
-    FAR_LONG(desk->way.own + 8) = own_low;
+    FAR_LONG(scratch->in.from.ip) = FAR_LONG(scratch->back.peer.ip) = peer_high;
+    FAR_LONG(scratch->in.from.ip + 8) = FAR_LONG(scratch->back.peer.ip + 8) = peer_low;
+    FAR_LONG(scratch->back.own) = own_high;
+    FAR_LONG(scratch->back.own + 8) = own_low;
 }
 
 /* Reads an IPv4 header of ours: how many bytes it says follow, and the sum of its addresses. 0: its own checksum is wrong. */
-MF_INLINE int read_ipv4(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint32_t *says, uint64_t *sum)
+MF_INLINE int read_ipv4(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, uint32_t *says, uint64_t *sum)
 {
     uint64_t rest = (uint64_t)WORD_AT(ip) + WORD_AT(ip + 4) + WORD_AT(ip + 8);
-    *sum = (uint64_t)WORD_AT(ip + 12) + WORD_AT(ip + 16);
-    note_addresses(desk, 0, MAPPED(WORD_AT(ip + 12)), 0, MAPPED(WORD_AT(ip + 16)));
-    *says = mf_net16(HALF_AT(ip + 2)) - IPV4_BYTES;
+    *sum = (uint64_t)WORD_AT(ip + IPV4_SOURCE) + WORD_AT(ip + IPV4_DESTINATION);
+    note_addresses(scratch, 0, MAPPED(WORD_AT(ip + IPV4_SOURCE)), 0, MAPPED(WORD_AT(ip + IPV4_DESTINATION)));
+    *says = mf_net16(HALF_AT(ip + IPV4_LENGTH)) - IPV4_BYTES;
     return sum_fold(rest + *sum) == 0xffff;
 }
 
 /* The same of IPv6, whose header has no checksum. */
-MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_desk MF_FAR *desk, uint32_t *says, uint64_t *sum)
+MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, uint32_t *says, uint64_t *sum)
 {
-    uint64_t peer_high = LONG_AT(ip + 8), peer_low = LONG_AT(ip + 16);
-    uint64_t own_high = LONG_AT(ip + 24), own_low = LONG_AT(ip + 32);
+    uint64_t peer_high = LONG_AT(ip + IPV6_SOURCE), peer_low = LONG_AT(ip + IPV6_SOURCE + 8);
+    uint64_t own_high = LONG_AT(ip + IPV6_DESTINATION), own_low = LONG_AT(ip + IPV6_DESTINATION + 8);
     *sum = sum_long(sum_long(sum_long(sum_long(0, peer_high), peer_low), own_high), own_low);
-    note_addresses(desk, peer_high, peer_low, own_high, own_low);
-    *says = mf_net16(HALF_AT(ip + 4));
+    note_addresses(scratch, peer_high, peer_low, own_high, own_low);
+    *says = mf_net16(HALF_AT(ip + IPV6_LENGTH));
 }
 
 /* Whether a checksum is that of the pseudo-header, to which its sender's hardware is to add the rest; by chance it may be
@@ -218,20 +235,20 @@ MF_INLINE int is_left_to_hardware(const struct frame *frame)
 
 /* Reads UDP header and payload, whose addresses' sum is known. */
 MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t ip_says, uint64_t pseudo,
-                                     struct frame *frame, struct mf_desk MF_FAR *desk)
+                                     struct frame *frame, struct mf_scratch MF_FAR *scratch)
 {
     if (udp + UDP_BYTES > end)
         return BAD_LENGTH;
-    uint32_t bytes = mf_net16(HALF_AT(udp + 4)), check = HALF_AT(udp + 6);
+    uint32_t bytes = mf_net16(HALF_AT(udp + UDP_LENGTH)), check = HALF_AT(udp + UDP_CHECKSUM);
     if (bytes != ip_says || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
         return BAD_LENGTH;
-    pseudo += (IP_UDP << 8) + HALF_AT(udp + 4);
+    pseudo += (IP_UDP << 8) + HALF_AT(udp + UDP_LENGTH);
     uint64_t sum = sum_long(pseudo, LONG_AT(udp));
-    if (!copy_in(desk->data, udp + UDP_BYTES, end, bytes - UDP_BYTES, &sum))
+    if (!copy_in(scratch->data, udp + UDP_BYTES, end, bytes - UDP_BYTES, &sum))
         return BAD_LENGTH;
-    FAR_WORD(&desk->in.from.port) = FAR_WORD(&desk->way.peer.port) = HALF_AT(udp); /* and 0 behind it */
-    desk->in.length = bytes - UDP_BYTES;
-    desk->in.data = desk->data;
+    FAR_WORD(&scratch->in.from.port) = FAR_WORD(&scratch->back.peer.port) = HALF_AT(udp); /* and 0 behind it */
+    scratch->in.length = bytes - UDP_BYTES;
+    scratch->in.data = scratch->data;
     frame->check = (uint16_t)check;
     frame->pseudo = pseudo;
     frame->whole = 1;
@@ -243,25 +260,25 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     return is_left_to_hardware(frame) ? RECEIVED : BAD_CHECKSUM;
 }
 
-/* Follows is_ours. Brings the datagram to the desk: `in`, `data`, and `way` but for the interface. */
+/* Follows is_ours. Brings the datagram to the scratch area: `in`, `data`, and `back` but for the interface. */
 MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, struct frame *frame,
-                                 struct mf_desk MF_FAR *desk)
+                                 struct mf_scratch MF_FAR *scratch)
 {
     const uint8_t *ip = data + frame->l3;
     uint32_t header = frame->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES, says;
     uint64_t sum;
     if (data + ETHERNET_BYTES + TAG_BYTES * MF_TAGS_MAX > end || ip + header + UDP_BYTES > end)
         return BAD_LENGTH;
-    note_tags(data, frame, outer, &desk->way);
-    if (MF_UNLIKELY(desk->way.tags > MF_TAGS_MAX))
+    note_tags(data, frame, outer, &scratch->back);
+    if (MF_UNLIKELY(scratch->back.tags > MF_TAGS_MAX))
         return BAD_TAGS;
-    note_ethernet(data, frame, &desk->way);
+    note_ethernet(data, frame, &scratch->back);
     if (frame->type != TYPE_IPV4)
-        read_ipv6(ip, desk, &says, &sum);
-    else if (MF_UNLIKELY(!read_ipv4(ip, desk, &says, &sum)))
+        read_ipv6(ip, scratch, &says, &sum);
+    else if (MF_UNLIKELY(!read_ipv4(ip, scratch, &says, &sum)))
         return BAD_CHECKSUM;
     frame->l4 = HIDDEN_OFFSET(frame->l3 + header, 0x7f);
-    return receive_udp(data + frame->l4, end, says, sum, frame, desk);
+    return receive_udp(data + frame->l4, end, says, sum, frame, scratch);
 }
 
 #endif

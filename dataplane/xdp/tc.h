@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * TC: what XDP passed on because it may owe several answers, or because its frame has no room for the one. Here a packet can be
- * copied and made longer.
+ * TC: what XDP left to it because it may owe several answers, or because its frame has no room for the one. Here a packet can
+ * be copied and made longer.
  *
- * An answer to the packet's sender goes back the way it came; one to an executor who waits goes the way that his last RETRIEVE
- * came (ways.h), or else the way that the kernel's routes and neighbours say, where they may be asked. What is left goes
- * to user space through a ring: it has a socket, which finds a way to everybody.
+ * An answer to the packet's sender goes back the way it came; a datagram to somebody else goes to his next hop: the learned one
+ * (next_hops.h), or else the one that the kernel's routes and neighbours say, where they may be asked. What is left goes to
+ * user space through a ring: it has a socket, which reaches everybody.
  */
 #ifndef MIDFLIGHT_TC_H
 #define MIDFLIGHT_TC_H
 
 #include "compose.h"
-#include "core.h"
 #include "handover.h"
 #include "kernel_types.h"
-#include "ways.h"
+#include "next_hops.h"
 
 /* What a program at tcx may say. */
 enum { GO_ON = -1, DROP = 2 };
@@ -26,22 +25,20 @@ enum { GO_ON = -1, DROP = 2 };
 #define FAMILY_IPV6 10
 #define HEADERS_MOST (ETHERNET_BYTES + TAG_BYTES * (MF_TAGS_MAX + 1) + IPV6_BYTES + UDP_BYTES)
 
-/* What the copies of a packet have in common, beside what is on the desk. */
+/* What the copies of a packet have in common, beside what is in the scratch area. */
 enum copies {
     TAG_BESIDE = 1, /* the outermost VLAN tag is not in the frame */
     PARTIAL = 2     /* hardware completes the checksum, or who stands in for it */
 };
 
-/* The way by which the last RETRIEVE of this address came. */
-MF_INLINE int learned_way(const struct mf_address MF_FAR *to, struct mf_way MF_FAR *way)
+/* Whether the next hop to this peer is in the cache: then it is at `to`. */
+MF_INLINE int learned_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop MF_FAR *to)
 {
     if (!mf_lock())
         return 0;
-    struct mf_way MF_FAR *found = find_way(to);
-    if (found)
-        copy_way(way, found);
+    int is_known = knows_hop(peer, to);
     mf_unlock();
-    return found != 0;
+    return is_known;
 }
 
 MF_INLINE uint16_t type_of(const struct mf_address MF_FAR *address)
@@ -51,95 +48,111 @@ MF_INLINE uint16_t type_of(const struct mf_address MF_FAR *address)
 }
 
 /* What the kernel's routes and neighbours say. They answer only where packets may be forwarded. */
-static __attribute__((noinline)) int kernel_way(struct __sk_buff *skb, const struct mf_desk MF_FAR *desk,
-                                                const struct mf_out_packet MF_FAR *packet, struct mf_way MF_FAR *way)
+static __attribute__((noinline)) int routed_hop(struct __sk_buff *skb, const struct mf_scratch MF_FAR *scratch,
+                                                const struct leaving *leaving, struct mf_next_hop MF_FAR *hop)
 {
     struct bpf_fib_lookup ask = {.l4_protocol = IP_UDP, .ifindex = skb->ifindex};
-    copy_way(way, &desk->way);
-    MF_COPY(&way->peer, &packet->to);
-    way->type = type_of(&packet->to);
-    way->tags = 0;
-    ask.tot_len = (uint16_t)(ip_bytes(way) + UDP_BYTES + packet->length);
-    if (way->type == TYPE_IPV4) {
+    copy_hop(hop, &scratch->back);
+    MF_COPY(&hop->peer, leaving->to);
+    hop->type = type_of(leaving->to);
+    hop->tags = 0;
+    ask.tot_len = (uint16_t)(ip_bytes(hop) + UDP_BYTES + leaving->length);
+    if (hop->type == TYPE_IPV4) {
         ask.family = FAMILY_IPV4;
-        ask.ipv4_src = FAR_WORD(way->own + 12);
-        ask.ipv4_dst = FAR_WORD(way->peer.ip + 12);
+        ask.ipv4_src = FAR_WORD(hop->own + 12);
+        ask.ipv4_dst = FAR_WORD(hop->peer.ip + 12);
     } else {
         ask.family = FAMILY_IPV6;
         _Pragma("unroll") for (uint32_t i = 0; i < 4; i++)
         {
-            ask.ipv6_src[i] = FAR_WORD(way->own + 4 * i);
-            ask.ipv6_dst[i] = FAR_WORD(way->peer.ip + 4 * i);
+            ask.ipv6_src[i] = FAR_WORD(hop->own + 4 * i);
+            ask.ipv6_dst[i] = FAR_WORD(hop->peer.ip + 4 * i);
         }
     }
     if (bpf_fib_lookup(skb, &ask, sizeof(ask), 0) != BPF_FIB_LKUP_RET_SUCCESS)
         return 0;
-    way->interface = ask.ifindex;
+    hop->interface = ask.ifindex;
     _Pragma("unroll") for (uint32_t i = 0; i < 6; i += 2)
     {
-        FAR_HALF(way->macs + i) = HALF_AT(ask.dmac + i);
-        FAR_HALF(way->macs + 6 + i) = HALF_AT(ask.smac + i);
+        FAR_HALF(hop->macs + i) = HALF_AT(ask.dmac + i);
+        FAR_HALF(hop->macs + 6 + i) = HALF_AT(ask.smac + i);
     }
     return 1;
 }
 
-/* Whether a frame that came one way can be made one that goes the other: the same headers, with other contents. */
-MF_INLINE int is_alike(const struct mf_way MF_FAR *a, const struct mf_way MF_FAR *b)
-{
-    if (a->type != b->type || a->tags != b->tags)
-        return 0;
-    return MF_LIKELY(a->tags == 0) || (a->tag[0] == b->tag[0] && (a->tags == 1 || a->tag[1] == b->tag[1]));
-}
-
-/* Makes the packet the frame that brings an answer. 0: it cannot. */
-MF_INLINE int compose_in(struct __sk_buff *skb, const struct mf_way MF_FAR *way, const struct mf_out_packet MF_FAR *packet,
+/* Makes the packet the frame that brings a datagram. 0: it cannot. */
+MF_INLINE int compose_in(struct __sk_buff *skb, const struct mf_next_hop MF_FAR *hop, const struct leaving *leaving,
                          enum copies copies)
 {
-    uint32_t bytes = frame_bytes(way, copies & TAG_BESIDE, packet->length);
+    uint32_t bytes = frame_bytes(hop, copies & TAG_BESIDE, leaving->length);
     if (skb->len != bytes && bpf_skb_change_tail(skb, bytes, 0))
         return 0;
     uint8_t *data = (uint8_t *)(long)skb->data, *end = (uint8_t *)(long)skb->data_end;
-    return compose(data, end, way, copies & TAG_BESIDE, packet, copies & PARTIAL);
+    return compose(data, end, hop, copies & TAG_BESIDE, leaving, copies & PARTIAL);
 }
 
-/* Sends an answer to whom it is for; the last one, to the packet's sender, as the packet itself, any other as a copy. Returns
- * what the program says then. */
-static __attribute__((noinline)) int answer_by_tc(struct __sk_buff *skb, struct mf_desk MF_FAR *desk, uint32_t number,
-                                                  enum copies copies)
+/* Which of the datagrams that a packet owes: an answer by its number, or the packet itself, passed on. */
+enum { PASSED_ON = MF_OUT_MAX, PASSED_ON_AS_COPY };
+
+MF_INLINE struct leaving leaving_of(const struct mf_scratch MF_FAR *scratch, uint32_t number)
 {
-    const struct mf_out_packet MF_FAR *packet = &desk->out.packet[number];
-    struct mf_way MF_FAR *way = &desk->way;
-    const uint8_t MF_FAR *own = way->own;
-    int back = mf_address_equal(&packet->to, &desk->in.from);
+    const struct mf_forward MF_FAR *forward = &scratch->out.forward;
+    struct leaving leaving = {number == PASSED_ON ? &forward->to : &forward->copy_to, scratch->data, forward->length};
+    if (number < MF_OUT_MAX) {
+        const struct mf_out_packet MF_FAR *packet = &scratch->out.packet[number];
+        leaving.to = &packet->to;
+        leaving.data = packet->data;
+        leaving.length = packet->length;
+    }
+    return leaving;
+}
+
+/* Sends a datagram to whom it is for; the first answer, if it is to the packet's sender, and what is passed on as the packet
+ * itself, any other as a copy. Returns what the program says then. */
+static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, uint32_t number,
+                                                enum copies copies)
+{
+    const struct leaving leaving = leaving_of(scratch, number);
+    struct mf_next_hop MF_FAR *hop = &scratch->back;
+    const uint8_t MF_FAR *own = hop->own;
+    int back = mf_address_equal(leaving.to, &scratch->in.from);
     if (!back) {
-        way = &desk->other;
-        int learned = learned_way(&packet->to, way);
-        own = learned ? way->own : 0;
-        if (!learned && !kernel_way(skb, desk, packet, way))
+        hop = &scratch->other;
+        int learned = learned_hop(leaving.to, hop);
+        own = learned ? hop->own : 0;
+        if (!learned && !routed_hop(skb, scratch, &leaving, hop))
             goto cannot;
     }
-    if (!is_alike(&desk->way, way) || !compose_in(skb, way, packet, copies))
+    if (!is_alike(&scratch->back, hop) || !compose_in(skb, hop, &leaving, copies))
         goto cannot;
-    if (back && number == 0) {
-        desk->counts.tc_answered++;
-        return (int)bpf_redirect(way->interface, 0);
-    }
-    if (bpf_clone_redirect(skb, way->interface, 0))
+    int as_itself = (back && number == 0) || number == PASSED_ON;
+    if (!as_itself && bpf_clone_redirect(skb, hop->interface, 0))
         goto cannot;
-    desk->counts.tc_answered++;
-    return DROP;
+    if (number < MF_OUT_MAX)
+        scratch->counts.tc_answered++;
+    else
+        scratch->counts.forwarded++;
+    return as_itself ? (int)bpf_redirect(hop->interface, 0) : DROP;
 cannot:
-    hand_over(desk, packet, own);
+    hand_over(scratch, leaving.to, leaving.data, leaving.length, own);
     return DROP;
 }
 
-/* The core owes a SUBMIT's answer before the tasks that it assigns, but it is the executor who is waited for. */
-MF_INLINE int answer_all_by_tc(struct __sk_buff *skb, struct mf_desk MF_FAR *desk, enum copies copies)
+/* The program owes a SUBMIT's answer before the tasks that it assigns, but it is the executor who is waited for. */
+MF_INLINE int answer_all_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, enum copies copies)
 {
     int verdict = DROP;
-    for (uint32_t left = desk->out.count; MF_LOOP(left > 0 && left <= MF_OUT_MAX); left--)
-        verdict = answer_by_tc(skb, desk, left - 1, copies);
+    for (uint32_t left = scratch->out.count; MF_LOOP(left > 0 && left <= MF_OUT_MAX); left--)
+        verdict = send_by_tc(skb, scratch, left - 1, copies);
     return verdict;
+}
+
+/* A copy first: what is passed on is the packet itself. */
+MF_INLINE int forward_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, enum copies copies)
+{
+    if (scratch->out.forward.copy_to.port)
+        send_by_tc(skb, scratch, PASSED_ON_AS_COPY, copies);
+    return send_by_tc(skb, scratch, PASSED_ON, copies);
 }
 
 /* Makes the first bytes of a packet, or all, directly readable. */
@@ -157,13 +170,13 @@ MF_INLINE uint32_t tag_beside(struct __sk_buff *skb)
 
 /* Prepares the packet for being rewritten, and says how; -1: it cannot be, or its checksum is not what the kernel knows of
  * it. */
-MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, struct mf_desk MF_FAR *desk)
+MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, struct mf_scratch MF_FAR *scratch)
 {
     const struct sk_buff *behind = bpf_cast_to_kern_ctx(skb);
     uint32_t summed = BPF_CORE_READ_BITFIELD(behind, ip_summed);
     int beside = skb->vlan_present ? TAG_BESIDE : 0;
     if (!(summed == CHECKSUM_PARTIAL ? is_left_to_hardware(frame) : frame->whole)) {
-        desk->counts.passed_checksum++;
+        scratch->counts.passed_checksum++;
         return -1;
     }
     if (summed == CHECKSUM_PARTIAL)
@@ -174,9 +187,9 @@ MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, s
     return beside;
 }
 
-/* Whether the packet's datagram lies on this CPU's desk now; else the packet goes on. What XDP has counted is not counted
+/* Whether the packet's datagram lies in this CPU's scratch area now; else the packet goes on. What XDP has counted is not counted
  * again. */
-MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_desk MF_FAR **desk, struct frame *frame)
+MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR **scratch, struct frame *frame)
 {
     uint32_t protocol = skb->protocol, cpu;
     if (protocol != TYPE_IPV4 && protocol != TYPE_IPV6 && protocol != TYPE_8021Q && protocol != TYPE_8021AD)
@@ -187,45 +200,47 @@ MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_desk MF_FAR **d
     if (!find_ip(data, end, frame) || is_ours(data, end, frame) != OURS)
         return 0;
     cpu = bpf_get_smp_processor_id();
-    if (cpu + 1 >= MF_DESKS)
+    if (cpu + 1 >= MF_SCRATCHES)
         return 0;
-    *desk = mf_desk_of(1 + cpu);
+    *scratch = mf_scratch_of(1 + cpu);
     if (skb->gso_size) {
-        (*desk)->counts.passed_merged++;
+        (*scratch)->counts.passed_merged++;
         return 0;
     }
     if (!make_linear(skb, skb->len))
         return 0;
     data = (const uint8_t *)(long)skb->data;
     end = (const uint8_t *)(long)skb->data_end;
-    return receive(data, end, tag_beside(skb), frame, *desk) == RECEIVED;
+    return receive(data, end, tag_beside(skb), frame, *scratch) == RECEIVED;
 }
 
 SEC("tcx/ingress")
 int mf_tc(struct __sk_buff *skb)
 {
-    struct mf_desk MF_FAR *desk;
+    struct mf_scratch MF_FAR *scratch;
     struct frame frame;
     MF_USES_ARENA();
-    if (!is_received_by_tc(skb, &desk, &frame))
+    if (!is_received_by_tc(skb, &scratch, &frame))
         return GO_ON;
-    int how = prepare_copies(skb, &frame, desk);
+    int how = prepare_copies(skb, &frame, scratch);
     if (how < 0)
         return GO_ON;
     enum copies copies = (enum copies)HIDDEN_OFFSET((uint32_t)how, 3);
-    desk->way.interface = skb->ifindex;
+    scratch->back.interface = skb->ifindex;
     if (MF_UNLIKELY(!mf_lock())) {
-        desk->counts.passed_contended++;
+        scratch->counts.passed_contended++;
         return GO_ON;
     }
-    take_from_frame(desk);
+    take_from_frame(scratch);
     mf_unlock();
-    desk->counts.tc_taken++;
-    if (MF_UNLIKELY(is_for_the_true_sender(desk))) {
-        hand_over_cookie(desk);
+    scratch->counts.tc_taken++;
+    if (MF_UNLIKELY(is_for_the_true_sender(scratch))) {
+        hand_over_cookie(scratch);
         return DROP;
     }
-    return answer_all_by_tc(skb, desk, copies);
+    if (scratch->out.is_forwarded)
+        return forward_by_tc(skb, scratch, copies);
+    return answer_all_by_tc(skb, scratch, copies);
 }
 
 #endif

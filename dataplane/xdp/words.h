@@ -5,7 +5,7 @@
 
 #include "arena.h"
 
-#include "../src/tasks/bytes.h"
+#include "../src/shared/bytes.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the shells put frames together from little-endian words"

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * XDP: one frame in, at most one out, by the way it came. What may owe several answers, or one that the frame has no room
- * for, is passed on to TC.
+ * XDP: one frame in, at most one out: back by the way it came, or on to the next hop of somebody else. What may owe several
+ * answers, or one that the frame has no room for, is left to TC.
  */
 #ifndef MIDFLIGHT_XDP_H
 #define MIDFLIGHT_XDP_H
 
 #include "compose.h"
-#include "core.h"
 #include "handover.h"
 #include "kernel_types.h"
 #include "odd.h"
-#include "ways.h"
+#include "next_hops.h"
 
 #define ETHERNET_LEAST 60 /* bytes of a frame; hardware adds a checksum of four */
 #define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* of an answer */
@@ -61,34 +60,22 @@ MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
     return bpf_xdp_adjust_tail(context, more) == 0;
 }
 
-/* Whether a frame can grow by so many bytes. */
-MF_INLINE int has_room(struct room room, int32_t more)
+/* Bytes of the longest answer that the frame of a datagram has room for. */
+MF_INLINE uint32_t longest_answer(struct xdp_md *context, const struct mf_datagram MF_FAR *in)
 {
-    return more <= room.tail || more <= room.head;
-}
-
-/* Whether the tasks that a RETRIEVE may get would not fit the frame; a veth's have little room. A RETRIEVE must be asked
- * beforehand: TC would bring it to the core a second time, when its counter has been noted, and get no answer. Other packets may
- * be brought twice, as if they were repeated. Most of those that would be too long find nothing queued, and are not passed on. */
-MF_INLINE int is_too_small(struct xdp_md *context, const struct mf_desk MF_FAR *desk)
-{
-    const struct mf_header MF_FAR *header = (const struct mf_header MF_FAR *)desk->data;
-    if (!asks_for_tasks(&desk->in))
-        return 0;
-    int32_t more = (int32_t)(sizeof(struct mf_assign) + header->count * sizeof(struct mf_assignment) - desk->in.length);
-    if (has_room(room_around(context), more))
-        return 0;
-    return mf_state()->levels_used != 0 || may_repeat_assignments(&desk->in);
+    struct room room = room_around(context);
+    int32_t more = room.tail > room.head ? room.tail : room.head;
+    return more > 0 ? in->length + (uint32_t)more : in->length;
 }
 
 /* Turns the frame round. */
-static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *desk)
+static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch)
 {
-    const struct mf_out_packet MF_FAR *packet = &desk->out.packet[0];
-    uint32_t bytes = frame_bytes(&desk->way, 0, packet->length);
+    const struct mf_out_packet MF_FAR *packet = &scratch->out.packet[0];
+    uint32_t bytes = frame_bytes(&scratch->back, 0, packet->length);
     int short_frame = bytes < ETHERNET_LEAST;
-    if (desk->out.count != 1 || !mf_address_equal(&packet->to, &desk->in.from)) {
-        desk->counts.asserted++;
+    if (scratch->out.count != 1 || !mf_address_equal(&packet->to, &scratch->in.from)) {
+        scratch->counts.asserted++;
         return XDP_DROP;
     }
     if (!resize(context, short_frame ? ETHERNET_LEAST : (int32_t)bytes))
@@ -98,12 +85,33 @@ static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struc
         PUT_LONG(data + SHORTEST, 0);
         PUT_HALF(data + SHORTEST + sizeof(mf_long), 0);
     }
-    if (!compose(data, end, &desk->way, 0, packet, 0)) {
-        desk->counts.send_failed++;
+    const struct leaving leaving = {&packet->to, packet->data, packet->length};
+    if (!compose(data, end, &scratch->back, 0, &leaving, 0)) {
+        scratch->counts.send_failed++;
         return XDP_DROP;
     }
-    desk->counts.xdp_answered++;
+    scratch->counts.xdp_answered++;
     return XDP_TX;
+}
+
+/* Passes the frame on to the next hop of whom its datagram is for now, where that is known and takes such a frame; else it is
+ * left to user space, and so is a copy. */
+static __attribute__((noinline)) int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, int is_known)
+{
+    const struct mf_forward MF_FAR *forward = &scratch->out.forward;
+    uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
+    if (forward->copy_to.port)
+        hand_over(scratch, &forward->copy_to, scratch->data, forward->length, 0);
+    if (!is_known || !scratch->is_whole || forward->length != scratch->in.length || !is_alike(&scratch->back, &scratch->other)) {
+        hand_over(scratch, &forward->to, scratch->data, forward->length, is_known ? scratch->other.own : 0);
+        return XDP_DROP;
+    }
+    if (!rewrite(data, end, scratch)) {
+        scratch->counts.send_failed++;
+        return XDP_DROP;
+    }
+    scratch->counts.forwarded++;
+    return scratch->other.interface == context->ingress_ifindex ? XDP_TX : (int)bpf_redirect(scratch->other.interface, 0);
 }
 
 MF_INLINE void count_reception(struct mf_shell_counts MF_FAR *counts, enum reception reception)
@@ -126,8 +134,8 @@ MF_INLINE int comes_unsummed(uint32_t interface)
     return 0;
 }
 
-/* Whether the frame's datagram lies on this CPU's desk now; else the frame is passed up. */
-MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR **desk)
+/* Whether the frame's datagram lies in this CPU's scratch area now; else the frame is passed up. */
+MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR **scratch)
 {
     const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
     struct frame frame;
@@ -137,24 +145,25 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *
     if (MF_LIKELY(relation == FOREIGN))
         return 0;
     uint32_t cpu = bpf_get_smp_processor_id();
-    if (cpu + 1 >= MF_DESKS)
+    if (cpu + 1 >= MF_SCRATCHES)
         return 0;
-    *desk = mf_desk_of(1 + cpu);
+    *scratch = mf_scratch_of(1 + cpu);
     if (MF_UNLIKELY(relation == SENDERLESS)) {
-        (*desk)->counts.passed_source++;
+        (*scratch)->counts.passed_source++;
         return 0;
     }
     if (relation == ODD) {
         if (frame.type == TYPE_IPV4)
-            count_odd_ipv4(data, end, frame.l3, &(*desk)->counts);
+            count_odd_ipv4(data, end, frame.l3, &(*scratch)->counts);
         else
-            count_odd_ipv6(data, end, frame.l3, &(*desk)->counts);
+            count_odd_ipv6(data, end, frame.l3, &(*scratch)->counts);
         return 0;
     }
-    enum reception reception = receive(data, end, 0, &frame, *desk);
-    count_reception(&(*desk)->counts, reception);
+    enum reception reception = receive(data, end, 0, &frame, *scratch);
+    count_reception(&(*scratch)->counts, reception);
     if (reception != RECEIVED)
         return 0;
+    (*scratch)->is_whole = frame.whole;
     /* Whether hardware is to complete a checksum, TC can ask the kernel. In generic mode it would spoil that of XDP's
      * answer. */
     int doubtful = !frame.whole || MF_CONTROL->generic;
@@ -164,27 +173,30 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_desk MF_FAR *
 SEC("xdp")
 int mf_xdp(struct xdp_md *context)
 {
-    struct mf_desk MF_FAR *desk;
+    struct mf_scratch MF_FAR *scratch;
     MF_USES_ARENA();
-    if (!is_received_by_xdp(context, &desk))
+    if (!is_received_by_xdp(context, &scratch))
         return XDP_PASS;
-    desk->way.interface = context->ingress_ifindex;
+    scratch->back.interface = context->ingress_ifindex;
     if (MF_UNLIKELY(!mf_lock())) {
-        desk->counts.passed_contended++;
+        scratch->counts.passed_contended++;
         return XDP_PASS;
     }
-    if (mf_tasks_owes_several(mf_state(), &desk->in) || is_too_small(context, desk)) {
+    if (owes_more(&scratch->in, longest_answer(context, &scratch->in))) {
         mf_unlock();
         return XDP_PASS;
     }
-    take_from_frame(desk);
+    take_from_frame(scratch);
+    int is_known = scratch->out.is_forwarded && knows_hop(&scratch->out.forward.to, &scratch->other);
     mf_unlock();
-    desk->counts.xdp_taken++;
-    if (MF_UNLIKELY(is_for_the_true_sender(desk))) {
-        hand_over_cookie(desk);
+    scratch->counts.xdp_taken++;
+    if (MF_UNLIKELY(is_for_the_true_sender(scratch))) {
+        hand_over_cookie(scratch);
         return XDP_DROP;
     }
-    return desk->out.count == 0 ? XDP_DROP : answer_by_xdp(context, desk);
+    if (scratch->out.is_forwarded)
+        return forward_by_xdp(context, scratch, is_known);
+    return scratch->out.count == 0 ? XDP_DROP : answer_by_xdp(context, scratch);
 }
 
 #endif

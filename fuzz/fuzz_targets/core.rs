@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use midflight_spec::model::{EPOCH, play};
-use midflight_spec::transcript::Core;
+use midflight_spec::transcript::Foretelling;
 
 fuzz_target!(|story: &[u8]| {
     let secret = story.len() as u128;
-    if let Err(difference) = play(story, secret, |config| Core::new(config, EPOCH, secret).expect("within its bounds"))
+    if let Err(difference) = play(story, secret, |config| Foretelling::new(config, EPOCH, secret).expect("within its bounds"))
     {
         panic!("{difference}");
     }

@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_spec::transcript::{Core, Engine};
-use midflight_dataplane::{TasksConfig, Verdict};
+use midflight_dataplane::program::{Class, Verdict as _};
+use midflight_dataplane::{TasksConfig, TasksProgram, Verdict};
+use midflight_spec::transcript::{Asked, Foretelling};
 use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, parse};
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
@@ -18,10 +19,10 @@ fuzz_target!(|datagram: &[u8]| {
         assert!(again == datagram || is_padded && again.len() == datagram.len() && parse(&again).is_ok());
     }
     let config = TasksConfig { queue: 40, slots: 70, clients: 2, ..TasksConfig::default() };
-    let mut core = Core::new(&config, 1, 1).expect("within its bounds");
+    let mut core = Foretelling::<TasksProgram>::new(&config, 1, 1).expect("within its bounds");
     let from = SocketAddr::from(([10, 0, 0, 1], 1));
-    let (verdict, sent) = core.packet(1, from, datagram);
-    let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::BadArgument as u32;
+    let (verdict, sent) = core.ask(1, from, datagram);
+    let is_refused = verdict.class() == Class::Refused && !matches!(verdict, Verdict::NoCookie | Verdict::ForeignEpoch);
     match packet {
         Ok(_) => assert!(!is_refused || verdict == Verdict::NotForSwitch && sent.is_empty(), "{verdict:?}"),
         Err(Reject::BadVersion(_)) => {

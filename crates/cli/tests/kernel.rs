@@ -130,7 +130,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         // A test that fails shall leave nothing either.
-        let _ = midflight_host::Switch::detach(self.port);
+        let _ = midflight_host::detach(self.port);
     }
 }
 

@@ -331,7 +331,7 @@ struct Detached;
 
 impl Drop for Detached {
     fn drop(&mut self) {
-        let _ = midflight_host::Switch::detach(port());
+        let _ = midflight_host::detach(port());
     }
 }
 

@@ -1,30 +1,41 @@
 //! The engines of Midflight's programs.
 //!
-//! [`Tasks`] is the cluster's one task queue, the C core: datagrams in, datagrams out. `docs/internals/core.md` explains
-//! its structures, `docs/internals/tasks.md` the protocol. [`asic`] is the same queue as a program of a switch's pipeline,
-//! in the model of such a switch. What the protocol demands of each packet, `crates/spec` says.
+//! | module | what |
+//! |---|---|
+//! | [`program`] | what a [`Program`](program::Program) is, and an [`Engine`](program::Engine) that runs one |
+//! | [`Native`] | the soft engine in this process: a program in C, behind a safe face |
+//! | [`kernel`] | the soft engine in the kernel (feature `kernel`) |
+//! | [`tasks`] | the tasks program: the cluster's one task queue |
+//! | [`asic`] | the same queue as a program of a switch's pipeline, in the model of such a switch |
+//!
+//! What the protocols demand of each packet, `crates/spec` says.
 
 pub mod asic;
 mod cookie;
-mod ffi;
 #[cfg(feature = "kernel")]
 pub mod kernel;
 mod memory;
-#[cfg(feature = "mutants")]
-pub mod mutants;
-mod purge;
-mod read;
-mod tasks;
+mod native;
+mod out;
+pub mod program;
+mod raw;
+pub mod tasks;
 mod verdict;
 mod xdp_mode;
 
 pub use cookie::Cookies;
-pub use ffi::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
-pub use purge::{Purge, Which};
-pub use read::read;
-pub use tasks::{ConfigError, Out, Tasks, TasksConfig};
-pub use verdict::Verdict;
+pub use native::Native;
+pub use out::{Forward, Out};
+pub use program::ConfigError;
+pub use raw::{RawDatagram, RawOut};
+#[cfg(feature = "mutants")]
+pub use tasks::mutants;
+pub use tasks::read::read;
+pub use tasks::{OPERATIONS, Purge, Stats, TICK_SLOTS, Tasks, TasksConfig, TasksProgram, Verdict, WAIT_BUCKETS, Which};
+pub use verdict::BAD_VERSION;
 pub use xdp_mode::XdpMode;
+
+use tasks::read;
 
 /// A datagram and where it goes.
 pub type Datagram = (std::net::SocketAddr, Vec<u8>);

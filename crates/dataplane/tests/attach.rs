@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_dataplane::XdpMode;
-use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, KernelTasks, NOW, Place};
+use midflight_dataplane::kernel::{Found, KernelError, KernelTasks, NOW, Place};
 use midflight_dataplane::{Out, TasksConfig, Verdict};
+use midflight_dataplane::{TasksProgram, kernel};
 use midflight_lab::{Lab, Options, Place as At};
 use midflight_wire::{Builder, Header, Operation, Packet, Submit, TaskInfo, parse};
 use std::ffi::CStr;
@@ -15,6 +16,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+
+type KernelEngine = kernel::KernelEngine<TasksProgram>;
 
 /// A small queue: the default's pages take a while to make.
 fn config() -> TasksConfig {
@@ -117,7 +120,7 @@ struct Cleanup(u16);
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        let _ = KernelEngine::detach(self.0);
+        let _ = kernel::detach(self.0);
     }
 }
 
@@ -138,7 +141,7 @@ fn submit(engine: &mut KernelEngine, sequence: u32) {
         let (client, cookie, token) = (1.into(), cookie.into(), 1.into());
         let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
         Builder::new(&mut datagram, &fixed).push(&task);
-        engine.tasks_mut().packet(NOW, from, &datagram, out).unwrap()
+        engine.kernel_mut().packet(NOW, from, &datagram, out).unwrap()
     };
     if send(0, &mut out) == Verdict::NoCookie {
         let (_, answer) = out.iter().next().unwrap();
@@ -149,8 +152,8 @@ fn submit(engine: &mut KernelEngine, sequence: u32) {
 }
 
 fn queued(engine: &mut KernelEngine) -> u32 {
-    engine.tasks().check().unwrap();
-    engine.tasks().stats().queued.iter().sum()
+    engine.kernel().check().unwrap();
+    engine.kernel().stats().queued.iter().sum()
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn t1_a_kept_queue_is_taken_over_with_its_tasks_and_its_epoch() {
     let (place, _cleanup) = kept(&["host0"]);
     let mut first = start(&lab, &place).unwrap();
     submit(&mut first, 1);
-    assert_eq!(first.tasks().epoch(), 7);
+    assert_eq!(first.kernel().epoch(), 7);
     let index = link(&lab, "host0").split(':').next().unwrap().to_owned();
     assert_eq!(pins(&place), ["arena", "handover", &format!("tc-{index}"), &format!("xdp-{index}")]);
     drop(first);
@@ -276,7 +279,7 @@ fn t1_a_kept_queue_is_taken_over_with_its_tasks_and_its_epoch() {
     let other = Place { interfaces: vec!["host0".into(), "host1".into()], mode: XdpMode::Generic, ..place.clone() };
     let again = lab.within(At::Switch, || KernelEngine::start(&config(), &other, 9, 9)).unwrap();
     let mut again = again.unwrap();
-    assert_eq!((again.found(), again.tasks().epoch(), queued(&mut again)), (Found::TakenOver, 7, 1));
+    assert_eq!((again.found(), again.kernel().epoch(), queued(&mut again)), (Found::TakenOver, 7, 1));
     submit(&mut again, 2);
     assert_eq!(queued(&mut again), 2);
     assert_eq!(programs(&lab, "host0"), (Some("generic"), 1), "in the mode that is asked for now");
@@ -379,7 +382,7 @@ fn what_is_kept_has_one_process_at_a_time() {
     let _engine = start(&lab, &place).unwrap();
     let error = refused(&lab, At::Switch, &Place { interfaces: vec!["host1".into()], ..place.clone() });
     assert!(error.starts_with(&format!("the kept switch of port {} has a process", place.listen.port())), "{error}");
-    assert!(matches!(KernelEngine::detach(place.listen.port()), Err(KernelError::InUse(_))));
+    assert!(matches!(kernel::detach(place.listen.port()), Err(KernelError::InUse(_))));
 }
 
 #[test]
@@ -387,9 +390,9 @@ fn detach_leaves_nothing_and_says_whether_there_was_anything() {
     let Some(lab) = lab(1) else { return };
     let (place, _cleanup) = kept(&["host0"]);
     drop(start(&lab, &place).unwrap());
-    assert!(KernelEngine::detach(place.listen.port()).unwrap());
+    assert!(kernel::detach(place.listen.port()).unwrap());
     assert_eq!((programs(&lab, "host0"), pins(&place)), ((None, 0), vec![]));
-    assert!(!KernelEngine::detach(place.listen.port()).unwrap());
+    assert!(!kernel::detach(place.listen.port()).unwrap());
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! T7, T12 and T14 at their bounds: what the switch sends for one datagram or tick, what it looks at, and whom it has room for.
 //! Engine and model are compared at each step.
 
-use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, Which};
+use midflight_dataplane::program::Engine;
+use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, TasksProgram, Which};
 use midflight_spec::model::Duel;
-use midflight_spec::transcript::{Core, Engine};
+use midflight_spec::transcript::{Asked, Foretelling};
+
 use midflight_wire::{
     Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX,
     SlotName, Submit, TaskInfo, Wait, parse,
 };
 use std::net::SocketAddr;
+
+type Core = Foretelling<TasksProgram>;
 
 const EPOCH: u32 = 5;
 const SECRET: u128 = 9;
@@ -201,7 +205,7 @@ fn t12_a_tick_looks_at_64_clients() {
 fn t12_a_tick_looks_at_256_tasks() {
     let mut core = full_core(600);
     for dropped in [256, 512, 600, 600] {
-        core.tick(61 * SECOND);
+        core.ask_tick(61 * SECOND);
         core.check().expect("sound");
         assert_eq!(core.stats().dropped, dropped);
     }
@@ -212,7 +216,7 @@ fn t12_a_tick_looks_at_256_tasks() {
 fn full_core(tasks: usize) -> Core {
     let config = TasksConfig { queue: 4096, ..TasksConfig::default() };
     let mut core = Core::new(&config, EPOCH, SECRET).expect("within its bounds");
-    fill(tasks, |datagram| drop(core.packet(1, client(1), datagram)));
+    fill(tasks, |datagram| drop(core.ask(1, client(1), datagram)));
     core
 }
 

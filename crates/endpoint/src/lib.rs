@@ -16,6 +16,9 @@ pub type Nanos = u64;
 /// A millisecond.
 pub const MS: Nanos = 1_000_000;
 
+/// A second.
+pub const SECOND: Nanos = 1_000 * MS;
+
 /// A protocol without I/O: a driver feeds it datagrams and time, and sends what it wants sent.
 ///
 /// A driver's turn: `handle` what arrived, `handle_timeout` if it is due, do what the user asked; then

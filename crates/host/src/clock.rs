@@ -1,13 +1,23 @@
 //! The clock that endpoints are driven by.
 
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{Nanos, SECOND};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: never goes back, and is the same in all processes of a machine.
 #[must_use]
 pub fn now() -> Nanos {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+    nanos_of(ClockId::Monotonic)
+}
+
+/// The same of `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+#[must_use]
+pub fn now_counting_suspension() -> Nanos {
+    nanos_of(ClockId::Boottime)
+}
+
+fn nanos_of(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
 }
 
 /// A duration in nanoseconds, at most 584 years.

@@ -28,9 +28,9 @@ pub enum Error {
     /// A bound or time in the configuration.
     #[error("{0}")]
     Configuration(String),
-    /// Nothing, or not all, was taken out of the queue.
-    #[error("cannot purge: {why}")]
-    Purge {
+    /// What the operator wants was not done, or not all of it.
+    #[error("the switch cannot do that: {why}")]
+    Order {
         /// One line.
         why: String,
     },

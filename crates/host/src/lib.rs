@@ -44,4 +44,7 @@ pub use midflight_dataplane::asic::Program;
 pub use midflight_dataplane::{Which, XdpMode};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
-pub use switch::{AsicOptions, BoundSwitch, Engine, Inheritance, KernelOptions, ShellCounts, Switch, SwitchConfig};
+pub use switch::{
+    AsicOptions, BoundSwitch, Engine, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom, ShellCounts, Switch,
+    SwitchConfig, detach,
+};

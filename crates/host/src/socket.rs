@@ -330,18 +330,18 @@ impl ReceiveBatch {
     }
 
     /// The datagrams, each with its sender.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        self.iter_asked().map(|(from, _, datagram)| (from, datagram))
+    pub(crate) fn iter(&mut self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        self.iter_asked().map(|(from, _, datagram)| (from, &*datagram))
     }
 
-    /// The same, each also with the address of ours that it came to.
-    pub(crate) fn iter_asked(&self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &[u8])> {
-        let buffers = self.bytes.chunks_exact(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
+    /// The same, each also with the address of ours that it came to; who takes one may rewrite it.
+    pub(crate) fn iter_asked(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
+        let buffers = self.bytes.chunks_exact_mut(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
             let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
             let own = meta.dst_ip.map(|own| own.to_canonical()).filter(|own| !own.is_multicast());
-            let empty = (meta.len == 0).then_some(&[][..]);
-            let datagrams = empty.into_iter().chain(bytes[..meta.len].chunks(meta.stride.max(1)));
+            let empty = (meta.len == 0).then_some(&mut [][..]);
+            let datagrams = empty.into_iter().chain(bytes[..meta.len].chunks_mut(meta.stride.max(1)));
             datagrams.map(move |datagram| (from, own, datagram))
         })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 fn switch(program: Program) -> Switch {
     let config = SwitchConfig::new(loopback());
-    let engine = Engine::Asic(AsicOptions::new(program, &config.tasks));
+    let engine = Engine::Asic(AsicOptions::new(program, &config.program));
     Switch::start(&SwitchConfig { engine, ..config }).expect("starts")
 }
 

@@ -131,7 +131,7 @@ fn t9_a_restarted_switch_gets_everything_again_and_each_result_comes_once() {
 #[test]
 fn t10_tasks_of_an_executor_that_dies_run_elsewhere() {
     let mut config = SwitchConfig::new(loopback());
-    config.tasks.lease_ns = 200_000_000;
+    config.program.lease_ns = 200_000_000;
     let switch = Switch::start(&config).unwrap();
     let dying = started(Executor::builder(), switch.local_addr(), 4);
     let client = client(switch.local_addr());
@@ -151,7 +151,7 @@ fn t10_tasks_of_an_executor_that_dies_run_elsewhere() {
 #[test]
 fn t7_a_small_queue_holds_back_but_loses_nothing() {
     let mut config = SwitchConfig::new(loopback());
-    config.tasks.queue = 64;
+    config.program.queue = 64;
     let switch = Switch::start(&config).unwrap();
     let _executor = started(Executor::builder(), switch.local_addr(), 8);
     let client = client(switch.local_addr());

@@ -4,7 +4,7 @@
 
 use midflight_dataplane::TasksConfig;
 use midflight_spec::model::Model;
-use midflight_spec::transcript::{Core, Engine, PollingAsic, Start, StoryError, run, run_asic};
+use midflight_spec::transcript::{AnyEngine, Foretelling, PollingAsic, StoryError, TasksVocabulary, run, run_asic};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -26,11 +26,13 @@ fn read(path: &Path) -> String {
     if std::env::var_os("UPDATE_TRANSCRIPTS").is_none() {
         return story;
     }
-    let told = tell(path, &story, &mut new_model, run);
-    let told = tell(path, &told, &mut new_asic, run_asic);
+    let told = tell(path, &story, &mut new_model, run::<TasksVocabulary>);
+    let told = tell(path, &told, &mut new_asic, run_asic::<TasksVocabulary>);
     std::fs::write(path, &told).expect("writable");
     told
 }
+
+type Start<'a> = midflight_spec::transcript::Start<'a, TasksVocabulary>;
 
 type Tell = fn(&str, &mut Start<'_>) -> Result<String, StoryError>;
 
@@ -38,15 +40,15 @@ fn tell(path: &Path, story: &str, start: &mut Start<'_>, run: Tell) -> String {
     run(story, start).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn new_model(config: &TasksConfig, epoch: u32, secret: u128) -> Box<dyn Engine> {
+fn new_model(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVocabulary> {
     Box::new(Model::new(config, epoch, secret))
 }
 
-fn new_core(config: &TasksConfig, epoch: u32, secret: u128) -> Box<dyn Engine> {
-    Box::new(Core::new(config, epoch, secret).expect("the story's bounds are legal"))
+fn new_core(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVocabulary> {
+    Box::new(Foretelling::new(config, epoch, secret).expect("the story's bounds are legal"))
 }
 
-fn new_asic(config: &TasksConfig, epoch: u32, secret: u128) -> Box<dyn Engine> {
+fn new_asic(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVocabulary> {
     Box::new(PollingAsic::new(config, epoch, secret).expect("a pipeline has room for the story's queue"))
 }
 
@@ -84,18 +86,18 @@ fn each_rule_has_a_story() {
 
 #[test]
 fn model_tells_the_stories() {
-    assert_told(&mut new_model, run);
+    assert_told(&mut new_model, run::<TasksVocabulary>);
 }
 
 #[test]
 fn core_tells_the_stories() {
-    assert_told(&mut new_core, run);
+    assert_told(&mut new_core, run::<TasksVocabulary>);
 }
 
 /// Polling executors before the safe program, and each difference with the rule that allows it.
 #[test]
 fn asic_tells_the_stories_but_where_its_contract_allows_a_difference() {
-    assert_told(&mut new_asic, run_asic);
+    assert_told(&mut new_asic, run_asic::<TasksVocabulary>);
     let allowed = ["T2", "T6", "T7", "T8", "T10", "T13", "T14", "IPv6", "levels"];
     for (path, story) in stories() {
         assert!(!story.contains("UNSOUND"), "{}: an engine's structures disagree", path.display());
@@ -112,8 +114,9 @@ fn asic_tells_the_stories_but_where_its_contract_allows_a_difference() {
 #[test]
 fn kernel_tells_the_stories() {
     use midflight_dataplane::kernel::KernelError;
-    use midflight_spec::transcript::KernelCore;
-    match KernelCore::new(&TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() }, 1, 1) {
+    use midflight_spec::transcript::{KernelOnce, Spare};
+    let spare = Spare::default();
+    match KernelOnce::new(&spare, &TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() }, 1, 1) {
         Err(missing @ (KernelError::Privileges | KernelError::TooOld(_))) => {
             // Past the capture of what tests print.
             let line = format!("SKIPPED: kernel_tells_the_stories: {missing}\n");
@@ -124,16 +127,16 @@ fn kernel_tells_the_stories() {
     }
     assert_told(
         &mut |config, epoch, secret| {
-            Box::new(KernelCore::new(config, epoch, secret).expect("the kernel takes the programs"))
+            Box::new(KernelOnce::new(&spare, config, epoch, secret).expect("the kernel takes the programs"))
         },
-        run,
+        run::<TasksVocabulary>,
     );
 }
 
 /// A story that nobody can follow is refused with its line and what to write instead.
 #[test]
 fn a_senseless_command_is_named_with_its_line() {
-    let error = |story: &str| run(story, &mut new_model).expect_err("senseless").to_string();
+    let error = |story: &str| run::<TasksVocabulary>(story, &mut new_model).expect_err("senseless").to_string();
     assert_eq!(error("# no switch\ntick\n"), "line 2: there is no switch yet: begin with `switch`");
     assert_eq!(error("switch\nann submit 1: 1\n"), "line 2: \"ann\" is nobody: declare a client or an executor");
     assert_eq!(error("switch size=3\n"), "line 1: a switch has no \"size\"");

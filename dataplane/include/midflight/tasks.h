@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The tasks program of the soft engine: the cluster's one task queue.
- *
- * Pure functions over memory that the caller owns. Time and randomness are arguments; nothing is allocated;
- * no packet costs more than a constant amount of work (T12). `docs/internals/core.md` explains the
- * structures, `docs/internals/tasks.md` the protocol.
- *
- *     size_t size = mf_tasks_size(&config);
- *     struct mf_tasks *tasks = aligned memory of that size, all zero;
- *     mf_tasks_init(tasks, &config, epoch, key);
- *     for each datagram:   mf_tasks_packet(tasks, now_ns, &datagram, &out);  send out
- *     every 10 ms or so:   mf_tasks_tick(tasks, now_ns, &out);               send out
- *     for the operator:    mf_tasks_purge(tasks, &purge) until it returns 1
+ * The tasks program of the soft engine: the cluster's one task queue, in the shape that switch.h describes.
+ * `docs/internals/core.md` explains its structures, `docs/internals/tasks.md` the protocol.
  */
 #ifndef MIDFLIGHT_TASKS_H
 #define MIDFLIGHT_TASKS_H
 
-#include <stdint.h>
-
-#include "midflight/verdict.h"
-#include "midflight/wire.h"
+#include "midflight/switch.h"
+#include "midflight/tasks_wire.h"
 
 #define MF_QUEUE_MAX (4u << 20)
 #define MF_EXECUTOR_SLOTS_MAX (1u << 20)
@@ -27,9 +15,37 @@
 #define MF_TICK_SLOTS 1024   /* slots that one tick looks at */
 #define MF_TICK_CLIENTS 64   /* clients */
 #define MF_TICK_RECORDS 256  /* task records */
-#define MF_PURGE_RECORDS 1024 /* task records that one purge looks at */
-#define MF_OUT_MAX 36        /* datagrams that one call may owe: answers, and one ASSIGN per task or slot */
+#define MF_PURGE_RECORDS 1024 /* task records that one call of a purge looks at */
 #define MF_WAIT_BUCKETS 40   /* bucket b counts waits of [2^(b-1), 2^b) us; bucket 0 those below 1 us */
+
+/* What this program says of a datagram, or of one record in it, beside what all say (verdict.h). */
+#define MF_TASKS_VERDICTS(X)                                                                                \
+    X(BAD_PRIORITY, REFUSED, "a task's priority is 0 or below the lowest level of this switch")             \
+    X(BAD_ARGUMENT, REFUSED, "a task's argument length is neither 0 to 16 nor by reference")                \
+    X(FOREIGN_EPOCH, REFUSED, "sent to a switch that ran here before; answered by RESET")                   \
+    X(FOREIGN_SLOT, PARTLY, "a slot that is not registered, or not any more; answered by RESET")            \
+    X(SPOOFED_SLOT, PARTLY, "a slot that is registered at another address; answered by RESET")              \
+    X(REPLAYED, PARTLY, "a slot named by a packet that is not later than the last one that named it")       \
+    X(STALE_WAIT, PARTLY, "a wait older than the slot's present one")                                       \
+    X(REPEATED_WAIT, PARTLY, "a wait repeated, kept parked or assigned the same task again")                \
+    X(STALE_REGISTER, PARTLY, "a registration older than the slot's present one")                           \
+    X(REPEATED_SUBMIT, PARTLY, "a SUBMIT or CANCEL repeated within the window, answered as before")         \
+    X(TOO_OLD, PARTLY, "a SUBMIT or CANCEL below the client's window")                                      \
+    X(FULL, PARTLY, "a task that found the queue full and was returned to its client")                      \
+    X(CLIENTS_FULL, PARTLY, "a SUBMIT of a new client that found no room for one")                          \
+    X(SLOTS_FULL, PARTLY, "a slot that found no room")                                                      \
+    X(QUEUE_SHARE, PARTLY, "a task of an address that holds its share of the queue, returned to its client") \
+    X(CLIENTS_SHARE, PARTLY, "a SUBMIT of a new client of an address that holds its share of the clients")  \
+    X(SLOTS_SHARE, PARTLY, "a slot of an address that holds its share of the slots")                        \
+    X(NOT_QUEUED, PARTLY, "a task to cancel that is not queued (any more)")
+
+enum mf_tasks_verdict {
+    MF_V_BEFORE_TASKS = MF_V_COMMON_END - 1,
+#define X(name, class, text) MF_V_##name,
+    MF_TASKS_VERDICTS(X)
+#undef X
+    MF_V_TASKS_END
+};
 
 struct mf_tasks; /* one queue, complete */
 
@@ -48,7 +64,7 @@ struct mf_tasks_config {
 
 struct mf_tasks_stats {
     uint64_t packets[MF_OP_END];   /* datagrams with a valid header, by operation */
-    uint64_t reasons[MF_V_END];    /* [MF_V_OK]: datagrams taken; others: see verdict.h */
+    uint64_t reasons[MF_V_TASKS_END]; /* [MF_V_OK]: datagrams taken; others: by verdict */
     uint64_t submitted;            /* tasks acknowledged */
     uint64_t assigned;             /* assignments, further attempts included, repeats not */
     uint64_t completed;            /* tasks whose slot said that they are done */
@@ -67,26 +83,6 @@ struct mf_tasks_stats {
     uint32_t clients;              /* clients known now */
 };
 
-struct mf_datagram {
-    struct mf_address from;
-    uint32_t length;
-    const uint8_t MF_FAR *data;
-};
-
-struct mf_out_packet {
-    struct mf_address to;
-    uint32_t length;
-    uint8_t data[MF_PACKET_MAX];
-    uint8_t reserved[4];
-};
-
-/* What a call owes to the network, in order. The core groups assignments to one address into one datagram. */
-struct mf_out {
-    uint32_t count;
-    uint32_t voids; /* the core's own, while it takes a packet */
-    struct mf_out_packet packet[MF_OUT_MAX];
-} __attribute__((aligned(8)));
-
 /* Bytes of state for this configuration; 0 where a bound is violated. */
 uint64_t mf_tasks_size(const struct mf_tasks_config *config);
 
@@ -95,22 +91,22 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *config);
 void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, const uint64_t key[2]);
 
 /* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
-MF_ENTRY enum mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
+MF_ENTRY mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
                                          const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out);
 
-/* Whether `mf_tasks_packet` may owe more than one datagram for this one, or one to somebody else than its sender. Changes
- * nothing. XDP answers one packet with one, so there such a packet takes another way. */
-MF_ENTRY int mf_tasks_owes_several(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *in);
+/* Whether `mf_tasks_packet` may owe more for this datagram than one answer to its sender of at most `room` bytes, which is
+ * repeated where the datagram is. Changes nothing. XDP answers one frame with one, so there such a packet goes on to TC. */
+MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *in, uint32_t room);
 
 /* Looks at the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes what is silent for too long
  * from them (T10); then at the next clients and records, and gives up what the silent have left (T14). After ticks that were
  * more than a third of a lease apart, only waits for a lease. Overwrites `out`. Returns the number of slots it looked at. */
 MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *out);
 
-/* Which queued tasks the operator wants to be gone, and how far that is done. */
+/* The operator's order: which queued tasks are to be gone, and how far that is done. */
 enum mf_purge_by { MF_PURGE_CLIENT, MF_PURGE_RESOURCES, MF_PURGE_ADDRESS };
 
-struct mf_purge {
+struct mf_tasks_order {
     uint32_t by;        /* enum mf_purge_by */
     uint32_t resources; /* those that need all of these */
     uint64_t client;    /* those of this identity, network byte order */
@@ -121,7 +117,7 @@ struct mf_purge {
 };
 
 /* Looks at the next MF_PURGE_RECORDS records and takes those tasks out. To be called until it returns 1. */
-MF_ENTRY uint32_t mf_tasks_purge(struct mf_tasks MF_FAR *tasks, struct mf_purge MF_FAR *purge);
+MF_ENTRY uint32_t mf_tasks_order(struct mf_tasks MF_FAR *tasks, struct mf_tasks_order MF_FAR *order);
 
 void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 

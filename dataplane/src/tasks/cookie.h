@@ -7,7 +7,7 @@
 #define MIDFLIGHT_COOKIE_H
 
 #include "reply.h"
-#include "siphash.h"
+#include "shared/siphash.h"
 
 /* How SUBMIT, CANCEL, PROBE and REGISTER begin. */
 struct MF_WIRE identified {
@@ -45,7 +45,7 @@ MF_RARE int has_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, co
 }
 
 /* Asks the sender to repeat the packet with its cookie. Nothing else happens. */
-MF_RARE enum mf_verdict put_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
+MF_RARE mf_verdict put_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
                                    const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
     MF_ARRIVE(s);

@@ -112,7 +112,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
 }
 
 /* Checks what the length cannot: T11 asks that a bad task in the last place costs no state either. */
-MF_INLINE enum mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
+MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
 {
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1), *end = info + packet->header.count;
     uint32_t levels = s->levels;
@@ -176,7 +176,7 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
 
 /* Takes the tasks of a SUBMIT if its sequence is new; else says what became of them. Returns the bitmap of those taken. */
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
-                          int32_t ahead, int at_home, enum mf_verdict *verdict, enum mf_reason *reason)
+                          int32_t ahead, int at_home, mf_verdict *verdict, enum mf_reason *reason)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
     uint32_t sequence = mf_net32(packet->header.sequence);
@@ -198,11 +198,11 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
     return 0;
 }
 
-MF_HANDLER enum mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
+MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                          struct mf_out *out)
 {
     const struct mf_submit *packet = (const struct mf_submit *)in->data;
-    enum mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
+    mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_task_info), 1, MF_SUBMIT_MAX);
     s->stats.packets[MF_OP_SUBMIT]++;
     if (MF_LIKELY(verdict == MF_V_OK))
         verdict = check_tasks(s, packet);
@@ -273,10 +273,10 @@ static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t cli
     return taken_out;
 }
 
-MF_HANDLER enum mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
+MF_HANDLER mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
 {
     const struct mf_cancel *packet = (const struct mf_cancel *)call->in->data;
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX);
+    mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(struct mf_task_name), 1, MF_CANCEL_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t identity = packet->client;
@@ -323,11 +323,11 @@ static void hear_probe(struct mf_tasks *s, struct call *call, uint32_t i, uint32
         move_client(s, i, call->in);
 }
 
-MF_HANDLER enum mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
+MF_HANDLER mf_verdict handle_probe(struct mf_tasks *s, struct call *call)
 {
     const struct mf_probe *packet = (const struct mf_probe *)call->in->data;
     const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(*packet));
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*names), 0, MF_PROBE_MAX);
+    mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*names), 0, MF_PROBE_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     uint64_t identity = packet->client;

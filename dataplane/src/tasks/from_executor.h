@@ -110,7 +110,7 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
 
 /* Registers one slot; its number goes to `*number`, a task that it gave back to `*task`. A registration that it has already
  * changes nothing; an older one is refused. */
-static enum mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t local, uint32_t *number, uint32_t *task)
+static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t local, uint32_t *number, uint32_t *task)
 {
     const struct mf_register *packet = (const struct mf_register *)call->in->data;
     uint32_t registration = mf_net32(packet->header.sequence), i = find_slot(s, packet->executor, local);
@@ -128,7 +128,7 @@ static enum mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint
 }
 
 /* What REGISTERED says of the slots that it does not name. */
-MF_INLINE enum mf_reason reason_of(enum mf_verdict refused)
+MF_INLINE enum mf_reason reason_of(mf_verdict refused)
 {
     switch (refused) {
     case MF_V_SLOTS_FULL:
@@ -142,10 +142,10 @@ MF_INLINE enum mf_reason reason_of(enum mf_verdict refused)
     }
 }
 
-MF_HANDLER enum mf_verdict handle_register(struct mf_tasks *s, struct call *call)
+MF_HANDLER mf_verdict handle_register(struct mf_tasks *s, struct call *call)
 {
     const struct mf_register *packet = (const struct mf_register *)call->in->data;
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), 0, 1, MF_REGISTER_MAX), refused = MF_V_OK;
+    mf_verdict verdict = check_shape(call->in, sizeof(*packet), 0, 1, MF_REGISTER_MAX), refused = MF_V_OK;
     if (verdict != MF_V_OK)
         return verdict;
     if (!has_cookie(s, call->now_ns, call->in))
@@ -191,7 +191,7 @@ MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
 
 /* Whether a record of a packet speaks for a slot: OK, or what is wrong. A packet that is not later than the last one that
  * named the slot is a copy, or was overtaken. */
-MF_INLINE enum mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in, uint32_t i, uint32_t generation,
+MF_INLINE mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in, uint32_t i, uint32_t generation,
                                     uint64_t counter)
 {
     if (MF_UNLIKELY(!is_registered(s, i, generation)))
@@ -265,14 +265,15 @@ MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t
  * must register anew. */
 MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                     const struct mf_wait *wait, uint64_t counter, uint32_t resources,
-                                    struct mf_assignment *a)
+                                    struct mf_assignment *a, struct mf_out *out)
 {
     uint32_t i = mf_net32(wait->slot), sequence = mf_net32(wait->sequence);
-    enum mf_verdict named = name_slot(s, in, i, mf_net32(wait->generation), counter);
+    mf_verdict named = name_slot(s, in, i, mf_net32(wait->generation), counter);
     if (MF_UNLIKELY(named != MF_V_OK)) {
         count(s, named);
         return named == MF_V_REPLAYED ? WAIT_SETTLED : WAIT_VOID;
     }
+    out->is_genuine = 1;
     struct slot *slot = slot_at(s, i);
     int32_t ahead = mf_serial_distance(sequence, slot->sequence);
     if (MF_UNLIKELY(ahead < 0)) {
@@ -308,7 +309,7 @@ MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait 
 }
 
 /* Tells the sender of a RETRIEVE which of its slots must register anew. */
-MF_RARE enum mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
+MF_RARE mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                   struct mf_out *out MF_IN_ARENA)
 {
     MF_ARRIVE(s);
@@ -316,16 +317,16 @@ MF_RARE enum mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const st
     MF_ARRIVE(out);
     const struct mf_wait *waits = (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve));
     struct mf_out_packet *reset = 0;
-    for (uint32_t voids = out->voids; MF_LOOP(voids != 0); voids &= voids - 1)
+    for (uint32_t voids = out->note; MF_LOOP(voids != 0); voids &= voids - 1)
         put_void(s, in, out, &reset, &waits[mf_lowest_bit(voids) % MF_SLOTS_MAX]);
     return MF_V_OK;
 }
 
-MF_FREQUENT_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
+MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                                     struct mf_out *out)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
-    enum mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_wait), 1, MF_SLOTS_MAX);
+    mf_verdict verdict = check_shape(in, sizeof(*packet), sizeof(struct mf_wait), 1, MF_SLOTS_MAX);
     s->stats.packets[MF_OP_RETRIEVE]++;
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
@@ -336,32 +337,29 @@ MF_FREQUENT_HANDLER enum mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
     uint32_t resources = packet->resources;
     uint64_t counter = mf_net64(packet->counter);
-    out->voids = 0;
     do {
         s = MF_HERE(s);
-        enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next);
+        enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next, out);
         if (MF_LIKELY(state == WAIT_ASSIGNED))
             next++;
         else if (MF_UNLIKELY(state == WAIT_VOID))
-            out->voids |= 1u << number_of(in, wait);
+            out->note |= 1u << number_of(in, wait);
     } while (MF_UNLIKELY(MF_LOOP(++wait < end)));
     uint32_t bytes = (uint32_t)((uint8_t *)next - (uint8_t *)first);
     if (MF_LIKELY(bytes != 0))
         put_header(s, first_packet(out, &in->from, sizeof(struct mf_assign) + bytes)->data, MF_OP_ASSIGN,
                    bytes * ASSIGNMENTS_A_BYTE >> 16, 0);
-    if (MF_UNLIKELY(out->voids))
+    if (MF_UNLIKELY(out->note))
         return put_voids(s, in, out);
     return MF_V_OK;
 }
 
 /* Whether a RETRIEVE of several waits may be answered by an ASSIGN and by a RESET. */
-static int retrieve_owes_several(const struct mf_tasks *s, const struct mf_datagram *in)
+static int retrieve_owes_both(const struct mf_tasks *s, const struct mf_datagram *in)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
     const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
     uint32_t records = packet->header.count, maybe_void = 0;
-    if (in->length != sizeof(*packet) + records * sizeof(*waits))
-        return 0;
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
         uint32_t i = mf_net32(waits[k].slot);
         const struct slot *slot = slot_at((struct mf_tasks *)s, i <= s->slots.fresh ? i : NONE);
@@ -372,11 +370,40 @@ static int retrieve_owes_several(const struct mf_tasks *s, const struct mf_datag
     return maybe_void != 0;
 }
 
+/* Whether a wait of this RETRIEVE is one that was answered by a task, so that the same task may be its answer again. */
+static int may_repeat_assignments(const struct mf_tasks *s, const struct mf_datagram *in)
+{
+    const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
+    const struct mf_wait *waits = (const struct mf_wait *)(packet + 1);
+    uint32_t records = packet->header.count;
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < records && k < MF_SLOTS_MAX); k++) {
+        uint32_t i = mf_net32(waits[k].slot);
+        const struct slot *slot = slot_at((struct mf_tasks *)s, i <= s->slots.fresh ? i : NONE);
+        if (slot->state == SLOT_ASSIGNED && slot->sequence == mf_net32(waits[k].sequence))
+            return 1;
+    }
+    return 0;
+}
+
+/* A RETRIEVE whose ASSIGN finds no room in its frame must not be tried: its counter would be noted, and who brings it again
+ * would get no answer. Most that are too large for their frame find nothing queued, and are answered by nothing. */
+static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram *in, uint32_t room)
+{
+    uint32_t records = ((const struct mf_header *)in->data)->count;
+    if (in->length != sizeof(struct mf_retrieve) + records * sizeof(struct mf_wait))
+        return 0;
+    if (records > 1 && retrieve_owes_both(s, in))
+        return 1;
+    if (sizeof(struct mf_assign) + records * sizeof(struct mf_assignment) <= room)
+        return 0;
+    return s->levels_used != 0 || may_repeat_assignments(s, in);
+}
+
 /* A task runs on: its slot is heard if this is the wait that it was given to. Returns what name_slot says. */
-static enum mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
+static mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
 {
     uint32_t i = mf_net32(wait->slot);
-    enum mf_verdict named = name_slot(s, call->in, i, mf_net32(wait->generation), counter_of(call->in));
+    mf_verdict named = name_slot(s, call->in, i, mf_net32(wait->generation), counter_of(call->in));
     if (named != MF_V_OK)
         count(s, named);
     else if (slot_at(s, i)->sequence != mf_net32(wait->sequence))
@@ -387,7 +414,7 @@ static enum mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const s
 }
 
 /* In no epoch a KEEPALIVE asks whether a switch lives here. Whoever names a slot of his is told that he is known: sequence 1. */
-static enum mf_verdict answer_question(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
+static mf_verdict answer_question(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
 {
     uint32_t i = mf_net32(wait->slot);
     int is_known = is_registered(s, i, mf_net32(wait->generation)) &&
@@ -397,12 +424,12 @@ static enum mf_verdict answer_question(struct mf_tasks *s, struct call *call, co
     return MF_V_OK;
 }
 
-MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
+MF_HANDLER mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
 {
     const struct mf_keepalive *packet = (const struct mf_keepalive *)call->in->data;
     const struct mf_wait *waits = (const struct mf_wait *)(call->in->data + sizeof(*packet));
     struct mf_out_packet *reset = 0;
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*waits), 1, MF_REGISTER_MAX);
+    mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*waits), 1, MF_REGISTER_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     if (packet->header.epoch == 0)
@@ -410,7 +437,7 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
     if (packet->header.epoch != s->epoch)
         return put_reset_all(s, call->in, call->out);
     for (uint32_t k = MF_ZERO; MF_LOOP(k < records_in(call) && k < MF_REGISTER_MAX); k++) {
-        enum mf_verdict named = keep_alive(s, call, &waits[k]);
+        mf_verdict named = keep_alive(s, call, &waits[k]);
         if (named == MF_V_FOREIGN_SLOT || named == MF_V_SPOOFED_SLOT)
             put_void(s, call->in, call->out, &reset, &waits[k]);
     }
@@ -421,7 +448,7 @@ MF_HANDLER enum mf_verdict handle_keepalive(struct mf_tasks *s, struct call *cal
 static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
 {
     uint32_t i = mf_net32(record->slot);
-    enum mf_verdict named = name_slot(s, call->in, i, mf_net32(record->generation), counter_of(call->in));
+    mf_verdict named = name_slot(s, call->in, i, mf_net32(record->generation), counter_of(call->in));
     if (named == MF_V_FOREIGN_SLOT)
         return 1; /* a repeat, or forgotten */
     if (named != MF_V_OK) {
@@ -446,13 +473,13 @@ static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *r
     return 1;
 }
 
-MF_HANDLER enum mf_verdict handle_release(struct mf_tasks *s, struct call *call)
+MF_HANDLER mf_verdict handle_release(struct mf_tasks *s, struct call *call)
 {
     const struct mf_release *packet = (const struct mf_release *)call->in->data;
     const struct mf_leave *records = (const struct mf_leave *)(call->in->data + sizeof(*packet));
     struct list given_back = {NONE, NONE};
     struct mf_out_packet *released = 0;
-    enum mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
+    mf_verdict verdict = check_shape(call->in, sizeof(*packet), sizeof(*records), 1, MF_SLOTS_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     if (packet->header.epoch != s->epoch)

@@ -82,7 +82,7 @@ static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
 }
 
 /* Whether a queued task is one that the operator wants to be gone. */
-static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf_purge *purge)
+static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf_tasks_order *purge)
 {
     const struct client *c = client_at(s, r->client);
     switch (purge->by) {
@@ -98,7 +98,7 @@ static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf
 }
 
 /* Looks at the next records. Returns 1 where it has looked at all. */
-static uint32_t purge_tasks(struct mf_tasks *s, struct mf_purge *purge)
+static uint32_t purge_tasks(struct mf_tasks *s, struct mf_tasks_order *purge)
 {
     for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_PURGE_RECORDS && purge->next < s->fresh_records); looked++) {
         uint32_t task = FIRST_RECORD + purge->next++;

@@ -3,6 +3,7 @@
 #ifndef MIDFLIGHT_REPLY_H
 #define MIDFLIGHT_REPLY_H
 
+#include "shared/answer.h"
 #include "state.h"
 
 /* What the handlers of rare packets get. */
@@ -17,69 +18,13 @@ MF_INLINE uint32_t records_in(const struct call *call)
     return ((const struct mf_header *)call->in->data)->count;
 }
 
-/* Whether count and length agree: what a handler asks before it looks at anything else (T11). */
-MF_INLINE enum mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
-                                      uint32_t most)
+MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_operation operation, uint32_t count,
+                          uint32_t sequence)
 {
-    const struct mf_header *header = (const struct mf_header *)in->data;
-    uint32_t records = header->count, right = fixed + record * records;
-    if (MF_UNLIKELY(header->key != 0))
-        return MF_V_UNKNOWN_KEY;
-    if (MF_UNLIKELY(records < least || records > most))
-        return MF_V_BAD_COUNT;
-    if (MF_UNLIKELY(in->length != right))
-        return in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
-    return MF_V_OK;
-}
-
-/* A byte, and 0 into the three reserved ones behind it. */
-MF_INLINE void put_byte(uint8_t *at, uint8_t byte)
-{
-    *(mf_word *)at = mf_low_byte_first((uint32_t)byte);
-}
-
-/* The first four bytes of a packet, as a number whose low byte is the first: magic, version, operation. */
-MF_INLINE uint32_t header_start(uint32_t operation)
-{
-    return MF_MAGIC >> 8 | (MF_MAGIC & 0xff) << 8 | MF_VERSION << 16 | operation << 24;
-}
-
-MF_INLINE void put_header(const struct mf_tasks *s, uint8_t *data, enum mf_operation operation,
-                          uint32_t count, uint32_t sequence)
-{
-    struct mf_header *header = (struct mf_header *)data;
-    *(mf_word *)data = mf_low_byte_first(header_start(operation));
-    put_byte(&header->count, (uint8_t)count);
-    header->epoch = s->epoch;
-    header->sequence = sequence;
-    header->tag = 0;
+    write_header(data, operation, count, s->epoch, sequence);
 }
 
 _Static_assert(MF_OUT_MAX >= 1 + MF_SUBMIT_MAX && MF_OUT_MAX >= 1 + MF_REGISTER_MAX, "an answer, and one ASSIGN each");
-
-/* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
-MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
-{
-    struct mf_out_packet *packet = &out->packet[out->count++];
-    MF_COPY(&packet->to, to);
-    packet->length = length;
-    return packet;
-}
-
-/* The same where it is known to be the first of the call. */
-MF_INLINE struct mf_out_packet *first_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
-{
-    struct mf_out_packet *packet = &out->packet[0];
-    out->count = 1;
-    MF_COPY(&packet->to, to);
-    packet->length = length;
-    return packet;
-}
-
-MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
-{
-    return (struct mf_header *)packet->data;
-}
 
 /* How RETRIEVE, KEEPALIVE and RELEASE begin, and the answers RESET and RELEASED, which repeat the counter. */
 struct MF_WIRE counted {
@@ -133,7 +78,7 @@ MF_INLINE void put_void(const struct mf_tasks *s, const struct mf_datagram *in, 
 }
 
 /* RESET without records: all of the sender's slots are void. */
-MF_RARE enum mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
+MF_RARE mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                       struct mf_out *out MF_IN_ARENA)
 {
     MF_ARRIVE(s);
@@ -141,17 +86,6 @@ MF_RARE enum mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, cons
     MF_ARRIVE(out);
     counted_packet(s, in, out, MF_OP_RESET);
     return MF_V_FOREIGN_EPOCH;
-}
-
-/* What we speak, to who speaks another version. */
-MF_RARE enum mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
-{
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
-    mf_word *words = (mf_word *)next_packet(out, &in->from, sizeof(struct mf_version))->data;
-    words[0] = mf_low_byte_first(header_start(MF_OP_VERSION));
-    words[1] = 0;
-    return MF_V_BAD_VERSION;
 }
 
 /* The ASSIGN to this address that has room: assignments to one executor share datagrams. */

@@ -7,9 +7,9 @@
 #ifndef MIDFLIGHT_STATE_H
 #define MIDFLIGHT_STATE_H
 
-#include "bytes.h"
+#include "shared/bytes.h"
 #include "midflight/tasks.h"
-#include "mutant.h"
+#include "shared/mutant.h"
 
 #define NONE 0u
 #define NO_TASK (INT64_MAX & ~0xffull) /* among the ranks of queue.h: what is not below it is none */
@@ -286,7 +286,7 @@ MF_INLINE uint64_t silence(uint64_t heard_ns, uint64_t now_ns)
     return now_ns > heard_ns ? now_ns - heard_ns : 0;
 }
 
-MF_INLINE void count(struct mf_tasks *s, enum mf_verdict reason)
+MF_INLINE void count(struct mf_tasks *s, mf_verdict reason)
 {
     ++*MF_AT(s, stats.reasons, reason);
 }

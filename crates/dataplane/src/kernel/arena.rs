@@ -1,7 +1,9 @@
 //! The arena as this process sees it: mapped where its map's `map_extra` says, all pages present.
 
 use super::error::KernelError;
-use super::layout::{CONTROL_AT, Control, DESK_BYTES, DESKS, DESKS_AT, Desk, STATE_AT, WAYS, WAYS_AT, Way};
+use super::layout::{
+    CONTROL_AT, Control, NEXT_HOPS, NEXT_HOPS_AT, NextHop, SCRATCH_AT, SCRATCH_BYTES, SCRATCHES, STATE_AT, Scratch,
+};
 use libbpf_rs::{MapCore, MapHandle, MapInfo, MapType};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -22,7 +24,7 @@ const MARGIN_BYTES: u64 = 64 << 20;
 pub(super) struct Arena {
     map: MapHandle,
     place: Place,
-    desks: u64,
+    scratches: u64,
 }
 
 // SAFETY: plain memory; who calls into it holds `&mut` of the engine that owns it.
@@ -57,7 +59,7 @@ impl Arena {
             libbpf_rs::ErrorKind::OutOfMemory => too_large(io::ErrorKind::OutOfMemory.into()),
             _ => KernelError::too_old(&error.to_string()),
         })?;
-        let arena = Self { map, place, desks: desks()? };
+        let arena = Self { map, place, scratches: scratches()? };
         arena.map_in()?;
         arena.populate()?;
         Ok(arena)
@@ -73,15 +75,15 @@ impl Arena {
         }
         let place = Place::at(info.map_extra, bytes)
             .map_err(|source| KernelError::Io { what: "map the kept arena at its address".into(), source })?;
-        let arena = Self { map, place, desks: desks()? };
+        let arena = Self { map, place, scratches: scratches()? };
         arena.map_in()?;
         arena.populate()?;
         Ok(arena)
     }
 
-    /// How many desks have pages: user space's, and one for each processor.
-    pub(super) fn desks(&self) -> u64 {
-        self.desks
+    /// How many scratches have pages: user space's, and one for each processor.
+    pub(super) fn scratches(&self) -> u64 {
+        self.scratches
     }
 
     /// Puts the map's pages where addresses are reserved for them.
@@ -98,9 +100,9 @@ impl Arena {
 
     /// Brings every page into being that a program may touch: it cannot do so itself.
     fn populate(&self) -> Result<(), KernelError> {
-        let desks_end = DESKS_AT + self.desks * DESK_BYTES;
-        self.populate_range(CONTROL_AT, desks_end - CONTROL_AT)?;
-        self.populate_range(WAYS_AT, WAYS * size_of::<Way>() as u64)?;
+        let scratch_end = SCRATCH_AT + self.scratches * SCRATCH_BYTES;
+        self.populate_range(CONTROL_AT, scratch_end - CONTROL_AT)?;
+        self.populate_range(NEXT_HOPS_AT, NEXT_HOPS * size_of::<NextHop>() as u64)?;
         self.populate_range(STATE_AT, self.bytes() - STATE_AT)
     }
 
@@ -124,9 +126,9 @@ impl Arena {
         self.offset(CONTROL_AT).cast()
     }
 
-    /// Desk 0 is user space's, desk 1 that of CPU 0.
-    pub(super) fn desk(&self, number: u64) -> *mut Desk {
-        self.offset(DESKS_AT + number.min(DESKS - 1) * DESK_BYTES).cast()
+    /// Scratch 0 is user space's, scratch 1 that of CPU 0.
+    pub(super) fn scratch(&self, number: u64) -> *mut Scratch {
+        self.offset(SCRATCH_AT + number.min(SCRATCHES - 1) * SCRATCH_BYTES).cast()
     }
 
     pub(super) fn state(&self) -> *mut u8 {
@@ -194,21 +196,23 @@ fn reserve(address: u64, bytes: u64, how: libc::c_int) -> io::Result<NonNull<u8>
     }
 }
 
-/// Of this machine: user space's desk, and one for each number that a processor may have, not all of which need be in use.
-fn desks() -> Result<u64, KernelError> {
+/// Of this machine: user space's scratch, and one for each number that a processor may have, not all of which need be in use.
+fn scratches() -> Result<u64, KernelError> {
     let failed = KernelError::io("read /sys/devices/system/cpu/possible");
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").map_err(failed)?;
-    match desks_of(&possible) {
-        Some(desks) if desks <= DESKS => Ok(desks),
-        Some(desks) => {
-            Err(KernelError::Refused(format!("this machine numbers {} processors, more than {}", desks - 1, DESKS - 1)))
-        }
+    match scratches_of(&possible) {
+        Some(scratches) if scratches <= SCRATCHES => Ok(scratches),
+        Some(scratches) => Err(KernelError::Refused(format!(
+            "this machine numbers {} processors, more than {}",
+            scratches - 1,
+            SCRATCHES - 1
+        ))),
         None => Err(KernelError::Refused(format!("the kernel names its processors {:?}", possible.trim()))),
     }
 }
 
 /// Of a list of ranges, such as `0-3,8`.
-fn desks_of(possible: &str) -> Option<u64> {
+fn scratches_of(possible: &str) -> Option<u64> {
     let last = possible.trim().rsplit([',', '-']).next()?;
     last.parse::<u64>().ok()?.checked_add(2)
 }
@@ -222,11 +226,11 @@ fn available_memory() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::desks_of;
+    use super::scratches_of;
 
     #[test]
     fn processors_are_numbered_with_gaps() {
-        let all = ["0", "0-1\n", "0-3,8", "0,2-5\n", "", "0-"].map(desks_of);
+        let all = ["0", "0-1\n", "0-3,8", "0,2-5\n", "", "0-"].map(scratches_of);
         assert_eq!(all, [Some(2), Some(3), Some(10), Some(7), None, None]);
     }
 }

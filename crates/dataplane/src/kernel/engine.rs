@@ -8,9 +8,9 @@ use super::interface::{self, Interface};
 use super::kept::Kept;
 use super::layout::ADDRESSES_MAX;
 use super::pins::Pins;
-use super::tasks::KernelTasks;
-use crate::TasksConfig;
+use super::program::Kernel;
 use crate::XdpMode;
+use crate::program::SoftProgram;
 use std::net::{IpAddr, SocketAddr};
 
 /// Where and how a switch serves.
@@ -39,13 +39,13 @@ pub enum Found {
     ThrownAway,
 }
 
-/// A queue in the kernel whose shells are attached. Dropping it detaches them and lets the queue go, unless it is kept.
+/// A program in the kernel whose shells are attached. Dropping it detaches them and lets its state go, unless it is kept.
 #[derive(Debug)]
-pub struct KernelEngine {
+pub struct KernelEngine<P> {
     // In the order in which they go.
     attached: Vec<Attached>,
     handover: Handover,
-    tasks: KernelTasks,
+    kernel: Kernel<P>,
     _pins: Option<Pins>,
     place: Place,
     found: Found,
@@ -54,20 +54,20 @@ pub struct KernelEngine {
     unserved: usize,
 }
 
-impl KernelEngine {
+impl<P: SoftProgram> KernelEngine<P> {
     /// Starts it, or takes over what a former process kept; then `epoch` and `secret` are those of the queue.
     ///
     /// # Errors
     /// Where the machine, the interfaces or what is kept do not allow it; nothing is left attached that was not before.
-    pub fn start(config: &TasksConfig, place: &Place, epoch: u32, secret: u128) -> Result<Self, KernelError> {
+    pub fn start(config: &P::Config, place: &Place, epoch: u32, secret: u128) -> Result<Self, KernelError> {
         let interfaces = find_all(&place.interfaces)?;
         let port = place.listen.port();
         let mut pins = if place.keep { Some(Pins::take(port)?) } else { left_on(port)? };
         let kept = pins.as_ref().filter(|pins| pins.hold_a_queue());
-        let (mut tasks, found) = match kept {
-            Some(pins) if place.keep && !place.fresh => (KernelTasks::take_over(config, pins)?, Found::TakenOver),
-            Some(_) => (KernelTasks::new(config, epoch, secret, 0)?, Found::ThrownAway),
-            None => (KernelTasks::new(config, epoch, secret, 0)?, Found::Nothing),
+        let (mut kernel, found) = match kept {
+            Some(pins) if place.keep && !place.fresh => (Kernel::take_over(config, pins)?, Found::TakenOver),
+            Some(_) => (Kernel::new(config, epoch, secret, 0)?, Found::ThrownAway),
+            None => (Kernel::new(config, epoch, secret, 0)?, Found::Nothing),
         };
         interfaces.iter().try_for_each(|interface| check_free(interface, pins.as_ref()))?;
         if found != Found::TakenOver
@@ -76,43 +76,32 @@ impl KernelEngine {
             pins.clear()?;
         }
         let served = served(place)?;
-        let handover = Handover::new(&tasks.programs().handover)?;
-        let before = tasks.told();
-        let unserved = tasks.serve(port, &served);
+        let handover = Handover::new(&kernel.programs().handover)?;
+        let before = kernel.told();
+        let unserved = kernel.serve(port, &served);
         // What XDP believes of checksums is right in both modes, until all interfaces have this one.
-        tasks.set_mode(place.mode, &[]);
-        let attach = |interface| Attached::new(interface, place.mode, tasks.programs(), pins.as_ref());
+        kernel.set_mode(place.mode, &[]);
+        let attach = |interface| Attached::new(interface, place.mode, kernel.programs(), pins.as_ref());
         let attached = interfaces.iter().map(attach).collect::<Result<Vec<_>, _>>();
-        let attached = attached.inspect_err(|_| what_is_kept_goes_on(&mut tasks, before, place.mode))?;
+        let attached = attached.inspect_err(|_| what_is_kept_goes_on(&mut kernel, before, place.mode))?;
         let unsummed = interfaces.iter().filter(|interface| interface.unsummed).map(|interface| interface.index);
-        tasks.set_mode(place.mode, &unsummed.collect::<Vec<_>>());
+        kernel.set_mode(place.mode, &unsummed.collect::<Vec<_>>());
         match &mut pins {
-            Some(pins) if place.keep => pins.keep(tasks.arena(), &tasks.programs().handover, &attached)?,
+            Some(pins) if place.keep => pins.keep(kernel.arena(), &kernel.programs().handover, &attached)?,
             _ => pins = None,
         }
-        Ok(Self { attached, handover, tasks, _pins: pins, place: place.clone(), found, served, unserved })
+        Ok(Self { attached, handover, kernel, _pins: pins, place: place.clone(), found, served, unserved })
     }
 
-    /// Detaches what a former process kept on this port and lets its queue go; `false` if there was nothing.
-    ///
-    /// # Errors
-    /// Where a process serves it, or privileges are missing.
-    pub fn detach(port: u16) -> Result<bool, KernelError> {
-        match Pins::existing(port)? {
-            Some(mut pins) => pins.clear().map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// The queue.
+    /// The program, to look at.
     #[must_use]
-    pub fn tasks(&self) -> &KernelTasks {
-        &self.tasks
+    pub fn kernel(&self) -> &Kernel<P> {
+        &self.kernel
     }
 
-    /// The queue, to call.
-    pub fn tasks_mut(&mut self) -> &mut KernelTasks {
-        &mut self.tasks
+    /// The program, to call.
+    pub fn kernel_mut(&mut self) -> &mut Kernel<P> {
+        &mut self.kernel
     }
 
     /// Answers that are left to user space, to wait for.
@@ -145,7 +134,7 @@ impl KernelEngine {
     pub fn refresh_addresses(&mut self) -> Result<usize, KernelError> {
         let addresses = served(&self.place)?;
         if addresses != self.served {
-            self.unserved = self.tasks.serve(self.place.listen.port(), &addresses);
+            self.unserved = self.kernel.serve(self.place.listen.port(), &addresses);
             self.served = addresses;
         }
         Ok(self.unserved)
@@ -155,6 +144,17 @@ impl KernelEngine {
     #[must_use]
     pub fn lost_interface(&self) -> Option<&str> {
         self.attached.iter().find(|attached| !attached.is_in_place()).map(|attached| attached.interface.name.as_str())
+    }
+}
+
+/// Detaches what a former process kept on this port and lets its queue go; `false` if there was nothing.
+///
+/// # Errors
+/// Where a process serves it, or privileges are missing.
+pub fn detach(port: u16) -> Result<bool, KernelError> {
+    match Pins::existing(port)? {
+        Some(mut pins) => pins.clear().map(|()| true),
+        None => Ok(false),
     }
 }
 
@@ -168,10 +168,10 @@ pub const SERVED_MAX: usize = ADDRESSES_MAX;
 /// Tells the shells of a queue that could not be taken over what they were told `before`. They may be on one interface in the
 /// mode of then and on another in that of now; what generic mode asks of them is right in both, and so is to believe no
 /// interface's checksums but whole ones.
-fn what_is_kept_goes_on(tasks: &mut KernelTasks, before: (u16, Vec<IpAddr>, XdpMode), now: XdpMode) {
+fn what_is_kept_goes_on<P: SoftProgram>(kernel: &mut Kernel<P>, before: (u16, Vec<IpAddr>, XdpMode), now: XdpMode) {
     let (port, served, mode) = before;
-    tasks.serve(port, &served);
-    tasks.set_mode(if mode == XdpMode::Generic { mode } else { now }, &[]);
+    kernel.serve(port, &served);
+    kernel.set_mode(if mode == XdpMode::Generic { mode } else { now }, &[]);
 }
 
 /// What a former process kept on this port. What serves another network namespace, with a process or without, is no concern of

@@ -1,5 +1,6 @@
 //! What can be missing for the kernel engine: one line each, which says what to do.
 
+use crate::program::CallError;
 use std::io;
 
 /// Why the kernel engine cannot run.
@@ -164,6 +165,12 @@ fn is_too_old(release: &str) -> bool {
 fn release() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease");
     text.map_or_else(|_| "of an unknown version".into(), |text| text.trim().to_owned())
+}
+
+impl From<KernelError> for CallError {
+    fn from(error: KernelError) -> Self {
+        Self(error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use super::error::KernelError;
 use super::handover::Handover;
-use super::layout::{Desk, SHELL_COUNTS};
-use super::tasks::KernelTasks;
-use crate::Verdict;
+use super::layout::{SHELL_COUNTS, Scratch};
+use super::program::Kernel;
+use crate::program::{SoftProgram, Verdict};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -43,13 +43,13 @@ pub enum Action {
 
 /// What a shell did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Departure {
+pub struct Departure<V> {
     /// With the frame.
     pub action: Action,
     /// The frame then.
     pub frame: Vec<u8>,
-    /// The datagram that the core was asked about, and what it said.
-    pub asked: Option<(Vec<u8>, Verdict)>,
+    /// The datagram that the program was asked about, and what it said.
+    pub asked: Option<(Vec<u8>, V)>,
 }
 
 /// No verdict.
@@ -57,30 +57,30 @@ const UNASKED: u32 = u32::MAX;
 /// Room for a frame that was made longer.
 const FRAME_MAX: usize = 4096;
 
-impl KernelTasks {
+impl<P: SoftProgram> Kernel<P> {
     /// Runs a frame through `mf_xdp` at a time that is made up, or [`NOW`](super::NOW).
     ///
     /// # Errors
     /// Where the program could not be run.
-    pub fn run_xdp(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure, KernelError> {
+    pub fn run_xdp(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure<P::Verdict>, KernelError> {
         let bytes = arrival.frame.len() as u32;
         let context = [0, bytes, 0, arrival.interface, 0, 0]; // struct xdp_md
         let actions = [(1, Action::Drop), (2, Action::Pass), (3, Action::Transmit)];
-        self.run(now_ns, arrival, &context, 0, |tasks| tasks.programs().xdp.as_fd(), &actions)
+        self.run(now_ns, arrival, &context, 0, |kernel| kernel.programs().xdp.as_fd(), &actions)
     }
 
     /// Runs a frame through `mf_tc`. The frame that [`Departure`] shows is the last answer; the others are sent.
     ///
     /// # Errors
     /// Where the program could not be run.
-    pub fn run_tc(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure, KernelError> {
+    pub fn run_tc(&mut self, now_ns: u64, arrival: &Arrival<'_>) -> Result<Departure<P::Verdict>, KernelError> {
         let mut context = [0; 48]; // struct __sk_buff
         context[10] = arrival.interface;
         context[41] = arrival.merged.min(1) * 2;
         context[44] = arrival.merged;
         let flags = if arrival.summed { libbpf_sys::BPF_F_TEST_SKB_CHECKSUM_COMPLETE } else { 0 };
         let actions = [(u32::MAX, Action::Pass), (2, Action::Drop), (7, Action::Transmit)];
-        self.run(now_ns, arrival, &context, flags, |tasks| tasks.programs().tc.as_fd(), &actions)
+        self.run(now_ns, arrival, &context, flags, |kernel| kernel.programs().tc.as_fd(), &actions)
     }
 
     fn run(
@@ -91,10 +91,10 @@ impl KernelTasks {
         flags: u32,
         program: impl Fn(&Self) -> BorrowedFd<'_>,
         actions: &[(u32, Action)],
-    ) -> Result<Departure, KernelError> {
+    ) -> Result<Departure<P::Verdict>, KernelError> {
         // SAFETY: shells only read it, and none runs.
         unsafe { (*self.arena().control()).now_ns = now_ns };
-        self.each_desk(|desk| desk.verdict = UNASKED);
+        self.each_scratch(|scratch| scratch.verdict = UNASKED);
         let mut frame = vec![0; FRAME_MAX];
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
@@ -115,18 +115,18 @@ impl KernelTasks {
         }
         frame.truncate(options.data_size_out as usize);
         let mut asked = None;
-        self.each_desk(|desk| asked = asked.take().or_else(|| on_desk(desk)));
+        self.each_scratch(|scratch| asked = asked.take().or_else(|| of_scratch(scratch)));
         match actions.iter().find(|(number, _)| *number == options.retval) {
             Some(&(_, action)) => Ok(Departure { action, frame, asked }),
             None => Err(KernelError::Refused(format!("a shell said {}", options.retval))),
         }
     }
 
-    /// Each processor's desk.
-    fn each_desk(&mut self, mut act: impl FnMut(&mut Desk)) {
-        for desk in 1..self.arena().desks() {
-            // SAFETY: the desk's pages are there, and no shell runs meanwhile.
-            act(unsafe { &mut *self.arena().desk(desk) });
+    /// Each processor's scratch.
+    fn each_scratch(&mut self, mut act: impl FnMut(&mut Scratch)) {
+        for scratch in 1..self.arena().scratches() {
+            // SAFETY: the scratch's pages are there, and no shell runs meanwhile.
+            act(unsafe { &mut *self.arena().scratch(scratch) });
         }
     }
 
@@ -149,7 +149,7 @@ impl KernelTasks {
     }
 }
 
-fn on_desk(desk: &Desk) -> Option<(Vec<u8>, Verdict)> {
-    let verdict = *Verdict::ALL.get(desk.verdict as usize)?;
-    Some((desk.data.get(..desk.datagram.length as usize)?.to_vec(), verdict))
+fn of_scratch<V: Verdict>(scratch: &Scratch) -> Option<(Vec<u8>, V)> {
+    let verdict = *V::ALL.get(scratch.verdict as usize)?;
+    Some((scratch.data.get(..scratch.datagram.length as usize)?.to_vec(), verdict))
 }

@@ -3,19 +3,16 @@
 
 use super::arena::Arena;
 use super::error::KernelError;
-use super::layout::{CONTROL_AT, Control, DESKS_AT};
-use crate::TasksConfig;
+use super::layout::{CONTROL_AT, Control, SCRATCH_AT};
+use crate::program::{Bound, SoftProgram};
 use std::os::unix::fs::MetadataExt;
 
 /// `MF_KEPT_AT`
 const KEPT_AT: u64 = 0x8000;
 /// Says that the rest was written to its end.
 const MAGIC: u64 = u64::from_be_bytes(*b"midflght");
-/// A hash of what the C sources say of the layout: the build script's.
-const LAYOUT: u64 = match u64::from_str_radix(env!("MIDFLIGHT_LAYOUT"), 16) {
-    Ok(hash) => hash,
-    Err(_) => panic!("the build script writes a hexadecimal number"),
-};
+/// The most bounds that a program has.
+const BOUNDS_MAX: usize = 16;
 
 /// The page's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,24 +22,21 @@ pub(super) struct Kept {
     layout: u64,
     /// The network namespace that is served: a number on a device.
     netns: [u64; 2],
-    bounds: [u64; BOUNDS.len()],
+    bounds: [u64; BOUNDS_MAX],
     pub epoch: u32,
     reserved: u32,
 }
 
-/// Bounds and times, by their names in the configuration; times are in nanoseconds.
-const BOUNDS: [&str; 8] = ["queue", "slots", "clients", "levels", "lease", "slot_idle", "client_idle", "cookie"];
-/// The first of the times.
-const LEASE: usize = 4;
-
 const _: () = {
     assert!(CONTROL_AT + size_of::<Control>() as u64 <= KEPT_AT);
-    assert!(KEPT_AT + size_of::<Kept>() as u64 <= DESKS_AT);
+    assert!(KEPT_AT + size_of::<Kept>() as u64 <= SCRATCH_AT);
 };
 
 impl Kept {
-    pub(super) fn new(config: &TasksConfig, epoch: u32) -> Self {
-        Self { magic: MAGIC, layout: LAYOUT, netns: netns(), bounds: bounds(config), epoch, reserved: 0 }
+    pub(super) fn new<P: SoftProgram>(config: &P::Config, epoch: u32) -> Self {
+        let mut bounds = [0; BOUNDS_MAX];
+        bounds.iter_mut().zip(P::bounds(config)).for_each(|(kept, (_, bound))| *kept = bound.value());
+        Self { magic: MAGIC, layout: P::LAYOUT, netns: netns(), bounds, epoch, reserved: 0 }
     }
 
     pub(super) fn write(self, arena: &Arena) {
@@ -57,19 +51,19 @@ impl Kept {
     }
 
     /// The same, if this process can take such an arena over.
-    pub(super) fn read(arena: &Arena, wanted: &TasksConfig) -> Result<Self, KernelError> {
+    pub(super) fn read<P: SoftProgram>(arena: &Arena, wanted: &P::Config) -> Result<Self, KernelError> {
         let kept = Self::of(arena);
         let refused = |why: &str| Err(KernelError::Kept(why.into()));
-        if kept.magic != MAGIC || kept.layout != LAYOUT {
+        if kept.magic != MAGIC || kept.layout != P::LAYOUT {
             return refused("it was laid out by another version of midflight");
         }
         if kept.is_elsewhere() {
             return refused("it serves another network namespace");
         }
-        if let Some(difference) = difference(kept.bounds, bounds(wanted)) {
+        if let Some(difference) = difference(P::NAME, kept.bounds, &P::bounds(wanted)) {
             return refused(&difference);
         }
-        if Arena::size(wanted.state_bytes().next_multiple_of(4096), 0) != arena.bytes() {
+        if Arena::size(P::state_bytes(wanted).next_multiple_of(4096), 0) != arena.bytes() {
             return refused("its size is not that of its bounds");
         }
         Ok(kept)
@@ -81,19 +75,11 @@ impl Kept {
     }
 }
 
-fn bounds(config: &TasksConfig) -> [u64; BOUNDS.len()] {
-    let counts = [config.queue, config.slots, config.clients, config.levels].map(u64::from);
-    let [queue, slots, clients, levels] = counts;
-    let times = [config.lease_ns, config.slot_idle_ns, config.client_idle_ns, config.cookie_ns];
-    let [lease, slot_idle, client_idle, cookie] = times;
-    [queue, slots, clients, levels, lease, slot_idle, client_idle, cookie]
-}
-
 /// The first bound in which two configurations differ.
-fn difference(kept: [u64; BOUNDS.len()], wanted: [u64; BOUNDS.len()]) -> Option<String> {
-    let at = (0..BOUNDS.len()).find(|&at| kept[at] != wanted[at])?;
-    let written = |value: u64| if at < LEASE { value.to_string() } else { format!("{} ms", value / 1_000_000) };
-    Some(format!("its tasks.{} is {}, and {} is asked for", BOUNDS[at], written(kept[at]), written(wanted[at])))
+fn difference(program: &str, kept: [u64; BOUNDS_MAX], wanted: &[(&str, Bound)]) -> Option<String> {
+    let (kept, (name, bound)) = kept.into_iter().zip(wanted).find(|(kept, (_, bound))| *kept != bound.value())?;
+    let kept = bound.with(kept);
+    Some(format!("its {program}.{name} is {kept}, and {bound} is asked for"))
 }
 
 fn netns() -> [u64; 2] {

@@ -1,20 +1,20 @@
 //! The arena's layout: `dataplane/xdp/arena.h`, offset for offset. A test asks the C compiler.
 
-use crate::ffi::{RawDatagram, RawOut, RawPurge};
+use crate::raw::{ORDER_BYTES, RawDatagram, RawOut};
 use midflight_wire::Address;
 
 pub(super) const CONTROL_AT: u64 = 0x0000_1000;
-pub(super) const DESKS_AT: u64 = 0x0001_0000;
-pub(super) const DESK_BYTES: u64 = 0x0001_0000;
+pub(super) const SCRATCH_AT: u64 = 0x0001_0000;
+pub(super) const SCRATCH_BYTES: u64 = 0x0001_0000;
 /// User space's, and one for each of 256 CPUs.
-pub(super) const DESKS: u64 = 257;
-pub(super) const WAYS_AT: u64 = 0x0110_0000;
-pub(super) const WAYS: u64 = 16384;
+pub(super) const SCRATCHES: u64 = 257;
+pub(super) const NEXT_HOPS_AT: u64 = 0x0110_0000;
+pub(super) const NEXT_HOPS: u64 = 16384;
 pub(super) const STATE_AT: u64 = 0x0200_0000;
 pub(super) const ADDRESSES_MAX: usize = 64;
 pub(super) const UNSUMMED_MAX: usize = 64;
-/// Bytes of datagram that a desk holds.
-pub(super) const DESK_DATA: usize = 1536;
+/// Bytes of datagram that a scratch holds.
+pub(super) const SCRATCH_DATA: usize = 1536;
 
 /// What user space asks of `mf_call`.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(super) enum Call {
     Packet,
     Tick,
     Bench,
-    Purge,
+    Order,
 }
 
 /// `struct mf_control`.
@@ -36,7 +36,7 @@ pub(super) struct Control {
     pub generic: u32,
     pub address: [Address; ADDRESSES_MAX],
     pub unsummed: [u32; UNSUMMED_MAX],
-    pub ways_salt: u64,
+    pub next_hop_salt: u64,
     pub call: u32,
     pub verdict: u32,
     pub now_ns: u64,
@@ -44,19 +44,20 @@ pub(super) struct Control {
     pub bench_count: u32,
     pub reserved: u32,
     pub bench_ns: u64,
-    pub purge: RawPurge,
+    pub order: [u64; ORDER_BYTES / 8],
 }
 
 /// Names and meanings of `struct mf_shell_counts`, in its order: `MF_SHELL_COUNTS`.
-pub const SHELL_COUNTS: [(&str, &str); 17] = [
-    ("xdp_taken", "datagrams that XDP gave to the core"),
+pub const SHELL_COUNTS: [(&str, &str); 18] = [
+    ("xdp_taken", "datagrams that XDP gave to the program"),
     ("xdp_answered", "answers that XDP sent"),
-    ("tc_taken", "datagrams that TC gave to the core: those that may owe several answers"),
+    ("tc_taken", "datagrams that TC gave to the program: those that may owe several answers"),
     ("tc_answered", "answers that TC sent"),
-    ("handed_over", "answers left to user space: cookies, and those for which no way was known"),
+    ("forwarded", "datagrams passed on to somebody else than their sender"),
+    ("handed_over", "answers left to user space: cookies, and those whose next hop is not known"),
     ("hand_over_failed", "answers lost: no room to leave them to user space"),
     ("send_failed", "answers lost: the frame could not be made"),
-    ("asserted", "answers lost: the core owed what it had said it would not; a bug"),
+    ("asserted", "answers lost: the program owed what it had said it would not; a bug"),
     ("passed_source", "datagrams from an address or port that nobody can have there, passed up"),
     ("passed_fragment", "IP fragments to our port or of unknown port, passed up"),
     ("passed_options", "datagrams with IP options or extension headers, passed up"),
@@ -64,13 +65,13 @@ pub const SHELL_COUNTS: [(&str, &str); 17] = [
     ("passed_length", "datagrams whose lengths disagree, passed up"),
     ("passed_tags", "datagrams in frames with more VLAN tags than two, passed up"),
     ("passed_merged", "datagrams that GRO merged into one before TC saw them, passed up"),
-    ("passed_contended", "datagrams that found the queue locked for too long, passed up"),
+    ("passed_contended", "datagrams that found the program locked for too long, passed up"),
     ("called", "datagrams that user space brought"),
 ];
 
-/// `struct mf_way`.
+/// `struct mf_next_hop`.
 #[repr(C, align(8))]
-pub(super) struct Way {
+pub(super) struct NextHop {
     pub peer: Address,
     pub interface: u32,
     pub own: [u8; 16],
@@ -80,24 +81,24 @@ pub(super) struct Way {
     pub tag: [u32; 2],
 }
 
-/// `struct mf_desk`.
+/// `struct mf_scratch`.
 #[repr(C)]
-pub(super) struct Desk {
+pub(super) struct Scratch {
     pub datagram: RawDatagram,
-    pub way: Way,
+    pub back: NextHop,
     pub verdict: u32,
-    pub reserved: u32,
-    pub data: [u8; DESK_DATA],
+    pub is_whole: u32,
+    pub data: [u8; SCRATCH_DATA],
     pub counts: [u64; SHELL_COUNTS.len()],
-    pub other: Way,
+    pub other: NextHop,
     pub out: RawOut,
 }
 
 const _: () = {
-    assert!(size_of::<Desk>() as u64 <= DESK_BYTES);
-    assert!(DESKS_AT + DESKS * DESK_BYTES <= WAYS_AT);
-    assert!(WAYS_AT + WAYS * size_of::<Way>() as u64 <= STATE_AT);
-    assert!(CONTROL_AT + size_of::<Control>() as u64 <= DESKS_AT);
+    assert!(size_of::<Scratch>() as u64 <= SCRATCH_BYTES);
+    assert!(SCRATCH_AT + SCRATCHES * SCRATCH_BYTES <= NEXT_HOPS_AT);
+    assert!(NEXT_HOPS_AT + NEXT_HOPS * size_of::<NextHop>() as u64 <= STATE_AT);
+    assert!(CONTROL_AT + size_of::<Control>() as u64 <= SCRATCH_AT);
 };
 
 #[cfg(test)]
@@ -113,12 +114,13 @@ mod tests {
 
     #[test]
     fn the_arena_is_laid_out_as_arena_h_says() {
-        let mut of_c = [0; 44];
+        let mut of_c = [0; 45];
         // SAFETY: it writes at most as many numbers.
         let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
-        let places = [CONTROL_AT, DESKS_AT, DESK_BYTES, DESKS, WAYS_AT, WAYS, STATE_AT].map(|n| n as usize);
+        let places =
+            [CONTROL_AT, SCRATCH_AT, SCRATCH_BYTES, SCRATCHES, NEXT_HOPS_AT, NEXT_HOPS, STATE_AT].map(|n| n as usize);
         let bounds = [ADDRESSES_MAX, UNSUMMED_MAX];
-        let calls = [Call::Packet, Call::Tick, Call::Bench, Call::Purge].map(|call| call as usize);
+        let calls = [Call::Packet, Call::Tick, Call::Bench, Call::Order].map(|call| call as usize);
         let control = [
             size_of::<Control>(),
             offset_of!(Control, lock),
@@ -127,36 +129,37 @@ mod tests {
             offset_of!(Control, generic),
             offset_of!(Control, address),
             offset_of!(Control, unsummed),
-            offset_of!(Control, ways_salt),
+            offset_of!(Control, next_hop_salt),
             offset_of!(Control, call),
             offset_of!(Control, verdict),
             offset_of!(Control, now_ns),
             offset_of!(Control, bench_at),
             offset_of!(Control, bench_count),
             offset_of!(Control, bench_ns),
-            offset_of!(Control, purge),
+            offset_of!(Control, order),
         ];
-        let way = [
-            size_of::<Way>(),
-            offset_of!(Way, interface),
-            offset_of!(Way, own),
-            offset_of!(Way, macs),
-            offset_of!(Way, tags),
-            offset_of!(Way, kind),
-            offset_of!(Way, tag),
+        let next_hop = [
+            size_of::<NextHop>(),
+            offset_of!(NextHop, interface),
+            offset_of!(NextHop, own),
+            offset_of!(NextHop, macs),
+            offset_of!(NextHop, tags),
+            offset_of!(NextHop, kind),
+            offset_of!(NextHop, tag),
         ];
-        let desk = [
-            size_of::<Desk>(),
-            offset_of!(Desk, way),
-            offset_of!(Desk, verdict),
-            offset_of!(Desk, data),
-            offset_of!(Desk, counts),
-            offset_of!(Desk, other),
-            offset_of!(Desk, out),
+        let scratch = [
+            size_of::<Scratch>(),
+            offset_of!(Scratch, back),
+            offset_of!(Scratch, verdict),
+            offset_of!(Scratch, is_whole),
+            offset_of!(Scratch, data),
+            offset_of!(Scratch, counts),
+            offset_of!(Scratch, other),
+            offset_of!(Scratch, out),
         ];
-        let of_rust = places.into_iter().chain(bounds).chain(calls).chain(control).chain(way).chain(desk);
+        let of_rust = places.into_iter().chain(bounds).chain(calls).chain(control).chain(next_hop).chain(scratch);
         assert_eq!(of_c[..count], of_rust.map(|n| n as u64).collect::<Vec<_>>());
-        assert_eq!(offset_of!(Desk, counts) - offset_of!(Desk, data), DESK_DATA);
+        assert_eq!(offset_of!(Scratch, counts) - offset_of!(Scratch, data), SCRATCH_DATA);
     }
 
     #[test]

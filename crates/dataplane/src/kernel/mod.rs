@@ -1,16 +1,16 @@
 //! The soft engine in the kernel: the same C core as BPF, in a BPF arena that this process maps (feature `kernel`).
 //!
-//! [`KernelEngine`] is what a switch runs: a queue whose shells are attached to interfaces. [`KernelTasks`] is the queue
+//! [`KernelEngine`] is what a switch runs: a program whose shells are attached to interfaces. [`Kernel`] is the program
 //! alone, to which datagrams are brought by `BPF_PROG_RUN`. `docs/internals/kernel.md` explains the arena, the lock and the
 //! two shells.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `object`, `tasks` | loading the programs, calling them |
+//! | `object`, `program` | loading the BPF programs, calling them |
 //! | `arena`, `layout`, `kept` | the memory that they share with this process, and what is where in it |
 //! | `interface`, `link`, `attach` | interfaces, and programs on them |
 //! | `pins` | what outlives the process |
-//! | `handover`, `ways` | answers that the shells leave to this process, and how executors know it |
+//! | `handover`, `next_hops` | answers that the shells leave to this process, and how peers know it |
 //! | `frames` | frames through the shells without an interface |
 //! | `engine` | all of it together |
 
@@ -24,14 +24,22 @@ mod interface;
 mod kept;
 mod layout;
 mod link;
+mod next_hops;
 mod object;
 mod pins;
-mod tasks;
-mod ways;
+mod program;
 
-pub use engine::{Found, KernelEngine, Place, SERVED_MAX};
+pub use engine::{Found, KernelEngine, Place, SERVED_MAX, detach};
 pub use error::KernelError;
 pub use frames::{Action, Arrival, Departure};
 pub use handover::Handover;
 pub use layout::SHELL_COUNTS;
-pub use tasks::{BenchPacket, KernelTasks, NOW};
+pub use program::{BenchPacket, Kernel, KernelTasks, NOW};
+
+/// What the build script wrote: a hexadecimal number.
+pub(crate) const fn layout_of(hash: &str) -> u64 {
+    match u64::from_str_radix(hash, 16) {
+        Ok(hash) => hash,
+        Err(_) => panic!("the build script writes a hexadecimal number"),
+    }
+}

@@ -7,9 +7,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
-/// `dataplane/xdp/tasks.bpf.c`, compiled by the build script.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tasks.bpf.o"));
-
 /// libbpf prints by one function for all threads: one load at a time.
 static LOADING: Mutex<()> = Mutex::new(());
 /// What libbpf warned of during the present load.
@@ -37,13 +34,13 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Loads them. `handover` is the ring of the programs that these are to replace, if there are such.
-    pub(super) fn load(arena: &Arena, handover: Option<&MapHandle>) -> Result<Self, KernelError> {
+    /// Loads them from what a `*.bpf.c` was compiled to. `handover` is the ring of the programs that these are to replace, if there are such.
+    pub(super) fn load(object: &[u8], arena: &Arena, handover: Option<&MapHandle>) -> Result<Self, KernelError> {
         let _one = LOADING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         let refused = |error: libbpf_rs::Error| explain(&error);
-        let mut open = ObjectBuilder::default().open_memory(OBJECT).map_err(refused)?;
+        let mut open = ObjectBuilder::default().open_memory(object).map_err(refused)?;
         for mut map in open.maps_mut() {
             match (map.name().to_str(), handover) {
                 (Some("arena"), _) => map.reuse_fd(arena.as_fd()).map_err(refused)?,

@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 
 const TAGS: [&[Tag]; 4] = [&[], &[(Q, 0x2005)], &[(AD, 0x0fff), (Q, 1)], &[(Q, 7), (Q, 0xe064)]];
 
-fn run(tasks: &mut KernelTasks, frame: &[u8]) -> Departure {
+fn run(tasks: &mut KernelTasks, frame: &[u8]) -> Departure<Verdict> {
     tasks.run_xdp(TIME, &Arrival::new(frame)).unwrap()
 }
 

@@ -3,9 +3,12 @@
 use crate::capture::Port;
 use crate::engine::FrameEngine;
 use crate::shells::{config, lab, peer, shells};
+use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::{Out, Purge, Stats, TasksProgram, Verdict};
 use midflight_lab::Place;
 use midflight_spec::model::{EPOCH, play};
-use midflight_spec::transcript::{Core, Engine};
+use midflight_spec::transcript::{Asked, Foretelling};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -28,11 +31,13 @@ fn with_port(act: impl FnOnce(&Rc<Port>) + Send) {
 fn datagrams_of_the_corpora_are_taken_as_by_the_core() {
     with_port(|port| {
         for ipv4 in [true, false] {
-            let (mut core, mut frames) =
-                (Core::new(&config(), EPOCH, 1).unwrap(), FrameEngine::new(&config(), EPOCH, 1, port, ipv4));
+            let (mut core, mut frames) = (
+                Foretelling::<TasksProgram>::new(&config(), EPOCH, 1).unwrap(),
+                FrameEngine::new(&config(), EPOCH, 1, port, ipv4),
+            );
             for (path, datagram) in corpus("wire").into_iter().chain(corpus("core")) {
                 let from = peer(true, 1);
-                let (of_core, of_frames) = (core.packet(1_000, from, &datagram), frames.packet(1_000, from, &datagram));
+                let (of_core, of_frames) = (core.ask(1_000, from, &datagram), frames.ask(1_000, from, &datagram));
                 assert_eq!(of_frames, of_core, "{}", path.display());
             }
             assert_eq!(frames.stats(), core.stats());
@@ -68,24 +73,27 @@ struct Watched<'a> {
 }
 
 impl Engine for Watched<'_> {
+    type Program = TasksProgram;
+
     fn packet(
         &mut self,
         now_ns: u64,
-        from: std::net::SocketAddr,
-        datagram: &[u8],
-    ) -> (midflight_dataplane::Verdict, Vec<midflight_dataplane::Datagram>) {
-        self.engine.packet(now_ns, from, datagram)
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<Verdict, CallError> {
+        self.engine.packet(now_ns, from, datagram, out)
     }
 
-    fn tick(&mut self, now_ns: u64) -> (u32, Vec<midflight_dataplane::Datagram>) {
-        self.engine.tick(now_ns)
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        self.engine.tick(now_ns, out)
     }
 
-    fn purge(&mut self, which: midflight_dataplane::Which) -> u32 {
-        self.engine.purge(which)
+    fn order(&mut self, purge: &mut Purge) -> Result<bool, CallError> {
+        self.engine.order(purge)
     }
 
-    fn stats(&self) -> midflight_dataplane::Stats {
+    fn stats(&self) -> Stats {
         self.engine.stats()
     }
 

@@ -6,8 +6,8 @@ use crate::frame::{Flow, get16, read};
 use crate::shells::{PEER_MAC, PORT, Shells, handed_over, own, shells_with};
 use crate::stand_in::StandIns;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
-use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, Verdict, Which};
-use midflight_spec::transcript::Engine;
+use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict, Which};
 use midflight_wire::PACKET_MAX;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -71,8 +71,8 @@ impl FrameEngine {
     }
 }
 
-impl Engine for FrameEngine {
-    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+impl FrameEngine {
+    fn by_frames(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let (flow, datagram) = (self.flow(from), self.stand_ins.datagram(now_ns, from, datagram));
         let frame = flow.request(&datagram);
         let arrival = Arrival { interface: self.port.index, ..Arrival::new(&frame) };
@@ -113,20 +113,42 @@ impl Engine for FrameEngine {
         }
         (verdict, sent)
     }
+}
 
-    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
-        let mut out = Out::new();
-        let looked = self.shells.tick(now_ns, &mut out).unwrap();
-        (looked, self.of_originals(now_ns, &out))
+fn owe(out: &mut Out, sent: &[Datagram]) {
+    assert_eq!(out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))), 0, "there is room for all answers");
+}
+
+impl Engine for FrameEngine {
+    type Program = TasksProgram;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<Verdict, CallError> {
+        let (verdict, sent) = self.by_frames(now_ns, from, datagram);
+        owe(out, &sent);
+        Ok(verdict)
     }
 
-    fn purge(&mut self, which: Which) -> u32 {
-        let mut purge = Purge::new(match which {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        let looked = self.shells.tick(now_ns, out).unwrap();
+        let sent = self.of_originals(now_ns, out);
+        owe(out, &sent);
+        Ok(looked)
+    }
+
+    fn order(&mut self, purge: &mut Purge) -> Result<bool, CallError> {
+        let mut here = Purge::new(match purge.which() {
             Which::Address(ip) => Which::Address(self.stand_ins.ip(ip)),
             other => other,
         });
-        while !self.shells.purge(&mut purge).unwrap() {}
-        purge.purged()
+        while !self.shells.purge(&mut here).unwrap() {}
+        purge.count(here.purged());
+        Ok(true)
     }
 
     fn stats(&self) -> Stats {

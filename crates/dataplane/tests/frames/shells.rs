@@ -3,6 +3,7 @@
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
 use midflight_dataplane::TasksConfig;
+use midflight_dataplane::Verdict;
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{Departure, KernelTasks, SHELL_COUNTS};
 use midflight_lab::{Lab, Options};
@@ -114,8 +115,8 @@ pub(crate) fn flow(ipv4: bool, number: u16) -> Flow {
 /// What the shells counted during `act`.
 pub(crate) fn counted(
     tasks: &mut KernelTasks,
-    act: impl FnOnce(&mut KernelTasks) -> Departure,
-) -> (Departure, Vec<(&'static str, u64)>) {
+    act: impl FnOnce(&mut KernelTasks) -> Departure<Verdict>,
+) -> (Departure<Verdict>, Vec<(&'static str, u64)>) {
     let before = tasks.shell_counts();
     let departure = act(tasks);
     let names = SHELL_COUNTS.iter().map(|&(name, _)| name);

@@ -5,6 +5,7 @@ use crate::cookies::with_cookie;
 use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, Q, get16, read};
 use crate::shells::{PORT, SECRET, Shells, TIME, config, counted, flow, handed_over, lab, shells};
+use midflight_dataplane::Verdict;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_lab::{Lab, Place};
 use midflight_wire::{Operation, SlotName};
@@ -57,7 +58,7 @@ impl Stage<'_> {
     }
 
     /// A frame of the client, with his cookie, given to TC as if XDP had passed it on.
-    pub(crate) fn by_tc(&mut self, flow: &Flow, datagram: &[u8]) -> Departure {
+    pub(crate) fn by_tc(&mut self, flow: &Flow, datagram: &[u8]) -> Departure<Verdict> {
         let frame = flow.request(&with_cookie(flow.from, datagram.to_vec()));
         self.shells.run_tc(TIME, &Arrival { interface: self.near.index, ..Arrival::new(&frame) }).unwrap()
     }

@@ -4,7 +4,7 @@ use crate::capture::Port;
 use crate::engine::FrameEngine;
 use crate::shells::{lab, shells};
 use midflight_lab::Place;
-use midflight_spec::transcript::run;
+use midflight_spec::transcript::{TasksVocabulary, run};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ fn frames_tell_the_stories() {
         for ipv4 in [true, false] {
             for path in &stories {
                 let story = std::fs::read_to_string(path).unwrap();
-                let told = run(&story, &mut |config, epoch, secret| {
+                let told = run::<TasksVocabulary>(&story, &mut |config, epoch, secret| {
                     Box::new(FrameEngine::new(config, epoch, secret, &port, ipv4))
                 });
                 assert_eq!(told.unwrap(), story, "{}", path.display());

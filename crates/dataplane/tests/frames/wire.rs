@@ -9,6 +9,7 @@ use crate::datagrams::{
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, Tag, bytes, get16, read, read_partial};
 use crate::shells::{PORT, SECRET, config, lab, shells};
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder};
+use midflight_dataplane::TasksProgram;
 use midflight_dataplane::Verdict;
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{KernelEngine, Place, SHELL_COUNTS};
@@ -22,7 +23,7 @@ use zerocopy::IntoBytes;
 
 /// A switch in a lab, and the links of its hosts.
 struct Stage {
-    engine: KernelEngine,
+    engine: KernelEngine<TasksProgram>,
     hosts: [Port; 2],
     /// The switch's MAC address on each link.
     macs: [[u8; 6]; 2],
@@ -44,11 +45,11 @@ fn on_stage(mode: XdpMode, act: impl Fn(&mut Stage, bool)) {
     let macs = [0, 1].map(|host| lab.within(At::Switch, || Port::open(&lab.interfaces()[host]).mac).unwrap());
     let mut stage = Stage { engine, hosts, macs, lab };
     for ipv4 in [true, false] {
-        stage.engine.tasks_mut().restart(&config(), EPOCH, SECRET).unwrap();
+        stage.engine.kernel_mut().restart(&config(), EPOCH, SECRET).unwrap();
         stage.hosts.iter().for_each(|port| drop(port.all(|_| true)));
         act(&mut stage, ipv4);
         assert_eq!(["asserted", "send_failed", "hand_over_failed"].map(|name| stage.count(name)), [0; 3]);
-        stage.engine.tasks().check().unwrap();
+        stage.engine.kernel().check().unwrap();
     }
 }
 
@@ -76,13 +77,13 @@ impl Stage {
     }
 
     fn count(&self, name: &str) -> u64 {
-        self.engine.tasks().shell_count(name)
+        self.engine.kernel().shell_count(name)
     }
 
     /// The shells' counts that are not 0.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         let names = SHELL_COUNTS.iter().map(|&(name, _)| name);
-        names.zip(self.engine.tasks().shell_counts()).filter(|&(_, count)| count > 0).collect()
+        names.zip(self.engine.kernel().shell_counts()).filter(|&(_, count)| count > 0).collect()
     }
 
     /// The frame by which a datagram from the switch came.
@@ -100,7 +101,7 @@ impl Stage {
     /// Registers slots and lets them wait.
     fn park(&self, executor: &Endpoint, number: u64, slots: u8) -> Vec<SlotName> {
         let names = registered(&executor.ask(&register(number, slots)));
-        let parked = self.engine.tasks().stats().parked;
+        let parked = self.engine.kernel().stats().parked;
         for name in &names {
             executor.send(&retrieve(std::slice::from_ref(name), 1));
         }
@@ -111,7 +112,7 @@ impl Stage {
     /// Until so many slots wait: nothing is answered to who must wait.
     fn await_parked(&self, slots: u32) {
         let until = Instant::now() + PATIENCE;
-        while self.engine.tasks().stats().parked != slots {
+        while self.engine.kernel().stats().parked != slots {
             assert!(Instant::now() < until, "{slots} slots do not wait: {:?}", self.counts());
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -188,7 +189,7 @@ fn short_answers_reach_sockets() {
                 assert_eq!(client.ask(&of_another_version(PACKET_MAX)), Version::OURS.as_bytes());
                 assert_eq!(stage.count(taken_by), before + 2, "{mode:?} {hardware} {:?}", stage.counts());
             }
-            assert_eq!((stage.engine.tasks().stats().clients, stage.engine.tasks().stats().submitted), (0, 0));
+            assert_eq!((stage.engine.kernel().stats().clients, stage.engine.kernel().stats().submitted), (0, 0));
         });
     }
 }
@@ -199,7 +200,7 @@ fn short_answers_reach_sockets() {
 fn a_checksum_left_to_hardware_is_believed_by_interface() {
     on_stage(XdpMode::Native, |stage, ipv4| {
         let index = stage.lab.within(At::Switch, || Port::open(&stage.lab.interfaces()[1]).index).unwrap();
-        stage.engine.tasks_mut().set_mode(XdpMode::Native, &[index]);
+        stage.engine.kernel_mut().set_mode(XdpMode::Native, &[index]);
         for (host, taken_by) in [(0, "tc_taken"), (1, "xdp_taken")] {
             stage.checksums_by_hardware(host, true, true);
             let client = stage.endpoint(host, ipv4);
@@ -313,7 +314,7 @@ fn answers_longer_than_the_frame_arrive_whole() {
             "thirteen do not: {:?}",
             stage.counts()
         );
-        let stats = stage.engine.tasks().stats();
+        let stats = stage.engine.kernel().stats();
         assert_eq!((stats.reasons[Verdict::RepeatedWait as usize], stats.assigned), (0, 26));
     });
 }
@@ -348,7 +349,7 @@ fn t2_tasks_told_again_arrive_whole() {
             for _ in 0..2 {
                 assert_eq!(usize::from(records(&executor.ask(&retrieve(&names, 1)))), SLOTS_MAX);
             }
-            assert_eq!(stage.engine.tasks().stats().reasons[Verdict::Replayed as usize], 0);
+            assert_eq!(stage.engine.kernel().stats().reasons[Verdict::Replayed as usize], 0);
         });
     }
 }
@@ -410,7 +411,7 @@ fn other_traffic_goes_on() {
             }
             assert!(is_echoed(stage, &here.flow), "ICMP");
             assert_eq!(stage.counts(), []);
-            assert_eq!(stage.engine.tasks().stats().packets.iter().sum::<u64>(), 0);
+            assert_eq!(stage.engine.kernel().stats().packets.iter().sum::<u64>(), 0);
         });
     }
 }

@@ -5,11 +5,12 @@
 //! for each entry that it looks at, and would keep the thread as long.
 
 use super::ShellCounts;
-use super::life::Core;
+use super::hosted::Hosted;
 use super::options::AsicOptions;
 use crate::error::Error;
 use midflight_dataplane::asic::{AsicConfig, AsicTasks, Inside, Turn};
-use midflight_dataplane::{Datagram, Out, Stats, TasksConfig};
+use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ const ROUND_MAX: usize = 4_096;
 const SENT_MAX: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct AsicCore {
+pub(super) struct AsicEngine {
     tasks: AsicTasks,
     turn: Turn,
     /// On their way round, the next one first.
@@ -31,7 +32,7 @@ pub(super) struct AsicCore {
     overloaded: u64,
 }
 
-impl AsicCore {
+impl AsicEngine {
     pub(super) fn new(config: &TasksConfig, options: AsicOptions, epoch: u32) -> Result<Self, Error> {
         let AsicOptions { program, levels, queue, poll_us } = options;
         let config = AsicConfig {
@@ -74,35 +75,52 @@ impl AsicCore {
     }
 }
 
-impl Core for AsicCore {
-    fn packet(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out) {
-        if self.round.len() < ROUND_MAX {
-            // The engine counts what it says of the datagram.
-            let _verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
-            self.passed();
-        } else {
-            self.overloaded += 1;
-        }
+impl Engine for AsicEngine {
+    type Program = TasksProgram;
+
+    fn packet(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<Verdict, CallError> {
+        let has_room = self.round.len() < ROUND_MAX;
+        let verdict = has_room.then(|| self.tasks.packet(now, from, datagram, &mut self.turn));
+        self.passed();
         self.go_round(PASSES[0]);
+        let Some(verdict) = verdict else {
+            self.overloaded += 1;
+            return Err(CallError("too many packets are on their way round".into()));
+        };
         self.owe(out);
+        // Its network is trusted, and its answers to anybody may come later.
+        out.set_genuine();
+        Ok(verdict)
     }
 
-    /// Its network is trusted, and its answers to anybody may come later.
-    fn packet_of_executor(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out) -> bool {
-        self.packet(now, from, datagram, out);
-        true
-    }
-
-    fn tick(&mut self, now: Nanos, out: &mut Out) {
+    fn tick(&mut self, now: Nanos, out: &mut Out) -> Result<u32, CallError> {
         self.tasks.tick(now);
         self.go_round(PASSES[1]);
         self.owe(out);
+        Ok(0)
+    }
+
+    fn order(&mut self, _order: &mut Purge) -> Result<bool, CallError> {
+        Err(CallError("this engine has no list of its tasks".into()))
     }
 
     fn stats(&self) -> Stats {
         self.tasks.stats()
     }
 
+    /// Its own checks are those of the model of the pipeline (`midflight check asic`).
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl Hosted<TasksProgram> for AsicEngine {
     fn counts(&self, counts: &mut ShellCounts) {
         let c = self.tasks.counters();
         *counts = vec![

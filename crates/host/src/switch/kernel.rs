@@ -1,83 +1,88 @@
-//! The core in the kernel. Its shells take packets on their interfaces, before there are sockets; this side brings it what
+//! A program in the kernel. Its shells take packets on their interfaces, before there are sockets; this side brings it what
 //! they leave, ticks it, sends the answers that they cannot send, and looks after interfaces and addresses.
 
-use super::life::Core;
-use super::{Engine, Facts, Inheritance, KernelOptions, ShellCounts};
+use super::hosted::{Hosted, SendFrom};
+use super::{Facts, Inheritance, KernelOptions, ShellCounts};
 use crate::error::Error;
-use midflight_dataplane::kernel::{Found, KernelEngine, KernelError, NOW, Place, SERVED_MAX, SHELL_COUNTS};
-use midflight_dataplane::{Out, Purge, Stats, TasksConfig};
+use midflight_dataplane::Out;
+use midflight_dataplane::kernel::{Found, KernelEngine, NOW, Place, SERVED_MAX, SHELL_COUNTS};
+use midflight_dataplane::program::{CallError, Engine, SoftProgram};
 use midflight_endpoint::Nanos;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 #[derive(Debug)]
-pub(super) struct KernelCore {
-    engine: KernelEngine,
-    /// Datagrams and ticks that the kernel did not take.
+pub(super) struct InKernel<P> {
+    engine: KernelEngine<P>,
+    /// Datagrams and ticks that the kernel did not take: as good as lost on the wire.
     calls_failed: u64,
     /// Addresses beyond those that the programs can serve, when it was last said.
     unserved: usize,
 }
 
-impl KernelCore {
+impl<P: SoftProgram> InKernel<P> {
     /// Starts it; the facts become those of the queue and the interfaces.
     pub(super) fn start(
-        tasks: &TasksConfig,
+        program: &P::Config,
         options: &KernelOptions,
         listen: SocketAddr,
         facts: Facts,
     ) -> Result<(Self, Facts), Error> {
         let KernelOptions { interfaces, mode, keep, fresh } = options.clone();
         let place = Place { listen, interfaces, mode, keep, fresh };
-        let engine = KernelEngine::start(tasks, &place, facts.epoch, rand::random())?;
-        let queued = engine.tasks().stats().queued.iter().map(|&tasks| u64::from(tasks)).sum();
+        let engine = KernelEngine::start(program, &place, facts.epoch, rand::random())?;
         let inheritance = match engine.found() {
             Found::Nothing => Inheritance::None,
             Found::ThrownAway => Inheritance::ThrownAway,
-            Found::TakenOver => Inheritance::TakenOver { queued },
+            Found::TakenOver => Inheritance::TakenOver,
         };
         let found = KernelOptions { interfaces: engine.interfaces(), ..options.clone() };
-        let facts = Facts { epoch: engine.tasks().epoch(), engine: Engine::Kernel(found), inheritance };
+        let facts = Facts { epoch: engine.kernel().epoch(), engine: super::Engine::Kernel(found), inheritance };
         Ok((Self { engine, calls_failed: 0, unserved: 0 }, facts))
-    }
-
-    /// A call that failed is like a datagram lost on the wire: the protocol repeats it.
-    fn count(&mut self, failed: Option<KernelError>, out: &mut Out) {
-        if let Some(error) = failed {
-            tracing::debug!("calling the core in the kernel: {error}");
-            self.calls_failed += 1;
-            out.clear();
-        }
     }
 }
 
-impl Core for KernelCore {
-    fn packet(&mut self, _now: Nanos, from: SocketAddr, datagram: &[u8], out: &mut Out) {
-        let failed = self.engine.tasks_mut().packet(NOW, from, datagram, out).err();
-        self.count(failed, out);
+/// By the kernel's own clock.
+impl<P: SoftProgram> Engine for InKernel<P> {
+    type Program = P;
+
+    fn packet(
+        &mut self,
+        _now: Nanos,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<P::Verdict, CallError> {
+        let taken = Engine::packet(self.engine.kernel_mut(), NOW, from, datagram, out);
+        taken.inspect_err(|_| self.calls_failed += 1)
     }
 
-    fn tick(&mut self, _now: Nanos, out: &mut Out) {
-        let failed = self.engine.tasks_mut().tick(NOW, out).err();
-        self.count(failed, out);
+    fn tick(&mut self, _now: Nanos, out: &mut Out) -> Result<u32, CallError> {
+        Engine::tick(self.engine.kernel_mut(), NOW, out).inspect_err(|_| self.calls_failed += 1)
     }
 
-    fn purge(&mut self, purge: &mut Purge) -> Result<bool, String> {
-        self.engine.tasks_mut().purge(purge).map_err(|error| error.to_string())
+    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+        Engine::order(self.engine.kernel_mut(), order)
     }
 
-    fn stats(&self) -> Stats {
-        self.engine.tasks().stats()
+    fn stats(&self) -> P::Stats {
+        self.engine.kernel().stats()
     }
 
+    fn check(&self) -> Result<(), String> {
+        Engine::check(self.engine.kernel())
+    }
+}
+
+impl<P: SoftProgram> Hosted<P> for InKernel<P> {
     fn counts(&self, counts: &mut ShellCounts) {
-        let of_shells = SHELL_COUNTS.iter().map(|&(name, _)| name).zip(self.engine.tasks().shell_counts());
+        let of_shells = SHELL_COUNTS.iter().map(|&(name, _)| name).zip(self.engine.kernel().shell_counts());
         counts.clear();
         counts.extend(of_shells);
         counts.push(("calls_failed", self.calls_failed));
     }
 
-    fn handed_over(&mut self, send: impl FnMut(Option<IpAddr>, SocketAddr, &[u8])) {
+    fn handed_over(&mut self, send: &mut SendFrom<'_>) {
         self.engine.handover_mut().drain(send);
     }
 
@@ -85,8 +90,8 @@ impl Core for KernelCore {
         Some(self.engine.handover().as_fd())
     }
 
-    fn own_address(&self, executor: SocketAddr) -> Option<IpAddr> {
-        self.engine.tasks().own_address(executor)
+    fn own_address(&self, peer: SocketAddr) -> Option<IpAddr> {
+        self.engine.kernel().own_address(peer)
     }
 
     fn watch(&mut self) -> Result<(), String> {

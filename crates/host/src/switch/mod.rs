@@ -1,18 +1,20 @@
-//! The switch: the C core, and a thread that brings it what the socket receives, sends what it owes, and ticks it every
-//! 10 ms. No lock is held between packets, and with the core nothing is allocated.
+//! The switch: a program, and a thread that brings it what the socket receives, sends what it owes, and ticks it every 10 ms.
+//! No lock is held between packets, and nothing is allocated.
 //!
-//! The core is in this process ([`user`]), or in the kernel, where most packets never reach the socket ([`kernel`]); the
-//! thread's life is the same, and so is it with the asic engine in the core's place ([`asic`]).
+//! The program is in this process ([`user`]), or in the kernel, where most packets never reach the socket ([`kernel`]), or in
+//! the model of a switch's pipeline ([`asic`]); the thread does the same for all of them.
 
 mod asic;
+mod hosted;
 #[cfg(feature = "kernel")]
 mod kernel;
-mod life;
 mod options;
-mod purges;
+mod orders;
 mod strangers;
+mod thread;
 mod user;
 
+pub use hosted::{Hosted, HostedProgram, SendFrom};
 pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig};
 
 use crate::clock;
@@ -20,52 +22,45 @@ use crate::driver::lock;
 use crate::error::Error;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
-use asic::AsicCore;
-use life::{Core, Life};
-use midflight_dataplane::{Stats, TICK_SLOTS, Which};
-use purges::Purges;
+use midflight_dataplane::program::{Program, SoftProgram};
+use midflight_dataplane::{Native, Purge, TasksProgram, Which};
+use orders::Orders;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use user::UserCore;
+use thread::SwitchThread;
 
-/// Every slot is looked at once in this many ticks: 100 ms.
-const TICKS_PER_ROUND: u32 = 10;
-
-/// Counts of what stands around the core, by name.
+/// Counts of what stands around the program, by name.
 pub type ShellCounts = Vec<(&'static str, u64)>;
 
 /// What a switch began with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inheritance {
-    /// An empty queue.
+    /// An empty state.
     #[default]
     None,
-    /// The queue that a former process had kept, with so many tasks waiting.
-    TakenOver {
-        /// Tasks in it.
-        queued: u64,
-    },
-    /// An empty queue, in the place of one that had been kept.
+    /// The state that a former process had kept.
+    TakenOver,
+    /// An empty state, in the place of one that had been kept.
     ThrownAway,
 }
 
 /// A running switch; dropping it ends it, and what it holds is gone (T9) unless it is kept.
 #[derive(Debug)]
-pub struct Switch {
-    shared: Arc<Shared>,
+pub struct Switch<P: SoftProgram = TasksProgram> {
+    shared: Arc<Shared<P>>,
     facts: Facts,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A switch that has its socket, memory and programs, but no thread yet: what needs privileges is done.
 #[derive(Debug)]
-pub struct BoundSwitch {
-    shared: Arc<Shared>,
+pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
+    shared: Arc<Shared<P>>,
     facts: Facts,
-    core: AnyCore,
+    engine: Box<dyn Hosted<P>>,
     ticks: u32,
     look: Duration,
 }
@@ -79,21 +74,13 @@ struct Facts {
 }
 
 #[derive(Debug)]
-enum AnyCore {
-    User(Box<UserCore>),
-    #[cfg(feature = "kernel")]
-    Kernel(Box<kernel::KernelCore>),
-    Asic(Box<AsicCore>),
-}
-
-#[derive(Debug)]
-struct Shared {
+struct Shared<P: SoftProgram> {
     socket: Socket,
     waker: Waker,
-    purges: Purges,
+    orders: Orders<P>,
     stop: AtomicBool,
     /// At most 100 ms old.
-    published: Mutex<Published>,
+    published: Mutex<Published<P>>,
     /// When the thread last ticked.
     ticked: AtomicU64,
     /// Why it ended by itself, if it did.
@@ -101,25 +88,25 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct Published {
-    stats: Stats,
+struct Published<P: Program> {
+    stats: P::Stats,
     counts: ShellCounts,
 }
 
-impl Published {
-    fn new(core: &impl Core) -> Mutex<Self> {
+impl<P: SoftProgram> Published<P> {
+    fn new(engine: &dyn Hosted<P>) -> Mutex<Self> {
         let mut counts = ShellCounts::new();
-        core.counts(&mut counts);
-        Mutex::new(Self { stats: core.stats(), counts })
+        engine.counts(&mut counts);
+        Mutex::new(Self { stats: engine.stats(), counts })
     }
 }
 
-impl Switch {
+impl<P: HostedProgram> Switch<P> {
     /// Starts a switch on a thread of its own.
     ///
     /// # Errors
     /// Where the address cannot be listened on, a bound is out of range, or the engine cannot run here.
-    pub fn start(config: &SwitchConfig) -> Result<Self, Error> {
+    pub fn start(config: &SwitchConfig<P>) -> Result<Self, Error> {
         Self::bind(config)?.run(|| ())
     }
 
@@ -127,59 +114,40 @@ impl Switch {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn bind(config: &SwitchConfig) -> Result<BoundSwitch, Error> {
+    pub fn bind(config: &SwitchConfig<P>) -> Result<BoundSwitch<P>, Error> {
         let epoch = rand::random_range(1..=u32::MAX);
         let socket = Socket::bind_with(config.listen, config.buffers)?;
         let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
         let facts = Facts { epoch, engine: config.engine.clone(), inheritance: Inheritance::None };
-        let (core, facts, published) = match &config.engine {
+        let (engine, facts): (Box<dyn Hosted<P>>, Facts) = match &config.engine {
             Engine::User => {
-                let core = UserCore::new(&config.tasks, epoch)?;
-                let published = Published::new(&core);
-                (AnyCore::User(Box::new(core)), facts, published)
+                let native = Native::<P>::new(&config.program, epoch, rand::random());
+                (Box::new(native.map_err(|error| Error::Configuration(error.to_string()))?), facts)
             }
             #[cfg(feature = "kernel")]
             Engine::Kernel(options) => {
                 let apart = socket.keep_apart();
                 apart.map_err(|source| Error::Resources { what: "switch off UDP_GRO of the socket", source })?;
-                let (core, facts) = kernel::KernelCore::start(&config.tasks, options, socket.local_addr(), facts)?;
-                let published = Published::new(&core);
-                (AnyCore::Kernel(Box::new(core)), facts, published)
+                let started = kernel::InKernel::<P>::start(&config.program, options, socket.local_addr(), facts)?;
+                (Box::new(started.0), started.1)
             }
-            Engine::Asic(options) => {
-                let core = AsicCore::new(&config.tasks, *options, epoch)?;
-                let published = Published::new(&core);
-                (AnyCore::Asic(Box::new(core)), facts, published)
-            }
+            Engine::Asic(options) => (P::asic(&config.program, *options, epoch)?, facts),
             #[cfg(not(feature = "kernel"))]
             Engine::Kernel(_) => return Err(Error::NoKernelEngine),
         };
+        let published = Published::new(&*engine);
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
         let shared = Arc::new(Shared {
             socket,
             waker,
-            purges: Purges::new(),
+            orders: Orders::new(),
             stop,
             published,
             ticked,
             failure: OnceLock::new(),
         });
-        let ticks = config.tasks.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND);
-        Ok(BoundSwitch { shared, facts, core, ticks, look: config.look })
-    }
-
-    /// Detaches what a switch with the kernel engine kept on this port, and lets its queue go; `false` where there was nothing.
-    ///
-    /// # Errors
-    /// Where a process serves it, privileges are missing, or this was built without the kernel engine.
-    pub fn detach(port: u16) -> Result<bool, Error> {
-        #[cfg(feature = "kernel")]
-        return Ok(midflight_dataplane::kernel::KernelEngine::detach(port)?);
-        #[cfg(not(feature = "kernel"))]
-        {
-            let _ = port;
-            Err(Error::NoKernelEngine)
-        }
+        let ticks = P::ticks(&config.program);
+        Ok(BoundSwitch { shared, facts, engine, ticks, look: config.look })
     }
 
     /// Where it listens.
@@ -206,9 +174,9 @@ impl Switch {
         self.facts.inheritance
     }
 
-    /// What the core has counted, at most 100 ms ago.
+    /// What the program has counted, at most 100 ms ago.
     #[must_use]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> P::Stats {
         lock(&self.shared.published).stats
     }
 
@@ -224,7 +192,7 @@ impl Switch {
         self.shared.socket.counts()
     }
 
-    /// What stands around the core has counted, at most 100 ms ago: shells in the kernel, a pipeline; nothing in user space.
+    /// What stands around the program has counted, at most 100 ms ago: shells in the kernel, a pipeline; nothing in user space.
     #[must_use]
     pub fn shell_counts(&self) -> ShellCounts {
         lock(&self.shared.published).counts.clone()
@@ -236,13 +204,13 @@ impl Switch {
         self.shared.failure.get().map(String::as_str)
     }
 
-    /// Takes queued tasks out, and says how many. Clients that live find out, and submit them again.
+    /// Does what the operator wants, and gives the order back when all of it is done.
     ///
     /// # Errors
-    /// Where the engine cannot, the switch ends meanwhile, or too many purges wait already.
-    pub fn purge(&self, which: Which) -> Result<u32, Error> {
-        let refused = |why: String| Error::Purge { why };
-        let answer = self.shared.purges.ask(which).ok_or_else(|| refused("too many purges wait already".into()))?;
+    /// Where the engine cannot, the switch ends meanwhile, or too many orders wait already.
+    pub fn order(&self, order: P::Order) -> Result<P::Order, Error> {
+        let refused = |why: String| Error::Order { why };
+        let answer = self.shared.orders.give(order).ok_or_else(|| refused("too many orders wait already".into()))?;
         self.shared.waker.wake();
         answer.recv().map_err(|_| refused("the switch has ended".into()))?.map_err(refused)
     }
@@ -253,7 +221,17 @@ impl Switch {
     }
 }
 
-impl BoundSwitch {
+impl Switch {
+    /// Takes queued tasks out, and says how many. Clients that live find out, and submit them again.
+    ///
+    /// # Errors
+    /// As [`order`](Self::order).
+    pub fn purge(&self, which: Which) -> Result<u32, Error> {
+        Ok(self.order(Purge::new(which))?.purged())
+    }
+}
+
+impl<P: SoftProgram> BoundSwitch<P> {
     /// Where it will listen.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
@@ -264,17 +242,12 @@ impl BoundSwitch {
     ///
     /// # Errors
     /// Where the system gives no thread.
-    pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch, Error> {
-        let Self { shared, facts, core, ticks, look } = self;
+    pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
+        let Self { shared, facts, engine, ticks, look } = self;
         let of_thread = Arc::clone(&shared);
         let live = move || {
             let shared = Arc::clone(&of_thread);
-            let lived = match core {
-                AnyCore::User(core) => Life::new(shared, *core, ticks, look).run(),
-                #[cfg(feature = "kernel")]
-                AnyCore::Kernel(core) => Life::new(shared, *core, ticks, look).run(),
-                AnyCore::Asic(core) => Life::new(shared, *core, ticks, look).run(),
-            };
+            let lived = SwitchThread::new(shared, engine, ticks, look).run();
             if let Err(why) = lived {
                 // It is set here only.
                 let _ = of_thread.failure.set(why);
@@ -287,7 +260,21 @@ impl BoundSwitch {
     }
 }
 
-impl Drop for Switch {
+/// Detaches what a switch with the kernel engine kept on this port, and lets its queue go; `false` where there was nothing.
+///
+/// # Errors
+/// Where a process serves it, privileges are missing, or this was built without the kernel engine.
+pub fn detach(port: u16) -> Result<bool, Error> {
+    #[cfg(feature = "kernel")]
+    return Ok(midflight_dataplane::kernel::detach(port)?);
+    #[cfg(not(feature = "kernel"))]
+    {
+        let _ = port;
+        Err(Error::NoKernelEngine)
+    }
+}
+
+impl<P: SoftProgram> Drop for Switch<P> {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.waker.wake();
@@ -304,7 +291,7 @@ mod tests {
     #[test]
     fn a_bound_out_of_range_is_refused_by_name() {
         let mut config = SwitchConfig::new("127.0.0.1:0".parse().unwrap());
-        config.tasks.levels = 9;
+        config.program.levels = 9;
         let error = Switch::start(&config).unwrap_err().to_string();
         assert!(error.contains("levels"), "{error}");
     }

@@ -3,20 +3,21 @@
 use crate::look::LOOK;
 use crate::socket::SocketBuffers;
 use midflight_dataplane::asic::Program;
-use midflight_dataplane::{TasksConfig, XdpMode};
+use midflight_dataplane::program;
+use midflight_dataplane::{TasksConfig, TasksProgram, XdpMode};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where a switch listens, its bounds, and who decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwitchConfig {
+/// Where a switch listens, the bounds of its program, and who decides.
+#[derive(Clone, Debug)]
+pub struct SwitchConfig<P: program::Program = TasksProgram> {
     /// UDP address; port 0 takes a free one; `[::]` takes IPv4 too.
     pub listen: SocketAddr,
-    /// Bounds and times of the queue.
-    pub tasks: TasksConfig,
+    /// Bounds and times of the program; of tasks, the queue's.
+    pub program: P::Config,
     /// The kernel's buffers of its socket.
     pub buffers: SocketBuffers,
-    /// Where the core runs.
+    /// Where the program runs.
     pub engine: Engine,
     /// How long the thread of a switch in user space looks at the socket before it sleeps, while packets come in intervals
     /// shorter than that: such a packet costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for
@@ -25,15 +26,22 @@ pub struct SwitchConfig {
 }
 
 impl SwitchConfig {
-    /// The default bounds, in user space.
+    /// The tasks program in user space, with the default bounds.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        let (tasks, buffers) = (TasksConfig::default(), SocketBuffers::default());
-        Self { listen, tasks, buffers, engine: Engine::User, look: LOOK }
+        Self::of(listen, TasksConfig::default())
     }
 }
 
-/// Where the core runs.
+impl<P: program::Program> SwitchConfig<P> {
+    /// A program with these bounds, in user space.
+    #[must_use]
+    pub fn of(listen: SocketAddr, program: P::Config) -> Self {
+        Self { listen, program, buffers: SocketBuffers::default(), engine: Engine::User, look: LOOK }
+    }
+}
+
+/// Where the program runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// In this process: every packet passes its socket.
@@ -41,7 +49,7 @@ pub enum Engine {
     User,
     /// In the kernel, by XDP and TC programs on interfaces (feature `kernel`): the socket gets what they leave.
     Kernel(KernelOptions),
-    /// In this process too, but not the core: a program of a switch's pipeline, in a model of such a switch.
+    /// In this process too, but not the soft engine: a program of a switch's pipeline, in a model of such a switch.
     Asic(AsicOptions),
 }
 

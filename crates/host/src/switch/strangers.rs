@@ -6,20 +6,9 @@
 //! there are neighbours who can be looked for, and a newcomer is answered.
 
 use midflight_endpoint::Nanos;
-use midflight_wire::{Header, Operation};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use zerocopy::FromBytes;
-
-/// What the switch says to whoever asks. All else it says only to whom it knows.
-const SAID_TO_STRANGERS: [Option<Operation>; 5] = [
-    None, // VERSION
-    Some(Operation::Cookie),
-    Some(Operation::Reset),
-    Some(Operation::Released),
-    Some(Operation::CancelAck),
-];
 
 /// Eighths of the send buffer: below the first they are free, from the second on there are none.
 const FREE_BELOW: usize = 1;
@@ -28,14 +17,6 @@ const NONE_FROM: usize = 6;
 const APART: Nanos = 2_000_000_000;
 /// Addresses share places by a salted hash: twenty thousand forged ones a second take most of them, not all.
 const PLACES: usize = 1 << 16;
-
-/// Whether an answer is one of those. A RESET with sequence 1 answers an executor who has named a slot of his.
-pub(super) fn is_for_anybody(datagram: &[u8]) -> bool {
-    let Ok((header, _)) = Header::ref_from_prefix(datagram) else { return true };
-    let operation = Operation::from_number(header.operation);
-    let is_known = operation == Some(Operation::Reset) && header.sequence.get() != 0;
-    SAID_TO_STRANGERS.contains(&operation) && !is_known
-}
 
 /// When which addresses are answered again.
 pub(super) struct Strangers {
@@ -65,20 +46,9 @@ impl Strangers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zerocopy::IntoBytes;
 
     fn address(number: u32) -> IpAddr {
         (0x0A00_0000 | number).to_be_bytes().into()
-    }
-
-    /// T13: under attack an idle executor hears that its switch lives, and stays.
-    #[test]
-    fn t13_who_names_a_slot_of_his_is_no_stranger() {
-        let reset = |sequence| Header::new(Operation::Reset, 7, sequence);
-        assert!(is_for_anybody(reset(0).as_bytes()) && !is_for_anybody(reset(1).as_bytes()));
-        assert!(is_for_anybody(Header::new(Operation::Cookie, 7, 1).as_bytes()));
-        assert!(!is_for_anybody(Header::new(Operation::SubmitAck, 7, 0).as_bytes()));
-        assert!(is_for_anybody(&[0; 8]), "VERSION");
     }
 
     #[test]

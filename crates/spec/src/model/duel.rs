@@ -1,8 +1,9 @@
 //! An engine against the model: the same datagrams to both, and every difference is an error.
 
 use super::Model;
-use crate::transcript::Engine;
-use midflight_dataplane::{Datagram, Stats, TasksConfig, Verdict, Which};
+use crate::transcript::Asked;
+use midflight_dataplane::program::{Class, Engine, Verdict as _};
+use midflight_dataplane::{Datagram, Stats, TasksConfig, TasksProgram, Verdict, Which};
 use midflight_wire::{PACKET_MAX, parse};
 use std::net::SocketAddr;
 
@@ -13,7 +14,7 @@ pub struct Duel<E> {
     model: Model,
 }
 
-impl<E: Engine> Duel<E> {
+impl<E: Engine<Program = TasksProgram>> Duel<E> {
     /// `engine` has just started, with this configuration, epoch and secret.
     pub fn new(engine: E, config: &TasksConfig, epoch: u32, secret: u128) -> Self {
         Self { engine, model: Model::new(config, epoch, secret) }
@@ -24,7 +25,7 @@ impl<E: Engine> Duel<E> {
     /// # Errors
     /// Where the engine does not do what the model says, or a rule is broken afterwards.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
-        let (verdict, sent) = self.engine.packet(now_ns, from, datagram);
+        let (verdict, sent) = self.engine.ask(now_ns, from, datagram);
         let context = || format!("{} from {from} at {now_ns} ns", describe(datagram));
         let (right, owed) =
             self.model.follow(now_ns, from, datagram, &sent).map_err(|what| format!("{what}\nafter {}", context()))?;
@@ -41,7 +42,7 @@ impl<E: Engine> Duel<E> {
     /// # Errors
     /// As for [`Duel::packet`].
     pub fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        let (looked, sent) = self.engine.tick(now_ns);
+        let (looked, sent) = self.engine.ask_tick(now_ns);
         let (right, owed) = self.model.tick(now_ns);
         if looked != right {
             return Err(format!("tick at {now_ns} ns looked at {looked} slots instead of {right}"));
@@ -55,7 +56,7 @@ impl<E: Engine> Duel<E> {
     /// # Errors
     /// As for [`Duel::packet`].
     pub fn purge(&mut self, which: Which) -> Result<(), String> {
-        let (purged, right) = (self.engine.purge(which), self.model.purge(which));
+        let (purged, right) = (self.engine.ask_purge(which), self.model.purge(which));
         if purged != right {
             return Err(format!("purged {purged} tasks instead of {right} of {which:?}"));
         }
@@ -90,7 +91,7 @@ impl<E: Engine> Duel<E> {
 /// T11, T13: a datagram that is refused before it is taken for a party's gets no answer but VERSION or COOKIE, and none that is
 /// longer than itself.
 fn check_refusal(verdict: Verdict, datagram: &[u8], sent: &[Datagram]) -> Result<(), String> {
-    let is_refused = verdict != Verdict::Ok && verdict as u32 <= Verdict::NoCookie as u32;
+    let is_refused = verdict.class() == Class::Refused && verdict != Verdict::ForeignEpoch;
     let may_answer = matches!(verdict, Verdict::BadVersion | Verdict::NoCookie);
     if is_refused && sent.len() > usize::from(may_answer) {
         return Err(format!("T11: {verdict:?} was answered"));

@@ -1,8 +1,9 @@
 //! Who judges what an engine answers in a story that is played.
 
 use super::duel::Duel;
-use crate::transcript::{Engine, PollingAsic};
-use midflight_dataplane::{Datagram, Stats, Which};
+use crate::transcript::{Asked, PollingAsic};
+use midflight_dataplane::program::Engine;
+use midflight_dataplane::{Datagram, Stats, TasksProgram, Which};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
@@ -15,7 +16,7 @@ pub(super) trait Judge {
     fn stats(&self) -> Stats;
 }
 
-impl<E: Engine> Judge for Duel<E> {
+impl<E: Engine<Program = TasksProgram>> Judge for Duel<E> {
     const IPV6: bool = true;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
@@ -57,17 +58,17 @@ impl Judge for AsicBooks {
     const IPV6: bool = false;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
-        let (_, sent) = self.0.packet(now_ns, from, datagram);
+        let (_, sent) = self.0.ask(now_ns, from, datagram);
         self.balance(sent)
     }
 
     fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        let (_, sent) = self.0.tick(now_ns);
+        let (_, sent) = self.0.ask_tick(now_ns);
         self.balance(sent)
     }
 
     fn purge(&mut self, which: Which) -> Result<(), String> {
-        self.0.purge(which);
+        self.0.ask_purge(which);
         self.balance(Vec::new()).map(drop)
     }
 

@@ -35,8 +35,9 @@ use answers::Answers;
 use clients::Client;
 use executors::Slot;
 use midflight_dataplane::Cookies;
+use midflight_dataplane::program::{CallError, Engine};
 use midflight_dataplane::read;
-use midflight_dataplane::{Datagram, Stats, TasksConfig, Verdict};
+use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Cookie, Header, Operation, Packet, SlotName, Version, parse};
 use places::Places;
 use queue::Task;
@@ -222,6 +223,48 @@ impl Model {
 
     fn count(&mut self, verdict: Verdict, times: usize) {
         self.stats.reasons[verdict as usize] += times as u64;
+    }
+}
+
+impl Engine for Model {
+    type Program = TasksProgram;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<Verdict, CallError> {
+        let (verdict, sent) = Model::packet(self, now_ns, from, datagram);
+        owe(out, &sent)?;
+        Ok(verdict)
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        let (looked, sent) = Model::tick(self, now_ns);
+        owe(out, &sent)?;
+        Ok(looked)
+    }
+
+    fn order(&mut self, purge: &mut Purge) -> Result<bool, CallError> {
+        purge.count(Model::purge(self, purge.which()));
+        Ok(true)
+    }
+
+    fn stats(&self) -> Stats {
+        Model::stats(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Model::check(self)
+    }
+}
+
+fn owe(out: &mut Out, sent: &[Datagram]) -> Result<(), CallError> {
+    match out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))) {
+        0 => Ok(()),
+        left_out => Err(CallError(format!("{left_out} answers are more than a call may owe"))),
     }
 }
 

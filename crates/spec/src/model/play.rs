@@ -5,9 +5,9 @@ use super::bytes::Bytes;
 use super::cast::{CLIENTS, Client, EXECUTORS, Executor, client_address, executor_address, identity};
 use super::duel::Duel;
 use super::judge::{AsicBooks, Judge};
-use crate::transcript::{Engine, PollingAsic};
-use midflight_dataplane::Cookies;
-use midflight_dataplane::{Stats, TasksConfig, Which};
+use crate::transcript::PollingAsic;
+use midflight_dataplane::program::Engine;
+use midflight_dataplane::{Cookies, Stats, TasksConfig, TasksProgram, Which};
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
     BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
@@ -36,7 +36,11 @@ pub const EPOCH: u32 = 77;
 ///
 /// # Errors
 /// Where the engine differs from the model or breaks a rule.
-pub fn play<E: Engine>(bytes: &[u8], secret: u128, start: impl FnOnce(&TasksConfig) -> E) -> Result<Stats, String> {
+pub fn play<E: Engine<Program = TasksProgram>>(
+    bytes: &[u8],
+    secret: u128,
+    start: impl FnOnce(&TasksConfig) -> E,
+) -> Result<Stats, String> {
     play_before(bytes, secret, |config| Ok(Duel::new(start(config), config, EPOCH, secret)))
 }
 

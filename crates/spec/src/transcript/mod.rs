@@ -32,19 +32,16 @@
 //! its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Nor does what the parties
 //! say by themselves, as long as it is right: cookies, counters, tokens. `transcripts/README.md` lists the commands.
 
-mod changes;
-mod command;
-mod engine;
-mod names;
-mod polling;
-mod render;
+mod engines;
 mod runner;
-mod scene;
 mod story;
+mod tasks;
+mod vocabulary;
 mod words;
 
+pub use engines::{Asked, Foretelling, VerdictOf};
 #[cfg(feature = "kernel")]
-pub use engine::KernelCore;
-pub use engine::{Core, Engine};
-pub use polling::PollingAsic;
-pub use runner::{Start, StoryError, run, run_asic};
+pub use engines::{KernelOnce, Spare};
+pub use runner::{AnyEngine, Start, StoryError, run, run_asic};
+pub use tasks::{PollingAsic, TasksVocabulary};
+pub use vocabulary::{ConfigOf, Every, Moment, OrderOf, Sending, StatsOf, Vocabulary};

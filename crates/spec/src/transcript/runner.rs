@@ -1,18 +1,18 @@
 //! Runs a story: command by command, and writes down what the engine answers.
 
-use super::changes::Every;
-use super::command::{self, Sending};
-use super::engine::Engine;
-use super::names::Names;
-use super::render;
-use super::scene::Scene;
+use super::engines::Asked;
 use super::story::{Aside, Step, steps, told_alike};
-use super::words::{number, parse_duration, parse_mask, ranges};
-use midflight_dataplane::{Cookies, Datagram, Stats, TasksConfig, Verdict, Which};
+use super::vocabulary::{ConfigOf, Every, Moment, Sending, Vocabulary};
+use super::words::{number, parse_duration, ranges};
+use midflight_dataplane::Datagram;
+use midflight_dataplane::program::{Engine, Program, Verdict};
 use std::time::Duration;
 
+/// An engine of a vocabulary's program.
+pub type AnyEngine<V> = Box<dyn Engine<Program = <V as Vocabulary>::Program>>;
+
 /// Starts an engine: configuration, epoch, secret.
-pub type Start<'a> = dyn FnMut(&TasksConfig, u32, u128) -> Box<dyn Engine> + 'a;
+pub type Start<'a, V> = dyn FnMut(&ConfigOf<V>, u32, u128) -> AnyEngine<V> + 'a;
 
 /// A command that makes no sense, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl std::error::Error for StoryError {}
 ///
 /// # Errors
 /// Where a command makes no sense.
-pub fn run(story: &str, start: &mut Start<'_>) -> Result<String, StoryError> {
-    let (mut stage, mut told) = (Stage::new(start), String::new());
+pub fn run<V: Vocabulary>(story: &str, start: &mut Start<'_, V>) -> Result<String, StoryError> {
+    let (mut stage, mut told) = (Stage::<V>::new(start), String::new());
     for mut step in steps(story) {
         if step.is_command() {
             step.answers = stage.step(&step)?;
@@ -51,8 +51,8 @@ pub fn run(story: &str, start: &mut Start<'_>) -> Result<String, StoryError> {
 ///
 /// # Errors
 /// Where a command makes no sense.
-pub fn run_asic(story: &str, start: &mut Start<'_>) -> Result<String, StoryError> {
-    let (mut stage, mut told) = (Stage::new(start), String::new());
+pub fn run_asic<V: Vocabulary>(story: &str, start: &mut Start<'_, V>) -> Result<String, StoryError> {
+    let (mut stage, mut told) = (Stage::<V>::new(start), String::new());
     for mut step in steps(story) {
         if step.is_command() && step.line.trim() != "stats" {
             let answers = stage.step(&step)?;
@@ -66,29 +66,29 @@ pub fn run_asic(story: &str, start: &mut Start<'_>) -> Result<String, StoryError
 }
 
 /// A switch of the story, dead or alive.
-struct Switch {
-    engine: Box<dyn Engine>,
+struct Switch<V: Vocabulary> {
+    engine: AnyEngine<V>,
     epoch: u32,
-    config: TasksConfig,
-    cookies: Cookies,
+    secret: u128,
+    config: ConfigOf<V>,
 }
 
-struct Stage<'a, 'b> {
-    start: &'a mut Start<'b>,
-    switches: Vec<Switch>,
+struct Stage<'a, 'b, V: Vocabulary> {
+    start: &'a mut Start<'b, V>,
+    switches: Vec<Switch<V>>,
     /// Which of them packets go to.
     present: usize,
-    names: Names,
+    vocabulary: V,
     now: Duration,
 }
 
-impl<'a, 'b> Stage<'a, 'b> {
-    fn new(start: &'a mut Start<'b>) -> Self {
-        Self { start, switches: Vec::new(), present: 0, names: Names::default(), now: Duration::from_secs(1) }
+impl<'a, 'b, V: Vocabulary> Stage<'a, 'b, V> {
+    fn new(start: &'a mut Start<'b, V>) -> Self {
+        Self { start, switches: Vec::new(), present: 0, vocabulary: V::default(), now: Duration::from_secs(1) }
     }
 }
 
-impl Stage<'_, '_> {
+impl<V: Vocabulary> Stage<'_, '_, V> {
     fn step(&mut self, step: &Step<'_>) -> Result<Vec<String>, StoryError> {
         self.execute(step.line).map_err(|what| StoryError { line: step.number, what })
     }
@@ -98,21 +98,14 @@ impl Stage<'_, '_> {
         let mut lines = match words[..] {
             ["switch", ..] => self.start_switch(&words[1..])?,
             ["return", "to", "switch", which] => self.return_to(which)?,
-            ["client" | "executor", ..] => self.declare(&words)?,
             ["wait", duration] => {
                 self.now += parse_duration(duration)?;
                 Vec::new()
             }
             ["run", duration] => self.run_for(parse_duration(duration)?)?,
             ["tick"] => self.tick()?,
-            ["purge", ..] => self.purge(&words[1..])?,
-            ["stats"] => render::stats(&self.switch()?.engine.stats()),
-            [who, "moves", "to", address] => {
-                let address = address.parse().map_err(|_| format!("{address:?} is no address"))?;
-                self.names.endpoint_mut(who).ok_or_else(|| format!("{who:?} is nobody"))?.address = address;
-                Vec::new()
-            }
-            _ => self.send(line)?,
+            ["stats"] => V::stats(&self.switch()?.engine.stats()),
+            _ => self.own(line, &words)?,
         };
         if let Some(Err(what)) = self.switches.get(self.present).map(|switch| switch.engine.check()) {
             lines.push(format!("UNSOUND: {what}"));
@@ -120,45 +113,35 @@ impl Stage<'_, '_> {
         Ok(lines)
     }
 
-    fn switch(&mut self) -> Result<&mut Switch, String> {
+    /// A command of the program's own.
+    fn own(&mut self, line: &str, words: &[&str]) -> Result<Vec<String>, String> {
+        if self.vocabulary.declare(words)?.is_some() {
+            return Ok(Vec::new());
+        }
+        if let Some(mut order) = self.vocabulary.order(words)? {
+            self.switch()?.engine.ask_order(&mut order);
+            return Ok(vec![V::done(&order)]);
+        }
+        self.send(line)
+    }
+
+    fn switch(&mut self) -> Result<&mut Switch<V>, String> {
         self.switches.get_mut(self.present).ok_or_else(|| "there is no switch yet: begin with `switch`".to_owned())
     }
 
-    fn scene(&self, counter: Option<u64>) -> Result<Scene<'_>, String> {
-        let switch = self.switches.get(self.present).ok_or("there is no switch yet: begin with `switch`")?;
-        Ok(Scene {
-            names: &self.names,
-            epoch: switch.epoch,
-            cookies: &switch.cookies,
-            cookie_ns: switch.config.cookie_ns,
-            now_ns: self.now.as_nanos() as u64,
-            counter,
-        })
+    fn now_ns(&self) -> u64 {
+        self.now.as_nanos() as u64
     }
 
     /// `switch queue=4 slots=2 ...`: a new one, to which packets go from now on.
     fn start_switch(&mut self, settings: &[&str]) -> Result<Vec<String>, String> {
-        let mut config = TasksConfig { queue: 64, slots: 64, clients: 64, ..TasksConfig::default() };
-        for setting in settings {
-            let (name, value) = setting.split_once('=').ok_or_else(|| format!("{setting:?}: say name=value"))?;
-            let nanos = |value| parse_duration(value).map(|duration| duration.as_nanos() as u64);
-            match name {
-                "queue" => config.queue = number(value)?,
-                "slots" => config.slots = number(value)?,
-                "clients" => config.clients = number(value)?,
-                "levels" => config.levels = number(value)?,
-                "lease" => config.lease_ns = nanos(value)?,
-                "slot_idle" => config.slot_idle_ns = nanos(value)?,
-                "client_idle" => config.client_idle_ns = nanos(value)?,
-                "cookie" => config.cookie_ns = nanos(value)?,
-                _ => return Err(format!("a switch has no {name:?}")),
-            }
-        }
+        let pairs = settings.iter().map(|&text| text.split_once('=').ok_or(text));
+        let pairs = pairs.collect::<Result<Vec<_>, _>>().map_err(|text| format!("{text:?}: say name=value"))?;
+        let config = self.vocabulary.configure(&pairs)?;
         self.present = self.switches.len();
         let epoch = 1000 * (self.present as u32 + 1);
         let secret = u128::from(epoch);
-        let cookies = Cookies::new(secret, config.cookie_ns);
-        self.switches.push(Switch { engine: (self.start)(&config, epoch, secret), epoch, config, cookies });
+        self.switches.push(Switch { engine: (self.start)(&config, epoch, secret), epoch, secret, config });
         Ok(Vec::new())
     }
 
@@ -170,21 +153,6 @@ impl Stage<'_, '_> {
         Ok(Vec::new())
     }
 
-    /// `client ann [at 10.0.0.1:7000]`, `executor eve [offers AB] [at ...]`.
-    fn declare(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
-        let [kind, name, rest @ ..] = words else { return Err("say: client <name>".to_owned()) };
-        let (mut at, mut offers) = (None, 0);
-        for pair in rest.chunks(2) {
-            match pair {
-                ["at", address] => at = Some(address.parse().map_err(|_| format!("{address:?} is no address"))?),
-                ["offers", mask] => offers = parse_mask(mask)?,
-                _ => return Err(format!("{pair:?}: say `at <address>` or `offers <mask>`")),
-            }
-        }
-        self.names.declare(name, *kind == "client", at, offers);
-        Ok(Vec::new())
-    }
-
     fn tick(&mut self) -> Result<Vec<String>, String> {
         let (looked, sent) = self.tick_now()?;
         let mut lines = vec![format!("looked at {looked}")];
@@ -193,13 +161,13 @@ impl Stage<'_, '_> {
     }
 
     fn tick_now(&mut self) -> Result<(u32, Vec<Datagram>), String> {
-        let now_ns = self.now.as_nanos() as u64;
-        Ok(self.switch()?.engine.tick(now_ns))
+        let now_ns = self.now_ns();
+        Ok(self.switch()?.engine.ask_tick(now_ns))
     }
 
-    /// `run 1s`: time moves, and a tick comes each tenth of a lease and at the end. Those that owe something show.
+    /// `run 1s`: time moves, and ticks come, the last one at the end. Those that owe something show.
     fn run_for(&mut self, duration: Duration) -> Result<Vec<String>, String> {
-        let step = Duration::from_nanos((self.switch()?.config.lease_ns / 10).max(1));
+        let step = V::ticks_every(&self.switch()?.config).max(Duration::from_nanos(1));
         let (start, end) = (self.now, self.now + duration);
         let mut lines = Vec::new();
         while self.now < end {
@@ -213,24 +181,10 @@ impl Stage<'_, '_> {
         Ok(lines)
     }
 
-    /// `purge client ann`, `purge needs AB`, `purge address 10.0.0.1`.
-    fn purge(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
-        let which = match words {
-            ["client", name] => {
-                Which::Client(self.names.endpoint(name).ok_or_else(|| format!("{name:?} is nobody"))?.identity)
-            }
-            ["needs", mask] => Which::Resources(parse_mask(mask)?),
-            ["address", ip] => Which::Address(ip.parse().map_err(|_| format!("{ip:?} is no IP address"))?),
-            _ => return Err("say: purge client <name>, purge needs <mask> or purge address <ip>".to_owned()),
-        };
-        Ok(vec![format!("purged {}", self.switch()?.engine.purge(which))])
-    }
-
     fn send(&mut self, line: &str) -> Result<Vec<String>, String> {
-        let sending = command::parse(line, &self.scene(None)?)?;
-        if let (Some(counter), Some(sender)) = (sending.counter, self.names.endpoint_mut(&sending.who)) {
-            sender.counter = counter;
-        }
+        let Self { switches, present, vocabulary, now, .. } = self;
+        let moment = moment(switches, *present, *now)?;
+        let sending = vocabulary.send(line, &moment)?;
         match sending.every {
             None => self.send_one(&sending),
             Some(every) => self.send_every(&sending, every),
@@ -238,30 +192,30 @@ impl Stage<'_, '_> {
     }
 
     fn send_one(&mut self, sending: &Sending) -> Result<Vec<String>, String> {
-        let now_ns = self.now.as_nanos() as u64;
+        let now_ns = self.now_ns();
         let engine = &mut self.switch()?.engine;
         let before = engine.stats();
-        let (verdict, sent) = engine.packet(now_ns, sending.from, &sending.datagram);
+        let (verdict, sent) = engine.ask(now_ns, sending.from, &sending.datagram);
         let after = engine.stats();
-        let mut lines = vec![said(verdict, &before, &after)];
+        let mut lines = vec![said::<V::Program>(verdict, &before, &after)];
         lines.extend(self.render(&sent, sending.counter)?);
         Ok(lines)
     }
 
     /// Sends each variation, and groups them by what was said. None may be taken or change a gauge.
     fn send_every(&mut self, sending: &Sending, every: Every) -> Result<Vec<String>, String> {
-        let now_ns = self.now.as_nanos() as u64;
+        let now_ns = self.now_ns();
         let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
         for (label, variation) in variations(&sending.datagram, every)? {
             let engine = &mut self.switch()?.engine;
             let before = engine.stats();
-            let (verdict, sent) = engine.packet(now_ns, sending.from, &variation);
+            let (verdict, sent) = engine.ask(now_ns, sending.from, &variation);
             let after = engine.stats();
-            let mut what = said(verdict, &before, &after);
+            let mut what = said::<V::Program>(verdict, &before, &after);
             for (_, answer) in &sent {
-                what += &format!(", answered by {}", render::kind(answer));
+                what += &format!(", answered by {}", V::kind(answer));
             }
-            if (before.submitted, before.slots, before.clients) != (after.submitted, after.slots, after.clients) {
+            if V::has_grown(&before, &after) {
                 what += ", WITH EFFECT";
             }
             match groups.iter_mut().find(|(other, _)| *other == what) {
@@ -272,14 +226,22 @@ impl Stage<'_, '_> {
         Ok(groups.into_iter().map(|(what, labels)| format!("{}: {what}", ranges(labels.into_iter()))).collect())
     }
 
-    /// `counter`: of what is answered.
-    fn render(&mut self, sent: &[Datagram], counter: Option<u64>) -> Result<Vec<String>, String> {
-        for (_, bytes) in sent {
-            self.names.learn(bytes);
-        }
-        let scene = self.scene(counter)?;
-        Ok(sent.iter().flat_map(|(to, bytes)| render::datagram(*to, bytes, &scene)).collect())
+    /// `answers`: the number that an answer repeats.
+    fn render(&mut self, sent: &[Datagram], answers: Option<u64>) -> Result<Vec<String>, String> {
+        sent.iter().for_each(|(_, bytes)| self.vocabulary.learn(bytes));
+        let moment = moment(&self.switches, self.present, self.now)?;
+        Ok(sent.iter().flat_map(|(to, bytes)| self.vocabulary.read(*to, bytes, answers, &moment)).collect())
     }
+}
+
+/// What it is now at the switch to which packets go.
+fn moment<V: Vocabulary>(
+    switches: &[Switch<V>],
+    present: usize,
+    now: Duration,
+) -> Result<Moment<'_, ConfigOf<V>>, String> {
+    let switch = switches.get(present).ok_or("there is no switch yet: begin with `switch`")?;
+    Ok(Moment { epoch: switch.epoch, secret: switch.secret, config: &switch.config, now_ns: now.as_nanos() as u64 })
 }
 
 fn variations(datagram: &[u8], every: Every) -> Result<Vec<(u32, Vec<u8>)>, String> {
@@ -300,11 +262,11 @@ fn variations(datagram: &[u8], every: Every) -> Result<Vec<(u32, Vec<u8>)>, Stri
 }
 
 /// The verdict, and what was counted beside it.
-fn said(verdict: Verdict, before: &Stats, after: &Stats) -> String {
+fn said<P: Program>(verdict: P::Verdict, before: &P::Stats, after: &P::Stats) -> String {
     let mut line = verdict.name().to_owned();
-    for reason in Verdict::ALL {
-        let times = after.reasons[*reason as usize] - before.reasons[*reason as usize];
-        let beside = times - u64::from(*reason == verdict);
+    let counts = P::verdicts(before).iter().zip(P::verdicts(after));
+    for (&reason, (before, after)) in P::Verdict::ALL.iter().zip(counts) {
+        let beside = after - before - u64::from(reason == verdict);
         if beside != 0 {
             line += &format!(", {} {beside}", reason.name());
         }

@@ -1,9 +1,10 @@
 //! `midflight bench core`: what a decision costs. The C core alone, on packets that lie in memory.
 
 use super::How;
-use super::workload::{Cost, DEPTH, EPOCH, Engine, Mix, Packets, SECRET, STEP_NS, Size, measure};
+use super::workload::{Cost, DEPTH, EPOCH, Mix, Packets, SECRET, STEP_NS, Size, Timed, measure};
 use anyhow::{Result, ensure};
-use midflight_dataplane::{Out, Stats, Tasks, TasksConfig, Verdict};
+use midflight_dataplane::program::SoftProgram;
+use midflight_dataplane::{Out, Tasks, TasksConfig, TasksProgram, Verdict};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_wire::Address;
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
         costs[3].push(native(usual, Mix::WORST)?);
     }
     let [single, deep, batch, worst] = costs.map(|runs| Cost::median(&runs));
-    let bytes = |queue| TasksConfig { queue, ..TasksConfig::default() }.state_bytes();
+    let bytes = |queue| TasksProgram::state_bytes(&TasksConfig { queue, ..TasksConfig::default() });
     let results = vec![
         Measure::quantity("core.submit_ns", single.submit_ns, "ns"),
         Measure::quantity("core.retrieve_ns", single.retrieve_ns, "ns"),
@@ -59,39 +60,20 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
 }
 
 fn native(size: Size, mix: Mix) -> Result<Cost> {
-    let tasks = Tasks::new(&size.config()?, EPOCH, SECRET)?;
-    measure(Native { tasks, out: Out::new() }, size, mix)
+    measure(Tasks::new(&size.config()?, EPOCH, SECRET)?, size, mix)
 }
 
-struct Native {
-    tasks: Tasks,
-    out: Out,
-}
-
-impl Engine for Native {
-    fn packet(&mut self, now_ns: u64, from: Address, datagram: &[u8], out: &mut Out) -> Result<()> {
-        self.tasks.packet(now_ns, from, datagram, out);
-        Ok(())
-    }
-
-    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets) -> Result<f64> {
+impl Timed for Tasks {
+    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, out: &mut Out) -> Result<f64> {
         let (mut now_ns, mut refused) = (now_ns, 0);
         let start = Instant::now();
         for packet in packets.iter() {
             now_ns += STEP_NS;
-            let verdict = self.tasks.packet(now_ns, from, packet, &mut self.out);
+            let verdict = self.packet(now_ns, from, packet, out);
             refused += usize::from(verdict != Verdict::Ok);
         }
         let ns = start.elapsed().as_nanos() as f64;
         ensure!(refused == 0, "the core refused {refused} of {} well-formed packets", packets.iter().len());
         Ok(ns)
-    }
-
-    fn stats(&self) -> Stats {
-        self.tasks.stats()
-    }
-
-    fn check(&self) -> Result<(), i32> {
-        self.tasks.check()
     }
 }

@@ -5,7 +5,8 @@
 
 use crate::median::median;
 use anyhow::{Context, Result, ensure};
-use midflight_dataplane::{Out, Stats, TasksConfig};
+use midflight_dataplane::program::Engine;
+use midflight_dataplane::{Out, TasksConfig, TasksProgram};
 use midflight_wire::{
     Address, Builder, Header, Operation, Packet, Probe, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, Submit, TaskInfo,
     Wait, parse,
@@ -26,19 +27,10 @@ pub(super) const DEPTH: usize = 64 << 10;
 /// Time that passes from packet to packet.
 pub(super) const STEP_NS: u64 = 20;
 
-/// A core with an empty queue.
-pub(super) trait Engine {
-    /// Takes one packet.
-    fn packet(&mut self, now_ns: u64, from: Address, datagram: &[u8], out: &mut Out) -> Result<()>;
-
+/// An engine with an empty queue, whose calls are timed.
+pub(super) trait Timed: Engine<Program = TasksProgram> {
     /// Takes packets one after the other, none of which it may refuse, and returns the nanoseconds that it took.
-    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets) -> Result<f64>;
-
-    /// What it counted so far.
-    fn stats(&self) -> Stats;
-
-    /// Walks all structures: the line of the check that failed.
-    fn check(&self) -> Result<(), i32>;
+    fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, out: &mut Out) -> Result<f64>;
 }
 
 /// How large a run is.
@@ -122,7 +114,7 @@ impl Packets {
 }
 
 /// The median cost over blocks, at a steady depth.
-pub(super) fn measure(engine: impl Engine, size: Size, mix: Mix) -> Result<Cost> {
+pub(super) fn measure(engine: impl Timed, size: Size, mix: Mix) -> Result<Cost> {
     let mut world = World::new(engine, mix)?;
     for _ in 0..size.depth.div_ceil(BLOCK) {
         world.submit()?;
@@ -137,8 +129,8 @@ pub(super) fn measure(engine: impl Engine, size: Size, mix: Mix) -> Result<Cost>
     let after = world.engine.stats();
     let (accepted, assigned) = (after.submitted - before.submitted, after.assigned - before.assigned);
     ensure!(accepted == assigned, "{accepted} tasks were accepted, {assigned} assigned");
-    if let Err(line) = world.engine.check() {
-        anyhow::bail!("the queue is broken: tasks_check.c, line {line}");
+    if let Err(what) = world.engine.check() {
+        anyhow::bail!("the queue is broken: {what}");
     }
     Ok(Cost { submit_ns: median(submit_ns), retrieve_ns: median(retrieve_ns), assigned })
 }
@@ -146,6 +138,7 @@ pub(super) fn measure(engine: impl Engine, size: Size, mix: Mix) -> Result<Cost>
 /// A queue with one client and one executor of 64 slots, and what they will say next.
 struct World<E> {
     engine: E,
+    out: Out,
     now_ns: u64,
     client: Address,
     executor: Address,
@@ -160,11 +153,12 @@ struct World<E> {
     mix: Mix,
 }
 
-impl<E: Engine> World<E> {
+impl<E: Timed> World<E> {
     fn new(engine: E, mix: Mix) -> Result<Self> {
         let address = |port| Address::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let mut world = Self {
             engine,
+            out: Out::new(),
             now_ns: 1_000_000_000,
             client: address(1000),
             executor: address(2000),
@@ -183,11 +177,11 @@ impl<E: Engine> World<E> {
 
     /// The cookie of an identity, client's or executor's, at an address: the answer to a PROBE without one.
     fn cookie_for(&mut self, from: Address, identity: u64) -> Result<u64> {
-        let (mut buffer, mut out) = (Vec::new(), Out::new());
+        let mut buffer = Vec::new();
         let header = Header::new(Operation::Probe, 0, 1);
         Builder::new(&mut buffer, &Probe { header, client: identity.into(), cookie: 0.into() });
-        self.engine.packet(self.now_ns, from, &buffer, &mut out)?;
-        let (_, answer) = out.iter().next().context("a packet without a cookie got no answer")?;
+        self.engine.packet(self.now_ns, from.into(), &mut buffer, &mut self.out)?;
+        let (_, answer) = self.out.iter().next().context("a packet without a cookie got no answer")?;
         let Ok(Packet::Cookie(given)) = parse(answer) else { anyhow::bail!("a packet without a cookie was taken") };
         Ok(given.cookie.get())
     }
@@ -195,7 +189,6 @@ impl<E: Engine> World<E> {
     fn register(&mut self) -> Result<()> {
         let cookie = self.cookie_for(self.executor, EXECUTOR)?;
         let mut buffer = Vec::new();
-        let mut out = Out::new();
         while self.slots.len() < SLOTS as usize {
             let first = u32::try_from(self.slots.len())?;
             let count = (SLOTS - first).min(32);
@@ -211,8 +204,8 @@ impl<E: Engine> World<E> {
                 },
             );
             builder.set_count(u8::try_from(count)?);
-            self.engine.packet(self.now_ns, self.executor, &buffer, &mut out)?;
-            let (_, answer) = out.iter().next().context("REGISTER got no answer")?;
+            self.engine.packet(self.now_ns, self.executor.into(), &mut buffer, &mut self.out)?;
+            let (_, answer) = self.out.iter().next().context("REGISTER got no answer")?;
             let Ok(Packet::Registered(_, names)) = parse(answer) else { anyhow::bail!("REGISTER was not answered") };
             self.slots.extend(names.iter().map(|n| (n.slot.get(), n.generation.get())));
         }
@@ -270,7 +263,7 @@ impl<E: Engine> World<E> {
 
     /// Feeds the packets and returns the nanoseconds that it took.
     fn feed(&mut self, from: Address, packets: &Packets) -> Result<f64> {
-        let ns = self.engine.feed(self.now_ns, from, packets)?;
+        let ns = self.engine.feed(self.now_ns, from, packets, &mut self.out)?;
         self.now_ns += STEP_NS * packets.iter().len() as u64;
         Ok(ns)
     }

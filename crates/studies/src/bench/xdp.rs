@@ -38,11 +38,11 @@ pub(super) fn run(_: &How) -> Result<ExitCode> {
 
 #[cfg(feature = "kernel")]
 mod kernel {
-    use super::super::workload::{BLOCK, Cost, DEPTH, EPOCH, Engine, Mix, Packets, SECRET, Size, measure};
+    use super::super::workload::{BLOCK, Cost, DEPTH, EPOCH, Mix, Packets, SECRET, Size, Timed, measure};
     use super::How;
-    use anyhow::{Result, ensure};
+    use anyhow::Result;
+    use midflight_dataplane::Out;
     use midflight_dataplane::kernel::{BenchPacket, KernelTasks};
-    use midflight_dataplane::{Out, Stats, Verdict};
     use midflight_terminal::envelope::{Envelope, Measure};
     use midflight_wire::Address;
     use std::process::ExitCode;
@@ -74,29 +74,11 @@ mod kernel {
         Ok(ExitCode::SUCCESS)
     }
 
-    impl Engine for KernelTasks {
-        fn packet(&mut self, now_ns: u64, from: Address, datagram: &[u8], out: &mut Out) -> Result<()> {
-            let verdict = Self::packet(self, now_ns, from, datagram, out)?;
-            // A newcomer is asked for its cookie first.
-            ensure!(
-                matches!(verdict, Verdict::Ok | Verdict::NoCookie),
-                "the core refused a well-formed packet: {verdict:?}"
-            );
-            Ok(())
-        }
-
+    impl Timed for KernelTasks {
         /// All at one point in time: the core makes keys different by itself.
-        fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets) -> Result<f64> {
+        fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, _out: &mut Out) -> Result<f64> {
             let packets: Vec<_> = packets.iter().map(|datagram| BenchPacket { from, datagram }).collect();
             Ok(self.bench(now_ns, &packets)? as f64)
-        }
-
-        fn stats(&self) -> Stats {
-            Self::stats(self)
-        }
-
-        fn check(&self) -> Result<(), i32> {
-            Self::check(self)
         }
     }
 }

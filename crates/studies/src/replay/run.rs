@@ -87,8 +87,8 @@ fn start_switch(plan: &Plan) -> Result<Switch> {
     let mut config = SwitchConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
     // A burst that does not fit would wait in the client, and be counted as dispatch.
     const MOST: u32 = 1 << 20;
-    config.tasks.queue = config.tasks.queue.max(u32::try_from(plan.tasks).unwrap_or(MOST).min(MOST));
-    config.tasks.slots = config.tasks.slots.max(plan.executors);
+    config.program.queue = config.program.queue.max(u32::try_from(plan.tasks).unwrap_or(MOST).min(MOST));
+    config.program.slots = config.program.slots.max(plan.executors);
     Ok(Switch::start(&config)?)
 }
 

@@ -101,7 +101,7 @@ impl Drop for KeptQueue {
     fn drop(&mut self) {
         if self.engine == LabEngine::Kernel {
             // Usually there is nothing: it was detached before.
-            let _ = midflight_host::Switch::detach(port());
+            let _ = midflight_host::detach(port());
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::options;
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::{Config, config};
-use midflight_host::{Inheritance, Switch, privileges};
+use midflight_host::{Inheritance, privileges};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::stdout;
 use std::process::ExitCode;
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn detach(config: &Config) -> Result<ExitCode> {
     let port = config.listen.port();
-    let found = Switch::detach(port)?;
+    let found = midflight_host::detach(port)?;
     let text = if found { "detached; its queue is gone" } else { "nothing is kept" };
     stdout::print(&format!("port {port}: {text}\n"))?;
     Ok(ExitCode::SUCCESS)
@@ -107,7 +107,10 @@ fn greeting(running: &Running) -> String {
     let switch = &running.switch;
     let inherited = match switch.inheritance() {
         Inheritance::None => String::new(),
-        Inheritance::TakenOver { queued } => format!(", taken over with {queued} tasks waiting"),
+        Inheritance::TakenOver => {
+            let queued: u32 = switch.stats().queued.iter().sum();
+            format!(", taken over with {queued} tasks waiting")
+        }
         Inheritance::ThrownAway => ", in the place of one that was kept and is gone".into(),
     };
     let engine = engine::describe(switch.engine());

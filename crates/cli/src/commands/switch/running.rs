@@ -41,12 +41,12 @@ impl Running {
             receive_bytes: config.socket.receive_buffer_bytes as usize,
             send_bytes: config.socket.send_buffer_bytes as usize,
         };
-        let tasks = (&config.tasks).into();
+        let program = (&config.tasks).into();
         let (privileged, levels) = (matches!(engine, Engine::Kernel(_)), engine::levels(&engine, config));
         let (listen, look) = (config.listen, config.socket.look);
         // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
         let listener = config.http.map(midflight_control::http::listen).transpose()?;
-        let switch = Switch::bind(&SwitchConfig { listen, tasks, buffers, engine, look })?;
+        let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, look })?;
         Ok(Prepared { switch, listener, levels, privileged })
     }
 }

@@ -1,16 +1,20 @@
-//! The queue in the kernel, as a caller in user space sees it.
+//! A program in the kernel, as a caller in user space sees it.
 
 use super::arena::Arena;
 use super::error::KernelError;
 use super::kept::Kept;
-use super::layout::{ADDRESSES_MAX, Call, DESK_DATA, SHELL_COUNTS, STATE_AT, UNSUMMED_MAX, WAYS, WAYS_AT, Way};
+use super::layout::{
+    ADDRESSES_MAX, Call, NEXT_HOPS, NEXT_HOPS_AT, NextHop, SCRATCH_DATA, SHELL_COUNTS, STATE_AT, UNSUMMED_MAX,
+};
 use super::object::{self, Programs};
 use super::pins::Pins;
-use crate::XdpMode;
-use crate::ffi::{RawDatagram, RawTasks, Stats, key_of, mf_tasks_check, mf_tasks_init};
-use crate::{Out, Purge, TasksConfig, Verdict};
+use crate::program::{CallError, Engine, SoftProgram};
+use crate::raw::{ORDER_BYTES, RawDatagram, key_of};
+use crate::tasks::{Purge, TasksProgram};
+use crate::{Out, XdpMode, native};
 use midflight_wire::Address;
 use siphasher::sip::SipHasher24;
+use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
@@ -23,16 +27,20 @@ const XDP_PASS: u32 = 2;
 /// `BPF_PROG_RUN` wants a frame, though `mf_call` does not look at it.
 const FRAME: [u8; 64] = [0; 64];
 
-/// One queue in the kernel.
-pub struct KernelTasks {
+/// A program in the kernel.
+pub struct Kernel<P> {
     programs: Programs,
     arena: Arena,
     state_bytes: u64,
+    program: PhantomData<P>,
 }
 
-impl std::fmt::Debug for KernelTasks {
+/// The cluster's one task queue in the kernel.
+pub type KernelTasks = Kernel<TasksProgram>;
+
+impl<P> std::fmt::Debug for Kernel<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KernelTasks").field("arena", &self.arena).finish_non_exhaustive()
+        f.debug_struct("Kernel").field("arena", &self.arena).finish_non_exhaustive()
     }
 }
 
@@ -45,65 +53,66 @@ pub struct BenchPacket<'a> {
     pub datagram: &'a [u8],
 }
 
-/// What salts the table of ways: derived from the queue's secret, and says nothing of it.
-fn ways_salt(secret: u128) -> u64 {
+/// What salts the next hop cache: derived from the program's secret, and says nothing of it.
+fn next_hop_salt(secret: u128) -> u64 {
     let [low, high] = key_of(secret);
-    SipHasher24::new_with_keys(low, high).hash(b"ways")
+    SipHasher24::new_with_keys(low, high).hash(b"next hops")
 }
 
-impl KernelTasks {
-    /// An empty queue in the kernel, with `extra_bytes` of arena behind it for benchmarks.
+impl<P: SoftProgram> Kernel<P> {
+    /// An empty state in the kernel, with `extra_bytes` of arena behind it for benchmarks.
     ///
     /// # Errors
     /// Where a bound is violated, or the kernel, its age, memory or the caller's privileges do not allow it.
-    pub fn new(config: &TasksConfig, epoch: u32, secret: u128, extra_bytes: u64) -> Result<Self, KernelError> {
-        if config.state_bytes() == 0 || config.lease_ns == 0 || config.slot_idle_ns == 0 || config.client_idle_ns == 0 {
-            return Err(crate::ConfigError.into());
-        }
-        let state_bytes = config.state_bytes().next_multiple_of(4096);
+    pub fn new(config: &P::Config, epoch: u32, secret: u128, extra_bytes: u64) -> Result<Self, KernelError> {
+        let state_bytes = match P::state_bytes(config) {
+            0 => return Err(P::violated(config).into()),
+            bytes => bytes.next_multiple_of(4096),
+        };
         let arena = Arena::create(Arena::size(state_bytes, extra_bytes))?;
-        let programs = Programs::load(&arena, None)?;
-        let tasks = Self { programs, arena, state_bytes };
+        let programs = Programs::load(P::OBJECT, &arena, None)?;
+        let kernel = Self { programs, arena, state_bytes, program: PhantomData };
         // SAFETY: the state's pages are zeroed, aligned to 64 and as many as this configuration asks; no program runs yet.
         unsafe {
-            mf_tasks_init(tasks.raw(), &config.raw(), epoch.max(1), key_of(secret).as_ptr());
-            (*tasks.arena.control()).ways_salt = ways_salt(secret);
-            (*tasks.arena.control()).now_ns = NOW;
+            P::init(kernel.arena.state(), config, epoch.max(1), key_of(secret).as_ptr());
+            (*kernel.arena.control()).next_hop_salt = next_hop_salt(secret);
+            (*kernel.arena.control()).now_ns = NOW;
         }
-        Kept::new(config, epoch.max(1)).write(&tasks.arena);
-        Ok(tasks)
+        Kept::new::<P>(config, epoch.max(1)).write(&kernel.arena);
+        Ok(kernel)
     }
 
-    /// Begins again, with an empty queue under bounds that need no more memory than the first ones, and without counts: for
+    /// Begins again, with an empty state under bounds that need no more memory than the first ones, and without counts: for
     /// tests, which save the second that the kernel takes to prove the programs. No datagram may come meanwhile.
     ///
     /// # Errors
     /// Where a bound is violated or the queue is too large.
-    pub fn restart(&mut self, config: &TasksConfig, epoch: u32, secret: u128) -> Result<(), KernelError> {
-        let bytes = config.state_bytes();
+    pub fn restart(&mut self, config: &P::Config, epoch: u32, secret: u128) -> Result<(), KernelError> {
+        let bytes = P::state_bytes(config);
         if bytes == 0 || bytes > self.state_bytes {
-            return Err(crate::ConfigError.into());
+            return Err(P::violated(config).into());
         }
         // SAFETY: as in `new`.
         unsafe {
             self.arena.state().write_bytes(0, bytes as usize);
-            self.arena.offset(WAYS_AT).cast::<Way>().write_bytes(0, WAYS as usize);
-            for desk in 0..self.arena.desks() {
-                (*self.arena.desk(desk)).counts = Default::default();
+            self.arena.offset(NEXT_HOPS_AT).cast::<NextHop>().write_bytes(0, NEXT_HOPS as usize);
+            for scratch in 0..self.arena.scratches() {
+                (*self.arena.scratch(scratch)).counts = Default::default();
             }
-            mf_tasks_init(self.raw(), &config.raw(), epoch.max(1), key_of(secret).as_ptr());
-            (*self.arena.control()).ways_salt = ways_salt(secret);
+            P::init(self.arena.state(), config, epoch.max(1), key_of(secret).as_ptr());
+            (*self.arena.control()).next_hop_salt = next_hop_salt(secret);
         }
-        Kept::new(config, epoch.max(1)).write(&self.arena);
+        Kept::new::<P>(config, epoch.max(1)).write(&self.arena);
         Ok(())
     }
 
-    /// The queue that another process left, whose programs may be at it now.
-    pub(super) fn take_over(config: &TasksConfig, pins: &Pins) -> Result<Self, KernelError> {
+    /// The state that another process left, whose programs may be at it now.
+    pub(super) fn take_over(config: &P::Config, pins: &Pins) -> Result<Self, KernelError> {
         let arena = Arena::open(pins.arena()?)?;
-        Kept::read(&arena, config)?;
-        let programs = Programs::load(&arena, Some(&pins.handover()?))?;
-        Ok(Self { programs, arena, state_bytes: config.state_bytes().next_multiple_of(4096) })
+        Kept::read::<P>(&arena, config)?;
+        let programs = Programs::load(P::OBJECT, &arena, Some(&pins.handover()?))?;
+        let state_bytes = P::state_bytes(config).next_multiple_of(4096);
+        Ok(Self { programs, arena, state_bytes, program: PhantomData })
     }
 
     pub(super) fn programs(&self) -> &Programs {
@@ -114,7 +123,7 @@ impl KernelTasks {
         &self.arena
     }
 
-    /// The epoch of the queue.
+    /// The epoch of the state.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         Kept::of(&self.arena).epoch
@@ -167,7 +176,8 @@ impl KernelTasks {
         }
     }
 
-    /// Takes one datagram, as [`Tasks::packet`](crate::Tasks::packet) does; `now_ns` is [`NOW`] or, in tests, made up.
+    /// Takes one datagram, as [`Native::take`](crate::Native::take) does; `now_ns` is [`NOW`] or, in tests, made up. One that
+    /// goes on is not rewritten here: [`rewritten`](Self::rewritten) has it.
     ///
     /// # Errors
     /// Where the program could not be run.
@@ -177,21 +187,27 @@ impl KernelTasks {
         from: impl Into<Address>,
         datagram: &[u8],
         out: &mut Out,
-    ) -> Result<Verdict, KernelError> {
+    ) -> Result<P::Verdict, KernelError> {
         // Longer than any packet is TRAILING whatever it is exactly.
-        let length = datagram.len().min(DESK_DATA);
-        let desk = self.arena.desk(0);
-        // SAFETY: the desk is ours: `&mut self`, and programs run on other CPUs' desks.
+        let length = datagram.len().min(SCRATCH_DATA);
+        let scratch = self.arena.scratch(0);
+        // SAFETY: this scratch area is ours: `&mut self`, and shells use those of their CPUs.
         unsafe {
-            (&mut (*desk).data)[..length].copy_from_slice(&datagram[..length]);
-            let data = (&raw const (*desk).data).cast();
-            (*desk).datagram = RawDatagram { from: from.into(), length: length as u32, data };
+            (&mut (*scratch).data)[..length].copy_from_slice(&datagram[..length]);
+            let data = (&raw mut (*scratch).data).cast();
+            (*scratch).datagram = RawDatagram { from: from.into(), length: length as u32, data };
         }
         let verdict = self.call(Call::Packet, now_ns, out)?;
-        Ok(Verdict::ALL.get(verdict as usize).copied().unwrap_or(Verdict::UnknownOperation))
+        Ok(native::verdict(verdict))
     }
 
-    /// Looks at the next slots, as [`Tasks::tick`](crate::Tasks::tick) does.
+    /// The datagram that [`packet`](Self::packet) took last, as the program has rewritten it.
+    fn rewritten(&self) -> &[u8; SCRATCH_DATA] {
+        // SAFETY: as in `packet`; no call is under way.
+        unsafe { &(*self.arena.scratch(0)).data }
+    }
+
+    /// Looks at a bounded part of the state, as [`Native::tick`](crate::Native::tick) does.
     ///
     /// # Errors
     /// Where the program could not be run.
@@ -199,17 +215,20 @@ impl KernelTasks {
         self.call(Call::Tick, now_ns, out)
     }
 
-    /// Takes out the queued tasks that the operator wants to be gone, as [`Tasks::purge`](crate::Tasks::purge) does.
+    /// Does a bounded part of what the operator wants, as [`Native::order`](crate::Native::order) does.
     ///
     /// # Errors
     /// Where the program could not be run.
-    pub fn purge(&mut self, purge: &mut Purge) -> Result<bool, KernelError> {
+    pub fn order(&mut self, order: &mut P::Order) -> Result<bool, KernelError> {
+        const { assert!(size_of::<P::Order>() <= ORDER_BYTES && align_of::<P::Order>() <= 8) };
         let control = self.arena.control();
-        // SAFETY: the field is for calls only, and `&mut self` makes this the only one.
-        unsafe { (*control).purge = *purge.raw() };
-        let is_done = self.call(Call::Purge, NOW, &mut Out::new())? != 0;
+        // SAFETY: the field is for calls only, and `&mut self` makes this the only one; it has room for the order.
+        let place = unsafe { (&raw mut (*control).order).cast::<P::Order>() };
+        // SAFETY: both are valid, and apart.
+        unsafe { place.copy_from_nonoverlapping(order, 1) };
+        let is_done = self.call(Call::Order, NOW, &mut Out::new())? != 0;
         // SAFETY: the call is over.
-        unsafe { *purge.raw() = (*control).purge };
+        unsafe { place.copy_to_nonoverlapping(order, 1) };
         Ok(is_done)
     }
 
@@ -258,29 +277,29 @@ impl KernelTasks {
         }
         let verdict = object::run(self.programs.call.as_fd(), &FRAME);
         if verdict.map_err(KernelError::io("run the engine's program"))? != XDP_PASS {
-            return Err(KernelError::Refused("the queue was locked for too long".into()));
+            return Err(KernelError::Refused("the program was locked for too long".into()));
         }
-        // SAFETY: the call is over, so its desk and control are ours again.
+        // SAFETY: the call is over, so its scratch and control are ours again.
         unsafe {
-            out.copy_from(&(*self.arena.desk(0)).out);
+            out.copy_from(&(*self.arena.scratch(0)).out);
             Ok((*control).verdict)
         }
     }
 
     /// What the core counted so far. Programs may be counting meanwhile, so sums need not agree to the last packet.
     #[must_use]
-    pub fn stats(&self) -> Stats {
-        // SAFETY: the queue in the arena is initialised, and its statistics are plain integers.
-        unsafe { Stats::of(self.raw()) }
+    pub fn stats(&self) -> P::Stats {
+        // SAFETY: the state in the arena is initialised, and its statistics are plain integers.
+        unsafe { P::stats(self.arena.state()) }
     }
 
     /// What the shells counted so far, in the order of [`SHELL_COUNTS`].
     #[must_use]
     pub fn shell_counts(&self) -> [u64; SHELL_COUNTS.len()] {
         let mut sum = [0u64; SHELL_COUNTS.len()];
-        for desk in 0..self.arena.desks() {
-            // SAFETY: plain integers on a desk whose pages are there.
-            let counts = unsafe { (&raw const (*self.arena.desk(desk)).counts).read_volatile() };
+        for scratch in 0..self.arena.scratches() {
+            // SAFETY: plain integers on a scratch whose pages are there.
+            let counts = unsafe { (&raw const (*self.arena.scratch(scratch)).counts).read_volatile() };
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         sum
@@ -289,16 +308,57 @@ impl KernelTasks {
     /// For tests: walks all structures. No packet may be under way.
     ///
     /// # Errors
-    /// The line of the check in `tasks_check.c` that failed.
+    /// The line of the check in `NAME_check.c` that failed.
     pub fn check(&self) -> Result<(), i32> {
         // SAFETY: reads the state only.
-        match unsafe { mf_tasks_check(self.raw()) } {
+        match unsafe { P::check(self.arena.state()) } {
             0 => Ok(()),
             line => Err(line),
         }
     }
+}
 
-    fn raw(&self) -> *mut RawTasks {
-        self.arena.state().cast()
+impl<P: SoftProgram> Engine for Kernel<P> {
+    type Program = P;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<P::Verdict, CallError> {
+        let verdict = Kernel::packet(self, now_ns, from, datagram, out)?;
+        if out.forward().is_some() {
+            let length = datagram.len().min(SCRATCH_DATA);
+            datagram[..length].copy_from_slice(&self.rewritten()[..length]);
+        }
+        Ok(verdict)
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        Ok(Kernel::tick(self, now_ns, out)?)
+    }
+
+    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+        Ok(Kernel::order(self, order)?)
+    }
+
+    fn stats(&self) -> P::Stats {
+        Kernel::stats(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Kernel::check(self).map_err(|line| format!("{}_check.c, line {line}", P::NAME))
+    }
+}
+
+impl Kernel<TasksProgram> {
+    /// Takes out the queued tasks that the operator wants to be gone, as [`Tasks::purge`](crate::Tasks::purge) does.
+    ///
+    /// # Errors
+    /// Where the program could not be run.
+    pub fn purge(&mut self, purge: &mut Purge) -> Result<bool, KernelError> {
+        self.order(purge)
     }
 }

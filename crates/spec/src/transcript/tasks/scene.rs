@@ -5,11 +5,11 @@ use midflight_dataplane::Cookies;
 use std::net::SocketAddr;
 
 /// A moment of a story.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) names: &'a Names,
     pub(super) epoch: u32,
-    pub(super) cookies: &'a Cookies,
+    pub(super) cookies: Cookies,
     pub(super) cookie_ns: u64,
     pub(super) now_ns: u64,
     /// Of the packet that is answered, if it carried one.

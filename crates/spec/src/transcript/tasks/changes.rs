@@ -1,8 +1,9 @@
 //! What follows the `|` of a command: how its datagram differs from what its sender would say by itself.
 
+use super::super::words::{items, number, parse_mask};
 use super::names::Endpoint;
 use super::scene::Scene;
-use super::words::{items, number, parse_mask};
+use crate::transcript::Every;
 use std::net::SocketAddr;
 
 /// An epoch that no switch of a story has.
@@ -19,15 +20,6 @@ pub(super) struct Changes {
     pub(super) resize: isize,
     pub(super) from: Option<SocketAddr>,
     pub(super) every: Option<Every>,
-}
-
-/// Variations of one datagram, to show that none of them does harm.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Every {
-    /// Each shorter length.
-    Cut,
-    /// Each value of the byte at this offset but the right one.
-    Byte(usize),
 }
 
 pub(super) fn parse(text: &str, sender: &Endpoint, scene: &Scene<'_>) -> Result<Changes, String> {

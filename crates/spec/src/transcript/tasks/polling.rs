@@ -1,8 +1,8 @@
 //! The asic engine as stories are told to it.
 
-use super::Engine;
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
-use midflight_dataplane::{Datagram, Stats, TasksConfig, Verdict, Which};
+use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Builder, Header, Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, parse};
 use std::mem::offset_of;
 use std::net::SocketAddr;
@@ -179,6 +179,15 @@ fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
     all
 }
 
+/// What a packet of the story is answered by.
+fn owe(out: &mut Out, sent: Vec<Datagram>) -> Result<(), CallError> {
+    let sent = merged(sent);
+    match out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))) {
+        0 => Ok(()),
+        left_out => Err(CallError(format!("{left_out} answers are more than a call may owe"))),
+    }
+}
+
 /// Two packets as one, where they are of one kind and there is room.
 fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
     match (parse(first).ok()?, parse(second).ok()?) {
@@ -204,7 +213,15 @@ where
 }
 
 impl Engine for PollingAsic {
-    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
+    type Program = TasksProgram;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<Verdict, CallError> {
         let datagram = &with_room_for_polls(datagram);
         let (verdict, mut sent) = match parse(datagram) {
             Ok(Packet::Retrieve(retrieve, waits)) => {
@@ -218,16 +235,19 @@ impl Engine for PollingAsic {
             _ => self.give(now_ns, from, datagram),
         };
         sent.extend(self.poll_all(now_ns));
-        (verdict, merged(sent))
+        owe(out, sent)?;
+        Ok(verdict)
     }
 
-    fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
-        (self.tasks.tick(now_ns), merged(self.poll_all(now_ns)))
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        let looked = self.tasks.tick(now_ns);
+        owe(out, self.poll_all(now_ns))?;
+        Ok(looked)
     }
 
-    /// A pipeline's queue is none to search in.
-    fn purge(&mut self, _: Which) -> u32 {
-        0
+    /// A pipeline's queue is none to search in: nothing is purged.
+    fn order(&mut self, _: &mut Purge) -> Result<bool, CallError> {
+        Ok(true)
     }
 
     fn stats(&self) -> Stats {

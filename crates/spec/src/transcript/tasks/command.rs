@@ -1,29 +1,19 @@
 //! Turns a story's command into a datagram: `<who> <operation> [sequence][: records] [| changes]`.
 
-use super::changes::{self, Changes, Every};
+use super::super::words::{items, number, parse_mask, parse_range};
+use super::changes::{self, Changes};
 use super::names::{Endpoint, Names};
 use super::scene::Scene;
-use super::words::{items, number, parse_mask, parse_range};
+use crate::transcript::Sending;
 use midflight_wire::{
     BY_REFERENCE, BlobRef, Builder, Cancel, Complete, Header, Keepalive, Leave, Operation, Probe, Register, Release,
     Retrieve, SlotName, Submit, TaskInfo, TaskName, Wait,
 };
-use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::U64;
 
-/// What is to be sent, once or in many variations.
-#[derive(Debug)]
-pub(super) struct Sending {
-    pub(super) who: String,
-    pub(super) from: SocketAddr,
-    pub(super) datagram: Vec<u8>,
-    /// Of the packet, if it is one of those that carry one.
-    pub(super) counter: Option<u64>,
-    pub(super) every: Option<Every>,
-}
-
-pub(super) fn parse(line: &str, scene: &Scene<'_>) -> Result<Sending, String> {
+/// The datagram, and who sends it.
+pub(super) fn parse<'a>(line: &'a str, scene: &Scene<'_>) -> Result<(&'a str, Sending), String> {
     let names = scene.names;
     let (said, changes) = line.split_once('|').unwrap_or((line, ""));
     let (head, records) = said.split_once(':').unwrap_or((said, ""));
@@ -41,7 +31,7 @@ pub(super) fn parse(line: &str, scene: &Scene<'_>) -> Result<Sending, String> {
     datagram.resize(datagram.len().saturating_add_signed(changes.resize), 0);
     let counter = matches!(verb, "retrieve" | "keepalive" | "release").then_some(changes.counter);
     let from = changes.from.unwrap_or(sender.address);
-    Ok(Sending { who: who.to_owned(), from, datagram, counter, every: changes.every })
+    Ok((who, Sending { from, datagram, counter, every: changes.every }))
 }
 
 /// A command, taken apart.

@@ -1,0 +1,42 @@
+//! Looks at the next hops that the shells have learned: `dataplane/xdp/next_hops.h`.
+
+use super::layout::{NEXT_HOPS, NEXT_HOPS_AT, NextHop};
+use super::program::Kernel;
+use crate::program::SoftProgram;
+use midflight_wire::Address;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// `HOP_PLACES`
+const PLACES: u64 = 4;
+
+impl<P: SoftProgram> Kernel<P> {
+    /// The address of this machine to which a peer sends its datagrams, if they come by the shells. From there it expects
+    /// answers, also those that the process sends.
+    #[must_use]
+    pub fn own_address(&self, peer: SocketAddr) -> Option<IpAddr> {
+        let peer = Address::from(peer);
+        // SAFETY: it was written before any program ran.
+        let first = hash(&peer, unsafe { (*self.arena().control()).next_hop_salt });
+        let place = |k| NEXT_HOPS_AT + (first + k) % NEXT_HOPS * size_of::<NextHop>() as u64;
+        // SAFETY: next hops are integers on pages that are there. One that is just being written is seen half; then an answer is
+        // lost.
+        let hops = (0..PLACES).map(|k| unsafe { self.arena().offset(place(k)).cast::<NextHop>().read_volatile() });
+        let hop =
+            hops.filter(|hop| hop.interface != 0).find(|hop| hop.peer.ip == peer.ip && hop.peer.port == peer.port)?;
+        Some(IpAddr::from(Ipv6Addr::from(hop.own)).to_canonical())
+    }
+}
+
+/// `hop_hash`: where the places of a peer begin.
+fn hash(peer: &Address, salt: u64) -> u64 {
+    let half = |at: usize| peer.ip[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    let port = u64::from(peer.port.get().swap_bytes()).wrapping_mul(salt | 1);
+    mix(mix(half(0) ^ salt).wrapping_add(half(8)).wrapping_add(port)) % NEXT_HOPS
+}
+
+/// `mf_mix`
+fn mix(x: u64) -> u64 {
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}

@@ -1,0 +1,115 @@
+//! A program of the soft engine in this process, safe to use.
+
+use crate::Out;
+use crate::memory::Region;
+use crate::program::{CallError, ConfigError, Engine, Program, SoftProgram, Verdict};
+use crate::raw::{RawDatagram, key_of};
+use midflight_wire::Address;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+
+/// A program in this process. Time and randomness are arguments.
+#[derive(Debug)]
+pub struct Native<P> {
+    region: Region,
+    program: PhantomData<P>,
+}
+
+/// The verdict of that number.
+pub(crate) fn verdict<V: Verdict>(number: u32) -> V {
+    V::ALL[number as usize]
+}
+
+impl<P: SoftProgram> Native<P> {
+    /// An empty state. `epoch` and `secret` are drawn at random by the caller; an epoch of 0 becomes 1.
+    ///
+    /// # Errors
+    /// Where a bound of the configuration is violated.
+    pub fn new(config: &P::Config, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
+        let region = Region::zeroed(P::state_bytes(config)).ok_or_else(|| P::violated(config))?;
+        let native = Self { region, program: PhantomData };
+        // SAFETY: the region is zeroed, aligned to 64 and as large as this configuration asks.
+        unsafe { P::init(native.state(), config, epoch.max(1), key_of(secret).as_ptr()) };
+        Ok(native)
+    }
+
+    /// [`Engine::packet`], which cannot fail here.
+    pub fn take(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &mut [u8], out: &mut Out) -> P::Verdict {
+        let datagram = RawDatagram::new(from.into(), datagram);
+        // SAFETY: pointers are valid for the call, the datagram's bytes for its length.
+        verdict(unsafe { P::packet(self.state(), now_ns, &raw const datagram, &raw mut *out.0) })
+    }
+
+    /// Time has come: looks at a bounded part of the state, says how many elements, and overwrites `out`.
+    pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> u32 {
+        // SAFETY: pointers are valid for the call.
+        unsafe { P::tick(self.state(), now_ns, &raw mut *out.0) }
+    }
+
+    /// Does a bounded part of what the operator wants; whether all of it is done.
+    pub fn order(&mut self, order: &mut P::Order) -> bool {
+        // SAFETY: pointers are valid for the call.
+        unsafe { P::order(self.state(), order) != 0 }
+    }
+
+    /// Whether [`take`](Self::take) may owe more than one answer of `room` bytes to the sender. Changes nothing.
+    #[must_use]
+    pub fn owes_more(&self, from: impl Into<Address>, datagram: &mut [u8], room: u32) -> bool {
+        let datagram = RawDatagram::new(from.into(), datagram);
+        // SAFETY: as in `take`; it only reads.
+        unsafe { P::owes_more(self.state(), &raw const datagram, room) != 0 }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> P::Stats {
+        // SAFETY: the state was initialised.
+        unsafe { P::stats(self.state()) }
+    }
+
+    /// For tests: walks all structures.
+    ///
+    /// # Errors
+    /// The line of the check in `NAME_check.c` that failed.
+    pub fn check(&self) -> Result<(), i32> {
+        // SAFETY: reads the state only.
+        match unsafe { P::check(self.state()) } {
+            0 => Ok(()),
+            line => Err(line),
+        }
+    }
+
+    pub(crate) fn state(&self) -> *mut u8 {
+        self.region.start()
+    }
+}
+
+impl<P: SoftProgram> Engine for Native<P> {
+    type Program = P;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<P::Verdict, CallError> {
+        Ok(self.take(now_ns, from, datagram, out))
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        Ok(Native::tick(self, now_ns, out))
+    }
+
+    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+        Ok(Native::order(self, order))
+    }
+
+    fn stats(&self) -> P::Stats {
+        Native::stats(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Native::check(self).map_err(|line| format!("{}_check.c, line {line}", <P as Program>::NAME))
+    }
+}

@@ -1,0 +1,133 @@
+//! What a call of a program owes to the network.
+
+use crate::raw::{OUT_MAX, RawOut};
+use std::net::SocketAddr;
+
+/// What a call owes to the network. One for the life of a switch: it is large, and calls overwrite it.
+pub struct Out(pub(crate) Box<RawOut>);
+
+/// Where a datagram goes on to, in place of whom it came to. Its header was rewritten where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Who gets it.
+    pub to: SocketAddr,
+    /// And who gets a copy.
+    pub copy_to: Option<SocketAddr>,
+    /// Bytes of it that go on.
+    pub length: usize,
+}
+
+impl std::fmt::Debug for Out {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Default for Out {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Out {
+    /// Empty.
+    #[must_use]
+    pub fn new() -> Self {
+        // SAFETY: all fields are integers, for which zero is valid.
+        Self(unsafe { Box::new_zeroed().assume_init() })
+    }
+
+    /// What a call left elsewhere.
+    #[cfg(feature = "kernel")]
+    pub(crate) fn copy_from(&mut self, other: &RawOut) {
+        let count = (other.count as usize).min(OUT_MAX);
+        self.0.count = count as u32;
+        self.0.is_genuine = other.is_genuine;
+        self.0.is_forwarded = other.is_forwarded;
+        self.0.forward = other.forward;
+        for (own, others) in self.0.packet.iter_mut().zip(&other.packet[..count]) {
+            own.to = others.to;
+            own.length = others.length.min(own.data.len() as u32);
+            let used = own.length as usize;
+            own.data[..used].copy_from_slice(&others.data[..used]);
+        }
+    }
+
+    /// Owes these datagrams, in the place of those before. Says how many there is no room for: the last ones, and those
+    /// that are longer than a packet.
+    pub fn replace<'a>(&mut self, datagrams: impl IntoIterator<Item = (SocketAddr, &'a [u8])>) -> usize {
+        self.clear();
+        let (mut count, mut left_out) = (0, 0);
+        for (to, bytes) in datagrams {
+            match self
+                .0
+                .packet
+                .get_mut(count)
+                .and_then(|own| Some((own.data.get_mut(..bytes.len())?, &mut own.to, &mut own.length)))
+            {
+                Some((data, own_to, length)) => {
+                    data.copy_from_slice(bytes);
+                    (*own_to, *length) = (to.into(), bytes.len() as u32);
+                    count += 1;
+                }
+                None => left_out += 1,
+            }
+        }
+        self.0.count = count as u32;
+        left_out
+    }
+
+    /// Nothing is owed.
+    pub fn clear(&mut self) {
+        (self.0.count, self.0.is_genuine, self.0.is_forwarded) = (0, 0, 0);
+    }
+
+    /// How many answers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        (self.0.count as usize).min(OUT_MAX)
+    }
+
+    /// Whether there is no answer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The answers in the order in which they are to be sent.
+    pub fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        self.0.packet[..self.len()].iter().map(|p| (p.to.into(), &p.data[..p.length as usize]))
+    }
+
+    /// Where the datagram itself goes on to, if it does.
+    #[must_use]
+    pub fn forward(&self) -> Option<Forward> {
+        let forward = &self.0.forward;
+        let copy_to = SocketAddr::from(forward.copy_to);
+        (self.0.is_forwarded != 0).then(|| Forward {
+            to: forward.to.into(),
+            copy_to: (copy_to.port() != 0).then_some(copy_to),
+            length: forward.length as usize,
+        })
+    }
+
+    /// All that leaves for a datagram, which lies where the program has rewritten it: what goes on, then the answers.
+    pub fn all<'a>(&'a self, datagram: &'a [u8]) -> impl Iterator<Item = (SocketAddr, &'a [u8])> {
+        let forward = self.forward();
+        let onward = forward.into_iter().flat_map(|forward| [Some(forward.to), forward.copy_to].into_iter().flatten());
+        let bytes = forward.and_then(|forward| datagram.get(..forward.length)).unwrap_or_default();
+        onward.map(move |to| (to, bytes)).chain(self.iter())
+    }
+
+    /// Says that nobody but its sender can have sent the datagram.
+    pub fn set_genuine(&mut self) {
+        self.0.is_genuine = 1;
+    }
+
+    /// Whether nobody but its sender can have sent the datagram, and it is no copy of an earlier one: the way that it came is
+    /// the way to him.
+    #[must_use]
+    pub fn is_genuine(&self) -> bool {
+        self.0.is_genuine != 0
+    }
+}

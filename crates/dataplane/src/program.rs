@@ -1,0 +1,224 @@
+//! What a program of the switch is, and who runs it.
+
+use crate::Out;
+use crate::raw::{RawDatagram, RawOut};
+use midflight_endpoint::{MS, Nanos};
+use std::fmt::{Debug, Display};
+use std::net::SocketAddr;
+
+/// A program of the switch, such as [`TasksProgram`](crate::TasksProgram): what differs between one and another. A switch runs
+/// one program, behind one port.
+pub trait Program: Debug + Send + Sync + 'static {
+    /// Its name: of its table in the configuration, of its metrics, of its BPF object.
+    const NAME: &'static str;
+    /// Which clock its times are of.
+    const CLOCK: Clock;
+    /// Its operations by their numbers; the first is VERSION's.
+    const OPERATIONS: &'static [&'static str];
+
+    /// Its bounds and times.
+    type Config: Clone + Debug + Send;
+    /// What it says of a datagram, or of one record in it.
+    type Verdict: Verdict;
+    /// What it counts.
+    type Stats: Copy + Debug + Send;
+    /// What an operator can ask of it, in steps: as C lays it out.
+    type Order: Debug + Send;
+
+    /// How often it is to be ticked each 10 ms, so that it looks at all that it holds in time.
+    fn ticks(config: &Self::Config) -> u32;
+
+    /// Datagrams with a valid header, by the number of their operation.
+    fn packets(stats: &Self::Stats) -> &[u64];
+
+    /// Datagrams and records by the number of the verdict on them.
+    fn verdicts(stats: &Self::Stats) -> &[u64];
+
+    /// Whether anybody can have an answer like this sent to any address: the switch bounds how many of those wait to be sent.
+    fn is_for_anybody(answer: &[u8]) -> bool;
+}
+
+/// Which clock the times of a program are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Stands still while the machine is suspended: for leases that only clean up.
+    Monotonic,
+    /// Goes on: for leases by which others, who do not stand still, may act. Looked at for each packet, after it came.
+    CountsSuspension,
+}
+
+/// Every failure has a name (rule 6 of the house).
+pub trait Verdict: Copy + Debug + Eq + Send + 'static {
+    /// All of a program, in the order of their numbers; those that all programs have come first.
+    const ALL: &'static [Self];
+
+    /// Its name in metrics and transcripts.
+    fn name(self) -> &'static str;
+
+    /// What becomes of the datagram.
+    fn class(self) -> Class;
+}
+
+/// What a verdict says of the datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It was taken.
+    Taken,
+    /// It was refused whole, and changed nothing (T11).
+    Refused,
+    /// One record or task of it was refused, or it is answered all the same.
+    Partly,
+}
+
+/// A program in C: the soft engine, which runs in a process and in the kernel.
+///
+/// # Safety
+/// The functions are those that `switch.h` describes: they keep to `state_bytes` bytes of state, and to what their other
+/// pointers lead to.
+pub unsafe trait SoftProgram: Program {
+    /// Bytes of state; 0 where a bound is violated.
+    fn state_bytes(config: &Self::Config) -> u64;
+
+    /// Which bounds a configuration violates, for people.
+    fn violated(config: &Self::Config) -> ConfigError;
+
+    /// Names and values of what a state that was laid out for one configuration must agree on with another.
+    fn bounds(config: &Self::Config) -> Vec<(&'static str, Bound)>;
+
+    /// `mf_NAME_init`
+    ///
+    /// # Safety
+    /// `state`: that many bytes, zeroed, aligned to 64. `key`: two words.
+    unsafe fn init(state: *mut u8, config: &Self::Config, epoch: u32, key: *const u64);
+
+    /// `mf_NAME_packet`
+    ///
+    /// # Safety
+    /// `state` was initialised; the datagram's bytes are valid for its length.
+    unsafe fn packet(state: *mut u8, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32;
+
+    /// `mf_NAME_tick`
+    ///
+    /// # Safety
+    /// `state` was initialised.
+    unsafe fn tick(state: *mut u8, now_ns: u64, out: *mut RawOut) -> u32;
+
+    /// `mf_NAME_order`
+    ///
+    /// # Safety
+    /// `state` was initialised.
+    unsafe fn order(state: *mut u8, order: *mut Self::Order) -> u32;
+
+    /// `mf_NAME_owes_more`
+    ///
+    /// # Safety
+    /// `state` was initialised; the datagram's bytes are valid for its length.
+    unsafe fn owes_more(state: *const u8, datagram: *const RawDatagram, room: u32) -> i32;
+
+    /// `mf_NAME_stats`
+    ///
+    /// # Safety
+    /// `state` was initialised.
+    unsafe fn stats(state: *const u8) -> Self::Stats;
+
+    /// `mf_NAME_check`
+    ///
+    /// # Safety
+    /// `state` was initialised.
+    unsafe fn check(state: *const u8) -> i32;
+
+    /// The object that its `*.bpf.c` was compiled to.
+    #[cfg(feature = "kernel")]
+    const OBJECT: &'static [u8];
+
+    /// A hash of all that says where something lies in an arena, and what it means there.
+    #[cfg(feature = "kernel")]
+    const LAYOUT: u64;
+}
+
+/// A value of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// How many.
+    Count(u32),
+    /// How long.
+    Time(Nanos),
+}
+
+impl Bound {
+    /// As a number.
+    #[must_use]
+    pub fn value(self) -> u64 {
+        match self {
+            Self::Count(count) => count.into(),
+            Self::Time(time) => time,
+        }
+    }
+
+    /// The same with another number.
+    #[cfg(feature = "kernel")]
+    pub(crate) fn with(self, value: u64) -> Self {
+        match self {
+            Self::Count(_) => Self::Count(value as u32),
+            Self::Time(_) => Self::Time(value),
+        }
+    }
+}
+
+impl Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(count) => Display::fmt(count, f),
+            Self::Time(time) => write!(f, "{} ms", time / MS),
+        }
+    }
+}
+
+/// A bound of a configuration is violated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
+
+/// The engine could not be called: what it was called with is as good as lost on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallError(pub String);
+
+/// Whoever runs a program: this process ([`Native`](crate::Native)), the kernel, the model of a switch, the reference model.
+pub trait Engine {
+    /// The program that it runs.
+    type Program: Program;
+
+    /// Takes one datagram and overwrites `out`. `now_ns` never decreases. A datagram that goes on is rewritten where it stands.
+    ///
+    /// # Errors
+    /// Where the engine could not be called.
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<<Self::Program as Program>::Verdict, CallError>;
+
+    /// Time has come: looks at a bounded part of what it holds, says how many elements, and overwrites `out`.
+    ///
+    /// # Errors
+    /// Where the engine could not be called.
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError>;
+
+    /// Does a bounded part of what the operator wants; whether all of it is done.
+    ///
+    /// # Errors
+    /// Where the engine could not be called, or does not know such orders.
+    fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Result<bool, CallError>;
+
+    /// What was counted so far, and the gauges now.
+    fn stats(&self) -> <Self::Program as Program>::Stats;
+
+    /// For tests: whether all its structures agree with each other.
+    ///
+    /// # Errors
+    /// Says what does not.
+    fn check(&self) -> Result<(), String>;
+}

@@ -1,0 +1,258 @@
+//! The tasks program: the cluster's one task queue.
+
+#[cfg(feature = "mutants")]
+pub mod mutants;
+mod order;
+pub(crate) mod read;
+mod stats;
+mod verdict;
+
+pub use order::{Purge, Which};
+pub use stats::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
+pub use verdict::Verdict;
+
+use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
+use crate::raw::{RawDatagram, RawOut};
+use crate::{Native, Out};
+use midflight_endpoint::{Nanos, SECOND};
+use midflight_wire::{Address, Header, Operation};
+use zerocopy::FromBytes;
+
+/// The tasks program.
+#[derive(Clone, Copy, Debug)]
+pub struct TasksProgram;
+
+/// The cluster's one task queue in this process, the C core. `docs/internals/core.md` explains its structures.
+pub type Tasks = Native<TasksProgram>;
+
+/// Bounds and times of a queue. Every bound is enforced by telling the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct TasksConfig {
+    /// Tasks, queued and assigned: 1 to 4 Mi. Default 131,072.
+    pub queue: u32,
+    /// Executor slots: 1 to 1 Mi. Default 65,536.
+    pub slots: u32,
+    /// Clients: 1 to 1 Mi. Default 65,536.
+    pub clients: u32,
+    /// Priority levels: 1 to 8. Default 8.
+    pub levels: u32,
+    /// Silence after which an assigned task is queued again (T10); a parked slot is taken out after half of it. Default 1 s.
+    pub lease_ns: Nanos,
+    /// Silence after which a slot without a task is forgotten. Default 10 s.
+    pub slot_idle_ns: Nanos,
+    /// Silence after which a client loses its queued tasks, and without any is forgotten. Default 60 s.
+    pub client_idle_ns: Nanos,
+    /// A cookie holds for the rest of so long, and as long again. `slot_idle_ns` and `client_idle_ns` are at least twice as
+    /// long: a copy of the packet that made a record cannot make it again. Default 5 s.
+    pub cookie_ns: Nanos,
+}
+
+impl Default for TasksConfig {
+    fn default() -> Self {
+        Self {
+            queue: 131_072,
+            slots: 65_536,
+            clients: 65_536,
+            levels: 8,
+            lease_ns: SECOND,
+            slot_idle_ns: 10 * SECOND,
+            client_idle_ns: 60_000_000_000,
+            cookie_ns: 5_000_000_000,
+        }
+    }
+}
+
+/// `struct mf_tasks`: only ever behind a pointer.
+#[repr(C)]
+struct RawTasks {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn mf_tasks_size(config: *const TasksConfig) -> u64;
+    fn mf_tasks_init(tasks: *mut RawTasks, config: *const TasksConfig, epoch: u32, key: *const u64);
+    fn mf_tasks_packet(tasks: *mut RawTasks, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32;
+    fn mf_tasks_owes_more(tasks: *const RawTasks, datagram: *const RawDatagram, room: u32) -> i32;
+    fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
+    fn mf_tasks_order(tasks: *mut RawTasks, order: *mut Purge) -> u32;
+    fn mf_tasks_stats(tasks: *const RawTasks, stats: *mut Stats);
+    fn mf_tasks_check(tasks: *const RawTasks) -> i32;
+}
+
+/// What the switch says to whoever asks. All else it says only to whom it knows.
+const SAID_TO_ANYBODY: [Option<Operation>; 5] = [
+    None, // VERSION
+    Some(Operation::Cookie),
+    Some(Operation::Reset),
+    Some(Operation::Released),
+    Some(Operation::CancelAck),
+];
+
+impl Program for TasksProgram {
+    const NAME: &'static str = "tasks";
+    const CLOCK: Clock = Clock::Monotonic;
+    const OPERATIONS: &'static [&'static str] = &stats::OPERATION_NAMES;
+
+    type Config = TasksConfig;
+    type Verdict = Verdict;
+    type Stats = Stats;
+    type Order = Purge;
+
+    /// Every slot is looked at once in 100 ms.
+    fn ticks(config: &TasksConfig) -> u32 {
+        const TICKS_PER_ROUND: u32 = 10;
+        config.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND)
+    }
+
+    fn packets(stats: &Stats) -> &[u64] {
+        &stats.packets
+    }
+
+    fn verdicts(stats: &Stats) -> &[u64] {
+        &stats.reasons
+    }
+
+    /// A RESET with sequence 1 answers an executor who has named a slot of its own.
+    fn is_for_anybody(answer: &[u8]) -> bool {
+        let Ok((header, _)) = Header::ref_from_prefix(answer) else { return true };
+        let operation = Operation::from_number(header.operation);
+        let is_known = operation == Some(Operation::Reset) && header.sequence.get() != 0;
+        SAID_TO_ANYBODY.contains(&operation) && !is_known
+    }
+}
+
+// SAFETY: the C core keeps to its state and to what it is called with; its tests say so under ASan.
+unsafe impl SoftProgram for TasksProgram {
+    fn state_bytes(config: &TasksConfig) -> u64 {
+        if config.lease_ns == 0 || config.slot_idle_ns == 0 || config.client_idle_ns == 0 {
+            return 0;
+        }
+        // SAFETY: the pointer is valid for the call.
+        unsafe { mf_tasks_size(config) }
+    }
+
+    fn violated(_config: &TasksConfig) -> ConfigError {
+        ConfigError(
+            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, no time 0, \
+             and slot_idle and client_idle at least twice as long as cookie"
+                .into(),
+        )
+    }
+
+    fn bounds(config: &TasksConfig) -> Vec<(&'static str, Bound)> {
+        vec![
+            ("queue", Bound::Count(config.queue)),
+            ("slots", Bound::Count(config.slots)),
+            ("clients", Bound::Count(config.clients)),
+            ("levels", Bound::Count(config.levels)),
+            ("lease", Bound::Time(config.lease_ns)),
+            ("slot_idle", Bound::Time(config.slot_idle_ns)),
+            ("client_idle", Bound::Time(config.client_idle_ns)),
+            ("cookie", Bound::Time(config.cookie_ns)),
+        ]
+    }
+
+    unsafe fn init(state: *mut u8, config: &TasksConfig, epoch: u32, key: *const u64) {
+        #[cfg(feature = "mutants")]
+        mutants::arm();
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_init(state.cast(), config, epoch, key) };
+    }
+
+    unsafe fn packet(state: *mut u8, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_packet(state.cast(), now_ns, datagram, out) }
+    }
+
+    unsafe fn tick(state: *mut u8, now_ns: u64, out: *mut RawOut) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_tick(state.cast(), now_ns, out) }
+    }
+
+    unsafe fn order(state: *mut u8, order: *mut Purge) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_order(state.cast(), order) }
+    }
+
+    unsafe fn owes_more(state: *const u8, datagram: *const RawDatagram, room: u32) -> i32 {
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_owes_more(state.cast(), datagram, room) }
+    }
+
+    unsafe fn stats(state: *const u8) -> Stats {
+        let mut stats = Stats::NOTHING;
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_stats(state.cast(), &raw mut stats) };
+        stats
+    }
+
+    unsafe fn check(state: *const u8) -> i32 {
+        // SAFETY: the caller's.
+        unsafe { mf_tasks_check(state.cast()) }
+    }
+
+    #[cfg(feature = "kernel")]
+    const OBJECT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tasks.bpf.o"));
+
+    #[cfg(feature = "kernel")]
+    const LAYOUT: u64 = crate::kernel::layout_of(env!("MIDFLIGHT_LAYOUT_TASKS"));
+}
+
+/// This program rewrites no datagram.
+impl Tasks {
+    /// Takes one datagram and overwrites `out`. `now_ns` never decreases.
+    pub fn packet(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &[u8], out: &mut Out) -> Verdict {
+        let raw = RawDatagram::read_only(from.into(), datagram);
+        // SAFETY: pointers are valid for the call, the datagram's bytes for its length; the core only reads them.
+        crate::native::verdict(unsafe { mf_tasks_packet(self.state().cast(), now_ns, &raw const raw, &raw mut *out.0) })
+    }
+
+    /// Whether [`packet`](Self::packet) may owe more than one datagram for this one, or one to somebody else than its sender.
+    #[must_use]
+    pub fn owes_several(&self, from: impl Into<Address>, datagram: &[u8]) -> bool {
+        let raw = RawDatagram::read_only(from.into(), datagram);
+        // SAFETY: as in `packet`.
+        unsafe { mf_tasks_owes_more(self.state().cast(), &raw const raw, u32::MAX) != 0 }
+    }
+
+    /// Takes out the queued tasks that the operator wants to be gone: looks at the next ones, at most 1,024. Whether it has
+    /// looked at all.
+    pub fn purge(&mut self, purge: &mut Purge) -> bool {
+        self.order(purge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::IntoBytes;
+
+    unsafe extern "C" {
+        fn mf_tasks_layout(layout: *mut u64);
+    }
+
+    #[test]
+    fn structures_and_bounds_are_those_of_tasks_h() {
+        let mut of_c = [0; 12];
+        // SAFETY: it writes twelve numbers.
+        unsafe { mf_tasks_layout(of_c.as_mut_ptr()) };
+        let sizes =
+            [size_of::<TasksConfig>(), size_of::<Stats>(), size_of::<RawDatagram>(), size_of::<RawOut>(), OPERATIONS];
+        let bounds = [WAIT_BUCKETS, crate::raw::OUT_MAX, TICK_SLOTS as usize];
+        let order = order::LAYOUT;
+        let of_rust = sizes.into_iter().chain(bounds).chain(order);
+        assert_eq!(of_c.to_vec(), of_rust.map(|n| n as u64).collect::<Vec<_>>());
+    }
+
+    /// T13: under attack an idle executor hears that its switch lives, and stays.
+    #[test]
+    fn t13_who_names_a_slot_of_his_is_not_anybody() {
+        let reset = |sequence| Header::new(Operation::Reset, 7, sequence);
+        let is_for_anybody = TasksProgram::is_for_anybody;
+        assert!(is_for_anybody(reset(0).as_bytes()) && !is_for_anybody(reset(1).as_bytes()));
+        assert!(is_for_anybody(Header::new(Operation::Cookie, 7, 1).as_bytes()));
+        assert!(!is_for_anybody(Header::new(Operation::SubmitAck, 7, 0).as_bytes()));
+        assert!(is_for_anybody(&[0; 8]), "VERSION");
+    }
+}

@@ -1,0 +1,100 @@
+//! What the tasks program counts: `struct mf_tasks_stats`.
+
+use super::Verdict;
+use midflight_wire::LEVELS;
+
+/// `MF_OP_END`: operations are numbered from 1.
+pub const OPERATIONS: usize = 19;
+/// `MF_WAIT_BUCKETS`.
+pub const WAIT_BUCKETS: usize = 40;
+/// `MF_TICK_SLOTS`: slots that one tick looks at.
+pub const TICK_SLOTS: u32 = 1024;
+
+/// By their numbers.
+pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
+    "version",
+    "submit",
+    "submit_ack",
+    "register",
+    "registered",
+    "reset",
+    "retrieve",
+    "assign",
+    "keepalive",
+    "release",
+    "released",
+    "complete",
+    "complete_ack",
+    "probe",
+    "probe_ack",
+    "cancel",
+    "cancel_ack",
+    "no_op",
+    "cookie",
+];
+
+/// What a switch has counted: `struct mf_tasks_stats`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Datagrams with a valid header, by the number of their operation.
+    pub packets: [u64; OPERATIONS],
+    /// By the number of the [`Verdict`]: datagrams taken, datagrams and records refused.
+    pub reasons: [u64; Verdict::COUNT],
+    /// Tasks acknowledged.
+    pub submitted: u64,
+    /// Assignments, further attempts included, repeats not.
+    pub assigned: u64,
+    /// Tasks whose slot said that they are done.
+    pub completed: u64,
+    /// Tasks whose slot went silent (T10).
+    pub expired: u64,
+    /// Tasks that a leaving or renewed slot gave back.
+    pub returned: u64,
+    /// Tasks taken out by their client.
+    pub cancelled: u64,
+    /// Queued tasks given up because their client was silent (T14).
+    pub dropped: u64,
+    /// Queued tasks that the operator took out.
+    pub purged: u64,
+    /// Times that ticks were more than a third of a lease apart.
+    pub gaps: u64,
+    /// Acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
+    pub wait_us: [u64; WAIT_BUCKETS],
+    /// Sum of those waits.
+    pub wait_sum_us: u64,
+    /// Tasks queued now, by level; index 0 is level 1.
+    pub queued: [u32; LEVELS as usize],
+    /// Slots that wait now.
+    pub parked: u32,
+    /// Slots with a task now.
+    pub busy: u32,
+    /// Slots registered now.
+    pub slots: u32,
+    /// Clients known now.
+    pub clients: u32,
+}
+
+impl Stats {
+    /// Of a switch that has just started.
+    pub const NOTHING: Self = Self {
+        packets: [0; OPERATIONS],
+        reasons: [0; Verdict::COUNT],
+        submitted: 0,
+        assigned: 0,
+        completed: 0,
+        expired: 0,
+        returned: 0,
+        cancelled: 0,
+        dropped: 0,
+        purged: 0,
+        gaps: 0,
+        wait_us: [0; WAIT_BUCKETS],
+        wait_sum_us: 0,
+        queued: [0; LEVELS as usize],
+        parked: 0,
+        busy: 0,
+        slots: 0,
+        clients: 0,
+    };
+}

@@ -1,0 +1,53 @@
+//! What the tasks program says of a datagram, or of one record in it.
+
+crate::verdicts! {
+    /// A reason of `verdict.h` or `tasks.h`.
+    Verdict {
+        BadPriority Refused "bad_priority" "a task's priority is 0 or below the lowest level of this switch",
+        BadArgument Refused "bad_argument" "a task's argument length is neither 0 to 16 nor by reference",
+        ForeignEpoch Refused "foreign_epoch" "sent to a switch that ran here before; answered by RESET",
+        ForeignSlot Partly "foreign_slot" "a slot that is not registered, or not any more; answered by RESET",
+        SpoofedSlot Partly "spoofed_slot" "a slot that is registered at another address; answered by RESET",
+        Replayed Partly "replayed" "a slot named by a packet that is not later than the last one that named it",
+        StaleWait Partly "stale_wait" "a wait older than the slot's present one",
+        RepeatedWait Partly "repeated_wait" "a wait repeated, kept parked or assigned the same task again",
+        StaleRegister Partly "stale_register" "a registration older than the slot's present one",
+        RepeatedSubmit Partly "repeated_submit" "a SUBMIT or CANCEL repeated within the window, answered as before",
+        TooOld Partly "too_old" "a SUBMIT or CANCEL below the client's window",
+        Full Partly "full" "a task that found the queue full and was returned to its client",
+        ClientsFull Partly "clients_full" "a SUBMIT of a new client that found no room for one",
+        SlotsFull Partly "slots_full" "a slot that found no room",
+        QueueShare Partly "queue_share" "a task of an address that holds its share of the queue, returned to its client",
+        ClientsShare Partly "clients_share" "a SUBMIT of a new client of an address that holds its share of the clients",
+        SlotsShare Partly "slots_share" "a slot of an address that holds its share of the slots",
+        NotQueued Partly "not_queued" "a task to cancel that is not queued (any more)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict;
+    use crate::program::Verdict as _;
+
+    #[test]
+    fn bad_version_has_its_number() {
+        assert_eq!(Verdict::BadVersion as usize, crate::BAD_VERSION);
+    }
+
+    /// Rule 6 of the house: one list. Reads the headers and compares names, classes, texts and order.
+    #[test]
+    fn verdicts_are_those_of_the_headers() {
+        let common = include_str!("../../../../dataplane/include/midflight/verdict.h");
+        let of_tasks = include_str!("../../../../dataplane/include/midflight/tasks.h");
+        let listed = |line: &str| {
+            let (name, rest) = line.trim().strip_prefix("X(")?.split_once(", ")?;
+            let (class, rest) = rest.split_once(", \"")?;
+            Some((name.to_lowercase(), class.to_lowercase(), rest.split_once('"')?.0.to_owned()))
+        };
+        let of_c: Vec<_> = common.lines().chain(of_tasks.lines()).filter_map(listed).collect();
+        let of_rust = Verdict::ALL
+            .iter()
+            .map(|v| (v.name().to_owned(), format!("{:?}", v.class()).to_lowercase(), v.text().to_owned()));
+        assert_eq!(of_c, of_rust.collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,177 @@
+//! Engines as tests ask them: with answers that are kept, and held to what they say beforehand.
+
+use midflight_dataplane::program::{CallError, ConfigError, Engine, Program, SoftProgram};
+use midflight_dataplane::{Datagram, Native, Out, Purge, TasksProgram, Which};
+use std::net::SocketAddr;
+
+/// The verdict of an engine's program.
+pub type VerdictOf<E> = <<E as Engine>::Program as Program>::Verdict;
+
+/// An engine as a test asks it.
+pub trait Asked: Engine {
+    /// Gives it a datagram: the verdict, and what leaves, in order.
+    ///
+    /// # Panics
+    /// Where the engine could not be called.
+    fn ask(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (VerdictOf<Self>, Vec<Datagram>) {
+        let (mut datagram, mut out) = (datagram.to_vec(), Out::new());
+        let verdict = self.packet(now_ns, from, &mut datagram, &mut out).expect("the engine runs");
+        (verdict, out.all(&datagram).map(|(to, bytes)| (to, bytes.to_vec())).collect())
+    }
+
+    /// Ticks it: how many elements it looked at, and what it owes.
+    ///
+    /// # Panics
+    /// As [`ask`](Self::ask).
+    fn ask_tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
+        let mut out = Out::new();
+        let looked = self.tick(now_ns, &mut out).expect("the engine runs");
+        (looked, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
+    }
+
+    /// Gives it an order, until all of it is done.
+    ///
+    /// # Panics
+    /// As [`ask`](Self::ask).
+    fn ask_order(&mut self, order: &mut <Self::Program as Program>::Order) {
+        while !self.order(order).expect("the engine runs") {}
+    }
+
+    /// Takes queued tasks out: how many there were.
+    fn ask_purge(&mut self, which: Which) -> u32
+    where
+        Self: Engine<Program = TasksProgram>,
+    {
+        let mut purge = Purge::new(which);
+        self.ask_order(&mut purge);
+        purge.purged()
+    }
+}
+
+impl<E: Engine + ?Sized> Asked for E {}
+
+/// The soft engine in this process, held to what it says beforehand: whether one answer to the sender suffices. XDP relies on
+/// that.
+#[derive(Debug)]
+pub struct Foretelling<P>(Native<P>);
+
+impl<P: SoftProgram> Foretelling<P> {
+    /// A switch that has just started.
+    ///
+    /// # Errors
+    /// Where a bound of the configuration is violated.
+    pub fn new(config: &P::Config, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
+        Ok(Self(Native::new(config, epoch, secret)?))
+    }
+}
+
+impl<P: SoftProgram> Engine for Foretelling<P> {
+    type Program = P;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<P::Verdict, CallError> {
+        let owes_more = self.0.owes_more(from, datagram, u32::MAX);
+        let verdict = self.0.packet(now_ns, from, datagram, out)?;
+        let suffices = out.len() <= 1 && out.iter().all(|(to, _)| to == from);
+        assert!(owes_more || suffices, "{verdict:?} owes {out:?}");
+        Ok(verdict)
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        Engine::tick(&mut self.0, now_ns, out)
+    }
+
+    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+        Engine::order(&mut self.0, order)
+    }
+
+    fn stats(&self) -> P::Stats {
+        self.0.stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Engine::check(&self.0)
+    }
+}
+
+/// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of the
+/// stories.
+#[cfg(feature = "kernel")]
+#[derive(Debug)]
+pub struct KernelOnce<P: SoftProgram> {
+    /// There until it is dropped.
+    kernel: Option<Kernel<P>>,
+    spare: Spare<P>,
+}
+
+/// Programs of switches whose stories are over.
+#[cfg(feature = "kernel")]
+pub type Spare<P> = std::rc::Rc<std::cell::RefCell<Vec<Kernel<P>>>>;
+
+#[cfg(feature = "kernel")]
+use midflight_dataplane::kernel::{Kernel, KernelError};
+
+#[cfg(feature = "kernel")]
+impl<P: SoftProgram> KernelOnce<P> {
+    /// A switch that has just started.
+    ///
+    /// # Errors
+    /// What the kernel lacks.
+    pub fn new(spare: &Spare<P>, config: &P::Config, epoch: u32, secret: u128) -> Result<Self, KernelError> {
+        let spared = spare.borrow_mut().pop();
+        let again = spared.and_then(|mut kernel| kernel.restart(config, epoch, secret).map(|()| kernel).ok());
+        let kernel = again.map_or_else(|| Kernel::new(config, epoch, secret, 0), Ok)?;
+        Ok(Self { kernel: Some(kernel), spare: Spare::clone(spare) })
+    }
+
+    fn kernel(&self) -> &Kernel<P> {
+        self.kernel.as_ref().expect("there until it is dropped")
+    }
+
+    fn kernel_mut(&mut self) -> &mut Kernel<P> {
+        self.kernel.as_mut().expect("there until it is dropped")
+    }
+}
+
+#[cfg(feature = "kernel")]
+impl<P: SoftProgram> Drop for KernelOnce<P> {
+    fn drop(&mut self) {
+        self.spare.borrow_mut().extend(self.kernel.take());
+    }
+}
+
+#[cfg(feature = "kernel")]
+impl<P: SoftProgram> Engine for KernelOnce<P> {
+    type Program = P;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<P::Verdict, CallError> {
+        Engine::packet(self.kernel_mut(), now_ns, from, datagram, out)
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        Engine::tick(self.kernel_mut(), now_ns, out)
+    }
+
+    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+        Engine::order(self.kernel_mut(), order)
+    }
+
+    fn stats(&self) -> P::Stats {
+        self.kernel().stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Engine::check(self.kernel())
+    }
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* What all programs do with a datagram: read its header, write answers to it, or pass it on. */
+#ifndef MIDFLIGHT_ANSWER_H
+#define MIDFLIGHT_ANSWER_H
+
+#include "bytes.h"
+#include "midflight/switch.h"
+
+/* A byte, and 0 into the three reserved ones behind it. */
+MF_INLINE void put_byte(uint8_t *at, uint8_t byte)
+{
+    *(mf_word *)at = mf_low_byte_first((uint32_t)byte);
+}
+
+/* The first four bytes of a packet, as a number whose low byte is the first: magic, version, operation. */
+MF_INLINE uint32_t header_start(uint32_t operation)
+{
+    return MF_MAGIC >> 8 | (MF_MAGIC & 0xff) << 8 | MF_VERSION << 16 | operation << 24;
+}
+
+/* `epoch` and `sequence` in network byte order. */
+MF_INLINE void write_header(uint8_t *data, uint32_t operation, uint32_t count, uint32_t epoch, uint32_t sequence)
+{
+    struct mf_header *header = (struct mf_header *)data;
+    *(mf_word *)data = mf_low_byte_first(header_start(operation));
+    put_byte(&header->count, (uint8_t)count);
+    header->epoch = epoch;
+    header->sequence = sequence;
+    header->tag = 0;
+}
+
+/* Nothing is owed yet. */
+MF_INLINE void owe_nothing(struct mf_out *out)
+{
+    out->count = out->is_genuine = out->is_forwarded = out->note = 0;
+}
+
+/* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
+MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
+{
+    struct mf_out_packet *packet = &out->packet[out->count++];
+    MF_COPY(&packet->to, to);
+    packet->length = length;
+    return packet;
+}
+
+/* The same where it is known to be the first of the call. */
+MF_INLINE struct mf_out_packet *first_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
+{
+    struct mf_out_packet *packet = &out->packet[0];
+    out->count = 1;
+    MF_COPY(&packet->to, to);
+    packet->length = length;
+    return packet;
+}
+
+MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
+{
+    return (struct mf_header *)packet->data;
+}
+
+/* What we speak, to who speaks another version. */
+MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
+{
+    MF_ARRIVE(in);
+    MF_ARRIVE(out);
+    mf_word *words = (mf_word *)next_packet(out, &in->from, sizeof(struct mf_version))->data;
+    words[0] = mf_low_byte_first(header_start(MF_OP_VERSION));
+    words[1] = 0;
+    return MF_V_BAD_VERSION;
+}
+
+/* Whether count and length agree: what a handler asks before it looks at anything else (T11). */
+MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
+                                      uint32_t most)
+{
+    const struct mf_header *header = (const struct mf_header *)in->data;
+    uint32_t records = header->count, right = fixed + record * records;
+    if (MF_UNLIKELY(header->key != 0))
+        return MF_V_UNKNOWN_KEY;
+    if (MF_UNLIKELY(records < least || records > most))
+        return MF_V_BAD_COUNT;
+    if (MF_UNLIKELY(in->length != right))
+        return in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
+    return MF_V_OK;
+}
+
+/* Whether a datagram begins as this version of the format says: OK, or what is wrong. Follows a look at the frequent ones. */
+MF_INLINE mf_verdict check_start(const struct mf_datagram *in, struct mf_out *out)
+{
+    const struct mf_header *header = (const struct mf_header *)in->data;
+    if (in->length < sizeof(struct mf_version))
+        return MF_V_TRUNCATED;
+    if (header->magic != mf_net16(MF_MAGIC))
+        return MF_V_BAD_MAGIC;
+    if (header->operation == MF_OP_VERSION)
+        return MF_V_NOT_FOR_SWITCH;
+    if (header->version != MF_VERSION)
+        return put_version(in, out);
+    return in->length < sizeof(*header) ? MF_V_TRUNCATED : MF_V_OK;
+}
+
+/* Passes a datagram on, of which the first `header` bytes may have been rewritten. */
+MF_INLINE mf_verdict forward(const struct mf_datagram *in, struct mf_out *out, const struct mf_address *to, uint32_t header)
+{
+    MF_COPY(&out->forward.to, to);
+    out->forward.copy_to.port = 0;
+    out->forward.header = header;
+    out->forward.length = in->length;
+    out->is_forwarded = 1;
+    return MF_V_FORWARDED;
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * The next hop cache: how frames get to a peer that did not just send one, such as an executor who waits for a task. It is
+ * learned from the peer's own datagrams, of those that nobody else can have sent (`is_genuine`): back the way that the last one
+ * came, from the address that it named. That is cheaper than asking the kernel's routes and neighbours, needs no forwarding to
+ * be allowed, and agrees with XDP's answers. What is not in the cache goes another way (tc.h).
+ *
+ * All under the program's lock.
+ */
+#ifndef MIDFLIGHT_NEXT_HOPS_H
+#define MIDFLIGHT_NEXT_HOPS_H
+
+#include "core.h"
+
+#define HOP_PLACES 4 /* where the next hop of a peer may stand: its hash says where they begin */
+
+/* The salt goes into each part, so that who does not know it can choose none that makes up for another. */
+MF_INLINE uint64_t hop_hash(const struct mf_address MF_FAR *peer)
+{
+    uint64_t salt = MF_CONTROL->next_hop_salt;
+    return mf_mix(mf_mix(FAR_LONG(peer->ip) ^ salt) + FAR_LONG(peer->ip + 8) + peer->port * (salt | 1));
+}
+
+MF_INLINE struct mf_next_hop MF_FAR *hop_place(uint64_t hash, uint32_t k)
+{
+    return (struct mf_next_hop MF_FAR *)(uintptr_t)MF_NEXT_HOPS_AT + ((hash + k) & (MF_NEXT_HOPS - 1));
+}
+
+/* The next hop to this peer, or null. */
+MF_INLINE struct mf_next_hop MF_FAR *find_hop(const struct mf_address MF_FAR *peer)
+{
+    uint64_t hash = hop_hash(peer);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < HOP_PLACES); k++) {
+        struct mf_next_hop MF_FAR *hop = hop_place(hash, k);
+        if (hop->interface && mf_address_equal(&hop->peer, peer))
+            return hop;
+    }
+    return 0;
+}
+
+MF_INLINE void copy_hop(struct mf_next_hop MF_FAR *to, const struct mf_next_hop MF_FAR *from)
+{
+    _Pragma("unroll") for (uint32_t i = 0; i < sizeof(*to); i += sizeof(mf_long))
+        FAR_LONG((uint8_t MF_FAR *)to + i) = FAR_LONG((uint8_t MF_FAR *)from + i);
+}
+
+/* Where the next hop to this peer belongs: where it is, or the first free place, or else the first. */
+MF_INLINE struct mf_next_hop MF_FAR *place_of_hop(const struct mf_address MF_FAR *peer)
+{
+    struct mf_next_hop MF_FAR *known = find_hop(peer);
+    if (known)
+        return known;
+    uint64_t hash = hop_hash(peer);
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < HOP_PLACES); k++)
+        if (!hop_place(hash, k)->interface)
+            return hop_place(hash, k);
+    return hop_place(hash, 0);
+}
+
+/* Whether the next hop to this peer is known: then it is at `to`. */
+MF_INLINE int knows_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop MF_FAR *to)
+{
+    const struct mf_next_hop MF_FAR *found = find_hop(peer);
+    if (found)
+        copy_hop(to, found);
+    return found != 0;
+}
+
+/* The program takes the datagram in the scratch area, which came in a frame. */
+MF_INLINE void take_from_frame(struct mf_scratch MF_FAR *scratch)
+{
+    scratch->verdict = take(now_ns(), &scratch->in, &scratch->out);
+    if (scratch->out.is_genuine)
+        copy_hop(place_of_hop(&scratch->back.peer), &scratch->back);
+}
+
+/* The same of one that came by the process's socket. The way to its sender is the socket's then, if nobody else can have sent
+ * it. */
+MF_INLINE mf_verdict take_from_socket(struct mf_scratch MF_FAR *scratch)
+{
+    mf_verdict verdict = take(now_ns(), &scratch->in, &scratch->out);
+    if (scratch->out.is_genuine) {
+        struct mf_next_hop MF_FAR *hop = find_hop(&scratch->in.from);
+        if (hop)
+            hop->interface = 0;
+    }
+    return verdict;
+}
+
+#endif
