@@ -114,9 +114,9 @@ pub struct SocketConfig {
     pub receive_buffer_bytes: u32,
     /// SO_SNDBUF.
     pub send_buffer_bytes: u32,
-    /// How long to look at it before sleeping.
+    /// How long to poll it before sleeping.
     #[serde(deserialize_with = "duration")]
-    pub look: Duration,
+    pub busy_poll: Duration,
 }
 
 impl Default for Config {
@@ -150,7 +150,7 @@ impl Default for TasksConfig {
 
 impl Default for SocketConfig {
     fn default() -> Self {
-        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20, look: Duration::from_micros(100) }
+        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20, busy_poll: Duration::from_micros(100) }
     }
 }
 
@@ -219,7 +219,7 @@ impl Config {
         outlives_cookies("tasks.client_idle", tasks.client_idle, tasks.cookie)?;
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
-        within_time("socket.look", socket.look, ("0s", 0), ("10ms", 10))?;
+        within_time("socket.busy_poll", socket.busy_poll, ("0s", 0), ("10ms", 10))?;
         within_micros("engine.poll", self.engine.poll, ("10us", 10), ("65ms", 65_000))?;
         self.engine.interfaces.iter().try_for_each(|name| interface(name))?;
         self.resources.validate().map_err(|error| error.to_string())
@@ -360,7 +360,7 @@ mod tests {
             ),
             (
                 "[engine]\nmode = \"fast\"",
-                "m.toml:2: key `mode`: unknown variant `fast`, expected `native` or `generic`",
+                "m.toml:2: key `mode`: unknown mode `fast`, expected `native` or `generic`",
             ),
             ("[engine]\ninterfaces = \"eth0\"", "m.toml:2: key `interfaces`: invalid type: string \"eth0\""),
         ] {
@@ -377,7 +377,7 @@ mod tests {
             ("[tasks]\nlevels = 9", "m.toml: tasks.levels = 9: must be 1 to 8"),
             ("[tasks]\nlease = \"10ms\"", "m.toml: tasks.lease = 10ms: must be \"100ms\" to \"1h\""),
             ("[socket]\nsend_buffer_bytes = 1", "m.toml: socket.send_buffer_bytes = 1: must be 65536 to 1073741824"),
-            ("[socket]\nlook = \"1s\"", "m.toml: socket.look = 1s: must be \"0s\" to \"10ms\""),
+            ("[socket]\nbusy_poll = \"1s\"", "m.toml: socket.busy_poll = 1s: must be \"0s\" to \"10ms\""),
             ("[resources]\ngpu = 9", "m.toml: resources.gpu = 9: must be 0 to 7"),
             (
                 "[engine]\ninterfaces = [\"eth0,eth1,eth2,eth3\"]",
