@@ -358,10 +358,7 @@ mod tests {
                 "[engine]\nkind = \"gpu\"",
                 "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`",
             ),
-            (
-                "[engine]\nmode = \"fast\"",
-                "m.toml:2: key `mode`: unknown mode `fast`, expected `native` or `generic`",
-            ),
+            ("[engine]\nmode = \"fast\"", "m.toml:2: key `mode`: unknown mode `fast`, expected `native` or `generic`"),
             ("[engine]\ninterfaces = \"eth0\"", "m.toml:2: key `interfaces`: invalid type: string \"eth0\""),
         ] {
             let error = parse(text).unwrap_err();

@@ -53,7 +53,7 @@ fn waker() -> Result<Waker, Error> {
     Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })
 }
 
-/// A scheduler tells nobody anything.
+/// A scheduler has no events for anybody.
 struct Silent;
 
 impl Handler<Scheduler> for Silent {

@@ -306,7 +306,7 @@ impl Client {
         self.blobs.keep(Arc::clone(argument), Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })
     }
 
-    /// Ends the client. Whoever still waits is told [`TaskError::Closed`].
+    /// Ends the client. A caller that still waits gets [`TaskError::Closed`].
     pub fn close(self) {
         drop(self);
     }

@@ -233,7 +233,7 @@ impl<E: Endpoint, H: Handler<E>> Core<E, H> {
         endpoint.min(handler).min(linger)
     }
 
-    /// Whether the network thread would sleep for too long now. It is told once.
+    /// Whether the network thread would sleep for too long now. It returns true once.
     fn must_wake(&mut self) -> bool {
         let endpoint = self.endpoint.poll_timeout().map_or(Nanos::MAX, |due| due.saturating_add(SLACK_NS));
         let due = endpoint.min(self.handler.deadline().unwrap_or(Nanos::MAX));

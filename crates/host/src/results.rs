@@ -97,7 +97,7 @@ impl Slot {
         }
     }
 
-    /// As `take`, but who asks again after the outcome was given is told so instead of waiting for ever.
+    /// As `take`, but a caller that asks again after the outcome was given gets an error instead of waiting for ever.
     fn take_once(&mut self) -> Option<TaskOutcome> {
         if matches!(self, Self::Taken) { Some(Err(TaskError::Taken)) } else { self.take() }
     }

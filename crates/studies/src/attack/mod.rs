@@ -48,7 +48,7 @@ const HEAD_START: Duration = Duration::from_millis(200);
 /// Bytes by which a host and the router learn of each other, whoever is attacked.
 const NEIGHBOURS: u64 = 512;
 
-/// What a campaign is told.
+/// What is asked of a campaign.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) kinds: Vec<&'static Attack>,

@@ -83,7 +83,7 @@ impl<'a> Victims<'a> {
             executors,
             own: at(ATTACKER, OWN_PORT)?,
             bystander: at(BYSTANDER, OWN_PORT)?,
-            // Whoever asks the switch is told it.
+            // The switch answers this to everybody who asks.
             epoch: self.client.switch().1,
         })
     }

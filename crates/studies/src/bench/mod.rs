@@ -52,7 +52,7 @@ enum Bench {
     Peers(peers::Args),
 }
 
-/// What all benchmarks may be told.
+/// Options of all benchmarks.
 #[derive(ClapArgs)]
 struct How {
     /// One JSON object on stdout
@@ -63,7 +63,7 @@ struct How {
     quick: bool,
 }
 
-/// The same of those that can be compared with another build's.
+/// Options of those that can be compared with another build's.
 #[derive(ClapArgs)]
 struct Comparable {
     #[command(flatten)]

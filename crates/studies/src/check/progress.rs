@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) -> T {
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| tell(name, watch, end));
+        scope.spawn(|| report(name, watch, end));
         let result = search();
         drop(ended);
         result
@@ -26,7 +26,7 @@ pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) ->
 }
 
 /// Until the other end of the channel is gone.
-fn tell(name: &str, watch: &Watch, end: Receiver<()>) {
+fn report(name: &str, watch: &Watch, end: Receiver<()>) {
     let (terminal, mut next) = (std::io::stderr().is_terminal(), Instant::now() + AFTER);
     let mut spinner = None;
     while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {

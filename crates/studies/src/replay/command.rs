@@ -39,7 +39,7 @@ EXIT CODES
 pub struct Args {
     /// The trace; without it a workload is generated
     file: Option<PathBuf>,
-    /// The trace's format; default: told by its name and first line
+    /// The trace's format; default: found from its name and first line
     #[arg(long, value_enum)]
     format: Option<FormatName>,
     /// Scale durations so that this is their median

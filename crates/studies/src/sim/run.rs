@@ -267,10 +267,10 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
         scenario.seed,
         world.trace_hash()
     );
-    let told = counters(world.network()).into_iter().filter(|(_, count)| *count > 0);
-    let told: Vec<_> =
-        told.map(|(name, count)| format!("{count} {}", name["datagrams.".len()..].replace('_', " "))).collect();
-    let _ = writeln!(text, "datagrams: {}", told.join(", "));
+    let counted = counters(world.network()).into_iter().filter(|(_, count)| *count > 0);
+    let counted: Vec<_> =
+        counted.map(|(name, count)| format!("{count} {}", name["datagrams.".len()..].replace('_', " "))).collect();
+    let _ = writeln!(text, "datagrams: {}", counted.join(", "));
     text.push_str(&run.passes().as_ref().map(passes_lines).unwrap_or_default());
     for disturbance in &outcome.disturbances {
         let next = disturbance.next_start.map_or("none".into(), units::time);

@@ -137,10 +137,10 @@ impl<'a> Cluster<'a> {
         }
         let mut starts = Vec::new();
         for executor in &mut self.executors {
-            let told = executor.rest()?;
+            let printed = executor.rest()?;
             let ended = executor.wait(PATIENCE)?;
             ensure!(ended.is_some_and(|status| status.success()), "an executor did not leave: it ended as {ended:?}");
-            starts.extend(starts::parse(&told)?);
+            starts.extend(starts::parse(&printed)?);
         }
         Ok(starts)
     }

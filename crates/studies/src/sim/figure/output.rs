@@ -1,4 +1,4 @@
-//! What is told of figures: a table on stdout, or one JSON object; plots, and a report.
+//! The output of figures: a table on stdout, or one JSON object; plots, and a report.
 
 use crate::report::chart::standalone;
 use crate::report::figures::{HowRun, Shown, page};
