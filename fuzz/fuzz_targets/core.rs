@@ -8,7 +8,8 @@ use midflight_spec::transcript::Foretelling;
 
 fuzz_target!(|story: &[u8]| {
     let secret = story.len() as u128;
-    if let Err(difference) = play(story, secret, |config| Foretelling::new(config, EPOCH, secret).expect("within its bounds"))
+    if let Err(difference) =
+        play(story, secret, |config| Foretelling::new(config, EPOCH, secret).expect("within its bounds"))
     {
         panic!("{difference}");
     }

@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Task};
 use midflight_tasks::executor::{self, End, Executor, ExecutorConfig, Output};
-use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{Complete, Completion, Header, Operation, Packet, Released, Reset, Status, parse};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, IntoBytes};

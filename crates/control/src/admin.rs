@@ -46,7 +46,7 @@ pub enum Answer {
     Error(String),
 }
 
-/// Where the socket of a switch on this port is, unless it is told otherwise: in `/run/midflight` for root, else in the user's
+/// Where the socket of a switch on this port is, by default: in `/run/midflight` for root, else in the user's
 /// own directory for such things.
 #[must_use]
 pub fn default_path(port: u16) -> PathBuf {

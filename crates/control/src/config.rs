@@ -112,9 +112,9 @@ pub struct SocketConfig {
     pub receive_buffer_bytes: u32,
     /// SO_SNDBUF.
     pub send_buffer_bytes: u32,
-    /// How long to look at it before sleeping.
+    /// How long to poll it before sleeping.
     #[serde(deserialize_with = "duration")]
-    pub look: Duration,
+    pub busy_poll: Duration,
 }
 
 impl Default for SwitchTable {
@@ -131,7 +131,7 @@ impl Default for SwitchTable {
 
 impl Default for SocketConfig {
     fn default() -> Self {
-        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20, look: Duration::from_micros(100) }
+        Self { receive_buffer_bytes: 4 << 20, send_buffer_bytes: 4 << 20, busy_poll: Duration::from_micros(100) }
     }
 }
 
@@ -151,7 +151,7 @@ impl SwitchTable {
         let socket = &self.socket;
         within("socket.receive_buffer_bytes", socket.receive_buffer_bytes, 65_536..=MAX_BUFFER)?;
         within("socket.send_buffer_bytes", socket.send_buffer_bytes, 65_536..=MAX_BUFFER)?;
-        within_time("socket.look", socket.look, "0s", "10ms")?;
+        within_time("socket.busy_poll", socket.busy_poll, "0s", "10ms")?;
         self.engine.interfaces.iter().try_for_each(|name| interface(name))
     }
 }
@@ -315,10 +315,7 @@ mod tests {
                 "[engine]\nkind = \"gpu\"",
                 "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`",
             ),
-            (
-                "[engine]\nmode = \"fast\"",
-                "m.toml:2: key `mode`: unknown variant `fast`, expected `native` or `generic`",
-            ),
+            ("[engine]\nmode = \"fast\"", "m.toml:2: key `mode`: unknown mode `fast`, expected `native` or `generic`"),
             ("[engine]\ninterfaces = \"eth0\"", "m.toml:2: key `interfaces`: invalid type: string \"eth0\""),
         ] {
             let error = parse(text).unwrap_err();
@@ -339,7 +336,7 @@ mod tests {
             ("[tasks]\nlevels = 9", "m.toml: tasks.levels = 9: must be 1 to 8"),
             ("[tasks]\nlease = \"10ms\"", "m.toml: tasks.lease = 10ms: must be \"100ms\" to \"1h\""),
             ("[socket]\nsend_buffer_bytes = 1", "m.toml: socket.send_buffer_bytes = 1: must be 65536 to 1073741824"),
-            ("[socket]\nlook = \"1s\"", "m.toml: socket.look = 1s: must be \"0s\" to \"10ms\""),
+            ("[socket]\nbusy_poll = \"1s\"", "m.toml: socket.busy_poll = 1s: must be \"0s\" to \"10ms\""),
             ("[tasks.resources]\ngpu = 9", "m.toml: tasks.resources.gpu = 9: must be 0 to 7"),
             (
                 "[engine]\ninterfaces = [\"eth0,eth1,eth2,eth3\"]",

@@ -1,4 +1,4 @@
-//! The control side of a switch: what it is told and what it says of itself.
+//! The control side of a switch: its configuration, and what it reports of itself.
 //!
 //! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
 //! - [`config`]: the documented TOML configuration: what all switches are told, and a table for the program of this one;

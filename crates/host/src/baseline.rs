@@ -7,10 +7,10 @@ mod worker;
 pub use client::{Outcome, SparrowClient, Submitted};
 pub use worker::{SparrowWorker, Start};
 
+use crate::busy_poll::BUSY_POLL;
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
-use crate::look::LOOK;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 use midflight_baselines::sparrow::{ConfigError, Scheduler, SchedulerConfig, scheduler};
@@ -34,7 +34,7 @@ struct Running<E: Endpoint + Send + 'static, H: Handler<E> + 'static> {
 impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Running<E, H> {
     fn start(name: &str, driver: Arc<Driver<E, H>>) -> Result<Self, Error> {
         let network = Arc::clone(&driver);
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || network.run(LOOK));
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || network.run(BUSY_POLL));
         let thread = thread.map_err(|source| Error::Resources { what: "start a thread", source })?;
         Ok(Self { driver, thread: Some(thread) })
     }
@@ -53,7 +53,7 @@ fn waker() -> Result<Waker, Error> {
     Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })
 }
 
-/// A scheduler tells nobody anything.
+/// A scheduler has no events for anybody.
 struct Silent;
 
 impl Handler<Scheduler> for Silent {

@@ -12,7 +12,7 @@
 //! | id | 64 bits | | |
 //!
 //! An id is random: knowing it is the permission to fetch. Places for connections are shared between source addresses
-//! (T14); who finds none is told so by status 2, without having asked, and tries again a little later. A connection is
+//! (T14); a client that gets none receives status 2, before it asks for anything, and tries again a little later. A connection is
 //! closed on an unknown id, on a malformed request, and where one of the times of [`BlobOptions`] runs out. Each refusal
 //! and each closing has a count of its own in [`BlobCounters`].
 

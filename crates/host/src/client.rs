@@ -5,11 +5,11 @@ mod fetches;
 mod handler;
 
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
+use crate::busy_poll::{BUSY_POLL, Spin};
 use crate::clock;
 use crate::driver::{Driver, Hands, lock};
 use crate::error::Error;
 use crate::job::{Job, TaskSpec};
-use crate::look::{Glances, LOOK};
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
@@ -23,9 +23,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The network thread leaves looking at the socket to those who wait.
-const NO_LOOK: Duration = Duration::ZERO;
-/// A submitter that waits for room looks at least this often.
+/// The network thread leaves polling to the threads that wait for results.
+const NO_POLLING: Duration = Duration::ZERO;
+/// A submitter that waits for room checks at least this often.
 const ROOM_POLL: Duration = Duration::from_millis(20);
 
 /// Where the switches are, and the client's bounds. [`ClientOptions::new`] has the defaults.
@@ -46,9 +46,9 @@ pub struct ClientOptions {
     pub blobs: BlobOptions,
     /// Results by reference that are fetched at once: of one address at most half of them, rounded up. Default 16.
     pub fetchers: usize,
-    /// How long a thread that waits for a result looks at the socket itself before it sleeps: a result that comes within
+    /// How long a thread that waits for a result polls the socket itself before it sleeps: a result that comes within
     /// that time costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for never.
-    pub look: Duration,
+    pub busy_poll: Duration,
 }
 
 impl ClientOptions {
@@ -63,7 +63,7 @@ impl ClientOptions {
             wait_for_room: true,
             blobs: BlobOptions::default(),
             fetchers: 16,
-            look: LOOK,
+            busy_poll: BUSY_POLL,
         }
     }
 }
@@ -97,9 +97,9 @@ struct Shared {
     driver: ClientDriver,
     room: Arc<Room>,
     closed: AtomicBool,
-    look: Duration,
-    /// Of the one thread that looks at the socket beside the network thread.
-    hands: Mutex<Option<(Hands, Glances)>>,
+    busy_poll: Duration,
+    /// Of the one thread that polls the socket beside the network thread.
+    hands: Mutex<Option<(Hands, Spin)>>,
 }
 
 /// Where submitters wait for room.
@@ -142,7 +142,7 @@ impl Client {
         let handler = ResultHandler::new(socket.local_addr(), Arc::clone(&fetches), Arc::clone(&room));
         let driver = Driver::new(endpoint, handler, socket, waker);
         let closed = AtomicBool::new(false);
-        let shared = Arc::new(Shared { driver, room, closed, look: options.look, hands: Mutex::default() });
+        let shared = Arc::new(Shared { driver, room, closed, busy_poll: options.busy_poll, hands: Mutex::default() });
         let client = Self {
             shared,
             blobs,
@@ -159,7 +159,7 @@ impl Client {
         let refused = |source| Error::Resources { what: "start a thread", source };
         let mut threads = lock(&self.threads);
         let shared = Arc::clone(&self.shared);
-        let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run(NO_LOOK));
+        let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run(NO_POLLING));
         threads.push(network.map_err(refused)?);
         let fetcher = Arc::new(Fetcher::new(self.blobs.options().progress_timeout));
         for _ in 0..fetchers {
@@ -306,7 +306,7 @@ impl Client {
         self.blobs.keep(Arc::clone(argument), Duration::ZERO).map_err(|_full| Error::BlobsFull { max_bytes })
     }
 
-    /// Ends the client. Whoever still waits is told [`TaskError::Closed`].
+    /// Ends the client. A caller that still waits gets [`TaskError::Closed`].
     pub fn close(self) {
         drop(self);
     }
@@ -329,20 +329,21 @@ impl Drop for Client {
 }
 
 impl JobClient for Shared {
-    fn look(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
-        // Two would only be in each other's way.
+    fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
+        // A second thread that polls would only disturb the first.
         let Ok(mut hands) = self.hands.try_lock() else { return };
-        let (hands, glances) = hands.get_or_insert_with(|| (Hands::new(), Glances::default()));
-        if !self.look.is_zero() && glances.welcome() {
+        let (hands, spin) = hands.get_or_insert_with(|| (Hands::new(), Spin::default()));
+        if !self.busy_poll.is_zero() && spin.is_allowed() {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let end = clock::now().saturating_add(clock::nanos(left.map_or(self.look, |left| left.min(self.look))));
-            self.driver.look();
-            glances.until(end, || {
-                while !done() && clock::now() < end && self.driver.help(hands) {}
+            let end =
+                clock::now().saturating_add(clock::nanos(left.map_or(self.busy_poll, |left| left.min(self.busy_poll))));
+            self.driver.begin_polling();
+            spin.until(end, || {
+                while !done() && clock::now() < end && self.driver.poll(hands) {}
                 done()
             });
         }
-        self.driver.leave(self.driver.peek(|endpoint, _| endpoint.open() > 0));
+        self.driver.end_polling(self.driver.peek(|endpoint, _| endpoint.open() > 0));
     }
 
     fn watch(&self) {

@@ -2,8 +2,8 @@
 //! finishes, does its turn itself and sends what that caused, without handing it to another thread. The network
 //! thread receives and keeps time. A thread that waits for a result may take turns at the socket, too (`help`).
 
+use crate::busy_poll::BusyPoll;
 use crate::clock;
-use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};
@@ -44,8 +44,8 @@ pub(crate) struct Driver<E, H> {
     waker: Waker,
     /// For the turns of users' threads: what a turn sends leaves after the endpoint is unlocked.
     spare_sends: Mutex<Vec<SendQueue>>,
-    /// Another thread looks at the socket: the network thread need not be woken by it.
-    looked_at: AtomicBool,
+    /// Another thread polls the socket: the network thread need not be woken by it.
+    polled: AtomicBool,
     /// The network thread sleeps, and not even a packet wakes it.
     asleep: AtomicBool,
     stop: AtomicBool,
@@ -67,7 +67,7 @@ struct Core<E, H> {
     endpoint: E,
     handler: H,
     packet: Vec<u8>,
-    /// When the network thread will look next; 0 while it is awake.
+    /// When the network thread will read next; 0 while it is awake.
     sleeps_until: Nanos,
     /// When something happened last.
     active: Nanos,
@@ -77,8 +77,8 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     pub(crate) fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
         let core = Core { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
         let flag = || AtomicBool::new(false);
-        let (looked_at, asleep, stop) = (flag(), flag(), flag());
-        Self { core: Mutex::new(core), socket, waker, spare_sends: Mutex::default(), looked_at, asleep, stop }
+        let (polled, asleep, stop) = (flag(), flag(), flag());
+        Self { core: Mutex::new(core), socket, waker, spare_sends: Mutex::default(), polled, asleep, stop }
     }
 
     /// Does something to the endpoint, then what follows from it, on the caller's thread.
@@ -105,21 +105,21 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         result
     }
 
-    /// Looks at the endpoint; nothing follows.
-    pub(crate) fn peek<R>(&self, look: impl FnOnce(&E, &H) -> R) -> R {
+    /// Reads from the endpoint without driving it.
+    pub(crate) fn peek<R>(&self, read: impl FnOnce(&E, &H) -> R) -> R {
         let core = lock(&self.core);
-        look(&core.endpoint, &core.handler)
+        read(&core.endpoint, &core.handler)
     }
 
-    /// The network thread's life, until `stop`. It looks for up to that long before it sleeps.
-    pub(crate) fn run(&self, look: Duration) {
+    /// The network thread, until `stop`. It polls for up to `longest` before it sleeps.
+    pub(crate) fn run(&self, longest: Duration) {
         // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let (mut hands, mut looker) = (Hands::new(), Looker::new(look));
+        let (mut hands, mut busy_poll) = (Hands::new(), BusyPoll::new(longest));
         let mut until = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let received = looker.receive(until, || self.socket.receive(&mut hands.batch));
-            let awake = received || looker.is_looking();
+            let received = busy_poll.receive(until, || self.socket.receive(&mut hands.batch));
+            let awake = received || busy_poll.is_polling();
             until = self.turn(&mut hands, |state, now| {
                 let until = state.sleep_until(now);
                 state.sleeps_until = if awake { 0 } else { until };
@@ -134,9 +134,9 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 
     fn sleep(&self, timeout: Option<Nanos>) {
-        // In this order, and the other way round in `leave`: one of the two sees the other.
+        // In this order, and the other way round in `end_polling`: one of the two sees the other.
         self.asleep.store(true, Ordering::SeqCst);
-        if self.looked_at.load(Ordering::SeqCst) {
+        if self.polled.load(Ordering::SeqCst) {
             self.waker.sleep(timeout.map_or(SLACK_NS, |timeout| timeout.min(SLACK_NS)));
             self.asleep.store(false, Ordering::SeqCst);
         } else {
@@ -145,28 +145,28 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         }
     }
 
-    /// The caller will look at the socket (`help`) until it says `leave`.
-    pub(crate) fn look(&self) {
-        self.looked_at.store(true, Ordering::SeqCst);
+    /// The caller will poll the socket (`poll`) until it calls `end_polling`.
+    pub(crate) fn begin_polling(&self) {
+        self.polled.store(true, Ordering::SeqCst);
     }
 
-    /// The caller looks no more; `watch`: more is expected soon. Else the network thread is back within `SLACK_NS`.
-    pub(crate) fn leave(&self, watch: bool) {
-        self.looked_at.store(false, Ordering::SeqCst);
+    /// The caller polls no more; `watch`: more is expected soon. Else the network thread is back within `SLACK_NS`.
+    pub(crate) fn end_polling(&self, watch: bool) {
+        self.polled.store(false, Ordering::SeqCst);
         if watch {
             self.watch();
         }
     }
 
-    /// The caller waits for something and does not look: if nobody else does, the network thread is to.
+    /// The caller waits for something and does not poll: if no other thread does, the network thread has to.
     pub(crate) fn watch(&self) {
-        if self.asleep.load(Ordering::SeqCst) && !self.looked_at.load(Ordering::SeqCst) {
+        if self.asleep.load(Ordering::SeqCst) && !self.polled.load(Ordering::SeqCst) {
             self.waker.wake();
         }
     }
 
     /// Takes what has arrived on the caller's thread, without waiting; `false` when that was nothing.
-    pub(crate) fn help(&self, hands: &mut Hands) -> bool {
+    pub(crate) fn poll(&self, hands: &mut Hands) -> bool {
         let received = self.socket.receive(&mut hands.batch);
         if received && self.turn(hands, |state, _| state.must_wake()) {
             self.waker.wake();
@@ -233,7 +233,7 @@ impl<E: Endpoint, H: Handler<E>> Core<E, H> {
         endpoint.min(handler).min(linger)
     }
 
-    /// Whether the network thread would sleep for too long now. It is told once.
+    /// Whether the network thread would sleep for too long now. It returns true once.
     fn must_wake(&mut self) -> bool {
         let endpoint = self.endpoint.poll_timeout().map_or(Nanos::MAX, |due| due.saturating_add(SLACK_NS));
         let due = endpoint.min(self.handler.deadline().unwrap_or(Nanos::MAX));

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// What both outputs together may hold; the rest of the largest result is for the exit code and the note on the cut.
 const OUTPUT_MAX: usize = BLOB_MAX as usize - 256;
 const READ_BYTES: usize = 64 << 10;
-/// How often to look whether a process whose outputs are closed has ended: at first, and at most.
+/// How often to check whether a process whose outputs are closed has ended: at first, and at most.
 const REAP_FIRST: Duration = Duration::from_micros(50);
 const REAP_MAX: Duration = Duration::from_millis(20);
 

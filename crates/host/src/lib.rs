@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `clock`, `waker`, `socket`, `sources`, `together` | monotonic time, waking a thread that waits for packets, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
-//! | `look` | looking at a socket for a short while before sleeping |
+//! | `busy_poll` | polling a socket for a short while before sleeping |
 //! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
@@ -16,6 +16,7 @@
 
 pub mod baseline;
 mod blob;
+mod busy_poll;
 mod client;
 pub mod clock;
 mod driver;
@@ -24,7 +25,6 @@ mod exec;
 mod executor;
 mod functions;
 mod job;
-mod look;
 pub mod privileges;
 mod results;
 mod socket;

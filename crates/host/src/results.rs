@@ -97,7 +97,7 @@ impl Slot {
         }
     }
 
-    /// As `take`, but who asks again after the outcome was given is told so instead of waiting for ever.
+    /// As `take`, but a caller that asks again after the outcome was given gets an error instead of waiting for ever.
     fn take_once(&mut self) -> Option<TaskOutcome> {
         if matches!(self, Self::Taken) { Some(Err(TaskError::Taken)) } else { self.take() }
     }
@@ -167,7 +167,7 @@ impl JobState {
         }
     }
 
-    /// Waits until `ready` gives something, looking at each change; `None` when the deadline passes first.
+    /// Waits until `ready` gives something, checking at each change; `None` when the deadline passes first.
     fn wait_next<T>(&self, deadline: Option<Instant>, mut ready: impl FnMut(&mut Inner) -> Option<T>) -> Option<T> {
         let mut inner = lock(&self.inner);
         loop {
@@ -228,8 +228,8 @@ fn deadline(timeout: Duration) -> Option<Instant> {
 pub(crate) trait JobClient: Send + Sync {
     fn cancel(&self, keys: &[u64]);
     /// Looks at the socket for a short while, until `done`: an outcome that comes soon costs no sleep.
-    fn look(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
-    /// Someone waits without a thread that looks.
+    fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
+    /// A caller waits, and no thread polls for it.
     fn watch(&self);
 }
 
@@ -287,7 +287,7 @@ impl JobHandle {
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> bool {
-        self.client.look(deadline, &|| self.open() == 0);
+        self.client.poll_until(deadline, &|| self.open() == 0);
         self.state.wait_all(deadline)
     }
 
@@ -355,7 +355,7 @@ impl Completions {
         if self.left == 0 {
             return None;
         }
-        self.job.client.look(deadline, &|| !lock(&self.job.state.inner).ended.is_empty());
+        self.job.client.poll_until(deadline, &|| !lock(&self.job.state.inner).ended.is_empty());
         let next = self.job.state.wait_next(deadline, |inner| {
             let index = inner.ended.pop_front()? as usize;
             inner.tasks[index].take().map(|outcome| (index, outcome))
@@ -403,7 +403,7 @@ impl TaskHandle {
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> Option<TaskOutcome> {
-        self.client.look(deadline, &|| !matches!(lock(&self.state.inner).tasks[self.index], Slot::Open(_)));
+        self.client.poll_until(deadline, &|| !matches!(lock(&self.state.inner).tasks[self.index], Slot::Open(_)));
         self.state.wait_next(deadline, |inner| inner.tasks[self.index].take_once())
     }
 

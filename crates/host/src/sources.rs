@@ -1,6 +1,7 @@
-//! By which of this machine's addresses each executor knows a socket that listens on all of them. It takes tasks only from the
-//! address that it asks, and without being told the kernel would choose by the way that the ASSIGN takes. Only what nobody else can
-//! have sent shows it: else a stranger could have an executor's tasks sent from where it takes none (T13).
+//! For each executor, the address of this machine that it sends to, where the socket listens on all addresses. An executor
+//! takes tasks only from that address, and the kernel by itself would choose the source by its route for the ASSIGN. Only
+//! packets that nobody else can have sent are learned from: else a stranger could have an executor's tasks sent from an
+//! address from which it takes none (T13).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An eventfd that a thread waits for together with its socket. Waking twice before it looked costs one system call.
+/// An eventfd that a thread waits for together with its socket. Waking it twice before it reads costs one system call.
 #[derive(Debug)]
 pub(crate) struct Waker {
     fd: OwnedFd,
@@ -46,7 +46,7 @@ impl Waker {
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) {
         let timeout = timeout
             .map(|nanos| Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 });
-        // An interrupted wait is a short wait: every caller looks at everything again.
+        // An interrupted wait is a short wait: every caller checks everything again.
         let woken = poll(fds, timeout.as_ref()).is_ok() && fds[0].revents().contains(PollFlags::IN);
         if woken {
             let mut count = [0; 8];

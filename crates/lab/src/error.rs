@@ -80,7 +80,7 @@ pub enum LabError {
     /// Asked from within.
     #[error("this process runs inside lab {0}, and all that run there end with it: leave it first")]
     Inside(String),
-    /// Told to stop in the middle; what had been done is undone.
+    /// A signal came while it was set up; what had been done is undone.
     #[error("interrupted; nothing is left of lab {0}")]
     Interrupted(String),
     /// A command of iproute2 failed.

@@ -13,7 +13,7 @@ pub(crate) fn enable_gro(interface: &str) -> Result<(), LabError> {
 }
 
 /// Whether the hardware completes the checksums of what an interface of this namespace sends; on a veth nobody does, and the
-/// receiver is told so.
+/// receiver is informed of it.
 pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(), LabError> {
     let what = format!("switch checksums of {interface}");
     switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))

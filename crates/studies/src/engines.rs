@@ -8,14 +8,14 @@ use std::process::Command;
 
 /// Who decides in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Engine {
+pub(crate) enum LabEngine {
     /// A process
     User,
     /// Programs in the kernel
     Kernel,
 }
 
-impl Engine {
+impl LabEngine {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -42,6 +42,36 @@ impl Engine {
     }
 }
 
+/// Which of them a study is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LabEngines {
+    /// A process
+    User,
+    /// Programs in the kernel
+    Kernel,
+    /// One after the other
+    Both,
+}
+
+impl LabEngines {
+    pub(crate) fn all(self) -> &'static [LabEngine] {
+        match self {
+            Self::User => &[LabEngine::User],
+            Self::Kernel => &[LabEngine::Kernel],
+            Self::Both => &[LabEngine::User, LabEngine::Kernel],
+        }
+    }
+
+    /// As on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Both => "both",
+        }
+    }
+}
+
 /// This program, to be run at a place.
 pub(crate) fn at(lab: &Lab, place: Place) -> Result<Command> {
     Ok(lab.command(place, ours()?.get_program()))
@@ -58,4 +88,19 @@ fn missing_kernel() -> Option<String> {
 #[cfg(not(feature = "kernel"))]
 fn missing_kernel() -> Option<String> {
     Some(midflight_host::Error::NoKernelEngine.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for engine in LabEngine::value_variants() {
+            assert_eq!(engine.to_possible_value().unwrap().get_name(), engine.name());
+        }
+        for engines in LabEngines::value_variants() {
+            assert_eq!(engines.to_possible_value().unwrap().get_name(), engines.name());
+        }
+    }
 }

@@ -15,6 +15,7 @@ mod cells;
 pub mod check;
 mod engines;
 mod lab_guard;
+mod median;
 mod memory;
 mod processes;
 pub mod replay;

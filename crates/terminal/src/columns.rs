@@ -2,20 +2,33 @@
 
 use std::fmt::Write;
 
-/// The first `left` columns to the left, the others, which are numbers, to the right.
-pub fn aligned<const N: usize>(lines: &[[String; N]], left: usize) -> String {
+/// A line of text for each of `lines`; `sides` has a letter for each column: `l` to the left, `r` to the right, as numbers
+/// stand.
+#[must_use]
+pub fn aligned<const N: usize>(lines: &[[String; N]], sides: &str) -> String {
     let widths: [usize; N] =
         std::array::from_fn(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
     for line in lines {
         let mut shown = String::new();
-        for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
+        for ((cell, width), (column, side)) in line.iter().zip(widths).zip(sides.chars().enumerate()) {
             let gap = if column == 0 { "" } else { "  " };
             // A String takes everything that is written.
             let _ =
-                if column < left { write!(shown, "{gap}{cell:width$}") } else { write!(shown, "{gap}{cell:>width$}") };
+                if side == 'l' { write!(shown, "{gap}{cell:width$}") } else { write!(shown, "{gap}{cell:>width$}") };
         }
         let _ = writeln!(text, "{}", shown.trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::aligned;
+
+    #[test]
+    fn each_column_stands_on_its_side() {
+        let lines = [["µs", "1", "one"], ["a", "100", ""]].map(|line| line.map(str::to_owned));
+        assert_eq!(aligned(&lines, "lrl"), "µs    1  one\na   100\n");
+    }
 }

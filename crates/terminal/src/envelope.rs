@@ -1,5 +1,7 @@
 //! What every command that measures prints with `--json`: one object that says what was measured, where and of which commit.
 
+use crate::columns::aligned;
+use crate::machine::cores;
 use crate::stdout;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,7 @@ pub struct Envelope {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Machine {
     cpu: String,
-    cores: usize,
+    cores: u32,
     kernel: String,
 }
 
@@ -86,11 +88,9 @@ impl Envelope {
         if json {
             return stdout::print(&format!("{}\n", serde_json::to_string(self)?));
         }
-        let mut text = String::new();
-        let width = self.results.iter().map(|r| r.name.len()).max().unwrap_or(0);
-        for Measure { name, value, unit } in &self.results {
-            text += &format!("{name:width$}  {value} {unit}\n");
-        }
+        let line = |result: &Measure| [result.name.clone(), format!("{} {}", result.value, result.unit)];
+        let lines: Vec<_> = self.results.iter().map(line).collect();
+        let text = aligned(&lines, "ll");
         stdout::print(&format!("{text}\n{}", self.footer()))
     }
 
@@ -119,7 +119,7 @@ impl Machine {
         let uname = rustix::system::uname();
         Self {
             cpu: cpu.into(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: cores(),
             kernel: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
         }
     }

@@ -3,16 +3,21 @@
 //! | module | subject |
 //! |---|---|
 //! | [`envelope`] | results: names, values and units, as JSON or for people |
-//! | [`columns`] | text in columns |
+//! | [`columns`], [`units`] | text in columns; times and large numbers for people |
 //! | [`progress`] | how far a job is |
-//! | [`stdout`], [`signals`] | output that may fail, and what asks a process to end |
+//! | [`stdout`], [`files`] | output that may fail |
+//! | [`signals`] | what asks a process to end |
+//! | [`machine`] | the machine that this is |
 //! | [`usage`] | exit codes, and the errors that they stand for |
 //! | [`switches`] | a running switch: a client of it, and its status |
 
 pub mod columns;
 pub mod envelope;
+pub mod files;
+pub mod machine;
 pub mod progress;
 pub mod signals;
 pub mod stdout;
 pub mod switches;
+pub mod units;
 pub mod usage;

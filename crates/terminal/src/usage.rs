@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 /// What was asked for does not make sense; the message says what would.
@@ -43,15 +42,6 @@ pub fn one_line(error: &anyhow::Error) -> String {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|_| "write it like 500ms, 2s or 1m 30s".to_owned())?;
     if duration.is_zero() { Err("must be more than 0".into()) } else { Ok(duration) }
-}
-
-/// A file that cannot be written is known before the work, not after it.
-pub fn check_output(flag: &str, path: &Path) -> Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if directory.is_some_and(|directory| !directory.is_dir()) || path.is_dir() {
-        return Err(error(format!("{flag} {}: name a file in a directory that exists", path.display())));
-    }
-    Ok(())
 }
 
 /// The addresses of a comma-separated list of HOST:PORT.

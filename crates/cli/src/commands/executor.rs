@@ -1,11 +1,11 @@
 //! `midflight executor`: slots on this machine that pull tasks from a switch.
 
-use crate::commands::map::cores;
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_host::Executor;
+use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;

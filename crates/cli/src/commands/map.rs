@@ -8,6 +8,7 @@ use crate::embedded::Embedded;
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::switches::connect;
@@ -98,9 +99,4 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
     let failed = u8::try_from(report.not_ok().min(MOST_FAILED)).unwrap_or(u8::MAX);
     Ok(ExitCode::from(if interrupted { usage::INTERRUPTED } else { failed }))
-}
-
-/// Cores of this machine.
-pub(crate) fn cores() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
 }

@@ -3,7 +3,7 @@
 mod baseline;
 mod executor;
 mod lab;
-pub(crate) mod map;
+mod map;
 mod purge;
 mod status;
 mod submit;
@@ -36,17 +36,17 @@ pub(crate) enum Command {
     Lab(lab::Args),
     /// Measure this machine
     Bench(bench::Args),
-    /// Schedulers to compare with, over real sockets: Sparrow
+    /// Schedulers to compare Midflight with, over real sockets: Sparrow
     Baseline(baseline::Args),
-    /// The simulated world: the papers' figures, sweeps, faults
+    /// Simulations: the papers' figures, sweeps, fault campaigns
     Sim(sim::Args),
-    /// Every state of small instances, held to the rules
+    /// Search every state of small queues of the asic engine for broken rules
     Check(check::Args),
 }
 
 impl Command {
-    /// What is logged unless the user says otherwise. Who operates a service wants to know what could be better (such as small
-    /// kernel buffers), who runs a job wants its output. A cluster that is attacked has much to say, as is meant.
+    /// What is logged unless the user says otherwise. An operator of a service wants to know what could be better (such as
+    /// small kernel buffers), a user who runs a job wants its output. A cluster under attack logs very much, on purpose.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
             Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Baseline(_) => "warn",

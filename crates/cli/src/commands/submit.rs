@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The largest latency that is told apart from larger ones: a day.
+/// The largest latency that is recorded as it is: a day. Larger ones count as this.
 pub(super) const LATENCY_MAX_US: u64 = 86_400_000_000;
 /// How long to wait for a result before looking at signals again.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -1,6 +1,5 @@
 //! `midflight up`: everything on this machine.
 
-use crate::commands::map::cores;
 use crate::commands::switch::Door;
 use crate::embedded::Embedded;
 use crate::options;
@@ -8,6 +7,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::EngineKind;
 use midflight_control::config::DEFAULT_PORT;
+use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -63,7 +63,7 @@ fn read_to_end(mut stream: &TcpStream) -> String {
 }
 
 /// What a connection from source 1 hears that says `said`, and the counts after it.
-fn tell(limits: Limits, said: &str) -> (String, BTreeMap<String, u64>) {
+fn talk(limits: Limits, said: &str) -> (String, BTreeMap<String, u64>) {
     let (_runtime, address) = serve(0, limits);
     let mut stream = connect(1, address);
     stream.write_all(said.as_bytes()).unwrap();
@@ -112,8 +112,8 @@ fn a_taken_port_says_what_to_do() {
 
 #[test]
 fn t14_a_connection_that_says_nothing_is_closed() {
-    let (heard, counts) = tell(Limits { head_timeout: SOON, ..patient() }, "");
-    assert_eq!((heard.as_str(), counts), ("", counted("http_head_late")));
+    let (answer, counts) = talk(Limits { head_timeout: SOON, ..patient() }, "");
+    assert_eq!((answer.as_str(), counts), ("", counted("http_head_late")));
 }
 
 #[test]
@@ -129,38 +129,38 @@ fn t14_a_head_that_trickles_in_is_closed() {
 
 #[test]
 fn t14_a_request_that_takes_too_long_is_closed() {
-    let (heard, counts) = tell(Limits { request_timeout: SOON, ..patient() }, "GET /healthz HTTP/1.1\r\n");
-    assert_eq!((heard.as_str(), counts), ("", counted("http_late")));
+    let (answer, counts) = talk(Limits { request_timeout: SOON, ..patient() }, "GET /healthz HTTP/1.1\r\n");
+    assert_eq!((answer.as_str(), counts), ("", counted("http_late")));
 }
 
 #[test]
 fn a_head_that_is_too_large_is_refused() {
     for head in [format!("x: {}", "x".repeat(8 << 10)), "x: x\r\n".repeat(2 << 10)] {
-        let (heard, counts) = tell(patient(), &format!("GET /healthz HTTP/1.1\r\n{head}"));
-        assert!(heard.starts_with("HTTP/1.1 431 "), "{heard}");
+        let (answer, counts) = talk(patient(), &format!("GET /healthz HTTP/1.1\r\n{head}"));
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
         assert_eq!(counts, counted("http_head_too_large"));
     }
 }
 
 #[test]
 fn what_is_not_http_is_refused() {
-    let (heard, counts) = tell(patient(), "MB\x01\x01............\r\n");
-    assert!(heard.starts_with("HTTP/1.1 400 "), "{heard}");
+    let (answer, counts) = talk(patient(), "MB\x01\x01............\r\n");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert_eq!(counts, counted("http_malformed"));
 }
 
 #[test]
 fn a_body_is_not_waited_for() {
-    let (heard, counts) = tell(patient(), "GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\nx");
-    assert!(heard.starts_with("HTTP/1.1 200 ") && heard.ends_with("ok\n"), "{heard}");
+    let (answer, counts) = talk(patient(), "GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\nx");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("ok\n"), "{answer}");
     assert_eq!(counts, counted("http_served"));
 }
 
 #[test]
 fn a_connection_carries_one_request() {
     let request = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
-    let (heard, counts) = tell(patient(), &request.repeat(3));
-    assert_eq!((heard.matches("HTTP/1.1").count(), heard.matches("connection: close").count()), (1, 1), "{heard}");
+    let (answer, counts) = talk(patient(), &request.repeat(3));
+    assert_eq!((answer.matches("HTTP/1.1").count(), answer.matches("connection: close").count()), (1, 1), "{answer}");
     assert_eq!(counts, counted("http_served"));
 }
 
@@ -170,8 +170,8 @@ fn t14_a_source_that_takes_all_it_can_does_not_keep_health_from_others() {
     let idle: Vec<_> = (0..200).map(|_| connect(2, address)).collect();
     assert_eq!(get_from(address, "/healthz"), (200, "ok\n".into()));
     assert_eq!(counts(address)["http_refused"], 200 - 57);
-    let heard = read_to_end(&idle[57]);
-    assert!(heard.starts_with("HTTP/1.1 503 ") && heard.ends_with("from this address\n"), "{heard}");
+    let answer = read_to_end(&idle[57]);
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("from this address\n"), "{answer}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A client and what it is told.
+//! A client, and the events that it gets.
 
 use super::{Running, waker};
 use crate::client::local_for;
@@ -36,7 +36,7 @@ pub enum Outcome {
 /// A job that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// The client's number for it, as workers are told it.
+    /// The client's number for it, as it is sent to workers.
     pub job: u32,
     /// When submit was called, by [`clock::now`](crate::clock::now).
     pub at: Nanos,
@@ -44,7 +44,7 @@ pub struct Submitted {
 
 struct Teller {
     sender: Sender<Outcome>,
-    /// By job: when it was submitted, and how many of its ends are not told.
+    /// By job: when it was submitted, and how many of its ends have not been reported.
     jobs: HashMap<u32, (Nanos, u32)>,
 }
 
@@ -100,7 +100,7 @@ impl SparrowClient {
         Ok(Self { identity, running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
     }
 
-    /// What workers are told of whose job it is: random, another for each client.
+    /// Sent to workers, to say whose job it is: random, different for each client.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.identity

@@ -64,16 +64,16 @@ impl Drop for BlobServer {
 }
 
 async fn sweep(store: &BlobStore, expire: bool) {
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
         if expire {
             store.expire();
         }
         let refused = store.counters().refused;
-        if refused > told {
-            tracing::warn!("refused {} connections: their source addresses held their share", refused - told);
-            told = refused;
+        if refused > reported {
+            tracing::warn!("refused {} connections: their source addresses held their share", refused - reported);
+            reported = refused;
         }
     }
 }

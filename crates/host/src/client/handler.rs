@@ -117,7 +117,7 @@ impl Handler<Client> for ResultHandler {
             }
             Event::Lost { key, why } => self.end(key, Err(lost(why))),
             Event::Cancelled { key } => self.end(key, Err(TaskError::Cancelled)),
-            Event::NotCancelled { .. } => {} // its end is still told
+            Event::NotCancelled { .. } => {} // its end is still reported
             Event::SwitchChanged { switch, epoch, resubmitted } => {
                 tracing::info!("switch {switch} answers, epoch {epoch:08x}; {resubmitted} tasks submitted again");
             }

@@ -3,13 +3,13 @@
 use super::handler::{RunHandler, Runner};
 use super::{Executor, Status};
 use crate::blob::{BlobOptions, BlobServer, BlobStore, Fetcher};
+use crate::busy_poll::BUSY_POLL;
 use crate::client::local_for;
 use crate::clock;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, wrap};
-use crate::look::LOOK;
 use crate::socket::Socket;
 use crate::waker::Waker;
 use crate::workers::Workers;
@@ -27,7 +27,7 @@ pub struct ExecutorBuilder {
     slots: Option<u32>,
     resources: u8,
     blobs: BlobOptions,
-    look: Option<Duration>,
+    busy_poll: Option<Duration>,
     functions: Vec<(String, bool, Arc<Call>)>,
 }
 
@@ -74,11 +74,11 @@ impl ExecutorBuilder {
         self
     }
 
-    /// How long the network thread looks at the socket before it sleeps, while packets come in intervals shorter than that: a
+    /// How long the network thread polls the socket before it sleeps, while packets come in intervals shorter than that: a
     /// task that comes so soon costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for never.
     #[must_use]
-    pub fn look(mut self, look: Duration) -> Self {
-        self.look = Some(look);
+    pub fn busy_poll(mut self, longest: Duration) -> Self {
+        self.busy_poll = Some(longest);
         self
     }
 
@@ -138,8 +138,8 @@ impl ExecutorBuilder {
             let handler = RunHandler::new(functions, Arc::clone(&workers), Arc::clone(&status), runner, local);
             Driver::new(endpoint, handler, socket, waker)
         });
-        let (network, look) = (Arc::clone(&driver), self.look.unwrap_or(LOOK));
-        let thread = std::thread::Builder::new().name("mf-executor".into()).spawn(move || network.run(look));
+        let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
+        let thread = std::thread::Builder::new().name("mf-executor".into()).spawn(move || network.run(busy_poll));
         let thread = Some(thread.map_err(|source| Error::Resources { what: "start a thread", source })?);
         Ok(Executor { driver, status, workers, processes, blobs, _server: server, thread })
     }

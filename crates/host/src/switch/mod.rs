@@ -62,7 +62,7 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     facts: Facts,
     engine: Box<dyn Hosted<P>>,
     ticks: u32,
-    look: Duration,
+    busy_poll: Duration,
 }
 
 /// What does not change.
@@ -147,7 +147,7 @@ impl<P: HostedProgram> Switch<P> {
             failure: OnceLock::new(),
         });
         let ticks = P::ticks(&config.program);
-        Ok(BoundSwitch { shared, facts, engine, ticks, look: config.look })
+        Ok(BoundSwitch { shared, facts, engine, ticks, busy_poll: config.busy_poll })
     }
 
     /// Where it listens.
@@ -243,11 +243,11 @@ impl<P: SoftProgram> BoundSwitch<P> {
     /// # Errors
     /// Where the system gives no thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
-        let Self { shared, facts, engine, ticks, look } = self;
+        let Self { shared, facts, engine, ticks, busy_poll } = self;
         let of_thread = Arc::clone(&shared);
         let live = move || {
             let shared = Arc::clone(&of_thread);
-            let lived = SwitchThread::new(shared, engine, ticks, look).run();
+            let lived = SwitchThread::new(shared, engine, ticks, busy_poll).run();
             if let Err(why) = lived {
                 // It is set here only.
                 let _ = of_thread.failure.set(why);

@@ -1,6 +1,6 @@
 //! What a switch is told.
 
-use crate::look::LOOK;
+use crate::busy_poll::BUSY_POLL;
 use crate::socket::SocketBuffers;
 use midflight_dataplane::asic::Program;
 use midflight_dataplane::program;
@@ -19,10 +19,10 @@ pub struct SwitchConfig<P: program::Program = TasksProgram> {
     pub buffers: SocketBuffers,
     /// Where the program runs.
     pub engine: Engine,
-    /// How long the thread of a switch in user space looks at the socket before it sleeps, while packets come in intervals
+    /// How long the thread of a switch in user space polls the socket before it sleeps, while packets come in intervals
     /// shorter than that: such a packet costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for
     /// never.
-    pub look: Duration,
+    pub busy_poll: Duration,
 }
 
 impl SwitchConfig {
@@ -37,7 +37,7 @@ impl<P: program::Program> SwitchConfig<P> {
     /// A program with these bounds, in user space.
     #[must_use]
     pub fn of(listen: SocketAddr, program: P::Config) -> Self {
-        Self { listen, program, buffers: SocketBuffers::default(), engine: Engine::User, look: LOOK }
+        Self { listen, program, buffers: SocketBuffers::default(), engine: Engine::User, busy_poll: BUSY_POLL }
     }
 }
 

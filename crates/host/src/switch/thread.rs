@@ -4,8 +4,8 @@ use super::Shared;
 use super::hosted::Hosted;
 use super::orders::OrderInHand;
 use super::strangers::Strangers;
+use crate::busy_poll::BusyPoll;
 use crate::clock;
-use crate::look::Looker;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::sources::Sources;
 use midflight_dataplane::program::{Clock, Program, SoftProgram};
@@ -51,7 +51,7 @@ pub(super) struct SwitchThread<P: SoftProgram> {
     out: Out,
     outgoing: Outgoing<P>,
     sources: Sources,
-    looker: Looker,
+    busy_poll: BusyPoll,
     order: OrderInHand<P>,
     /// The user was told that somebody speaks another version of the wire format.
     told_of_versions: bool,
@@ -71,16 +71,16 @@ fn time_of<P: Program>(now: Nanos) -> Nanos {
 }
 
 impl<P: SoftProgram> SwitchThread<P> {
-    pub(super) fn new(shared: Arc<Shared<P>>, engine: Box<dyn Hosted<P>>, ticks: u32, look: Duration) -> Self {
-        // A look would not see what the kernel hands over.
-        let look = if engine.hands_over().is_none() { look } else { Duration::ZERO };
+    pub(super) fn new(shared: Arc<Shared<P>>, engine: Box<dyn Hosted<P>>, ticks: u32, busy_poll: Duration) -> Self {
+        // Polling the socket does not see what the kernel hands over.
+        let busy_poll = if engine.hands_over().is_none() { busy_poll } else { Duration::ZERO };
         Self {
             shared,
             engine,
             out: Out::new(),
             outgoing: Outgoing { queue: SendQueue::default(), strangers: Strangers::new(), program: PhantomData },
             sources: Sources::default(),
-            looker: Looker::new(look),
+            busy_poll: BusyPoll::new(busy_poll),
             order: OrderInHand::none(),
             told_of_versions: false,
             ticks,
@@ -95,7 +95,7 @@ impl<P: SoftProgram> SwitchThread<P> {
         let mut batch = ReceiveBatch::new();
         let is_on_all = self.shared.socket.is_on_all();
         while !self.shared.stop.load(Ordering::Acquire) {
-            let received = self.looker.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
+            let received = self.busy_poll.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
             let now = clock::now();
             for (from, own, datagram) in batch.iter_asked() {
                 self.take(now, (from, own.filter(|_| is_on_all)), datagram);
@@ -107,7 +107,7 @@ impl<P: SoftProgram> SwitchThread<P> {
             }
             // The tasks program answers a SUBMIT before it assigns, but it is the executor who is waited for.
             self.outgoing.queue.flush_last_first(&self.shared.socket);
-            if !received && !has_orders && !self.looker.is_looking() {
+            if !received && !has_orders && !self.busy_poll.is_polling() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
                 self.shared.waker.wait_too(&self.shared.socket, self.engine.hands_over(), Some(timeout));
             }

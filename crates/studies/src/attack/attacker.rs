@@ -35,7 +35,7 @@ pub(super) struct Sent {
     pub(super) lasted: Duration,
 }
 
-/// Attacks at `rate` packets a second until told to end, in the network namespace of this thread.
+/// Attacks at `rate` packets a second until asked to end, in the network namespace of this thread.
 ///
 /// # Errors
 /// Where the kernel refuses the socket.

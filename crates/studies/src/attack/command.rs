@@ -1,13 +1,13 @@
 //! `midflight lab attack`: a cluster in a lab, and everything that a stranger may send to it.
 
-use crate::attack::{self, Family, KINDS, Kind, Plan};
-use crate::engines::Engine;
+use crate::attack::{self, Attack, Family, KINDS, Plan};
+use crate::engines::LabEngines;
 use anyhow::{Result, anyhow, bail};
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::signals::end_flag;
 use midflight_terminal::{stdout, usage};
-use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ const SECONDS_MAX: f64 = 86_400.0;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The switch's engine
-    #[arg(long, value_enum, default_value_t = Engines::Both)]
-    engine: Engines,
+    #[arg(long, value_enum, default_value_t = LabEngines::Both)]
+    engine: LabEngines,
     /// The version of IP that everybody speaks
     #[arg(long, value_enum, default_value_t = Family::V4)]
     ip: Family,
@@ -63,47 +63,21 @@ pub struct Args {
     json: bool,
 }
 
-/// Which engines are attacked.
-#[derive(Clone, Copy, ValueEnum)]
-enum Engines {
-    /// A process
-    User,
-    /// Programs in the kernel
-    Kernel,
-    /// One after the other
-    Both,
-}
-
-impl Engines {
-    fn all(self) -> Vec<Engine> {
-        match self {
-            Self::User => vec![Engine::User],
-            Self::Kernel => vec![Engine::Kernel],
-            Self::Both => vec![Engine::User, Engine::Kernel],
-        }
-    }
-}
-
 /// Runs the study and returns the exit code.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.list { list() } else { hold(args) }
 }
 
 fn list() -> Result<ExitCode> {
-    let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for Kind { name, what, .. } in &KINDS {
-        // A String takes everything that is written.
-        let _ = writeln!(text, "{name:width$}  {what}");
-    }
-    stdout::print(&text)?;
+    let lines: Vec<_> = KINDS.iter().map(|attack| [attack.name, attack.what].map(str::to_owned)).collect();
+    stdout::print(&aligned(&lines, "ll"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn hold(args: &Args) -> Result<ExitCode> {
     let kinds = kinds(&args.kinds)?;
     midflight_lab::available()?;
-    let engines = args.engine.all();
+    let engines = args.engine.all().to_vec();
     if let Some(why) = engines.iter().find_map(|engine| engine.missing()) {
         bail!("{why}");
     }
@@ -124,7 +98,7 @@ fn hold(args: &Args) -> Result<ExitCode> {
 }
 
 /// All of them, if none is named.
-fn kinds(names: &[String]) -> Result<Vec<&'static Kind>> {
+fn kinds(names: &[String]) -> Result<Vec<&'static Attack>> {
     if names.is_empty() {
         return Ok(KINDS.iter().collect());
     }

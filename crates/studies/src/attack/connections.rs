@@ -12,7 +12,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(100);
 /// Between two looks at which ones were closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Keeps connections to each server open until told to end; how many were opened.
+/// Keeps connections to each server open until asked to end; how many were opened.
 ///
 /// # Errors
 /// Where this process may not have as many descriptors.

@@ -16,7 +16,7 @@ const SLOTS_GUESSED: u32 = 128;
 /// A submission's number is guessed below this: clients may begin anywhere, but not all do.
 const SUBMISSIONS_GUESSED: u32 = 8192;
 
-/// What he knows: who is where, and what the switch tells everybody. No name, no cookie but his own.
+/// What the attacker knows: all addresses, and what the switch answers to everybody. No name and no cookie but his own.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) switch: SocketAddr,

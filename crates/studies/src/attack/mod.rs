@@ -21,11 +21,11 @@ mod outcome;
 mod places;
 mod victims;
 
-pub(crate) use kinds::{KINDS, Kind, named};
+pub(crate) use kinds::{Attack, KINDS, named};
 pub(crate) use outcome::Report;
 pub(crate) use places::Family;
 
-use crate::engines::Engine;
+use crate::engines::LabEngine;
 use crate::soak::findings::Findings;
 use anyhow::{Result, anyhow};
 use attacker::Sent;
@@ -48,11 +48,11 @@ const HEAD_START: Duration = Duration::from_millis(200);
 /// Bytes by which a host and the router learn of each other, whoever is attacked.
 const NEIGHBOURS: u64 = 512;
 
-/// What a campaign is told.
+/// What is asked of a campaign.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) kinds: Vec<&'static Kind>,
-    pub(crate) engines: Vec<Engine>,
+    pub(crate) kinds: Vec<&'static Attack>,
+    pub(crate) engines: Vec<LabEngine>,
     pub(crate) family: Family,
     /// Packets a second.
     pub(crate) rate: u64,
@@ -109,7 +109,7 @@ impl Campaign<'_> {
     }
 
     /// One kind against a cluster of its own.
-    fn try_one(&self, kind: &'static Kind, engine: Engine) -> Result<Outcome> {
+    fn try_one(&self, kind: &'static Attack, engine: LabEngine) -> Result<Outcome> {
         let findings = Arc::new(Findings::default());
         let (lab, family) = (self.lab, self.plan.family);
         let victims = Victims::start(lab, engine, family, port(), Arc::clone(&findings), self.interrupted);
@@ -133,7 +133,7 @@ impl Campaign<'_> {
     }
 
     /// Attacks while tasks run; the times that these took.
-    fn attack(&self, kind: &Kind, victims: &Victims<'_>) -> Result<(Vec<Duration>, Deeds)> {
+    fn attack(&self, kind: &Attack, victims: &Victims<'_>) -> Result<(Vec<Duration>, Deeds)> {
         let (known, servers, heard) = (victims.known()?, victims.servers()?, Heard::default());
         let ended = AtomicBool::new(false);
         let (times, sent, connections) = std::thread::scope(|scope| {

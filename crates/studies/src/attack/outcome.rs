@@ -1,8 +1,9 @@
 //! What came of a campaign.
 
 use super::attacker::Sent;
-use super::kinds::{Kind, LINK};
-use crate::engines::Engine;
+use super::kinds::{Attack, LINK};
+use crate::engines::LabEngine;
+use crate::median::median;
 use crate::soak::findings::Findings;
 use midflight_terminal::columns;
 use midflight_terminal::envelope::Measure;
@@ -14,8 +15,8 @@ use std::time::Duration;
 /// Of one kind against one engine.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(super) kind: &'static Kind,
-    pub(super) engine: Engine,
+    pub(super) kind: &'static Attack,
+    pub(super) engine: LabEngine,
     /// Times of runs without an attack.
     pub(super) quiet: Vec<Duration>,
     /// Times of runs under attack.
@@ -32,7 +33,7 @@ impl Outcome {
 
     /// Not a number where a run did not end.
     fn slowdown(&self) -> f64 {
-        median(&self.attacked) / median(&self.quiet)
+        median_s(&self.attacked) / median_s(&self.quiet)
     }
 
     /// The part of one processor that the attacker took.
@@ -116,7 +117,7 @@ impl Report {
     pub(crate) fn table(&self) -> String {
         let heading = ["attack", "engine", "what", "packets/s", "attacker", "quiet", "attacked", "slowdown", "harm"];
         let line = |outcome: &Outcome| {
-            let ms = |times| format!("{:.0} ms", median(times) * 1e3);
+            let ms = |times| format!("{:.0} ms", median_s(times) * 1e3);
             let harm = if outcome.is_harmful() { "HARMFUL" } else { "none" };
             [
                 outcome.kind.name.to_owned(),
@@ -131,18 +132,13 @@ impl Report {
             ]
         };
         let lines: Vec<_> = [heading.map(str::to_owned)].into_iter().chain(self.outcomes.iter().map(line)).collect();
-        columns::aligned(&lines, 3)
+        columns::aligned(&lines, "lllrrrrrr")
     }
 }
 
 /// In seconds; of nothing it is not a number.
-fn median(times: &[Duration]) -> f64 {
-    let mut times: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
-    times.sort_by(f64::total_cmp);
-    match times.len() {
-        0 => f64::NAN,
-        count => (times[(count - 1) / 2] + times[count / 2]) / 2.0,
-    }
+fn median_s(times: &[Duration]) -> f64 {
+    median(times.iter().map(Duration::as_secs_f64).collect())
 }
 
 /// The larger one; not a number, which is worst, if one is none.
@@ -155,11 +151,11 @@ mod tests {
     use super::*;
     use crate::attack::named;
 
-    fn outcome(kind: &'static Kind, quiet_ms: &[u64], attacked_ms: &[u64]) -> Outcome {
+    fn outcome(kind: &'static Attack, quiet_ms: &[u64], attacked_ms: &[u64]) -> Outcome {
         let times = |all: &[u64]| all.iter().map(|&ms| Duration::from_millis(ms)).collect();
         Outcome {
             kind,
-            engine: Engine::User,
+            engine: LabEngine::User,
             quiet: times(quiet_ms),
             attacked: times(attacked_ms),
             sent: Sent { packets: 200, lasted: Duration::from_secs(2), ..Sent::default() },

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 pub(super) use midflight_lab::Place;
 use midflight_lab::{Host, Lab, SWITCH_IPV4, SWITCH_IPV6};
+use midflight_terminal::files;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
@@ -68,7 +69,7 @@ pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
         for interface in std::fs::read_dir(all).context("cannot list the interfaces of the lab's switch")? {
             for (key, value) in [("rp_filter", "0"), ("accept_local", "1")] {
                 let path = interface.as_ref().map_err(|error| anyhow::anyhow!("{error}"))?.path().join(key);
-                std::fs::write(&path, value).with_context(|| format!("cannot write {}", path.display()))?;
+                files::write(&path, value)?;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::forge::Known;
 use super::places::{ATTACKER, BYSTANDER, CLIENT, EXECUTORS, Family, NEWCOMERS, OWN_PORT, Place, ports_at};
-use crate::engines::{Engine, at};
+use crate::engines::{LabEngine, at};
 use crate::processes::{self, Process};
 use crate::soak::findings::Findings;
 use crate::soak::ledger::{Entry, Expected, Ledger};
@@ -49,7 +49,7 @@ impl<'a> Victims<'a> {
     /// Starts them; all slots are registered when this returns.
     pub(super) fn start(
         lab: &'a Lab,
-        engine: Engine,
+        engine: LabEngine,
         family: Family,
         port: u16,
         findings: Arc<Findings>,
@@ -83,7 +83,7 @@ impl<'a> Victims<'a> {
             executors,
             own: at(ATTACKER, OWN_PORT)?,
             bystander: at(BYSTANDER, OWN_PORT)?,
-            // Whoever asks the switch is told it.
+            // The switch answers this to everybody who asks.
             epoch: self.client.switch().1,
         })
     }

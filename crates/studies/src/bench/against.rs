@@ -30,12 +30,12 @@ WITH --against BINARY
   against.rounds, against.commit         how often each ran; what the other was built from
   Exit code 1 also if it is slower than --at-most allows; 130 if interrupted.";
 
-/// The help of a benchmark that can be told so.
+/// The help of a benchmark that has these options.
 pub(super) fn help(examples: &str) -> String {
     format!("{examples}\n\n{HELP}")
 }
 
-/// What benchmarks may be told of another build.
+/// Options of benchmarks that can run in turns with another build.
 #[derive(Args)]
 pub(super) struct Against {
     /// Run another build of this command in turns with this one, and print the ratio of each result, this by other
@@ -54,7 +54,7 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "write a factor of 1 or more, such as 1.10".into())
 }
 
-/// A benchmark, and what it is told beside `--json`.
+/// A benchmark, and its arguments beside `--json`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Benchmark<'a> {
     pub name: &'a str,
@@ -114,7 +114,7 @@ fn judge(rows: &[Row], limit: f64) -> Result<()> {
         match row.slowdown() {
             Some((low, _)) if low > limit => slower.push(format!("{} at least {low:.3} times", row.name)),
             Some((_, high)) if high > limit => {
-                eprintln!("undecided: {} may be up to {high:.3} times as slow: more --rounds would tell", row.name);
+                eprintln!("undecided: {} may be up to {high:.3} times as slow: more --rounds would decide", row.name);
             }
             _ => {}
         }

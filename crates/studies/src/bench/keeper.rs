@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process that was told to end may take, and what was killed.
+/// How long a process may take to end after SIGTERM or SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long what one leaves behind may take to go by itself.
 const LEAVE: Duration = Duration::from_secs(2);

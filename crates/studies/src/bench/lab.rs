@@ -2,12 +2,13 @@
 //! namespaces of their own, and packets between them pass veth links as they would pass cables.
 
 use super::load::{self, Effort, Run, SLOTS};
-use super::{Comparable, How, median};
-use crate::engines::{Engine, at};
+use super::{Comparable, How};
+use crate::engines::{LabEngine, LabEngines, at};
 use crate::lab_guard::LabGuard;
+use crate::median::median;
 use crate::processes::{executor, switch};
 use anyhow::{Context, Result, bail};
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_lab::{Options, Place, SWITCH_IPV4};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -50,45 +51,22 @@ pub(super) struct Args {
     #[command(flatten)]
     common: Comparable,
     /// The switch as a process (user), as programs in the kernel, or one after the other
-    #[arg(long, value_enum, default_value_t = Which::Both)]
-    engine: Which,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Which {
-    User,
-    Kernel,
-    Both,
-}
-
-impl Which {
-    /// As on the command line.
-    fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Kernel => "kernel",
-            Self::Both => "both",
-        }
-    }
+    #[arg(long, value_enum, default_value_t = LabEngines::Both)]
+    engine: LabEngines,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.common.run("lab", &["--engine", args.engine.name()], |how| alone(how, args.engine))
 }
 
-fn alone(how: &How, which: Which) -> Result<ExitCode> {
+fn alone(how: &How, which: LabEngines) -> Result<ExitCode> {
     midflight_lab::available()?;
-    let engines: &[Engine] = match which {
-        Which::User => &[Engine::User],
-        Which::Kernel => &[Engine::Kernel],
-        Which::Both => &[Engine::User, Engine::Kernel],
-    };
     let guard = LabGuard::new()?;
     let effort = Effort::of(how.quick);
     let mut results = Vec::new();
-    for &engine in engines {
+    for &engine in which.all() {
         match engine.missing() {
-            Some(why) if which == Which::Both => eprintln!("engine {} is left out: {why}", engine.name()),
+            Some(why) if which == LabEngines::Both => eprintln!("engine {} is left out: {why}", engine.name()),
             Some(why) => bail!("{why}"),
             None => results.extend(guard.unless_interrupted(measure(engine, &effort, &guard))?),
         }
@@ -98,9 +76,9 @@ fn alone(how: &How, which: Which) -> Result<ExitCode> {
 }
 
 /// All results of one engine, in a lab of its own.
-fn measure(engine: Engine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
+fn measure(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
     // What the kernel engine sends back needs XDP at the hosts; to the switch in user space it would be a burden.
-    let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == Engine::Kernel);
+    let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == LabEngine::Kernel);
     let lab = guard.up(&options)?;
     eprintln!("engine {}", engine.name());
     let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
@@ -111,7 +89,7 @@ fn measure(engine: Engine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Meas
     Ok(measures(engine, &runs))
 }
 
-fn measures(engine: Engine, runs: &[Run]) -> Vec<Measure> {
+fn measures(engine: LabEngine, runs: &[Run]) -> Vec<Measure> {
     let name = |what| format!("lab.{}.{what}", engine.name());
     let of_runs = |part: fn(&Run) -> f64| median(runs.iter().map(part).collect());
     vec![
@@ -132,16 +110,4 @@ fn busy_time() -> Result<Duration> {
         bail!("/proc/stat has too few numbers")
     };
     Ok(Duration::from_millis((user + nice + system + irq + softirq) * 1000 / TICKS_PER_S))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_the_command_line() {
-        for which in Which::value_variants() {
-            assert_eq!(which.to_possible_value().unwrap().get_name(), which.name());
-        }
-    }
 }

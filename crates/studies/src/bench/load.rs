@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Slots of the executor.
 pub(super) const SLOTS: u32 = 64;
-/// The longest round trip that is told apart from longer ones: a minute.
+/// The longest round trip that is recorded as it is: a minute. Longer ones count as this.
 const ROUND_TRIP_MAX_NS: u64 = 60_000_000_000;
 /// Tasks in a job of the throughput run, and jobs in flight.
 const JOB: usize = 2_048;

@@ -1,7 +1,8 @@
 //! `midflight bench loop`: the whole way of a task, through the kernel's loopback. Client, switch and executors are processes.
 
+use super::How;
 use super::load::{self, Effort, Run, SLOTS};
-use super::{How, median};
+use crate::median::median;
 use crate::processes::{Process, executor, ours, switch};
 use anyhow::Result;
 use midflight_terminal::envelope::{Envelope, Measure};

@@ -52,7 +52,7 @@ enum Bench {
     Peers(peers::Args),
 }
 
-/// What all benchmarks may be told.
+/// Options of all benchmarks.
 #[derive(ClapArgs)]
 struct How {
     /// One JSON object on stdout
@@ -63,7 +63,7 @@ struct How {
     quick: bool,
 }
 
-/// The same of those that can be compared with another build's.
+/// Options of those that can be compared with another build's.
 #[derive(ClapArgs)]
 struct Comparable {
     #[command(flatten)]
@@ -104,10 +104,4 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Sim(args) => args.run("sim", &[], sim::run),
         Bench::Peers(args) => peers::run(&args),
     }
-}
-
-/// The middle one; there is at least one.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -1,6 +1,6 @@
 //! `midflight bench peers`: the same no-op tasks on other systems and on Midflight, one after the other on this machine.
 //!
-//! How a peer is installed and measured is told by the scripts in `bench/peers`: `setup` prepares it, `run` prints a line of
+//! How a peer is installed and measured is in the scripts in `bench/peers`: `setup` prepares it, `run` prints a line of
 //! JSON for each row. Here they are called, with whatever they start kept in check, and their rows become a table. A peer
 //! that fails is named with its reason, and the others go on. docs/peers.md says what is measured and why so.
 
@@ -14,7 +14,7 @@ use crate::report::bars;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_terminal::envelope::{Envelope, Measure};
-use midflight_terminal::{stdout, usage};
+use midflight_terminal::{files, stdout, usage};
 use row::Row;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -136,7 +136,7 @@ fn wanted(args: &Args) -> Result<Vec<Peer>> {
         )));
     }
     if let Some(path) = &args.plot {
-        usage::check_output("--plot", path)?;
+        midflight_terminal::files::check_output("--plot", path)?;
     }
     std::fs::create_dir_all(&args.work_dir)
         .with_context(|| format!("cannot create {}: name another --work-dir", args.work_dir.display()))?;
@@ -224,7 +224,7 @@ fn print(args: &Args, rows: &[Row], absent: &[Absent]) -> Result<()> {
     }
     let bars: Vec<_> = rows.iter().map(Row::bar).collect();
     let picture = bars::throughput_and_latency(&bars)?;
-    std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    files::write(path, &picture)?;
     eprintln!("plot: {}", path.display());
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `midflight bench sim`: how fast the simulator is, on one core.
 
-use super::{How, median};
+use super::How;
+use crate::median::median;
 use anyhow::{Context as _, Result, ensure};
 use midflight_dataplane::TasksConfig;
 use midflight_sim::time::Heap;

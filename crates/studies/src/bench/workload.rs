@@ -3,7 +3,7 @@
 //! An operation is one packet. The queue is kept at its depth: blocks of submits and of retrieves take turns, and only the
 //! calls are timed. Every block checks that as many tasks were assigned as were accepted.
 
-use super::median;
+use crate::median::median;
 use anyhow::{Context, Result, ensure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Out, TasksConfig, TasksProgram};

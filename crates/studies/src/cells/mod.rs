@@ -23,7 +23,7 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
     }
     let began = Instant::now();
     let result = midflight_sim::cell::run(cell).map_err(usage::error)?;
-    // What a run took is told beside its result, which is the same on every machine.
+    // What a run cost is kept beside its result, which is the same on every machine.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(cell.clone(), result.deterministic(), cost);
     if let Some(store) = store {

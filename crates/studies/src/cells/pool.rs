@@ -34,11 +34,11 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Ve
     let stop = Arc::new(AtomicBool::new(false));
     let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
     let interrupted = Arc::new(AtomicBool::new(false));
-    let (stopper, told) = (Arc::clone(&stop), Arc::clone(&interrupted));
+    let (stopper, flag) = (Arc::clone(&stop), Arc::clone(&interrupted));
     let signals = Shutdown::new()?;
     let unwatch = signals.ender();
     signals.each(move |_count| {
-        told.store(true, SeqCst);
+        flag.store(true, SeqCst);
         stopper.store(true, SeqCst);
     });
     let missing: Vec<&Job> = jobs.iter().filter(|job| store.load(&job.cell).is_none()).collect();

@@ -3,7 +3,6 @@
 use super::progress::shown;
 use super::table::Table;
 use crate::memory;
-use crate::report::thousands;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
@@ -13,6 +12,7 @@ use midflight_rmt::tasks::safe::{self, Safe};
 use midflight_rmt::{Refusal, Report, Target};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::units;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight check asic                                  half a minute
   midflight check asic --full                           millions of states: six minutes, 1.4 GB
-  midflight check asic --instance hazard-9 --transcript a shortest way to a lost task
+  midflight check asic --instance hazard-9 --transcript the fewest steps to a lost task
   midflight check asic --full --json | jq .results
 
-Every state of small queues on the real programs: packets on their way round overtake each other in
+Every state of small queues on the real programs: packets that recirculate overtake each other in
 all orders. hazard-… are of the published program, all others of the safe one.
-docs/internals/asic.md has the rules and the programs, docs/internals/asic-hazards.md the ways.
+docs/internals/asic.md has the rules and the programs, docs/internals/asic-hazards.md how they break.
 
 RESULTS
-  asic.published.counterexamples     ways to break a rule, found again
+  asic.published.counterexamples     documented ones that were found again
   asic.safe.states, .depth           searched: all states; of the deepest instance
   asic.safe.violations               rules that broke and should not
   asic.safe.stages_ingress, _egress  of the switch's 12 each
@@ -41,7 +41,7 @@ RESULTS
 
 EXIT CODES
   0 in what was searched the safe program is sound, and the published one errs as documented;
-  1 a rule broke that should not, or another way, or a way is no longer found; 2 wrong usage,
+  1 a rule broke that should not, or in other steps, or one is no longer broken; 2 wrong usage,
   130 interrupted";
 
 #[derive(ClapArgs)]
@@ -58,7 +58,7 @@ pub(super) struct Args {
     /// Threads of a search; with more than one, the depth may be overstated
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
-    /// Print the shortest ways to the rules that break
+    /// Print the fewest steps that break each broken rule
     #[arg(long)]
     transcript: bool,
     /// Print the results as one JSON object
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupted_flag()?;
     let [large, wide] = [safe::Config::LARGEST, safe::Config::WIDEST];
     let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?];
-    tell(args, &summary(&sizes))?;
+    print(args, &summary(&sizes))?;
     let searched = search(args, chosen, &stop)?;
     let code = judge(&searched, &stop);
     if code == usage::INTERRUPTED {
@@ -145,7 +145,7 @@ fn summary(sizes: &[Size]) -> String {
     let mut text =
         "on Tofino 1  stages: ingress  egress  entries a level  bytes each  passes: submit  retrieve\n".to_owned();
     for Size { name, report, entries, bytes, passes } in sizes {
-        let ([ingress, egress], entries) = (report.depth, thousands(u64::from(*entries)));
+        let ([ingress, egress], entries) = (report.depth, units::thousands(u64::from(*entries)));
         let Passes { submit, retrieve } = passes;
         text += &format!(
             "{name:11}  {ingress:>15}  {egress:>6}  {entries:>15}  {bytes:>10}  {submit:>14.3}  {retrieve:>8.3}\n"
@@ -157,11 +157,11 @@ fn summary(sizes: &[Size]) -> String {
 /// Each as it comes; when the user has enough, those that there are.
 fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec<Searched>> {
     let (table, mut searched) = (Table::of(&chosen), Vec::new());
-    tell(args, &table.head())?;
+    print(args, &table.head())?;
     for named in chosen {
         let (watch, start) = (Watch::stopped_by(Arc::clone(stop)), Instant::now());
         let verdict = shown(named.name, &watch, || named.search(args.threads.into(), &watch))?;
-        tell(args, &table.row(&named, &verdict, start.elapsed().as_secs_f64()))?;
+        print(args, &table.row(&named, &verdict, start.elapsed().as_secs_f64()))?;
         let surprise = named.judge(&verdict) == Judgement::Otherwise;
         for violation in verdict.violations.iter().filter(|_| surprise || args.transcript) {
             let text = format!("\n{violation}\n");
@@ -176,7 +176,7 @@ fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec
 }
 
 /// With --json stdout belongs to the results.
-fn tell(args: &Args, text: &str) -> Result<()> {
+fn print(args: &Args, text: &str) -> Result<()> {
     if args.json { Ok(()) } else { stdout::print(text) }
 }
 

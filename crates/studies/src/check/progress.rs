@@ -1,8 +1,8 @@
 //! How far a search is, once it takes longer than a moment: a spinner on a terminal, a line now and then in a pipe. On stderr.
 
-use crate::report::thousands;
 use indicatif::ProgressBar;
 use midflight_rmt::tasks::check::Watch;
+use midflight_terminal::units;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) -> T {
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| tell(name, watch, end));
+        scope.spawn(|| report(name, watch, end));
         let result = search();
         drop(ended);
         result
@@ -26,14 +26,14 @@ pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) ->
 }
 
 /// Until the other end of the channel is gone.
-fn tell(name: &str, watch: &Watch, end: Receiver<()>) {
+fn report(name: &str, watch: &Watch, end: Receiver<()>) {
     let (terminal, mut next) = (std::io::stderr().is_terminal(), Instant::now() + AFTER);
     let mut spinner = None;
     while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
         if Instant::now() < next {
             continue;
         }
-        let line = format!("{name}: {} states", thousands(watch.states()));
+        let line = format!("{name}: {} states", units::thousands(watch.states()));
         if terminal {
             let spinner = spinner.get_or_insert_with(ProgressBar::new_spinner);
             spinner.set_message(line);

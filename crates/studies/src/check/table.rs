@@ -1,8 +1,8 @@
 //! What was found, for people: a line each, as they come.
 
-use crate::report::thousands;
 use midflight_rmt::tasks::check::Verdict;
 use midflight_rmt::tasks::check::instances::{Judgement, Named};
+use midflight_terminal::units;
 
 /// Widths of the columns whose text differs.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ impl Table {
     }
 
     pub(super) fn row(self, named: &Named, verdict: &Verdict, seconds: f64) -> String {
-        let (Self { name, about }, states) = (self, thousands(verdict.states as u64));
+        let (Self { name, about }, states) = (self, units::thousands(verdict.states as u64));
         let found = found(named, verdict);
         format!(
             "{:name$}  {:about$}  {found:21}  {states:>11}  {:>5}  {seconds:>5.1} s\n",

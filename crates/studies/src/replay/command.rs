@@ -3,10 +3,12 @@
 use crate::replay::plan::{Plan, Wanted, Work};
 use crate::replay::{self, Stop, summary};
 use crate::report;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::workload::Format;
 use midflight_terminal::envelope::Envelope;
+use midflight_terminal::files;
+use midflight_terminal::machine::cores;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -31,15 +33,13 @@ EXIT CODES
   0 all tasks ended, 1 failed or tasks were lost, 2 wrong usage or an unreadable trace,
   130 interrupted";
 
-const INTERRUPTED: u8 = 130;
-
 /// What the command line says.
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The trace; without it a workload is generated
     file: Option<PathBuf>,
-    /// The trace's format; default: told by its name and first line
+    /// The trace's format; default: found from its name and first line
     #[arg(long, value_enum)]
     format: Option<FormatName>,
     /// Scale durations so that this is their median
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let switch = args.switch.as_deref().map(usage::resolve).transpose()?;
     let plan = Plan::new(&wanted(args)).map_err(|error| usage::error(format!("{error:#}")))?;
     if let Some(path) = &args.report {
-        usage::check_output("--report", path)?;
+        files::check_output("--report", path)?;
     }
     let say = |line: &str| {
         if args.json {
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     plan.describe().iter().try_for_each(|line| say(line))?;
     let (executors, cores) = (plan.executors, cores());
-    if args.work == Work::Spin && executors as usize > cores {
+    if args.work == Work::Spin && executors > cores {
         say(&format!("{executors} executors compute on {cores} cores: tasks will take longer than planned"))?;
     }
 
@@ -137,7 +137,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let envelope = Envelope::new("replay", summary::measures(&plan, &outcome));
     if let Some(path) = &args.report {
         let page = report::page(&plan, &outcome, &envelope)?;
-        std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(path, &page)?;
     }
     if args.json {
         envelope.print(true)?;
@@ -149,7 +149,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         say(&format!("report: {}", path.display()))?;
     }
     Ok(match outcome.ended {
-        replay::outcome::Ended::Interrupted => ExitCode::from(INTERRUPTED),
+        replay::outcome::Ended::Interrupted => ExitCode::from(usage::INTERRUPTED),
         _ if outcome.lost + outcome.failed > 0 => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     })
@@ -164,7 +164,7 @@ fn stop_by_signals() -> Result<Stop> {
     Shutdown::new()?.each(move |_count| {
         stopper.stop();
         if first.get_or_init(Instant::now).elapsed() > SAME {
-            std::process::exit(INTERRUPTED.into());
+            std::process::exit(usage::INTERRUPTED.into());
         }
     });
     Ok(stop)
@@ -173,7 +173,7 @@ fn stop_by_signals() -> Result<Stop> {
 fn wanted(args: &Args) -> Wanted {
     let executors = match args.work {
         Work::Sleep => 32,
-        Work::Spin => u32::try_from(cores()).unwrap_or(1),
+        Work::Spin => cores(),
     };
     Wanted {
         file: args.file.clone(),
@@ -194,10 +194,6 @@ fn load(text: &str) -> Result<f64, String> {
     const RANGE: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
     let load = text.parse().ok().filter(|load| RANGE.contains(load));
     load.ok_or_else(|| "a number from 0.001 to 1000; 1 keeps all executors busy".to_owned())
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]

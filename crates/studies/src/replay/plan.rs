@@ -1,5 +1,6 @@
 //! What will be played: jobs from a file or the generator, scaled, with priorities.
 
+use midflight_terminal::units;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,8 +8,6 @@ use anyhow::{Result, ensure};
 use midflight_sim::workload::{
     Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, ideal_end_ns, read_file,
 };
-
-use super::summary::human_ns;
 
 /// The generator's run without `--duration`.
 const GENERATED: Duration = Duration::from_secs(12);
@@ -178,7 +177,7 @@ impl Plan {
         lines.push(format!(
             "durations / {:.4} (f): median {}, sum {:.1} s; arrivals × {:.4} (g): load {} on {} executors that {}",
             self.scale.f,
-            human_ns(u64::try_from(self.median.as_nanos()).unwrap_or(u64::MAX)),
+            units::time(u64::try_from(self.median.as_nanos()).unwrap_or(u64::MAX)),
             self.scale.work_s,
             self.scale.g,
             self.load,

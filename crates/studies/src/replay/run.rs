@@ -45,8 +45,8 @@ impl Stop {
     }
 }
 
-/// What the threads tell the collector.
-enum Told {
+/// What the threads report to the collector.
+enum News {
     /// A task of this level ended.
     Ended(u8, TaskOutcome),
     /// A job of this many tasks was submitted, so much later than planned.
@@ -69,13 +69,13 @@ pub(crate) fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress
     let client = Client::connect(ClientOptions::new(vec![address]))?;
     ensure!(client.wait_connected(START_PATIENCE), no_answer(address));
 
-    let (teller, told) = channel();
+    let (sender, news) = channel();
     let origin_ns = clock::now() + LEAD_NS;
     let mut collector = Collector { outcome: Outcome::new(origin_ns), plan, stop, progress, ended: 0 };
     std::thread::scope(|scope| {
         let pacer = std::thread::Builder::new().name("mf-pacer".into());
-        pacer.spawn_scoped(scope, || submit_all(plan, &client, origin_ns, stop, &teller))?;
-        collector.collect(&told)
+        pacer.spawn_scoped(scope, || submit_all(plan, &client, origin_ns, stop, &sender))?;
+        collector.collect(&news)
     })?;
     // Closing the client first leaves no completion to be acknowledged by nobody.
     drop(client);
@@ -115,11 +115,11 @@ fn no_answer(switch: SocketAddr) -> String {
 }
 
 /// On the pacer's thread.
-fn submit_all(plan: &Plan, client: &Client, origin_ns: u64, stop: &Stop, teller: &Sender<Told>) {
+fn submit_all(plan: &Plan, client: &Client, origin_ns: u64, stop: &Stop, sender: &Sender<News>) {
     let pacer = Pacer::new(&stop.0);
     let function = function_id(plan.work.name());
-    // The collector outlives this thread: telling it cannot fail.
-    let tell = |told| drop(teller.send(told));
+    // The collector outlives this thread: sending to it cannot fail.
+    let report = |news| drop(sender.send(news));
     for arrival in plan.arrivals() {
         let tasks = arrival.job.tasks.iter().map(|task| TaskSpec {
             function,
@@ -129,15 +129,15 @@ fn submit_all(plan: &Plan, client: &Client, origin_ns: u64, stop: &Stop, teller:
         });
         let job: Job = tasks.collect();
         let levels: Vec<u8> = arrival.job.tasks.iter().map(|task| task.priority).collect();
-        let ends = teller.clone();
+        let ends = sender.clone();
         let Some(late_ns) = pacer.wait(origin_ns + arrival.at_ns) else { break };
-        let sink = move |index: usize, outcome| drop(ends.send(Told::Ended(levels[index], outcome)));
+        let sink = move |index: usize, outcome| drop(ends.send(News::Ended(levels[index], outcome)));
         match client.submit_to(job, sink) {
-            Ok(handle) => tell(Told::Submitted { tasks: handle.len() as u64, late_ns }),
-            Err(error) => return tell(Told::Refused(error)),
+            Ok(handle) => report(News::Submitted { tasks: handle.len() as u64, late_ns }),
+            Err(error) => return report(News::Refused(error)),
         }
     }
-    tell(Told::AllSubmitted);
+    report(News::AllSubmitted);
 }
 
 struct Collector<'a> {
@@ -151,24 +151,24 @@ struct Collector<'a> {
 
 impl Collector<'_> {
     /// Until all has ended, or the run is interrupted or stalls.
-    fn collect(&mut self, told: &Receiver<Told>) -> Result<()> {
-        const LOOK: Duration = Duration::from_millis(100);
+    fn collect(&mut self, news: &Receiver<News>) -> Result<()> {
+        const CHECK_EVERY: Duration = Duration::from_millis(100);
         let patience = STALL_PATIENCE + self.plan.longest;
         let (mut all_submitted, mut last_news, mut stopped_at) = (false, Instant::now(), None);
         while !(all_submitted && self.ended == self.outcome.tasks) {
-            match told.recv_timeout(LOOK) {
-                Ok(Told::Ended(level, outcome)) => {
+            match news.recv_timeout(CHECK_EVERY) {
+                Ok(News::Ended(level, outcome)) => {
                     self.end(level, outcome);
                     last_news = Instant::now();
                 }
-                Ok(Told::Submitted { tasks, late_ns }) => {
+                Ok(News::Submitted { tasks, late_ns }) => {
                     self.outcome.jobs += 1;
                     self.outcome.tasks += tasks;
                     self.outcome.lateness.record(late_ns);
                     last_news = Instant::now();
                 }
-                Ok(Told::AllSubmitted) => all_submitted = true,
-                Ok(Told::Refused(error)) => return Err(error.into()),
+                Ok(News::AllSubmitted) => all_submitted = true,
+                Ok(News::Refused(error)) => return Err(error.into()),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             if self.stop.is_stopped() && stopped_at.is_none() {

@@ -1,5 +1,6 @@
 //! An outcome as numbers with names, and as a table for people.
 
+use midflight_terminal::units;
 use std::fmt::Write;
 
 use super::delays::Delays;
@@ -73,7 +74,7 @@ pub(crate) fn remarks(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     }
     let late_ns = outcome.lateness.quantile_ns(0.99);
     if late_ns > 1_000_000 {
-        list.push(format!("1 % of the jobs were submitted more than {} later than planned", human_ns(late_ns)));
+        list.push(format!("1 % of the jobs were submitted more than {} later than planned", units::time(late_ns)));
     }
     list
 }
@@ -92,8 +93,8 @@ pub(crate) fn table(plan: &Plan, outcome: &Outcome) -> String {
             let is_whole = part == "delay";
             let label = if is_whole { name.to_owned() } else { format!("  {part}") };
             let tasks = if is_whole { d.count().to_string() } else { String::new() };
-            let [p50, p95, p99] = QUANTILES.map(|(_, quantile)| human_ns(d.quantile_ns(quantile)));
-            columns(text, &label, [tasks, p50, p95, p99, human_ns(d.max_ns())]);
+            let [p50, p95, p99] = QUANTILES.map(|(_, quantile)| units::time(d.quantile_ns(quantile)));
+            columns(text, &label, [tasks, p50, p95, p99, units::time(d.max_ns())]);
         }
     };
     rows(&mut text, "delay", &outcome.all);
@@ -121,23 +122,6 @@ pub(crate) fn table(plan: &Plan, outcome: &Outcome) -> String {
         let _ = writeln!(text, "{remark}");
     }
     text
-}
-
-/// Nanoseconds with a fitting unit and three digits.
-pub(crate) fn human_ns(ns: u64) -> String {
-    let ns_f = ns as f64;
-    match ns {
-        0 => "0".into(),
-        1..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => digits(ns_f / 1e3, "µs"),
-        1_000_000..1_000_000_000 => digits(ns_f / 1e6, "ms"),
-        _ => digits(ns_f / 1e9, "s"),
-    }
-}
-
-fn digits(value: f64, unit: &str) -> String {
-    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.decimals$} {unit}")
 }
 
 #[cfg(test)]
@@ -190,11 +174,5 @@ mod tests {
         (outcome.ended, outcome.lost) = (Ended::Interrupted, 1);
         let text = table(&plan(), &outcome);
         assert!(text.contains("PARTIAL") && text.contains("1 tasks LOST"), "{text}");
-    }
-
-    #[test]
-    fn times_are_written_with_three_digits() {
-        let written = [0, 999, 9_994, 12_345, 999_000, 5_000_000, 61_000_000_000].map(human_ns);
-        assert_eq!(written, ["0", "999 ns", "9.99 µs", "12.3 µs", "999 µs", "5.00 ms", "61.0 s"]);
     }
 }

@@ -1,11 +1,10 @@
 //! Systems side by side: bars for throughput and for latency, on logarithmic axes.
 
-use super::plots::{AXIS, Area, GRID, INK, OFFERED, RUNNING, WIDTH, decade, failed, svg};
-use super::thousands;
-use crate::replay::summary::human_ns;
+use super::plots::{AXIS, Area, GRID, OFFERED, RUNNING, WIDTH, failed, svg, text};
 use anyhow::Result;
+use midflight_terminal::units;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
 /// What is drawn of a system.
 #[derive(Clone, Copy, Debug)]
@@ -41,14 +40,14 @@ struct Panel {
 const THROUGHPUT: Panel = Panel {
     title: "No-op tasks a second: more is better",
     value: |bar| bar.tasks_per_s,
-    label: |value| thousands(value.round() as u64),
-    tick: |value| thousands(value.round() as u64),
+    label: |value| units::thousands(value.round() as u64),
+    tick: |value| units::thousands(value.round() as u64),
 };
 const LATENCY: Panel = Panel {
     title: "Round trip of one task, median: less is better",
     value: |bar| bar.latency_us,
-    label: |value| human_ns((value * 1e3).round() as u64),
-    tick: |value| decade(value * 1e3),
+    label: |value| units::time((value * 1e3).round() as u64),
+    tick: |value| units::short_time(value * 1e3),
 };
 
 /// A picture with a row for each bar, in their order. There is at least one, and all values are above zero.
@@ -88,11 +87,6 @@ fn draw(area: &Area<'_>, bars: &[Bar<'_>], panel: &Panel, left: i32, width: i32)
         text(area, &(panel.label)(value), (axis.at(value) + 6, middle), HPos::Left, 13)?;
     }
     Ok(())
-}
-
-fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
-    let style = ("sans-serif", size).into_text_style(area).color(&INK).pos(Pos::new(horizontal, VPos::Center));
-    area.draw_text(text, &style, at).map_err(failed)
 }
 
 /// A logarithmic axis over whole decades, that begins below the smallest value so that each has a bar.

@@ -1,12 +1,12 @@
 //! The plots of figures, as SVG: axes that are chosen by what is drawn, a legend above, the paper's values as hollow marks.
 
-use super::plots::{AXIS, Area, Colour, GRID, INK, WIDTH, failed, svg};
+use super::plots::{AXIS, Area, Colour, GRID, INK, WIDTH, failed, svg, text};
 use super::ticks::Ticks;
 use anyhow::Result;
-use midflight_sim::figures::plot::{Curve, Hue, Plot, Point};
+use midflight_sim::figures::plot::{Curve, Hue, Plot};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 
 const LEFT: i32 = 66;
 const RIGHT: i32 = WIDTH as i32 - 24;
@@ -19,6 +19,8 @@ const BELOW: i32 = 50;
 const LETTER: f64 = 7.1;
 const SWATCH: i32 = 20;
 const DASH: (i32, i32) = (7, 5);
+/// Across a dot, and across the ends of a whisker.
+const DOT: u32 = 8;
 
 /// Draws `plot`; in a page of its own it follows the reader's light or dark, see [`standalone`].
 pub(crate) fn draw(plot: &Plot) -> Result<String> {
@@ -33,9 +35,7 @@ pub(crate) fn draw(plot: &Plot) -> Result<String> {
             frame.curve(area, curve, aside)?;
         }
         for mark in &plot.marks {
-            let (x, y) = frame.at(mark.x, mark.y);
-            let diamond = [(x, y - 7), (x + 7, y), (x, y + 7), (x - 7, y), (x, y - 7)];
-            area.draw(&PathElement::new(diamond, colour(mark.hue).stroke_width(2))).map_err(failed)?;
+            diamond(area, frame.at(mark.x, mark.y), 7, colour(mark.hue))?;
         }
         Ok(())
     })
@@ -88,11 +88,6 @@ fn asides(plot: &Plot) -> impl Iterator<Item = i32> + use<> {
     (0..count).map(move |index| (2 * index - count + 1) * step / 2)
 }
 
-fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
-    let style = ("sans-serif", size).into_text_style(area).color(&INK).pos(Pos::new(horizontal, VPos::Center));
-    area.draw_text(text, &style, at).map_err(failed)
-}
-
 /// Where each curve's name stands.
 struct Legend<'a> {
     entries: Vec<(i32, i32, &'a Curve)>,
@@ -130,9 +125,7 @@ impl<'a> Legend<'a> {
             text(area, &curve.name, (x + SWATCH + 8, y), HPos::Left, 13)?;
         }
         let Some((x, y)) = self.marks else { return Ok(()) };
-        let middle = x + SWATCH / 2;
-        let diamond = [(middle, y - 6), (middle + 6, y), (middle, y + 6), (middle - 6, y), (middle, y - 6)];
-        area.draw(&PathElement::new(diamond, INK.stroke_width(2))).map_err(failed)?;
+        diamond(area, (x + SWATCH / 2, y), 6, INK)?;
         text(area, MARKS, (x + SWATCH + 8, y), HPos::Left, 13)
     }
 }
@@ -184,27 +177,26 @@ impl Frame {
     }
 
     fn curve(&self, area: &Area<'_>, curve: &Curve, aside: i32) -> Result<()> {
-        let stroke = colour(curve.hue).stroke_width(2);
+        let hue = colour(curve.hue);
         let beside = |(x, y): (i32, i32)| (x + aside, y);
         let points: Vec<(i32, i32)> = curve.points.iter().map(|point| beside(self.at(point.x, point.y))).collect();
-        line(area, &points, stroke, curve.dashed)?;
-        for (&Point { x, spread, .. }, &at) in curve.points.iter().zip(&points) {
-            if curve.dots {
-                area.draw(&Circle::new(at, 4, colour(curve.hue).filled())).map_err(failed)?;
-            }
-            if let Some((low, high)) = spread {
-                let (low, high) = (beside(self.at(x, low)), beside(self.at(x, high)));
-                for path in [
-                    [low, high],
-                    [(low.0 - 4, low.1), (low.0 + 4, low.1)],
-                    [(high.0 - 4, high.1), (high.0 + 4, high.1)],
-                ] {
-                    area.draw(&PathElement::new(path, colour(curve.hue).stroke_width(1))).map_err(failed)?;
-                }
+        line(area, &points, hue.stroke_width(2), curve.dashed)?;
+        for (point, &(x, y)) in curve.points.iter().zip(&points) {
+            if let Some((low, high)) = point.spread {
+                let [low, high] = [low, high].map(|end| self.at(point.x, end).1);
+                area.draw(&ErrorBar::new_vertical(x, low, y, high, hue.filled(), DOT)).map_err(failed)?;
+            } else if curve.dots {
+                area.draw(&Circle::new((x, y), DOT / 2, hue.filled())).map_err(failed)?;
             }
         }
         Ok(())
     }
+}
+
+/// A mark that is not filled.
+fn diamond(area: &Area<'_>, (x, y): (i32, i32), half: i32, colour: RGBColor) -> Result<()> {
+    let corners = [(x, y - half), (x + half, y), (x, y + half), (x - half, y), (x, y - half)];
+    area.draw(&PathElement::new(corners, colour.stroke_width(2))).map_err(failed)
 }
 
 fn line(area: &Area<'_>, points: &[(i32, i32)], style: ShapeStyle, dashed: bool) -> Result<()> {
@@ -218,7 +210,7 @@ fn line(area: &Area<'_>, points: &[(i32, i32)], style: ShapeStyle, dashed: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_sim::figures::plot::{Axis, Mark, Scale};
+    use midflight_sim::figures::plot::{Axis, Mark, Point, Scale};
 
     fn plot() -> Plot {
         let curve = |name: &str, hue, factor: f64| Curve {

@@ -1,11 +1,11 @@
 //! The papers' figures as one page, that reads like an evaluation: each with its plots, its table, and what differs and why.
 
-use super::{chart, document, thousands};
-use crate::replay::summary::human_ns;
+use super::{chart, document};
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 use midflight_sim::figures::{Estimate, Figure, Findings, Paper, Row, Unit, Verdict, WITHIN};
 use midflight_terminal::envelope::Envelope;
+use midflight_terminal::units;
 
 /// A figure, and what came out of it.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
             h3 { "What differs, and why" }
             p { (figure.differs) }
             pre { (command(figure, how)) }
-            p.caption { (spent.cells) " cells, " (thousands(spent.events)) " events, " (human_s(spent.wall_s)) ", at most "
+            p.caption { (spent.cells) " cells, " (units::thousands(spent.events)) " events, " (human_s(spent.wall_s)) ", at most "
                 (format!("{:.0}", spent.peak_mib)) " MiB" }
         }
     }
@@ -213,9 +213,9 @@ pub(crate) fn ratio(row: &Row) -> String {
 /// A value for people.
 pub(crate) fn value(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Time if value < 0.0 => format!("−{}", human_ns((-value).round() as u64)),
-        Unit::Time => human_ns(value.round() as u64),
-        Unit::Factor if value >= 99.5 => format!("{}×", thousands(value.round() as u64)),
+        Unit::Time if value < 0.0 => format!("−{}", units::time((-value).round() as u64)),
+        Unit::Time => units::time(value.round() as u64),
+        Unit::Factor if value >= 99.5 => format!("{}×", units::thousands(value.round() as u64)),
         Unit::Factor if value >= 9.95 => format!("{value:.1}×"),
         Unit::Factor => format!("{value:.2}×"),
         Unit::Share => format!("{:.1} %", value * 100.0),

@@ -9,11 +9,12 @@ mod ticks;
 
 use anyhow::Result;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use midflight_terminal::units;
 
 use crate::replay::delays::Delays;
 use crate::replay::outcome::{Ended, Outcome};
 use crate::replay::plan::Plan;
-use crate::replay::summary::{human_ns, remarks};
+use crate::replay::summary::remarks;
 use midflight_terminal::envelope::Envelope;
 use plots::{Curve, LEVEL_COLOURS, PART_COLOURS};
 
@@ -55,7 +56,7 @@ fn header(plan: &Plan, outcome: &Outcome) -> Markup {
         header {
             h1 { "Midflight replay" }
             p.source { (plan.source) }
-            p { (thousands(outcome.tasks)) " tasks of " (thousands(outcome.jobs)) " jobs on " (plan.executors)
+            p { (units::thousands(outcome.tasks)) " tasks of " (units::thousands(outcome.jobs)) " jobs on " (plan.executors)
                 " executors, in " (format!("{:.1}", outcome.elapsed().as_secs_f64())) " s." }
             @for remark in remarks(plan, outcome) {
                 p.remark { (remark) }
@@ -65,7 +66,7 @@ fn header(plan: &Plan, outcome: &Outcome) -> Markup {
 }
 
 fn tiles(plan: &Plan, outcome: &Outcome) -> Markup {
-    let ns = |ns| human_ns(ns);
+    let ns = |ns| units::time(ns);
     let all = &outcome.all;
     let tiles = [
         ("Delay, median", ns(all.delay.quantile_ns(0.5)), format!("p99 {}", ns(all.delay.quantile_ns(0.99)))),
@@ -76,7 +77,7 @@ fn tiles(plan: &Plan, outcome: &Outcome) -> Markup {
             format!("{:.1} %", 100.0 * outcome.utilisation(plan.executors)),
             format!("load asked for {:.0} %", 100.0 * plan.load),
         ),
-        ("Lost", outcome.lost.to_string(), format!("of {} tasks", thousands(outcome.tasks))),
+        ("Lost", outcome.lost.to_string(), format!("of {} tasks", units::thousands(outcome.tasks))),
     ];
     html! {
         div.tiles {
@@ -164,7 +165,7 @@ fn level_section(outcome: &Outcome) -> Result<Markup> {
 fn level_table(level: u8, delays: &Delays) -> Markup {
     let rows = delays.parts().map(|(name, distribution)| (name.to_owned(), distribution));
     html! {
-        h3 { "Level " (level) span.count { (thousands(delays.delay.count())) " tasks" } }
+        h3 { "Level " (level) span.count { (units::thousands(delays.delay.count())) " tasks" } }
         (delay_table("part", &rows))
     }
 }
@@ -178,9 +179,9 @@ fn delay_table(first: &str, rows: &[(String, &crate::replay::delays::Distributio
                     tr {
                         th { (name) }
                         @for quantile in [0.5, 0.95, 0.99] {
-                            td { (human_ns(distribution.quantile_ns(quantile))) }
+                            td { (units::time(distribution.quantile_ns(quantile))) }
                         }
-                        td { (human_ns(distribution.max_ns())) }
+                        td { (units::time(distribution.max_ns())) }
                     }
                 }
             }
@@ -211,7 +212,7 @@ fn settings(plan: &Plan, outcome: &Outcome, envelope: &serde_json::Value) -> Mar
         ("Priorities", if plan.priorities { "four levels" } else { "one level" }.into()),
         ("Seed", plan.seed.to_string()),
         ("Malformed lines", plan.malformed.to_string()),
-        ("Jobs submitted late, p99", human_ns(outcome.lateness.quantile_ns(0.99))),
+        ("Jobs submitted late, p99", units::time(outcome.lateness.quantile_ns(0.99))),
         ("Retried, failed, lost", format!("{}, {}, {}", outcome.retried, outcome.failed, outcome.lost)),
         ("Run", ended.into()),
         ("Processor", format!("{} × {}", machine("cores"), machine("cpu"))),
@@ -242,19 +243,6 @@ fn legend(curves: &[Curve<'_>]) -> Markup {
 
 fn swatch(plots::Colour(r, g, b): plots::Colour) -> String {
     format!("background:rgb({r},{g},{b})")
-}
-
-/// 1234567 as 1,234,567.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -340,10 +328,5 @@ mod tests {
         let outcome = outcome();
         let page = page(&plan, &outcome, &Envelope::new("replay", measures(&plan, &outcome))).unwrap();
         assert!(!page.contains("<script>x"));
-    }
-
-    #[test]
-    fn long_numbers_are_grouped() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     }
 }

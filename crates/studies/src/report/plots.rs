@@ -3,9 +3,11 @@
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::replay::delays::Distribution;
 use crate::replay::series::Point;
+use midflight_terminal::units;
 
 /// Red, green, blue.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,12 @@ fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     chart
 }
 
+/// Words beside a point, in the middle of their height.
+pub(super) fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
+    let style = ("sans-serif", size).into_text_style(area).color(&INK).pos(Pos::new(horizontal, VPos::Center));
+    area.draw_text(text, &style, at).map_err(failed)
+}
+
 pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw a plot: {error}")
 }
@@ -119,18 +127,12 @@ fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f
 }
 
 /// Decades have a label, what is between has none.
-pub(super) fn decade(ns: f64) -> String {
+fn decade(ns: f64) -> String {
     let power = ns.log10().round();
     if (ns / 10f64.powf(power) - 1.0).abs() > 1e-6 {
         return String::new();
     }
-    let (unit_power, unit) = match power as i32 {
-        ..3 => (0, "ns"),
-        3..6 => (3, "µs"),
-        6..9 => (6, "ms"),
-        _ => (9, "s"),
-    };
-    format!("{} {unit}", 10f64.powi(power as i32 - unit_power))
+    units::short_time(ns)
 }
 
 /// Busy executors and the work that arrived, over time.

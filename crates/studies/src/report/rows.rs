@@ -2,6 +2,7 @@
 
 use super::figures::{paper, ratio, value};
 use midflight_sim::figures::{Findings, Paper, Row, Unit, Verdict};
+use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
 use std::fmt::Write;
 
@@ -49,15 +50,10 @@ pub(crate) fn counts(figure: &str, findings: &Findings) -> [Measure; 3] {
 pub(crate) fn table(name: &str, title: &str, findings: &Findings) -> String {
     let mut text = format!("{name}: {title}\n");
     let cells: Vec<[String; 5]> = findings.rows.iter().map(cells).collect();
-    let width = |column: usize| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 5] = std::array::from_fn(width);
-    for [verdict, ours, ratio, paper, what] in &cells {
-        let [w0, w1, w2, w3, _] = widths;
+    let notes = findings.notes.iter().map(|note| note.as_str());
+    for line in aligned(&cells, "lrrll").lines().chain(notes) {
         // A String takes everything that is written.
-        let _ = writeln!(text, "  {verdict:w0$}  {ours:>w1$}  {ratio:>w2$}  {paper:w3$}  {what}");
-    }
-    for note in &findings.notes {
-        let _ = writeln!(text, "  {note}");
+        let _ = writeln!(text, "  {line}");
     }
     text + "\n"
 }

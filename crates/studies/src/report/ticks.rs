@@ -1,7 +1,7 @@
 //! An axis: from where to where, where its grid lines are, and what is written there.
 
-use super::thousands;
 use midflight_sim::figures::plot::Scale;
+use midflight_terminal::units;
 
 /// How many grid lines a linear axis has, at most.
 const LINES: f64 = 8.0;
@@ -70,9 +70,9 @@ impl Ticks {
 
     fn label(&self, value: f64) -> String {
         match self.scale {
-            Scale::LogTime | Scale::Time => time(value),
-            Scale::LogNumber | Scale::Number | Scale::Whole => number(value),
-            Scale::Seconds => format!("{} s", number(value)),
+            Scale::LogTime | Scale::Time => units::short_time(value),
+            Scale::LogNumber | Scale::Number | Scale::Whole => units::short_number(value),
+            Scale::Seconds => format!("{} s", units::short_number(value)),
             Scale::Share => format!("{:.0} %", value * 100.0),
         }
     }
@@ -93,31 +93,6 @@ fn around_decades(low: f64, high: f64) -> (f64, f64) {
     let above = [1.0, 2.0, 5.0, 10.0].map(|multiple| multiple * power);
     let last = above.into_iter().find(|&v| v >= high * 1.05).unwrap_or(high * 10.0);
     (first, if last > first { last } else { first * 10.0 })
-}
-
-/// Nanoseconds, short.
-fn time(ns: f64) -> String {
-    let (unit_ns, unit) = match ns {
-        ns if ns < 1e3 => (1.0, "ns"),
-        ns if ns < 1e6 => (1e3, "µs"),
-        ns if ns < 1e9 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
-    if ns == 0.0 { "0".into() } else { format!("{} {unit}", number(ns / unit_ns)) }
-}
-
-/// 2300000 as 2.3 M, 0.5 as 0.5.
-fn number(value: f64) -> String {
-    let (unit, name) = match value.abs() {
-        v if v >= 1e6 => (1e6, " M"),
-        v if v >= 1e4 => (1e3, " K"),
-        _ => (1.0, ""),
-    };
-    let rounded = (value / unit * 1e3).round() / 1e3;
-    if rounded.fract() == 0.0 && rounded >= 0.0 {
-        return format!("{}{name}", thousands(rounded as u64));
-    }
-    format!("{rounded}{name}")
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! `midflight sim check`: clusters drawn from seeds, disturbed in every way, held to the rules.
 
 use super::seeds::Seeds;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::check::{Campaign, Outcome, Rule, Totals, Trial, run_traced, shrink};
 use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::files;
+use midflight_terminal::machine::cores;
 use midflight_terminal::signals::interrupted_flag;
 use midflight_terminal::{stdout, usage};
 use std::fmt::Write;
@@ -80,7 +82,7 @@ pub(super) enum Program {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let Program::Tasks = args.program;
     for (flag, path) in [("--out", &args.out), ("--trace", &args.trace)] {
-        path.as_ref().map_or(Ok(()), |path| usage::check_output(flag, path))?;
+        path.as_ref().map_or(Ok(()), |path| files::check_output(flag, path))?;
     }
     let single = match (&args.trial, args.seed, args.seeds) {
         (Some(file), ..) => Some((Trial::read(file).map_err(usage::error)?, replay_file(file))),
@@ -150,7 +152,7 @@ fn print(args: &Args, totals: &Totals) -> Result<ExitCode> {
 fn report(args: &Args, trial: &Trial, replay: &str) -> Result<Outcome> {
     let (outcome, lines) = run_traced(trial);
     if let Some(file) = &args.trace {
-        write(file, &(lines.join("\n") + "\n"))?;
+        files::write(file, &(lines.join("\n") + "\n"))?;
         eprintln!("{} lines are in {}", lines.len(), file.display());
     }
     let Some(violation) = &outcome.violation else { return Ok(outcome) };
@@ -158,7 +160,7 @@ fn report(args: &Args, trial: &Trial, replay: &str) -> Result<Outcome> {
     if args.shrink {
         let file = args.out.clone().unwrap_or_else(|| format!("trial-{}.toml", trial.seed).into());
         let small = make_small(trial, violation.broken.rule)?;
-        write(&file, &small.to_toml()?)?;
+        files::write(&file, &small.to_toml()?)?;
         let (outcome, lines) = run_traced(&small);
         tell(args, &story(&outcome, &lines, &replay_file(&file)))?;
     }
@@ -206,11 +208,7 @@ fn make_small(trial: &Trial, rule: Rule) -> Result<Trial> {
     Ok(small)
 }
 
-fn write(file: &Path, text: &str) -> Result<()> {
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
-}
-
 /// As many as asked for, or as there are cores.
 pub(super) fn threads(jobs: Option<u16>) -> usize {
-    jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+    jobs.map_or(cores() as usize, usize::from)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_sim::cell::{Cell, Load};
 use midflight_sim::figures::{self, Case, Effort, Figure, Results};
+use midflight_terminal::machine::cores;
 use midflight_terminal::{stdout, usage};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -99,7 +100,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// How many cells to run at a time.
 pub(super) fn parallel(asked: Option<NonZeroUsize>) -> usize {
-    asked.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+    asked.map_or(cores() as usize, NonZeroUsize::get)
 }
 
 fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {

@@ -5,10 +5,10 @@ use super::seeds::Seeds;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_sim::check::mutants::{Caught, MUTANTS, Mutant, are_planted};
+use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
 use midflight_terminal::{stdout, usage};
-use std::fmt::Write;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -86,14 +86,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn table(rows: &[(&Mutant, Option<Caught>)]) -> String {
-    let mut text = format!("{:25} {:43} {:7} {:>6} {:>7}\n", "mutant", "where", "rule", "seed", "budget");
-    for (mutant, caught) in rows {
+    let mut lines = vec![["mutant", "where", "rule", "seed", "budget"].map(str::to_owned)];
+    lines.extend(rows.iter().map(|(mutant, caught)| {
         let (rule, seed) = match caught {
             Some(caught) => (caught.rule.name(), caught.seed.to_string()),
             None => ("ESCAPED", "-".to_owned()),
         };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:25} {:43} {rule:7} {seed:>6} {:>7}", mutant.name, mutant.place, mutant.budget);
-    }
-    text + "\n"
+        [mutant.name.into(), mutant.place.into(), rule.into(), seed, mutant.budget.to_string()]
+    }));
+    aligned(&lines, "lllrr") + "\n"
 }

@@ -2,7 +2,6 @@
 
 use super::SMALLER;
 use crate::memory;
-use crate::replay::summary::human_ns;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -11,6 +10,7 @@ use midflight_sim::actors::asic::Passes;
 use midflight_sim::scenario::{Delays, Engine, Run, Scenario};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
+use midflight_terminal::units;
 use midflight_terminal::{stdout, usage};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -99,7 +99,7 @@ fn play(run: &mut Run, stop: &AtomicBool) -> bool {
         }
         let line = || {
             let (at, outcome) = (run.world().now(), run.outcome());
-            format!("{} simulated, {} of {} tasks ended", human_ns(at), outcome.completed, outcome.submitted)
+            format!("{} simulated, {} of {} tasks ended", units::time(at), outcome.completed, outcome.submitted)
         };
         match &bar {
             Some(bar) => {
@@ -238,11 +238,11 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
         let _ = write!(text, " {name:>9}");
     }
     let mut row = |name: &str, delays: &Delays| {
-        let _ = write!(text, "\n{name:<12} {:>10} {:>9}", delays.count(), human_ns(delays.mean_ns() as u64));
+        let _ = write!(text, "\n{name:<12} {:>10} {:>9}", delays.count(), units::time(delays.mean_ns() as u64));
         for (_, quantile) in QUANTILES {
-            let _ = write!(text, " {:>9}", human_ns(delays.quantile_ns(quantile)));
+            let _ = write!(text, " {:>9}", units::time(delays.quantile_ns(quantile)));
         }
-        let _ = write!(text, " {:>9}", human_ns(delays.max_ns()));
+        let _ = write!(text, " {:>9}", units::time(delays.max_ns()));
     };
     row("delay", &outcome.delays);
     if outcome.levels.len() > 1 {
@@ -261,20 +261,20 @@ fn table(scenario: &Scenario, run: &Run, finished: bool) -> String {
     let _ = writeln!(
         text,
         "{} simulated, utilisation {:.1} %, {} events, seed {}, trace {:016x}",
-        human_ns(world.now()),
+        units::time(world.now()),
         100.0 * utilisation(scenario, run),
         world.events(),
         scenario.seed,
         world.trace_hash()
     );
-    let told = counters(world.network()).into_iter().filter(|(_, count)| *count > 0);
-    let told: Vec<_> =
-        told.map(|(name, count)| format!("{count} {}", name["datagrams.".len()..].replace('_', " "))).collect();
-    let _ = writeln!(text, "datagrams: {}", told.join(", "));
+    let counted = counters(world.network()).into_iter().filter(|(_, count)| *count > 0);
+    let counted: Vec<_> =
+        counted.map(|(name, count)| format!("{count} {}", name["datagrams.".len()..].replace('_', " "))).collect();
+    let _ = writeln!(text, "datagrams: {}", counted.join(", "));
     text.push_str(&run.passes().as_ref().map(passes_lines).unwrap_or_default());
     for disturbance in &outcome.disturbances {
-        let next = disturbance.next_start.map_or("none".into(), human_ns);
-        let _ = writeln!(text, "at {:>8}  {}: next start after {next}", human_ns(disturbance.at), disturbance.what);
+        let next = disturbance.next_start.map_or("none".into(), units::time);
+        let _ = writeln!(text, "at {:>8}  {}: next start after {next}", units::time(disturbance.at), disturbance.what);
     }
     if !finished {
         text.push_str("PARTIAL: interrupted\n");

@@ -3,7 +3,7 @@
 
 use super::findings::Findings;
 use super::gauges::BpfObject;
-use crate::engines::{Engine, at};
+use crate::engines::{LabEngine, at};
 use crate::processes::{self, Process};
 use anyhow::{Context, Result, bail};
 use midflight_control::Snapshot;
@@ -107,7 +107,7 @@ pub(super) struct Deeds {
 #[derive(Debug)]
 pub(super) struct Cluster<'lab> {
     lab: &'lab Lab,
-    engine: Engine,
+    engine: LabEngine,
     port: u16,
     findings: Arc<Findings>,
     switch: Option<Process>,
@@ -121,7 +121,7 @@ pub(super) struct Cluster<'lab> {
 }
 
 impl<'lab> Cluster<'lab> {
-    pub(super) fn start(lab: &'lab Lab, engine: Engine, port: u16, findings: Arc<Findings>) -> Result<Self> {
+    pub(super) fn start(lab: &'lab Lab, engine: LabEngine, port: u16, findings: Arc<Findings>) -> Result<Self> {
         let mut cluster = Self {
             lab,
             engine,
@@ -308,7 +308,7 @@ impl<'lab> Cluster<'lab> {
         let young = self.visitors.iter_mut().filter(|visitor| visitor.since.elapsed() < CHILDHOOD);
         young.for_each(|visitor| visitor.excused = true);
         self.stop_switch(departure)?;
-        if queue == Queue::Gone && self.engine == Engine::Kernel {
+        if queue == Queue::Gone && self.engine == LabEngine::Kernel {
             self.detach()?;
         }
         std::thread::sleep(gap);
@@ -337,7 +337,7 @@ impl<'lab> Cluster<'lab> {
         let (listen, http) = (format!("[::]:{}", self.port), format!("127.0.0.1:{DEFAULT_HTTP_PORT}"));
         let mut command = quiet(self.engine.switch(self.lab)?);
         command.args(["--listen", &listen, "--http", &http]);
-        if self.engine == Engine::Kernel {
+        if self.engine == LabEngine::Kernel {
             command.arg("--keep");
         }
         let mut switch = processes::switch(command.args(more).stderr(Stdio::piped()))?.0;
@@ -386,7 +386,7 @@ impl<'lab> Cluster<'lab> {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.stop_switch(Departure::Asked)?;
-        if self.engine == Engine::Kernel {
+        if self.engine == LabEngine::Kernel {
             if !self.detach()? {
                 self.findings.add("nothing was kept of a switch with --keep");
             }

@@ -1,6 +1,6 @@
 //! `midflight lab soak`: a cluster in a lab under load and disturbance, for as long as one likes.
 
-use crate::engines::Engine;
+use crate::engines::LabEngine;
 use crate::soak::{self, Plan};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
@@ -40,8 +40,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "2", value_parser = minutes)]
     minutes: Duration,
     /// The switch's engine
-    #[arg(long, value_enum, default_value_t = Engine::Kernel)]
-    engine: Engine,
+    #[arg(long, value_enum, default_value_t = LabEngine::Kernel)]
+    engine: LabEngine,
     /// Lose this part of the packets at random, on each link in each direction
     #[arg(long, value_name = "RATE", default_value = "0.1%")]
     loss: Loss,

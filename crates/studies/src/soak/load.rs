@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const MASKS: [u8; 5] = [0b000, 0b001, 0b010, 0b011, 0b100];
 /// Jobs of a kind that are in flight.
 const JOBS: usize = 6;
-/// The longest round trip that is told apart from longer ones: a minute.
+/// The longest round trip that is recorded as it is: a minute. Longer ones count as this.
 const ROUND_TRIP_MAX_US: u64 = 60_000_000;
 const PAUSED_NAP: Duration = Duration::from_millis(5);
 

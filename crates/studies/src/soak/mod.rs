@@ -1,15 +1,16 @@
 //! A soak: a cluster in a lab that loses packets, under a load of everything that clients may ask for, while executors,
-//! clients and the switch itself come, go and are killed. Now and then all comes to rest, and the books must balance.
+//! clients and the switch itself come, go and are killed. Now and then all load stops, and the counters of all parties
+//! must add up.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `cluster` | the processes: how they come, go, and come back |
+//! | `cluster` | the processes: how they start, end, and start again |
 //! | `load` | what clients ask for |
 //! | `ledger` | every task and what came back for it |
 //! | `story` | what happens when, from a seed |
-//! | `audit` | what must be so when all is at rest |
+//! | `audit` | what must hold when nothing runs |
 //! | `gauges` | memory, descriptors and BPF objects |
-//! | `findings` | what was not as it should be |
+//! | `findings` | what was wrong |
 
 mod audit;
 mod cluster;
@@ -20,7 +21,7 @@ pub(crate) mod ledger;
 mod load;
 mod story;
 
-use crate::engines::Engine;
+use crate::engines::LabEngine;
 use anyhow::Result;
 use audit::Audit;
 use cluster::{CLIENTS, Cluster, HOSTS};
@@ -37,7 +38,7 @@ use story::Story;
 
 /// Clients that stay, in this process.
 const RESIDENTS: usize = 2;
-/// Between two looks at who has ended and what is to happen.
+/// Between two checks of which processes have ended and what is to happen.
 const TURN: Duration = Duration::from_millis(20);
 /// Between two lines about how far it is.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -46,11 +47,11 @@ const RESTS: u32 = 8;
 const REST_LEAST: Duration = Duration::from_secs(8);
 const REST_MOST: Duration = Duration::from_secs(120);
 
-/// What a soak is told.
+/// What is asked of a soak.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) time: Duration,
-    pub(crate) engine: Engine,
+    pub(crate) engine: LabEngine,
     pub(crate) loss: Loss,
     pub(crate) seed: u64,
 }
@@ -78,7 +79,7 @@ pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
 
 /// What the switch keeps, by port, goes with this process.
 struct KeptQueue {
-    engine: Engine,
+    engine: LabEngine,
 }
 
 /// The switch's port: what is kept goes by it, and nobody else's shall be touched.
@@ -87,7 +88,7 @@ fn port() -> u16 {
 }
 
 impl KeptQueue {
-    fn none_yet(engine: Engine) -> Result<Self> {
+    fn none_yet(engine: LabEngine) -> Result<Self> {
         let path = format!("/sys/fs/bpf/midflight/{}", port());
         anyhow::ensure!(
             !std::path::Path::new(&path).exists(),
@@ -99,7 +100,7 @@ impl KeptQueue {
 
 impl Drop for KeptQueue {
     fn drop(&mut self) {
-        if self.engine == Engine::Kernel {
+        if self.engine == LabEngine::Kernel {
             // Usually there is nothing: it was detached before.
             let _ = midflight_host::detach(port());
         }

@@ -1,7 +1,7 @@
 //! What happens in a soak, and when: drawn from a seed.
 
 use super::cluster::{Cluster, Departure, FICKLE, Queue};
-use crate::engines::Engine;
+use crate::engines::LabEngine;
 use anyhow::Result;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -28,12 +28,12 @@ enum Event {
 #[derive(Debug)]
 pub(super) struct Story {
     random: Pcg32,
-    engine: Engine,
+    engine: LabEngine,
     next: Instant,
 }
 
 impl Story {
-    pub(super) fn new(engine: Engine, seed: u64) -> Self {
+    pub(super) fn new(engine: LabEngine, seed: u64) -> Self {
         Self { random: Pcg32::seed_from_u64(seed), engine, next: Instant::now() }
     }
 
@@ -61,8 +61,8 @@ impl Story {
     fn change_of_switch(&mut self) -> Event {
         let departure = if self.random.random_bool(0.5) { Departure::Asked } else { Departure::Killed };
         let queue = match self.engine {
-            Engine::User => Queue::Gone,
-            Engine::Kernel => match self.random.random_range(0..4) {
+            LabEngine::User => Queue::Gone,
+            LabEngine::Kernel => match self.random.random_range(0..4) {
                 0..2 => Queue::Kept,
                 2 => Queue::ThrownAway,
                 _ => Queue::Gone,
@@ -101,16 +101,16 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    fn events(engine: Engine) -> Vec<Event> {
+    fn events(engine: LabEngine) -> Vec<Event> {
         let mut story = Story::new(engine, 7);
         (0..1_000).map(|_| story.event()).collect()
     }
 
     #[test]
     fn everything_happens_and_the_same_from_the_same_seed() {
-        assert_eq!(events(Engine::Kernel), events(Engine::Kernel));
+        assert_eq!(events(LabEngine::Kernel), events(LabEngine::Kernel));
         let kinds = |engine| events(engine).iter().map(|event| format!("{event:?}")).collect::<HashSet<_>>().len();
-        assert_eq!(kinds(Engine::Kernel), 4 + 2 * 3);
-        assert_eq!(kinds(Engine::User), 4 + 2);
+        assert_eq!(kinds(LabEngine::Kernel), 4 + 2 * 3);
+        assert_eq!(kinds(LabEngine::User), 4 + 2);
     }
 }

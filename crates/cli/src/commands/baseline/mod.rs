@@ -7,9 +7,9 @@ mod worker;
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
 
-/// Where a scheduler listens unless told otherwise.
+/// Where a scheduler listens by default.
 const SCHEDULER: &str = "127.0.0.1:7800";
-/// Where a worker does.
+/// Where a worker listens by default.
 const WORKER: &str = "127.0.0.1:7801";
 
 const EXAMPLES: &str = "\

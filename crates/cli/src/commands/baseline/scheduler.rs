@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     shutdown.wait();
     let (counters, socket) = scheduler.counts();
     stdout::print(&format!(
-        "{} jobs, {} reservations, {} cancelled; {} tasks given, {} requests told there is none; {} sent again, {} \
+        "{} jobs, {} reservations, {} cancelled; {} tasks given, {} requests answered by no task; {} sent again, {} \
          rejected, {} dropped by the kernel\n",
         counters.jobs,
         counters.reservations,

@@ -1,11 +1,11 @@
 //! `midflight baseline sparrow worker`.
 
 use super::WORKER;
-use crate::commands::map::cores;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_baselines::sparrow::WorkerConfig;
 use midflight_host::baseline::{SparrowWorker, Start};
+use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Schedulers without probing, which free slots ask in turn
     #[arg(long, value_name = "HOST:PORT,..")]
     ask: Option<String>,
-    /// How long a slot waits before it asks again that was told that there is nothing
+    /// How long a slot that got no task waits before it asks again
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "50us", requires = "ask")]
     poll: std::time::Duration,
     /// At the end, say of each task when it was started: CLIENT JOB TASK NANOSECONDS, of CLOCK_MONOTONIC
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     stdout::print(&lines.collect::<String>())?;
     let (counters, socket) = worker.counts();
     stdout::print(&format!(
-        "{} reservations, {} cancelled; {} tasks run, {} requests told there is none; {} sent again, {} rejected, {} \
+        "{} reservations, {} cancelled; {} tasks run, {} requests answered by no task; {} sent again, {} rejected, {} \
          dropped by the kernel\n",
         counters.reservations,
         counters.cancelled,

@@ -1,6 +1,6 @@
 //! `midflight lab down`
 
-use super::{Name, told};
+use super::{Name, lab_error};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_lab::Lab;
@@ -32,17 +32,17 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if !args.all {
         let name = args.name.or_default();
-        Lab::remove(&name).map_err(told)?;
+        Lab::remove(&name).map_err(lab_error)?;
         stdout::print(&format!("lab {name} is down\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    midflight_lab::check_privileges().map_err(told)?;
-    for name in Lab::names().map_err(told)? {
+    midflight_lab::check_privileges().map_err(lab_error)?;
+    for name in Lab::names().map_err(lab_error)? {
         match Lab::remove(&name) {
             // Someone else was faster.
             Err(midflight_lab::LabError::NotFound(_)) => {}
             removed => {
-                removed.map_err(told)?;
+                removed.map_err(lab_error)?;
                 stdout::print(&format!("lab {name} is down\n"))?;
             }
         }

@@ -1,6 +1,6 @@
 //! `midflight lab exec`: becomes a command at a place of a lab.
 
-use super::{Name, told};
+use super::{Name, lab_error};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_lab::{Lab, Place};
@@ -40,10 +40,10 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let place: Place = args.place.parse().map_err(told)?;
-    let lab = Lab::open(&args.name.or_default()).map_err(told)?;
-    lab.netns(place).map_err(told)?;
-    midflight_lab::check_privileges().map_err(told)?;
+    let place: Place = args.place.parse().map_err(lab_error)?;
+    let lab = Lab::open(&args.name.or_default()).map_err(lab_error)?;
+    lab.netns(place).map_err(lab_error)?;
+    midflight_lab::check_privileges().map_err(lab_error)?;
     let shell = || vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())];
     let words = if args.command.is_empty() { shell() } else { args.command.clone() };
     let error = lab.command(place, &words[0]).args(&words[1..]).exec();

@@ -50,9 +50,9 @@ enum Command {
     Down(down::Args),
     /// Set a lab up, run a command beside it, and take it down
     Run(run::Args),
-    /// Load a cluster in a lab that loses packets, disturb it in every way, and balance the books
+    /// Load a cluster in a lab that loses packets, stop and kill its parts, and check that no task was lost
     Soak(soak::command::Args),
-    /// Attack a cluster in a lab in every way that a stranger has, and see that it does no harm
+    /// Send a cluster in a lab everything that a host off the path can forge, and check that it does no harm
     Attack(attack::command::Args),
 }
 
@@ -62,7 +62,7 @@ impl Args {
         matches!(self.command, Command::Status(_))
     }
 
-    /// Whether strangers are let loose on a cluster.
+    /// Whether it attacks a cluster.
     pub(crate) fn is_attack(&self) -> bool {
         matches!(self.command, Command::Attack(_))
     }
@@ -95,7 +95,7 @@ impl Name {
     }
 }
 
-/// What a lab shall be like.
+/// What kind of lab is asked for.
 #[derive(ClapArgs)]
 struct Wanted {
     /// Hosts around the switch
@@ -114,7 +114,7 @@ impl Wanted {
     /// Sets it up, unless a signal comes.
     fn up(&self, name: String, interrupted: &AtomicBool) -> Result<Lab> {
         let options = Options::new(name, self.hosts).loss(self.loss).xdp(!self.no_xdp);
-        Lab::up_unless(&options, interrupted).map_err(told)
+        Lab::up_unless(&options, interrupted).map_err(lab_error)
     }
 }
 
@@ -125,7 +125,7 @@ fn hosts(text: &str) -> Result<usize, String> {
 }
 
 /// Wrong usage has its own exit code.
-fn told(error: LabError) -> anyhow::Error {
+fn lab_error(error: LabError) -> anyhow::Error {
     if error.is_usage() { usage::error(error) } else { error.into() }
 }
 

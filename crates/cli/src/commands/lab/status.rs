@@ -1,6 +1,6 @@
 //! `midflight lab status`
 
-use super::{count_of_hosts, told};
+use super::{count_of_hosts, lab_error};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_lab::{HOST_INTERFACE, Lab, LabError, SWITCH_IPV4, SWITCH_IPV6};
@@ -33,8 +33,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let labs = match &args.name {
-        Some(name) => vec![(name.clone(), Some(Lab::open(name).map_err(told)?))],
-        None => all().map_err(told)?,
+        Some(name) => vec![(name.clone(), Some(Lab::open(name).map_err(lab_error)?))],
+        None => all().map_err(lab_error)?,
     };
     if args.json {
         let labs: Vec<_> = labs.iter().map(|(name, lab)| for_scripts(name, lab.as_ref())).collect();

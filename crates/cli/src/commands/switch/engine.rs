@@ -1,19 +1,22 @@
 //! Which engine serves: flags, configuration, and how it is named.
 
 use anyhow::Result;
+use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args as ClapArgs, ValueEnum};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
 use midflight_host::{AsicOptions, Engine, KernelOptions, Program, XdpMode};
 use midflight_terminal::usage;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
 
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
 pub(super) struct Options {
     /// Who decides: this process, XDP and TC programs in the kernel (root, Linux 6.12), or a model of a switch's pipeline in this
     /// process, with our program or the papers'; default: user
-    #[arg(long, value_name = "ENGINE")]
-    engine: Option<Kind>,
+    #[arg(long, value_name = "ENGINE", value_parser = engine_kind())]
+    engine: Option<EngineKind>,
     /// Interfaces that the kernel engine serves
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     interface: Vec<String>,
@@ -31,23 +34,10 @@ pub(super) struct Options {
     pub(super) detach: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Kind {
-    User,
-    Kernel,
-    AsicSafe,
-    AsicPublished,
-}
-
-impl From<Kind> for EngineKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::User => Self::User,
-            Kind::Kernel => Self::Kernel,
-            Kind::AsicSafe => Self::AsicSafe,
-            Kind::AsicPublished => Self::AsicPublished,
-        }
-    }
+/// Named as in the configuration.
+fn engine_kind() -> impl TypedValueParser<Value = EngineKind> {
+    PossibleValuesParser::new(["user", "kernel", "asic-safe", "asic-published"])
+        .try_map(|name| EngineKind::deserialize(name.as_str().into_deserializer()).map_err(|error: ValueError| error))
 }
 
 /// Its names, as the help shows them.
@@ -59,7 +49,7 @@ impl Options {
     /// The engine that flags and configuration ask for together.
     pub(super) fn apply(&self, config: &Config) -> Result<Engine> {
         let EngineConfig { kind, interfaces, mode, keep, .. } = &config.switch.engine;
-        let kind = self.engine.map_or(*kind, EngineKind::from);
+        let kind = self.engine.unwrap_or(*kind);
         if kind != EngineKind::Kernel {
             let flags = [
                 ("--interface", !self.interface.is_empty()),

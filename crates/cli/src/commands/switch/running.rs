@@ -44,10 +44,10 @@ impl Running {
         };
         let program = config.program.bounds;
         let (privileged, levels) = (matches!(engine, Engine::Kernel(_)), engine::levels(&engine, config));
-        let (listen, look) = (config.switch.listen, config.switch.socket.look);
+        let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
         // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
-        let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, look })?;
+        let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, busy_poll })?;
         Ok(Prepared { switch, listener, levels, privileged })
     }
 }

@@ -14,7 +14,7 @@ use super::forge::Forge;
 
 /// One kind of attack.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct Attack {
     /// Part of the names of its results.
     pub(crate) name: &'static str,
     /// For people.
@@ -33,20 +33,20 @@ pub(super) enum Means {
     Connect,
 }
 
-const fn send(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> Kind {
-    Kind { name, what, means: Means::Send(make) }
+const fn send(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> Attack {
+    Attack { name, what, means: Means::Send(make) }
 }
 
-const fn hear(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> Kind {
-    Kind { name, what, means: Means::SendAndHear(make) }
+const fn hear(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> Attack {
+    Attack { name, what, means: Means::SendAndHear(make) }
 }
 
 /// As many packets, of the usual length, to a host that has nothing to do with the cluster: what the flood itself takes of
 /// a machine that attacker and victims share.
-pub(super) static LINK: Kind = send("link", "as many packets past everybody", noise::past_everybody);
+pub(super) static LINK: Attack = send("link", "as many packets past everybody", noise::past_everybody);
 
 /// All kinds.
-pub(crate) static KINDS: [Kind; 43] = [
+pub(crate) static KINDS: [Attack; 43] = [
     send("random_to_switch", "random bytes to the switch", noise::random_to_switch),
     send("random_to_others", "random bytes to clients and executors", noise::random_to_others),
     send("malformed", "each operation with random fields and counts, to everybody", noise::malformed),
@@ -96,12 +96,12 @@ pub(crate) static KINDS: [Kind; 43] = [
     send("release", "RELEASEs of guessed generations from executors' addresses", forgeries::release),
     send("register", "REGISTERs of guessed executors from executors' addresses", forgeries::register),
     send("as_client", "SUBMITs, CANCELs and PROBEs of guessed clients from clients' addresses", forgeries::as_client),
-    Kind { name: "connections", what: "640 idle connections to HTTP and blob servers", means: Means::Connect },
+    Attack { name: "connections", what: "640 idle connections to HTTP and blob servers", means: Means::Connect },
     send("everything", "a packet of any of the others, one after the other", everything),
 ];
 
 /// The kind of that name.
-pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+pub(crate) fn named(name: &str) -> Option<&'static Attack> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 

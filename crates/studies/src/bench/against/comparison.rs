@@ -1,7 +1,7 @@
 //! What two builds printed, result by result: which are compared, what came out, and what cannot be compared and why.
 
 use super::ratio::Ratio;
-use crate::bench::median;
+use crate::median::median;
 use midflight_terminal::envelope::{Envelope, Measure};
 
 /// What both builds printed, a run each a round.
@@ -53,19 +53,19 @@ impl Row {
     /// How many times as slow this build is, at least and at most; nothing for what is neither a time nor a rate.
     pub(super) fn slowdown(&self) -> Option<(f64, f64)> {
         let Ratio { low, high, .. } = self.ratio;
-        match Kind::of(&self.unit) {
-            Kind::Time => Some((low, high)),
-            Kind::Rate => Some((1.0 / high, 1.0 / low)),
-            Kind::Other => None,
+        match Counted::of(&self.unit) {
+            Counted::Time => Some((low, high)),
+            Counted::Rate => Some((1.0 / high, 1.0 / low)),
+            Counted::Other => None,
         }
     }
 
     /// What the interval says: it excludes 1, or both may be the same.
     pub(super) fn verdict(&self) -> &'static str {
-        let (above, below) = match Kind::of(&self.unit) {
-            Kind::Time => ("slower", "faster"),
-            Kind::Rate => ("faster", "slower"),
-            Kind::Other => ("more", "less"),
+        let (above, below) = match Counted::of(&self.unit) {
+            Counted::Time => ("slower", "faster"),
+            Counted::Rate => ("faster", "slower"),
+            Counted::Other => ("more", "less"),
         };
         match self.ratio {
             Ratio { low, .. } if low > 1.0 => above,
@@ -76,14 +76,14 @@ impl Row {
 }
 
 /// What a number counts, which says whether more of it is good.
-enum Kind {
+enum Counted {
     Time,
     Rate,
     /// Bytes, tasks, percents, factors.
     Other,
 }
 
-impl Kind {
+impl Counted {
     fn of(unit: &str) -> Self {
         match unit {
             "ns" | "us" | "ms" | "s" => Self::Time,

@@ -45,7 +45,7 @@ fn measures(comparison: &Comparison) -> Vec<Measure> {
 fn table(comparison: &Comparison) -> String {
     let mut lines = vec![["", "this", "other", "ratio", "95 % interval", ""].map(str::to_owned)];
     lines.extend(comparison.rows.iter().map(cells));
-    let mut text = aligned(&lines, 1);
+    let mut text = aligned(&lines, "lrrrrr");
     for Left { name, why } in &comparison.left {
         text += &format!("{name}: {why}\n");
     }

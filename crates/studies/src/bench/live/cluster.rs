@@ -3,7 +3,7 @@
 
 use super::contender::Contender;
 use super::starts::{self, Start};
-use crate::engines::{Engine, at};
+use crate::engines::{LabEngine, at};
 use crate::processes::{Process, executor, switch};
 use anyhow::{Context, Result, ensure};
 use midflight_control::config::DEFAULT_PORT;
@@ -137,17 +137,17 @@ impl<'a> Cluster<'a> {
         }
         let mut starts = Vec::new();
         for executor in &mut self.executors {
-            let told = executor.rest()?;
+            let printed = executor.rest()?;
             let ended = executor.wait(PATIENCE)?;
             ensure!(ended.is_some_and(|status| status.success()), "an executor did not leave: it ended as {ended:?}");
-            starts.extend(starts::parse(&told)?);
+            starts.extend(starts::parse(&printed)?);
         }
         Ok(starts)
     }
 }
 
 /// Midflight's switch in a lab.
-pub(super) fn start_switch(lab: &Lab, engine: Engine) -> Result<(Process, SocketAddr)> {
+pub(super) fn start_switch(lab: &Lab, engine: LabEngine) -> Result<(Process, SocketAddr)> {
     let listen = SocketAddr::from((SWITCH_IPV4, DEFAULT_PORT)).to_string();
     switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))
 }

@@ -1,6 +1,6 @@
 //! Who is compared.
 
-use crate::engines::Engine;
+use crate::engines::LabEngine;
 use midflight_sim::figures::plot::Hue;
 
 /// A scheduler that runs for real.
@@ -46,16 +46,16 @@ impl Contender {
     }
 
     /// The engine of Midflight's switch.
-    pub(super) fn engine(self) -> Option<Engine> {
+    pub(super) fn engine(self) -> Option<LabEngine> {
         match self {
-            Self::Kernel => Some(Engine::Kernel),
-            Self::User => Some(Engine::User),
+            Self::Kernel => Some(LabEngine::Kernel),
+            Self::User => Some(LabEngine::User),
             Self::Sparrow => None,
         }
     }
 
     /// Why it cannot run on this machine, if it cannot.
     pub(super) fn missing(self) -> Option<String> {
-        self.engine().and_then(Engine::missing)
+        self.engine().and_then(LabEngine::missing)
     }
 }

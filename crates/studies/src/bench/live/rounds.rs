@@ -1,7 +1,7 @@
 //! What was measured: of each contender at each place a sample a round, of which the median counts.
 
 use super::contender::{ALL, Contender};
-use crate::bench::median;
+use crate::median::median;
 use crate::report::figures::value;
 use midflight_sim::figures::{Estimate, Unit};
 use midflight_terminal::envelope::Measure;
@@ -63,8 +63,8 @@ impl Sample {
 
 impl Display for Sample {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let told = self.0.iter().filter(|(quantity, _)| *quantity != Quantity::P5);
-        let words = told.map(|&(quantity, number)| {
+        let shown = self.0.iter().filter(|(quantity, _)| *quantity != Quantity::P5);
+        let words = shown.map(|&(quantity, number)| {
             let number = value(quantity.unit(), number);
             match quantity {
                 Quantity::P95 => format!("95th percentile {number}"),

@@ -1,9 +1,9 @@
 //! A row of the table, and how it comes from what a measurement prints.
 
-use crate::replay::summary::human_ns;
-use crate::report::{bars::Bar, thousands};
+use crate::report::bars::Bar;
 use anyhow::{Context, Result, ensure};
 use midflight_terminal::envelope::Envelope;
+use midflight_terminal::units;
 use serde::Deserialize;
 
 /// Longer names, versions and descriptions are nobody's.
@@ -41,8 +41,8 @@ impl Row {
 
     /// Throughput, median and 99th percentile for people.
     pub(super) fn cells(&self) -> (String, String, String) {
-        let latency = |us: f64| human_ns((us * 1e3).round() as u64);
-        (thousands(self.tasks_per_s.round() as u64), latency(self.rtt_p50_us), latency(self.rtt_p99_us))
+        let latency = |us: f64| units::time((us * 1e3).round() as u64);
+        (units::thousands(self.tasks_per_s.round() as u64), latency(self.rtt_p50_us), latency(self.rtt_p99_us))
     }
 
     fn check(&self) -> Result<()> {

@@ -48,7 +48,7 @@ impl<'a> Ratios<'a> {
 
 /// The table, who is absent, and how each row was measured.
 pub(super) fn render(rows: &[Row], absent: &[Absent], ratios: Option<&Ratios<'_>>) -> String {
-    let mut text = aligned(&cells(rows, ratios), 2);
+    let mut text = aligned(&cells(rows, ratios), "llrrrrr");
     if let Some(ratios) = ratios {
         let _ = writeln!(text, "\n× throughput, × latency: how many times better {} is.", ratios.ours.name);
     }

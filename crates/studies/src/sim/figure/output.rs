@@ -1,10 +1,11 @@
-//! What is told of figures: a table on stdout, or one JSON object; plots, and a report.
+//! The output of figures: a table on stdout, or one JSON object; plots, and a report.
 
 use crate::report::chart::standalone;
 use crate::report::figures::{HowRun, Shown, page};
 use crate::report::rows;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::files;
 use midflight_terminal::stdout;
 use std::path::Path;
 
@@ -12,12 +13,12 @@ pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -
     let envelope = Envelope::new("figure", measures(shown));
     for one in shown {
         for (plot, picture) in one.findings.plots.iter().zip(&one.pictures) {
-            write_file(&out.join(format!("{}.{}.svg", one.figure.name, plot.name)), &standalone(picture))?;
+            files::write(&out.join(format!("{}.{}.svg", one.figure.name, plot.name)), &standalone(picture))?;
         }
     }
-    write_file(&out.join("results.json"), &format!("{}\n", serde_json::to_string_pretty(&envelope)?))?;
+    files::write(&out.join("results.json"), &format!("{}\n", serde_json::to_string_pretty(&envelope)?))?;
     let report = out.join("index.html");
-    write_file(&report, &page(shown, how, &envelope))?;
+    files::write(&report, &page(shown, how, &envelope))?;
     if json {
         envelope.print(true)?;
         eprintln!("report: {}", report.display());
@@ -26,10 +27,6 @@ pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -
     let table = |one: &Shown<'_>| rows::table(one.figure.name, one.figure.title, &one.findings);
     let tables: String = shown.iter().map(table).collect();
     stdout::print(&format!("{tables}report: {}\n{}", report.display(), envelope.footer()))
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {

@@ -2,10 +2,12 @@
 
 use super::spec::{Point, Spec};
 use crate::cells::Kept;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use midflight_sim::cell::CellResult;
 use midflight_sim::figures::Estimate;
+use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::files;
 use midflight_terminal::stdout;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -33,18 +35,14 @@ const SHOWN: [(&str, &str); 4] =
 pub(super) fn write(spec: &Spec, points: &[Point], kept: &[Kept], out: &Path, json: bool) -> Result<()> {
     let seeds = usize::try_from(spec.seeds)?;
     let of_points: Vec<(&Point, &[Kept])> = points.iter().zip(kept.chunks(seeds)).collect();
-    write_file(&out.join("results.csv"), &csv(&of_points))?;
-    write_file(&out.join("results.jsonl"), &lines(&of_points)?)?;
+    files::write(&out.join("results.csv"), &csv(&of_points))?;
+    files::write(&out.join("results.jsonl"), &lines(&of_points)?)?;
     let envelope = Envelope::new("sweep", measures(&of_points, kept.len() as u64));
     if json {
         return envelope.print(true);
     }
     let table = table(&of_points);
     stdout::print(&format!("{table}\nresults: {}\n{}", out.join("results.csv").display(), envelope.footer()))
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn csv(points: &[(&Point, &[Kept])]) -> String {
@@ -104,18 +102,10 @@ fn measures(points: &[(&Point, &[Kept])], cells: u64) -> Vec<Measure> {
 }
 
 fn table(points: &[(&Point, &[Kept])]) -> String {
-    let width = points.iter().map(|(point, _)| point.name().chars().count()).max().unwrap_or(0);
-    let mut text = format!("{:width$}", "");
-    for (column, _) in SHOWN {
-        text += &format!("  {column:>14}");
-    }
-    text.push('\n');
-    for (point, kept) in points {
-        text += &format!("{:width$}", point.name());
-        for (column, _) in SHOWN {
-            text += &format!("  {:>14.1}", mean(kept, column));
-        }
-        text.push('\n');
-    }
-    text
+    let mut lines = vec![["", SHOWN[0].0, SHOWN[1].0, SHOWN[2].0, SHOWN[3].0].map(str::to_owned)];
+    lines.extend(points.iter().map(|(point, kept)| {
+        let [p50, p95, p99, rate] = SHOWN.map(|(column, _)| format!("{:.1}", mean(kept, column)));
+        [point.name(), p50, p95, p99, rate]
+    }));
+    aligned(&lines, "lrrrr")
 }

@@ -1,0 +1,82 @@
+//! Numbers for people: times in a fitting unit, large numbers in groups of three digits.
+
+/// Nanoseconds with a fitting unit and three digits: 12.3 µs.
+#[must_use]
+pub fn time(ns: u64) -> String {
+    if ns == 0 {
+        return "0".into();
+    }
+    let (unit_ns, unit) = time_unit(ns as f64);
+    let value = ns as f64 / unit_ns;
+    let decimals = match value {
+        _ if unit_ns == 1.0 => 0,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// Nanoseconds with a fitting unit and as many digits as they have: 500 µs, 2.5 ms.
+#[must_use]
+pub fn short_time(ns: f64) -> String {
+    let (unit_ns, unit) = time_unit(ns);
+    if ns == 0.0 { "0".into() } else { format!("{} {unit}", short_number(ns / unit_ns)) }
+}
+
+/// The largest unit of which there is at least one, in nanoseconds, and its name.
+fn time_unit(ns: f64) -> (f64, &'static str) {
+    match ns {
+        ..1e3 => (1.0, "ns"),
+        ..1e6 => (1e3, "µs"),
+        ..1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    }
+}
+
+/// 2300000 as 2.3 M, 0.5 as 0.5.
+#[must_use]
+pub fn short_number(value: f64) -> String {
+    let (unit, name) = match value.abs() {
+        1e6.. => (1e6, " M"),
+        1e4.. => (1e3, " K"),
+        _ => (1.0, ""),
+    };
+    let rounded = (value / unit * 1e3).round() / 1e3;
+    if rounded.fract() == 0.0 && rounded >= 0.0 {
+        return format!("{}{name}", thousands(rounded as u64));
+    }
+    format!("{rounded}{name}")
+}
+
+/// 1234567 as 1,234,567.
+#[must_use]
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_with_three_digits() {
+        let written = [0, 999, 9_994, 12_345, 999_000, 5_000_000, 61_000_000_000].map(time);
+        assert_eq!(written, ["0", "999 ns", "9.99 µs", "12.3 µs", "999 µs", "5.00 ms", "61.0 s"]);
+    }
+
+    #[test]
+    fn short_ones_have_the_digits_that_they_need() {
+        assert_eq!([0.0, 5e5, 2.5e6, 1e10].map(short_time), ["0", "500 µs", "2.5 ms", "10 s"]);
+        assert_eq!([0.5, 9e3, 1e4, 2.3e6].map(short_number), ["0.5", "9,000", "10 K", "2.3 M"]);
+        assert_eq!([0, 999, 1_234_567].map(thousands), ["0", "999", "1,234,567"]);
+    }
+}
