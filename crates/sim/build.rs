@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "Cargo.lock",
     "dataplane",
     "crates/wire/src",
@@ -12,6 +12,7 @@ const SOURCES: [&str; 9] = [
     "crates/rmt/src",
     "crates/tasks/src",
     "crates/baselines",
+    "crates/workload/src",
     "crates/sim/Cargo.toml",
     "crates/sim/src",
 ];

@@ -1,4 +1,4 @@
-//! The simulated world of Midflight, and the workloads that it and `midflight replay` play.
+//! The simulated world of Midflight.
 //!
 //! [`World`] runs the production switch and the production endpoints over a simulated network, in virtual time, from a
 //! seed. The endpoints cannot tell it from the real world, which proves that no I/O leaked into them.
@@ -10,7 +10,6 @@
 //! | `world` | nodes, their life and death, actions at times |
 //! | [`actors`] | what runs on a node |
 //! | [`scenario`] | a file in, a world out |
-//! | [`workload`] | what is submitted |
 //! | [`check`] | the fault campaign |
 
 pub mod actors;
@@ -20,7 +19,6 @@ pub mod check;
 pub mod figures;
 pub mod scenario;
 pub mod time;
-pub mod workload;
 
 mod history;
 mod network;
@@ -32,5 +30,6 @@ pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};
 pub use history::{Happening, History, Told};
 pub use network::{Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig};
 pub use random::{Purpose, stream};
+pub use midflight_workload as workload;
 pub use sink::{Observer, Sink};
 pub use world::{Action, Context, NodeId, World};

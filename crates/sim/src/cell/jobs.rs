@@ -2,8 +2,8 @@
 
 use super::{Cell, CellError, Load, Work};
 use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
-use crate::workload::{Shape, Target, Workload, generate, read_file};
 use midflight_endpoint::Nanos;
+use midflight_workload::{Shape, Target, Workload, generate, read_file};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::rc::Rc;
@@ -207,7 +207,7 @@ impl Trace {
         self.next += 1;
         self.jobs += 1;
         let client = ((self.jobs - 1) % u64::from(self.clients)) as u32;
-        let task = |task: &crate::workload::TaskSpec| DrawnTask {
+        let task = |task: &midflight_workload::TaskSpec| DrawnTask {
             duration_ns: task.duration_ns,
             level: task.priority.clamp(1, 4),
             resources: 0,

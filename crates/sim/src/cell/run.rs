@@ -4,7 +4,7 @@ use super::midflight::Engine;
 use super::{Cell, CellResult, Scheme, midflight, passes, sparrow};
 use crate::actors::{bolt, spark};
 use crate::calibration::{SPARROW_CPP, SPARROW_JAVA};
-use crate::workload::{ReadError, ScaleError};
+use midflight_workload::{ReadError, ScaleError};
 use std::path::PathBuf;
 
 /// Why a cell cannot be run.

@@ -1,7 +1,7 @@
 //! Why a scenario cannot be run; one line that names file, key and what is allowed.
 
-use crate::workload::{ReadError, ScaleError};
 use midflight_control::FileError;
+use midflight_workload::{ReadError, ScaleError};
 use std::path::PathBuf;
 
 /// Why a scenario cannot be run.

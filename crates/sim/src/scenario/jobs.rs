@@ -4,10 +4,10 @@
 use super::parts::{Scenario, ShapeName, mask};
 use super::{Notes, ScenarioError};
 use crate::actors::Submission;
-use crate::workload::{ReadOptions, Shape, Target, TaskSpec, Workload, draw_level, generate, read_file};
 use crate::{Purpose, Submissions, stream};
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Argument, Task};
+use midflight_workload::{ReadOptions, Shape, Target, TaskSpec, Workload, draw_level, generate, read_file};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::cell::Cell;

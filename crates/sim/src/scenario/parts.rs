@@ -4,7 +4,7 @@ use super::values::{Time, Who};
 use crate::Faults;
 use crate::calibration::RECIRCULATION_NS;
 use crate::cell::Program;
-use crate::workload::Format;
+use midflight_workload::Format;
 use serde::Deserialize;
 use std::path::PathBuf;
 

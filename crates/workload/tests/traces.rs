@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use midflight_sim::workload::{ReadOptions, Reading, Scale, Skip, Target, read_file};
+use midflight_workload::{ReadOptions, Reading, Scale, Skip, Target, read_file};
 
 /// `MIDFLIGHT_TRACES`, or `../shared/traces` beside the workspace; `None`, said aloud, where the file is absent.
 fn trace(name: &str) -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use midflight_sim::workload::{Format, Job, ReadError, ReadOptions, Reading, Reason, Skip, TaskSpec, read};
+use midflight_workload::{Format, Job, ReadError, ReadOptions, Reading, Reason, Skip, TaskSpec, read};
 use proptest::prelude::*;
 
 const S: u64 = 1_000_000_000;

@@ -55,7 +55,7 @@ impl Workload {
 }
 
 /// A level, drawn from [`LEVEL_SHARES`].
-pub(crate) fn draw_level(random: &mut Pcg64) -> u8 {
+pub fn draw_level(random: &mut Pcg64) -> u8 {
     level_at(random.random_range(0..LEVEL_SHARES.iter().sum()))
 }
 

@@ -19,8 +19,7 @@ pub use arrivals::{Arrival, Arrivals};
 pub use generate::{Shape, generate};
 pub use ideal::ideal_end_ns;
 pub use lines::{Malformed, Reason};
-pub(crate) use priority::draw_level;
-pub use priority::{LEVEL_SHARES, LEVELS, fold_google_priority};
+pub use priority::{LEVEL_SHARES, LEVELS, draw_level, fold_google_priority};
 pub use read::{Format, ReadError, ReadOptions, Reading, Skip, read, read_file};
 pub use scale::{Scale, ScaleError, Target};
 
