@@ -8,7 +8,7 @@ use crate::signals::Shutdown;
 use crate::{report, stdout, usage};
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
-use midflight_sim::workload::Format;
+use midflight_workload::Format;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
