@@ -13,10 +13,7 @@
 //! | [`check`] | the fault campaign |
 
 pub mod actors;
-pub mod calibration;
-pub mod cell;
 pub mod check;
-pub mod figures;
 pub mod scenario;
 pub mod time;
 
@@ -28,8 +25,8 @@ mod world;
 
 pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};
 pub use history::{Happening, History, Told};
+pub use midflight_workload as workload;
 pub use network::{Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig};
 pub use random::{Purpose, stream};
-pub use midflight_workload as workload;
 pub use sink::{Observer, Sink};
 pub use world::{Action, Context, NodeId, World};

@@ -15,6 +15,9 @@ use zerocopy::FromBytes;
 /// How often the controller's `tick` is called.
 const TICK: Nanos = 10_000_000;
 const PICOSECONDS: u64 = 1_000;
+/// How long a packet that goes round is on its way in the papers' switch: "less than a microsecond" (Bolt §3.3.2); get_task takes
+/// 2 µs more at level 4, which is three of them (§5.6).
+pub const RECIRCULATION: Nanos = 650;
 /// A packet has come round.
 const ROUND: u64 = 0;
 /// The first that waits may enter the pipeline.

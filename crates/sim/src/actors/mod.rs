@@ -2,11 +2,8 @@
 //! with sockets and threads; the schemes that they are compared with are actors too.
 
 pub mod asic;
-pub(crate) mod bolt;
 pub mod client;
 pub mod executor;
-pub(crate) mod spark;
-pub(crate) mod sparrow;
 pub mod switch;
 
 use crate::{Context, NodeId};

@@ -242,7 +242,7 @@ impl Scenario {
 
     /// The configuration of a pipeline's program, where the switches are such.
     pub(super) fn asic_config(&self) -> Option<AsicConfig> {
-        let program = self.cluster.engine.program()?.into();
+        let program = self.cluster.engine.program()?;
         let Asic { levels, queue, poll, .. } = self.asic;
         let TasksConfig { slots, .. } = self.tasks_config();
         let (lease_ms, poll_us) = ((self.queue.lease.0 / 1_000_000) as u32, (poll.0 / 1_000) as u16);

@@ -2,8 +2,8 @@
 
 use super::values::{Time, Who};
 use crate::Faults;
-use crate::calibration::RECIRCULATION_NS;
-use crate::cell::Program;
+use crate::actors::asic::RECIRCULATION;
+use midflight_dataplane::asic::Program;
 use midflight_workload::Format;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -430,7 +430,7 @@ impl Default for Asic {
     /// As large as a Tofino holds it, and without limits that the papers do not give.
     fn default() -> Self {
         Self {
-            recirculation: Time(RECIRCULATION_NS),
+            recirculation: Time(RECIRCULATION),
             passes_per_s: 0,
             recirculating: 4_096,
             passes: 0,
