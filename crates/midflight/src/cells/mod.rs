@@ -9,7 +9,7 @@ pub(crate) use store::{Cost, Kept, Store};
 
 use crate::usage;
 use anyhow::Result;
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use std::time::Instant;
 
 /// Ctrl-C, or SIGTERM.
@@ -23,7 +23,7 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
         return Ok(kept);
     }
     let began = Instant::now();
-    let result = midflight_sim::cell::run(cell).map_err(usage::error)?;
+    let result = midflight_papers::cell::run(cell).map_err(usage::error)?;
     // What a run took is told beside its result, which is the same on every machine.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(cell.clone(), result.deterministic(), cost);

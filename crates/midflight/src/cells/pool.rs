@@ -6,7 +6,7 @@ use crate::processes::ours;
 use crate::signals::Shutdown;
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};

@@ -2,7 +2,7 @@
 
 use super::figures::{paper, ratio, value};
 use crate::envelope::Measure;
-use midflight_sim::figures::{Findings, Paper, Row, Unit, Verdict};
+use midflight_papers::findings::{Findings, Paper, Row, Unit, Verdict};
 use std::fmt::Write;
 
 const VERDICTS: [Verdict; 3] = [Verdict::Pass, Verdict::Shape, Verdict::Fail];

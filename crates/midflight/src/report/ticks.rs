@@ -1,7 +1,7 @@
 //! An axis: from where to where, where its grid lines are, and what is written there.
 
 use super::thousands;
-use midflight_sim::figures::plot::Scale;
+use midflight_papers::findings::plot::Scale;
 
 /// How many grid lines a linear axis has, at most.
 const LINES: f64 = 8.0;

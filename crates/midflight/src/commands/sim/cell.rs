@@ -6,7 +6,7 @@ use crate::{memory, stdout, usage};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::file;
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -12,7 +12,7 @@
 //! - A disturbed pair makes the interval wider. The mistake is then "the same", with a width that shows it.
 
 use crate::envelope::rounded;
-use midflight_sim::figures::Estimate;
+use midflight_papers::findings::Estimate;
 
 /// This build's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so that
 /// verdicts are of the numbers that everybody sees.

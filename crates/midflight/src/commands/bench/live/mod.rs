@@ -34,7 +34,7 @@ use clap::Args as ClapArgs;
 use cluster::{Ground, start_switch};
 use contender::{ALL, Contender};
 use midflight_lab::Options;
-use midflight_sim::figures::Findings;
+use midflight_papers::findings::Findings;
 use rounds::{Rounds, Sample};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use super::contender::{ALL, Contender};
 use crate::commands::bench::median;
 use crate::envelope::Measure;
 use crate::report::figures::value;
-use midflight_sim::figures::{Estimate, Unit};
+use midflight_papers::findings::{Estimate, Unit};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 

@@ -5,8 +5,8 @@ use crate::cells::Kept;
 use crate::envelope::{Envelope, Measure};
 use crate::stdout;
 use anyhow::{Context, Result};
-use midflight_sim::cell::CellResult;
-use midflight_sim::figures::Estimate;
+use midflight_papers::cell::CellResult;
+use midflight_papers::findings::Estimate;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

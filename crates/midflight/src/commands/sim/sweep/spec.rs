@@ -3,7 +3,7 @@
 use crate::usage;
 use anyhow::Result;
 use midflight_control::file;
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use serde::Deserialize;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
