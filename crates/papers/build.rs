@@ -18,8 +18,12 @@ const SOURCES: [&str; 12] = [
     "crates/papers/src",
     "crates/sim/src",
 ];
-const LEFT_OUT: [&str; 4] =
-    ["crates/papers/src/figures", "crates/papers/src/findings", "crates/sim/src/check", "crates/sim/src/scenario"];
+const LEFT_OUT: [&str; 4] = [
+    "crates/papers/src/figures",
+    "crates/papers/src/findings",
+    "crates/sim/src/tasks/check",
+    "crates/sim/src/tasks/scenario",
+];
 
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -40,7 +40,7 @@ pub const RECEIVE_JITTER_NS: Nanos = 4_000;
 /// One pass through a switch: below a microsecond for any such switch (Falcon §3.1, Bolt §3.3.2).
 pub const PASS_NS: Nanos = 800;
 /// A recirculation, as wherever the simulator has a pipeline.
-pub const RECIRCULATION_NS: Nanos = midflight_sim::actors::asic::RECIRCULATION;
+pub const RECIRCULATION_NS: Nanos = midflight_sim::tasks::asic::RECIRCULATION;
 /// Entries of the switch's queue (Bolt ch. 4: 128 K).
 pub const QUEUE_TASKS: usize = 128 * 1024;
 /// Tasks in a job_submission packet: what an Ethernet frame holds.

@@ -8,25 +8,22 @@
 //! | [`time`] | the heap of events, the clocks of nodes |
 //! | `network` | hosts, links and switches as hardware, what befalls a datagram |
 //! | `world` | nodes, their life and death, actions at times |
-//! | [`actors`] | what runs on a node |
-//! | [`scenario`] | a file in, a world out |
-//! | [`check`] | the fault campaign |
+//! | [`Actor`] | what runs on a node |
+//! | [`Happening`] | what happens, and who hears of it |
+//! | [`tasks`] | the tasks program: its nodes, scenarios and fault campaign |
 
-pub mod actors;
-pub mod check;
-pub mod scenario;
+pub mod tasks;
 pub mod time;
 
-mod history;
+mod actor;
+mod happening;
 mod network;
 mod random;
-mod sink;
 mod world;
 
-pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};
-pub use history::{Happening, History, Told};
+pub use actor::{Actor, Birth, Factory, Wake};
+pub use happening::{Happening, Observer, Sink};
 pub use midflight_workload as workload;
 pub use network::{Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig};
 pub use random::{Purpose, stream};
-pub use sink::{Observer, Sink};
 pub use world::{Action, Context, NodeId, World};

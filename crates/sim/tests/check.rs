@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
-use midflight_sim::check::{Campaign, Trial, run_traced};
+use midflight_sim::tasks::check::{Campaign, Trial, run_traced};
 
 /// As many seeds as the environment says, or this many.
 fn seeds(count: u64) -> u64 {

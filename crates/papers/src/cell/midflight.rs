@@ -10,10 +10,11 @@ use midflight_dataplane::asic::AsicConfig;
 use midflight_dataplane::{Tasks, TasksConfig};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_sim::Place;
-use midflight_sim::actors::asic::{Pipeline, Tally};
-use midflight_sim::actors::executor::ExecutorActor;
-use midflight_sim::actors::switch::Switch;
-use midflight_sim::actors::{Actor, Birth, Wake};
+use midflight_sim::tasks::asic::{Pipeline, Tally};
+use midflight_sim::tasks::executor::ExecutorActor;
+use midflight_sim::tasks::switch::Switch;
+use midflight_sim::tasks::{TaskEvent, nodes};
+use midflight_sim::{Actor, Birth, Wake};
 use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, World};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
@@ -47,19 +48,21 @@ pub(super) fn run(cell: &Cell, engine: Engine) -> Result<CellResult, CellError> 
     let mut groups = vec![0; switches.len()];
     executors(cell, &addresses, &mut world, &mut groups)?;
     // A client's first job may be submitted as it starts.
-    world.tell(Box::new(Told { meter: Meter::new(cell), groups, polled }));
+    world.set_sink(Box::new(Measurements { meter: Meter::new(cell), groups, polled }));
     clients(cell, &addresses, &mut world)?;
 
     let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
     world.run(duration, |_| false);
-    let open = |world: &World| world.sink::<Told>().is_some_and(|told| told.meter.open() > 0);
+    let open = |world: &World| world.sink::<Measurements>().is_some_and(|kept| kept.meter.open() > 0);
     while open(&world) && world.now() < deadline {
         let next = world.now() + 10_000_000;
         world.run(next.min(deadline), |_| false);
     }
     let (events, network) = (world.events(), *world.network());
-    let Some(told) = world.sink::<Told>() else { return Err(CellError::Bad("the world lost its sink".into())) };
-    let mut result = told.meter.result(events);
+    let Some(measured) = world.sink::<Measurements>() else {
+        return Err(CellError::Bad("the world lost its sink".into()));
+    };
+    let mut result = measured.meter.result(events);
     result.counters.insert("datagrams".into(), network.sent);
     result.counters.insert("dropped".into(), network.receive_buffer_full + network.switch_queue_full);
     if polled {
@@ -116,7 +119,7 @@ fn pipelines(
     let slots = slots.saturating_mul(2).clamp(default.slots, 1 << 20);
     let config = AsicConfig { program: program.into(), poll_us: interval_us, slots, ..default };
     let add = |shard| {
-        let added = world.add_asic_at(Place::Switch(shard), config, pipeline, tally);
+        let added = nodes::add_asic_at(world, Place::Switch(shard), config, pipeline, tally);
         added.map_err(|error| CellError::Bad(format!("cluster: {error}")))
     };
     (0..cell.cluster.shards).map(add).collect()
@@ -250,7 +253,7 @@ impl Submitter {
         match self.endpoint.submit(now, self.jid, &tasks) {
             Ok(_) => {
                 let value = tasks.len() as u64;
-                context.happened(Happening::Measured { node: context.node(), what: SUBMITTED, value });
+                context.record(&Submitted(value));
             }
             Err(error) => panic!("a cell's clients keep to their bounds: {error}"),
         }
@@ -312,10 +315,11 @@ fn task(duration: Nanos, submitted: Nanos, level: u8, resources: u8) -> Task {
     Task { priority: level, resources, ..Task::new(0, Argument::Inline { bytes, length: 16 }) }
 }
 
-const SUBMITTED: &str = "submitted";
+/// So many tasks were submitted.
+struct Submitted(u64);
 
-/// What a world tells, as measurements.
-struct Told {
+/// What happens in the world, as measurements.
+struct Measurements {
     meter: Meter,
     /// By node.
     groups: Vec<usize>,
@@ -323,7 +327,7 @@ struct Told {
     polled: bool,
 }
 
-impl Told {
+impl Measurements {
     fn group(&self, node: NodeId) -> usize {
         self.groups.get(node.index()).copied().unwrap_or(0)
     }
@@ -346,26 +350,28 @@ fn polled_steps(delay: Nanos, asked_for: Nanos) -> [Nanos; 3] {
     [submit, delay.saturating_sub(submit + asked_for), asked_for]
 }
 
-impl Sink for Told {
-    fn happened(&mut self, at: Nanos, happening: Happening) {
-        match happening {
-            Happening::Started { priority, argument, asked_for, waited_us, .. } => {
-                let [_, _, _, _, _, _, _, _, rest @ ..] = argument;
+impl Sink for Measurements {
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
+        if let Some(Submitted(tasks)) = happening.of() {
+            return self.meter.submitted(*tasks);
+        }
+        match happening.of() {
+            Some(TaskEvent::Started { priority, argument, asked_for, waited_us, .. }) => {
+                let [_, _, _, _, _, _, _, _, rest @ ..] = *argument;
                 let submitted = Nanos::from_be_bytes(rest);
                 let delay = at.saturating_sub(submitted);
                 let [submit, queueing, get_task] = if self.polled {
-                    polled_steps(delay, asked_for)
+                    polled_steps(delay, *asked_for)
                 } else {
-                    parked_steps(delay, asked_for, Nanos::from(waited_us) * 1_000)
+                    parked_steps(delay, *asked_for, Nanos::from(*waited_us) * 1_000)
                 };
                 let steps = [Some(submit), None, Some(queueing), Some(get_task)];
-                self.meter.started(&Sample { submitted, started: at, level: priority, steps });
+                self.meter.started(&Sample { submitted, started: at, level: *priority, steps });
             }
-            Happening::Ended { executor, .. } => {
-                let group = self.group(executor);
+            Some(TaskEvent::Ended { executor, .. }) => {
+                let group = self.group(*executor);
                 self.meter.ended(at, group);
             }
-            Happening::Measured { what: SUBMITTED, value, .. } => self.meter.submitted(value),
             _ => {}
         }
     }

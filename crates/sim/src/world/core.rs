@@ -2,10 +2,9 @@
 
 use super::addresses::Addresses;
 use super::node::{Node, NodeId};
-use crate::actors::switch::Turn;
 use crate::network::{Network, Next, PacketId, Place, Pool};
 use crate::time::Heap;
-use crate::{Action, Happening, History, Observer, Sink};
+use crate::{Action, Happening, Observer, Sink};
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
@@ -37,11 +36,8 @@ pub(super) struct Core {
     pub(super) network: Network,
     pub(super) packets: Pool,
     pub(super) actions: Vec<Option<Action>>,
-    pub(super) history: History,
     pub(super) sink: Option<Box<dyn Sink>>,
     pub(super) observer: Option<Box<dyn Observer>>,
-    /// Ends of tasks that were told.
-    pub(super) told: usize,
     pub(super) trace: u64,
     /// For a datagram that is being written.
     pub(super) buffer: Vec<u8>,
@@ -56,20 +52,12 @@ impl Core {
         self.addresses.at(address).filter(|node| node.index() < self.nodes.len())
     }
 
-    pub(super) fn happened(&mut self, happening: Happening) {
-        self.told += usize::from(matches!(happening, Happening::Told { .. }));
+    pub(super) fn happened(&mut self, happening: Happening<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.happened(self.now, &happening);
         }
-        match &mut self.sink {
-            Some(sink) => sink.happened(self.now, happening),
-            None => self.history.happened(self.now, happening),
-        }
-    }
-
-    pub(super) fn switch_took(&mut self, switch: NodeId, turn: &Turn<'_>) {
-        if let Some(observer) = &mut self.observer {
-            observer.switch_took(self.now, switch, turn);
+        if let Some(sink) = &mut self.sink {
+            sink.happened(self.now, &happening);
         }
     }
 

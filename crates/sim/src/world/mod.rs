@@ -6,16 +6,15 @@ mod addresses;
 mod context;
 mod core;
 mod node;
-mod production;
 
 pub use action::Action;
 pub use context::Context;
 pub use node::NodeId;
 
-use crate::actors::{Actor, Birth, Factory, Wake};
+use crate::actor::{Actor, Birth, Factory, Wake};
 use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, NetworkCounters, PacketId, Place, Pool};
 use crate::time::{Clock, Heap};
-use crate::{History, Observer, Purpose, Sink, stream};
+use crate::{Observer, Purpose, Sink, stream};
 use addresses::Addresses;
 use core::{Core, Event};
 use midflight_endpoint::Nanos;
@@ -54,10 +53,8 @@ impl World {
             network: Network::new(faults),
             packets: Pool::default(),
             actions: Vec::new(),
-            history: History::default(),
             sink: None,
             observer: None,
-            told: 0,
             trace: 0xcbf2_9ce4_8422_2325,
             buffer: Vec::new(),
         };
@@ -82,7 +79,7 @@ impl World {
     }
 
     /// Shows all that happens to `observer`, in the place of the one before.
-    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
         self.core.observer = Some(observer);
     }
 
@@ -92,8 +89,8 @@ impl World {
         self.core.observer.as_deref().and_then(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// Tells what happens to `sink` from now on, and no longer to the history.
-    pub fn tell(&mut self, sink: Box<dyn Sink>) {
+    /// Records what happens from now on in `sink`, in the place of the one before.
+    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.core.sink = Some(sink);
     }
 
@@ -235,6 +232,7 @@ impl World {
             observer.arrived(self.core.now, from, to, &bytes);
         }
         self.turn(to, |actor, context| actor.datagram(context, source, &bytes));
+        self.show_to_observer(to, Some(&bytes));
         self.core.packets.free(id, Some(bytes));
     }
 
@@ -252,6 +250,7 @@ impl World {
         }
         node.wanted = NEVER;
         self.turn(id, |actor, context| actor.wake(context, Wake::Time));
+        self.show_to_observer(id, None);
     }
 
     fn token(&mut self, id: NodeId, life: u32, token: u64) {
@@ -263,6 +262,7 @@ impl World {
             return held.push(Event::Token { node: id, life, token });
         }
         self.turn(id, |actor, context| actor.wake(context, Wake::Token(token)));
+        self.show_to_observer(id, None);
     }
 
     /// Gives a node that is up its turn.
@@ -270,6 +270,13 @@ impl World {
         if let Some(actor) = &mut self.actors[id.index()] {
             let now = self.core.local(id);
             turn(&mut **actor, &mut Context { core: &mut self.core, node: id, now });
+        }
+    }
+
+    /// After a node has handled a datagram, or was woken.
+    fn show_to_observer(&mut self, node: NodeId, datagram: Option<&[u8]>) {
+        if let (Some(observer), Some(actor)) = (&mut self.core.observer, &self.actors[node.index()]) {
+            observer.handled(self.core.now, node, &**actor, datagram);
         }
     }
 
@@ -302,18 +309,6 @@ impl World {
     #[must_use]
     pub fn is_up(&self, node: NodeId) -> bool {
         self.actors[node.index()].is_some()
-    }
-
-    /// What happened so far; nothing where a sink is told.
-    #[must_use]
-    pub fn history(&self) -> &History {
-        &self.core.history
-    }
-
-    /// Ends of tasks that clients were told.
-    #[must_use]
-    pub fn told(&self) -> usize {
-        self.core.told
     }
 
     /// What became of datagrams.

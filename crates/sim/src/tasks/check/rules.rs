@@ -101,8 +101,8 @@ pub(super) type Checked<T = ()> = Result<T, Broken>;
 macro_rules! holds {
     ($rule:ident, $condition:expr, $($what:tt)+) => {
         if !$condition {
-            return Err($crate::check::rules::Broken {
-                rule: $crate::check::rules::Rule::$rule,
+            return Err($crate::tasks::check::rules::Broken {
+                rule: $crate::tasks::check::rules::Rule::$rule,
                 what: format!($($what)+),
             });
         }

@@ -6,11 +6,13 @@ use super::ledger::{Ledger, Name, Seen};
 use super::rules::{Broken, Checked, Rule, holds};
 use super::trace::Trace;
 use super::vandal::Recent;
-use crate::actors::switch::Turn;
-use crate::{Happening, NodeId, Observer};
+use crate::tasks::TaskEvent;
+use crate::tasks::switch::{self, Turn};
+use crate::{Actor, Happening, NodeId, Observer};
 use midflight_dataplane::TasksConfig;
 use midflight_endpoint::Nanos;
 use midflight_wire::{PACKET_MAX, parse};
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -124,6 +126,15 @@ impl Findings {
         Ok(())
     }
 
+    /// With a switch goes what it knew, with a client what it wanted.
+    fn crashed(&mut self, at: Nanos, node: NodeId) {
+        if let Some(number) = self.switch_number(node) {
+            let switch = &mut self.switches[number];
+            (switch.ledger, switch.names) = (None, HashMap::new());
+        }
+        self.callers.crashed(at, node);
+    }
+
     fn executor_at(&self, address: SocketAddr) -> Option<usize> {
         let owner = NodeId::owner(address);
         self.places.executors.iter().position(|node| Some(*node) == owner)
@@ -143,12 +154,14 @@ fn sound(turn: &Turn<'_>) -> Checked {
 pub(super) struct Monitor(pub(super) Rc<RefCell<Findings>>);
 
 impl Observer for Monitor {
-    fn switch_took(&mut self, at: Nanos, switch: NodeId, turn: &Turn<'_>) {
+    fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {
+        let Some(switch) = (actor as &dyn Any).downcast_ref::<switch::Switch>() else { return };
+        let turn = switch.last_turn(datagram);
         let findings = &mut *self.0.borrow_mut();
-        let Some(number) = findings.switch_number(switch) else { return };
-        findings.check(at, |findings| findings.turn(at, number, turn));
+        let Some(number) = findings.switch_number(node) else { return };
+        findings.check(at, |findings| findings.turn(at, number, &turn));
         if let Some(trace) = &mut findings.trace {
-            trace.gave(at, switch, turn);
+            trace.gave(at, node, &turn);
         }
     }
 
@@ -165,17 +178,16 @@ impl Observer for Monitor {
         }
     }
 
-    fn happened(&mut self, at: Nanos, happening: &Happening) {
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         let findings = &mut *self.0.borrow_mut();
-        if let Happening::Crashed { node } = happening
-            && let Some(number) = findings.switch_number(*node)
-        {
-            let switch = &mut findings.switches[number];
-            (switch.ledger, switch.names) = (None, HashMap::new());
+        if let Happening::Crashed { node } = *happening {
+            findings.crashed(at, node);
         }
         if let Some(trace) = &mut findings.trace {
             trace.happened(at, happening);
         }
-        findings.check(at, |findings| findings.callers.happened(at, happening));
+        if let Some(event) = happening.of::<TaskEvent>() {
+            findings.check(at, |findings| findings.callers.happened(at, event));
+        }
     }
 }

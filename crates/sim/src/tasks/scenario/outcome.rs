@@ -1,7 +1,8 @@
 //! What a run tells, in constant memory whatever the number of tasks.
 
 use super::jobs::planned;
-use crate::{Happening, NodeId, Sink, Told};
+use crate::tasks::{TaskEnd, TaskEvent};
+use crate::{Happening, NodeId, Sink};
 use hdrhistogram::Histogram;
 use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
@@ -141,26 +142,34 @@ impl Outcome {
 }
 
 impl Sink for Outcome {
-    fn happened(&mut self, at: Nanos, happening: Happening) {
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         match happening {
-            Happening::Submitted { client, keys, .. } => {
-                let tasks = keys.end - keys.start;
-                self.submitted += tasks;
-                self.open_of(client).into_iter().for_each(|open| *open += tasks);
-            }
-            Happening::Started { attempt, priority, argument, .. } => self.started(at, attempt, priority, &argument),
-            Happening::Told { client, how, .. } => {
-                self.last_end = at;
-                self.open_of(client).into_iter().for_each(|open| *open -= 1);
-                match how {
-                    Told::Completed { .. } => self.completed += 1,
-                    Told::Lost | Told::Cancelled => self.lost += 1,
-                }
-            }
             Happening::Crashed { node } | Happening::Restarted { node } => {
-                if let Some(open) = self.open_of(node) {
+                if let Some(open) = self.open_of(*node) {
                     let open = std::mem::take(open);
                     self.abandoned += open;
+                }
+            }
+            _ => happening.of().into_iter().for_each(|event| self.task_event(at, event)),
+        }
+    }
+}
+
+impl Outcome {
+    fn task_event(&mut self, at: Nanos, event: &TaskEvent) {
+        match event {
+            TaskEvent::Submitted { client, keys, .. } => {
+                let tasks = keys.end - keys.start;
+                self.submitted += tasks;
+                self.open_of(*client).into_iter().for_each(|open| *open += tasks);
+            }
+            TaskEvent::Started { attempt, priority, argument, .. } => self.started(at, *attempt, *priority, argument),
+            TaskEvent::Reported { client, end, .. } => {
+                self.last_end = at;
+                self.open_of(*client).into_iter().for_each(|open| *open -= 1);
+                match end {
+                    TaskEnd::Completed { .. } => self.completed += 1,
+                    TaskEnd::Lost | TaskEnd::Cancelled => self.lost += 1,
                 }
             }
             _ => {}

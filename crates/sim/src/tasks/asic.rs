@@ -1,8 +1,7 @@
 //! The asic engine: a program of a pipeline, which takes packets a pass at a time. What goes round comes back after the delay of
 //! recirculation, and meets the queue as it is then, with all that has passed meanwhile.
 
-use super::{Actor, Wake};
-use crate::Context;
+use crate::{Actor, Context, Wake};
 use midflight_dataplane::asic::{AsicTasks, Counters, Inside, Turn};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Header, Operation, Packet, parse};

@@ -1,11 +1,12 @@
 //! The production executor, whose tasks do nothing but take time.
 
-use super::{Actor, Command, Wake, run_time};
-use crate::{Context, Happening};
+use super::{Command, TaskEvent, run_time};
+use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
 use midflight_tasks::mutants::planted;
 use midflight_wire::Status;
+use std::any::Any;
 use std::net::SocketAddr;
 
 /// The endpoint and what its slots run.
@@ -35,7 +36,7 @@ impl ExecutorActor {
         while let Some(event) = self.executor.poll_event() {
             match event {
                 Event::Run(run) => self.run(context, &run),
-                Event::Drained => context.happened(Happening::Drained { executor: context.node() }),
+                Event::Drained => context.record(&TaskEvent::Drained { executor: context.node() }),
                 _ => {}
             }
         }
@@ -43,7 +44,7 @@ impl ExecutorActor {
     }
 
     fn run(&mut self, context: &mut Context<'_>, run: &Run) {
-        context.happened(Happening::Started {
+        context.record(&TaskEvent::Started {
             executor: context.node(),
             run: run.key,
             client: context.node_at(run.client),
@@ -69,7 +70,7 @@ impl ExecutorActor {
         let result = Output::Inline(argument.to_vec());
         let now = context.now();
         self.executor.finish(now, run, End { status: Status::Ok, result, started, ended: now });
-        context.happened(Happening::Ended { executor: context.node(), run });
+        context.record(&TaskEvent::Ended { executor: context.node(), run });
     }
 }
 
@@ -91,8 +92,8 @@ impl Actor for ExecutorActor {
         self.drive(context);
     }
 
-    fn command(&mut self, context: &mut Context<'_>, command: Command) {
-        if let Command::Drain = command {
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        if let Some(Command::Drain) = command.downcast_ref() {
             self.executor.drain(context.now());
             self.drive(context);
         }

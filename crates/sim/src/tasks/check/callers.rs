@@ -11,7 +11,8 @@
 //! | a task that ends as cancelled and was assigned | any fault: an earlier attempt may have run; its own time-out |
 
 use super::rules::{Checked, holds};
-use crate::{Happening, NodeId, Told};
+use crate::NodeId;
+use crate::tasks::{TaskEnd, TaskEvent};
 use midflight_endpoint::Nanos;
 use midflight_tasks::executor::RunKey;
 use std::collections::HashMap;
@@ -130,12 +131,12 @@ impl Callers {
         *busy
     }
 
-    /// Something happened.
-    pub(super) fn happened(&mut self, now: Nanos, happening: &Happening) -> Checked {
+    /// Something happened to tasks.
+    pub(super) fn happened(&mut self, now: Nanos, event: &TaskEvent) -> Checked {
         self.busy(now);
-        match happening {
-            Happening::Submitted { client, jid, keys } => self.submit(*client, *jid, keys.clone()),
-            Happening::Started { executor, run, jid, tid, attempt, .. } => {
+        match event {
+            TaskEvent::Submitted { client, jid, keys } => self.submit(*client, *jid, keys.clone()),
+            TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
                 let Some(task) = self.find(*jid, *tid) else {
                     holds!(T1, false, "task {tid} of job {jid} runs, which nobody has submitted");
                     return Ok(());
@@ -151,23 +152,22 @@ impl Callers {
                 let before = self.runs.insert((*executor, *run), (task, *attempt));
                 holds!(T2, before.is_none(), "{run:?} of node {} starts while it runs", executor.index());
             }
-            Happening::Ended { executor, run } => {
+            TaskEvent::Ended { executor, run } => {
                 let Some((task, attempt)) = self.runs.remove(&(*executor, *run)) else {
                     holds!(T2, false, "{run:?} of node {} ends, which does not run", executor.index());
                     return Ok(());
                 };
                 self.tasks[task].attempt(attempt).ended += 1;
             }
-            Happening::Told { client, key, how } => self.told(*client, key.0, how)?,
-            Happening::CancelAsked { client, keys } => {
+            TaskEvent::Reported { client, key, end } => self.reported(*client, key.0, end)?,
+            TaskEvent::CancelAsked { client, keys } => {
                 for key in keys {
                     if let Some(&task) = self.by_key.get(&(*client, key.0)) {
                         self.tasks[task].cancel_asked = true;
                     }
                 }
             }
-            Happening::Crashed { node } => self.crashed(*node),
-            _ => {}
+            TaskEvent::Drained { .. } => {}
         }
         Ok(())
     }
@@ -183,24 +183,24 @@ impl Callers {
         }
     }
 
-    fn told(&mut self, client: NodeId, key: u64, how: &Told) -> Checked {
+    fn reported(&mut self, client: NodeId, key: u64, end: &TaskEnd) -> Checked {
         let Some(&place) = self.by_key.get(&(client, key)) else {
             holds!(T9, false, "node {} tells the end of task {key}, which it was not given", client.index());
             return Ok(());
         };
         let task = &mut self.tasks[place];
-        holds!(T9, task.standing == Standing::Open, "task {key} of node {} ends again: {how:?}", client.index());
+        holds!(T9, task.standing == Standing::Open, "task {key} of node {} ends again: {end:?}", client.index());
         task.standing = Standing::Ended;
         self.open -= 1;
-        match how {
-            Told::Completed { ok, attempt, result } => {
+        match end {
+            TaskEnd::Completed { ok, attempt, result } => {
                 let own = *ok && *result == task.argument;
                 holds!(T9, own, "task {key} of node {} ends with the result of another: {result:?}", client.index());
                 let ended = task.attempt(*attempt).ended;
                 holds!(T9, ended > 0, "task {key}: a result of attempt {attempt}, which did not end");
             }
-            Told::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
-            Told::Cancelled => {
+            TaskEnd::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
+            TaskEnd::Cancelled => {
                 holds!(T9, task.cancel_asked, "task {key} of node {} is cancelled, by nobody", client.index());
                 let assigned = self.calm && !task.has_timeout && !task.attempts.is_empty();
                 holds!(
@@ -214,7 +214,9 @@ impl Callers {
         Ok(())
     }
 
-    fn crashed(&mut self, node: NodeId) {
+    /// A node died: its runs end, and nobody waits for its tasks.
+    pub(super) fn crashed(&mut self, now: Nanos, node: NodeId) {
+        self.busy(now);
         self.runs.retain(|(executor, _), _| *executor != node);
         let orphans: Vec<_> = self.by_key.extract_if(|(client, _), _| *client == node).map(|(_, task)| task).collect();
         for task in orphans {
@@ -247,14 +249,14 @@ mod tests {
     fn running() -> Callers {
         let mut callers = Callers { calm: true, ..Callers::default() };
         callers.expect(4, vec![(OWN, false)]);
-        callers.happened(0, &Happening::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
+        callers.happened(0, &TaskEvent::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
         callers.assigned(4, 0, 1).unwrap();
         callers.happened(0, &started(RUN)).unwrap();
         callers
     }
 
-    fn started(run: RunKey) -> Happening {
-        Happening::Started {
+    fn started(run: RunKey) -> TaskEvent {
+        TaskEvent::Started {
             executor: EXECUTOR,
             run,
             client: Some(CLIENT),
@@ -268,16 +270,16 @@ mod tests {
         }
     }
 
-    fn ended() -> Happening {
-        Happening::Ended { executor: EXECUTOR, run: RUN }
+    fn ended() -> TaskEvent {
+        TaskEvent::Ended { executor: EXECUTOR, run: RUN }
     }
 
-    fn told(how: Told) -> Happening {
-        Happening::Told { client: CLIENT, key: TaskKey(0), how }
+    fn reported(end: TaskEnd) -> TaskEvent {
+        TaskEvent::Reported { client: CLIENT, key: TaskKey(0), end }
     }
 
-    fn completed(result: [u8; 16]) -> Happening {
-        told(Told::Completed { ok: true, attempt: 1, result: result.to_vec() })
+    fn completed(result: [u8; 16]) -> TaskEvent {
+        reported(TaskEnd::Completed { ok: true, attempt: 1, result: result.to_vec() })
     }
 
     #[test]
@@ -291,23 +293,23 @@ mod tests {
 
     #[test]
     fn each_thing_that_callers_must_not_see_breaks_its_rule() {
-        let cases: [(&str, Rule, &[Happening]); 9] = [
+        let cases: [(&str, Rule, &[TaskEvent]); 9] = [
             ("a second end", Rule::T9, &[ended(), completed(OWN), completed(OWN)]),
             ("another's result", Rule::T9, &[ended(), completed([4; 16])]),
             ("a result before the end", Rule::T9, &[completed(OWN)]),
-            ("lost", Rule::T9, &[told(Told::Lost)]),
-            ("cancelled by nobody", Rule::T9, &[told(Told::Cancelled)]),
+            ("lost", Rule::T9, &[reported(TaskEnd::Lost)]),
+            ("cancelled by nobody", Rule::T9, &[reported(TaskEnd::Cancelled)]),
             (
                 "the end of a task that it has not",
                 Rule::T9,
-                &[Happening::Told { client: CLIENT, key: TaskKey(1), how: Told::Lost }],
+                &[TaskEvent::Reported { client: CLIENT, key: TaskKey(1), end: TaskEnd::Lost }],
             ),
             ("a start too many", Rule::T2, &[started(RunKey { slot: 1, run: 1 })]),
             ("an end without a start", Rule::T2, &[ended(), ended()]),
             (
                 "cancelled though it was assigned",
                 Rule::T9,
-                &[Happening::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)] }, told(Told::Cancelled)],
+                &[TaskEvent::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)] }, reported(TaskEnd::Cancelled)],
             ),
         ];
         for (name, rule, happenings) in cases {
@@ -322,7 +324,7 @@ mod tests {
     #[test]
     fn tasks_of_a_client_that_died_are_nobodys() {
         let mut callers = running();
-        callers.happened(0, &Happening::Crashed { node: CLIENT }).unwrap();
+        callers.crashed(0, CLIENT);
         assert_eq!((callers.open(), callers.first_key(4), callers.most_starts()), (0, None, 0));
         assert_eq!(callers.happened(0, &completed(OWN)).unwrap_err().rule, Rule::T9);
     }

@@ -5,7 +5,8 @@ use super::outcome::{Disturbance, Outcome};
 use super::parts::{Asic, Drift, Fault, NetworkPart, Partition, Scenario, Whereabouts};
 use super::values::{Time, Who};
 use super::{Notes, ScenarioError};
-use crate::actors::asic::{Passes, Pipeline, Tally};
+use crate::tasks::asic::{Passes, Pipeline, Tally};
+use crate::tasks::{Command, nodes};
 use crate::{Action, Faults, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, World};
 use midflight_control::FileError;
 use midflight_endpoint::Nanos;
@@ -69,7 +70,7 @@ impl Scenario {
         let mut world = World::with_hardware(self.seed, Faults::from(&self.datagrams), &self.hardware());
         let mut disturbances = self.schedule(&mut world, &nodes);
         disturbances.sort_by_key(|disturbance| disturbance.at);
-        world.tell(Box::new(Outcome::new(nodes.0[2].clone(), disturbances)));
+        world.set_sink(Box::new(Outcome::new(nodes.0[2].clone(), disturbances)));
         let switches = self.add_switches(&mut world, tally.as_ref());
         self.populate(&mut world, &switches, &jobs, &live);
         Ok(Run { world, deadline: self.duration.0 + self.patience.0, live, tally, notes })
@@ -115,10 +116,10 @@ impl Scenario {
             };
             let switch = match (self.asic_config(), tally) {
                 (Some(config), Some(tally)) => {
-                    let added = world.add_asic_at(place, config, self.pipeline(), tally);
+                    let added = nodes::add_asic_at(world, place, config, self.pipeline(), tally);
                     added.expect("Scenario::check keeps the bounds")
                 }
-                _ => world.add_switch_at(place, self.tasks_config()).expect("Scenario::check keeps the bounds"),
+                _ => nodes::add_switch_at(world, place, self.tasks_config()).expect("Scenario::check keeps the bounds"),
             };
             world.address(switch)
         };
@@ -144,13 +145,14 @@ impl Scenario {
             let rack = number % cluster.switches;
             let place = self.host(world, rack);
             let config = ExecutorConfig::new(0, 0, switches(rack), slots, resources);
-            world.add_executor_at(place, config, cluster.late.0).expect("Scenario::check keeps the bounds");
+            nodes::add_executor_at(world, place, config, cluster.late.0).expect("Scenario::check keeps the bounds");
         }
         for number in 0..cluster.clients {
             let rack = number % cluster.switches;
             let place = self.host(world, rack);
             let config = ClientConfig { max_open: OPEN, ..ClientConfig::new(0, 0, switches(rack)) };
-            world.add_client_at(place, config, jobs.of(number, live)).expect("Scenario::check keeps the bounds");
+            nodes::add_client_at(world, place, config, jobs.of(number, live))
+                .expect("Scenario::check keeps the bounds");
         }
     }
 
@@ -194,7 +196,7 @@ fn actions(fault: &Fault, nodes: &Nodes) -> Vec<Action> {
         (restart, Action::Restart),
         (pause, Action::Pause),
         (resume, Action::Resume),
-        (drain, Action::Drain),
+        (drain, |node| Action::command(node, Command::Drain)),
     ];
     let mut actions = Vec::new();
     for (who, action) in kinds {

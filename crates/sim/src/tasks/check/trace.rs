@@ -2,7 +2,8 @@
 
 use super::monitor::Places;
 use super::rules::Broken;
-use crate::actors::switch::Turn;
+use crate::tasks::TaskEvent;
+use crate::tasks::switch::Turn;
 use crate::{Happening, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
@@ -68,28 +69,8 @@ impl Trace {
         }
     }
 
-    pub(super) fn happened(&mut self, at: Nanos, happening: &Happening) {
+    pub(super) fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
         let text = match happening {
-            Happening::Submitted { client, jid, keys } => {
-                format!("{} submits job {jid}: keys {keys:?}", self.name(*client))
-            }
-            Happening::Started { executor, run, jid, tid, attempt, .. } => {
-                let name = self.name(*executor);
-                format!(
-                    "{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {} run {}",
-                    run.slot, run.run
-                )
-            }
-            Happening::Ended { executor, run } => {
-                format!("{} ends slot {} run {}", self.name(*executor), run.slot, run.run)
-            }
-            Happening::Told { client, key, how } => {
-                format!("{} tells the end of {}: {how:?}", self.name(*client), key.0)
-            }
-            Happening::CancelAsked { client, keys } => {
-                format!("{} is to cancel {} tasks", self.name(*client), keys.len())
-            }
-            Happening::Drained { executor } => format!("{} has drained", self.name(*executor)),
             Happening::Crashed { node } => format!("{} dies", self.name(*node)),
             Happening::Restarted { node } => format!("{} starts", self.name(*node)),
             Happening::Paused { node } => format!("{} stands still", self.name(*node)),
@@ -97,9 +78,34 @@ impl Trace {
             Happening::Moved { node, to } => format!("{} is at {to} now", self.name(*node)),
             Happening::Partitioned => "a partition begins".to_owned(),
             Happening::Healed => "partitions end".to_owned(),
-            Happening::Measured { .. } => return,
+            Happening::Program(_) => match happening.of() {
+                Some(event) => self.task_event(event),
+                None => return,
+            },
         };
         self.line(at, &text);
+    }
+
+    fn task_event(&self, event: &TaskEvent) -> String {
+        match event {
+            TaskEvent::Submitted { client, jid, keys } => {
+                format!("{} submits job {jid}: keys {keys:?}", self.name(*client))
+            }
+            TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
+                let (name, slot, run) = (self.name(*executor), run.slot, run.run);
+                format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
+            }
+            TaskEvent::Ended { executor, run } => {
+                format!("{} ends slot {} run {}", self.name(*executor), run.slot, run.run)
+            }
+            TaskEvent::Reported { client, key, end } => {
+                format!("{} reports the end of {}: {end:?}", self.name(*client), key.0)
+            }
+            TaskEvent::CancelAsked { client, keys } => {
+                format!("{} is to cancel {} tasks", self.name(*client), keys.len())
+            }
+            TaskEvent::Drained { executor } => format!("{} has drained", self.name(*executor)),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::rules::{Broken, Checked};
 use super::stranger::{Plan, Stranger};
 use super::trial::{Job, Net, Party, SwitchSpec, Trial, What};
 use super::vandal::{Deed, Recent, Vandal};
+use crate::tasks::{Command, nodes};
 use crate::{Action, Faults, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
 use midflight_endpoint::Nanos;
@@ -91,17 +92,19 @@ impl<'a> Run<'a> {
         let mut world = World::new(trial.seed, faults(&trial.network));
         let mut configs: Vec<_> = trial.switches.iter().map(config).collect();
         let sound = "a trial is validated before it is run";
-        let mut switches: Vec<_> = configs.iter().map(|config| world.add_switch(*config).expect(sound)).collect();
+        let mut switches: Vec<_> =
+            configs.iter().map(|config| nodes::add_switch(&mut world, *config).expect(sound)).collect();
         let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
         let executor = |spec: &super::ExecutorSpec| ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources);
         let executors: Vec<_> =
-            trial.executors.iter().map(|spec| world.add_executor(executor(spec)).expect(sound)).collect();
+            trial.executors.iter().map(|spec| nodes::add_executor(&mut world, executor(spec)).expect(sound)).collect();
         let client =
             |spec: &super::ClientSpec| ClientConfig { window_max: spec.window, ..ClientConfig::new(0, 0, at.clone()) };
-        let clients: Vec<_> = trial.clients.iter().map(|spec| world.add_client(client(spec)).expect(sound)).collect();
+        let clients: Vec<_> =
+            trial.clients.iter().map(|spec| nodes::add_client(&mut world, client(spec)).expect(sound)).collect();
         let mut standbys = HashMap::new();
         for switch in trial.taken_over() {
-            let node = world.add_switch(configs[switch]).expect(sound);
+            let node = nodes::add_switch(&mut world, configs[switch]).expect(sound);
             standbys.insert(switch, node);
             switches.push(node);
             configs.push(configs[switch]);
@@ -116,7 +119,7 @@ impl<'a> Run<'a> {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
             findings.borrow_mut().callers.expect(jid, wanted);
         }
-        world.observe(Box::new(Monitor(Rc::clone(&findings))));
+        world.set_observer(Box::new(Monitor(Rc::clone(&findings))));
         let (down, paused, lasting) = (HashMap::new(), HashMap::new(), Vec::new());
         Self { trial, world, findings, switches, standbys, executors, clients, down, paused, lasting, befell: 0 }
     }
@@ -206,7 +209,7 @@ impl<'a> Run<'a> {
             }
             What::Partition { .. } => self.partition(),
             What::Burst(net) => self.act(Action::Faults(faults(net))),
-            What::Drain(executor) => self.act(Action::Drain(self.executors[*executor])),
+            What::Drain(executor) => self.act(Action::command(self.executors[*executor], Command::Drain)),
             What::Death(client) => self.crash(Party::Client(*client)),
             What::Move { party, .. } => self.settle(*party),
             What::Takeover(switch) => self.take_over(*switch),
@@ -284,14 +287,14 @@ impl<'a> Run<'a> {
     fn submit(&mut self, number: usize) {
         let job = &self.trial.jobs[number];
         let jid = number as u32;
-        self.act(Action::Submit { client: self.clients[job.client], jid, tasks: tasks(jid, job) });
+        self.act(Action::command(self.clients[job.client], Command::Submit { jid, tasks: tasks(jid, job) }));
     }
 
     fn cancel(&mut self, number: usize) {
         let cancel = self.trial.cancels[number];
         let Some(first) = self.findings.borrow().callers.first_key(cancel.job as u32) else { return };
         let keys = (cancel.first..cancel.first + cancel.count).map(|n| TaskKey(first + n as u64)).collect();
-        self.act(Action::Cancel { client: self.clients[self.trial.jobs[cancel.job].client], keys });
+        self.act(Action::command(self.clients[self.trial.jobs[cancel.job].client], Command::Cancel(keys)));
     }
 }
 

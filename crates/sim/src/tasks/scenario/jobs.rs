@@ -3,8 +3,9 @@
 
 use super::parts::{Scenario, ShapeName, mask};
 use super::{Notes, ScenarioError};
-use crate::actors::Submission;
-use crate::{Purpose, Submissions, stream};
+use crate::tasks::Submission;
+use crate::tasks::Submissions;
+use crate::{Purpose, stream};
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Argument, Task};
 use midflight_workload::{ReadOptions, Shape, Target, TaskSpec, Workload, draw_level, generate, read_file};

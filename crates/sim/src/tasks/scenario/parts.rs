@@ -2,7 +2,7 @@
 
 use super::values::{Time, Who};
 use crate::Faults;
-use crate::actors::asic::RECIRCULATION;
+use crate::tasks::asic::RECIRCULATION;
 use midflight_dataplane::asic::Program;
 use midflight_workload::Format;
 use serde::Deserialize;

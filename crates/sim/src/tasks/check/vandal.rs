@@ -3,7 +3,7 @@
 
 mod guess;
 
-use crate::actors::{Actor, Wake};
+use crate::{Actor, Wake};
 use crate::{Context, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Operation, parse};

@@ -1,7 +1,6 @@
 //! The production switch: the C core, as `midflight switch` drives it.
 
-use super::{Actor, Wake};
-use crate::Context;
+use crate::{Actor, Context, Wake};
 use midflight_dataplane::{Out, Tasks, Verdict};
 use midflight_endpoint::Nanos;
 use midflight_tasks::mutants::planted;
@@ -10,24 +9,35 @@ use std::net::SocketAddr;
 /// How often the core's `tick` is called, as `midflight switch` does.
 const TICK: Nanos = 10_000_000;
 
-/// The core and what it owes.
+/// The core, and what it did last.
 #[derive(Debug)]
 pub struct Switch {
     tasks: Tasks,
     out: Out,
+    now: Nanos,
+    looked: u32,
+    took: Option<(SocketAddr, Verdict, bool)>,
 }
 
 impl Switch {
     /// Around this core.
     #[must_use]
     pub fn new(tasks: Tasks) -> Self {
-        Self { tasks, out: Out::new() }
+        Self { tasks, out: Out::new(), now: 0, looked: 0, took: None }
     }
 
     /// The core.
     #[must_use]
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+
+    /// What it did last; `datagram` is what it took then, if it took any.
+    #[must_use]
+    pub fn last_turn<'a>(&'a self, datagram: Option<&'a [u8]>) -> Turn<'a> {
+        let took = self.took.zip(datagram);
+        let took = took.map(|((from, verdict, several), datagram)| Took { from, datagram, several, verdict });
+        Turn { now: self.now, looked: self.looked, took, gave: &self.out, tasks: &self.tasks }
     }
 
     fn send(&self, context: &mut Context<'_>) {
@@ -74,16 +84,14 @@ impl Actor for Switch {
         let now = context.now();
         let several = context.is_observed() && self.tasks.owes_several(from, datagram);
         let verdict = self.tasks.packet(now, from, datagram, &mut self.out);
-        let took = Some(Took { from, datagram, several, verdict });
-        context.switch_took(&Turn { now, looked: 0, took, gave: &self.out, tasks: &self.tasks });
+        (self.now, self.looked, self.took) = (now, 0, Some((from, verdict, several)));
         self.send(context);
     }
 
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
         let now = context.now();
         let by = if planted(45) { now - now % 1_000_000_000 } else { now };
-        let looked = self.tasks.tick(by, &mut self.out);
-        context.switch_took(&Turn { now, looked, took: None, gave: &self.out, tasks: &self.tasks });
+        (self.now, self.looked, self.took) = (now, self.tasks.tick(by, &mut self.out), None);
         self.send(context);
         context.wake_at(context.now() + TICK);
     }

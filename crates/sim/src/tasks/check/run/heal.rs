@@ -4,6 +4,7 @@ use super::super::bound::bound;
 use super::super::excuses::Excuses;
 use super::super::rules::{Checked, holds};
 use super::{MS, Run, SwitchSpec, What};
+use crate::tasks::nodes;
 use midflight_endpoint::Nanos;
 use midflight_tasks::executor::Executor;
 use std::rc::Rc;
@@ -78,7 +79,7 @@ impl Run<'_> {
     /// Nothing runs or is kept, every slot asks.
     fn is_calm(&self) -> Checked {
         for (n, node) in self.executors.iter().enumerate() {
-            let Some(executor) = self.world.executor(*node) else { continue };
+            let Some(executor) = nodes::executor(&self.world, *node) else { continue };
             let kept = executor.unacknowledged();
             holds!(
                 Heals,
@@ -104,9 +105,9 @@ impl Run<'_> {
     /// T14: switches keep nothing but the slots of executors that ask there. One that a lost datagram drove to another switch may
     /// just have left that.
     fn nothing_is_left(&self) -> Checked {
-        let executors: Vec<_> = self.executors.iter().filter_map(|node| self.world.executor(*node)).collect();
+        let executors: Vec<_> = self.executors.iter().filter_map(|node| nodes::executor(&self.world, *node)).collect();
         for (n, node) in self.switches.iter().enumerate() {
-            let Some(stats) = self.world.switch(*node) else { continue };
+            let Some(stats) = nodes::switch(&self.world, *node) else { continue };
             let here = self.world.address(*node);
             let living: u32 = executors.iter().filter(|e| e.switch() == here).map(|e| e.registered()).sum();
             let kept = (stats.clients, stats.queued.iter().sum::<u32>() + stats.busy, stats.slots);
@@ -118,7 +119,7 @@ impl Run<'_> {
     /// T14: an executor that has fewer slots than it wants has its share of them at its switch: more would be eight times what is free.
     fn has_its_share(&self, executor: &Executor) -> bool {
         let known = self.switches.iter().zip(&self.trial.switches);
-        let free = known.filter_map(|(node, spec)| Some(spec.slots - self.world.switch(*node)?.slots)).min();
+        let free = known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.world, *node)?.slots)).min();
         free.is_some_and(|free| executor.registered() >= 8 * free)
     }
 
@@ -134,7 +135,7 @@ impl Run<'_> {
             holds!(T2, starts <= 1 || timeouts, "a task starts {starts} times though all are well");
         }
         for (n, node) in self.executors.iter().enumerate() {
-            let Some(executor) = self.world.executor(*node) else { continue };
+            let Some(executor) = nodes::executor(&self.world, *node) else { continue };
             let c = executor.counters();
             // One that returned to a switch may have met tasks there that it had left behind.
             let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
@@ -144,7 +145,7 @@ impl Run<'_> {
             holds!(Heals, !calm || well, "executor {n} counts {c:?} though all are well");
         }
         for (n, node) in self.clients.iter().enumerate() {
-            let Some(client) = self.world.client(*node) else { continue };
+            let Some(client) = nodes::client(&self.world, *node) else { continue };
             let c = client.counters();
             let ended = c.submitted == c.completed + c.lost + c.cancelled && client.open() == 0;
             holds!(Books, ended, "client {n} counts {c:?}");
@@ -154,7 +155,7 @@ impl Run<'_> {
         let too_long = self.world.network().too_long;
         holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
         for node in &self.switches {
-            let sound = self.world.check_switch(*node);
+            let sound = nodes::check_switch(&self.world, *node);
             holds!(Sound, sound.is_ok(), "tasks_check.c, line {sound:?}");
         }
         Ok(())

@@ -42,9 +42,9 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
     mutant(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),
     mutant(34, "large-question-uncounted", "crates/tasks/src/client/probe.rs", 1000),
-    mutant(42, "switch-keeps-epoch", "crates/sim/src/world/production.rs", 1000),
-    mutant(44, "another-slots-result", "crates/sim/src/actors/executor.rs", 1000),
-    mutant(45, "tick-by-the-second", "crates/sim/src/actors/switch.rs", 1000),
+    mutant(42, "switch-keeps-epoch", "crates/sim/src/tasks/nodes.rs", 1000),
+    mutant(44, "another-slots-result", "crates/sim/src/tasks/executor.rs", 1000),
+    mutant(45, "tick-by-the-second", "crates/sim/src/tasks/switch.rs", 1000),
 ];
 
 const fn mutant(number: u32, name: &'static str, place: &'static str, budget: u64) -> Mutant {

@@ -2,7 +2,7 @@
 //! so that its records are its address's own; it runs no task, and acknowledges none.
 
 use crate::Context;
-use crate::actors::{Actor, Wake};
+use crate::{Actor, Wake};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Header, Operation, Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, parse};
 use rand::RngExt;

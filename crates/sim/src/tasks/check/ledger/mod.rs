@@ -14,7 +14,7 @@ mod tests;
 mod time;
 
 use super::rules::{Checked, holds};
-use crate::actors::switch::Turn;
+use crate::tasks::switch::Turn;
 use clients::Clients;
 use cookies::Cookies;
 use midflight_dataplane::{Out, Stats, TasksConfig, Verdict};

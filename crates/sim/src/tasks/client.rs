@@ -1,10 +1,11 @@
 //! The production client, and the jobs that it submits by itself.
 
-use super::{Actor, Command, Submission, Submissions, Wake};
-use crate::{Context, Happening, Told};
+use super::{Command, Submission, Submissions, TaskEnd, TaskEvent};
+use crate::{Actor, Context, Wake};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Client, Event, Outcome, SubmitError, Task};
 use midflight_wire::Status;
+use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -40,15 +41,15 @@ impl ClientActor {
     /// A driver's turn: what the endpoint tells, what it sends, and when it wants to be woken.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(event) = self.client.poll_event() {
-            let (key, how) = match event {
+            let (key, end) = match event {
                 Event::Completed { key, result: Outcome::Inline(result), status, attempt, .. } => {
-                    (key, Told::Completed { ok: status == Status::Ok, attempt, result })
+                    (key, TaskEnd::Completed { ok: status == Status::Ok, attempt, result })
                 }
-                Event::Completed { key, .. } | Event::Lost { key, .. } => (key, Told::Lost),
-                Event::Cancelled { key } => (key, Told::Cancelled),
+                Event::Completed { key, .. } | Event::Lost { key, .. } => (key, TaskEnd::Lost),
+                Event::Cancelled { key } => (key, TaskEnd::Cancelled),
                 _ => continue,
             };
-            context.happened(Happening::Told { client: context.node(), key, how });
+            context.record(&TaskEvent::Reported { client: context.node(), key, end });
         }
         context.drive(&mut self.client);
     }
@@ -56,7 +57,7 @@ impl ClientActor {
     /// Whether there was room for it.
     fn submit(&mut self, context: &mut Context<'_>, jid: u32, tasks: &[Task]) -> bool {
         match self.client.submit(context.now(), jid, tasks) {
-            Ok(keys) => context.happened(Happening::Submitted { client: context.node(), jid, keys }),
+            Ok(keys) => context.record(&TaskEvent::Submitted { client: context.node(), jid, keys }),
             Err(SubmitError::TooManyOpen { open: 1.., .. }) => return false,
             Err(error) => panic!("a scenario submits what a client takes: {error}"),
         }
@@ -100,15 +101,16 @@ impl Actor for ClientActor {
         self.drive(context);
     }
 
-    fn command(&mut self, context: &mut Context<'_>, command: Command) {
-        match command {
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        let Ok(command) = command.downcast() else { return };
+        match *command {
             Command::Submit { jid, tasks } => {
                 let room = self.submit(context, jid, &tasks);
                 assert!(room, "a scenario submits what a client takes: job {jid} exceeds max_open");
             }
             Command::Cancel(keys) => {
                 self.client.cancel(context.now(), &keys);
-                context.happened(Happening::CancelAsked { client: context.node(), keys });
+                context.record(&TaskEvent::CancelAsked { client: context.node(), keys });
             }
             Command::Drain => return,
         }

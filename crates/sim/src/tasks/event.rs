@@ -1,16 +1,15 @@
-//! What happened in a world, in order: what tests and reports look at.
+//! What happens to tasks, as the nodes of the tasks program record it.
 
-use crate::{NodeId, Sink};
+use crate::{Happening, NodeId, Sink};
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::TaskKey;
 use midflight_tasks::executor::RunKey;
-use std::net::SocketAddr;
 use std::ops::Range;
 
-/// Something that happened.
+/// Something that happened to tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// A client took tasks.
+pub enum TaskEvent {
+    /// A client took tasks from its caller.
     Submitted {
         /// The client.
         client: NodeId,
@@ -50,71 +49,31 @@ pub enum Happening {
         run: RunKey,
     },
     /// A client told its caller the end of a task.
-    Told {
+    Reported {
         /// The client.
         client: NodeId,
         /// The task.
         key: TaskKey,
         /// Which end.
-        how: Told,
+        end: TaskEnd,
     },
     /// An executor has drained.
     Drained {
         /// Which one.
         executor: NodeId,
     },
-    /// A client wants tasks not to be run.
+    /// A caller wants tasks not to be run.
     CancelAsked {
         /// The client.
         client: NodeId,
         /// The tasks.
         keys: Vec<TaskKey>,
     },
-    /// A measurement of a scheme's own.
-    Measured {
-        /// Where.
-        node: NodeId,
-        /// Of what.
-        what: &'static str,
-        /// In the unit that `what` says.
-        value: u64,
-    },
-    /// A node died.
-    Crashed {
-        /// Which one.
-        node: NodeId,
-    },
-    /// A node came back.
-    Restarted {
-        /// Which one.
-        node: NodeId,
-    },
-    /// A node stands still.
-    Paused {
-        /// Which one.
-        node: NodeId,
-    },
-    /// A node goes on.
-    Resumed {
-        /// Which one.
-        node: NodeId,
-    },
-    /// A node is elsewhere.
-    Moved {
-        /// Which one.
-        node: NodeId,
-        /// Where.
-        to: SocketAddr,
-    },
-    /// A partition began.
-    Partitioned,
-    /// All partitions ended.
-    Healed,
 }
 
 /// The end of a task, as its caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum TaskEnd {
     /// It ran.
     Completed {
         /// Whether its status was Ok.
@@ -130,29 +89,31 @@ pub enum Told {
     Cancelled,
 }
 
-/// All that happened, in order.
+/// All that happened to tasks, in order: for tests.
 #[derive(Debug, Default)]
 pub struct History {
-    happenings: Vec<(Nanos, Happening)>,
-    told: usize,
+    events: Vec<(Nanos, TaskEvent)>,
+    reported: usize,
 }
 
 impl Sink for History {
-    fn happened(&mut self, at: Nanos, happening: Happening) {
-        self.told += usize::from(matches!(happening, Happening::Told { .. }));
-        self.happenings.push((at, happening));
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
+        if let Some(event) = happening.of::<TaskEvent>() {
+            self.reported += usize::from(matches!(event, TaskEvent::Reported { .. }));
+            self.events.push((at, event.clone()));
+        }
     }
 }
 
 impl History {
-    /// Ends of tasks that were told.
+    /// Ends of tasks that clients told their callers.
     #[must_use]
-    pub fn told(&self) -> usize {
-        self.told
+    pub fn reported(&self) -> usize {
+        self.reported
     }
 
     /// In order, with their times.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Nanos, &Happening)> {
-        self.happenings.iter().map(|(at, happening)| (*at, happening))
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Nanos, &TaskEvent)> {
+        self.events.iter().map(|(at, event)| (*at, event))
     }
 }
