@@ -6,7 +6,7 @@ use crate::signals::interrupted_flag;
 use crate::{stdout, usage};
 use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
-use midflight_sim::check::{Campaign, Outcome, Rule, Totals, Trial, run_traced, shrink};
+use midflight_sim::tasks::check::{Campaign, Outcome, Rule, Totals, Trial, run_traced, shrink};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

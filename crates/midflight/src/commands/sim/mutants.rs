@@ -7,7 +7,7 @@ use crate::signals::interrupted_flag;
 use crate::{stdout, usage};
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_sim::check::mutants::{Caught, MUTANTS, Mutant, are_planted};
+use midflight_sim::tasks::check::mutants::{Caught, MUTANTS, Mutant, are_planted};
 use std::fmt::Write;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
