@@ -14,6 +14,13 @@ pub trait Actor: Any {
     /// A datagram has arrived.
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]);
 
+    /// A datagram to another node passes the switch that it is in ([`crate::World::attach`]). It may change the datagram and
+    /// where it goes, or keep it.
+    fn passing(&mut self, context: &mut Context<'_>, passing: &mut Passing<'_>) -> Passage {
+        let (_, _) = (context, passing);
+        Passage::GoesOn
+    }
+
     /// A time that it asked for has come.
     fn wake(&mut self, context: &mut Context<'_>, wake: Wake);
 
@@ -28,6 +35,28 @@ pub trait Actor: Any {
         let (_, _) = (from, datagram);
         0
     }
+}
+
+/// A datagram on its way through a switch.
+#[derive(Debug)]
+pub struct Passing<'a> {
+    /// Who sent it, as far as the world knows.
+    pub from: NodeId,
+    /// Where that was when it sent it.
+    pub source: SocketAddr,
+    /// Where it goes; may be changed.
+    pub to: SocketAddr,
+    /// Its bytes; may be changed.
+    pub datagram: &'a mut Vec<u8>,
+}
+
+/// What becomes of a datagram that has passed a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It goes on, as it is now.
+    GoesOn,
+    /// The program has kept it; it may send what comes of it later ([`Context::forward`]).
+    Ends,
 }
 
 /// Why an actor is woken.

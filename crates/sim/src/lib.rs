@@ -21,9 +21,11 @@ mod network;
 mod random;
 mod world;
 
-pub use actor::{Actor, Birth, Factory, Wake};
+pub use actor::{Actor, Birth, Factory, Passage, Passing, Wake};
 pub use happening::{Happening, Observer, Sink};
 pub use midflight_workload as workload;
-pub use network::{Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig};
+pub use network::{
+    Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig, Tier, Topology,
+};
 pub use random::{Purpose, stream};
 pub use world::{Action, Context, NodeId, World};

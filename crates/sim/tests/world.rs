@@ -7,7 +7,7 @@ use midflight_dataplane::TasksConfig;
 use midflight_sim::tasks::{History, Submission, nodes};
 use midflight_sim::{
     Action, Actor, Context, Factory, Faults, Happening, Hardware, HostConfig, LinkConfig, NodeId, Place, Sink,
-    SwitchConfig, Wake, World,
+    SwitchConfig, Topology, Wake, World,
 };
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
@@ -210,7 +210,11 @@ fn a_scheduler_of_one_thread_decides_about_one_datagram_after_the_other() {
 fn star(racks: u32, host: HostConfig) -> (World, [Place; 2]) {
     let link = LinkConfig { latency: 500, bits_per_second: 10_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 0, queue: 16, recirculation: 0 };
-    let mut world = World::with_hardware(1, Faults::INSTANT, &Hardware { racks, link, trunk: link, switch });
+    let mut world = World::with_hardware(
+        1,
+        Faults::INSTANT,
+        &Hardware { topology: Topology::racks(racks), link, trunk: link, switch },
+    );
     let places = [0, racks - 1].map(|rack| Place::Host(world.add_host(HostConfig { rack, ..host })));
     (world, places)
 }
@@ -262,7 +266,8 @@ fn what_a_full_receive_buffer_drops_is_counted_by_name() {
 fn what_a_switch_cannot_pass_is_counted_by_name() {
     let link = LinkConfig { latency: 0, bits_per_second: 0 };
     let switch = SwitchConfig { pass: 0, packets_per_second: 1_000_000, queue: 3, recirculation: 0 };
-    let mut world = World::with_hardware(1, Faults::INSTANT, &Hardware { racks: 1, link, trunk: link, switch });
+    let mut world =
+        World::with_hardware(1, Faults::INSTANT, &Hardware { topology: Topology::Star, link, trunk: link, switch });
     let host = Place::Host(world.add_host(HostConfig::default()));
     let (seen, ear, _) = pair(&mut world, [Place::Switch(0), host], 10, 0, 0);
     world.run(MS, |_| false);
@@ -343,7 +348,8 @@ fn disturbed(seed: u64) -> World {
     let link = LinkConfig { latency: 700, bits_per_second: 25_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 10_000_000, queue: 64, recirculation: 400 };
     let faults = Faults { delay_min: 0, delay_max: 5_000, ..Faults::lossy(0.01) };
-    let mut world = World::with_hardware(seed, faults, &Hardware { racks: 2, link, trunk: link, switch });
+    let mut world =
+        World::with_hardware(seed, faults, &Hardware { topology: Topology::racks(2), link, trunk: link, switch });
     let host = |rack| HostConfig { rack, lanes: 2, send: 1_100, receive: 1_900, ..HostConfig::default() };
     let config = TasksConfig { queue: 4_096, slots: 256, clients: 8, ..TasksConfig::default() };
     let switch = nodes::add_switch_at(&mut world, Place::Switch(0), config).unwrap();

@@ -15,7 +15,7 @@ use midflight_sim::tasks::executor::ExecutorActor;
 use midflight_sim::tasks::switch::Switch;
 use midflight_sim::tasks::{TaskEvent, nodes};
 use midflight_sim::{Actor, Birth, Wake};
-use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, World};
+use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, Topology, World};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
 use rand::RngExt;
@@ -41,7 +41,7 @@ pub(super) enum Engine {
 /// Runs a cell.
 pub(super) fn run(cell: &Cell, engine: Engine) -> Result<CellResult, CellError> {
     let (tally, polled) = (Tally::default(), matches!(engine, Engine::Asic(_)));
-    let hardware = Hardware { racks: cell.cluster.shards, ..hardware() };
+    let hardware = Hardware { topology: Topology::racks(cell.cluster.shards), ..hardware() };
     let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware);
     let switches = switches(cell, engine, &tally, &mut world)?;
     let addresses: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();

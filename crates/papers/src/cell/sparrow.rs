@@ -7,7 +7,7 @@ use crate::schemes::sparrow::{Client, Scheduler, Shared, Thread, Worker, books};
 use midflight_baselines::sparrow::{self, ClientConfig, RetryConfig, SchedulerConfig, WorkerConfig};
 use midflight_sim::Actor;
 use midflight_sim::Place;
-use midflight_sim::{Faults, Hardware, HostConfig, HostId, LinkConfig, SwitchConfig, World};
+use midflight_sim::{Faults, Hardware, HostConfig, HostId, LinkConfig, SwitchConfig, Topology, World};
 use rand::RngExt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ pub(super) fn hardware() -> Hardware {
         queue: 4_096,
         recirculation: RECIRCULATION_NS,
     };
-    Hardware { racks: 1, link, trunk: link, switch }
+    Hardware { topology: Topology::Star, link, trunk: link, switch }
 }
 
 /// A node of it.

@@ -6,12 +6,14 @@ mod hardware;
 mod partition;
 mod pool;
 mod queues;
+mod topology;
 
 pub(crate) use fabric::{Fabric, Next};
 pub use faults::{Faults, NetworkCounters};
 pub use hardware::{Hardware, HostConfig, HostId, LinkConfig, Place, SwitchConfig};
 pub(crate) use partition::Partitions;
 pub(crate) use pool::{PacketId, Pool};
+pub use topology::{Tier, Topology};
 
 use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;

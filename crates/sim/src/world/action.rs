@@ -125,7 +125,7 @@ impl World {
     fn end(&mut self, id: NodeId) {
         self.actors[id.index()] = None;
         for event in self.core.nodes[id.index()].next_life() {
-            if let Event::Arrive(packet) | Event::Decided { packet, .. } = event {
+            if let Event::Arrive(packet) | Event::Decided { packet, .. } | Event::Pass { packet, .. } = event {
                 self.core.packets.free(packet, None);
                 self.core.network.counters.unreachable += 1;
             }

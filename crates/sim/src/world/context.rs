@@ -62,6 +62,11 @@ impl Context<'_> {
         self.core.send(from, to, datagram);
     }
 
+    /// Sends on what came from another node, and keeps its source: a new datagram, which leaves here and now.
+    pub fn forward(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
+        self.core.send_for(self.node, from, to, datagram);
+    }
+
     /// Where another node is reached.
     #[must_use]
     pub fn address_of(&self, node: NodeId) -> SocketAddr {

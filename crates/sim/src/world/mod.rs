@@ -11,12 +11,12 @@ pub use action::Action;
 pub use context::Context;
 pub use node::NodeId;
 
-use crate::actor::{Actor, Birth, Factory, Wake};
+use crate::actor::{Actor, Birth, Factory, Passage, Passing, Wake};
 use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, NetworkCounters, PacketId, Place, Pool};
 use crate::time::{Clock, Heap};
 use crate::{Observer, Purpose, Sink, stream};
 use addresses::Addresses;
-use core::{Core, Event};
+use core::{AtSwitch, Core, Event};
 use midflight_endpoint::Nanos;
 use node::{NEVER, Node};
 use std::any::Any;
@@ -129,6 +129,24 @@ impl World {
         id
     }
 
+    /// Datagrams that pass the switch which this node is in are shown to it from now on ([`Actor::passing`]).
+    ///
+    /// # Panics
+    /// Where the node is in no switch, or another one sees what passes there.
+    pub fn attach(&mut self, node: NodeId) {
+        let (place, fabric) = (self.core.nodes[node.index()].place, self.core.network.fabric.as_mut());
+        let (Place::Switch(switch), Some(fabric)) = (place, fabric) else { panic!("{place:?} is no switch") };
+        assert!(fabric.attach(switch, node), "switch {switch} has a program on the way");
+    }
+
+    /// The switches that a datagram between two nodes passes, as long as no program sends it elsewhere.
+    #[must_use]
+    pub fn route(&self, from: NodeId, to: NodeId) -> Vec<u32> {
+        let place = |node: NodeId| self.core.nodes[node.index()].place;
+        let fabric = self.core.network.fabric.as_ref();
+        fabric.map_or_else(Vec::new, |fabric| fabric.route(place(from), place(to), (from, to)))
+    }
+
     /// Lets something happen at a time (now, if that has passed).
     pub fn at(&mut self, at: Nanos, action: Action) {
         let event = self.keep(action);
@@ -161,14 +179,12 @@ impl World {
         self.core.now = at;
         match event {
             Event::Hop { packet, switch } => {
-                if self.core.hop(packet, switch) {
-                    self.arrive(packet);
-                }
+                let becomes = self.core.hop(packet, switch);
+                self.at_switch(packet, switch, becomes);
             }
             Event::Pass { packet, switch } => {
-                if self.core.pass(packet, switch) {
-                    self.arrive(packet);
-                }
+                let becomes = self.core.pass(packet, switch);
+                self.at_switch(packet, switch, becomes);
             }
             Event::Arrive(packet) => self.arrive(packet),
             Event::Decided { packet, life } => self.decided(packet, life),
@@ -180,6 +196,50 @@ impl World {
                 }
             }
         }
+    }
+
+    fn at_switch(&mut self, packet: PacketId, switch: u32, becomes: AtSwitch) {
+        match becomes {
+            AtSwitch::Arrives => self.arrive(packet),
+            AtSwitch::Passes(program) => self.pass_program(packet, switch, program),
+            AtSwitch::IsGone => {}
+        }
+    }
+
+    /// A program on the way sees a datagram. One that is down touches nothing; for one that is paused it waits.
+    fn pass_program(&mut self, packet: PacketId, switch: u32, program: NodeId) {
+        if let Some(held) = &mut self.core.nodes[program.index()].held {
+            if held.len() < RECEIVE_BUFFER as usize {
+                return held.push(Event::Pass { packet, switch });
+            }
+            self.core.network.counters.receive_buffer_full += 1;
+            return self.core.packets.free(packet, None);
+        }
+        if self.actors[program.index()].is_some() && !self.show_passing(packet, program) {
+            return;
+        }
+        let becomes = self.core.leave_switch(packet, switch);
+        self.at_switch(packet, switch, becomes);
+    }
+
+    /// Whether it goes on.
+    fn show_passing(&mut self, id: PacketId, program: NodeId) -> bool {
+        let packet = self.core.packets.get(id);
+        let (from, source, target) = (packet.from, packet.source, packet.to);
+        let mut bytes = self.core.packets.take_bytes(id);
+        self.core.note_in_trace(from, target, &bytes);
+        let to = self.core.addresses.of(target);
+        let mut passing = Passing { from, source, to, datagram: &mut bytes };
+        let mut passage = Passage::GoesOn;
+        self.turn(program, |actor, context| passage = actor.passing(context, &mut passing));
+        let to = passing.to;
+        self.show_to_observer(program, Some(&bytes));
+        if passage == Passage::Ends || !self.core.redirect(id, program, to, bytes.len()) {
+            self.core.packets.free(id, Some(bytes));
+            return false;
+        }
+        self.core.packets.set_bytes(id, bytes);
+        true
     }
 
     fn arrive(&mut self, packet: PacketId) {

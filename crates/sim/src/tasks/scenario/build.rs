@@ -7,7 +7,7 @@ use super::values::{Time, Who};
 use super::{Notes, ScenarioError};
 use crate::tasks::asic::{Passes, Pipeline, Tally};
 use crate::tasks::{Command, nodes};
-use crate::{Action, Faults, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, World};
+use crate::{Action, Faults, Hardware, HostConfig, LinkConfig, NodeId, Place, SwitchConfig, Topology, World};
 use midflight_control::FileError;
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::ClientConfig;
@@ -84,7 +84,7 @@ impl Scenario {
             bits_per_second: (gbit_per_s * 1e9) as u64,
         };
         Hardware {
-            racks: self.cluster.switches,
+            topology: Topology::racks(self.cluster.switches),
             link: link(latency, gbit_per_s),
             trunk: link(trunk_latency, trunk_gbit_per_s),
             switch: SwitchConfig {
