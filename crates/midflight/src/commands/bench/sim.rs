@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use midflight_dataplane::TasksConfig;
 use midflight_sim::tasks::{Submission, TaskEvent, nodes};
 use midflight_sim::time::Heap;
-use midflight_sim::{Faults, Happening, Hardware, HostConfig, LinkConfig, Place, Sink, SwitchConfig, World};
+use midflight_sim::{Faults, Happening, Hardware, HostConfig, LinkConfig, Place, Sink, SwitchConfig, Topology, World};
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
 use rand::{RngExt, SeedableRng};
@@ -94,7 +94,8 @@ impl Sink for Ends {
 fn cluster(simulated_ms: u64) -> Result<Run> {
     let link = LinkConfig { latency: 500, bits_per_second: 100_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 4_000_000_000, queue: 4096, recirculation: 400 };
-    let mut world = World::with_hardware(1, Faults::INSTANT, &Hardware { racks: 1, link, trunk: link, switch });
+    let mut world =
+        World::with_hardware(1, Faults::INSTANT, &Hardware { topology: Topology::Star, link, trunk: link, switch });
     world.set_sink(Box::<Ends>::default());
     let host = HostConfig { lanes: 4, send: 1_000, receive: 1_000, ..HostConfig::default() };
     let switch = nodes::add_switch_at(&mut world, Place::Switch(0), TasksConfig::default())?;
