@@ -10,8 +10,10 @@
 //! | `world` | nodes, their life and death, actions at times |
 //! | [`Actor`] | what runs on a node |
 //! | [`Happening`] | what happens, and who hears of it |
-//! | [`tasks`] | the tasks program: its nodes, scenarios and fault campaign |
+//! | [`check`] | fault campaigns |
+//! | [`tasks`] | the tasks program: its nodes, scenarios, and what a campaign of it checks |
 
+pub mod check;
 pub mod tasks;
 pub mod time;
 

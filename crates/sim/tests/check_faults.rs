@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
+use midflight_sim::check::{Net, Trial as _, run_traced};
 use midflight_sim::tasks::check::{
-    ClientSpec, ExecutorSpec, Fault, Job, Net, Party, SwitchSpec, TaskSpec, Trial, What, run_traced,
+    ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, TasksSubject, Trial, What,
 };
 
 /// A switch, an executor and two clients; the second one has a job of `tasks` at 1 s.
@@ -39,7 +40,7 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
 /// Runs it; no rule breaks. What happened.
 fn runs_well(trial: &Trial) -> Vec<String> {
     trial.validate().unwrap();
-    let (outcome, lines) = run_traced(trial);
+    let (outcome, lines) = run_traced::<TasksSubject>(trial);
     assert_eq!(outcome.violation, None);
     lines
 }

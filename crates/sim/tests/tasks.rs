@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_dataplane::{Stats, TasksConfig, Verdict};
-use midflight_sim::tasks::check::Watch;
+use midflight_sim::tasks::check::RulesObserver;
 use midflight_sim::tasks::{Command, History, TaskEnd, TaskEvent, nodes};
 use midflight_sim::{Action, Faults, NodeId, World};
 use midflight_tasks::client::{Argument, ClientConfig, Task};
@@ -33,7 +33,7 @@ impl Cluster {
     fn with(seed: u64, faults: Faults, queue: u32, switches: usize, resources: &[u8]) -> Self {
         let mut world = World::new(seed, faults);
         let config = TasksConfig { queue, slots: 1024, clients: 8, ..TasksConfig::default() };
-        world.set_observer(Box::new(Watch::new(config)));
+        world.set_observer(Box::new(RulesObserver::new(config)));
         world.set_sink(Box::<History>::default());
         let switches: Vec<_> = (0..switches).map(|_| nodes::add_switch(&mut world, config).unwrap()).collect();
         let at: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();

@@ -2,14 +2,13 @@
 //! `docs/internals/tasks.md` says how the number comes about.
 
 use super::trial::Trial;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_wire::PROBE_MAX;
 
-const MS: Nanos = 1_000_000;
 /// Both endpoints ask a better switch than theirs this often.
-const LOOK: Nanos = 1_000 * MS;
+const RETURN_EVERY: Nanos = 1_000 * MS;
 
 /// The longest of each, one after the other.
 pub(super) fn bound(trial: &Trial) -> Nanos {
@@ -22,7 +21,7 @@ pub(super) fn bound(trial: &Trial) -> Nanos {
     // A switch that stood still waits for a lease; a parked slot is out after half of one, or was given a task just then.
     let held_by_the_dead = lease + lease / 2 + lease;
     let silence = client.switch_silence.max(2 * lease.max(executor.lease));
-    let way = switches * (silence + LOOK) + executor.register_max * 5 / 4;
+    let way = switches * (silence + RETURN_EVERY) + executor.register_max * 5 / 4;
     let slots = longest(|switch| switch.slot_idle_ms) + executor.slots_full_max * 5 / 4;
     let clients = longest(|switch| switch.client_idle_ms) + client.backoff_max;
     let lost_results = client.gone_after + client.probe_interval * (tasks.div_ceil(PROBE_MAX as u64) + 1);

@@ -10,8 +10,9 @@
 //! | a task that ends as cancelled | its caller, who asked for it |
 //! | a task that ends as cancelled and was assigned | any fault: an earlier attempt may have run; its own time-out |
 
-use super::rules::{Checked, holds};
+use super::rules::*;
 use crate::NodeId;
+use crate::check::{Checked, holds};
 use crate::tasks::{TaskEnd, TaskEvent};
 use midflight_endpoint::Nanos;
 use midflight_tasks::executor::RunKey;
@@ -236,8 +237,8 @@ impl Callers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::Rule;
     use super::*;
+    use crate::check::Rule;
     use midflight_tasks::client::TaskKey;
 
     const CLIENT: NodeId = NodeId(2);
@@ -294,21 +295,21 @@ mod tests {
     #[test]
     fn each_thing_that_callers_must_not_see_breaks_its_rule() {
         let cases: [(&str, Rule, &[TaskEvent]); 9] = [
-            ("a second end", Rule::T9, &[ended(), completed(OWN), completed(OWN)]),
-            ("another's result", Rule::T9, &[ended(), completed([4; 16])]),
-            ("a result before the end", Rule::T9, &[completed(OWN)]),
-            ("lost", Rule::T9, &[reported(TaskEnd::Lost)]),
-            ("cancelled by nobody", Rule::T9, &[reported(TaskEnd::Cancelled)]),
+            ("a second end", T9, &[ended(), completed(OWN), completed(OWN)]),
+            ("another's result", T9, &[ended(), completed([4; 16])]),
+            ("a result before the end", T9, &[completed(OWN)]),
+            ("lost", T9, &[reported(TaskEnd::Lost)]),
+            ("cancelled by nobody", T9, &[reported(TaskEnd::Cancelled)]),
             (
                 "the end of a task that it has not",
-                Rule::T9,
+                T9,
                 &[TaskEvent::Reported { client: CLIENT, key: TaskKey(1), end: TaskEnd::Lost }],
             ),
-            ("a start too many", Rule::T2, &[started(RunKey { slot: 1, run: 1 })]),
-            ("an end without a start", Rule::T2, &[ended(), ended()]),
+            ("a start too many", T2, &[started(RunKey { slot: 1, run: 1 })]),
+            ("an end without a start", T2, &[ended(), ended()]),
             (
                 "cancelled though it was assigned",
-                Rule::T9,
+                T9,
                 &[TaskEvent::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)] }, reported(TaskEnd::Cancelled)],
             ),
         ];
@@ -318,7 +319,7 @@ mod tests {
             before.iter().for_each(|happening| callers.happened(0, happening).unwrap());
             assert_eq!(callers.happened(0, last).expect_err(name).rule, rule, "{name}");
         }
-        assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, Rule::T1, "a job that nobody has submitted");
+        assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, T1, "a job that nobody has submitted");
     }
 
     #[test]
@@ -326,6 +327,6 @@ mod tests {
         let mut callers = running();
         callers.crashed(0, CLIENT);
         assert_eq!((callers.open(), callers.first_key(4), callers.most_starts()), (0, None, 0));
-        assert_eq!(callers.happened(0, &completed(OWN)).unwrap_err().rule, Rule::T9);
+        assert_eq!(callers.happened(0, &completed(OWN)).unwrap_err().rule, T9);
     }
 }

@@ -1,6 +1,7 @@
 //! Draws a trial from a seed. Bounds are small, so that they are met, and times short, so that much happens.
 
-use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Net, Party, SwitchSpec, TaskSpec, Trial, What};
+use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};
+use crate::check::Net;
 use crate::random::{Purpose, stream};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -242,6 +243,7 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Trial as _;
 
     #[test]
     fn trials_make_sense_and_are_the_same_when_they_are_read_again() {

@@ -12,9 +12,7 @@
 //! | one end, the own result (T9) | nothing but the death of the caller |
 
 use super::trial::{Party, Trial, What};
-use midflight_endpoint::Nanos;
-
-const MS: Nanos = 1_000_000;
+use midflight_endpoint::{MS, Nanos};
 
 /// A time in which a node is disturbed.
 #[derive(Debug)]

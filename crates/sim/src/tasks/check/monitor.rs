@@ -1,11 +1,12 @@
 //! Sees a run, and shows it to those who know the rules. The first rule that is broken is kept.
 
+use super::attacker::Recent;
 use super::callers::Callers;
 use super::excuses::Excuses;
 use super::ledger::{Ledger, Name, Seen};
-use super::rules::{Broken, Checked, Rule, holds};
-use super::trace::Trace;
-use super::vandal::Recent;
+use super::rules::*;
+use super::trace;
+use crate::check::{Broken, Checked, Trace, holds};
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::{self, Turn};
 use crate::{Actor, Happening, NodeId, Observer};
@@ -60,7 +61,7 @@ impl Findings {
         Self {
             callers: Callers::default(),
             broken: None,
-            trace: traced.then(|| Trace::new(&places)),
+            trace: traced.then(|| trace::of(&places)),
             requeued: 0,
             switches: configs.iter().map(switch).collect(),
             places,
@@ -147,7 +148,7 @@ impl Findings {
 
 /// The core's own check.
 fn sound(turn: &Turn<'_>) -> Checked {
-    turn.tasks.check().map_err(|line| Broken { rule: Rule::Sound, what: format!("tasks_check.c, line {line}") })
+    turn.tasks.check().map_err(|line| Broken { rule: SOUND, what: format!("tasks_check.c, line {line}") })
 }
 
 /// A [`Findings`] that a world's observer and whoever runs the world share.
@@ -161,7 +162,7 @@ impl Observer for Monitor {
         let Some(number) = findings.switch_number(node) else { return };
         findings.check(at, |findings| findings.turn(at, number, &turn));
         if let Some(trace) = &mut findings.trace {
-            trace.gave(at, node, &turn);
+            trace::turn(trace, at, node, &turn);
         }
     }
 
@@ -174,7 +175,7 @@ impl Observer for Monitor {
             Ok(())
         });
         if let Some(trace) = &mut findings.trace {
-            trace.arrived(at, from, to, datagram);
+            trace::arrived(trace, at, from, to, datagram);
         }
     }
 
@@ -184,7 +185,7 @@ impl Observer for Monitor {
             findings.crashed(at, node);
         }
         if let Some(trace) = &mut findings.trace {
-            trace.happened(at, happening);
+            trace::happened(trace, at, happening);
         }
         if let Some(event) = happening.of::<TaskEvent>() {
             findings.check(at, |findings| findings.callers.happened(at, event));

@@ -1,24 +1,10 @@
-//! The mutation gate: bugs that are planted one at a time, none of which the unit tests see, and all of which the campaign must
-//! find. They are built in by the feature `mutants` only. `docs/internals/mutants.md` tells what each does.
+//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 20 are in the C core, below
+//! 40 in the endpoints, above in what drives them.
 
-use super::campaign::{Campaign, Totals};
-use super::rules::Rule;
-
-/// A planted bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mutant {
-    /// By which it is chosen: below 20 in the C core, below 40 in the endpoints, above in what drives them.
-    pub number: u32,
-    /// A word or three.
-    pub name: &'static str,
-    /// The file that it is in.
-    pub place: &'static str,
-    /// Seeds, from 0, within which it must be found.
-    pub budget: u64,
-}
+use crate::check::Mutant;
 
 /// All of them.
-pub const MUTANTS: &[Mutant] = &[
+pub(super) const MUTANTS: &[Mutant] = &[
     mutant(1, "last-page", "dataplane/src/tasks/pools.h", 1000),
     mutant(2, "requeue-behind", "dataplane/src/tasks/assign.h", 1000),
     mutant(3, "missed-word", "dataplane/src/tasks/parking.h", 1000),
@@ -49,32 +35,4 @@ pub const MUTANTS: &[Mutant] = &[
 
 const fn mutant(number: u32, name: &'static str, place: &'static str, budget: u64) -> Mutant {
     Mutant { number, name, place, budget }
-}
-
-/// How a mutant was caught.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caught {
-    /// The rule that it broke first.
-    pub rule: Rule,
-    /// The seed in which it did; all before were tried, too.
-    pub seed: u64,
-    /// How it broke it.
-    pub what: String,
-}
-
-/// Whether this build has them.
-#[must_use]
-pub const fn are_planted() -> bool {
-    cfg!(feature = "mutants")
-}
-
-impl Mutant {
-    /// Tries seeds until it is caught or its budget is spent.
-    #[must_use]
-    pub fn hunt(&self, threads: usize, progress: &(dyn Fn(u64) -> bool + Sync)) -> Option<Caught> {
-        let Totals { first, .. } = Campaign { seeds: 0..self.budget, threads, mutant: self.number }.run(progress);
-        let (seed, outcome) = first?;
-        let broken = outcome.violation?.broken;
-        Some(Caught { rule: broken.rule, seed, what: broken.what })
-    }
 }

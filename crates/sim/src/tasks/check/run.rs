@@ -1,18 +1,19 @@
 //! A run: a world from a trial, and what befalls it in its order.
 
+mod addresses;
 mod heal;
-mod ways;
 
+use super::attacker::{Attack, Attacker, Recent};
 use super::excuses::Excuses;
 use super::monitor::{Findings, Monitor, Places};
-use super::rules::{Broken, Checked};
+use super::mutants::MUTANTS;
 use super::stranger::{Plan, Stranger};
-use super::trial::{Job, Net, Party, SwitchSpec, Trial, What};
-use super::vandal::{Deed, Recent, Vandal};
+use super::trial::{Job, Party, SwitchSpec, Trial, What};
+use crate::check::{Checked, Disturbed, Mutant, Subject, Violation, act};
 use crate::tasks::{Command, nodes};
-use crate::{Action, Faults, NodeId, Place, World};
+use crate::{Action, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
 use std::cell::RefCell;
@@ -20,45 +21,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-const MS: Nanos = 1_000_000;
 /// The number of the first of strangers' jobs.
 const STRANGERS: u32 = 1 << 31;
-
-/// What a run came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// Virtual nanoseconds.
-    pub simulated: Nanos,
-    /// Faults that befell it.
-    pub faults: u64,
-    /// Events of the world.
-    pub events: u64,
-    /// Says whether two runs were the same.
-    pub trace_hash: u64,
-    /// The first rule that was broken, if one was.
-    pub violation: Option<Violation>,
-}
-
-/// A rule was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// When.
-    pub at: Nanos,
-    /// Which rule, and how.
-    pub broken: Broken,
-}
-
-/// Runs a trial.
-#[must_use]
-pub fn run(trial: &Trial) -> Outcome {
-    Run::new(trial, false).finish().0
-}
-
-/// The same, with a line for everything that happened.
-#[must_use]
-pub fn run_traced(trial: &Trial) -> (Outcome, Vec<String>) {
-    Run::new(trial, true).finish()
-}
 
 /// What is done at a time. The end of a fault stands behind what begins at the same time.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +33,9 @@ enum Step {
     Cancel(usize),
 }
 
-struct Run<'a> {
-    trial: &'a Trial,
+/// The tasks program under faults: a cluster and its checker.
+pub struct TasksSubject {
+    trial: Rc<Trial>,
     world: World,
     findings: Rc<RefCell<Findings>>,
     /// Those of the trial, then those that take addresses over.
@@ -79,27 +44,36 @@ struct Run<'a> {
     standbys: HashMap<usize, NodeId>,
     executors: Vec<NodeId>,
     clients: Vec<NodeId>,
-    /// By how many faults each node is down, or paused.
-    down: HashMap<Party, u32>,
-    paused: HashMap<Party, u32>,
+    disturbed: Disturbed,
     /// Faults that last, in the order in which they began.
     lasting: Vec<usize>,
     befell: u64,
 }
 
-impl<'a> Run<'a> {
-    fn new(trial: &'a Trial, traced: bool) -> Self {
-        let mut world = World::new(trial.seed, faults(&trial.network));
+impl Subject for TasksSubject {
+    const NAME: &'static str = "tasks";
+    const MUTANTS: &'static [Mutant] = MUTANTS;
+    type Trial = Trial;
+
+    fn draw(seed: u64) -> Trial {
+        Trial::draw(seed)
+    }
+
+    fn build(trial: &Trial, traced: bool) -> Self {
+        let mut world = World::new(trial.seed, trial.network.faults());
         let mut configs: Vec<_> = trial.switches.iter().map(config).collect();
         let sound = "a trial is validated before it is run";
         let mut switches: Vec<_> =
             configs.iter().map(|config| nodes::add_switch(&mut world, *config).expect(sound)).collect();
         let at: Vec<_> = switches.iter().map(|switch| world.address(*switch)).collect();
-        let executor = |spec: &super::ExecutorSpec| ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources);
+        let executor =
+            |spec: &super::trial::ExecutorSpec| ExecutorConfig::new(0, 0, at.clone(), spec.slots, spec.resources);
         let executors: Vec<_> =
             trial.executors.iter().map(|spec| nodes::add_executor(&mut world, executor(spec)).expect(sound)).collect();
-        let client =
-            |spec: &super::ClientSpec| ClientConfig { window_max: spec.window, ..ClientConfig::new(0, 0, at.clone()) };
+        let client = |spec: &super::trial::ClientSpec| ClientConfig {
+            window_max: spec.window,
+            ..ClientConfig::new(0, 0, at.clone())
+        };
         let clients: Vec<_> =
             trial.clients.iter().map(|spec| nodes::add_client(&mut world, client(spec)).expect(sound)).collect();
         let mut standbys = HashMap::new();
@@ -109,7 +83,7 @@ impl<'a> Run<'a> {
             switches.push(node);
             configs.push(configs[switch]);
         }
-        let recent = vandal(trial, &mut world);
+        let recent = attacker(trial, &mut world);
         strangers(trial, &mut world, &at);
         let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
         let mut findings = Findings::new(places, Excuses::of(trial), &configs, traced, recent);
@@ -120,31 +94,49 @@ impl<'a> Run<'a> {
             findings.borrow_mut().callers.expect(jid, wanted);
         }
         world.set_observer(Box::new(Monitor(Rc::clone(&findings))));
-        let (down, paused, lasting) = (HashMap::new(), HashMap::new(), Vec::new());
-        Self { trial, world, findings, switches, standbys, executors, clients, down, paused, lasting, befell: 0 }
+        let (trial, disturbed, lasting) = (Rc::new(trial.clone()), Disturbed::default(), Vec::new());
+        Self { trial, world, findings, switches, standbys, executors, clients, disturbed, lasting, befell: 0 }
     }
 
-    fn finish(mut self) -> (Outcome, Vec<String>) {
-        let all = self.script().and_then(|()| self.heal()).and_then(|()| self.books());
-        let mut findings = self.findings.borrow_mut();
-        // What the checker saw came first.
-        if let (Err(broken), None) = (all, &findings.broken) {
-            findings.broken = Some((self.world.now(), broken));
-        }
-        let outcome = Outcome {
-            simulated: self.world.now(),
-            faults: self.befell,
-            events: self.world.events(),
-            trace_hash: self.world.trace_hash(),
-            violation: findings.broken.clone().map(|(at, broken)| Violation { at, broken }),
-        };
-        let lines = findings.trace.take().map(|trace| trace.into_lines()).unwrap_or_default();
-        (outcome, lines)
+    fn judge(&mut self) -> Checked {
+        self.script()
     }
 
+    fn heal(&mut self) -> Checked {
+        self.all_heals().and_then(|()| self.books())
+    }
+
+    fn world(&self) -> &World {
+        &self.world
+    }
+
+    fn faults(&self) -> u64 {
+        self.befell
+    }
+
+    fn violation(&self) -> Option<Violation> {
+        self.findings.borrow().broken.clone().map(|(at, broken)| Violation { at, broken })
+    }
+
+    fn into_lines(self) -> Vec<String> {
+        let trace = self.findings.borrow_mut().trace.take();
+        trace.map(|trace| trace.into_lines()).unwrap_or_default()
+    }
+
+    #[cfg(feature = "mutants")]
+    fn plant(mutant: u32) {
+        midflight_dataplane::mutants::plant(mutant);
+        midflight_tasks::mutants::plant(mutant);
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    fn plant(_mutant: u32) {}
+}
+
+impl TasksSubject {
     /// All that the trial wants done, at its times.
     fn script(&mut self) -> Checked {
-        let trial = self.trial;
+        let trial = Rc::clone(&self.trial);
         let mut steps = Vec::new();
         for (n, fault) in trial.faults.iter().enumerate() {
             let (begin, end) = trial.times(fault);
@@ -187,30 +179,29 @@ impl<'a> Run<'a> {
 
     /// It happens before anything else.
     fn act(&mut self, action: Action) {
-        self.world.at(self.world.now(), action);
-        let now = self.world.now();
-        self.world.run(now, |_| false);
+        act(&mut self.world, action);
     }
 
     fn begin(&mut self, number: usize) {
+        let trial = Rc::clone(&self.trial);
         self.befell += 1;
         self.lasting.push(number);
-        match &self.trial.faults[number].what {
-            What::Crash(party) => self.crash(*party),
+        match &trial.faults[number].what {
+            What::Crash(party) => {
+                let node = self.node(*party);
+                self.disturbed.crash(&mut self.world, node);
+            }
             What::Pause(party) => {
-                let paused = self.paused.entry(*party).or_default();
-                *paused += 1;
-                if *paused == 1 {
-                    self.act(Action::Pause(self.node(*party)));
-                }
+                let node = self.node(*party);
+                self.disturbed.pause(&mut self.world, node);
             }
             What::Drift { party, ppm, ahead_ms } => {
                 self.act(Action::Drift { node: self.node(*party), ppm: *ppm, offset: ahead_ms * MS });
             }
             What::Partition { .. } => self.partition(),
-            What::Burst(net) => self.act(Action::Faults(faults(net))),
+            What::Burst(net) => self.act(Action::Faults(net.faults())),
             What::Drain(executor) => self.act(Action::command(self.executors[*executor], Command::Drain)),
-            What::Death(client) => self.crash(Party::Client(*client)),
+            What::Death(client) => self.disturbed.crash(&mut self.world, self.clients[*client]),
             What::Move { party, .. } => self.settle(*party),
             What::Takeover(switch) => self.take_over(*switch),
             What::Mtu { .. } => self.narrow(),
@@ -219,31 +210,33 @@ impl<'a> Run<'a> {
     }
 
     fn end(&mut self, number: usize) {
-        if !self.trial.faults[number].what.has_no_end() {
+        let trial = Rc::clone(&self.trial);
+        if !trial.faults[number].what.has_no_end() {
             self.lasting.retain(|lasting| *lasting != number);
         }
-        match &self.trial.faults[number].what {
-            What::Crash(party) => self.restart(*party),
+        match &trial.faults[number].what {
+            What::Crash(party) => {
+                let node = self.node(*party);
+                self.disturbed.restart(&mut self.world, node);
+            }
             What::Pause(party) => {
-                let paused = self.paused.entry(*party).or_default();
-                *paused -= 1;
-                if *paused == 0 {
-                    self.act(Action::Resume(self.node(*party)));
-                }
+                let node = self.node(*party);
+                self.disturbed.resume(&mut self.world, node);
             }
             What::Drift { party, .. } => self.act(Action::Drift { node: self.node(*party), ppm: 0, offset: 0 }),
             What::Partition { .. } => self.partition(),
             What::Burst(_) => {
-                let net = |number: &usize| match &self.trial.faults[*number].what {
+                let net = |number: &usize| match &trial.faults[*number].what {
                     What::Burst(net) => Some(net),
                     _ => None,
                 };
-                let net = self.lasting.iter().rev().find_map(net).unwrap_or(&self.trial.network);
-                self.act(Action::Faults(faults(net)));
+                let net = self.lasting.iter().rev().find_map(net).unwrap_or(&trial.network);
+                self.act(Action::Faults(net.faults()));
             }
             What::Drain(executor) => {
-                self.crash(Party::Executor(*executor));
-                self.restart(Party::Executor(*executor));
+                let node = self.executors[*executor];
+                self.disturbed.crash(&mut self.world, node);
+                self.disturbed.restart(&mut self.world, node);
             }
             What::Move { party, .. } => self.settle(*party),
             What::Takeover(switch) => self.take_over(*switch),
@@ -253,31 +246,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn crash(&mut self, party: Party) {
-        let down = self.down.entry(party).or_default();
-        *down += 1;
-        if *down == 1 {
-            self.act(Action::Crash(self.node(party)));
-        }
-    }
-
-    fn restart(&mut self, party: Party) {
-        let down = self.down.entry(party).or_default();
-        *down -= 1;
-        if *down > 0 {
-            return;
-        }
-        self.act(Action::Restart(self.node(party)));
-        if self.paused.get(&party).is_some_and(|paused| *paused > 0) {
-            self.act(Action::Pause(self.node(party)));
-        }
-    }
-
     /// Those partitions hold that last.
     fn partition(&mut self) {
+        let trial = Rc::clone(&self.trial);
         self.act(Action::Heal);
         for number in self.lasting.clone() {
-            if let What::Partition { from, to, both } = &self.trial.faults[number].what {
+            if let What::Partition { from, to, both } = &trial.faults[number].what {
                 let nodes = |parties: &[Party]| parties.iter().map(|party| self.node(*party)).collect();
                 self.act(Action::Partition { from: nodes(from), to: nodes(to), both: *both });
             }
@@ -299,28 +273,28 @@ impl<'a> Run<'a> {
 }
 
 /// The node that sends what nobody should, if the trial wants one; what it may overhear.
-fn vandal(trial: &Trial, world: &mut World) -> Recent {
-    let mut deeds = Vec::new();
+fn attacker(trial: &Trial, world: &mut World) -> Recent {
+    let mut attacks = Vec::new();
     for fault in &trial.faults {
-        let (count, deed) = match fault.what {
-            What::Garbage(count) => (count, Deed::Garbage),
-            What::Forged(count) => (count, Deed::Forge),
-            What::Replayed(count) => (count, Deed::Replay),
-            What::Guessed(count) => (count, Deed::Guess),
+        let (count, attack) = match fault.what {
+            What::Garbage(count) => (count, Attack::Garbage),
+            What::Forged(count) => (count, Attack::Forge),
+            What::Replayed(count) => (count, Attack::Replay),
+            What::Guessed(count) => (count, Attack::Guess),
             _ => continue,
         };
         let every = fault.for_ms * MS / u64::from(count.max(1));
-        deeds.extend((0..u64::from(count)).map(|n| (fault.at_ms * MS + n * every, deed)));
+        attacks.extend((0..u64::from(count)).map(|n| (fault.at_ms * MS + n * every, attack)));
     }
-    if deeds.is_empty() {
+    if attacks.is_empty() {
         return Recent::default();
     }
-    deeds.sort_by_key(|(at, _)| *at);
+    attacks.sort_by_key(|(at, _)| *at);
     let recent = Recent::listening();
-    let listens = recent.clone();
+    let overheard = recent.clone();
     world.add_actor(
         Place::Apart,
-        Box::new(move |_| Box::new(Vandal { recent: listens.clone(), deeds: deeds.clone().into() })),
+        Box::new(move |_| Box::new(Attacker { recent: overheard.clone(), attacks: attacks.clone().into() })),
     );
     recent
 }
@@ -342,17 +316,6 @@ fn strangers(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
     }
 }
 
-fn faults(net: &Net) -> Faults {
-    Faults {
-        delay_min: net.delay_min_us * 1000,
-        delay_max: net.delay_max_us * 1000,
-        loss: net.loss,
-        duplication: net.duplication,
-        reordering: net.reordering,
-        reordering_delay: net.reordering_us * 1000,
-    }
-}
-
 fn config(spec: &SwitchSpec) -> TasksConfig {
     TasksConfig {
         queue: spec.queue,
@@ -368,7 +331,7 @@ fn config(spec: &SwitchSpec) -> TasksConfig {
 
 /// A job's tasks. Each argument, and so each result, is one of its own: run time, job, place in it.
 fn tasks(jid: u32, job: &Job) -> Vec<Task> {
-    let task = |(n, spec): (u32, &super::TaskSpec)| {
+    let task = |(n, spec): (u32, &super::trial::TaskSpec)| {
         let mut argument = [0; 16];
         argument[..8].copy_from_slice(&(spec.run_us * 1000).to_be_bytes());
         argument[8..12].copy_from_slice(&jid.to_be_bytes());

@@ -1,111 +1,62 @@
-//! A run for people: time, who, and what each packet says.
+//! What happens in a tasks cluster, in words: who, and what each packet says.
 
 use super::monitor::Places;
-use super::rules::Broken;
+use crate::check::Trace;
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::Turn;
 use crate::{Happening, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
-use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 
-/// The last so many lines are kept.
-const LINES: usize = 20_000;
-
-/// What happened, line by line.
-#[derive(Debug)]
-pub(super) struct Trace {
-    names: HashMap<NodeId, String>,
-    lines: VecDeque<String>,
-    /// Lines are added until a rule is broken.
-    ended: bool,
+/// An empty trace, in which nodes have the names of their places in the trial.
+pub(super) fn of(places: &Places) -> Trace {
+    let kinds = [("switch", &places.switches), ("executor", &places.executors), ("client", &places.clients)];
+    Trace::new(
+        kinds
+            .into_iter()
+            .flat_map(|(kind, nodes)| nodes.iter().enumerate().map(move |(n, node)| (*node, format!("{kind} {n}")))),
+    )
 }
 
-impl Trace {
-    pub(super) fn new(places: &Places) -> Self {
-        let mut names = HashMap::new();
-        let kinds = [("switch", &places.switches), ("executor", &places.executors), ("client", &places.clients)];
-        for (kind, nodes) in kinds {
-            names.extend(nodes.iter().enumerate().map(|(n, node)| (*node, format!("{kind} {n}"))));
+pub(super) fn arrived(trace: &mut Trace, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
+    let text = format!("{} > {}: {}", trace.name(from), trace.name(to), describe(datagram));
+    trace.line(at, &text);
+}
+
+/// What a switch's tick sends; what it answers to a packet is seen when it arrives.
+pub(super) fn turn(trace: &mut Trace, at: Nanos, switch: NodeId, turn: &Turn<'_>) {
+    trace.turn_over();
+    for (to, datagram) in turn.gave.iter().filter(|_| turn.took.is_none()) {
+        let text = format!("{} ticks and sends to {to}: {}", trace.name(switch), describe(datagram));
+        trace.line(at, &text);
+    }
+}
+
+pub(super) fn happened(trace: &mut Trace, at: Nanos, happening: &Happening<'_>) {
+    trace.happened(at, happening, |trace, what| what.downcast_ref().map(|what| event(trace, what)));
+}
+
+/// What happened to tasks, in words.
+fn event(trace: &Trace, event: &TaskEvent) -> String {
+    match event {
+        TaskEvent::Submitted { client, jid, keys } => {
+            format!("{} submits job {jid}: keys {keys:?}", trace.name(*client))
         }
-        Self { names, lines: VecDeque::new(), ended: false }
-    }
-
-    /// All lines that were kept, in order.
-    pub(super) fn into_lines(self) -> Vec<String> {
-        self.lines.into()
-    }
-
-    fn name(&self, node: NodeId) -> &str {
-        self.names.get(&node).map_or("stranger", String::as_str)
-    }
-
-    fn line(&mut self, at: Nanos, text: &str) {
-        if self.ended {
-            return;
+        TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
+            let (name, slot, run) = (trace.name(*executor), run.slot, run.run);
+            format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
         }
-        if self.lines.len() == LINES {
-            self.lines.pop_front();
+        TaskEvent::Ended { executor, run } => {
+            format!("{} ends slot {} run {}", trace.name(*executor), run.slot, run.run)
         }
-        self.lines.push_back(format!("{:>12.3} ms  {text}", at as f64 / 1e6));
-    }
-
-    pub(super) fn broken(&mut self, at: Nanos, broken: &Broken) {
-        self.line(at, &format!("BROKEN {broken}"));
-    }
-
-    pub(super) fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
-        let text = format!("{} > {}: {}", self.name(from), self.name(to), describe(datagram));
-        self.line(at, &text);
-    }
-
-    /// What a switch's tick sends; what it answers to a packet is seen when it arrives.
-    pub(super) fn gave(&mut self, at: Nanos, switch: NodeId, turn: &Turn<'_>) {
-        self.ended |= self.lines.back().is_some_and(|line| line.contains("BROKEN"));
-        for (to, datagram) in turn.gave.iter().filter(|_| turn.took.is_none()) {
-            let text = format!("{} ticks and sends to {to}: {}", self.name(switch), describe(datagram));
-            self.line(at, &text);
+        TaskEvent::Reported { client, key, end } => {
+            format!("{} reports the end of {}: {end:?}", trace.name(*client), key.0)
         }
-    }
-
-    pub(super) fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
-        let text = match happening {
-            Happening::Crashed { node } => format!("{} dies", self.name(*node)),
-            Happening::Restarted { node } => format!("{} starts", self.name(*node)),
-            Happening::Paused { node } => format!("{} stands still", self.name(*node)),
-            Happening::Resumed { node } => format!("{} goes on", self.name(*node)),
-            Happening::Moved { node, to } => format!("{} is at {to} now", self.name(*node)),
-            Happening::Partitioned => "a partition begins".to_owned(),
-            Happening::Healed => "partitions end".to_owned(),
-            Happening::Program(_) => match happening.of() {
-                Some(event) => self.task_event(event),
-                None => return,
-            },
-        };
-        self.line(at, &text);
-    }
-
-    fn task_event(&self, event: &TaskEvent) -> String {
-        match event {
-            TaskEvent::Submitted { client, jid, keys } => {
-                format!("{} submits job {jid}: keys {keys:?}", self.name(*client))
-            }
-            TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
-                let (name, slot, run) = (self.name(*executor), run.slot, run.run);
-                format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
-            }
-            TaskEvent::Ended { executor, run } => {
-                format!("{} ends slot {} run {}", self.name(*executor), run.slot, run.run)
-            }
-            TaskEvent::Reported { client, key, end } => {
-                format!("{} reports the end of {}: {end:?}", self.name(*client), key.0)
-            }
-            TaskEvent::CancelAsked { client, keys } => {
-                format!("{} is to cancel {} tasks", self.name(*client), keys.len())
-            }
-            TaskEvent::Drained { executor } => format!("{} has drained", self.name(*executor)),
+        TaskEvent::CancelAsked { client, keys } => {
+            format!("{} is to cancel {} tasks", trace.name(*client), keys.len())
         }
+        TaskEvent::Drained { executor } => format!("{} has drained", trace.name(*executor)),
     }
 }
 

@@ -1,14 +1,13 @@
 //! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
 
-use midflight_control::file::{self, FileError};
-use midflight_endpoint::Nanos;
+use super::smaller;
+use crate::check::{BadTrial, Net, Pass};
+use midflight_endpoint::{MS, Nanos};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The last moment at which anything is made to happen, and the longest that anything takes: an hour.
 const LONGEST_MS: u64 = 3_600_000;
 const LONGEST_US: u64 = LONGEST_MS * 1_000;
-const MS: Nanos = 1_000_000;
 
 /// All that a run follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,24 +34,6 @@ pub struct Trial {
     /// What befalls the cluster.
     #[serde(default)]
     pub faults: Vec<Fault>,
-}
-
-/// What becomes of datagrams. Shares are of each datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Net {
-    /// The shortest way.
-    pub delay_min_us: u64,
-    /// The longest way of what is not held back.
-    pub delay_max_us: u64,
-    /// Lost.
-    pub loss: f64,
-    /// Delivered twice.
-    pub duplication: f64,
-    /// Held back, so that others overtake it.
-    pub reordering: f64,
-    /// For at most so long.
-    pub reordering_us: u64,
 }
 
 /// A switch's bounds and times.
@@ -258,35 +239,20 @@ impl What {
     }
 }
 
-/// A trial makes no sense, or cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BadTrial(String);
+impl crate::check::Trial for Trial {
+    const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
-impl Trial {
-    /// Reads one that was written.
-    ///
-    /// # Errors
-    /// Where the file cannot be read, or makes no sense; the message says what would.
-    pub fn read(path: &Path) -> Result<Self, FileError> {
-        let trial: Self = file::parse(&file::read(path, "docs/checking.md says what a trial is")?, path)?;
-        trial.validate().map_err(|error| FileError::value(path, error))?;
-        Ok(trial)
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
-    /// As a file that [`Trial::read`] reads.
-    ///
-    /// # Errors
-    /// Where a number does not fit the format: a seed of 2^63 or more.
-    pub fn to_toml(&self) -> Result<String, BadTrial> {
-        toml::to_string(self).map_err(|error| BadTrial(error.to_string()))
+    fn size(&self) -> String {
+        let (faults, executors, clients) = (self.faults.len(), self.executors.len(), self.clients.len());
+        format!("{faults} faults, {executors} executors, {clients} clients, {} tasks", self.tasks())
     }
 
-    /// Whether it makes sense: nodes exist, shares are shares, and every task has an executor that may run it, or a client that dies.
-    ///
-    /// # Errors
-    /// Says what does not, and what it may be.
-    pub fn validate(&self) -> Result<(), BadTrial> {
+    /// Nodes exist, shares are shares, and every task has an executor that may run it, or a client that dies.
+    fn validate(&self) -> Result<(), BadTrial> {
         let bad = |what: String| Err(BadTrial(what));
         for (name, count, most) in [
             ("switches", self.switches.len(), 8),
@@ -322,7 +288,9 @@ impl Trial {
         self.validate_jobs()?;
         self.faults.iter().try_for_each(|fault| self.validate_fault(fault))
     }
+}
 
+impl Trial {
     fn validate_jobs(&self) -> Result<(), BadTrial> {
         let bad = |what: String| Err(BadTrial(what));
         let levels = self.switches.iter().map(|switch| switch.levels).min().unwrap_or(1);
@@ -424,24 +392,6 @@ impl Trial {
     #[must_use]
     pub fn tasks(&self) -> usize {
         self.jobs.iter().map(|job| job.tasks.len()).sum()
-    }
-}
-
-impl Net {
-    /// No network is kinder.
-    pub const KIND: Self =
-        Self { delay_min_us: 20, delay_max_us: 20, loss: 0.0, duplication: 0.0, reordering: 0.0, reordering_us: 0 };
-
-    fn validate(&self, name: &str) -> Result<(), BadTrial> {
-        for (key, share) in [("loss", self.loss), ("duplication", self.duplication), ("reordering", self.reordering)] {
-            if !(0.0..=0.95).contains(&share) {
-                return Err(BadTrial(format!("{name}: {key} = {share}: use 0 to 0.95")));
-            }
-        }
-        if self.delay_min_us > self.delay_max_us || self.delay_max_us > 1_000_000 || self.reordering_us > 1_000_000 {
-            return Err(BadTrial(format!("{name}: delays are up to 1000000 us, delay_min_us <= delay_max_us")));
-        }
-        Ok(())
     }
 }
 

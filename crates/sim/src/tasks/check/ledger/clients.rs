@@ -1,7 +1,8 @@
 //! The clients of a switch, their windows, and what they ask: SUBMIT, CANCEL, PROBE.
 
-use super::super::rules::{Checked, holds};
+use super::super::rules::*;
 use super::{Ledger, Taken, given, is_within_share, queue, source};
+use crate::check::{Checked, holds};
 use midflight_dataplane::{TasksConfig, Verdict};
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{Cancel, Packet, Probe, Reason, Submit, TaskInfo, TaskName, WINDOW};
@@ -163,7 +164,7 @@ impl Ledger {
         let reason = if said == all { Reason::None } else { reason };
         holds!(T7, ack.reason == reason as u8, "reason {} where it is {reason:?}: {ack:?}", ack.reason);
         let room = self.queue.room();
-        holds!(Books, ack.room.get() == room, "room for {} where it is {room}", ack.room);
+        holds!(BOOKS, ack.room.get() == room, "room for {} where it is {room}", ack.room);
         Ok(verdict)
     }
 
@@ -285,7 +286,7 @@ impl Ledger {
             holds!(T1, said == open, "task {name:?} is said to be open: {said}, where it is {state:?}");
         }
         holds!(T9, SocketAddr::from(ack.seen) == taken.from, "{} is told to be {:?}", taken.from, ack.seen);
-        holds!(Books, ack.room.get() == self.queue.room(), "room for {} where it is {}", ack.room, self.queue.room());
+        holds!(BOOKS, ack.room.get() == self.queue.room(), "room for {} where it is {}", ack.room, self.queue.room());
         Ok(Verdict::Ok)
     }
 }

@@ -1,7 +1,8 @@
 //! Who has shown that he receives what is sent to his address (T13).
 
-use super::super::rules::{Checked, holds};
+use super::super::rules::*;
 use super::{Ledger, Taken};
+use crate::check::{Checked, holds};
 use midflight_endpoint::Nanos;
 use midflight_wire::{Header, Packet};
 use std::collections::HashMap;

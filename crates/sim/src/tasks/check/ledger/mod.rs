@@ -13,7 +13,8 @@ mod slots;
 mod tests;
 mod time;
 
-use super::rules::{Checked, holds};
+use super::rules::*;
+use crate::check::{Checked, holds};
 use crate::tasks::switch::Turn;
 use clients::Clients;
 use cookies::Cookies;
@@ -235,7 +236,7 @@ impl Ledger {
             Packet::Release(release, leaves) => self.release(taken, release, leaves, answers)?,
             _ => Verdict::NotForSwitch,
         };
-        holds!(Books, taken.verdict == verdict, "{} where it is {}", taken.verdict.name(), verdict.name());
+        holds!(BOOKS, taken.verdict == verdict, "{} where it is {}", taken.verdict.name(), verdict.name());
         Ok(())
     }
 
@@ -290,13 +291,13 @@ impl Ledger {
         let [moved, was] = [stats, expected].map(|s| (s.assigned, s.expired, s.returned));
         holds!(T10, moved == was, "tasks assigned, expired, returned: {moved:?}, not {was:?}");
         let [kept, was] = [stats, expected].map(|s| (s.parked, s.slots, s.clients, s.gaps));
-        holds!(Books, kept == was, "slots parked, slots, clients, gaps: {kept:?}, not {was:?}");
+        holds!(BOOKS, kept == was, "slots parked, slots, clients, gaps: {kept:?}, not {was:?}");
         for verdict in Verdict::ALL {
             let [counted, right] = [stats, expected].map(|s| s.reasons[*verdict as usize]);
-            holds!(Books, counted == right, "{} is counted {counted} times, not {right}", verdict.name());
+            holds!(BOOKS, counted == right, "{} is counted {counted} times, not {right}", verdict.name());
         }
         holds!(
-            Books,
+            BOOKS,
             stats.packets == expected.packets,
             "packets by operation: {:?}, not {:?}",
             stats.packets,

@@ -1,7 +1,8 @@
 //! The tasks of a switch: which are queued, in which order they must go, and which are with a slot.
 
-use super::super::rules::{Checked, holds};
+use super::super::rules::*;
 use super::Name;
+use crate::check::{Checked, holds};
 use midflight_dataplane::Stats;
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, LEVELS, Submit, TaskInfo};
@@ -85,9 +86,9 @@ impl Queue {
     /// The waits that the switch tells are those of the first attempts.
     pub(super) fn waits(&self, stats: &Stats) -> Checked {
         let told: u64 = stats.wait_us.iter().sum();
-        holds!(Books, told == self.first_attempts, "{told} waits are told of {} first attempts", self.first_attempts);
+        holds!(BOOKS, told == self.first_attempts, "{told} waits are told of {} first attempts", self.first_attempts);
         let right = stats.wait_sum_us.abs_diff(self.waited_us) <= WAIT_TOLERANCE_US * self.first_attempts;
-        holds!(Books, right, "waits of {} us are told, which were {} us", stats.wait_sum_us, self.waited_us);
+        holds!(BOOKS, right, "waits of {} us are told, which were {} us", stats.wait_sum_us, self.waited_us);
         Ok(())
     }
 
@@ -198,7 +199,7 @@ impl Queue {
         holds!(T1, address.is_none_or(|address| address == to), "a client at {address:?} is said to be at {to}");
         let waited = now.saturating_sub(task.accepted) / 1000;
         let told = u64::from(given.waited_us.get());
-        holds!(Books, told.abs_diff(waited) <= WAIT_TOLERANCE_US, "waited {waited} us, of which {told} are told");
+        holds!(BOOKS, told.abs_diff(waited) <= WAIT_TOLERANCE_US, "waited {waited} us, of which {told} are told");
         if !task.tried {
             self.first_attempts += 1;
             self.waited_us += waited;

@@ -3,8 +3,9 @@
 
 mod registration;
 
-use super::super::rules::{Checked, holds};
+use super::super::rules::*;
 use super::{Ledger, Name, Taken, given};
+use crate::check::{Checked, holds};
 use midflight_dataplane::{TasksConfig, Verdict};
 use midflight_endpoint::{Nanos, serial};
 use midflight_wire::{Assignment, Keepalive, Packet, Retrieve, SlotName, Wait};

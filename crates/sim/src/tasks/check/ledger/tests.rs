@@ -1,10 +1,11 @@
 //! Every rule can be broken: the ledger is told the truth about a core, but for one lie, and names the rule that the core
 //! would have broken if it were true.
 
-use super::super::rules::{Checked, Rule};
+use super::super::rules::*;
 use super::{Ledger, Seen, Taken};
+use crate::check::{Checked, Rule};
 use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig, Verdict};
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use midflight_wire::{
     Builder, Header, Keepalive, Operation, Packet, Probe, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse,
 };
@@ -13,7 +14,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
 
-const MS: Nanos = 1_000_000;
 const TICK: Nanos = 10 * MS;
 const EPOCH: u32 = 7;
 const CLIENT: u64 = 5;
@@ -185,7 +185,7 @@ fn t1_a_core_that_forgets() {
     watched.core = core(8, EPOCH);
     let looked = watched.core.tick(watched.now, &mut watched.out);
     let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats());
-    assert_eq!(broken(seen), Rule::T1);
+    assert_eq!(broken(seen), T1);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn t2_a_slot_that_is_given_what_another_has() {
     watched.take(&watched.submit(1, &[(1, 0)])).unwrap();
     let [one, again, other] = [0, 0, 1].map(|slot| watched.wait(slot, 1, 0));
     watched.take(&one).unwrap();
-    assert_eq!(broken(watched.lie(&again, &other)), Rule::T2);
+    assert_eq!(broken(watched.lie(&again, &other)), T2);
 }
 
 #[test]
@@ -205,35 +205,35 @@ fn t3_what_came_last_goes_first() {
     [&one, &two].iter().for_each(|submit| drop(watched.take(submit).unwrap()));
     [&two, &one].iter().for_each(|submit| drop(other.take(submit).unwrap()));
     watched.core = other.core;
-    assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), Rule::T3);
+    assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), T3);
 }
 
 #[test]
 fn t4_the_lower_level_goes_first() {
     let mut watched = Watched::new(8);
     watched.lie(&watched.submit(1, &[(1, 0), (2, 0)]), &watched.submit(1, &[(2, 0), (1, 0)])).unwrap();
-    assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), Rule::T4);
+    assert_eq!(broken(watched.take(&watched.wait(0, 1, 0))), T4);
 }
 
 #[test]
 fn t5_a_slot_that_lacks_what_its_task_asks_for() {
     let mut watched = Watched::new(8);
     watched.take(&watched.submit(1, &[(1, 1)])).unwrap();
-    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 1), &watched.wait(0, 1, 0))), Rule::T5);
+    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 1), &watched.wait(0, 1, 0))), T5);
 }
 
 #[test]
 fn t6_a_slot_that_is_parked_before_a_task_that_it_may_run() {
     let mut watched = Watched::new(8);
     watched.take(&watched.submit(1, &[(1, 1)])).unwrap();
-    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &watched.wait(0, 1, 1))), Rule::T6);
+    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &watched.wait(0, 1, 1))), T6);
 }
 
 #[test]
 fn t7_a_queue_that_is_not_full_and_says_so() {
     let mut watched = Watched::new(8);
     watched.core = core(1, EPOCH);
-    assert_eq!(broken(watched.take(&watched.submit(1, &[(1, 0), (1, 0)]))), Rule::T7);
+    assert_eq!(broken(watched.take(&watched.submit(1, &[(1, 0), (1, 0)]))), T7);
 }
 
 #[test]
@@ -241,14 +241,14 @@ fn t8_a_repeated_submit_that_is_answered_otherwise() {
     let mut watched = Watched::new(1);
     watched.take(&watched.submit(1, &[(1, 0), (1, 0)])).unwrap();
     watched.core = core(2, EPOCH);
-    assert_eq!(broken(watched.take(&watched.submit(1, &[(1, 0), (1, 0)]))), Rule::T8);
+    assert_eq!(broken(watched.take(&watched.submit(1, &[(1, 0), (1, 0)]))), T8);
 }
 
 #[test]
 fn t9_an_epoch_that_changes_though_the_switch_lives() {
     let mut watched = Watched::new(8);
     watched.core = core(8, EPOCH + 1);
-    assert_eq!(broken(watched.take(&probe())), Rule::T9);
+    assert_eq!(broken(watched.take(&probe())), T9);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn t10_a_lease_that_ends_too_soon() {
     let looked = watched.core.tick(later, &mut watched.out);
     assert_eq!(watched.out.len(), 1, "the slot that waits gets the task");
     let seen = watched.ledger.tick(watched.now, looked, &watched.out, &watched.core.stats());
-    assert_eq!(broken(seen), Rule::T10);
+    assert_eq!(broken(seen), T10);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn t10_a_wait_that_is_repeated_does_not_renew_the_lease() {
 #[test]
 fn t11_a_malformed_packet_that_is_answered() {
     let mut watched = Watched::new(8);
-    assert_eq!(broken(watched.lie(&probe(), &probe()[..10])), Rule::T11);
+    assert_eq!(broken(watched.lie(&probe(), &probe()[..10])), T11);
 }
 
 #[test]
@@ -287,21 +287,21 @@ fn t12_a_tick_that_looks_at_too_many_slots() {
     let stats = watched.core.stats();
     watched.out.clear();
     let seen = watched.ledger.tick(watched.now, TICK_SLOTS + 1, &watched.out, &stats);
-    assert_eq!(broken(seen), Rule::T12);
+    assert_eq!(broken(seen), T12);
 }
 
 #[test]
 fn t13_a_packet_without_its_cookie_that_is_taken() {
     let mut watched = Watched::new(8);
     let (with, without) = (watched.submit(1, &[(1, 0)]), submit(0, 1, &[(1, 0)]));
-    assert_eq!(broken(watched.lie(&with, &without)), Rule::T13);
+    assert_eq!(broken(watched.lie(&with, &without)), T13);
     let mut watched = Watched::new(8);
     watched.pass(2 * CONFIG.cookie_ns).unwrap();
     let late = register(watched.cookies[&EXECUTOR]);
     watched.core.packet(watched.now, party(), &register(0), &mut watched.out);
     let Some((_, answer)) = watched.out.iter().next() else { panic!("it is answered") };
     let Ok(Packet::Cookie(given)) = parse(answer) else { panic!("by COOKIE") };
-    assert_eq!(broken(watched.lie(&register(given.cookie.get()), &late)), Rule::T13);
+    assert_eq!(broken(watched.lie(&register(given.cookie.get()), &late)), T13);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn t13_a_packet_that_came_before_and_is_taken_again() {
     watched.take(&wait).unwrap();
     watched.take(&wait).unwrap();
     assert_eq!(watched.core.stats().reasons[Verdict::Replayed as usize], 1);
-    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &wait)), Rule::T2);
+    assert_eq!(broken(watched.lie(&watched.wait(0, 1, 0), &wait)), T2);
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn t14_a_slot_that_is_registered_where_there_is_no_room() {
     watched.core.packet(watched.now, party(), &register, &mut watched.out);
     let mut watched = Watched { ledger: Ledger::new(CONFIG), ..watched };
     watched.ledger.cookies = Watched::new(8).ledger.cookies;
-    assert_eq!(broken(watched.take(&register)), Rule::T14);
+    assert_eq!(broken(watched.take(&register)), T14);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn counts_and_waits_that_do_not_add_up() {
         lie(&mut stats);
         watched.out.clear();
         let seen = watched.ledger.tick(watched.now, 2, &watched.out, &stats);
-        assert_eq!(seen.expect_err(name).rule, Rule::Books, "{name}");
+        assert_eq!(seen.expect_err(name).rule, BOOKS, "{name}");
     }
 }
 

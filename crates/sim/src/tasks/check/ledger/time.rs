@@ -1,8 +1,9 @@
 //! What time takes from the silent: ticks (T10, T14).
 
-use super::super::rules::{Checked, holds};
+use super::super::rules::*;
 use super::slots::Silence;
 use super::{Ledger, Seen, given};
+use crate::check::{Checked, holds};
 use midflight_dataplane::{Out, Stats, TICK_SLOTS};
 use midflight_endpoint::Nanos;
 

@@ -2,17 +2,18 @@
 
 use super::super::bound::bound;
 use super::super::excuses::Excuses;
-use super::super::rules::{Checked, holds};
-use super::{MS, Run, SwitchSpec, What};
+use super::super::rules::*;
+use super::{SwitchSpec, TasksSubject, What};
+use crate::check::{Checked, holds};
 use crate::tasks::nodes;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::Executor;
 use std::rc::Rc;
 
 /// And then nothing must happen that was held to be over.
 const AFTERMATH: Nanos = 500 * MS;
-/// How often it is looked whether all is calm.
-const LOOK_EVERY: Nanos = 100 * MS;
+/// How often is checked whether all is calm.
+const CHECK_EVERY: Nanos = 100 * MS;
 
 /// How long something is waited for.
 #[derive(Clone, Copy)]
@@ -23,9 +24,9 @@ struct Patience {
     busy: Nanos,
 }
 
-impl Run<'_> {
+impl TasksSubject {
     /// Every task of a living caller ends in time; then, as soon, nobody keeps anything, and nothing comes after.
-    pub(super) fn heal(&mut self) -> Checked {
+    pub(super) fn all_heals(&mut self) -> Checked {
         self.all_end()?;
         self.soon(Self::is_calm)?;
         self.run_until(self.world.now() + AFTERMATH)?;
@@ -40,7 +41,7 @@ impl Run<'_> {
             if self.world.now() >= self.end_of(patience) {
                 return Err(broken);
             }
-            self.run_until(self.world.now() + LOOK_EVERY)?;
+            self.run_until(self.world.now() + CHECK_EVERY)?;
         }
         Ok(())
     }
@@ -59,7 +60,7 @@ impl Run<'_> {
             }
         }
         let callers = &findings.borrow().callers;
-        let (open, ms) = (callers.open(), bound(self.trial) / MS);
+        let (open, ms) = (callers.open(), bound(&self.trial) / MS);
         holds!(T16, open == 0, "{open} tasks have no end {ms} ms after the last fault: {}", callers.waiting());
         Ok(())
     }
@@ -67,7 +68,7 @@ impl Run<'_> {
     /// As long as T16 allows, from now on.
     fn patience(&self) -> Patience {
         let now = self.world.now();
-        Patience { until: now + bound(self.trial), busy: self.findings.borrow_mut().callers.busy(now) }
+        Patience { until: now + bound(&self.trial), busy: self.findings.borrow_mut().callers.busy(now) }
     }
 
     /// When it ends, as things are: the time in which tasks run does not count.
@@ -82,14 +83,14 @@ impl Run<'_> {
             let Some(executor) = nodes::executor(&self.world, *node) else { continue };
             let kept = executor.unacknowledged();
             holds!(
-                Heals,
+                HEALS,
                 executor.running() == 0,
                 "executor {n} runs {} tasks that nobody waits for",
                 executor.running()
             );
-            holds!(Heals, kept == 0, "executor {n} keeps {kept} completions that nobody acknowledges");
+            holds!(HEALS, kept == 0, "executor {n} keeps {kept} completions that nobody acknowledges");
             let all = executor.registered() == self.trial.executors[n].slots || self.has_its_share(executor);
-            holds!(Heals, all, "executor {n} has {} slots registered", executor.registered());
+            holds!(HEALS, all, "executor {n} has {} slots registered", executor.registered());
         }
         let open = self.findings.borrow().open();
         holds!(T14, open == 0, "{open} tasks are with switches");
@@ -126,7 +127,7 @@ impl Run<'_> {
     /// What endpoints have counted adds up; where nothing has befallen the cluster, nothing was done twice.
     pub(super) fn books(&self) -> Checked {
         let findings = self.findings.borrow();
-        let calm = Excuses::of(self.trial).calm;
+        let calm = Excuses::of(&self.trial).calm;
         let spoilt = self.trial.faults.iter().any(|fault| matches!(fault.what, What::Garbage(_)));
         let timeouts = self.trial.jobs.iter().flat_map(|job| &job.tasks).any(|task| task.timeout_ms > 0);
         if calm {
@@ -140,15 +141,15 @@ impl Run<'_> {
             // One that returned to a switch may have met tasks there that it had left behind.
             let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
             let ended = (c.runs, c.finished) == (c.finished + running, c.delivered + c.given_up + kept);
-            holds!(Books, ended, "executor {n} counts {c:?}");
+            holds!(BOOKS, ended, "executor {n} counts {c:?}");
             let well = (c.given_up, c.resets, c.switch_changes) == (0, 0, 0) && (c.rejected == 0 || spoilt);
-            holds!(Heals, !calm || well, "executor {n} counts {c:?} though all are well");
+            holds!(HEALS, !calm || well, "executor {n} counts {c:?} though all are well");
         }
         for (n, node) in self.clients.iter().enumerate() {
             let Some(client) = nodes::client(&self.world, *node) else { continue };
             let c = client.counters();
             let ended = c.submitted == c.completed + c.lost + c.cancelled && client.open() == 0;
-            holds!(Books, ended, "client {n} counts {c:?}");
+            holds!(BOOKS, ended, "client {n} counts {c:?}");
             let well = (c.resubmitted, c.gone, c.failovers, c.too_old, c.bad_answers) == (0, 0, 0, 0, 0);
             holds!(T9, !calm || well, "client {n} counts {c:?} though all are well");
         }
@@ -156,7 +157,7 @@ impl Run<'_> {
         holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
         for node in &self.switches {
             let sound = nodes::check_switch(&self.world, *node);
-            holds!(Sound, sound.is_ok(), "tasks_check.c, line {sound:?}");
+            holds!(SOUND, sound.is_ok(), "tasks_check.c, line {sound:?}");
         }
         Ok(())
     }

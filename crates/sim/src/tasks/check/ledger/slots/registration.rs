@@ -1,8 +1,9 @@
 //! How slots come and go: REGISTER and RELEASE.
 
-use super::super::super::rules::{Checked, holds};
+use super::super::super::rules::*;
 use super::super::{Ledger, Name, Taken, given, is_within_share, source};
 use super::{Slot, State};
+use crate::check::{Checked, holds};
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial;
 use midflight_wire::{Leave, Packet, Reason, Register, Release, SlotName};

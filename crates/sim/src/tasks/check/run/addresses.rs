@@ -1,12 +1,12 @@
-//! Where parties are reached, and what gets there: addresses that change, switches at the address of another, narrow ways.
+//! Where parties are reached, and what gets there: addresses that change, switches at the address of another, small MTUs.
 
-use super::{Party, Run, What};
+use super::{Party, TasksSubject, What};
 use crate::{Action, NodeId};
 
 /// Headers of IPv6 and UDP. A trial's addresses are IPv4, but what it sends is to fit both.
 const HEADERS: usize = 48;
 
-impl Run<'_> {
+impl TasksSubject {
     /// A party is where the last of its moves that last has put it.
     pub(super) fn settle(&mut self, party: Party) {
         let node = self.node(party);
@@ -31,7 +31,7 @@ impl Run<'_> {
         }
     }
 
-    /// Each party's way is as narrow as the narrowest MTU that lasts.
+    /// What gets to a party, and from it, is as large as the smallest MTU that lasts allows.
     pub(super) fn narrow(&mut self) {
         let parties = (0..self.switches.len()).map(Party::Switch);
         let parties = parties.chain((0..self.executors.len()).map(Party::Executor));

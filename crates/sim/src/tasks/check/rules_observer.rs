@@ -10,12 +10,12 @@ use std::collections::HashMap;
 
 /// Holds switches to T1 to T8 and T10 to T12 at every packet, whatever befalls the network and the processes.
 #[derive(Debug)]
-pub struct Watch {
+pub struct RulesObserver {
     config: TasksConfig,
     ledgers: HashMap<NodeId, Ledger>,
 }
 
-impl Watch {
+impl RulesObserver {
     /// Of switches with this configuration, from their start on.
     #[must_use]
     pub fn new(config: TasksConfig) -> Self {
@@ -23,7 +23,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for RulesObserver {
     /// # Panics
     /// Where the switch breaks a rule.
     fn handled(&mut self, at: Nanos, switch: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {

@@ -1,79 +1,22 @@
-//! Makes a trial smaller while the same rule breaks: drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves
-//! times.
+//! What makes a trial smaller: it drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves times.
 
-use super::rules::Rule;
-use super::run::run;
 use super::trial::{Party, Trial, What};
+use crate::check::{Fails, Net, Pass, attempt, drop_from};
 
-/// The smallest trial that was found in which `rule` still breaks. `told` hears of each that was tried, with its number of
-/// faults and tasks; where it says `false`, the smallest so far is returned.
-#[must_use]
-pub fn shrink(trial: &Trial, rule: Rule, told: impl FnMut(&Trial) -> bool) -> Trial {
-    shrink_while(trial, told, |smaller| run(smaller).violation.is_some_and(|violation| violation.broken.rule == rule))
-}
+/// In the order in which they are tried.
+pub(super) const PASSES: &[Pass<Trial>] =
+    &[drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_resources, drop_clients, drop_executors, halve_times];
 
-/// As [`shrink`], for what `breaks` says.
-fn shrink_while(trial: &Trial, mut told: impl FnMut(&Trial) -> bool, breaks: impl Fn(&Trial) -> bool) -> Trial {
-    let mut best = trial.clone();
-    let mut fails = |smaller: &Trial, goes_on: &mut bool| {
-        if !*goes_on || smaller.validate().is_err() {
-            return false;
-        }
-        *goes_on = told(smaller);
-        breaks(smaller)
-    };
-    let mut goes_on = true;
-    loop {
-        let before = best.clone();
-        let drops = [drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_resources, drop_clients, drop_executors];
-        for pass in drops.into_iter().chain([halve_times as Pass]) {
-            pass(&mut best, &mut |smaller| fails(smaller, &mut goes_on));
-        }
-        if best == before || !goes_on {
-            return best;
-        }
-    }
-}
-
-type Pass = fn(&mut Trial, Fails<'_>);
-type Fails<'a> = &'a mut dyn FnMut(&Trial) -> bool;
-
-/// Keeps a change if the rule still breaks.
-fn attempt(best: &mut Trial, fails: Fails<'_>, change: impl FnOnce(&mut Trial)) -> bool {
-    let mut smaller = best.clone();
-    change(&mut smaller);
-    let kept = smaller != *best && fails(&smaller);
-    if kept {
-        *best = smaller;
-    }
-    kept
-}
-
-/// Drops elements of a list: halves of it first, then quarters, down to single ones.
-fn drop_from<T>(best: &mut Trial, fails: Fails<'_>, list: impl Fn(&mut Trial) -> &mut Vec<T>) {
-    let mut chunk = list(best).len().div_ceil(2);
-    while chunk > 0 {
-        let mut from = 0;
-        while from < list(best).len() {
-            let to = (from + chunk).min(list(best).len());
-            if !attempt(best, fails, |smaller| drop(list(smaller).drain(from..to))) {
-                from = to;
-            }
-        }
-        chunk /= 2;
-    }
-}
-
-fn drop_faults(best: &mut Trial, fails: Fails<'_>) {
+fn drop_faults(best: &mut Trial, fails: Fails<'_, Trial>) {
     drop_from(best, fails, |trial| &mut trial.faults);
 }
 
-fn drop_cancels(best: &mut Trial, fails: Fails<'_>) {
+fn drop_cancels(best: &mut Trial, fails: Fails<'_, Trial>) {
     drop_from(best, fails, |trial| &mut trial.cancels);
 }
 
 /// A cancellation names its job by its place.
-fn drop_jobs(best: &mut Trial, fails: Fails<'_>) {
+fn drop_jobs(best: &mut Trial, fails: Fails<'_, Trial>) {
     let mut job = 0;
     while job < best.jobs.len() {
         let dropped = attempt(best, fails, |smaller| {
@@ -85,7 +28,7 @@ fn drop_jobs(best: &mut Trial, fails: Fails<'_>) {
     }
 }
 
-fn drop_tasks(best: &mut Trial, fails: Fails<'_>) {
+fn drop_tasks(best: &mut Trial, fails: Fails<'_, Trial>) {
     for job in 0..best.jobs.len() {
         if !best.cancels.iter().any(|cancel| cancel.job == job) {
             drop_from(best, fails, |trial| &mut trial.jobs[job].tasks);
@@ -94,14 +37,14 @@ fn drop_tasks(best: &mut Trial, fails: Fails<'_>) {
 }
 
 /// Tasks that anybody may run need no client that dies.
-fn drop_resources(best: &mut Trial, fails: Fails<'_>) {
+fn drop_resources(best: &mut Trial, fails: Fails<'_, Trial>) {
     for job in 0..best.jobs.len() {
         attempt(best, fails, |smaller| smaller.jobs[job].tasks.iter_mut().for_each(|task| task.resources = 0));
     }
 }
 
 /// One goes, with all faults that name it alone; its jobs are another's.
-fn drop_clients(best: &mut Trial, fails: Fails<'_>) {
+fn drop_clients(best: &mut Trial, fails: Fails<'_, Trial>) {
     for client in (0..best.clients.len()).rev() {
         attempt(best, fails, |smaller| {
             smaller.clients.remove(client);
@@ -114,7 +57,7 @@ fn drop_clients(best: &mut Trial, fails: Fails<'_>) {
     }
 }
 
-fn drop_executors(best: &mut Trial, fails: Fails<'_>) {
+fn drop_executors(best: &mut Trial, fails: Fails<'_, Trial>) {
     for executor in (0..best.executors.len()).rev() {
         attempt(best, fails, |smaller| {
             smaller.executors.remove(executor);
@@ -167,7 +110,7 @@ fn renumber(party: &mut Party, gone: Party) {
     }
 }
 
-fn halve_times(best: &mut Trial, fails: Fails<'_>) {
+fn halve_times(best: &mut Trial, fails: Fails<'_, Trial>) {
     attempt(best, fails, |smaller| smaller.jobs.iter_mut().for_each(|job| job.at_us /= 2));
     attempt(best, fails, |smaller| {
         smaller.jobs.iter_mut().flat_map(|job| &mut job.tasks).for_each(|task| task.run_us /= 2);
@@ -179,10 +122,10 @@ fn halve_times(best: &mut Trial, fails: Fails<'_>) {
     let last = best.faults.iter().map(|fault| fault.at_ms + fault.for_ms).max().unwrap_or(0);
     attempt(best, fails, |smaller| smaller.heal_ms = smaller.heal_ms.min(last));
     for kinder in [
-        |net: &mut super::Net| net.loss = 0.0,
-        |net: &mut super::Net| net.duplication = 0.0,
-        |net: &mut super::Net| net.reordering = 0.0,
-        |net: &mut super::Net| net.delay_max_us = net.delay_min_us,
+        |net: &mut Net| net.loss = 0.0,
+        |net: &mut Net| net.duplication = 0.0,
+        |net: &mut Net| net.reordering = 0.0,
+        |net: &mut Net| net.delay_max_us = net.delay_min_us,
     ] {
         attempt(best, fails, |smaller| kinder(&mut smaller.network));
     }
@@ -191,6 +134,8 @@ fn halve_times(best: &mut Trial, fails: Fails<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Trial as _;
+    use crate::check::shrink_while;
 
     fn crashes(trial: &Trial) -> usize {
         trial.faults.iter().filter(|fault| matches!(fault.what, What::Crash(_))).count()
@@ -215,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_told_may_end_it() {
+    fn whoever_sees_the_progress_may_end_it() {
         let trial = (0..300).map(Trial::draw).find(breaks).unwrap();
         let mut tried = 0;
         let small = shrink_while(

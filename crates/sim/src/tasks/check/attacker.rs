@@ -56,33 +56,33 @@ impl Recent {
     }
 }
 
-/// What it does at a time.
+/// What it sends at a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Deed {
+pub(super) enum Attack {
     Garbage,
     Forge,
     Replay,
     Guess,
 }
 
-/// An actor that does these deeds.
+/// An actor that sends these.
 #[derive(Debug)]
-pub(super) struct Vandal {
+pub(super) struct Attacker {
     pub(super) recent: Recent,
     /// In the order of their times.
-    pub(super) deeds: VecDeque<(Nanos, Deed)>,
+    pub(super) attacks: VecDeque<(Nanos, Attack)>,
 }
 
-impl Vandal {
+impl Attacker {
     fn next(&self, context: &mut Context<'_>) {
-        match self.deeds.front() {
+        match self.attacks.front() {
             Some((at, _)) => context.wake_at(*at),
             None => context.sleep(),
         }
     }
 }
 
-impl Actor for Vandal {
+impl Actor for Attacker {
     fn start(&mut self, context: &mut Context<'_>) {
         self.next(context);
     }
@@ -90,25 +90,25 @@ impl Actor for Vandal {
     fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
 
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
-        while let Some((_, deed)) = self.deeds.pop_front_if(|(at, _)| *at <= context.now()) {
+        while let Some((_, attack)) = self.attacks.pop_front_if(|(at, _)| *at <= context.now()) {
             let random = context.random();
-            match deed {
-                Deed::Garbage => {
+            match attack {
+                Attack::Garbage => {
                     let Some(heard) = self.recent.pick(random, |_| true) else { continue };
                     let bad = spoil(random, heard.datagram);
                     context.send(context.address_of(heard.to), &bad);
                 }
-                Deed::Forge => {
+                Attack::Forge => {
                     let Some(heard) = self.recent.pick(random, is_forgeable) else { continue };
                     context.send(context.address_of(heard.to), &heard.datagram);
                 }
-                Deed::Replay => {
+                Attack::Replay => {
                     let Some(heard) = self.recent.pick(random, |_| true) else { continue };
                     for _ in 0..random.random_range(1..=COPIES) {
                         context.send_as(heard.from, context.address_of(heard.to), &heard.datagram);
                     }
                 }
-                Deed::Guess => {
+                Attack::Guess => {
                     let Some(heard) = self.recent.pick(random, guess::is_guessable) else { continue };
                     let guessed = guess::guess(random, heard.datagram);
                     context.send_as(heard.from, context.address_of(heard.to), &guessed);

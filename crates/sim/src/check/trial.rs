@@ -1,0 +1,48 @@
+//! What is tried, as data. A run is a pure function of it.
+
+use super::Pass;
+use midflight_control::file::{self, FileError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// All that a run follows from.
+pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
+    /// What makes it smaller, in the order in which it is tried.
+    const PASSES: &'static [Pass<Self>];
+
+    /// Of all randomness inside the world.
+    fn seed(&self) -> u64;
+
+    /// How large it is, for people.
+    fn size(&self) -> String;
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// Says what does not, and what it may be.
+    fn validate(&self) -> Result<(), BadTrial>;
+
+    /// Reads one that was written.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or makes no sense; the message says what would.
+    fn read(path: &Path) -> Result<Self, FileError> {
+        let trial: Self = file::parse(&file::read(path, "docs/checking.md says what a trial is")?, path)?;
+        trial.validate().map_err(|error| FileError::value(path, error))?;
+        Ok(trial)
+    }
+
+    /// As a file that [`Trial::read`] reads.
+    ///
+    /// # Errors
+    /// Where a number does not fit the format: a seed of 2^63 or more.
+    fn to_toml(&self) -> Result<String, BadTrial> {
+        toml::to_string(self).map_err(|error| BadTrial(error.to_string()))
+    }
+}
+
+/// A trial makes no sense, or cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadTrial(pub String);
