@@ -82,7 +82,7 @@ pub struct SparrowCosts {
     pub get_task: Nanos,
     /// Scheduler: takes back the reservations at a worker.
     pub cancel: Nanos,
-    /// Scheduler: hears of the end of a task and tells its client.
+    /// Scheduler: hears of the end of a task and reports it to its client.
     pub done: Nanos,
     /// Scheduler: from its receiving thread to the one that schedules.
     pub scheduler_handover: Nanos,

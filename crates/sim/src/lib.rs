@@ -25,7 +25,7 @@ mod world;
 
 pub use actor::{Actor, Birth, Factory, Passage, Passing, Wake};
 pub use happening::{Happening, Observer, Sink};
-pub use midflight_workload as workload;
+
 pub use network::{
     Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig, Tier, Topology,
 };

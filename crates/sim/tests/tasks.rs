@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_dataplane::{Stats, TasksConfig, Verdict};
+use midflight_endpoint::MS;
 use midflight_sim::tasks::check::RulesObserver;
 use midflight_sim::tasks::{Command, History, TaskEnd, TaskEvent, nodes};
 use midflight_sim::{Action, Faults, NodeId, World};
@@ -11,7 +12,6 @@ use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-const MS: u64 = 1_000_000;
 const JOB: u32 = 100;
 
 /// Switches, executors of eight slots, and two clients that submit tasks in jobs of 100.

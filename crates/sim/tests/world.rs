@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_dataplane::TasksConfig;
+use midflight_endpoint::MS;
 use midflight_sim::tasks::{History, Submission, nodes};
 use midflight_sim::{
     Action, Actor, Context, Factory, Faults, Happening, Hardware, HostConfig, LinkConfig, NodeId, Place, Sink,
@@ -18,7 +19,6 @@ use std::path::Path;
 use std::rc::Rc;
 
 const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
 
 /// What nodes saw: which node, when by its own clock, what.
 type Seen = Rc<RefCell<Vec<(NodeId, u64, Vec<u8>)>>>;

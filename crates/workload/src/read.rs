@@ -31,7 +31,7 @@ pub enum Format {
 /// How to read, and the bounds.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// The format; `None`: told by the first line.
+    /// The format; `None`: found out from the first line.
     pub format: Option<Format>,
     /// The first malformed line is an error.
     pub strict: bool,
@@ -125,7 +125,7 @@ pub enum ReadError {
         /// What the system said.
         error: io::Error,
     },
-    /// The format cannot be told.
+    /// The format cannot be found out.
     #[error("{file}: cannot tell the format from the first line: say which with --format tr|alibaba|draconis|google")]
     UnknownFormat {
         /// The file.
@@ -308,7 +308,7 @@ fn parser(format: Format) -> Box<dyn Parser> {
     }
 }
 
-/// Tells the format by how many fields the first line has.
+/// Finds out the format from the number of fields in the first line.
 fn detect(line: &str) -> Option<Format> {
     match line.split(',').count() {
         1 if line.split_ascii_whitespace().count() >= 4 => Some(Format::Tr),

@@ -2,7 +2,7 @@
 
 use super::{Cell, CellError, Load, Work};
 use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use midflight_workload::{Shape, Target, Workload, generate, read_file};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -77,7 +77,6 @@ impl Jobs {
     /// # Errors
     /// Where a trace cannot be read or scaled.
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
-        const MS: Nanos = 1_000_000;
         let executors = cell.cluster.executors();
         let source = match &cell.load {
             Load::Sw1 { clients, utilisation, .. } => {

@@ -43,12 +43,12 @@ impl Recorders {
     }
 
     fn steps(&self) -> BTreeMap<Step, super::Percentiles> {
-        let told = Step::ALL.into_iter().zip(&self.steps);
-        told.filter_map(|(step, recorder)| Some((step, recorder.as_ref()?.percentiles()))).collect()
+        let recorded = Step::ALL.into_iter().zip(&self.steps);
+        recorded.filter_map(|(step, recorder)| Some((step, recorder.as_ref()?.percentiles()))).collect()
     }
 }
 
-/// Takes what a scheme tells of its tasks.
+/// Measures what becomes of a cell's tasks.
 pub struct Meter {
     from: Nanos,
     until: Nanos,
@@ -116,7 +116,7 @@ impl Meter {
         self.result.submitted.saturating_sub(self.result.ended)
     }
 
-    /// All that was told.
+    /// All that was measured.
     #[must_use]
     pub fn result(&self, events: u64) -> CellResult {
         let mut result = CellResult { events, ..self.result.clone() };
@@ -125,9 +125,9 @@ impl Meter {
         result.delay = self.all.delay.percentiles();
         result.steps = self.all.steps();
         if self.levels.len() > 1 {
-            let told = self.levels.iter();
+            let levels = self.levels.iter();
             let level = |r: &Recorders| LevelResult { delay: r.delay.percentiles(), steps: r.steps() };
-            result.levels = told.map(|(&number, recorders)| (number, level(recorders))).collect();
+            result.levels = levels.map(|(&number, recorders)| (number, level(recorders))).collect();
         }
         let per_node_s = |count: u64, nodes: u32| count as f64 * 1e3 / BUCKET_MS as f64 / f64::from(nodes.max(1));
         let series = self.groups.iter().zip(&self.nodes).map(|(buckets, &nodes)| Series {

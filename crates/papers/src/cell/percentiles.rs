@@ -1,9 +1,9 @@
-//! A distribution in constant memory, and what is told of it.
+//! A distribution in constant memory, and its summary.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The shares at which a distribution is told: each hundredth, and the tail.
+/// The shares at which a distribution is given: each hundredth, and the tail.
 pub const QUANTILES: [f64; 104] = {
     let mut all = [0.0; 104];
     let mut i = 0;
@@ -54,7 +54,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn new() -> Self {
-        // An hour; longer ones are told as an hour. Three digits within these bounds cannot fail.
+        // An hour; longer ones count as an hour. Three digits within these bounds cannot fail.
         #[allow(clippy::expect_used, reason = "constant bounds")]
         let histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds are in order");
         Self { histogram, sum_ns: 0 }
@@ -83,11 +83,11 @@ mod tests {
     fn quantiles_are_those_of_what_was_recorded() {
         let mut recorder = Recorder::new();
         (1..=1_000).for_each(|i| recorder.record(i * 1_000_000));
-        let told = recorder.percentiles();
-        assert_eq!(told.count, 1_000);
-        assert!((told.mean_ms - 500.5).abs() < 1e-9);
+        let summary = recorder.percentiles();
+        assert_eq!(summary.count, 1_000);
+        assert!((summary.mean_ms - 500.5).abs() < 1e-9);
         for (quantile, ms) in [(0.5, 500.0), (0.95, 950.0), (0.999, 999.0), (1.0, 1_000.0)] {
-            assert!((told.at(quantile) / ms - 1.0).abs() < 2e-3, "{quantile}: {}", told.at(quantile));
+            assert!((summary.at(quantile) / ms - 1.0).abs() < 2e-3, "{quantile}: {}", summary.at(quantile));
         }
     }
 

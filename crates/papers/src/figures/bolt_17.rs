@@ -51,7 +51,7 @@ fn share_busy(result: &CellResult, group: usize, phase: usize) -> f64 {
     let phase_ms = phase_ms(result);
     let bucket = |share: f64| ((phase as f64 + share) * phase_ms / series.bucket_ms.max(1) as f64) as usize;
     let (from, to) = (bucket(0.25), bucket(0.75).max(bucket(0.25) + 1));
-    // Nothing is told of the time after a group's last task.
+    // Nothing is shown of the time after a group's last task.
     let ended: f64 = (from..to).map(|index| series.ended_per_node_s.get(index).copied().unwrap_or(0.0)).sum();
     ended / (to - from) as f64 / (f64::from(EXECUTORS) * TASKS_PER_S)
 }

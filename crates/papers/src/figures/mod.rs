@@ -77,7 +77,7 @@ pub const ALL: [Figure; 12] = [
     asic_passes::FIGURE,
 ];
 
-/// Tells the sources of all that decides a result: a result of other sources is not reused.
+/// A hash of the sources of all that decides a result: a result of other sources is not reused.
 pub const VERSION: &str = env!("MIDFLIGHT_CELLS_VERSION");
 
 /// The figure of this name.

@@ -5,8 +5,8 @@ use crate::findings::Estimate;
 use crate::findings::plot::{Curve, Hue, Point};
 use std::collections::BTreeMap;
 
-/// Nanoseconds in the milliseconds of results.
-const MS: f64 = 1e6;
+/// Results are in milliseconds, rows and plots in nanoseconds.
+const NS_PER_MS: f64 = 1e6;
 
 /// A cell of a figure, to be run with each seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Results {
     pub fn cumulative(&self, case: &str, part: impl Fn(&CellResult) -> Option<&Percentiles>) -> Vec<Point> {
         let points = QUANTILES.iter().map(|&quantile| {
             let ms = self.mean(case, |result| part(result).map_or(f64::NAN, |percentiles| percentiles.at(quantile)));
-            Point::new(ms * MS, quantile)
+            Point::new(ms * NS_PER_MS, quantile)
         });
         points.filter(|point| point.x.is_finite()).collect()
     }
@@ -78,24 +78,24 @@ impl Results {
 
 /// The delay that a share of the tasks does not exceed, in nanoseconds.
 pub(super) fn delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
-    move |result| result.delay.at(quantile) * MS
+    move |result| result.delay.at(quantile) * NS_PER_MS
 }
 
 /// The same of a step.
 pub(super) fn step(step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
-    move |result| result.steps.get(&step).map_or(f64::NAN, |percentiles| percentiles.at(quantile) * MS)
+    move |result| result.steps.get(&step).map_or(f64::NAN, |percentiles| percentiles.at(quantile) * NS_PER_MS)
 }
 
 /// The mean of a step, 0 where the scheme has no such step.
 pub(super) fn mean_step(result: &CellResult, step: Step) -> f64 {
-    result.steps.get(&step).map_or(0.0, |percentiles| percentiles.mean_ms * MS)
+    result.steps.get(&step).map_or(0.0, |percentiles| percentiles.mean_ms * NS_PER_MS)
 }
 
 /// A step of one priority level.
 pub(super) fn level_step(level: u8, step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| {
         let percentiles = result.levels.get(&level).and_then(|level| level.steps.get(&step));
-        percentiles.map_or(f64::NAN, |percentiles| percentiles.at(quantile) * MS)
+        percentiles.map_or(f64::NAN, |percentiles| percentiles.at(quantile) * NS_PER_MS)
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) mod tests {
             results.push("fast", delayed(fast));
         }
         assert_eq!(results.factor("slow", "fast", delay(0.5)).unwrap().mean, 15.0);
-        assert_eq!(results.mean("slow", delay(0.5)), 25.0 * MS);
+        assert_eq!(results.mean("slow", delay(0.5)), 25.0 * NS_PER_MS);
         assert_eq!(results.estimate("absent", delay(0.5)), None);
         assert!(results.mean("absent", delay(0.5)).is_nan());
     }
@@ -133,6 +133,6 @@ pub(super) mod tests {
         assert!(results.cumulative("nothing", |result| Some(&result.delay)).is_empty());
         results.push("some", delayed(2.0));
         let points = results.cumulative("some", |result| Some(&result.delay));
-        assert_eq!(points.last(), Some(&Point::new(2.0 * MS, 1.0)));
+        assert_eq!(points.last(), Some(&Point::new(2.0 * NS_PER_MS, 1.0)));
     }
 }

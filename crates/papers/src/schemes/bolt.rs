@@ -270,7 +270,7 @@ impl<'a> Bolt<'a> {
         let packet = self.packets[index as usize].header();
         let room = self.put(now, &packet, &task);
         if !room {
-            // The client is told, and submits the rest again after a while.
+            // The client gets an answer, and submits the rest again after a while.
             self.packets[index as usize].tasks.push(task);
             return self.events.push(now + self.times.poll_again, Kind::Packet, index);
         }

@@ -1,4 +1,4 @@
-//! A datagram's way through the hardware, hop by hop.
+//! A datagram's path through the hardware, hop by hop.
 //!
 //! All that reaches a host comes through its one link, so its lanes are reserved in the right order when it leaves the
 //! switch. What this gets wrong: what a host sends itself within the link's latency may wait behind what comes later.

@@ -50,7 +50,7 @@ impl Network {
             }
             let [Some(delay), again] = copies else { return copies };
             let [first, second] = faults.draw(random, &mut self.counters);
-            // Two copies at most: a third tells nothing new.
+            // Two copies at most: a third shows nothing new.
             copies = [first.map(|more| delay + more), again.or(second.map(|more| delay + more))];
             if copies[0].is_none() {
                 copies.swap(0, 1);

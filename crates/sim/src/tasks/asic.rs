@@ -54,7 +54,7 @@ pub struct Passes {
     pub assigned: u64,
     /// The most that one of them took.
     pub most: u32,
-    /// Requests that were told that there is no task.
+    /// Requests whose answer was that there is no task.
     pub no_ops: u64,
     /// Tasks that were given back to their clients though they had been acknowledged.
     pub returned: u64,

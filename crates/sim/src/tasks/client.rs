@@ -38,7 +38,7 @@ impl ClientActor {
         &self.client
     }
 
-    /// A driver's turn: what the endpoint tells, what it sends, and when it wants to be woken.
+    /// A driver's turn: the endpoint's events, what it sends, and when it wants to be woken.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(event) = self.client.poll_event() {
             let (key, end) = match event {

@@ -48,7 +48,7 @@ pub enum TaskEvent {
         /// Which.
         run: RunKey,
     },
-    /// A client told its caller the end of a task.
+    /// A client reported the end of a task to its caller.
     Reported {
         /// The client.
         client: NodeId,
@@ -106,7 +106,7 @@ impl Sink for History {
 }
 
 impl History {
-    /// Ends of tasks that clients told their callers.
+    /// Ends of tasks that clients reported to their callers.
     #[must_use]
     pub fn reported(&self) -> usize {
         self.reported

@@ -31,7 +31,7 @@ impl ExecutorActor {
         &self.executor
     }
 
-    /// A driver's turn: what the endpoint tells, what it sends, and when it wants to be woken.
+    /// A driver's turn: the endpoint's events, what it sends, and when it wants to be woken.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(event) = self.executor.poll_event() {
             match event {

@@ -186,7 +186,7 @@ impl Callers {
 
     fn reported(&mut self, client: NodeId, key: u64, end: &TaskEnd) -> Checked {
         let Some(&place) = self.by_key.get(&(client, key)) else {
-            holds!(T9, false, "node {} tells the end of task {key}, which it was not given", client.index());
+            holds!(T9, false, "node {} reports the end of task {key}, which it was not given", client.index());
             return Ok(());
         };
         let task = &mut self.tasks[place];
@@ -207,7 +207,7 @@ impl Callers {
                 holds!(
                     T9,
                     !assigned,
-                    "task {key} of node {} is told to be cancelled, and was assigned",
+                    "task {key} of node {} is reported as cancelled, and was assigned",
                     client.index()
                 );
             }

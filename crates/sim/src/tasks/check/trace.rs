@@ -126,7 +126,7 @@ pub(super) fn describe(datagram: &[u8]) -> String {
         Packet::CancelAck(ack) => write!(text, "CANCEL_ACK {} taken out {:#x}", tail(&ack.header), ack.taken_out),
         Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
         Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),
-        Packet::NoOp(fixed, told) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(told)),
+        Packet::NoOp(fixed, asked) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(asked)),
     };
     text
 }

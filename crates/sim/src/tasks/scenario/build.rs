@@ -2,7 +2,7 @@
 
 use super::jobs::Jobs;
 use super::outcome::{Disturbance, Outcome};
-use super::parts::{Asic, Drift, Fault, NetworkPart, Partition, Scenario, Whereabouts};
+use super::parts::{Asic, Drift, Fault, NetworkPart, Partition, Scenario, SwitchPlace};
 use super::values::{Time, Who};
 use super::{Notes, ScenarioError};
 use crate::tasks::asic::{Passes, Pipeline, Tally};
@@ -111,8 +111,8 @@ impl Scenario {
     fn add_switches(&self, world: &mut World, tally: Option<&Tally>) -> Vec<SocketAddr> {
         let mut add = |rack| {
             let place = match self.cluster.place {
-                Whereabouts::Switch => Place::Switch(rack),
-                Whereabouts::Server => self.host(world, rack),
+                SwitchPlace::Switch => Place::Switch(rack),
+                SwitchPlace::Server => self.host(world, rack),
             };
             let switch = match (self.asic_config(), tally) {
                 (Some(config), Some(tally)) => {
@@ -250,7 +250,7 @@ impl Run {
     /// What came of it so far.
     ///
     /// # Panics
-    /// Never: the world tells it what happens.
+    /// Never: it is the world's sink.
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         self.world.sink().expect("Scenario::start set it")

@@ -1,15 +1,16 @@
 //! Bounds of a scenario's values.
 
-use super::parts::{Asic, Datagrams, Drift, Engine, Fault, Partition, Scenario, ShapeName, Whereabouts, mask};
+use super::parts::{Asic, Datagrams, Drift, Engine, Fault, Partition, Scenario, ShapeName, SwitchPlace, mask};
 use super::values::{Time, Who};
 use crate::time::PPM_MAX;
 use midflight_control::file::within;
 use midflight_dataplane::TasksConfig;
 use midflight_dataplane::asic::AsicConfig;
+use midflight_endpoint::{MS, Nanos};
 
 /// Executors of a run.
 const EXECUTORS_MAX: u32 = 4_000_000;
-const SECOND: u64 = 1_000_000_000;
+const SECOND: Nanos = 1_000 * MS;
 /// Virtual time that a run may take, all in all.
 const LONGEST: Time = Time(7 * 24 * 3_600 * SECOND);
 /// The longest way of anything.
@@ -91,7 +92,7 @@ impl Scenario {
             return Ok(());
         }
         let engine = self.cluster.engine.name();
-        if self.cluster.place == Whereabouts::Server {
+        if self.cluster.place == SwitchPlace::Server {
             return Err(format!(
                 "cluster.engine = \"{engine}\": is a pipeline, and runs where cluster.place = \"switch\""
             ));

@@ -1,5 +1,5 @@
 //! What a scenario's clients submit. The argument of each task begins with its duration, then the time at which it should
-//! be submitted: so its start tells its delay.
+//! be submitted: so its delay is known when it starts.
 
 use super::parts::{Scenario, ShapeName, mask};
 use super::{Notes, ScenarioError};

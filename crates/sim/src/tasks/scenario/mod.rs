@@ -15,7 +15,7 @@ pub use error::ScenarioError;
 pub use outcome::{Delays, Disturbance, Outcome};
 pub use parts::{
     Asic, Cluster, Datagrams, Demand, Drift, Engine, Fault, Group, Host, Link, NetworkPart, Partition, Queue, Scenario,
-    ShapeName, Whereabouts, WorkloadPart,
+    ShapeName, SwitchPlace, WorkloadPart,
 };
 pub use values::{Time, Who};
 

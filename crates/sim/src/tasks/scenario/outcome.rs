@@ -1,4 +1,4 @@
-//! What a run tells, in constant memory whatever the number of tasks.
+//! The result of a run, in constant memory whatever the number of tasks.
 
 use super::jobs::planned;
 use crate::tasks::{TaskEnd, TaskEvent};
@@ -8,7 +8,7 @@ use midflight_endpoint::Nanos;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Delays from an hour on are told as an hour.
+/// Delays from an hour on count as an hour.
 const LONGEST: Nanos = 3_600_000_000_000;
 
 /// Delays from the call of submit to the start, in nanoseconds, exact to one in a thousand.
@@ -65,7 +65,7 @@ pub struct Disturbance {
 pub struct Outcome {
     /// Tasks that clients submitted.
     pub submitted: u64,
-    /// Tasks whose client was told their result.
+    /// Tasks whose result their client reported.
     pub completed: u64,
     /// Tasks that were given up.
     pub lost: u64,
@@ -77,7 +77,7 @@ pub struct Outcome {
     pub again: u64,
     /// Sum of the durations of all runs that began.
     pub work_ns: u128,
-    /// When the last task's client was told.
+    /// When the last end was reported.
     pub last_end: Nanos,
     /// First starts.
     pub delays: Delays,

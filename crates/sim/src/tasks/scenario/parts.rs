@@ -43,7 +43,7 @@ pub struct Cluster {
     /// Midflight switches; executors and clients are dealt out to them. Each is in a rack of its own.
     pub switches: u32,
     /// Where they run.
-    pub place: Whereabouts,
+    pub place: SwitchPlace,
     /// What they run.
     pub engine: Engine,
     /// Whether executors and clients turn to another switch when theirs is silent.
@@ -91,7 +91,7 @@ pub(super) fn mask(resources: &[u8]) -> u8 {
 /// Where a switch runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Whereabouts {
+pub enum SwitchPlace {
     /// In the switch of its rack.
     Switch,
     /// As a process on a host.
@@ -408,7 +408,7 @@ impl Default for Cluster {
     fn default() -> Self {
         Self {
             switches: 1,
-            place: Whereabouts::Switch,
+            place: SwitchPlace::Switch,
             engine: Engine::Soft,
             failover: false,
             executors: 8,
