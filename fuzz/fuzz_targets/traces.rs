@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_sim::workload::{Format, ReadOptions, Target, read};
+use midflight_workload::{Format, ReadOptions, Target, read};
 
 /// Small, so that the bounds are met.
 const MAX_TASKS: u64 = 10_000;

@@ -1,4 +1,4 @@
-//! The simulated world of Midflight, and the workloads that it and `midflight replay` play.
+//! The simulated world of Midflight.
 //!
 //! [`World`] runs the production switch and the production endpoints over a simulated network, in virtual time, from a
 //! seed. The endpoints cannot tell it from the real world, which proves that no I/O leaked into them.
@@ -8,29 +8,26 @@
 //! | [`time`] | the heap of events, the clocks of nodes |
 //! | `network` | hosts, links and switches as hardware, what befalls a datagram |
 //! | `world` | nodes, their life and death, actions at times |
-//! | [`actors`] | what runs on a node |
-//! | [`scenario`] | a file in, a world out |
-//! | [`workload`] | what is submitted |
-//! | [`check`] | the fault campaign |
+//! | [`Actor`] | what runs on a node |
+//! | [`Happening`] | what happens, and who hears of it |
+//! | [`check`] | fault campaigns |
+//! | [`tasks`] | the tasks program: its nodes, scenarios, and what a campaign of it checks |
 
-pub mod actors;
-pub mod calibration;
-pub mod cell;
 pub mod check;
-pub mod figures;
-pub mod scenario;
+pub mod tasks;
 pub mod time;
-pub mod workload;
 
-mod history;
+mod actor;
+mod happening;
 mod network;
 mod random;
-mod sink;
 mod world;
 
-pub use actors::{Actor, Birth, Command, Factory, Submission, Submissions, Wake};
-pub use history::{Happening, History, Told};
-pub use network::{Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig};
+pub use actor::{Actor, Birth, Factory, Passage, Passing, Wake};
+pub use happening::{Happening, Observer, Sink};
+
+pub use network::{
+    Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig, Tier, Topology,
+};
 pub use random::{Purpose, stream};
-pub use sink::{Observer, Sink};
 pub use world::{Action, Context, NodeId, World};

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
-use midflight_sim::actors::asic::Passes;
-use midflight_sim::scenario::{Engine, Outcome, Scenario};
+use midflight_sim::tasks::asic::Passes;
+use midflight_sim::tasks::scenario::{Engine, Outcome, Scenario};
 use std::path::Path;
 
 const PIPELINES: [&str; 2] = ["asic-safe", "asic-published"];

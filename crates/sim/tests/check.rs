@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
-use midflight_sim::check::{Campaign, Trial, run_traced};
+use midflight_sim::check::{Campaign, run_traced};
+use midflight_sim::tasks::check::{TasksSubject, Trial};
 
 /// As many seeds as the environment says, or this many.
 fn seeds(count: u64) -> u64 {
@@ -12,9 +13,9 @@ fn seeds(count: u64) -> u64 {
 #[test]
 fn t1_to_t16_hold_whatever_befalls_a_cluster() {
     let campaign = Campaign { seeds: 0..seeds(200), threads: 2, mutant: 0 };
-    let totals = campaign.run(&|_| true);
+    let totals = campaign.run::<TasksSubject>(&|_| true);
     if let Some((seed, outcome)) = totals.first {
-        let (_, lines) = run_traced(&Trial::draw(seed));
+        let (_, lines) = run_traced::<TasksSubject>(&Trial::draw(seed));
         let last = lines.len().saturating_sub(40);
         panic!("seed {seed}: {}\n{}", outcome.violation.unwrap().broken, lines[last..].join("\n"));
     }

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
-use midflight_sim::check::{
-    ClientSpec, ExecutorSpec, Fault, Job, Net, Party, SwitchSpec, TaskSpec, Trial, What, run_traced,
+use midflight_sim::check::{Net, Trial as _, run_traced};
+use midflight_sim::tasks::check::{
+    ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, TasksSubject, Trial, What,
 };
 
 /// A switch, an executor and two clients; the second one has a job of `tasks` at 1 s.
@@ -39,7 +40,7 @@ fn trial(tasks: usize, heal_ms: u64, faults: &[(u64, u64, What)]) -> Trial {
 /// Runs it; no rule breaks. What happened.
 fn runs_well(trial: &Trial) -> Vec<String> {
     trial.validate().unwrap();
-    let (outcome, lines) = run_traced(trial);
+    let (outcome, lines) = run_traced::<TasksSubject>(trial);
     assert_eq!(outcome.violation, None);
     lines
 }
@@ -54,7 +55,7 @@ fn times(lines: &[String], what: &str) -> Vec<f64> {
 fn t14_while_one_source_floods_the_others_are_served() {
     let flood = What::Flood { sources: 1, packets: 3_000 };
     let lines = runs_well(&trial(40, 15_000, &[(100, 14_900, flood)]));
-    let ends = times(&lines, "client 1 tells the end");
+    let ends = times(&lines, "client 1 reports the end");
     // The queue has room for eleven, and who finds none waits for up to a second.
     assert!(ends.len() == 40 && ends[39] < 5_000.0, "{} of 40, the last at {:?} ms", ends.len(), ends.last());
     assert!(times(&lines, "reason 5").len() > 100, "the stranger meets the end of its share");
@@ -68,7 +69,7 @@ fn t14_what_the_dead_have_queued_keeps_nobody_out_for_longer_than_client_idle() 
     // The second client keeps the ninth that the first may not have, but needs more than that at once.
     trial.jobs[1].tasks.iter_mut().for_each(|task| task.run_us = 1_000_000);
     let lines = runs_well(&trial);
-    let ends = times(&lines, "client 1 tells the end");
+    let ends = times(&lines, "client 1 reports the end");
     assert_eq!(ends.len(), 50);
     let took_all = times(&lines, "SUBMIT_ACK").into_iter().last().unwrap();
     assert!((3_000.0..6_000.0).contains(&took_all), "all are queued at {took_all} ms");
@@ -94,7 +95,7 @@ fn t16_whoever_moves_is_served_where_he_is() {
         let lines = runs_well(&trial(300, 4_000, &faults));
         let moved = times(&lines, &format!("{to} is at 1"));
         assert_eq!(moved, [1_200.0, 2_000.0, 2_300.0]);
-        assert_eq!(times(&lines, "client 1 tells the end").len(), 300);
+        assert_eq!(times(&lines, "client 1 reports the end").len(), 300);
     }
 }
 
@@ -102,7 +103,7 @@ fn t16_whoever_moves_is_served_where_he_is() {
 fn t15_nothing_is_lost_on_the_narrowest_way() {
     let mtu = |party, bytes| What::Mtu { party, bytes };
     let faults = [(900, 2_000, mtu(None, 1_280)), (1_000, 1_000, mtu(Some(Party::Client(1)), 1_400))];
-    assert_eq!(times(&runs_well(&trial(300, 4_000, &faults)), "client 1 tells the end").len(), 300);
+    assert_eq!(times(&runs_well(&trial(300, 4_000, &faults)), "client 1 reports the end").len(), 300);
 }
 
 #[test]

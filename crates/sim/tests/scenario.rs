@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
-use midflight_sim::scenario::{Outcome, Scenario};
+use midflight_sim::tasks::scenario::{Outcome, Scenario};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 

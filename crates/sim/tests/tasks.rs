@@ -4,13 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_dataplane::{Stats, TasksConfig, Verdict};
-use midflight_sim::check::Watch;
-use midflight_sim::{Action, Faults, Happening, NodeId, Told, World};
+use midflight_endpoint::MS;
+use midflight_sim::tasks::check::RulesObserver;
+use midflight_sim::tasks::{Command, History, TaskEnd, TaskEvent, nodes};
+use midflight_sim::{Action, Faults, NodeId, World};
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-const MS: u64 = 1_000_000;
 const JOB: u32 = 100;
 
 /// Switches, executors of eight slots, and two clients that submit tasks in jobs of 100.
@@ -32,12 +33,15 @@ impl Cluster {
     fn with(seed: u64, faults: Faults, queue: u32, switches: usize, resources: &[u8]) -> Self {
         let mut world = World::new(seed, faults);
         let config = TasksConfig { queue, slots: 1024, clients: 8, ..TasksConfig::default() };
-        world.observe(Box::new(Watch::new(config)));
-        let switches: Vec<_> = (0..switches).map(|_| world.add_switch(config).unwrap()).collect();
+        world.set_observer(Box::new(RulesObserver::new(config)));
+        world.set_sink(Box::<History>::default());
+        let switches: Vec<_> = (0..switches).map(|_| nodes::add_switch(&mut world, config).unwrap()).collect();
         let at: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
-        let executor = |&mask: &u8| world.add_executor(ExecutorConfig::new(0, 0, at.clone(), 8, mask)).unwrap();
+        let executor =
+            |&mask: &u8| nodes::add_executor(&mut world, ExecutorConfig::new(0, 0, at.clone(), 8, mask)).unwrap();
         let executors = resources.iter().map(executor).collect();
-        let clients = (0..2).map(|_| world.add_client(ClientConfig::new(0, 0, at.clone())).unwrap()).collect();
+        let clients =
+            (0..2).map(|_| nodes::add_client(&mut world, ClientConfig::new(0, 0, at.clone())).unwrap()).collect();
         Self { world, switches, executors, clients, tasks: 0 }
     }
 
@@ -50,41 +54,41 @@ impl Cluster {
         for jid in 0..jobs {
             let client = self.clients[jid as usize % 2];
             let tasks = (jid * JOB..(jid + 1) * JOB).map(&task).collect();
-            self.world.at(MS + u64::from(jid) * every, Action::Submit { client, jid, tasks });
+            self.world.at(MS + u64::from(jid) * every, Action::command(client, Command::Submit { jid, tasks }));
         }
         self.tasks = jobs * JOB;
     }
 
     /// The first switch's counters.
     fn stats(&self) -> Stats {
-        self.world.switch(self.switches[0]).unwrap()
+        nodes::switch(&self.world, self.switches[0]).unwrap()
     }
 
     /// Runs until every task has ended; then a little longer, to see that nothing ends twice.
     fn finish(&mut self) {
         let tasks = self.tasks as usize;
-        let all = self.world.run(60_000 * MS, |world| world.history().told() == tasks);
-        assert!(all, "{} of {tasks} ended within a minute", self.world.history().told());
+        let all = self.world.run(60_000 * MS, |world| history(world).reported() == tasks);
+        assert!(all, "{} of {tasks} ended within a minute", history(&self.world).reported());
         let until = self.world.now() + 3_000 * MS;
         self.world.run(until, |_| false);
-        self.switches.iter().for_each(|&switch| self.world.check_switch(switch).unwrap());
+        self.switches.iter().for_each(|&switch| nodes::check_switch(&self.world, switch).unwrap());
     }
 
     /// Every task has one end, and that is its own result.
     fn assert_each_completed_once(&self) {
         let mut numbers = HashMap::new();
         let mut told = BTreeSet::new();
-        for (_, happening) in self.world.history().iter() {
-            match happening {
-                Happening::Submitted { client, jid, keys } => {
+        for (_, event) in history(&self.world).iter() {
+            match event {
+                TaskEvent::Submitted { client, jid, keys } => {
                     numbers.extend(keys.clone().zip(jid * JOB..).map(|(key, number)| ((*client, key), number)));
                 }
-                Happening::Told { client, key, how: Told::Completed { ok: true, result, .. } } => {
+                TaskEvent::Reported { client, key, end: TaskEnd::Completed { ok: true, result, .. } } => {
                     let number = numbers[&(*client, key.0)];
                     assert_eq!(result[8..12], number.to_be_bytes(), "the result of another task");
                     assert!(told.insert(number), "task {number} ended twice");
                 }
-                Happening::Told { how, .. } => panic!("{how:?}"),
+                TaskEvent::Reported { end, .. } => panic!("{end:?}"),
                 _ => {}
             }
         }
@@ -94,13 +98,17 @@ impl Cluster {
     /// Starts per task.
     fn starts(&self) -> BTreeMap<u32, u32> {
         let mut starts = BTreeMap::new();
-        for (_, happening) in self.world.history().iter() {
-            if let Happening::Started { jid, tid, .. } = happening {
+        for (_, event) in history(&self.world).iter() {
+            if let TaskEvent::Started { jid, tid, .. } = event {
                 *starts.entry(jid * JOB + tid % JOB).or_default() += 1;
             }
         }
         starts
     }
+}
+
+fn history(world: &World) -> &History {
+    world.sink().unwrap()
 }
 
 /// The seeds to try: this many, or as many as the environment says.
@@ -180,8 +188,8 @@ fn t9_a_switch_that_restarts_costs_no_task() {
 }
 
 fn first_start_after(cluster: &Cluster, time: u64) -> u64 {
-    let history = cluster.world.history();
-    let started = |(at, happening): &(u64, &Happening)| *at > time && matches!(happening, Happening::Started { .. });
+    let history = history(&cluster.world);
+    let started = |(at, event): &(u64, &TaskEvent)| *at > time && matches!(event, TaskEvent::Started { .. });
     history.iter().find(started).unwrap().0
 }
 
@@ -209,15 +217,15 @@ fn t10_executors_that_die_cost_no_task() {
 fn last_rerun(cluster: &Cluster, dead: &[NodeId], death: u64) -> u64 {
     let mut held = BTreeMap::new();
     let mut last = death;
-    for (at, happening) in cluster.world.history().iter() {
-        match happening {
-            Happening::Started { executor, run, jid, tid, .. } if at <= death && dead.contains(executor) => {
+    for (at, event) in history(&cluster.world).iter() {
+        match event {
+            TaskEvent::Started { executor, run, jid, tid, .. } if at <= death && dead.contains(executor) => {
                 held.insert((*executor, *run), (*jid, *tid));
             }
-            Happening::Ended { executor, run } if at <= death => {
+            TaskEvent::Ended { executor, run } if at <= death => {
                 held.remove(&(*executor, *run));
             }
-            Happening::Started { jid, tid, .. } if held.values().any(|task| *task == (*jid, *tid)) => last = at,
+            TaskEvent::Started { jid, tid, .. } if held.values().any(|task| *task == (*jid, *tid)) => last = at,
             _ => {}
         }
     }
@@ -276,7 +284,7 @@ fn everything_at_once_costs_no_task() {
         world.at(at(30), Action::Restart(switch));
         world.at(at(45), Action::Restart(cluster.executors[0]));
         world.at(at(50), Action::Crash(cluster.executors[1]));
-        world.at(at(60), Action::Drain(cluster.executors[2]));
+        world.at(at(60), Action::command(cluster.executors[2], Command::Drain));
         world.at(at(70), Action::Crash(switch));
         world.at(at(71), Action::Restart(switch));
         cluster.finish();
@@ -292,7 +300,7 @@ fn a_client_that_dies_does_not_disturb_the_other() {
     cluster.world.at(30 * MS, Action::Crash(dead));
     let told = |world: &World, client: NodeId| {
         let ends =
-            world.history().iter().filter(|(_, h)| matches!(h, Happening::Told { client: c, .. } if *c == client));
+            history(world).iter().filter(|(_, h)| matches!(h, TaskEvent::Reported { client: c, .. } if *c == client));
         ends.count()
     };
     assert!(cluster.world.run(20_000 * MS, |world| told(world, alive) == 1_000));
@@ -300,7 +308,7 @@ fn a_client_that_dies_does_not_disturb_the_other() {
     let until = cluster.world.now() + 10_000 * MS;
     cluster.world.run(until, |_| false);
     for &executor in &cluster.executors {
-        assert_eq!(cluster.world.executor(executor).unwrap().unacknowledged(), 0);
+        assert_eq!(nodes::executor(&cluster.world, executor).unwrap().unacknowledged(), 0);
     }
 }
 
@@ -310,11 +318,11 @@ fn a_drained_executor_leaves_nothing_behind() {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
         cluster.submit(task);
         for (i, &executor) in cluster.executors[..3].iter().enumerate() {
-            cluster.world.at((10 + 10 * i as u64) * MS, Action::Drain(executor));
+            cluster.world.at((10 + 10 * i as u64) * MS, Action::command(executor, Command::Drain));
         }
         cluster.finish();
         cluster.assert_each_completed_once();
-        let drained = cluster.world.history().iter().filter(|(_, h)| matches!(h, Happening::Drained { .. })).count();
+        let drained = history(&cluster.world).iter().filter(|(_, h)| matches!(h, TaskEvent::Drained { .. })).count();
         assert_eq!(drained, 3);
         assert_eq!(cluster.stats().expired, 0, "no lease had to run out");
         // One that drained before it knew its slots did not release them: the switch forgets them by itself.

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_dataplane::TasksConfig;
+use midflight_endpoint::MS;
+use midflight_sim::tasks::{History, Submission, nodes};
 use midflight_sim::{
-    Action, Actor, Context, Factory, Faults, Happening, Hardware, HostConfig, LinkConfig, NodeId, Place, Submission,
-    SwitchConfig, Wake, World,
+    Action, Actor, Context, Factory, Faults, Happening, Hardware, HostConfig, LinkConfig, NodeId, Place, Sink,
+    SwitchConfig, Topology, Wake, World,
 };
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
@@ -17,7 +19,6 @@ use std::path::Path;
 use std::rc::Rc;
 
 const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
 
 /// What nodes saw: which node, when by its own clock, what.
 type Seen = Rc<RefCell<Vec<(NodeId, u64, Vec<u8>)>>>;
@@ -209,7 +210,11 @@ fn a_scheduler_of_one_thread_decides_about_one_datagram_after_the_other() {
 fn star(racks: u32, host: HostConfig) -> (World, [Place; 2]) {
     let link = LinkConfig { latency: 500, bits_per_second: 10_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 0, queue: 16, recirculation: 0 };
-    let mut world = World::with_hardware(1, Faults::INSTANT, &Hardware { racks, link, trunk: link, switch });
+    let mut world = World::with_hardware(
+        1,
+        Faults::INSTANT,
+        &Hardware { topology: Topology::racks(racks), link, trunk: link, switch },
+    );
     let places = [0, racks - 1].map(|rack| Place::Host(world.add_host(HostConfig { rack, ..host })));
     (world, places)
 }
@@ -261,7 +266,8 @@ fn what_a_full_receive_buffer_drops_is_counted_by_name() {
 fn what_a_switch_cannot_pass_is_counted_by_name() {
     let link = LinkConfig { latency: 0, bits_per_second: 0 };
     let switch = SwitchConfig { pass: 0, packets_per_second: 1_000_000, queue: 3, recirculation: 0 };
-    let mut world = World::with_hardware(1, Faults::INSTANT, &Hardware { racks: 1, link, trunk: link, switch });
+    let mut world =
+        World::with_hardware(1, Faults::INSTANT, &Hardware { topology: Topology::Star, link, trunk: link, switch });
     let host = Place::Host(world.add_host(HostConfig::default()));
     let (seen, ear, _) = pair(&mut world, [Place::Switch(0), host], 10, 0, 0);
     world.run(MS, |_| false);
@@ -299,13 +305,23 @@ fn the_faults_of_a_host_befall_what_it_sends_and_gets_and_nobody_else() {
     }
 }
 
-/// Draws so many numbers, and tells the last.
+/// Draws so many numbers, and records the last.
 struct Drawing(u32);
+
+/// All that was recorded.
+#[derive(Default)]
+struct Drawn(Vec<u64>);
+
+impl Sink for Drawn {
+    fn happened(&mut self, _at: u64, happening: &Happening<'_>) {
+        self.0.extend(happening.of::<u64>());
+    }
+}
 
 impl Actor for Drawing {
     fn start(&mut self, context: &mut Context<'_>) {
         let value = (0..self.0).map(|_| context.random().random::<u64>()).last().unwrap();
-        context.happened(Happening::Measured { node: context.node(), what: "drawn", value });
+        context.record(&value);
     }
 
     fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
@@ -317,13 +333,10 @@ impl Actor for Drawing {
 fn a_draw_more_in_one_node_changes_nothing_elsewhere() {
     let drawn = |first: u32| {
         let mut world = World::new(9, Faults::NONE);
+        world.set_sink(Box::<Drawn>::default());
         world.add_actor(Place::Apart, Box::new(move |_| Box::new(Drawing(first))));
         world.add_actor(Place::Apart, Box::new(|_| Box::new(Drawing(1))));
-        let values = world.history().iter().map(|(_, happening)| match happening {
-            Happening::Measured { value, .. } => *value,
-            other => panic!("{other:?}"),
-        });
-        values.collect::<Vec<_>>()
+        world.sink::<Drawn>().unwrap().0.clone()
     };
     let (once, twice) = (drawn(1), drawn(2));
     assert_ne!(once[0], twice[0]);
@@ -335,15 +348,16 @@ fn disturbed(seed: u64) -> World {
     let link = LinkConfig { latency: 700, bits_per_second: 25_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 10_000_000, queue: 64, recirculation: 400 };
     let faults = Faults { delay_min: 0, delay_max: 5_000, ..Faults::lossy(0.01) };
-    let mut world = World::with_hardware(seed, faults, &Hardware { racks: 2, link, trunk: link, switch });
+    let mut world =
+        World::with_hardware(seed, faults, &Hardware { topology: Topology::racks(2), link, trunk: link, switch });
     let host = |rack| HostConfig { rack, lanes: 2, send: 1_100, receive: 1_900, ..HostConfig::default() };
     let config = TasksConfig { queue: 4_096, slots: 256, clients: 8, ..TasksConfig::default() };
-    let switch = world.add_switch_at(Place::Switch(0), config).unwrap();
+    let switch = nodes::add_switch_at(&mut world, Place::Switch(0), config).unwrap();
     let at = vec![world.address(switch)];
     let executors: Vec<_> = (0..6)
         .map(|number| {
             let place = Place::Host(world.add_host(host(number % 2)));
-            world.add_executor_at(place, ExecutorConfig::new(0, 0, at.clone(), 8, 0), 55_000).unwrap()
+            nodes::add_executor_at(&mut world, place, ExecutorConfig::new(0, 0, at.clone(), 8, 0), 55_000).unwrap()
         })
         .collect();
     for client in 0..2 {
@@ -355,7 +369,8 @@ fn disturbed(seed: u64) -> World {
             jid,
             tasks: (jid * 50..(jid + 1) * 50).map(task).collect(),
         };
-        world.add_client_at(place, ClientConfig::new(0, 0, at.clone()), Box::new((0..10).map(job))).unwrap();
+        nodes::add_client_at(&mut world, place, ClientConfig::new(0, 0, at.clone()), Box::new((0..10).map(job)))
+            .unwrap();
     }
     world.at(5 * MS, Action::Drift { node: executors[0], ppm: 300, offset: 2 * MS });
     world.at(8 * MS, Action::Pause(executors[1]));
@@ -364,7 +379,9 @@ fn disturbed(seed: u64) -> World {
     world.at(18 * MS, Action::Partition { from: vec![switch], to: executors[2..4].to_vec(), both: false });
     world.at(21 * MS, Action::Heal);
     world.at(25 * MS, Action::Resume(executors[1]));
-    assert!(world.run(60_000 * MS, |world| world.told() == 1_000), "{} of 1000 ended", world.told());
+    world.set_sink(Box::<History>::default());
+    let reported = |world: &World| world.sink::<History>().unwrap().reported();
+    assert!(world.run(60_000 * MS, |world| reported(world) == 1_000), "{} of 1000 ended", reported(&world));
     world
 }
 

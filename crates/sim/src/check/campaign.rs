@@ -1,7 +1,6 @@
 //! Many seeds, on several threads, with one result whatever their number.
 
-use super::run::{Outcome, run};
-use super::trial::Trial;
+use super::{Outcome, Subject, run};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,10 +32,10 @@ pub struct Totals {
 }
 
 impl Campaign {
-    /// Tries them, up to the first violation. `progress` is told each seed that is done; where it says `false`, no more
+    /// Tries them, up to the first violation. `progress` is given each seed that is done; where it says `false`, no more
     /// are tried.
     #[must_use]
-    pub fn run(&self, progress: &(dyn Fn(u64) -> bool + Sync)) -> Totals {
+    pub fn run<S: Subject>(&self, progress: &(dyn Fn(u64) -> bool + Sync)) -> Totals {
         let next = AtomicU64::new(self.seeds.start);
         // The smallest seed that failed so far: larger ones need not be tried. Those below it are, to the last one.
         let failed = AtomicU64::new(self.seeds.end);
@@ -44,17 +43,13 @@ impl Campaign {
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
                 scope.spawn(|| {
-                    #[cfg(feature = "mutants")]
-                    {
-                        midflight_dataplane::mutants::plant(self.mutant);
-                        midflight_tasks::mutants::plant(self.mutant);
-                    }
+                    S::plant(self.mutant);
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if seed >= failed.load(Ordering::Relaxed) {
                             return;
                         }
-                        let outcome = run(&Trial::draw(seed));
+                        let outcome = run::<S>(&S::draw(seed));
                         if outcome.violation.is_some() {
                             failed.fetch_min(seed, Ordering::Relaxed);
                         }

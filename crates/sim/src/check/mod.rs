@@ -1,47 +1,35 @@
-//! The fault campaign: clusters drawn from seeds, disturbed in every way, under the eyes of a checker that sees all.
+//! Fault campaigns: clusters drawn from seeds, disturbed in every way, under the eyes of a checker that sees all. What is the
+//! same for every program; what a program adds is a [`Subject`].
 //!
 //! | where | what |
 //! |---|---|
+//! | `subject` | what a program gives: draw, build, judge, heal; one run of it |
 //! | `trial` | what is tried, as data: it can be kept, replayed and made smaller |
-//! | `draw` | a trial from a seed |
-//! | `run` | a world from a trial; after the last fault all must heal |
-//! | `rules` | what may be broken |
-//! | `ledger` | what a switch must do: T1 to T8, T10 to T14 |
-//! | `callers` | what callers must see: T9 |
-//! | `excuses` | which fault excuses what |
-//! | `bound` | how soon after the faults all must have ended: T16 |
-//! | `monitor` | shows a run to all of them |
-//! | `watch` | the ledger, for tests of other worlds |
-//! | `vandal` | sends what nobody should |
-//! | `stranger` | keeps to the protocol, and wants all there is |
-//! | `trace` | a run for people |
+//! | `rule` | a rule that is broken, and how |
 //! | `campaign` | many seeds |
 //! | `shrink` | the same failure, smaller |
-//! | [`mutants`] | bugs that it must find |
+//! | `mutants` | bugs that a campaign must find |
+//! | `network` | how bad a trial's network is |
+//! | `disturbed` | nodes that several faults have stopped at once |
+//! | `trace` | a run for people |
 
-mod bound;
-mod callers;
 mod campaign;
-mod draw;
-mod excuses;
-mod ledger;
-mod monitor;
-pub mod mutants;
-
-mod rules;
-mod run;
+mod disturbed;
+mod mutants;
+mod network;
+mod rule;
 mod shrink;
-mod stranger;
+mod subject;
 mod trace;
 mod trial;
-mod vandal;
-mod watch;
 
 pub use campaign::{Campaign, Totals};
-pub use rules::{Broken, Rule};
-pub use run::{Outcome, Violation, run, run_traced};
-pub use shrink::shrink;
-pub use trial::{
-    BadTrial, Cancel, ClientSpec, ExecutorSpec, Fault, Job, Net, Party, SwitchSpec, TaskSpec, Trial, What,
-};
-pub use watch::Watch;
+pub use disturbed::{Disturbed, act};
+pub use mutants::{Caught, Mutant, are_planted};
+pub use network::Net;
+pub(crate) use rule::holds;
+pub use rule::{Broken, Checked, Rule};
+pub use shrink::{Fails, Pass, attempt, drop_from, shrink, shrink_while};
+pub use subject::{Outcome, Subject, Violation, run, run_traced};
+pub use trace::Trace;
+pub use trial::{BadTrial, Trial};

@@ -1,13 +1,12 @@
-//! The mutation gate: bugs that are planted one at a time, none of which the unit tests see, and all of which the campaign must
-//! find. They are built in by the feature `mutants` only. `docs/internals/mutants.md` tells what each does.
+//! Bugs that are planted one at a time, none of which the unit tests see, and all of which the campaign must find. They are built
+//! in by the feature `mutants` only. `docs/internals/mutants.md` says what each does.
 
-use super::campaign::{Campaign, Totals};
-use super::rules::Rule;
+use super::{Campaign, Rule, Subject};
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// By which it is chosen: below 20 in the C core, below 40 in the endpoints, above in what drives them.
+    /// By which it is chosen.
     pub number: u32,
     /// A word or three.
     pub name: &'static str,
@@ -15,40 +14,6 @@ pub struct Mutant {
     pub place: &'static str,
     /// Seeds, from 0, within which it must be found.
     pub budget: u64,
-}
-
-/// All of them.
-pub const MUTANTS: &[Mutant] = &[
-    mutant(1, "last-page", "dataplane/src/tasks/pools.h", 1000),
-    mutant(2, "requeue-behind", "dataplane/src/tasks/assign.h", 1000),
-    mutant(3, "missed-word", "dataplane/src/tasks/parking.h", 1000),
-    mutant(4, "constant-lease", "dataplane/src/tasks/give_up.h", 1000),
-    mutant(5, "ignored-resource", "dataplane/src/tasks_setup.c", 1000),
-    mutant(6, "first-page-dropped", "dataplane/src/tasks/give_up.h", 1000),
-    mutant(7, "constant-idle", "dataplane/src/tasks/from_client.h", 1000),
-    mutant(8, "lost-tail", "dataplane/src/tasks/queue.h", 1000),
-    mutant(9, "share-kept", "dataplane/src/tasks/from_executor.h", 1000),
-    mutant(10, "unnoticed-gap", "dataplane/src/tasks/give_up.h", 1000),
-    mutant(11, "repeat-renews", "dataplane/src/tasks/from_executor.h", 1000),
-    mutant(13, "uncounted-slots", "dataplane/src/tasks/from_executor.h", 1000),
-    mutant(15, "old-cookie", "dataplane/src/tasks/cookie.h", 1000),
-    mutant(21, "drain-falls-silent", "crates/tasks/src/executor/mod.rs", 1000),
-    mutant(22, "eight-kept-alive", "crates/tasks/src/executor/slots.rs", 1000),
-    mutant(23, "epochs-in-order", "crates/tasks/src/executor/answers.rs", 1000),
-    mutant(24, "busy-uncounted", "crates/tasks/src/executor/mod.rs", 1000),
-    mutant(25, "keepalive-postponed", "crates/tasks/src/executor/answers.rs", 1000),
-    mutant(26, "large-reset-unasked", "crates/tasks/src/executor/link.rs", 1000),
-    mutant(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
-    mutant(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
-    mutant(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),
-    mutant(34, "large-question-uncounted", "crates/tasks/src/client/probe.rs", 1000),
-    mutant(42, "switch-keeps-epoch", "crates/sim/src/world/production.rs", 1000),
-    mutant(44, "another-slots-result", "crates/sim/src/actors/executor.rs", 1000),
-    mutant(45, "tick-by-the-second", "crates/sim/src/actors/switch.rs", 1000),
-];
-
-const fn mutant(number: u32, name: &'static str, place: &'static str, budget: u64) -> Mutant {
-    Mutant { number, name, place, budget }
 }
 
 /// How a mutant was caught.
@@ -71,9 +36,9 @@ pub const fn are_planted() -> bool {
 impl Mutant {
     /// Tries seeds until it is caught or its budget is spent.
     #[must_use]
-    pub fn hunt(&self, threads: usize, progress: &(dyn Fn(u64) -> bool + Sync)) -> Option<Caught> {
-        let Totals { first, .. } = Campaign { seeds: 0..self.budget, threads, mutant: self.number }.run(progress);
-        let (seed, outcome) = first?;
+    pub fn hunt<S: Subject>(&self, threads: usize, progress: &(dyn Fn(u64) -> bool + Sync)) -> Option<Caught> {
+        let campaign = Campaign { seeds: 0..self.budget, threads, mutant: self.number };
+        let (seed, outcome) = campaign.run::<S>(progress).first?;
         let broken = outcome.violation?.broken;
         Some(Caught { rule: broken.rule, seed, what: broken.what })
     }

@@ -1,13 +1,17 @@
-//! A datagram's way through the hardware, hop by hop.
+//! A datagram's path through the hardware, hop by hop.
 //!
 //! All that reaches a host comes through its one link, so its lanes are reserved in the right order when it leaves the
 //! switch. What this gets wrong: what a host sends itself within the link's latency may wait behind what comes later.
 
 use super::queues::{Lanes, Link};
 use super::{Faults, Hardware, HostConfig, HostId, Place, SwitchConfig};
+use crate::NodeId;
 use midflight_endpoint::Nanos;
 
 const PICOSECONDS: u64 = 1_000;
+
+/// Who sends a datagram, and who gets it.
+pub(crate) type Ends = (NodeId, NodeId);
 
 /// What becomes of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +40,18 @@ impl Host {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Switch {
     /// When it passes the next packet, in picoseconds, where packets a second are limited.
     free_ps: u64,
-    /// To the spine, and from there; a star's are never used.
+    /// Sees what passes.
+    program: Option<NodeId>,
+}
+
+/// A link between two switches.
+#[derive(Clone, Copy, Debug)]
+struct Trunk {
+    /// Away from the hosts, and towards them.
     up: Link,
     down: Link,
 }
@@ -51,18 +62,18 @@ pub(crate) struct Fabric {
     /// Between two packets that a switch passes, in picoseconds: real ones pass several in a nanosecond.
     gap_ps: u64,
     hosts: Vec<Host>,
-    /// Those of the racks, then the spine.
     switches: Vec<Switch>,
+    trunks: Vec<Trunk>,
 }
 
 impl Fabric {
     pub(crate) fn new(hardware: &Hardware) -> Self {
-        let switch = || Switch { free_ps: 0, up: Link::new(hardware.trunk), down: Link::new(hardware.trunk) };
-        let switches = hardware.racks.max(1) + u32::from(hardware.racks > 1);
+        let trunk = Trunk { up: Link::new(hardware.trunk), down: Link::new(hardware.trunk) };
         Self {
             gap_ps: (1_000_000_000 * PICOSECONDS).checked_div(hardware.switch.packets_per_second).unwrap_or(0),
             hosts: Vec::new(),
-            switches: (0..switches).map(|_| switch()).collect(),
+            switches: vec![Switch::default(); hardware.topology.switches() as usize],
+            trunks: vec![trunk; hardware.topology.trunks() as usize],
             hardware: hardware.clone(),
         }
     }
@@ -71,7 +82,7 @@ impl Fabric {
     pub(crate) fn add_host(&mut self, config: HostConfig) -> Option<HostId> {
         let link = || Link::new(self.hardware.link);
         let host = Host { lanes: Lanes::new(config.lanes, config.receive_buffer), up: link(), down: link(), config };
-        (config.rack < self.hardware.racks.max(1)).then(|| {
+        (config.rack < self.hardware.topology.rack_switches()).then(|| {
             self.hosts.push(host);
             HostId(self.hosts.len() as u32 - 1)
         })
@@ -107,15 +118,33 @@ impl Fabric {
         }
     }
 
+    /// The switches that a datagram between two nodes passes; none where one of them is beside the hardware.
+    pub(crate) fn route(&self, from: Place, to: Place, ends: Ends) -> Vec<u32> {
+        if from == Place::Apart || to == Place::Apart {
+            return Vec::new();
+        }
+        self.hardware.topology.route(self.switch_of(from), self.switch_of(to), ends)
+    }
+
+    /// The program that sees what passes a switch.
+    pub(crate) fn program(&self, switch: u32) -> Option<NodeId> {
+        self.switches[switch as usize].program
+    }
+
+    /// From now on this node sees what passes the switch. Whether no other does.
+    pub(crate) fn attach(&mut self, switch: u32, node: NodeId) -> bool {
+        self.switches[switch as usize].program.replace(node).is_none()
+    }
+
     /// A datagram of so many bytes leaves its sender.
-    pub(crate) fn leave(&mut self, now: Nanos, from: Place, to: Place, bytes: usize) -> Next {
+    pub(crate) fn leave(&mut self, now: Nanos, from: Place, to: Place, bytes: usize, ends: Ends) -> Next {
         match (from, to) {
             (Place::Apart, _) | (_, Place::Apart) => Next::There { at: now },
             (Place::Switch(here), Place::Switch(there)) if here == there => {
                 let SwitchConfig { recirculation, pass, .. } = self.hardware.switch;
                 Next::Switch { at: now + recirculation + pass, switch: here }
             }
-            (Place::Switch(here), _) => self.pass(now, here, to, bytes),
+            (Place::Switch(here), _) => self.pass(now, here, to, bytes, ends),
             (Place::Host(host), _) => {
                 let sender = &mut self.hosts[host.0 as usize];
                 let left = sender.lanes.send(now, sender.config.send);
@@ -144,15 +173,13 @@ impl Fabric {
     }
 
     /// A packet passes a switch, towards where it is sent to.
-    pub(crate) fn pass(&mut self, now: Nanos, switch: u32, to: Place, bytes: usize) -> Next {
-        let (target, spine) = (self.switch_of(to), self.hardware.racks);
+    pub(crate) fn pass(&mut self, now: Nanos, switch: u32, to: Place, bytes: usize, ends: Ends) -> Next {
+        let (target, topology) = (self.switch_of(to), self.hardware.topology);
         if switch != target {
-            let (next, trunk) = if switch == spine {
-                (target, &mut self.switches[target as usize].down)
-            } else {
-                (spine, &mut self.switches[switch as usize].up)
-            };
-            return Next::Switch { at: trunk.send(now, bytes) + self.hardware.switch.pass, switch: next };
+            let next = topology.next(switch, target, ends);
+            let trunk = &mut self.trunks[topology.trunk(switch.min(next), switch.max(next)) as usize];
+            let link = if next > switch { &mut trunk.up } else { &mut trunk.down };
+            return Next::Switch { at: link.send(now, bytes) + self.hardware.switch.pass, switch: next };
         }
         match to {
             Place::Apart | Place::Switch(_) => Next::There { at: now },
@@ -167,13 +194,16 @@ impl Fabric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::LinkConfig;
+    use super::super::{LinkConfig, Topology};
     use super::*;
+
+    const ENDS: Ends = (NodeId(0), NodeId(1));
 
     fn fabric(racks: u32, packets_per_second: u64, queue: u32) -> Fabric {
         let latency = |latency| LinkConfig { latency, bits_per_second: 0 };
         let switch = SwitchConfig { pass: 400, packets_per_second, queue, recirculation: 70 };
-        Fabric::new(&Hardware { racks, link: latency(500), trunk: latency(2_000), switch })
+        let topology = Topology::racks(racks);
+        Fabric::new(&Hardware { topology, link: latency(500), trunk: latency(2_000), switch })
     }
 
     fn host(rack: u32) -> HostConfig {
@@ -184,13 +214,13 @@ mod tests {
     fn on_a_star_two_hosts_are_two_links_and_one_switch_apart() {
         let mut fabric = fabric(1, 0, 0);
         let [a, b] = [0, 0].map(|rack| Place::Host(fabric.add_host(host(rack)).unwrap()));
-        let next = fabric.leave(0, a, b, 100);
+        let next = fabric.leave(0, a, b, 100, ENDS);
         assert_eq!(next, Next::Switch { at: 1_000 + 500 + 400, switch: 0 });
         assert_eq!(fabric.admit(1_900, 0), Some(1_900));
-        assert_eq!(fabric.pass(1_900, 0, b, 100), Next::There { at: 1_900 + 500 + 3_000 });
-        assert_eq!(fabric.leave(9_000, a, a, 100), Next::There { at: 9_000 + 1_000 + 3_000 }, "to itself");
-        assert_eq!(fabric.pass(0, 0, Place::Switch(0), 100), Next::There { at: 0 }, "a program of this switch");
-        assert_eq!(fabric.leave(5, Place::Switch(0), Place::Switch(0), 9), Next::Switch { at: 475, switch: 0 });
+        assert_eq!(fabric.pass(1_900, 0, b, 100, ENDS), Next::There { at: 1_900 + 500 + 3_000 });
+        assert_eq!(fabric.leave(9_000, a, a, 100, ENDS), Next::There { at: 9_000 + 1_000 + 3_000 }, "to itself");
+        assert_eq!(fabric.pass(0, 0, Place::Switch(0), 100, ENDS), Next::There { at: 0 }, "a program of this switch");
+        assert_eq!(fabric.leave(5, Place::Switch(0), Place::Switch(0), 9, ENDS), Next::Switch { at: 475, switch: 0 });
         assert_eq!(fabric.add_host(host(1)), None, "there is one rack");
     }
 
@@ -198,12 +228,12 @@ mod tests {
     fn on_two_tiers_other_racks_are_reached_through_the_spine() {
         let mut fabric = fabric(2, 0, 0);
         let [a, b] = [0, 1].map(|rack| Place::Host(fabric.add_host(host(rack)).unwrap()));
-        assert_eq!(fabric.leave(0, a, b, 100), Next::Switch { at: 1_900, switch: 0 });
-        assert_eq!(fabric.pass(1_900, 0, b, 100), Next::Switch { at: 1_900 + 2_400, switch: 2 });
-        assert_eq!(fabric.pass(4_300, 2, b, 100), Next::Switch { at: 4_300 + 2_400, switch: 1 });
-        assert_eq!(fabric.pass(6_700, 1, b, 100), Next::There { at: 6_700 + 3_500 });
-        assert_eq!(fabric.pass(0, 0, Place::Switch(2), 100), Next::Switch { at: 2_400, switch: 2 });
-        assert_eq!(fabric.leave(0, Place::Switch(2), a, 100), Next::Switch { at: 2_400, switch: 0 });
+        assert_eq!(fabric.leave(0, a, b, 100, ENDS), Next::Switch { at: 1_900, switch: 0 });
+        assert_eq!(fabric.pass(1_900, 0, b, 100, ENDS), Next::Switch { at: 1_900 + 2_400, switch: 2 });
+        assert_eq!(fabric.pass(4_300, 2, b, 100, ENDS), Next::Switch { at: 4_300 + 2_400, switch: 1 });
+        assert_eq!(fabric.pass(6_700, 1, b, 100, ENDS), Next::There { at: 6_700 + 3_500 });
+        assert_eq!(fabric.pass(0, 0, Place::Switch(2), 100, ENDS), Next::Switch { at: 2_400, switch: 2 });
+        assert_eq!(fabric.leave(0, Place::Switch(2), a, 100, ENDS), Next::Switch { at: 2_400, switch: 0 });
         assert!(fabric.has(Place::Switch(2)) && !fabric.has(Place::Switch(3)) && !fabric.has(Place::Host(HostId(2))));
     }
 

@@ -1,6 +1,6 @@
 //! What a network is made of, as data: hosts, links, switches, and how they are connected.
 
-use super::Faults;
+use super::{Faults, Topology};
 use midflight_endpoint::Nanos;
 
 /// Names a host of a world with hardware.
@@ -15,18 +15,18 @@ pub enum Place {
     Apart,
     /// A process on a host.
     Host(HostId),
-    /// A program of a switch: the racks' switches are numbered from 0, the spine comes last.
+    /// A program of a switch, by its number in the [`Topology`].
     Switch(u32),
 }
 
-/// Racks with a switch each, and what connects them.
+/// Switches, and what connects them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hardware {
-    /// 1: a star, all hosts on one switch. More: two tiers, a switch in each rack and one spine.
-    pub racks: u32,
+    /// How switches are connected.
+    pub topology: Topology,
     /// Between a host and the switch of its rack, each way.
     pub link: LinkConfig,
-    /// Between a rack's switch and the spine, each way.
+    /// Between two switches, each way.
     pub trunk: LinkConfig,
     /// All switches.
     pub switch: SwitchConfig,
@@ -76,7 +76,7 @@ impl Default for Hardware {
     fn default() -> Self {
         let link = LinkConfig { latency: 0, bits_per_second: 0 };
         let switch = SwitchConfig { pass: 0, packets_per_second: 0, queue: 4096, recirculation: 0 };
-        Self { racks: 1, link, trunk: link, switch }
+        Self { topology: Topology::Star, link, trunk: link, switch }
     }
 }
 

@@ -6,12 +6,14 @@ mod hardware;
 mod partition;
 mod pool;
 mod queues;
+mod topology;
 
 pub(crate) use fabric::{Fabric, Next};
 pub use faults::{Faults, NetworkCounters};
 pub use hardware::{Hardware, HostConfig, HostId, LinkConfig, Place, SwitchConfig};
 pub(crate) use partition::Partitions;
 pub(crate) use pool::{PacketId, Pool};
+pub use topology::{Tier, Topology};
 
 use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
@@ -48,7 +50,7 @@ impl Network {
             }
             let [Some(delay), again] = copies else { return copies };
             let [first, second] = faults.draw(random, &mut self.counters);
-            // Two copies at most: a third tells nothing new.
+            // Two copies at most: a third shows nothing new.
             copies = [first.map(|more| delay + more), again.or(second.map(|more| delay + more))];
             if copies[0].is_none() {
                 copies.swap(0, 1);

@@ -42,6 +42,16 @@ impl Pool {
         &self.packets[id.0 as usize]
     }
 
+    /// It goes elsewhere from now on.
+    pub(crate) fn set_target(&mut self, id: PacketId, to: NodeId) {
+        self.packets[id.0 as usize].to = to;
+    }
+
+    /// The memory that was taken, with what it says now.
+    pub(crate) fn set_bytes(&mut self, id: PacketId, bytes: Vec<u8>) {
+        self.packets[id.0 as usize].bytes = bytes;
+    }
+
     /// Its bytes, to be given back by [`Pool::free`].
     pub(crate) fn take_bytes(&mut self, id: PacketId) -> Vec<u8> {
         std::mem::take(&mut self.packets[id.0 as usize].bytes)
@@ -50,7 +60,7 @@ impl Pool {
     /// It has arrived, or never will. `bytes`: the memory that was taken.
     pub(crate) fn free(&mut self, id: PacketId, bytes: Option<Vec<u8>>) {
         if let Some(bytes) = bytes {
-            self.packets[id.0 as usize].bytes = bytes;
+            self.set_bytes(id, bytes);
         }
         self.free.push(id);
     }

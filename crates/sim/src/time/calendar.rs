@@ -51,7 +51,7 @@ impl<E> Eq for Scheduled<E> {}
 
 /// Events at their times, those of one time by an order that is given. They are small and copied: what is large lies elsewhere.
 #[derive(Clone, Debug)]
-pub(crate) struct Calendar<E> {
+pub struct Calendar<E> {
     /// The slot that is being taken, counted from time 0; what is due in it or before is in `present`, sorted.
     slot: u64,
     present: Vec<Scheduled<E>>,
@@ -83,7 +83,8 @@ impl<E: Copy> Default for Calendar<E> {
 }
 
 impl<E: Copy> Calendar<E> {
-    pub(crate) fn push(&mut self, at: Nanos, order: u64, event: E) {
+    /// Schedules `event` at `at`; of those at one time, the one of the least `order` comes first.
+    pub fn push(&mut self, at: Nanos, order: u64, event: E) {
         let scheduled = Scheduled { at, order, event };
         let slot = at >> WIDTH_BITS;
         if slot <= self.slot {
@@ -97,20 +98,27 @@ impl<E: Copy> Calendar<E> {
     }
 
     /// When the next event is.
-    pub(crate) fn next_at(&mut self) -> Option<Nanos> {
+    pub fn next_at(&mut self) -> Option<Nanos> {
         self.turn();
         self.present.last().map(|next| next.at)
     }
 
     /// Takes the next event: its time, its order and what it is.
-    pub(crate) fn pop(&mut self) -> Option<(Nanos, u64, E)> {
+    pub fn pop(&mut self) -> Option<(Nanos, u64, E)> {
         self.turn();
         self.present.pop().map(|next| (next.at, next.order, next.event))
     }
 
     /// How many events are scheduled.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.present.len() + self.near + self.far.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn link(&mut self, slot: u64, scheduled: Scheduled<E>) {

@@ -44,7 +44,7 @@ impl<E: Copy> Heap<E> {
     /// Whether nothing is scheduled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.calendar.is_empty()
     }
 
     /// How many events were scheduled since the beginning.

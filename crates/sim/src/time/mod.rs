@@ -4,7 +4,7 @@ mod calendar;
 mod clock;
 mod heap;
 
-pub(crate) use calendar::Calendar;
+pub use calendar::Calendar;
 pub use clock::Clock;
 pub(crate) use clock::PPM_MAX;
 pub use heap::Heap;

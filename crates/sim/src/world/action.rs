@@ -3,15 +3,14 @@
 use super::World;
 use super::core::Event;
 use super::node::NodeId;
-use crate::actors::Command;
 use crate::network::Faults;
 use crate::{Happening, Purpose, stream};
 use midflight_endpoint::Nanos;
-use midflight_tasks::client::{Task, TaskKey};
+use std::any::Any;
 use std::net::SocketAddr;
 
 /// What may be made to happen at a time.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Action {
     /// The process dies at once; what is on the way to it is lost.
     Crash(NodeId),
@@ -64,25 +63,20 @@ pub enum Action {
         /// What befalls datagrams on it.
         faults: Faults,
     },
-    /// An executor is told to drain.
-    Drain(NodeId),
-    /// A client is given tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order.
-    /// The whole argument is the result.
-    Submit {
-        /// Who submits.
-        client: NodeId,
-        /// The job's number.
-        jid: u32,
-        /// What.
-        tasks: Vec<Task>,
+    /// The user of a node asks something of it ([`crate::Actor::command`]).
+    Command {
+        /// Of whom.
+        node: NodeId,
+        /// What: of a type of the program's own.
+        command: Box<dyn Any>,
     },
-    /// A client wants tasks not to be run.
-    Cancel {
-        /// Whose tasks.
-        client: NodeId,
-        /// Which: each life of a client numbers its tasks from 0.
-        keys: Vec<TaskKey>,
-    },
+}
+
+impl Action {
+    /// The user of `node` asks for `command`, of a type that its actor knows.
+    pub fn command(node: NodeId, command: impl Any) -> Self {
+        Self::Command { node, command: Box::new(command) }
+    }
 }
 
 impl World {
@@ -123,9 +117,7 @@ impl World {
             Action::DatagramMax { node, bytes } => self.core.nodes[node.index()].datagram_max = bytes,
             Action::Faults(faults) => self.core.network.faults = faults,
             Action::Link { node, faults } => self.core.network.set_link(self.core.nodes[node.index()].place, faults),
-            Action::Drain(node) => self.command(node, Command::Drain),
-            Action::Submit { client, jid, tasks } => self.command(client, Command::Submit { jid, tasks }),
-            Action::Cancel { client, keys } => self.command(client, Command::Cancel(keys)),
+            Action::Command { node, command } => self.command(node, command),
         }
     }
 
@@ -133,7 +125,7 @@ impl World {
     fn end(&mut self, id: NodeId) {
         self.actors[id.index()] = None;
         for event in self.core.nodes[id.index()].next_life() {
-            if let Event::Arrive(packet) | Event::Decided { packet, .. } = event {
+            if let Event::Arrive(packet) | Event::Decided { packet, .. } | Event::Pass { packet, .. } = event {
                 self.core.packets.free(packet, None);
                 self.core.network.counters.unreachable += 1;
             }
@@ -160,14 +152,9 @@ impl World {
     }
 
     /// A user's wish waits as everything else does while a process is paused.
-    fn command(&mut self, id: NodeId, command: Command) {
+    fn command(&mut self, id: NodeId, command: Box<dyn Any>) {
         if self.core.nodes[id.index()].held.is_some() {
-            let action = match command {
-                Command::Drain => Action::Drain(id),
-                Command::Submit { jid, tasks } => Action::Submit { client: id, jid, tasks },
-                Command::Cancel(keys) => Action::Cancel { client: id, keys },
-            };
-            let event = self.keep(action);
+            let event = self.keep(Action::Command { node: id, command });
             self.core.nodes[id.index()].held.get_or_insert_default().push(event);
             return;
         }

@@ -3,9 +3,9 @@
 use super::core::{Core, Event};
 use super::node::{NEVER, NodeId};
 use crate::Happening;
-use crate::actors::switch::Turn;
 use midflight_endpoint::{Endpoint, Nanos};
 use rand_pcg::Pcg64;
+use std::any::Any;
 use std::net::SocketAddr;
 
 /// The world, as one of its actors sees it.
@@ -62,6 +62,11 @@ impl Context<'_> {
         self.core.send(from, to, datagram);
     }
 
+    /// Sends on what came from another node, and keeps its source: a new datagram, which leaves here and now.
+    pub fn forward(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
+        self.core.send_for(self.node, from, to, datagram);
+    }
+
     /// Where another node is reached.
     #[must_use]
     pub fn address_of(&self, node: NodeId) -> SocketAddr {
@@ -89,20 +94,15 @@ impl Context<'_> {
         self.core.schedule(at, event);
     }
 
-    /// Tells what has happened.
-    pub fn happened(&mut self, happening: Happening) {
-        self.core.happened(happening);
+    /// Records what has happened in the node's program, for the world's sink and observer.
+    pub fn record(&mut self, what: &dyn Any) {
+        self.core.happened(Happening::Program(what));
     }
 
-    /// Whether an observer looks on.
+    /// Whether the world has an observer.
     #[must_use]
     pub fn is_observed(&self) -> bool {
         self.core.observer.is_some()
-    }
-
-    /// For an observer: what this switch took and gave.
-    pub fn switch_took(&mut self, turn: &Turn<'_>) {
-        self.core.switch_took(self.node, turn);
     }
 
     /// The last part of a driver's turn: sends all that the endpoint wants sent, and asks to be woken when it says.

@@ -2,10 +2,9 @@
 
 use super::addresses::Addresses;
 use super::node::{Node, NodeId};
-use crate::actors::switch::Turn;
 use crate::network::{Network, Next, PacketId, Place, Pool};
 use crate::time::Heap;
-use crate::{Action, Happening, History, Observer, Sink};
+use crate::{Action, Happening, Observer, Sink};
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
@@ -28,6 +27,17 @@ pub(super) enum Event {
     Act(u32),
 }
 
+/// What becomes of a datagram at a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AtSwitch {
+    /// It is for a program there.
+    Arrives,
+    /// This program sees it pass.
+    Passes(NodeId),
+    /// It has left, waits, or is lost.
+    IsGone,
+}
+
 pub(super) struct Core {
     pub(super) seed: u64,
     pub(super) now: Nanos,
@@ -37,11 +47,8 @@ pub(super) struct Core {
     pub(super) network: Network,
     pub(super) packets: Pool,
     pub(super) actions: Vec<Option<Action>>,
-    pub(super) history: History,
     pub(super) sink: Option<Box<dyn Sink>>,
     pub(super) observer: Option<Box<dyn Observer>>,
-    /// Ends of tasks that were told.
-    pub(super) told: usize,
     pub(super) trace: u64,
     /// For a datagram that is being written.
     pub(super) buffer: Vec<u8>,
@@ -56,52 +63,49 @@ impl Core {
         self.addresses.at(address).filter(|node| node.index() < self.nodes.len())
     }
 
-    pub(super) fn happened(&mut self, happening: Happening) {
-        self.told += usize::from(matches!(happening, Happening::Told { .. }));
+    pub(super) fn happened(&mut self, happening: Happening<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.happened(self.now, &happening);
         }
-        match &mut self.sink {
-            Some(sink) => sink.happened(self.now, happening),
-            None => self.history.happened(self.now, happening),
+        if let Some(sink) = &mut self.sink {
+            sink.happened(self.now, &happening);
         }
     }
 
-    pub(super) fn switch_took(&mut self, switch: NodeId, turn: &Turn<'_>) {
-        if let Some(observer) = &mut self.observer {
-            observer.switch_took(self.now, switch, turn);
-        }
-    }
-
-    /// A node sends a datagram.
+    /// A node sends a datagram of its own.
     pub(super) fn send(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
+        self.send_for(from, from, to, datagram);
+    }
+
+    /// A datagram with the source of `from` leaves the node `here`.
+    pub(super) fn send_for(&mut self, here: NodeId, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.network.counters.sent += 1;
         let Some(to) = self.node_at(to) else {
             self.network.counters.unreachable += 1;
             return;
         };
-        if self.network.partitions.separate(from, to) {
+        if self.network.partitions.separate(here, to) {
             self.network.counters.partitioned += 1;
             return;
         }
         let (target, source) = (&self.nodes[to.index()], self.addresses.of(from));
-        if datagram.len() > target.datagram_max.min(self.nodes[from.index()].datagram_max) {
+        if datagram.len() > target.datagram_max.min(self.nodes[here.index()].datagram_max) {
             self.network.counters.too_long += 1;
             return;
         }
         let target = target.place;
-        let sender = &mut self.nodes[from.index()];
+        let sender = &mut self.nodes[here.index()];
         let place = sender.place;
         let copies = self.network.draw(&mut sender.network, place, target);
         if copies[0].is_none()
             && let Some(fabric) = &mut self.network.fabric
         {
-            fabric.leave(self.now, place, target, datagram.len()); // what is lost was sent
+            fabric.leave(self.now, place, target, datagram.len(), (from, to)); // what is lost was sent
         }
         for extra in copies.into_iter().flatten() {
             let packet = self.packets.add(from, source, to, extra, datagram);
             let next = match &mut self.network.fabric {
-                Some(fabric) => fabric.leave(self.now, place, target, datagram.len()),
+                Some(fabric) => fabric.leave(self.now, place, target, datagram.len(), (from, to)),
                 None => Next::There { at: self.now },
             };
             self.go_on(packet, next);
@@ -123,28 +127,58 @@ impl Core {
         }
     }
 
-    /// A datagram has come to a switch. Whether it is for a program there, and arrives now.
-    pub(super) fn hop(&mut self, packet: PacketId, switch: u32) -> bool {
-        let Some(fabric) = &mut self.network.fabric else { return false };
+    /// A datagram has come to a switch.
+    pub(super) fn hop(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
+        let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
         match fabric.admit(self.now, switch) {
             Some(at) if at > self.now => self.heap.push(at, Event::Pass { packet, switch }),
             Some(_) => return self.pass(packet, switch),
             None => self.go_on(packet, Next::SwitchQueueFull),
         }
-        false
+        AtSwitch::IsGone
     }
 
-    /// A switch passes a datagram. Whether it is for a program there, and arrives now.
-    pub(super) fn pass(&mut self, packet: PacketId, switch: u32) -> bool {
-        let Some(fabric) = &mut self.network.fabric else { return false };
-        let way = self.packets.get(packet);
-        let to = self.nodes[way.to.index()].place;
-        if to == Place::Switch(switch) && way.extra == 0 {
-            return true;
+    /// A switch passes a datagram.
+    pub(super) fn pass(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
+        let Some(fabric) = &self.network.fabric else { return AtSwitch::IsGone };
+        let passing = self.packets.get(packet);
+        if let Some(program) = fabric.program(switch)
+            && program != passing.to
+        {
+            return AtSwitch::Passes(program);
         }
-        let next = fabric.pass(self.now, switch, to, way.bytes.len());
+        self.leave_switch(packet, switch)
+    }
+
+    /// It has passed whatever program there is.
+    pub(super) fn leave_switch(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
+        let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
+        let passing = self.packets.get(packet);
+        let to = self.nodes[passing.to.index()].place;
+        if to == Place::Switch(switch) && passing.extra == 0 {
+            return AtSwitch::Arrives;
+        }
+        let next = fabric.pass(self.now, switch, to, passing.bytes.len(), (passing.from, passing.to));
         self.go_on(packet, next);
-        false
+        AtSwitch::IsGone
+    }
+
+    /// A program on the way has changed where a datagram goes, or what it says: whether it can still get there.
+    pub(super) fn redirect(&mut self, packet: PacketId, program: NodeId, to: SocketAddr, bytes: usize) -> bool {
+        let Some(to) = self.node_at(to) else {
+            self.network.counters.unreachable += 1;
+            return false;
+        };
+        if to != self.packets.get(packet).to && self.network.partitions.separate(program, to) {
+            self.network.counters.partitioned += 1;
+            return false;
+        }
+        if bytes > self.nodes[to.index()].datagram_max {
+            self.network.counters.too_long += 1;
+            return false;
+        }
+        self.packets.set_target(packet, to);
+        true
     }
 
     /// A node's clock.

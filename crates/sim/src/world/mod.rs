@@ -6,18 +6,17 @@ mod addresses;
 mod context;
 mod core;
 mod node;
-mod production;
 
 pub use action::Action;
 pub use context::Context;
 pub use node::NodeId;
 
-use crate::actors::{Actor, Birth, Factory, Wake};
+use crate::actor::{Actor, Birth, Factory, Passage, Passing, Wake};
 use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, NetworkCounters, PacketId, Place, Pool};
 use crate::time::{Clock, Heap};
-use crate::{History, Observer, Purpose, Sink, stream};
+use crate::{Observer, Purpose, Sink, stream};
 use addresses::Addresses;
-use core::{Core, Event};
+use core::{AtSwitch, Core, Event};
 use midflight_endpoint::Nanos;
 use node::{NEVER, Node};
 use std::any::Any;
@@ -54,10 +53,8 @@ impl World {
             network: Network::new(faults),
             packets: Pool::default(),
             actions: Vec::new(),
-            history: History::default(),
             sink: None,
             observer: None,
-            told: 0,
             trace: 0xcbf2_9ce4_8422_2325,
             buffer: Vec::new(),
         };
@@ -82,7 +79,7 @@ impl World {
     }
 
     /// Shows all that happens to `observer`, in the place of the one before.
-    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
         self.core.observer = Some(observer);
     }
 
@@ -92,8 +89,8 @@ impl World {
         self.core.observer.as_deref().and_then(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// Tells what happens to `sink` from now on, and no longer to the history.
-    pub fn tell(&mut self, sink: Box<dyn Sink>) {
+    /// Records what happens from now on in `sink`, in the place of the one before.
+    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.core.sink = Some(sink);
     }
 
@@ -132,6 +129,24 @@ impl World {
         id
     }
 
+    /// Datagrams that pass the switch which this node is in are shown to it from now on ([`Actor::passing`]).
+    ///
+    /// # Panics
+    /// Where the node is in no switch, or another one sees what passes there.
+    pub fn attach(&mut self, node: NodeId) {
+        let (place, fabric) = (self.core.nodes[node.index()].place, self.core.network.fabric.as_mut());
+        let (Place::Switch(switch), Some(fabric)) = (place, fabric) else { panic!("{place:?} is no switch") };
+        assert!(fabric.attach(switch, node), "switch {switch} has a program on the way");
+    }
+
+    /// The switches that a datagram between two nodes passes, as long as no program sends it elsewhere.
+    #[must_use]
+    pub fn route(&self, from: NodeId, to: NodeId) -> Vec<u32> {
+        let place = |node: NodeId| self.core.nodes[node.index()].place;
+        let fabric = self.core.network.fabric.as_ref();
+        fabric.map_or_else(Vec::new, |fabric| fabric.route(place(from), place(to), (from, to)))
+    }
+
     /// Lets something happen at a time (now, if that has passed).
     pub fn at(&mut self, at: Nanos, action: Action) {
         let event = self.keep(action);
@@ -164,14 +179,12 @@ impl World {
         self.core.now = at;
         match event {
             Event::Hop { packet, switch } => {
-                if self.core.hop(packet, switch) {
-                    self.arrive(packet);
-                }
+                let becomes = self.core.hop(packet, switch);
+                self.at_switch(packet, switch, becomes);
             }
             Event::Pass { packet, switch } => {
-                if self.core.pass(packet, switch) {
-                    self.arrive(packet);
-                }
+                let becomes = self.core.pass(packet, switch);
+                self.at_switch(packet, switch, becomes);
             }
             Event::Arrive(packet) => self.arrive(packet),
             Event::Decided { packet, life } => self.decided(packet, life),
@@ -183,6 +196,50 @@ impl World {
                 }
             }
         }
+    }
+
+    fn at_switch(&mut self, packet: PacketId, switch: u32, becomes: AtSwitch) {
+        match becomes {
+            AtSwitch::Arrives => self.arrive(packet),
+            AtSwitch::Passes(program) => self.pass_program(packet, switch, program),
+            AtSwitch::IsGone => {}
+        }
+    }
+
+    /// A program on the way sees a datagram. One that is down touches nothing; for one that is paused it waits.
+    fn pass_program(&mut self, packet: PacketId, switch: u32, program: NodeId) {
+        if let Some(held) = &mut self.core.nodes[program.index()].held {
+            if held.len() < RECEIVE_BUFFER as usize {
+                return held.push(Event::Pass { packet, switch });
+            }
+            self.core.network.counters.receive_buffer_full += 1;
+            return self.core.packets.free(packet, None);
+        }
+        if self.actors[program.index()].is_some() && !self.show_passing(packet, program) {
+            return;
+        }
+        let becomes = self.core.leave_switch(packet, switch);
+        self.at_switch(packet, switch, becomes);
+    }
+
+    /// Whether it goes on.
+    fn show_passing(&mut self, id: PacketId, program: NodeId) -> bool {
+        let packet = self.core.packets.get(id);
+        let (from, source, target) = (packet.from, packet.source, packet.to);
+        let mut bytes = self.core.packets.take_bytes(id);
+        self.core.note_in_trace(from, target, &bytes);
+        let to = self.core.addresses.of(target);
+        let mut passing = Passing { from, source, to, datagram: &mut bytes };
+        let mut passage = Passage::GoesOn;
+        self.turn(program, |actor, context| passage = actor.passing(context, &mut passing));
+        let to = passing.to;
+        self.show_to_observer(program, Some(&bytes));
+        if passage == Passage::Ends || !self.core.redirect(id, program, to, bytes.len()) {
+            self.core.packets.free(id, Some(bytes));
+            return false;
+        }
+        self.core.packets.set_bytes(id, bytes);
+        true
     }
 
     fn arrive(&mut self, packet: PacketId) {
@@ -235,6 +292,7 @@ impl World {
             observer.arrived(self.core.now, from, to, &bytes);
         }
         self.turn(to, |actor, context| actor.datagram(context, source, &bytes));
+        self.show_to_observer(to, Some(&bytes));
         self.core.packets.free(id, Some(bytes));
     }
 
@@ -252,6 +310,7 @@ impl World {
         }
         node.wanted = NEVER;
         self.turn(id, |actor, context| actor.wake(context, Wake::Time));
+        self.show_to_observer(id, None);
     }
 
     fn token(&mut self, id: NodeId, life: u32, token: u64) {
@@ -263,6 +322,7 @@ impl World {
             return held.push(Event::Token { node: id, life, token });
         }
         self.turn(id, |actor, context| actor.wake(context, Wake::Token(token)));
+        self.show_to_observer(id, None);
     }
 
     /// Gives a node that is up its turn.
@@ -270,6 +330,13 @@ impl World {
         if let Some(actor) = &mut self.actors[id.index()] {
             let now = self.core.local(id);
             turn(&mut **actor, &mut Context { core: &mut self.core, node: id, now });
+        }
+    }
+
+    /// After a node has handled a datagram, or was woken.
+    fn show_to_observer(&mut self, node: NodeId, datagram: Option<&[u8]>) {
+        if let (Some(observer), Some(actor)) = (&mut self.core.observer, &self.actors[node.index()]) {
+            observer.handled(self.core.now, node, &**actor, datagram);
         }
     }
 
@@ -302,18 +369,6 @@ impl World {
     #[must_use]
     pub fn is_up(&self, node: NodeId) -> bool {
         self.actors[node.index()].is_some()
-    }
-
-    /// What happened so far; nothing where a sink is told.
-    #[must_use]
-    pub fn history(&self) -> &History {
-        &self.core.history
-    }
-
-    /// Ends of tasks that clients were told.
-    #[must_use]
-    pub fn told(&self) -> usize {
-        self.core.told
     }
 
     /// What became of datagrams.

@@ -4,10 +4,9 @@ use super::How;
 use crate::median::median;
 use anyhow::{Context as _, Result, ensure};
 use midflight_dataplane::TasksConfig;
+use midflight_sim::tasks::{Submission, TaskEvent, nodes};
 use midflight_sim::time::Heap;
-use midflight_sim::{
-    Faults, Happening, Hardware, HostConfig, LinkConfig, Place, Sink, Submission, SwitchConfig, World,
-};
+use midflight_sim::{Faults, Happening, Hardware, HostConfig, LinkConfig, Place, Sink, SwitchConfig, Topology, World};
 use midflight_tasks::client::{Argument, ClientConfig, Task};
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -88,22 +87,23 @@ struct Run {
 struct Ends(u64);
 
 impl Sink for Ends {
-    fn happened(&mut self, _at: u64, happening: Happening) {
-        self.0 += u64::from(matches!(happening, Happening::Told { .. }));
+    fn happened(&mut self, _at: u64, happening: &Happening<'_>) {
+        self.0 += u64::from(matches!(happening.of(), Some(TaskEvent::Reported { .. })));
     }
 }
 
 fn cluster(simulated_ms: u64) -> Result<Run> {
     let link = LinkConfig { latency: 500, bits_per_second: 100_000_000_000 };
     let switch = SwitchConfig { pass: 400, packets_per_second: 4_000_000_000, queue: 4096, recirculation: 400 };
-    let mut world = World::with_hardware(1, Faults::INSTANT, &Hardware { racks: 1, link, trunk: link, switch });
-    world.tell(Box::<Ends>::default());
+    let mut world =
+        World::with_hardware(1, Faults::INSTANT, &Hardware { topology: Topology::Star, link, trunk: link, switch });
+    world.set_sink(Box::<Ends>::default());
     let host = HostConfig { lanes: 4, send: 1_000, receive: 1_000, ..HostConfig::default() };
-    let switch = world.add_switch_at(Place::Switch(0), TasksConfig::default())?;
+    let switch = nodes::add_switch_at(&mut world, Place::Switch(0), TasksConfig::default())?;
     let at = vec![world.address(switch)];
     for _ in 0..EXECUTORS {
         let place = Place::Host(world.add_host(host));
-        world.add_executor_at(place, ExecutorConfig::new(0, 0, at.clone(), SLOTS, 0), 0)?;
+        nodes::add_executor_at(&mut world, place, ExecutorConfig::new(0, 0, at.clone(), SLOTS, 0), 0)?;
     }
     let interval = RUN_NS * TASKS_OF_A_JOB * CLIENTS * 5 / (EXECUTORS * u64::from(SLOTS) * 4);
     let jobs = simulated_ms * 1_000_000 / interval;
@@ -111,12 +111,12 @@ fn cluster(simulated_ms: u64) -> Result<Run> {
         let place = Place::Host(world.add_host(host));
         let begin = 1_000_000 + interval * client / CLIENTS;
         let job = move |jid| Submission { at: begin + jid * interval, jid: jid as u32, tasks: tasks() };
-        world.add_client_at(place, ClientConfig::new(0, 0, at.clone()), Box::new((0..jobs).map(job)))?;
+        nodes::add_client_at(&mut world, place, ClientConfig::new(0, 0, at.clone()), Box::new((0..jobs).map(job)))?;
     }
     let (start, all) = (Instant::now(), jobs * CLIENTS * TASKS_OF_A_JOB);
-    let ended = world.run(2 * simulated_ms * 1_000_000, |world| world.told() as u64 == all);
+    let ended = world.run(2 * simulated_ms * 1_000_000, |world| world.sink::<Ends>().is_some_and(|ends| ends.0 == all));
     let seconds = start.elapsed().as_secs_f64();
-    let tasks = world.sink::<Ends>().context("the world told somebody else")?.0;
+    let tasks = world.sink::<Ends>().context("the world has another sink")?.0;
     ensure!(ended && tasks == all, "{tasks} of {all} tasks ended in the simulated cluster");
     Ok(Run { events: world.events(), tasks, seconds })
 }

@@ -8,7 +8,7 @@ pub(crate) use pool::{Job, run_all};
 pub(crate) use store::{Cost, Kept, Store};
 
 use anyhow::Result;
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use midflight_terminal::usage::{self, Interrupted};
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
         return Ok(kept);
     }
     let began = Instant::now();
-    let result = midflight_sim::cell::run(cell).map_err(usage::error)?;
+    let result = midflight_papers::cell::run(cell).map_err(usage::error)?;
     // What a run cost is kept beside its result, which is the same on every machine.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(cell.clone(), result.deterministic(), cost);

@@ -5,7 +5,7 @@ use super::store::{Kept, Store};
 use crate::processes::ours;
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use midflight_terminal::signals::Shutdown;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::CommandExt;

@@ -2,8 +2,8 @@
 //! is replaced. Files appear whole or not at all.
 
 use anyhow::{Context, Result};
-use midflight_sim::cell::{Cell, CellResult};
-use midflight_sim::figures;
+use midflight_papers::cell::{Cell, CellResult};
+use midflight_papers::figures;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Store {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use midflight_sim::cell::{Cluster, Load, Scheme, Work};
+    use midflight_papers::cell::{Cluster, Load, Scheme, Work};
 
     /// A cell that takes no time.
     pub(crate) fn cell(seed: u64) -> Cell {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use midflight_sim::workload::{
+use midflight_workload::{
     Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, ideal_end_ns, read_file,
 };
 

@@ -3,7 +3,8 @@
 use super::{chart, document};
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
-use midflight_sim::figures::{Estimate, Figure, Findings, Paper, Row, Unit, Verdict, WITHIN};
+use midflight_papers::figures::Figure;
+use midflight_papers::findings::{Estimate, Findings, Paper, Row, Unit, Verdict, WITHIN};
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
 
@@ -130,7 +131,7 @@ fn reading(how: &HowRun) -> Markup {
             p { b { "Pass" } ": within a factor of " (WITHIN) " of the paper's value, a bound kept, or a statement true. "
                 b { "Shape" } ": the value is another, but the order of the schemes or the bend of the curve is as in the paper. "
                 b { "Fail" } ": neither." }
-            p { "All constants that stand for the papers' hardware and software are in one file, " code { "crates/sim/src/calibration.rs" }
+            p { "All constants that stand for the papers' hardware and software are in one file, " code { "crates/papers/src/calibration.rs" }
                 ", each with its reason; no figure has constants of its own but the loads that the papers do not give. "
                 b { "Bolt" } " and " b { "Falcon" } " are the published protocol, whose executors poll; "
                 b { "Midflight" } " is the code of this project, whose executors are parked." }
@@ -234,7 +235,7 @@ pub(crate) fn draw(findings: &Findings) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_sim::figures::{ALL, Results};
+    use midflight_papers::figures::{ALL, Results};
 
     #[test]
     fn the_page_is_self_contained_and_has_every_figure() {

@@ -1,7 +1,7 @@
 //! The rows of a figure, simulated or live: as numbers with names, and as a table for a terminal.
 
 use super::figures::{paper, ratio, value};
-use midflight_sim::figures::{Findings, Paper, Row, Unit, Verdict};
+use midflight_papers::findings::{Findings, Paper, Row, Unit, Verdict};
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
 use std::fmt::Write;

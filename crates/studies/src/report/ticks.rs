@@ -1,6 +1,6 @@
 //! An axis: from where to where, where its grid lines are, and what is written there.
 
-use midflight_sim::figures::plot::Scale;
+use midflight_papers::findings::plot::Scale;
 use midflight_terminal::units;
 
 /// How many grid lines a linear axis has, at most.

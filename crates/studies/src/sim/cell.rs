@@ -6,7 +6,7 @@ use crate::memory;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::file;
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use midflight_terminal::{stdout, usage};
 use std::io::{BufRead, Read};
 use std::path::PathBuf;

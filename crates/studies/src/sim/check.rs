@@ -3,7 +3,8 @@
 use super::seeds::Seeds;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
-use midflight_sim::check::{Campaign, Outcome, Rule, Totals, Trial, run_traced, shrink};
+use midflight_sim::check::{Campaign, Outcome, Rule, Subject, Totals, Trial, run_traced, shrink};
+use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
 use midflight_terminal::machine::cores;
@@ -80,38 +81,43 @@ pub(super) enum Program {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let Program::Tasks = args.program;
+    match args.program {
+        Program::Tasks => check::<TasksSubject>(args),
+    }
+}
+
+fn check<S: Subject>(args: &Args) -> Result<ExitCode> {
     for (flag, path) in [("--out", &args.out), ("--trace", &args.trace)] {
         path.as_ref().map_or(Ok(()), |path| files::check_output(flag, path))?;
     }
     let single = match (&args.trial, args.seed, args.seeds) {
-        (Some(file), ..) => Some((Trial::read(file).map_err(usage::error)?, replay_file(file))),
-        (None, Some(seed), None) => Some((Trial::draw(seed), replay_seed(seed))),
+        (Some(file), ..) => Some((S::Trial::read(file).map_err(usage::error)?, replay_file::<S>(file))),
+        (None, Some(seed), None) => Some((S::draw(seed), replay_seed::<S>(seed))),
         _ => None,
     };
     match single {
-        Some((trial, replay)) => check_one(args, &trial, &replay),
+        Some((trial, replay)) => check_one::<S>(args, &trial, &replay),
         None if args.trace.is_some() => Err(usage::error("--trace is for one trial: give --seed or --trial")),
-        None => campaign(args),
+        None => campaign::<S>(args),
     }
 }
 
-fn replay_seed(seed: u64) -> String {
-    format!("midflight sim check tasks --seed {seed}")
+fn replay_seed<S: Subject>(seed: u64) -> String {
+    format!("midflight sim check {} --seed {seed}", S::NAME)
 }
 
-fn replay_file(file: &Path) -> String {
-    format!("midflight sim check tasks --trial {}", file.display())
+fn replay_file<S: Subject>(file: &Path) -> String {
+    format!("midflight sim check {} --trial {}", S::NAME, file.display())
 }
 
-fn campaign(args: &Args) -> Result<ExitCode> {
+fn campaign<S: Subject>(args: &Args) -> Result<ExitCode> {
     let first = args.seed.unwrap_or(0);
     let seeds = first..first + args.seeds.unwrap_or(SEEDS);
     let stop = interrupted_flag()?;
     let progress = Seeds::new(seeds.end - seeds.start, "seeds");
     let campaign = Campaign { seeds, threads: threads(args.jobs), mutant: 0 };
     let started = Instant::now();
-    let totals = campaign.run(&|_| {
+    let totals = campaign.run::<S>(&|_| {
         progress.advance();
         !stop.load(Ordering::Relaxed)
     });
@@ -123,19 +129,19 @@ fn campaign(args: &Args) -> Result<ExitCode> {
     // Not with the results, which are the same each time.
     eprintln!("{} events in {:.1} s", totals.events, started.elapsed().as_secs_f64());
     if let Some((seed, _)) = totals.first {
-        report(args, &Trial::draw(seed), &replay_seed(seed))?;
+        report::<S>(args, &S::draw(seed), &replay_seed::<S>(seed))?;
     }
-    print(args, &totals)
+    print::<S>(args, &totals)
 }
 
-fn check_one(args: &Args, trial: &Trial, replay: &str) -> Result<ExitCode> {
-    let outcome = report(args, trial, replay)?;
+fn check_one<S: Subject>(args: &Args, trial: &S::Trial, replay: &str) -> Result<ExitCode> {
+    let outcome = report::<S>(args, trial, replay)?;
     let Outcome { simulated, faults, events, .. } = outcome;
-    let first = outcome.violation.is_some().then_some((trial.seed, outcome));
-    print(args, &Totals { seeds: 1, simulated_ns: simulated.into(), faults, events, first })
+    let first = outcome.violation.is_some().then_some((trial.seed(), outcome));
+    print::<S>(args, &Totals { seeds: 1, simulated_ns: simulated.into(), faults, events, first })
 }
 
-fn print(args: &Args, totals: &Totals) -> Result<ExitCode> {
+fn print<S: Subject>(args: &Args, totals: &Totals) -> Result<ExitCode> {
     let violations = u64::from(totals.first.is_some());
     let hours = totals.simulated_ns as f64 / 3.6e12;
     let results = vec![
@@ -144,13 +150,13 @@ fn print(args: &Args, totals: &Totals) -> Result<ExitCode> {
         Measure::quantity("check.simulated_hours", hours, "h"),
         Measure::count("check.faults", totals.faults, "faults"),
     ];
-    Envelope::new("sim check tasks", results).print(args.json)?;
+    Envelope::new(&format!("sim check {}", S::NAME), results).print(args.json)?;
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs a trial once more, now for people; makes it smaller if that is wanted.
-fn report(args: &Args, trial: &Trial, replay: &str) -> Result<Outcome> {
-    let (outcome, lines) = run_traced(trial);
+fn report<S: Subject>(args: &Args, trial: &S::Trial, replay: &str) -> Result<Outcome> {
+    let (outcome, lines) = run_traced::<S>(trial);
     if let Some(file) = &args.trace {
         files::write(file, &(lines.join("\n") + "\n"))?;
         eprintln!("{} lines are in {}", lines.len(), file.display());
@@ -158,11 +164,11 @@ fn report(args: &Args, trial: &Trial, replay: &str) -> Result<Outcome> {
     let Some(violation) = &outcome.violation else { return Ok(outcome) };
     tell(args, &story(&outcome, &lines, replay))?;
     if args.shrink {
-        let file = args.out.clone().unwrap_or_else(|| format!("trial-{}.toml", trial.seed).into());
-        let small = make_small(trial, violation.broken.rule)?;
+        let file = args.out.clone().unwrap_or_else(|| format!("trial-{}.toml", trial.seed()).into());
+        let small = make_small::<S>(trial, violation.broken.rule)?;
         files::write(&file, &small.to_toml()?)?;
-        let (outcome, lines) = run_traced(&small);
-        tell(args, &story(&outcome, &lines, &replay_file(&file)))?;
+        let (outcome, lines) = run_traced::<S>(&small);
+        tell(args, &story(&outcome, &lines, &replay_file::<S>(&file)))?;
     }
     Ok(outcome)
 }
@@ -192,10 +198,10 @@ fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
 }
 
 /// Ctrl-C ends the search, with the smallest so far.
-fn make_small(trial: &Trial, rule: Rule) -> Result<Trial> {
+fn make_small<S: Subject>(trial: &S::Trial, rule: Rule) -> Result<S::Trial> {
     let stop = interrupted_flag()?;
     let progress = Seeds::new(0, "smaller trials");
-    let small = shrink(trial, rule, |_| {
+    let small = shrink::<S>(trial, rule, |_| {
         progress.advance();
         !stop.load(Ordering::Relaxed)
     });
@@ -203,8 +209,7 @@ fn make_small(trial: &Trial, rule: Rule) -> Result<Trial> {
     if stop.load(Ordering::Relaxed) {
         eprintln!("interrupted: the smallest so far");
     }
-    let size = |trial: &Trial| (trial.faults.len(), trial.executors.len(), trial.clients.len(), trial.tasks());
-    eprintln!("faults, executors, clients, tasks: {:?}, were {:?}", size(&small), size(trial));
+    eprintln!("left: {}; were: {}", small.size(), trial.size());
     Ok(small)
 }
 

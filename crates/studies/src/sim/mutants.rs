@@ -4,7 +4,8 @@ use super::check::{Program, threads};
 use super::seeds::Seeds;
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_sim::check::mutants::{Caught, MUTANTS, Mutant, are_planted};
+use midflight_sim::check::{Caught, Mutant, Subject, are_planted};
+use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
@@ -43,24 +44,30 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let Program::Tasks = args.program;
+    match args.program {
+        Program::Tasks => hunt::<TasksSubject>(args),
+    }
+}
+
+fn hunt<S: Subject>(args: &Args) -> Result<ExitCode> {
     if !are_planted() {
-        return Err(usage::error(
+        return Err(usage::error(format!(
             "this build has no mutants, as every build that is used: run \
-             `cargo run --release -p midflight-cli --features mutants -- sim mutants tasks`",
-        ));
+             `cargo run --release -p midflight-cli --features mutants -- sim mutants {}`",
+            S::NAME
+        )));
     }
     let chosen: Vec<_> =
-        MUTANTS.iter().filter(|mutant| args.only.as_ref().is_none_or(|only| mutant.name == only)).collect();
+        S::MUTANTS.iter().filter(|mutant| args.only.as_ref().is_none_or(|only| mutant.name == only)).collect();
     if chosen.is_empty() {
-        let names: Vec<_> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        let names: Vec<_> = S::MUTANTS.iter().map(|mutant| mutant.name).collect();
         return Err(usage::error(format!("--only: there are {}", names.join(", "))));
     }
     let stop = interrupted_flag()?;
     let mut rows = Vec::new();
     for mutant in chosen {
         let progress = Seeds::new(mutant.budget, mutant.name);
-        let caught = mutant.hunt(threads(args.jobs), &|_| {
+        let caught = mutant.hunt::<S>(threads(args.jobs), &|_| {
             progress.advance();
             !stop.load(Ordering::Relaxed)
         });
@@ -81,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Measure::count("mutants.planted", rows.len() as u64, "mutants"),
         Measure::count("mutants.caught", caught as u64, "mutants"),
     ];
-    Envelope::new("sim mutants tasks", results).print(args.json)?;
+    Envelope::new(&format!("sim mutants {}", S::NAME), results).print(args.json)?;
     Ok(if caught == rows.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -89,7 +96,7 @@ fn table(rows: &[(&Mutant, Option<Caught>)]) -> String {
     let mut lines = vec![["mutant", "where", "rule", "seed", "budget"].map(str::to_owned)];
     lines.extend(rows.iter().map(|(mutant, caught)| {
         let (rule, seed) = match caught {
-            Some(caught) => (caught.rule.name(), caught.seed.to_string()),
+            Some(caught) => (caught.rule.0, caught.seed.to_string()),
             None => ("ESCAPED", "-".to_owned()),
         };
         [mutant.name.into(), mutant.place.into(), rule.into(), seed, mutant.budget.to_string()]

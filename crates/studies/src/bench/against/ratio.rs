@@ -11,7 +11,7 @@
 //!   95 %, and a bootstrap of ten values is known to be too sure of itself.
 //! - A disturbed pair makes the interval wider. The mistake is then "the same", with a width that shows it.
 
-use midflight_sim::figures::Estimate;
+use midflight_papers::findings::Estimate;
 use midflight_terminal::envelope::rounded;
 
 /// This build's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so that

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use midflight_endpoint::Nanos;
 use midflight_host::baseline::{Outcome, SparrowClient};
 use midflight_host::{Client, Job, JobHandle};
-use midflight_sim::calibration::CLIENT_LATE_NS;
+use midflight_papers::calibration::CLIENT_LATE_NS;
 use midflight_tasks::functions::{Began, SLEEP, function_id};
 use midflight_wire::{ARGUMENT_MAX, Status, TaskInfo};
 use rand::RngExt;

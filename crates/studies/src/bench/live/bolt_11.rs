@@ -6,8 +6,8 @@ use super::contender::Contender;
 use super::rounds::{Quantity, Rounds, Sample};
 use super::{Live, Point};
 use anyhow::Result;
-use midflight_sim::figures::plot::{self, Axis, Curve, Mark, Plot, Scale};
-use midflight_sim::figures::{Estimate, Findings, Paper, Row, Unit};
+use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
+use midflight_papers::findings::{Estimate, Findings, Paper, Row, Unit};
 use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
@@ -202,7 +202,7 @@ fn plot(rounds: &Rounds) -> Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_sim::figures::Verdict;
+    use midflight_papers::findings::Verdict;
 
     /// The same rates in each of three rounds, by slots.
     fn rounds(rates: &[(Contender, [f64; 7])]) -> Rounds {

@@ -1,7 +1,7 @@
 //! Who is compared.
 
 use crate::engines::LabEngine;
-use midflight_sim::figures::plot::Hue;
+use midflight_papers::findings::plot::Hue;
 
 /// A scheduler that runs for real.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

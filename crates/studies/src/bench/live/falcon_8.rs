@@ -8,8 +8,8 @@ use super::starts::join;
 use super::{Live, Point};
 use anyhow::{Result, anyhow};
 use midflight_host::clock;
-use midflight_sim::figures::plot::{self, Axis, Curve, Mark, Plot, Scale};
-use midflight_sim::figures::{Findings, Paper, Row, Unit};
+use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
+use midflight_papers::findings::{Findings, Paper, Row, Unit};
 use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
@@ -217,7 +217,7 @@ fn plot(rounds: &Rounds) -> Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_sim::figures::Verdict;
+    use midflight_papers::findings::Verdict;
 
     /// Delays in microseconds at 50 and 95 %: all tasks had the same.
     fn rounds(delays: &[(Contender, u64, u64)]) -> Rounds {

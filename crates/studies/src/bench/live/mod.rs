@@ -32,7 +32,7 @@ use clap::Args as ClapArgs;
 use cluster::{Ground, start_switch};
 use contender::{ALL, Contender};
 use midflight_lab::Options;
-use midflight_sim::figures::Findings;
+use midflight_papers::findings::Findings;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::{stdout, usage};
 use rounds::{Rounds, Sample};

@@ -3,7 +3,7 @@
 use super::contender::{ALL, Contender};
 use crate::median::median;
 use crate::report::figures::value;
-use midflight_sim::figures::{Estimate, Unit};
+use midflight_papers::findings::{Estimate, Unit};
 use midflight_terminal::envelope::Measure;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};

@@ -3,8 +3,8 @@
 use super::spec::{Point, Spec};
 use crate::cells::Kept;
 use anyhow::Result;
-use midflight_sim::cell::CellResult;
-use midflight_sim::figures::Estimate;
+use midflight_papers::cell::CellResult;
+use midflight_papers::findings::Estimate;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;

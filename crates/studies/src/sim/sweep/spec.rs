@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use midflight_control::file;
-use midflight_sim::cell::Cell;
+use midflight_papers::cell::Cell;
 use midflight_terminal::usage;
 use serde::Deserialize;
 use serde_json::map::Entry;

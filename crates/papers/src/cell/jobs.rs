@@ -1,0 +1,280 @@
+//! What a cell submits, job by job. Arrivals depend on load, cluster and seed only, so all schemes see the same ones.
+
+use super::{Cell, CellError, Load, Work};
+use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
+use midflight_endpoint::{MS, Nanos};
+use midflight_workload::{Shape, Target, Workload, generate, read_file};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::rc::Rc;
+
+/// A task that is submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawnTask {
+    /// How long it holds its executor, in nanoseconds.
+    pub duration_ns: Nanos,
+    /// 1 is the highest.
+    pub level: u8,
+    /// What it asks for, one bit a resource.
+    pub resources: u8,
+}
+
+/// A job that is submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrawnJob {
+    /// When, in nanoseconds.
+    pub at: Nanos,
+    /// By which client, from 0.
+    pub client: u32,
+    /// At least one.
+    pub tasks: Vec<DrawnTask>,
+}
+
+/// The jobs of a cell, in the order of their times. Closed loops ([`Load::Noop`]) have none: the scheme's clients submit when
+/// tasks end.
+#[derive(Clone)]
+pub struct Jobs {
+    source: Source,
+    until: Nanos,
+    late_ns: Nanos,
+}
+
+#[derive(Clone)]
+enum Source {
+    Periodic { clients: Vec<Periodic>, interval: Nanos, duration_ns: Nanos },
+    Thirds { next: Nanos, third: Nanos },
+    Trace(Box<Trace>),
+    Mix { next: f64, gap: f64, sizes: [Nanos; 2], short_share: f64, random: Pcg64, jobs: u64, clients: u32 },
+    Closed,
+}
+
+#[derive(Clone)]
+struct Periodic {
+    next: Nanos,
+    tasks: f64,
+    owed: f64,
+}
+
+#[derive(Clone)]
+struct Trace {
+    workload: Rc<Workload>,
+    order: Vec<u32>,
+    next: usize,
+    origin: Nanos,
+    jobs: u64,
+    clients: u32,
+    random: Pcg64,
+}
+
+/// Randomness for arrivals: one stream a purpose and client.
+pub(super) fn stream(seed: u64, index: u64) -> Pcg64 {
+    Pcg64::new(u128::from(seed), 0xCE11_0000 + u128::from(index))
+}
+
+impl Jobs {
+    /// The jobs of this cell.
+    ///
+    /// # Errors
+    /// Where a trace cannot be read or scaled.
+    pub fn new(cell: &Cell) -> Result<Self, CellError> {
+        let executors = cell.cluster.executors();
+        let source = match &cell.load {
+            Load::Sw1 { clients, utilisation, .. } => {
+                let tasks = utilisation * executors as f64 / f64::from(*clients);
+                let interval = 10 * MS + CLIENT_LATE_NS;
+                let client =
+                    |index| Periodic { next: stream(cell.seed, index).random_range(0..interval), tasks, owed: 0.0 };
+                let clients = (0..u64::from(*clients)).map(client).collect();
+                Source::Periodic { clients, interval, duration_ns: 10 * MS }
+            }
+            Load::Sw2 => Source::Thirds { next: 0, third: cell.duration_ms * MS / 3 },
+            Load::Noop { .. } | Load::Queue { .. } => Source::Closed,
+            Load::Trace { .. } => Source::Trace(Box::new(Trace::new(cell)?)),
+            Load::Mix { short_us, long_us, short_share, load, clients } => {
+                let mean_ns = 1e3 * (short_us * short_share + long_us * (1.0 - short_share));
+                Source::Mix {
+                    next: 0.0,
+                    gap: mean_ns / (load * executors as f64),
+                    sizes: [(short_us * 1e3) as Nanos, (long_us * 1e3) as Nanos],
+                    short_share: *short_share,
+                    random: stream(cell.seed, 0),
+                    jobs: 0,
+                    clients: *clients,
+                }
+            }
+        };
+        let late_ns = if cell.load.work() == Work::Sleep { SLEEP_LATE_NS } else { 0 };
+        Ok(Self { source, until: cell.duration_ms * MS, late_ns })
+    }
+}
+
+impl Iterator for Jobs {
+    type Item = DrawnJob;
+
+    fn next(&mut self) -> Option<DrawnJob> {
+        let mut job = match &mut self.source {
+            Source::Periodic { clients, interval, duration_ns } => periodic(clients, *interval, *duration_ns)?,
+            Source::Thirds { next, third } => thirds(next, *third),
+            Source::Trace(trace) => trace.next()?,
+            Source::Mix { next, gap, sizes, short_share, random, jobs, clients } => {
+                *next -= (1.0 - random.random::<f64>()).ln() * *gap;
+                let duration_ns = sizes[usize::from(!random.random_bool(*short_share))];
+                *jobs += 1;
+                let client = (*jobs % u64::from(*clients)) as u32;
+                DrawnJob { at: *next as Nanos, client, tasks: vec![DrawnTask { duration_ns, level: 1, resources: 0 }] }
+            }
+            Source::Closed => return None,
+        };
+        for task in &mut job.tasks {
+            task.duration_ns += self.late_ns;
+        }
+        (job.at < self.until).then_some(job)
+    }
+}
+
+fn periodic(clients: &mut [Periodic], interval: Nanos, duration_ns: Nanos) -> Option<DrawnJob> {
+    loop {
+        let (client, state) = clients.iter_mut().enumerate().min_by_key(|(_, state)| state.next)?;
+        let at = state.next;
+        state.next += interval;
+        state.owed += state.tasks;
+        let tasks = (state.owed + 1e-6).floor();
+        state.owed -= tasks;
+        if tasks >= 1.0 {
+            let task = DrawnTask { duration_ns, level: 1, resources: 0 };
+            return Some(DrawnJob { at, client: client as u32, tasks: vec![task; tasks as usize] });
+        }
+        if state.tasks <= 0.0 {
+            return None;
+        }
+    }
+}
+
+fn thirds(next: &mut Nanos, third: Nanos) -> DrawnJob {
+    let at = *next;
+    *next += 20_000_000;
+    let resources = 1 << (at / third.max(1)).min(2);
+    DrawnJob { at, client: 0, tasks: vec![DrawnTask { duration_ns: 20_000_000, level: 1, resources }; 90] }
+}
+
+impl Trace {
+    fn new(cell: &Cell) -> Result<Self, CellError> {
+        let Load::Trace { file, sample, median_ms, load, priorities, clients, .. } = &cell.load else {
+            return Err(CellError::Bad("load: not a trace".into()));
+        };
+        let mut workload = match file {
+            Some(file) => {
+                let reading = read_file(file, &Default::default());
+                reading.map_err(|source| CellError::Trace { file: file.clone(), source })?.workload
+            }
+            None => {
+                let busy = load * cell.cluster.executors() as f64;
+                let tasks_mean = sample * busy;
+                let tasks_max = (10.0 * tasks_mean).clamp(10.0, 1e5) as u32;
+                let work = busy * cell.duration_ms as f64 / median_ms;
+                generate(&Shape { tasks_mean, tasks_max, work, ..Shape::default() }, cell.seed)
+            }
+        };
+        let executors = u32::try_from(cell.cluster.executors()).unwrap_or(u32::MAX);
+        let target = Target { median_ns: (median_ms * 1e6) as u64, load: *load, executors };
+        workload.scale(&target).map_err(CellError::Scale)?;
+        if *priorities {
+            workload.draw_job_priorities(cell.seed)
+        } else {
+            workload.set_priorities(1)
+        }
+        let order = (0..workload.jobs().len() as u32).collect();
+        let random = stream(cell.seed, 0);
+        Ok(Self { workload: Rc::new(workload), order, next: 0, origin: 0, jobs: 0, clients: *clients, random })
+    }
+
+    /// Sorted by time, as the first pass is in the trace's order, and the others keep its times: seeds differ in where the
+    /// trace begins.
+    fn next(&mut self) -> Option<DrawnJob> {
+        use rand::seq::SliceRandom;
+        if self.jobs == 0 || self.next == self.order.len() {
+            if self.jobs > 0 {
+                let gap = self.workload.span_ns() / self.order.len().max(1) as u64;
+                self.origin += (self.workload.span_ns() + gap).max(1);
+            }
+            self.order.shuffle(&mut self.random);
+            self.next = 0;
+        }
+        let time = self.workload.jobs().get(self.next)?.arrival_ns;
+        let job = &self.workload.jobs()[self.order[self.next] as usize];
+        let at = self.origin + time.unsigned_abs();
+        self.next += 1;
+        self.jobs += 1;
+        let client = ((self.jobs - 1) % u64::from(self.clients)) as u32;
+        let task = |task: &midflight_workload::TaskSpec| DrawnTask {
+            duration_ns: task.duration_ns,
+            level: task.priority.clamp(1, 4),
+            resources: 0,
+        };
+        Some(DrawnJob { at, client, tasks: job.tasks.iter().map(task).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cluster, Scheme};
+    use super::*;
+
+    fn cell(load: Load, seed: u64) -> Cell {
+        let cluster = Cluster::uniform(10, 6);
+        Cell { scheme: Scheme::Spark, cluster, load, seed, warmup_ms: 0, duration_ms: 3_000, drain_ms: 1_000 }
+    }
+
+    fn jobs(load: Load, seed: u64) -> Vec<DrawnJob> {
+        Jobs::new(&cell(load, seed)).unwrap().collect()
+    }
+
+    #[test]
+    fn sw1_asks_for_the_utilisation_in_whole_tasks() {
+        let load = Load::Sw1 { clients: 2, utilisation: 0.95, work: Work::Compute };
+        let jobs = jobs(load, 1);
+        assert!((585..=600).contains(&jobs.len()), "{}", jobs.len());
+        assert!(jobs.iter().all(|job| (28..=29).contains(&job.tasks.len())));
+        let tasks: usize = jobs.iter().map(|job| job.tasks.len()).sum();
+        assert!((tasks as f64 / jobs.len() as f64 / 28.5 - 1.0).abs() < 0.001);
+        assert!(jobs.windows(2).all(|pair| pair[0].at <= pair[1].at));
+    }
+
+    #[test]
+    fn sw2_asks_for_one_resource_after_the_other() {
+        let jobs = jobs(Load::Sw2, 1);
+        assert_eq!(jobs.len(), 150);
+        for (at, resources) in [(0, 1), (980, 1), (1_000, 2), (2_000, 4), (2_980, 4)] {
+            let job = jobs.iter().find(|job| job.at == at * 1_000_000).unwrap();
+            assert_eq!((job.tasks.len(), job.tasks[0].resources), (90, resources), "at {at} ms");
+        }
+    }
+
+    #[test]
+    fn a_trace_has_the_load_that_was_asked_and_the_order_of_the_seed() {
+        let load = Load::Trace {
+            file: None,
+            sample: 1.2,
+            median_ms: 5.0,
+            load: 0.5,
+            priorities: true,
+            clients: 2,
+            work: Work::Compute,
+        };
+        let (one, other) = (jobs(load.clone(), 1), jobs(load.clone(), 2));
+        assert_ne!(one, other);
+        assert_eq!(one, jobs(load, 1));
+        assert!(one.windows(2).all(|pair| pair[0].at <= pair[1].at));
+        assert!(one.iter().any(|job| job.tasks.iter().any(|task| task.level == 4)));
+    }
+
+    #[test]
+    fn a_mix_has_its_load_and_shares() {
+        let load = Load::Mix { short_us: 10.0, long_us: 100.0, short_share: 0.9, load: 0.5, clients: 2 };
+        let jobs = jobs(load, 1);
+        let work: u64 = jobs.iter().map(|job| job.tasks[0].duration_ns).sum();
+        assert!((work as f64 / (3e9 * 60.0) / 0.5 - 1.0).abs() < 0.01);
+        let short = jobs.iter().filter(|job| job.tasks[0].duration_ns == 10_000).count();
+        assert!((short as f64 / jobs.len() as f64 - 0.9).abs() < 0.01);
+    }
+}

@@ -1,0 +1,140 @@
+//! What schemes tell of their tasks, in constant memory whatever their number.
+
+use super::percentiles::Recorder;
+use super::{Cell, CellResult, LevelResult, Series, Step};
+use midflight_endpoint::Nanos;
+use std::collections::BTreeMap;
+
+/// Buckets of throughput over time.
+const BUCKET_MS: u64 = 500;
+/// Steps that a sample may have.
+const STEPS: usize = Step::ALL.len();
+
+/// A task that starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// When it was submitted.
+    pub submitted: Nanos,
+    /// When it starts.
+    pub started: Nanos,
+    /// 1 is the highest.
+    pub level: u8,
+    /// Parts of the delay, in the order of [`Step::ALL`]; `None`: the scheme has no such step.
+    pub steps: [Option<Nanos>; STEPS],
+}
+
+struct Recorders {
+    delay: Recorder,
+    steps: [Option<Recorder>; STEPS],
+}
+
+impl Recorders {
+    fn new() -> Self {
+        Self { delay: Recorder::new(), steps: [const { None }; STEPS] }
+    }
+
+    fn record(&mut self, sample: &Sample) {
+        self.delay.record(sample.started.saturating_sub(sample.submitted));
+        for (recorder, step) in self.steps.iter_mut().zip(sample.steps) {
+            if let Some(ns) = step {
+                recorder.get_or_insert_with(Recorder::new).record(ns);
+            }
+        }
+    }
+
+    fn steps(&self) -> BTreeMap<Step, super::Percentiles> {
+        let recorded = Step::ALL.into_iter().zip(&self.steps);
+        recorded.filter_map(|(step, recorder)| Some((step, recorder.as_ref()?.percentiles()))).collect()
+    }
+}
+
+/// Measures what becomes of a cell's tasks.
+pub struct Meter {
+    from: Nanos,
+    until: Nanos,
+    all: Recorders,
+    levels: BTreeMap<u8, Recorders>,
+    groups: Vec<Vec<u64>>,
+    nodes: Vec<u32>,
+    started_in_time: u64,
+    last_end: Nanos,
+    result: CellResult,
+}
+
+impl Meter {
+    /// Measures tasks that are submitted after the cell's warm-up.
+    #[must_use]
+    pub fn new(cell: &Cell) -> Self {
+        Self {
+            from: cell.warmup_ms * 1_000_000,
+            until: cell.duration_ms * 1_000_000,
+            all: Recorders::new(),
+            levels: BTreeMap::new(),
+            groups: vec![Vec::new(); cell.cluster.groups.len()],
+            nodes: cell.cluster.groups.iter().map(|group| group.nodes).collect(),
+            started_in_time: 0,
+            last_end: 0,
+            result: CellResult::default(),
+        }
+    }
+
+    /// So many tasks were submitted.
+    pub fn submitted(&mut self, tasks: u64) {
+        self.result.submitted += tasks;
+    }
+
+    /// A task starts.
+    pub fn started(&mut self, sample: &Sample) {
+        self.result.started += 1;
+        self.started_in_time += u64::from((self.from..self.until).contains(&sample.started));
+        if sample.submitted >= self.from {
+            self.all.record(sample);
+            self.levels.entry(sample.level).or_insert_with(Recorders::new).record(sample);
+        }
+    }
+
+    /// A task has ended on a node of this group.
+    pub fn ended(&mut self, now: Nanos, group: usize) {
+        self.result.ended += 1;
+        self.last_end = self.last_end.max(now);
+        let bucket = (now / (BUCKET_MS * 1_000_000)) as usize;
+        let Some(series) = self.groups.get_mut(group) else { return };
+        if series.len() <= bucket {
+            series.resize(bucket + 1, 0);
+        }
+        series[bucket] += 1;
+    }
+
+    /// Adds to a counter.
+    pub fn count(&mut self, name: &str, number: u64) {
+        *self.result.counters.entry(name.to_owned()).or_default() += number;
+    }
+
+    /// Tasks that have been submitted and have not ended; tasks that ended twice hide others.
+    #[must_use]
+    pub fn open(&self) -> u64 {
+        self.result.submitted.saturating_sub(self.result.ended)
+    }
+
+    /// All that was measured.
+    #[must_use]
+    pub fn result(&self, events: u64) -> CellResult {
+        let mut result = CellResult { events, ..self.result.clone() };
+        result.last_end_ms = self.last_end as f64 / 1e6;
+        result.started_per_s = self.started_in_time as f64 * 1e9 / (self.until - self.from) as f64;
+        result.delay = self.all.delay.percentiles();
+        result.steps = self.all.steps();
+        if self.levels.len() > 1 {
+            let levels = self.levels.iter();
+            let level = |r: &Recorders| LevelResult { delay: r.delay.percentiles(), steps: r.steps() };
+            result.levels = levels.map(|(&number, recorders)| (number, level(recorders))).collect();
+        }
+        let per_node_s = |count: u64, nodes: u32| count as f64 * 1e3 / BUCKET_MS as f64 / f64::from(nodes.max(1));
+        let series = self.groups.iter().zip(&self.nodes).map(|(buckets, &nodes)| Series {
+            bucket_ms: BUCKET_MS,
+            ended_per_node_s: buckets.iter().map(|&count| per_node_s(count, nodes)).collect(),
+        });
+        result.groups = series.collect();
+        result
+    }
+}

@@ -1,0 +1,57 @@
+//! Runs a cell.
+
+use super::midflight::Engine;
+use super::{Cell, CellResult, Scheme, midflight, passes, sparrow};
+use crate::calibration::{SPARROW_CPP, SPARROW_JAVA};
+use crate::schemes::{bolt, spark};
+use midflight_workload::{ReadError, ScaleError};
+use std::path::PathBuf;
+
+/// Why a cell cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// It asks for what cannot be.
+    #[error("{0}")]
+    Bad(String),
+    /// Its trace cannot be read.
+    #[error("load.file {}: {source}", file.display())]
+    Trace {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        source: ReadError,
+    },
+    /// Its trace cannot be scaled.
+    #[error("load: {0}")]
+    Scale(ScaleError),
+    /// The scheme does not know this load.
+    #[error("scheme {scheme} does not run the load {load}")]
+    Unfit {
+        /// The scheme's name.
+        scheme: &'static str,
+        /// The load's.
+        load: &'static str,
+    },
+}
+
+/// Runs a cell from its start to its end.
+///
+/// # Errors
+/// Where the cell asks for what cannot be, or its trace cannot be read.
+pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
+    cell.check()?;
+    let began = std::time::Instant::now();
+    let mut result = match &cell.scheme {
+        Scheme::Midflight => midflight::run(cell, Engine::Soft)?,
+        Scheme::MidflightServer => midflight::run(cell, Engine::Server)?,
+        Scheme::MidflightAsic(pipelined) => midflight::run(cell, Engine::Asic(*pipelined))?,
+        Scheme::SparrowJava(sampling) => sparrow::run(cell, sampling, &SPARROW_JAVA)?,
+        Scheme::SparrowCpp(sampling) => sparrow::run(cell, sampling, &SPARROW_CPP)?,
+        Scheme::Bolt(polling) => bolt::run(cell, polling, false)?,
+        Scheme::BoltServer(polling) => bolt::run(cell, polling, true)?,
+        Scheme::Spark => spark::run(cell)?,
+        Scheme::AsicPasses { program } => passes::run(cell, *program)?,
+    };
+    result.wall_ms = began.elapsed().as_secs_f64() * 1e3;
+    Ok(result)
+}

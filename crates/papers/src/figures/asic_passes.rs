@@ -1,0 +1,173 @@
+//! The asic engine's passes: what a search through the queue costs, as the queue gets longer.
+
+use super::contenders::factor_row;
+use super::results::{Case, Results};
+use super::{Effort, Figure};
+use crate::cell::{Cell, CellResult, Cluster, Load, Program, Scheme};
+use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
+use crate::findings::{Estimate, Findings, Paper, Row, Unit};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "asic-passes",
+    title: "Passes of a retrieval",
+    source: "the swap search of Bolt (thesis, §3.4.3), on this project's programs",
+    set_up: "The asic engine's two programs on their machine, one packet after the other. A queue of one level is kept at a length, \
+             and each of its tasks is one that the asking executor may not run with some probability. Mixed: each retrieval finds \
+             the queue as it was drawn. Emptied: the executor goes on until it has had all that it may run, and nothing comes; what \
+             it may not run stays at the head. In vain: it may run none of the tasks.",
+    differs: "The thesis publishes no such figure; it says that a search goes on to the end of the queue. So it does, and the mean \
+              hides it: in a queue that is mixed anew all the time a search ends after one task in so many that the executor may \
+              run, whatever the length. But it leaves behind what it passed over, so that the next one is longer; without others \
+              that run these tasks, searches become linear in the length of the queue at any mix.",
+    cases,
+    reduce,
+};
+
+/// Tasks in the queue.
+const LENGTHS: [u32; 9] = [1, 2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
+const LONGEST: u32 = 32_768;
+/// Emptying takes passes with the square of the length.
+const EMPTIED: u32 = 8_192;
+/// Shares of them, in percent, that the executor may not run.
+const MIXES: [u32; 5] = [0, 10, 50, 90, 99];
+/// With the passes of a retrieval from level 4: all levels in one, or one each.
+const PROGRAMS: [(&str, Program, f64); 2] = [("safe", Program::Safe, 1.0), ("published", Program::Published, 4.0)];
+/// Passes by length, for them to be called linear.
+const SLOPE: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+
+fn place(length: u32, mix: u32) -> String {
+    format!("{length}-{mix}")
+}
+
+fn case((key, program, _): (&str, Program, f64), length: u32, mix: u32, retrievals: u32) -> Case {
+    let load = Load::Queue { length, unfit: f64::from(mix) / 100.0, retrievals, emptied: length <= EMPTIED };
+    let (scheme, cluster) = (Scheme::AsicPasses { program }, Cluster::uniform(1, 1));
+    let cell = Cell { scheme, cluster, load, seed: 0, warmup_ms: 0, duration_ms: 1, drain_ms: 0 };
+    Case { name: format!("{key}@{}", place(length, mix)), cell }
+}
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let retrievals = effort.pick(5_000, 200);
+    let of =
+        |program| LENGTHS.into_iter().flat_map(move |length| MIXES.map(|mix| case(program, length, mix, retrievals)));
+    PROGRAMS.into_iter().flat_map(of).collect()
+}
+
+fn counter(result: &CellResult, name: &str) -> f64 {
+    result.counters.get(name).map_or(f64::NAN, |&number| number as f64)
+}
+
+/// Passes for each task, of one part of the cell.
+fn each(part: &'static str) -> impl Fn(&CellResult) -> f64 {
+    move |result| counter(result, &format!("{part}.passes")) / counter(result, &format!("{part}.tasks"))
+}
+
+fn passes(part: &'static str) -> impl Fn(&CellResult) -> f64 {
+    move |result| counter(result, &format!("{part}.passes"))
+}
+
+fn reduce(results: &Results) -> Findings {
+    let at = |key: &str, length, mix| format!("{key}@{}", place(length, mix));
+    let mean = |key: &str, length, mix, part| results.mean(&at(key, length, mix), each(part));
+    let within = |value: f64, of: f64| (value / of - 1.0).abs() < 0.1;
+    let mut rows = Vec::new();
+    for ((key, _, of_level_4), [mixed_row, vain, emptied_row, submit_row, level_row]) in PROGRAMS.into_iter().zip(ROWS)
+    {
+        let expected = |mix| 100.0 / f64::from(100 - mix);
+        let flat = LENGTHS
+            .iter()
+            .filter(|&&length| length >= 2_048)
+            .all(|&length| MIXES.iter().all(|&mix| within(mean(key, length, mix, "mixed"), expected(mix))));
+        let mixed = results.estimate(&at(key, LONGEST, 99), each("mixed"));
+        rows.push(count_row(mixed_row, Paper::Says("100, however long"), mixed, flat));
+        let slope = results.estimate(&at(key, LONGEST, 0), |result| passes("vain")(result) / f64::from(LONGEST));
+        let linear = LENGTHS
+            .iter()
+            .filter(|&&length| length >= 128)
+            .all(|&length| SLOPE.contains(&(results.mean(&at(key, length, 0), passes("vain")) / f64::from(length))));
+        rows.push(factor(vain, Paper::Says("to the end of the queue"), slope, linear));
+        let emptied = results.estimate(&at(key, EMPTIED, 50), |result| each("emptied")(result) / f64::from(EMPTIED));
+        let halves = MIXES
+            .iter()
+            .filter(|&&mix| mix > 0)
+            .all(|&mix| within(mean(key, EMPTIED, mix, "emptied"), f64::from(EMPTIED * mix) / 200.0));
+        rows.push(factor(emptied_row, Paper::Says("linear"), emptied, halves));
+        let submit = results.estimate(&at(key, LONGEST, 0), each("submit"));
+        let holds = submit.is_some_and(|submit| submit.mean < 1.1);
+        rows.push(factor(submit_row, Paper::Is(1.0), submit, holds));
+        let level = results.estimate(&at(key, 1, 0), passes("level4"));
+        let holds = level.is_some_and(|level| level.mean <= of_level_4);
+        rows.push(count_row(level_row, Paper::AtMost(of_level_4), level, holds));
+    }
+    Findings { rows, plots: vec![mixed_plot(results), linear_plot(results)], notes: vec![] }
+}
+
+/// A row's name, and what it says.
+type Named = (&'static str, &'static str);
+
+/// Rows of each program: what each is called, and what it says.
+const ROWS: [[Named; 5]; 2] = [
+    [
+        ("safe-mixed", "safe: passes a task, where one of 100 may be run, of 32,768"),
+        ("safe-in-vain", "safe: passes of a search in vain, by the length"),
+        ("safe-emptied", "safe: passes a task as a queue is emptied, by the length, half may be run"),
+        ("safe-submit", "safe: passes of a submission, a task"),
+        ("safe-level-4", "safe: passes of a retrieval from level 4"),
+    ],
+    [
+        ("published-mixed", "published: passes a task, where one of 100 may be run, of 32,768"),
+        ("published-in-vain", "published: passes of a search in vain, by the length"),
+        ("published-emptied", "published: passes a task as a queue is emptied, by the length, half may be run"),
+        ("published-submit", "published: passes of a submission, a task"),
+        ("published-level-4", "published: passes of a retrieval from level 4"),
+    ],
+];
+
+fn factor((name, what): Named, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
+    factor_row(name, what, paper, ours, holds)
+}
+
+fn count_row((name, what): Named, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
+    Row { name, what, unit: Unit::Count, paper, ours, holds }
+}
+
+/// Over the lengths; what was not counted is left out.
+fn curve(results: &Results, key: &str, mix: u32, looks: (String, Hue), quantity: impl Fn(&CellResult) -> f64) -> Curve {
+    let point =
+        |length: u32| Point::new(f64::from(length), results.mean(&format!("{key}@{}", place(length, mix)), &quantity));
+    let points = LENGTHS.into_iter().map(point).filter(|point| point.y.is_finite() && point.y > 0.0).collect();
+    Curve { name: looks.0, hue: looks.1, dashed: key != PROGRAMS[0].0, points, dots: true }
+}
+
+const LENGTH: Axis = Axis { label: "tasks in the queue", scale: Scale::LogNumber };
+
+fn mixed_plot(results: &Results) -> Plot {
+    let of = |(mix, number): (u32, u8)| {
+        let looks = (format!("may not run {mix} %"), if mix == 0 { Hue::Other } else { Hue::Nth(number - 1) });
+        curve(results, "safe", mix, looks, each("mixed"))
+    };
+    Plot {
+        name: "mixed",
+        title: "Passes a task, from a mixed queue (both programs)".into(),
+        x: LENGTH,
+        y: Axis { label: "passes a task", scale: Scale::LogNumber },
+        curves: MIXES.into_iter().zip(0..).map(of).collect(),
+        marks: vec![],
+    }
+}
+
+fn linear_plot(results: &Results) -> Plot {
+    let emptied = MIXES.into_iter().zip(0..).skip(1).map(|(mix, number): (u32, u8)| {
+        curve(results, "safe", mix, (format!("emptied, may not run {mix} %"), Hue::Nth(number - 1)), each("emptied"))
+    });
+    let vain = |key: &str, hue| curve(results, key, 0, (format!("in vain, {key}"), hue), passes("vain"));
+    let curves = [vain("safe", Hue::Other), vain("published", Hue::Published)];
+    Plot {
+        name: "linear",
+        title: "Passes of searches that grow with the queue".into(),
+        x: LENGTH,
+        y: Axis { label: "passes", scale: Scale::LogNumber },
+        curves: curves.into_iter().chain(emptied).collect(),
+        marks: vec![],
+    }
+}

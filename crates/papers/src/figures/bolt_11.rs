@@ -1,0 +1,188 @@
+//! Bolt, figure 11: how many decisions a second each scheme can take.
+
+use super::contenders::{BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_SERVER, Time, factor_row};
+use super::results::{Case, Results};
+use super::{Effort, Figure};
+use crate::cell::{CellResult, Cluster, Load, Sampling, Scheme};
+use crate::findings::Estimate;
+use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
+use crate::findings::{Findings, Paper, Row, Unit};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "bolt-11",
+    title: "Scheduling decisions a second",
+    source: "Bolt (thesis, §5.2), figure 11",
+    set_up: "Tasks that end at once, on up to 720 executors on 10 nodes, with enough of them queued (128 in flight for each executor). Sparrow does \
+             not probe: its executors ask a scheduler of their own accord. Firmament is quoted from its authors, through the thesis.",
+    differs: "Bolt's throughput is set by the executor's cycle (a round trip and the handling of one packet), so that it is linear; the switch is far from its limit. Midflight's executors do the same, with longer packets and a completion to acknowledge: 21 thousand decisions a second and executor instead of 32 thousand. Its server is faster than Bolt-Server, because packets carry several tasks. Bolt-Server with 720 executors loses submissions among polls, and a lost one waits for its client's timer (200 ms): with 4 tasks in flight an executor it makes 0.03 M decisions a second, with 32 0.14 M, and with 128, as here, the published 0.5 M.",
+    cases,
+    reduce,
+};
+
+const NODES: u32 = 10;
+/// Executors on each node.
+const PER_NODE: [u32; 6] = [1, 6, 15, 30, 48, 72];
+/// Bolt-Server again with 150 and 720 executors, for longer than a client takes to submit again what was lost among polls.
+const LASTING: [(&str, u32); 2] = [("150-lasting", 15), ("720-lasting", 72)];
+/// Tasks in flight for each executor: fewer, and what Bolt-Server loses is more than its clients have.
+const BACKLOG: u32 = 128;
+const FIRMAMENT: f64 = 240e3;
+/// What grows or shrinks by more than this from 150 executors to 720 is not flat.
+const FLAT: f64 = 1.15;
+/// Decisions an executor and second at 720 executors by those at 60, for growth to be called linear.
+const LINEAR: f64 = 0.9;
+
+const ONE: Contender = Contender {
+    key: "sparrow",
+    label: "Sparrow, one scheduler",
+    hue: Hue::Sparrow,
+    scheme: || Scheme::SparrowCpp(Sampling { probing: false, ..Sampling::default() }),
+};
+const FOUR: Contender = Contender {
+    key: "sparrow-4",
+    label: "Sparrow, four schedulers",
+    hue: Hue::SparrowFour,
+    scheme: || Scheme::SparrowCpp(Sampling { probing: false, schedulers: 4, ..Sampling::default() }),
+};
+const CONTENDERS: [Contender; 6] = [MIDFLIGHT, BOLT, MIDFLIGHT_SERVER, BOLT_SERVER, ONE, FOUR];
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let time = Time { warmup_ms: effort.pick(20, 10), duration_ms: effort.pick(50, 20), drain_ms: 1_000 };
+    let mut cases = Vec::new();
+    for per_node in PER_NODE {
+        let load = || Load::Noop { clients: 8, backlog: BACKLOG };
+        let cluster = || Cluster::uniform(NODES, per_node);
+        cases.extend(CONTENDERS.map(|contender| contender.case(NODES * per_node, cluster(), load(), time)));
+    }
+    let lasting = Time { warmup_ms: 300, duration_ms: 1_000, drain_ms: 1_000 };
+    cases.extend(LASTING.map(|(place, per_node)| {
+        let load = Load::Noop { clients: 8, backlog: BACKLOG };
+        BOLT_SERVER.case(place, Cluster::uniform(NODES, per_node), load, lasting)
+    }));
+    cases
+}
+
+fn rate(result: &CellResult) -> f64 {
+    result.started_per_s
+}
+
+fn reduce(results: &Results) -> Findings {
+    let at = |contender: &Contender, executors: u32| results.mean(&contender.at(executors), rate);
+    let peak = |contender: &Contender| {
+        let places = PER_NODE.iter().map(|per_node| NODES * per_node);
+        let best = places.max_by(|&a, &b| at(contender, a).total_cmp(&at(contender, b)));
+        best.and_then(|executors| results.estimate(&contender.at(executors), rate))
+    };
+    let [few, many] = LASTING.map(|(place, _)| place);
+    let server_flat = results.factor(&BOLT_SERVER.at(many), &BOLT_SERVER.at(few), rate);
+    let one_flat = results.factor(&ONE.at(720), &ONE.at(150), rate);
+    let is_flat = |factor: Option<Estimate>| factor.is_some_and(|factor| (1.0 / FLAT..=FLAT).contains(&factor.mean));
+    let bolt_above = at(&BOLT, 720) > at(&FOUR, 720) && at(&FOUR, 720) > at(&ONE, 720);
+    let per_executor = |places: (u32, u32)| {
+        let factor = results.factor(&BOLT.at(places.0), &BOLT.at(places.1), rate)?;
+        let executors = f64::from(places.0) / f64::from(places.1);
+        Some(Estimate {
+            mean: factor.mean / executors,
+            half_width: factor.half_width.map(|half| half / executors),
+            ..factor
+        })
+    };
+    let linear = per_executor((720, 60));
+    let rows = vec![
+        peak_row("bolt-server-peak", "Bolt-Server, most", Paper::Is(0.5e6), peak(&BOLT_SERVER), is_flat(server_flat)),
+        peak_row("sparrow-peak", "Sparrow with one scheduler, most", Paper::Is(0.5e6), peak(&ONE), is_flat(one_flat)),
+        peak_row(
+            "sparrow-4-peak",
+            "Sparrow with four schedulers, most",
+            Paper::Is(1.9e6),
+            peak(&FOUR),
+            at(&FOUR, 720) > at(&ONE, 720),
+        ),
+        peak_row(
+            "bolt-720",
+            "Bolt with 720 executors",
+            Paper::Is(23e6),
+            results.estimate(&BOLT.at(720), rate),
+            bolt_above,
+        ),
+        factor_row(
+            "factor-720",
+            "Bolt by one Sparrow scheduler, 720 executors",
+            Paper::Is(46.0),
+            results.factor(&BOLT.at(720), &ONE.at(720), rate),
+            bolt_above,
+        ),
+        factor_row(
+            "bolt-server-flat",
+            "Bolt-Server at 720 executors by 150",
+            Paper::Says("flat from 150"),
+            server_flat,
+            is_flat(server_flat),
+        ),
+        factor_row(
+            "sparrow-flat",
+            "Sparrow at 720 executors by 150",
+            Paper::Says("flat from 150"),
+            one_flat,
+            is_flat(one_flat),
+        ),
+        factor_row(
+            "bolt-linear",
+            "Bolt: decisions an executor, 720 by 60",
+            Paper::Says("linear"),
+            linear,
+            linear.is_some_and(|factor| factor.mean >= LINEAR),
+        ),
+        peak_row(
+            "midflight-720",
+            "Midflight with 720 executors",
+            Paper::AtLeast(23e6),
+            results.estimate(&MIDFLIGHT.at(720), rate),
+            at(&MIDFLIGHT, 720) > at(&FOUR, 720),
+        ),
+        peak_row(
+            "midflight-server-peak",
+            "Midflight as a server, most",
+            Paper::AtLeast(0.5e6),
+            peak(&MIDFLIGHT_SERVER),
+            at(&MIDFLIGHT_SERVER, 720) > at(&BOLT_SERVER, 720),
+        ),
+    ];
+    Findings { rows, plots: vec![plot(results)], notes: vec![] }
+}
+
+fn peak_row(name: &'static str, what: &'static str, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
+    Row { name, what, unit: Unit::PerSecond, paper, ours, holds }
+}
+
+fn plot(results: &Results) -> Plot {
+    let executors = || PER_NODE.iter().map(|per_node| NODES * per_node);
+    let curve = |contender: &Contender| {
+        let points = executors().map(|n| Point::new(f64::from(n), results.mean(&contender.at(n), rate)));
+        let points = points.filter(|point| point.y.is_finite()).collect();
+        Curve { name: contender.label.into(), hue: contender.hue, dashed: false, points, dots: true }
+    };
+    let quoted = executors().map(|n| Point::new(f64::from(n), FIRMAMENT)).collect();
+    let mut curves: Vec<Curve> = CONTENDERS.iter().map(curve).collect();
+    curves.push(Curve {
+        name: "Firmament (quoted)".into(),
+        hue: Hue::Other,
+        dashed: true,
+        points: quoted,
+        dots: false,
+    });
+    let mark = |x, y, hue| Mark { x, y, hue };
+    Plot {
+        name: "decisions",
+        title: "Decisions a second".into(),
+        x: Axis { label: "executors", scale: Scale::LogNumber },
+        y: Axis { label: "decisions a second", scale: Scale::LogNumber },
+        curves,
+        marks: vec![
+            mark(720.0, 23e6, BOLT.hue),
+            mark(720.0, 1.9e6, FOUR.hue),
+            mark(150.0, 0.5e6, BOLT_SERVER.hue),
+            mark(720.0, 0.5e6, ONE.hue),
+        ],
+    }
+}

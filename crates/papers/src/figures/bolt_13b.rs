@@ -1,0 +1,101 @@
+//! Bolt, figure 13b: the same load on a cluster 12.5 times as large.
+
+use super::contenders::{
+    BOLT, BOLT_SERVER, Contender, DELAY, MIDFLIGHT, MIDFLIGHT_SERVER, SHARE_OF_TASKS, SPARROW, SPARROW_TWO, TRACE_LOAD,
+    Time, delays, factor_row, sleeping, time_row, trace,
+};
+use super::results::{Case, Results, delay};
+use super::{Effort, Figure};
+use crate::cell::Work;
+use crate::findings::plot::{Mark, Plot};
+use crate::findings::{Estimate, Findings, Paper};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "bolt-13b",
+    title: "A bursty workload on 2,200 executors",
+    source: "Bolt (thesis, §5.4), figure 13b",
+    set_up: "The trace at the load of figure 13a, for three minutes, on 2,200 executors on 11 nodes, whose tasks sleep: the sample is 12.5 times as \
+             large, and with it the jobs. Executors of Bolt and Bolt-Server that find nothing ask again after 50 µs.",
+    differs: "No constant was set to this figure. Bolt's median is three times that of figure 13a because jobs are 12.5 times as large, as the sample is: it is the time in which the client sends them, packet by packet (with packets of 16 tasks instead of 32 it is a fifth longer, with jobs of 42 tasks it is 0.05 ms). Two Sparrow schedulers come out; one is better than published, because half of its delay is that of a large job's reservations, which it shares with two, and too little is queueing at this load. Bolt-Server's delay is that of lost submissions: polls fill its buffer and three quarters of all packets are dropped. Half of the tasks start after no more than one of the client's timers (200 ms), so that the median lies on the step from one timer to two and is the one or the other by seed; the mean is 0.46 s. The timers are not published.",
+    cases,
+    reduce,
+};
+
+const PLACE: &str = "2200";
+const CONTENDERS: [Contender; 6] = [MIDFLIGHT, MIDFLIGHT_SERVER, BOLT, BOLT_SERVER, SPARROW, SPARROW_TWO];
+const OTHERS: [Contender; 3] = [BOLT_SERVER, SPARROW, SPARROW_TWO];
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let time = effort.pick(
+        Time { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 60_000 },
+        Time { warmup_ms: 500, duration_ms: 2_500, drain_ms: 20_000 },
+    );
+    let load = || trace(TRACE_LOAD, Work::Sleep, false);
+    CONTENDERS.map(|contender| contender.case(PLACE, sleeping(), load(), time)).to_vec()
+}
+
+fn reduce(results: &Results) -> Findings {
+    let median = |contender: &Contender| results.estimate(&contender.at(PLACE), delay(0.5));
+    let at = |contender: &Contender| results.mean(&contender.at(PLACE), delay(0.5));
+    let least = OTHERS.iter().min_by(|a, b| at(a).total_cmp(&at(b)));
+    let least_by_bolt = least.and_then(|least| results.factor(&least.at(PLACE), &BOLT.at(PLACE), delay(0.5)));
+    let bolt_first = OTHERS.iter().all(|other| at(&BOLT) < at(other));
+    let collapsed = at(&BOLT_SERVER) > at(&SPARROW) && at(&SPARROW) > at(&SPARROW_TWO);
+    let beats: Option<Estimate> =
+        least.and_then(|least| results.factor(&least.at(PLACE), &MIDFLIGHT_SERVER.at(PLACE), delay(0.5)));
+    let rows = vec![
+        time_row("bolt-median", "Bolt, median", Paper::Is(0.14e6), median(&BOLT), bolt_first),
+        time_row("sparrow-median", "Sparrow, median", Paper::Is(40e6), median(&SPARROW), collapsed),
+        time_row(
+            "sparrow-2-median",
+            "Sparrow with two schedulers, median",
+            Paper::Is(14e6),
+            median(&SPARROW_TWO),
+            collapsed,
+        ),
+        time_row(
+            "bolt-server-median",
+            "Bolt-Server, median: it collapses under polls",
+            Paper::Is(370e6),
+            median(&BOLT_SERVER),
+            collapsed,
+        ),
+        factor_row(
+            "factor-median",
+            "The best of the others by Bolt, medians",
+            Paper::Is(100.0),
+            least_by_bolt,
+            bolt_first,
+        ),
+        time_row(
+            "midflight-median",
+            "Midflight, median",
+            Paper::AtMost(0.14e6),
+            median(&MIDFLIGHT),
+            at(&MIDFLIGHT) < at(&SPARROW_TWO),
+        ),
+        factor_row(
+            "midflight-server-beats",
+            "The best of the others by Midflight as a server, medians",
+            Paper::Says("a server that parks beats all others"),
+            beats,
+            beats.is_some_and(|factor| factor.mean > 1.0),
+        ),
+    ];
+    let notes = vec![format!("The trace asks for {:.1} % of the cluster's time, as in bolt-13a.", TRACE_LOAD * 100.0)];
+    let mark = |x, hue| Mark { x, y: 0.5, hue };
+    let plot = Plot {
+        name: "delay",
+        title: "Share of tasks that started within a time".into(),
+        x: DELAY,
+        y: SHARE_OF_TASKS,
+        curves: CONTENDERS.iter().map(|contender| delays(results, contender, PLACE)).collect(),
+        marks: vec![
+            mark(0.14e6, BOLT.hue),
+            mark(40e6, SPARROW.hue),
+            mark(14e6, SPARROW_TWO.hue),
+            mark(370e6, BOLT_SERVER.hue),
+        ],
+    };
+    Findings { rows, plots: vec![plot], notes }
+}

@@ -1,0 +1,108 @@
+//! Bolt, figure 16: what looking at several levels costs a retrieval.
+
+use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, Time, computing, trace, trace_time};
+use super::results::{Case, Results, level_step};
+use super::{Effort, Figure};
+use crate::cell::{CellResult, Step, Work};
+use crate::findings::plot::{Axis, Curve, Plot, Point, Scale};
+use crate::findings::{Estimate, Findings, Paper, Row, Unit};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "bolt-16",
+    title: "Retrieval by priority",
+    source: "Bolt (thesis, §5.6), figure 16",
+    set_up: "The run of figure 15 with levels: the time of get_task by the level of the task it got. Bolt's switch looks at one \
+             level in each pass and recirculates to the next, in a model that charges for it; Midflight's core looks at all levels in one. \
+             The asic engines are programs of a pipeline, packet by packet, with executors that poll: asic-published recirculates \
+             from level to level, asic-safe finds all levels in one pass. They run for 20 s, as each idle poll is simulated.",
+    differs: "A recirculation always takes the same time in the simulated switch, so that the 90th percentile grows as the median does; the thesis's grows faster. Midflight's core finds the level in one pass, and so does asic-safe. Nothing adds recirculations up for asic-published: a request for level 4 takes four passes because the program does. What one recirculation takes was set by this very figure, so that the sum is no result; the number of passes is.",
+    cases,
+    reduce,
+};
+
+const PLACE: &str = "levels";
+/// As in figure 15.
+const LOAD: f64 = 0.62;
+const CONTENDERS: [Contender; 2] = [BOLT, MIDFLIGHT];
+/// The same for a shorter time.
+const SHORT: &str = "levels-short";
+const PIPELINES: [Contender; 2] = [ASIC_PUBLISHED, ASIC_SAFE];
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let time = trace_time(effort);
+    let load = || trace(LOAD, Work::Compute, true);
+    let short = Time { warmup_ms: 2_000, duration_ms: effort.pick(20_000, 6_000), drain_ms: 60_000 };
+    let long = CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), time));
+    let short = PIPELINES.map(|contender| contender.case(SHORT, computing(), load(), short));
+    [long, short].concat()
+}
+
+fn get_task(level: u8, quantile: f64) -> impl Fn(&CellResult) -> f64 {
+    level_step(level, Step::GetTask, quantile)
+}
+
+/// How much longer one level's takes than another's.
+fn longer(level: u8, than: u8, quantile: f64) -> impl Fn(&CellResult) -> f64 {
+    move |result| get_task(level, quantile)(result) - get_task(than, quantile)(result)
+}
+
+fn reduce(results: &Results) -> Findings {
+    let bolt = |quantity: &dyn Fn(&CellResult) -> f64| results.estimate(&BOLT.at(PLACE), quantity);
+    let median = bolt(&longer(4, 1, 0.5));
+    let step = bolt(&|result| longer(4, 1, 0.9)(result) / 3.0);
+    let published = results.estimate(&ASIC_PUBLISHED.at(SHORT), longer(4, 1, 0.5));
+    let grows = |estimate: Option<Estimate>| estimate.is_some_and(|estimate| estimate.mean > 0.0);
+    let row = |name, what, paper, ours, holds| Row { name, what, unit: Unit::Time, paper, ours, holds };
+    let rows = vec![
+        row("median-level-4", "Bolt: median at level 4, less that at level 1", Paper::Is(2e3), median, grows(median)),
+        row("p90-by-level", "Bolt: 90th percentile, more by each level", Paper::Is(1.5e3), step, grows(step)),
+        row(
+            "midflight-level-4",
+            "Midflight: median at level 4, less that at level 1",
+            Paper::AtMost(2e3),
+            results.estimate(&MIDFLIGHT.at(PLACE), longer(4, 1, 0.5)),
+            true,
+        ),
+        row(
+            "asic-published-level-4",
+            "asic-published: median at level 4, less that at level 1",
+            Paper::Is(2e3),
+            published,
+            grows(published),
+        ),
+        row(
+            "asic-safe-level-4",
+            "asic-safe: median at level 4, less that at level 1",
+            Paper::AtMost(2e3),
+            results.estimate(&ASIC_SAFE.at(SHORT), longer(4, 1, 0.5)),
+            true,
+        ),
+    ];
+    Findings { rows, plots: vec![plot(results)], notes: vec![] }
+}
+
+fn plot(results: &Results) -> Plot {
+    let curve = |contender: &Contender, place: &str, quantile: f64, name: &str, dashed| {
+        let at = |level: u8| results.mean(&contender.at(place), get_task(level, quantile));
+        let points = (1..=4u8).map(|level| Point::new(f64::from(level), at(level))).filter(|point| point.y.is_finite());
+        Curve {
+            name: format!("{}, {name}", contender.label),
+            hue: contender.hue,
+            dashed,
+            points: points.collect(),
+            dots: true,
+        }
+    };
+    let all = CONTENDERS.iter().map(|contender| (contender, PLACE));
+    let curves = all.chain(PIPELINES.iter().map(|contender| (contender, SHORT))).flat_map(|(contender, place)| {
+        [curve(contender, place, 0.5, "median", false), curve(contender, place, 0.9, "90th percentile", true)]
+    });
+    Plot {
+        name: "get-task",
+        title: "Time of a retrieval by the level of its task".into(),
+        x: Axis { label: "priority level (1 is the highest)", scale: Scale::Whole },
+        y: Axis { label: "get_task", scale: Scale::Time },
+        curves: curves.collect(),
+        marks: vec![],
+    }
+}

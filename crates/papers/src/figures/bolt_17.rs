@@ -1,0 +1,126 @@
+//! Bolt, figure 17: tasks that only some nodes may run.
+
+use super::contenders::{BOLT, Contender, MIDFLIGHT, Time, time_row};
+use super::results::{Case, Results};
+use super::{Effort, Figure};
+use crate::cell::{CellResult, Cluster, Group, Load};
+use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
+use crate::findings::{Findings, Paper, Row, Unit};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "bolt-17",
+    title: "Tasks with resource constraints",
+    source: "Bolt (thesis, §5.7), figure 17",
+    set_up: "SW2: a job of 90 tasks of 20 ms every 20 ms. All ask resource A for 30 s, then B, then C. G1 has A, G2 A and B, G3 A, B \
+             and C. The thesis gives no sizes: each group has three nodes of 18 executors, as the end at 110 s implies for G3 \
+             (135,000 tasks in 50 s).",
+    differs: "Nothing: phases and end are the thesis's. The sizes of the groups are inferred from that end, and groups with more resources are busier in the second phase, as tasks go to whichever executor asks first.",
+    cases,
+    reduce,
+};
+
+const PLACE: &str = "sw2";
+const CONTENDERS: [Contender; 2] = [BOLT, MIDFLIGHT];
+const GROUP_NAMES: [&str; 3] = ["G1 (A)", "G2 (A, B)", "G3 (A, B, C)"];
+/// Executors of a node, and tasks that each ends in a second.
+const EXECUTORS: u32 = 18;
+const TASKS_PER_S: f64 = 50.0;
+/// A node is busy above this share of what it can do, and idle below the other.
+const BUSY: f64 = 0.2;
+const IDLE: f64 = 0.02;
+/// The phases in the order of what they ask, with the groups that may run it: as in the thesis's figure.
+const MAY: [[bool; 3]; 3] = [[true, true, true], [false, true, true], [false, false, true]];
+/// The last task ends at so many lengths of a phase.
+const LAST_END: f64 = 110.0 / 30.0;
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let group = |resources| Group { nodes: 3, executors: EXECUTORS, resources };
+    let cluster = || Cluster { groups: vec![group(0b001), group(0b011), group(0b111)], shards: 1 };
+    let time = Time { warmup_ms: 0, duration_ms: effort.pick(90_000, 9_000), drain_ms: 120_000 };
+    CONTENDERS.map(|contender| contender.case(PLACE, cluster(), Load::Sw2, time)).to_vec()
+}
+
+/// The length of a phase in milliseconds: from the tasks submitted, 4,500 in a second.
+fn phase_ms(result: &CellResult) -> f64 {
+    result.submitted as f64 / 4_500.0 / 3.0 * 1e3
+}
+
+/// Mean throughput of a node of a group in the middle half of a phase, as a share of what it can do.
+fn share_busy(result: &CellResult, group: usize, phase: usize) -> f64 {
+    let Some(series) = result.groups.get(group) else { return f64::NAN };
+    let phase_ms = phase_ms(result);
+    let bucket = |share: f64| ((phase as f64 + share) * phase_ms / series.bucket_ms.max(1) as f64) as usize;
+    let (from, to) = (bucket(0.25), bucket(0.75).max(bucket(0.25) + 1));
+    // Nothing is shown of the time after a group's last task.
+    let ended: f64 = (from..to).map(|index| series.ended_per_node_s.get(index).copied().unwrap_or(0.0)).sum();
+    ended / (to - from) as f64 / (f64::from(EXECUTORS) * TASKS_PER_S)
+}
+
+/// Whether exactly those groups are busy that may be.
+fn as_drawn(result: &CellResult, phase: usize) -> bool {
+    (0..3).all(|group| {
+        let share = share_busy(result, group, phase);
+        if MAY[phase][group] { share > BUSY } else { share < IDLE }
+    })
+}
+
+fn reduce(results: &Results) -> Findings {
+    const PHASES: [(&str, &str, &str); 3] = [
+        ("phase-1", "Bolt, first third: busy share of G1's executors", "all groups are busy"),
+        ("phase-2", "second third: of G2's", "G2 and G3 are busy"),
+        ("phase-3", "last third: of G3's", "G3 alone is busy"),
+    ];
+    const OURS: [(&str, &str, &str); 3] = [
+        ("midflight-phase-1", "Midflight, first third: busy share of G1's executors", "all groups are busy"),
+        ("midflight-phase-2", "second third: of G2's", "G2 and G3 are busy"),
+        ("midflight-phase-3", "last third: of G3's", "G3 alone is busy"),
+    ];
+    let phases = |contender: &Contender, names: [(&'static str, &'static str, &'static str); 3]| {
+        let case = contender.at(PLACE);
+        let row = |(phase, (name, what, says)): (usize, (&'static str, &'static str, &'static str))| Row {
+            name,
+            what,
+            unit: Unit::Share,
+            paper: Paper::Says(says),
+            ours: results.estimate(&case, |result| share_busy(result, phase, phase)),
+            holds: results.of(&case).iter().all(|result| as_drawn(result, phase)),
+        };
+        names.into_iter().enumerate().map(row).collect::<Vec<_>>()
+    };
+    let last_end = |contender: &Contender| {
+        let mean_phase = results.mean(&contender.at(PLACE), phase_ms);
+        let paper_ms = LAST_END * mean_phase;
+        (Paper::Is(paper_ms * 1e6), results.estimate(&contender.at(PLACE), |result| result.last_end_ms * 1e6))
+    };
+    let overloaded = |contender: &Contender| {
+        results.mean(&contender.at(PLACE), |result| result.last_end_ms / phase_ms(result)) > 3.1
+    };
+    let mut rows = phases(&BOLT, PHASES);
+    let (paper, ours) = last_end(&BOLT);
+    rows.push(time_row("last-end", "Bolt: the last task ends", paper, ours, overloaded(&BOLT)));
+    rows.extend(phases(&MIDFLIGHT, OURS));
+    let (paper, ours) = last_end(&MIDFLIGHT);
+    rows.push(time_row("midflight-last-end", "Midflight: the last task ends", paper, ours, overloaded(&MIDFLIGHT)));
+    Findings { rows, plots: CONTENDERS.iter().map(|contender| plot(results, contender)).collect(), notes: vec![] }
+}
+
+fn plot(results: &Results, contender: &Contender) -> Plot {
+    let Some(first) = results.of(&contender.at(PLACE)).first() else { return empty(contender) };
+    let curves = first.groups.iter().zip(GROUP_NAMES).zip(0..).map(|((series, name), index)| {
+        let at_s = |bucket: usize| (bucket as f64 + 0.5) * series.bucket_ms as f64 / 1e3;
+        let points = series.ended_per_node_s.iter().enumerate().map(|(bucket, &y)| Point::new(at_s(bucket), y));
+        Curve { name: name.into(), hue: Hue::Nth(index), dashed: false, points: points.collect(), dots: false }
+    });
+    Plot { curves: curves.collect(), ..empty(contender) }
+}
+
+fn empty(contender: &Contender) -> Plot {
+    Plot {
+        name: contender.key,
+        title: format!("{}: tasks that a node ends in a second, by group (first seed)", contender.label),
+        x: Axis { label: "time", scale: Scale::Seconds },
+        y: Axis { label: "tasks a second and node", scale: Scale::Number },
+        curves: vec![],
+        marks: vec![],
+    }
+}

@@ -1,0 +1,192 @@
+//! Who takes part in a figure, and what the papers' clusters were: shared by the figures.
+
+use super::Effort;
+use super::results::{Case, Results, delay};
+use crate::calibration::{SAMPLE_TASKS, SPARROW_JAVA as SPARROW_JAVA_COSTS};
+use crate::cell::{Cell, Cluster, Load, Pipelined, Polling, Program, Sampling, Scheme, Work};
+use crate::findings::Estimate;
+use crate::findings::plot::{Axis, Curve, Hue, Point, Scale};
+use crate::findings::{Paper, Row, Unit};
+
+/// One of those that are compared.
+#[derive(Clone, Copy)]
+pub(super) struct Contender {
+    /// The beginning of its cases' names.
+    pub key: &'static str,
+    /// In legends.
+    pub label: &'static str,
+    pub hue: Hue,
+    pub scheme: fn() -> Scheme,
+}
+
+/// The production code, in the switch.
+pub(super) const MIDFLIGHT: Contender =
+    Contender { key: "midflight", label: "Midflight", hue: Hue::Ours, scheme: || Scheme::Midflight };
+/// The production code, as a server.
+pub(super) const MIDFLIGHT_SERVER: Contender = Contender {
+    key: "midflight-server",
+    label: "Midflight as a server",
+    hue: Hue::OursServer,
+    scheme: || Scheme::MidflightServer,
+};
+/// The production endpoints at a pipeline with our program.
+pub(super) const ASIC_SAFE: Contender = Contender {
+    key: "asic-safe",
+    label: "Midflight, asic-safe",
+    hue: Hue::AsicSafe,
+    scheme: || Scheme::MidflightAsic(Pipelined { program: Program::Safe, interval_us: POLL_US }),
+};
+/// And with the papers'.
+pub(super) const ASIC_PUBLISHED: Contender = Contender {
+    key: "asic-published",
+    label: "Midflight, asic-published",
+    hue: Hue::AsicPublished,
+    scheme: || Scheme::MidflightAsic(Pipelined { program: Program::Published, interval_us: POLL_US }),
+};
+/// Between a no-op and the next poll (Bolt §5.4).
+const POLL_US: u16 = 50;
+/// The published protocol, which Falcon and Bolt share.
+pub(super) const BOLT: Contender = Contender {
+    key: "bolt",
+    label: "Bolt as published",
+    hue: Hue::Published,
+    scheme: || Scheme::Bolt(Polling::default()),
+};
+/// Falcon's clients and executors are Sparrow's, changed (Falcon §3.4): Java programs.
+pub(super) const FALCON: Contender = Contender {
+    label: "Falcon as published",
+    scheme: || Scheme::Bolt(Polling { program_us: SPARROW_JAVA_COSTS.worker / 1_000, ..Polling::default() }),
+    ..BOLT
+};
+pub(super) const BOLT_SERVER: Contender = Contender {
+    key: "bolt-server",
+    label: "Bolt-Server",
+    hue: Hue::PublishedServer,
+    scheme: || Scheme::BoltServer(Polling::default()),
+};
+/// Falcon's evaluation runs two schedulers, on the clients' nodes.
+pub(super) const SPARROW_JAVA: Contender = Contender {
+    key: "sparrow",
+    label: "Sparrow (Java)",
+    hue: Hue::Sparrow,
+    scheme: || Scheme::SparrowJava(Sampling { schedulers: 2, on_clients: true, ..Sampling::default() }),
+};
+pub(super) const SPARROW: Contender = Contender {
+    key: "sparrow",
+    label: "Sparrow",
+    hue: Hue::Sparrow,
+    scheme: || Scheme::SparrowCpp(Sampling::default()),
+};
+pub(super) const SPARROW_TWO: Contender = Contender {
+    key: "sparrow-2",
+    label: "Sparrow, two schedulers",
+    hue: Hue::SparrowTwo,
+    scheme: || Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() }),
+};
+
+impl Contender {
+    /// The name of its case in one place of the figure.
+    pub(super) fn at(&self, place: impl std::fmt::Display) -> String {
+        format!("{}@{place}", self.key)
+    }
+
+    /// Its case there.
+    pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: Time) -> Case {
+        let Time { warmup_ms, duration_ms, drain_ms } = time;
+        let scheme = (self.scheme)();
+        Case { name: self.at(place), cell: Cell { scheme, cluster, load, seed: 0, warmup_ms, duration_ms, drain_ms } }
+    }
+}
+
+/// How long a cell runs.
+#[derive(Clone, Copy)]
+pub(super) struct Time {
+    pub warmup_ms: u64,
+    pub duration_ms: u64,
+    pub drain_ms: u64,
+}
+
+/// SW1: a second until queues have settled, then so many tasks that the 95th percentile stands still.
+pub(super) fn sw1_time(effort: Effort) -> Time {
+    effort.pick(
+        Time { warmup_ms: 1_000, duration_ms: 9_000, drain_ms: 10_000 },
+        Time { warmup_ms: 200, duration_ms: 1_200, drain_ms: 5_000 },
+    )
+}
+
+/// Both papers' cluster for SW1: 60 executors on 10 nodes.
+pub(super) fn sixty() -> Cluster {
+    Cluster::uniform(10, 6)
+}
+
+pub(super) fn sw1(utilisation: f64, work: Work) -> Load {
+    Load::Sw1 { clients: 2, utilisation, work }
+}
+
+/// Bolt's cluster for tasks that compute: 11 nodes with 16 executors.
+pub(super) fn computing() -> Cluster {
+    Cluster::uniform(11, 16)
+}
+
+/// And for tasks that sleep: 11 nodes with 200.
+pub(super) fn sleeping() -> Cluster {
+    Cluster::uniform(11, 200)
+}
+
+/// The trace's share of the cluster's time in figures 13a, 13b and 14. The thesis gives none; at this one bursts begin to wait for
+/// executors between the 90th and the 95th percentile, as in the thesis's 13a.
+pub(super) const TRACE_LOAD: f64 = 0.195;
+
+/// The thesis's trace takes three minutes (Bolt §5.1.3), here after a warm-up.
+pub(super) fn trace_time(effort: Effort) -> Time {
+    effort.pick(
+        Time { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 120_000 },
+        Time { warmup_ms: 1_000, duration_ms: 6_000, drain_ms: 60_000 },
+    )
+}
+
+/// The trace: the generator's, as no file of the papers is public; its median is the papers'.
+pub(super) fn trace(load: f64, work: Work, priorities: bool) -> Load {
+    Load::Trace { file: None, sample: SAMPLE_TASKS, median_ms: 5.0, load, priorities, clients: 2, work }
+}
+
+/// A row in nanoseconds.
+pub(super) fn time_row(
+    name: &'static str,
+    what: &'static str,
+    paper: Paper,
+    ours: Option<Estimate>,
+    holds: bool,
+) -> Row {
+    Row { name, what, unit: Unit::Time, paper, ours, holds }
+}
+
+/// A row that divides one value by another.
+pub(super) fn factor_row(
+    name: &'static str,
+    what: &'static str,
+    paper: Paper,
+    ours: Option<Estimate>,
+    holds: bool,
+) -> Row {
+    Row { name, what, unit: Unit::Factor, paper, ours, holds }
+}
+
+/// The median over places, with whiskers from the 5th to the 95th percentile.
+pub(super) fn medians(results: &Results, contender: &Contender, places: &[f64]) -> Curve {
+    let points = places.iter().map(|&place| {
+        let at = |quantile| results.mean(&contender.at(place), delay(quantile));
+        Point { x: place, y: at(0.5), spread: Some((at(0.05), at(0.95))) }
+    });
+    let points = points.filter(|point| point.y.is_finite()).collect();
+    Curve { name: contender.label.into(), hue: contender.hue, dashed: false, points, dots: true }
+}
+
+/// The cumulative distribution of the delay.
+pub(super) fn delays(results: &Results, contender: &Contender, place: &str) -> Curve {
+    results.distribution(&contender.at(place), contender.label, contender.hue, |result| Some(&result.delay))
+}
+
+pub(super) const UTILISATION: Axis = Axis { label: "utilisation", scale: Scale::Share };
+pub(super) const DELAY: Axis = Axis { label: "scheduling delay", scale: Scale::LogTime };
+pub(super) const SHARE_OF_TASKS: Axis = Axis { label: "share of tasks", scale: Scale::Share };

@@ -1,0 +1,87 @@
+//! The figures of the papers, run again: one file a figure. A figure is data (the cells to run) and a pure function from their
+//! results to rows, each with the paper's value and ours, a verdict, and what is drawn.
+//!
+//! Nothing here runs a cell: `midflight sim figure` does, each as a process, and gives the [`Results`] to
+//! [`Figure::reduce`].
+
+mod asic_passes;
+mod bolt_11;
+mod bolt_12;
+mod bolt_13a;
+mod bolt_13b;
+mod bolt_14;
+mod bolt_15;
+mod bolt_16;
+mod bolt_17;
+mod contenders;
+mod falcon_8;
+mod falcon_9_10;
+mod results;
+mod scale;
+
+pub use results::{Case, Results};
+
+use crate::findings::Findings;
+
+/// A figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// On the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Which paper, section and figure.
+    pub source: &'static str,
+    /// What is run: a paragraph.
+    pub set_up: &'static str,
+    /// What comes out differently from the paper, and why: a paragraph.
+    pub differs: &'static str,
+    /// What to run.
+    pub cases: fn(Effort) -> Vec<Case>,
+    /// What it shows.
+    pub reduce: fn(&Results) -> Findings,
+}
+
+/// How long to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As long as the verdicts need.
+    Full,
+    /// Long enough to see that everything works, and roughly what comes out.
+    Quick,
+}
+
+impl Effort {
+    /// One of two values.
+    pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+        }
+    }
+}
+
+/// All figures, in the order of the papers.
+pub const ALL: [Figure; 12] = [
+    falcon_8::FIGURE,
+    falcon_9_10::FIGURE,
+    bolt_11::FIGURE,
+    bolt_12::FIGURE,
+    bolt_13a::FIGURE,
+    bolt_13b::FIGURE,
+    bolt_14::FIGURE,
+    bolt_15::FIGURE,
+    bolt_16::FIGURE,
+    bolt_17::FIGURE,
+    scale::FIGURE,
+    asic_passes::FIGURE,
+];
+
+/// A hash of the sources of all that decides a result: a result of other sources is not reused.
+pub const VERSION: &str = env!("MIDFLIGHT_CELLS_VERSION");
+
+/// The figure of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Figure> {
+    ALL.iter().find(|figure| figure.name == name)
+}

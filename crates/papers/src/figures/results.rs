@@ -1,0 +1,138 @@
+//! The cells of a figure, and what came out of them, seed by seed.
+
+use crate::cell::{Cell, CellResult, Percentiles, QUANTILES, Step};
+use crate::findings::Estimate;
+use crate::findings::plot::{Curve, Hue, Point};
+use std::collections::BTreeMap;
+
+/// Results are in milliseconds, rows and plots in nanoseconds.
+const NS_PER_MS: f64 = 1e6;
+
+/// A cell of a figure, to be run with each seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// What the reduction calls it; one figure has no two of a name.
+    pub name: String,
+    /// With any seed.
+    pub cell: Cell,
+}
+
+/// What came out, by the name of the case; one result a seed, in the order of the seeds.
+#[derive(Clone, Debug, Default)]
+pub struct Results(BTreeMap<String, Vec<CellResult>>);
+
+impl Results {
+    /// The next seed's result of this case.
+    pub fn push(&mut self, case: &str, result: CellResult) {
+        self.0.entry(case.to_owned()).or_default().push(result);
+    }
+
+    /// One result a seed; none where the case has not been run.
+    #[must_use]
+    pub fn of(&self, case: &str) -> &[CellResult] {
+        self.0.get(case).map_or(&[], Vec::as_slice)
+    }
+
+    /// A quantity of a case over its seeds.
+    #[must_use]
+    pub fn estimate(&self, case: &str, quantity: impl Fn(&CellResult) -> f64) -> Option<Estimate> {
+        let values: Vec<f64> = self.of(case).iter().map(quantity).collect();
+        Estimate::of(&values)
+    }
+
+    /// A quantity of one case by that of another, seed by seed: they have had the same arrivals.
+    #[must_use]
+    pub fn factor(&self, over: &str, under: &str, quantity: impl Fn(&CellResult) -> f64) -> Option<Estimate> {
+        let pairs = self.of(over).iter().zip(self.of(under));
+        let values: Vec<f64> = pairs.map(|(over, under)| quantity(over) / quantity(under)).collect();
+        Estimate::of(&values)
+    }
+
+    /// The mean over the seeds; not a number without results, so that no comparison with it holds.
+    #[must_use]
+    pub fn mean(&self, case: &str, quantity: impl Fn(&CellResult) -> f64) -> f64 {
+        self.estimate(case, quantity).map_or(f64::NAN, |estimate| estimate.mean)
+    }
+
+    /// The cumulative distribution of all seeds together; quantiles are averaged over the seeds.
+    #[must_use]
+    pub fn cumulative(&self, case: &str, part: impl Fn(&CellResult) -> Option<&Percentiles>) -> Vec<Point> {
+        let points = QUANTILES.iter().map(|&quantile| {
+            let ms = self.mean(case, |result| part(result).map_or(f64::NAN, |percentiles| percentiles.at(quantile)));
+            Point::new(ms * NS_PER_MS, quantile)
+        });
+        points.filter(|point| point.x.is_finite()).collect()
+    }
+
+    /// The same as a curve.
+    pub(super) fn distribution(
+        &self,
+        case: &str,
+        name: &str,
+        hue: Hue,
+        part: impl Fn(&CellResult) -> Option<&Percentiles>,
+    ) -> Curve {
+        Curve { name: name.into(), hue, dashed: false, points: self.cumulative(case, part), dots: false }
+    }
+}
+
+/// The delay that a share of the tasks does not exceed, in nanoseconds.
+pub(super) fn delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
+    move |result| result.delay.at(quantile) * NS_PER_MS
+}
+
+/// The same of a step.
+pub(super) fn step(step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
+    move |result| result.steps.get(&step).map_or(f64::NAN, |percentiles| percentiles.at(quantile) * NS_PER_MS)
+}
+
+/// The mean of a step, 0 where the scheme has no such step.
+pub(super) fn mean_step(result: &CellResult, step: Step) -> f64 {
+    result.steps.get(&step).map_or(0.0, |percentiles| percentiles.mean_ms * NS_PER_MS)
+}
+
+/// A step of one priority level.
+pub(super) fn level_step(level: u8, step: Step, quantile: f64) -> impl Fn(&CellResult) -> f64 {
+    move |result| {
+        let percentiles = result.levels.get(&level).and_then(|level| level.steps.get(&step));
+        percentiles.map_or(f64::NAN, |percentiles| percentiles.at(quantile) * NS_PER_MS)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A distribution of which every quantile is known: all tasks took this long.
+    pub(crate) fn constant(ms: f64) -> Percentiles {
+        Percentiles { count: 1_000, mean_ms: ms, quantiles_ms: vec![ms; QUANTILES.len()] }
+    }
+
+    /// A result whose tasks all had this delay.
+    pub(crate) fn delayed(ms: f64) -> CellResult {
+        CellResult { delay: constant(ms), ..CellResult::default() }
+    }
+
+    #[test]
+    fn factors_are_taken_seed_by_seed() {
+        let mut results = Results::default();
+        for (slow, fast) in [(10.0, 1.0), (40.0, 2.0)] {
+            results.push("slow", delayed(slow));
+            results.push("fast", delayed(fast));
+        }
+        assert_eq!(results.factor("slow", "fast", delay(0.5)).unwrap().mean, 15.0);
+        assert_eq!(results.mean("slow", delay(0.5)), 25.0 * NS_PER_MS);
+        assert_eq!(results.estimate("absent", delay(0.5)), None);
+        assert!(results.mean("absent", delay(0.5)).is_nan());
+    }
+
+    #[test]
+    fn a_distribution_without_tasks_has_no_points() {
+        let mut results = Results::default();
+        results.push("nothing", CellResult::default());
+        assert!(results.cumulative("nothing", |result| Some(&result.delay)).is_empty());
+        results.push("some", delayed(2.0));
+        let points = results.cumulative("some", |result| Some(&result.delay));
+        assert_eq!(points.last(), Some(&Point::new(2.0 * NS_PER_MS, 1.0)));
+    }
+}

@@ -1,0 +1,155 @@
+//! Beyond the papers: what happens as the cluster grows to a million executors.
+
+use super::contenders::{Contender, DELAY, MIDFLIGHT, Time, factor_row};
+use super::results::{Case, Results, delay};
+use super::{Effort, Figure};
+use crate::cell::{CellResult, Cluster, Load};
+use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
+use crate::findings::{Findings, Paper, Row, Unit};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "scale",
+    title: "Clusters of up to a million executors",
+    source: "beyond the papers",
+    set_up: "Midflight's switch and endpoints as they are shipped, tasks of 5 ms at 80 % of the cluster's time, for 50 ms; nodes of \
+             64 executors. A switch serves up to 15,625 executors; beyond, nodes and jobs are shared among switches, up to 64. With \
+             --quick up to 64,000 executors only.",
+    differs: "Nothing to compare with: the papers' cluster had 13 machines.",
+    cases,
+    reduce,
+};
+
+/// Executors, and the switches that share them.
+const SIZES: [(u32, u32); 4] = [(1_000, 1), (10_000, 1), (100_000, 7), (1_000_000, 64)];
+const QUICK: [(u32, u32); 3] = [(1_000, 1), (8_000, 1), (64_000, 5)];
+const EXECUTORS_PER_NODE: u32 = 64;
+/// Delay of the largest cluster by that of the smallest, for it to be called flat.
+const FLAT: f64 = 1.5;
+/// What the papers' switch passes, in packets a second (Bolt §5.2).
+const SWITCH_LIMIT: f64 = 4.7e9;
+/// The counter of packets at the switches' programs.
+const PACKETS: &str = "switch.packets";
+
+fn cases(effort: Effort) -> Vec<Case> {
+    let sizes = effort.pick(&SIZES[..], &QUICK[..]);
+    let time = Time { warmup_ms: 20, duration_ms: effort.pick(50, 40), drain_ms: 100 };
+    let case = |&(executors, shards): &(u32, u32)| {
+        let nodes = executors.div_ceil(EXECUTORS_PER_NODE);
+        let cluster = Cluster { shards, ..Cluster::uniform(nodes, EXECUTORS_PER_NODE) };
+        let clients = (executors / 1_000).clamp(1, 1_000);
+        let load = Load::Mix { short_us: 5_000.0, long_us: 5_000.0, short_share: 1.0, load: 0.8, clients };
+        MIDFLIGHT.case(executors, cluster, load, time)
+    };
+    sizes.iter().map(case).collect()
+}
+
+/// The sizes that were run.
+fn sizes(results: &Results) -> Vec<(u32, u32)> {
+    let run = |&(executors, _): &(u32, u32)| !results.of(&MIDFLIGHT.at(executors)).is_empty();
+    let full: Vec<_> = SIZES.into_iter().filter(run).collect();
+    let quick: Vec<_> = QUICK.into_iter().filter(run).collect();
+    if full.len() >= quick.len() { full } else { quick }
+}
+
+fn reduce(results: &Results) -> Findings {
+    let sizes = sizes(results);
+    let (Some(&(least, _)), Some(&(most, shards))) = (sizes.first(), sizes.last()) else {
+        return Findings { rows: vec![], plots: vec![], notes: vec![] };
+    };
+    let of = |executors: u32| MIDFLIGHT.at(executors);
+    let flat = |quantile| results.factor(&of(most), &of(least), delay(quantile));
+    let is_flat = |quantile| flat(quantile).is_some_and(|factor| factor.mean <= FLAT);
+    let lost = results.estimate(&of(most), |result| result.submitted.abs_diff(result.ended) as f64);
+    let packets = results.estimate(&of(most), |result| packets_per_s(result) / f64::from(shards));
+    let rows = vec![
+        factor_row(
+            "median-flat",
+            "Median delay, largest cluster by smallest",
+            Paper::Says("flat"),
+            flat(0.5),
+            is_flat(0.5),
+        ),
+        factor_row(
+            "p99-flat",
+            "99th percentile, largest cluster by smallest",
+            Paper::Says("flat"),
+            flat(0.99),
+            is_flat(0.99),
+        ),
+        Row {
+            name: "lost",
+            what: "Tasks that did not end, or ended twice, largest cluster",
+            unit: Unit::Count,
+            paper: Paper::Says("none"),
+            ours: lost,
+            holds: lost.is_some_and(|lost| lost.mean == 0.0),
+        },
+        Row {
+            name: "switch-packets",
+            what: "Packets a second at each switch, largest cluster",
+            unit: Unit::PerSecond,
+            paper: Paper::AtMost(SWITCH_LIMIT),
+            ours: packets,
+            holds: true,
+        },
+    ];
+    Findings { rows, plots: vec![delays_plot(results, &sizes), load_plot(results, &sizes)], notes: vec![] }
+}
+
+fn packets_per_s(result: &CellResult) -> f64 {
+    let packets = result.counters.get(PACKETS).map_or(f64::NAN, |&packets| packets as f64);
+    packets / (result.last_end_ms / 1e3)
+}
+
+const EXECUTORS: Axis = Axis { label: "executors", scale: Scale::LogNumber };
+
+fn delays_plot(results: &Results, sizes: &[(u32, u32)]) -> Plot {
+    let curve = |name: &str, hue, quantile| {
+        let at = |executors: u32| results.mean(&MIDFLIGHT.at(executors), delay(quantile));
+        let points = sizes.iter().map(|&(executors, _)| Point::new(f64::from(executors), at(executors)));
+        Curve {
+            name: name.into(),
+            hue,
+            dashed: false,
+            points: points.filter(|point| point.y.is_finite()).collect(),
+            dots: true,
+        }
+    };
+    Plot {
+        name: "delay",
+        title: "Scheduling delay as the cluster grows".into(),
+        x: EXECUTORS,
+        y: DELAY,
+        curves: vec![
+            curve("median", Hue::Ours, 0.5),
+            curve("99th percentile", Hue::Nth(1), 0.99),
+            curve("99.9th percentile", Hue::Nth(0), 0.999),
+        ],
+        marks: vec![],
+    }
+}
+
+fn load_plot(results: &Results, sizes: &[(u32, u32)]) -> Plot {
+    let Contender { hue, .. } = MIDFLIGHT;
+    let curve = |name: &str, hue, each: bool| {
+        let points = sizes.iter().map(|&(executors, shards)| {
+            let packets = results.mean(&MIDFLIGHT.at(executors), packets_per_s);
+            Point::new(f64::from(executors), if each { packets / f64::from(shards) } else { packets })
+        });
+        Curve {
+            name: name.into(),
+            hue,
+            dashed: false,
+            points: points.filter(|point| point.y.is_finite()).collect(),
+            dots: true,
+        }
+    };
+    Plot {
+        name: "load",
+        title: "Packets at the switches".into(),
+        x: EXECUTORS,
+        y: Axis { label: "packets a second", scale: Scale::LogNumber },
+        curves: vec![curve("all switches", Hue::Other, false), curve("each switch", hue, true)],
+        marks: vec![],
+    }
+}

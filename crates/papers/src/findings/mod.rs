@@ -1,0 +1,22 @@
+//! What a measurement has shown, as data: a table of rows with verdicts, estimates over seeds, and plots. Who prints or draws
+//! it is elsewhere. Nothing in this module knows the simulator, so that live measurements (`midflight bench live`) use the same.
+
+mod estimate;
+pub mod plot;
+mod row;
+
+pub use estimate::Estimate;
+pub use row::{Paper, Row, Unit, Verdict, WITHIN};
+
+use plot::Plot;
+
+/// What came out of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// The table.
+    pub rows: Vec<Row>,
+    /// The pictures.
+    pub plots: Vec<Plot>,
+    /// What else is worth knowing of this run, a sentence each.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,5 @@
+//! The schedulers that Midflight is compared with, as they run in a cell.
+
+pub(crate) mod bolt;
+pub(crate) mod spark;
+pub(crate) mod sparrow;

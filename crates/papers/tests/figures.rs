@@ -1,0 +1,284 @@
+//! Figures: that all are there, and that given results give the stated verdicts.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_papers::cell::{Cell, CellResult, LevelResult, Percentiles, QUANTILES, Scheme, Step};
+use midflight_papers::figures::{ALL, Case, Effort, Results, find};
+use midflight_papers::findings::{Findings, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The tasks table of the design.
+const NAMES: [&str; 12] = [
+    "falcon-8",
+    "falcon-9-10",
+    "bolt-11",
+    "bolt-12",
+    "bolt-13a",
+    "bolt-13b",
+    "bolt-14",
+    "bolt-15",
+    "bolt-16",
+    "bolt-17",
+    "scale",
+    "asic-passes",
+];
+
+/// A distribution that is `ms` from each quantile on, in rising order.
+fn percentiles(from: &[(f64, f64)]) -> Percentiles {
+    let at = |quantile: f64| from.iter().rev().find(|(q, _)| *q <= quantile + 1e-9).map_or(0.0, |(_, ms)| *ms);
+    let quantiles_ms: Vec<f64> = QUANTILES.iter().map(|&quantile| at(quantile)).collect();
+    Percentiles { count: 1_000, mean_ms: quantiles_ms.iter().sum::<f64>() / quantiles_ms.len() as f64, quantiles_ms }
+}
+
+fn delayed(from: &[(f64, f64)]) -> CellResult {
+    CellResult { delay: percentiles(from), submitted: 10, started: 10, ended: 10, ..CellResult::default() }
+}
+
+/// The figure's findings if each case came out as told, with two seeds.
+fn findings(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
+    let figure = find(name).unwrap();
+    let mut results = Results::default();
+    for case in (figure.cases)(Effort::Full) {
+        results.push(&case.name, result(&case.name));
+        results.push(&case.name, result(&case.name));
+    }
+    (figure.reduce)(&results)
+}
+
+fn verdict(findings: &Findings, row: &str) -> Verdict {
+    findings.rows.iter().find(|it| it.name == row).unwrap_or_else(|| panic!("no row {row}")).verdict()
+}
+
+/// All rows but these pass.
+#[track_caller]
+fn assert_passes(findings: &Findings) {
+    for row in &findings.rows {
+        assert_eq!(row.verdict(), Verdict::Pass, "{}: {:?} for {:?}", row.name, row.ours, row.paper);
+    }
+}
+
+fn scheme_and_place(case: &str) -> (&str, &str) {
+    case.split_once('@').unwrap()
+}
+
+#[test]
+fn every_figure_of_the_design_is_there() {
+    let names: Vec<&str> = ALL.iter().map(|figure| figure.name).collect();
+    assert_eq!(names, NAMES);
+    for figure in &ALL {
+        for text in [figure.title, figure.source, figure.set_up, figure.differs] {
+            assert!(!text.is_empty(), "{}", figure.name);
+        }
+    }
+}
+
+#[test]
+fn every_cell_of_every_figure_makes_sense_and_has_its_own_name() {
+    for figure in &ALL {
+        for effort in [Effort::Full, Effort::Quick] {
+            let cases = (figure.cases)(effort);
+            assert!(!cases.is_empty(), "{}", figure.name);
+            for Case { name, cell } in &cases {
+                cell.check().unwrap_or_else(|error| panic!("{} {name}: {error}", figure.name));
+            }
+            let names: BTreeSet<&String> = cases.iter().map(|case| &case.name).collect();
+            assert_eq!(names.len(), cases.len(), "{}: two cells of one name", figure.name);
+        }
+    }
+}
+
+#[test]
+fn rows_have_names_of_their_own_and_fit_results() {
+    for figure in &ALL {
+        let mut results = Results::default();
+        (figure.cases)(Effort::Full).iter().for_each(|case| results.push(&case.name, CellResult::default()));
+        let rows = (figure.reduce)(&results).rows;
+        let names: BTreeSet<&str> = rows.iter().map(|row| row.name).collect();
+        assert!(!rows.is_empty() && names.len() == rows.len(), "{}", figure.name);
+        assert!(
+            names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
+        );
+    }
+}
+
+#[test]
+fn without_results_nothing_passes_and_nothing_panics() {
+    for figure in &ALL {
+        let findings = (figure.reduce)(&Results::default());
+        assert!(findings.rows.iter().all(|row| row.verdict() == Verdict::Fail), "{}", figure.name);
+    }
+}
+
+/// All schemes of a place see the same arrivals: cluster, load and times of their cells are the same.
+#[test]
+fn schemes_are_compared_under_the_same_arrivals() {
+    for figure in &ALL {
+        let mut places: BTreeMap<String, Cell> = BTreeMap::new();
+        for Case { name, cell } in (figure.cases)(Effort::Full) {
+            let place = scheme_and_place(&name).1.to_owned();
+            let alike = Cell { scheme: Scheme::Midflight, ..cell };
+            let first = places.entry(place).or_insert_with(|| alike.clone());
+            // Spark runs longer, with arrivals that begin alike.
+            if !name.starts_with("spark") {
+                assert_eq!(*first, alike, "{} {name}", figure.name);
+            }
+        }
+    }
+}
+
+fn falcon_8(case: &str) -> CellResult {
+    match scheme_and_place(case) {
+        ("bolt", _) => delayed(&[(0.0, 0.05), (0.5, 0.09), (0.95, 0.25)]),
+        ("sparrow", "0.5") => delayed(&[(0.0, 1.5), (0.5, 1.98), (0.95, 2.2)]),
+        ("sparrow", _) => delayed(&[(0.0, 1.5), (0.5, 2.22), (0.95, 2.68)]),
+        ("spark", "0.6") => delayed(&[(0.0, 9_000.0)]),
+        ("spark", "0.6-short") => delayed(&[(0.0, 5_000.0)]),
+        ("spark", _) => delayed(&[(0.0, 3_000.0)]),
+        _ => delayed(&[(0.0, 0.02), (0.5, 0.04), (0.95, 0.06)]),
+    }
+}
+
+#[test]
+fn falcon_8_as_in_the_paper_passes() {
+    assert_passes(&findings("falcon-8", falcon_8));
+}
+
+#[test]
+fn falcon_8_with_another_factor_has_the_shape_and_in_another_order_fails() {
+    let slower = findings("falcon-8", |case| match scheme_and_place(case) {
+        ("bolt", _) => delayed(&[(0.0, 0.1), (0.5, 0.3), (0.95, 0.6)]),
+        _ => falcon_8(case),
+    });
+    assert_eq!(verdict(&slower, "factor-median-95"), Verdict::Shape);
+    assert_eq!(verdict(&slower, "sparrow-median-95"), Verdict::Pass);
+    assert_eq!(verdict(&slower, "falcon-flat"), Verdict::Pass);
+    let reversed = findings("falcon-8", |case| match scheme_and_place(case) {
+        ("bolt", _) => delayed(&[(0.0, 9.0)]),
+        _ => falcon_8(case),
+    });
+    assert_eq!(verdict(&reversed, "factor-median-95"), Verdict::Fail);
+    let climbing = findings("falcon-8", |case| match scheme_and_place(case) {
+        ("bolt", "0.95") => delayed(&[(0.0, 0.2)]),
+        _ => falcon_8(case),
+    });
+    assert_eq!(verdict(&climbing, "falcon-flat"), Verdict::Fail);
+}
+
+#[test]
+fn bolt_11_as_in_the_paper_passes_and_a_bend_elsewhere_does_not() {
+    let rate = |case: &str| {
+        let (scheme, place) = scheme_and_place(case);
+        let executors: f64 = place.trim_end_matches("-lasting").parse().unwrap();
+        let started_per_s = match scheme {
+            "bolt" => executors * 32e3,
+            "midflight" => executors * 33e3,
+            "sparrow-4" => (executors * 20e3).min(1.9e6),
+            "midflight-server" => (executors * 20e3).min(0.9e6),
+            _ => (executors * 10e3).min(0.5e6),
+        };
+        CellResult { started_per_s, ..CellResult::default() }
+    };
+    assert_passes(&findings("bolt-11", rate));
+    let rising = findings("bolt-11", |case| match scheme_and_place(case) {
+        ("bolt-server", place) => {
+            let executors: f64 = place.trim_end_matches("-lasting").parse().unwrap();
+            CellResult { started_per_s: executors * 1e3, ..CellResult::default() }
+        }
+        _ => rate(case),
+    });
+    assert_eq!(verdict(&rising, "bolt-server-flat"), Verdict::Fail);
+}
+
+#[test]
+fn bolt_13b_as_in_the_paper_passes() {
+    let median = |case: &str| match scheme_and_place(case).0 {
+        "bolt" => 0.14,
+        "sparrow" => 40.0,
+        "sparrow-2" => 14.0,
+        "bolt-server" => 370.0,
+        "midflight" => 0.05,
+        _ => 0.3,
+    };
+    assert_passes(&findings("bolt-13b", |case| delayed(&[(0.0, median(case))])));
+    // A Bolt-Server that does not collapse is not the paper's.
+    let healthy = findings("bolt-13b", |case| {
+        delayed(&[(0.0, if case.starts_with("bolt-server") { 20.0 } else { median(case) })])
+    });
+    assert_eq!(verdict(&healthy, "bolt-server-median"), Verdict::Fail);
+}
+
+#[test]
+fn falcon_9_10_and_bolt_14_read_the_steps() {
+    let stepped = |steps: &[(Step, f64)], delay: f64| CellResult {
+        steps: steps.iter().map(|&(step, ms)| (step, percentiles(&[(0.0, ms)]))).collect(),
+        ..delayed(&[(0.0, delay)])
+    };
+    let falcon = findings("falcon-9-10", |case| match scheme_and_place(case).0 {
+        "sparrow" => stepped(&[(Step::Reservation, 1.0), (Step::Queueing, 1.2), (Step::GetTask, 2.5)], 4.7),
+        _ => stepped(&[(Step::Submit, 0.01), (Step::Queueing, 0.06), (Step::GetTask, 0.03)], 0.09),
+    });
+    assert_passes(&falcon);
+    let bolt = findings("bolt-14", |case| match scheme_and_place(case).0 {
+        "sparrow" => stepped(&[(Step::Submit, 0.05), (Step::Reservation, 0.6), (Step::GetTask, 0.4)], 1.6),
+        _ => stepped(&[(Step::Submit, 0.02), (Step::Queueing, 1.2), (Step::GetTask, 0.03)], 0.04),
+    });
+    assert_passes(&bolt);
+}
+
+#[test]
+fn quick_runs_have_the_cells_that_their_rows_need() {
+    for figure in ALL.iter().filter(|figure| figure.name != "scale") {
+        let names = |effort| (figure.cases)(effort).into_iter().map(|case| case.name).collect::<Vec<_>>();
+        assert_eq!(names(Effort::Full), names(Effort::Quick), "{}", figure.name);
+    }
+}
+
+#[test]
+fn bolt_16_holds_the_pipelines_to_the_thesis() {
+    let by_level = |step_us: f64| {
+        let level = |level: u8| {
+            let get_task = percentiles(&[(0.0, 0.030 + step_us / 1e3 * f64::from(level - 1))]);
+            (level, LevelResult { steps: [(Step::GetTask, get_task)].into(), ..LevelResult::default() })
+        };
+        CellResult { levels: (1..=4).map(level).collect(), ..CellResult::default() }
+    };
+    let found = |safe: f64, published: f64| {
+        findings("bolt-16", |case| match scheme_and_place(case).0 {
+            "bolt" => by_level(1.0),
+            "asic-published" => by_level(published),
+            "asic-safe" => by_level(safe),
+            _ => by_level(0.0),
+        })
+    };
+    let as_published = found(0.0, 0.65);
+    assert_eq!(verdict(&as_published, "asic-published-level-4"), Verdict::Pass);
+    assert_eq!(verdict(&as_published, "asic-safe-level-4"), Verdict::Pass);
+    assert_eq!(verdict(&found(0.0, 0.0), "asic-published-level-4"), Verdict::Fail);
+    assert_ne!(verdict(&found(1.0, 0.65), "asic-safe-level-4"), Verdict::Pass);
+}
+
+#[test]
+fn asic_passes_tells_what_is_linear() {
+    let counted = |vain: fn(f64) -> f64| {
+        move |case: &str| {
+            let (length, mix) = scheme_and_place(case).1.split_once('-').unwrap();
+            let (length, mix): (f64, f64) = (length.parse().unwrap(), mix.parse().unwrap());
+            let counters = [
+                ("submit.tasks", 1_000.0),
+                ("submit.passes", 1_000.0),
+                ("mixed.tasks", 1_000.0),
+                ("mixed.passes", 100_000.0 / (100.0 - mix)),
+                ("emptied.tasks", 1_000.0),
+                ("emptied.passes", 1_000.0 * length * mix / 200.0),
+                ("vain.passes", vain(length)),
+                ("level4.passes", if case.starts_with("safe") { 1.0 } else { 4.0 }),
+            ];
+            let counters = counters.into_iter().map(|(name, number)| (name.to_owned(), number as u64)).collect();
+            CellResult { counters, ..CellResult::default() }
+        }
+    };
+    assert_passes(&findings("asic-passes", counted(|length| length + 2.0)));
+    let faster = findings("asic-passes", counted(f64::sqrt));
+    assert_eq!(verdict(&faster, "safe-in-vain"), Verdict::Fail);
+    assert_eq!(verdict(&faster, "published-mixed"), Verdict::Pass);
+}

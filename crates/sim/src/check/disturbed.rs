@@ -1,0 +1,60 @@
+//! Nodes that several faults have stopped at once: each goes on when the last of them ends.
+
+use crate::{Action, NodeId, World};
+use std::collections::HashMap;
+
+/// Makes something happen now, before anything else.
+pub fn act(world: &mut World, action: Action) {
+    let now = world.now();
+    world.at(now, action);
+    world.run(now, |_| false);
+}
+
+/// By how many faults each node is down, or paused.
+#[derive(Debug, Default)]
+pub struct Disturbed {
+    down: HashMap<NodeId, u32>,
+    paused: HashMap<NodeId, u32>,
+}
+
+impl Disturbed {
+    /// A fault has a process die.
+    pub fn crash(&mut self, world: &mut World, node: NodeId) {
+        let down = self.down.entry(node).or_default();
+        *down += 1;
+        if *down == 1 {
+            act(world, Action::Crash(node));
+        }
+    }
+
+    /// The fault ends. The new process stands still if another fault has paused the node.
+    pub fn restart(&mut self, world: &mut World, node: NodeId) {
+        let down = self.down.entry(node).or_default();
+        *down -= 1;
+        if *down > 0 {
+            return;
+        }
+        act(world, Action::Restart(node));
+        if self.paused.get(&node).is_some_and(|paused| *paused > 0) {
+            act(world, Action::Pause(node));
+        }
+    }
+
+    /// A fault has a process stand still.
+    pub fn pause(&mut self, world: &mut World, node: NodeId) {
+        let paused = self.paused.entry(node).or_default();
+        *paused += 1;
+        if *paused == 1 {
+            act(world, Action::Pause(node));
+        }
+    }
+
+    /// The fault ends.
+    pub fn resume(&mut self, world: &mut World, node: NodeId) {
+        let paused = self.paused.entry(node).or_default();
+        *paused -= 1;
+        if *paused == 0 {
+            act(world, Action::Resume(node));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! How switches are connected, and the way that a datagram takes through them.
+//!
+//! A route is a list of switches, and each switch needs to know only the next one: so a program on the way may send a datagram
+//! elsewhere, and the rest of the route follows from where it is. Where several ways are equally short, the two ends of a
+//! datagram choose one, the same in both directions.
+
+use crate::NodeId;
+
+/// How switches are connected. They are numbered tier by tier from 0: those of the racks first, the topmost last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Topology {
+    /// All hosts on one switch.
+    #[default]
+    Star,
+    /// A switch in each rack, and one spine above them.
+    TwoTiers {
+        /// How many racks.
+        racks: u32,
+    },
+    /// Racks and aggregation switches in pods, and core switches above them ([`Topology::fat_tree`]).
+    FatTree {
+        /// Half of a switch's ports.
+        half: u32,
+    },
+}
+
+/// How far up a switch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Hosts are connected to it (a top-of-rack switch).
+    Rack,
+    /// It connects the racks of a pod.
+    Aggregation,
+    /// It connects pods, or, in two tiers, the racks.
+    Core,
+}
+
+impl Topology {
+    /// A star for one rack, two tiers for more.
+    #[must_use]
+    pub fn racks(racks: u32) -> Self {
+        if racks > 1 { Self::TwoTiers { racks } } else { Self::Star }
+    }
+
+    /// A fat-tree of switches with `k` ports (Al-Fares 2008): k pods of k/2 racks and k/2 aggregation switches, k/2 hosts in
+    /// a rack, k²/4 core switches. The aggregation switches at the same place in their pods share k/2 core switches.
+    ///
+    /// # Panics
+    /// Where `k` is odd, 0, or above 256.
+    #[must_use]
+    pub fn fat_tree(k: u32) -> Self {
+        assert!(
+            (2..=256).contains(&k) && k.is_multiple_of(2),
+            "a fat-tree's switches have 2 to 256 ports, an even number"
+        );
+        Self::FatTree { half: k / 2 }
+    }
+
+    /// Switches that hosts are connected to; they are the first.
+    #[must_use]
+    pub fn rack_switches(self) -> u32 {
+        match self {
+            Self::Star => 1,
+            Self::TwoTiers { racks } => racks,
+            Self::FatTree { half } => 2 * half * half,
+        }
+    }
+
+    /// All switches.
+    #[must_use]
+    pub fn switches(self) -> u32 {
+        match self {
+            Self::Star => 1,
+            Self::TwoTiers { racks } => racks + 1,
+            Self::FatTree { half } => 5 * half * half,
+        }
+    }
+
+    /// Where a switch stands.
+    #[must_use]
+    pub fn tier(self, switch: u32) -> Tier {
+        match self {
+            _ if switch < self.rack_switches() => Tier::Rack,
+            Self::FatTree { .. } if switch < 2 * self.rack_switches() => Tier::Aggregation,
+            _ => Tier::Core,
+        }
+    }
+
+    /// The pod of a fat-tree's rack or aggregation switch; `None` for a core switch, and in other topologies.
+    #[must_use]
+    pub fn pod(self, switch: u32) -> Option<u32> {
+        let Self::FatTree { half } = self else { return None };
+        (self.tier(switch) < Tier::Core).then(|| switch % self.rack_switches() / half)
+    }
+
+    /// Links between switches; each has two directions.
+    pub(super) fn trunks(self) -> u32 {
+        match self {
+            Self::Star => 0,
+            Self::TwoTiers { racks } => racks,
+            Self::FatTree { half } => 4 * half * half * half,
+        }
+    }
+
+    /// The number of the link between two neighbours, of which `lower` is nearer to the hosts.
+    pub(super) fn trunk(self, lower: u32, upper: u32) -> u32 {
+        match self {
+            Self::FatTree { half } => lower * half + upper % half,
+            _ => lower,
+        }
+    }
+
+    /// The switches that a datagram between these nodes passes, from the first to the last.
+    pub(crate) fn route(self, first: u32, last: u32, ends: (NodeId, NodeId)) -> Vec<u32> {
+        let next = |here: &u32| (*here != last).then(|| self.next(*here, last, ends));
+        std::iter::successors(Some(first), next).collect()
+    }
+
+    /// The neighbour of `here` that is next on the way to `target`, another switch.
+    pub(super) fn next(self, here: u32, target: u32, ends: (NodeId, NodeId)) -> u32 {
+        match self {
+            Self::Star => target,
+            Self::TwoTiers { racks } => {
+                if here == racks {
+                    target
+                } else {
+                    racks
+                }
+            }
+            Self::FatTree { half } => self.next_in_fat_tree(half, here, target, choice(ends)),
+        }
+    }
+
+    /// A column is the place of an aggregation switch in its pod; the core switches above it belong to it. Who has to change
+    /// columns does so in a rack, where all of them meet.
+    fn next_in_fat_tree(self, half: u32, here: u32, target: u32, choice: u32) -> u32 {
+        let racks = self.rack_switches();
+        let column = |switch: u32| if switch < 2 * racks { switch % half } else { (switch - 2 * racks) / half };
+        let aggregation = |pod: u32, column: u32| racks + pod * half + column;
+        let core = |column: u32| 2 * racks + column * half + choice / half % half;
+        let (pod, wanted) = (self.pod(here), self.pod(target));
+        match (self.tier(here), self.tier(target)) {
+            (Tier::Rack, Tier::Rack) => aggregation(here / half, choice % half),
+            (Tier::Rack, _) => aggregation(here / half, column(target)),
+            (Tier::Aggregation, Tier::Rack) if pod == wanted => target,
+            (Tier::Aggregation, Tier::Rack) => core(column(here)),
+            (Tier::Aggregation, tier) if column(here) == column(target) => {
+                if tier == Tier::Core {
+                    target
+                } else {
+                    core(column(here))
+                }
+            }
+            (Tier::Aggregation, _) => (here - racks) / half * half + choice % half,
+            (Tier::Core, _) => aggregation(wanted.unwrap_or(choice % (2 * half)), column(here)),
+        }
+    }
+}
+
+/// Chooses among ways that are equally short. Neighbouring nodes choose differently, and the order of the ends does not matter.
+fn choice((one, other): (NodeId, NodeId)) -> u32 {
+    let mixed = (u64::from(one.0) + 1).wrapping_mul(u64::from(other.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const ENDS: (NodeId, NodeId) = (NodeId(3), NodeId(8));
+
+    /// All links of a topology, as the routes between all its switches use them.
+    fn neighbours(topology: Topology) -> BTreeSet<(u32, u32)> {
+        let all = 0..topology.switches();
+        let pairs = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
+        let ends = (0..200).map(|n| (NodeId(n), NodeId(7 * n + 1)));
+        let routes = pairs.flat_map(|(from, to)| ends.clone().map(move |ends| topology.route(from, to, ends)));
+        routes.flat_map(|route| route.windows(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn a_fat_tree_has_as_many_switches_and_links_as_the_paper_says() {
+        let tree = Topology::fat_tree(16);
+        assert_eq!((tree.rack_switches(), tree.switches()), (128, 128 + 128 + 64));
+        let tree = Topology::fat_tree(4);
+        let links = neighbours(tree);
+        assert_eq!(links.len() as u32, 2 * tree.trunks());
+        assert!(links.iter().all(|&(a, b)| links.contains(&(b, a)) && tree.tier(a) != tree.tier(b)));
+        let numbers: BTreeSet<_> = links.iter().map(|&(a, b)| tree.trunk(a.min(b), a.max(b))).collect();
+        assert_eq!(numbers, (0..tree.trunks()).collect(), "each link has a number of its own");
+    }
+
+    #[test]
+    fn every_tier_is_symmetrical() {
+        let tree = Topology::fat_tree(6);
+        let links = neighbours(tree);
+        let degree = |switch, tier| links.iter().filter(|&&(a, b)| a == switch && tree.tier(b) == tier).count();
+        for switch in 0..tree.switches() {
+            let (down, up) = match tree.tier(switch) {
+                Tier::Rack => (3, degree(switch, Tier::Aggregation)), // three hosts
+                Tier::Aggregation => (degree(switch, Tier::Rack), degree(switch, Tier::Core)),
+                Tier::Core => (degree(switch, Tier::Aggregation), 0),
+            };
+            assert_eq!((down, up), if tree.tier(switch) == Tier::Core { (6, 0) } else { (3, 3) }, "switch {switch}");
+        }
+    }
+
+    #[test]
+    fn between_racks_a_route_has_one_three_or_five_switches_and_is_the_same_both_ways() {
+        let tree = Topology::fat_tree(8);
+        for (from, to) in (0..32).flat_map(|from| (0..32).map(move |to| (from, to))) {
+            let mut there = tree.route(from, to, ENDS);
+            let tiers: Vec<_> = there.iter().map(|&switch| tree.tier(switch)).collect();
+            let expected: &[Tier] = match (from == to, tree.pod(from) == tree.pod(to)) {
+                (true, _) => &[Tier::Rack],
+                (_, true) => &[Tier::Rack, Tier::Aggregation, Tier::Rack],
+                _ => &[Tier::Rack, Tier::Aggregation, Tier::Core, Tier::Aggregation, Tier::Rack],
+            };
+            assert_eq!(tiers, expected, "{there:?}");
+            there.reverse();
+            assert_eq!(there, tree.route(to, from, (ENDS.1, ENDS.0)));
+        }
+    }
+
+    #[test]
+    fn every_switch_is_reached_from_every_other_and_pairs_spread_over_the_core() {
+        for topology in [Topology::Star, Topology::racks(5), Topology::fat_tree(2), Topology::fat_tree(6)] {
+            for (from, to) in (0..topology.switches()).flat_map(|a| (0..topology.switches()).map(move |b| (a, b))) {
+                let route = topology.route(from, to, ENDS);
+                assert!(route.len() <= 7 && route.last() == Some(&to), "{topology:?}, {from} to {to}: {route:?}");
+            }
+        }
+        let tree = Topology::fat_tree(8);
+        let ends = (0..400).map(|n| (NodeId(n), NodeId(n + 400)));
+        let cores: BTreeSet<_> = ends.map(|ends| tree.route(0, 31, ends)[2]).collect();
+        assert_eq!(cores.len(), 16, "{cores:?}");
+    }
+}

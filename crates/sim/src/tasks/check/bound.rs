@@ -1,0 +1,30 @@
+//! T16: how long it may take after the last fault until every task has ended, the time not counted in which tasks run.
+//! `docs/internals/tasks.md` says how the number comes about.
+
+use super::trial::Trial;
+use midflight_endpoint::{MS, Nanos};
+use midflight_tasks::client::ClientConfig;
+use midflight_tasks::executor::ExecutorConfig;
+use midflight_wire::PROBE_MAX;
+
+/// Both endpoints ask a better switch than theirs this often.
+const RETURN_EVERY: Nanos = 1_000 * MS;
+
+/// The longest of each, one after the other.
+pub(super) fn bound(trial: &Trial) -> Nanos {
+    let (client, executor) = (ClientConfig::new(0, 0, Vec::new()), ExecutorConfig::new(0, 0, Vec::new(), 1, 0));
+    let longest = |of: fn(&super::SwitchSpec) -> u64| trial.switches.iter().map(of).max().unwrap_or(0) * MS;
+    let lease = longest(|switch| switch.lease_ms);
+    let (tasks, switches) = (trial.tasks() as u64, trial.switches.len() as u64);
+    let queue = trial.switches.iter().map(|switch| u64::from(switch.queue)).min().unwrap_or(1);
+
+    // A switch that stood still waits for a lease; a parked slot is out after half of one, or was given a task just then.
+    let held_by_the_dead = lease + lease / 2 + lease;
+    let silence = client.switch_silence.max(2 * lease.max(executor.lease));
+    let way = switches * (silence + RETURN_EVERY) + executor.register_max * 5 / 4;
+    let slots = longest(|switch| switch.slot_idle_ms) + executor.slots_full_max * 5 / 4;
+    let clients = longest(|switch| switch.client_idle_ms) + client.backoff_max;
+    let lost_results = client.gone_after + client.probe_interval * (tasks.div_ceil(PROBE_MAX as u64) + 1);
+    let full_queue = client.backoff_max * (tasks.div_ceil(queue) + trial.clients.len() as u64);
+    held_by_the_dead + way + slots.max(clients) + lost_results + full_queue
+}

@@ -1,0 +1,332 @@
+//! What callers see: every task ends once, with its own result, and nothing runs that no switch has assigned (T2, T9).
+//!
+//! | what | which fault excuses it |
+//! |---|---|
+//! | a task ends twice, or with another's result | none |
+//! | a task ends whose client did not ask for it | the death of its client: what it had is nobody's |
+//! | a result of an attempt that did not end | none |
+//! | more runs of an attempt than assignments of it | none |
+//! | a task that ends as lost | its own time-out |
+//! | a task that ends as cancelled | its caller, who asked for it |
+//! | a task that ends as cancelled and was assigned | any fault: an earlier attempt may have run; its own time-out |
+
+use super::rules::*;
+use crate::NodeId;
+use crate::check::{Checked, holds};
+use crate::tasks::{TaskEnd, TaskEvent};
+use midflight_endpoint::Nanos;
+use midflight_tasks::executor::RunKey;
+use std::collections::HashMap;
+
+/// How a task stands with its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Open,
+    Ended,
+    /// Its client died.
+    Orphan,
+}
+
+/// What was done of an attempt, by all switches and executors together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attempt {
+    assigned: u32,
+    started: u32,
+    ended: u32,
+}
+
+#[derive(Debug)]
+struct Task {
+    client: NodeId,
+    key: u64,
+    argument: [u8; 16],
+    has_timeout: bool,
+    cancel_asked: bool,
+    standing: Standing,
+    attempts: Vec<(u8, Attempt)>,
+}
+
+impl Task {
+    fn attempt(&mut self, number: u8) -> &mut Attempt {
+        let place = self.attempts.iter().position(|(n, _)| *n == number).unwrap_or_else(|| {
+            self.attempts.push((number, Attempt::default()));
+            self.attempts.len() - 1
+        });
+        &mut self.attempts[place].1
+    }
+}
+
+/// A task of a job that will be submitted: its argument, which is its result, and whether it may time out.
+pub(super) type Wanted = ([u8; 16], bool);
+
+/// The books of all callers.
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    /// What each job brings.
+    jobs: HashMap<u32, Vec<Wanted>>,
+    tasks: Vec<Task>,
+    /// The client's key of the first task of each job that was submitted, and its place in `tasks`.
+    submitted: HashMap<u32, (u64, usize)>,
+    /// Tasks of clients that live.
+    by_key: HashMap<(NodeId, u64), usize>,
+    runs: HashMap<(NodeId, RunKey), (usize, u8)>,
+    open: usize,
+    /// How long some task ran, and until when that is counted.
+    busy: (Nanos, Nanos),
+    /// Nothing has befallen the cluster: a task that was assigned is not cancelled.
+    pub(super) calm: bool,
+}
+
+impl Callers {
+    /// A job that may be submitted.
+    pub(super) fn expect(&mut self, jid: u32, tasks: Vec<Wanted>) {
+        self.jobs.insert(jid, tasks);
+    }
+
+    /// Tasks whose end some living caller waits for.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Those of the tasks that wait, for a report: client, key, and what became of their attempts.
+    pub(super) fn waiting(&self) -> String {
+        let open = self.tasks.iter().filter(|task| task.standing == Standing::Open);
+        let tell = |task: &Task| format!("key {} of node {}: {:?}", task.key, task.client.index(), task.attempts);
+        open.take(3).map(tell).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The client's key of a job's first task, if it was submitted and its client lives.
+    pub(super) fn first_key(&self, jid: u32) -> Option<u64> {
+        let (first, place) = *self.submitted.get(&jid)?;
+        (self.by_key.get(&(self.tasks[place].client, first)) == Some(&place)).then_some(first)
+    }
+
+    fn find(&mut self, jid: u32, tid: u32) -> Option<usize> {
+        let (first, place) = *self.submitted.get(&jid)?;
+        let offset = u64::from(tid).checked_sub(first)? as usize;
+        (offset < self.jobs[&jid].len()).then_some(place + offset)
+    }
+
+    /// Whether a task may time out, and so be submitted again while it runs.
+    pub(super) fn has_timeout(&mut self, jid: u32, tid: u32) -> bool {
+        self.find(jid, tid).is_some_and(|task| self.tasks[task].has_timeout)
+    }
+
+    /// A switch assigned an attempt to a slot.
+    pub(super) fn assigned(&mut self, jid: u32, tid: u32, attempt: u8) -> Checked {
+        let Some(task) = self.find(jid, tid) else {
+            holds!(T1, false, "task {tid} of job {jid} is assigned, which nobody has submitted");
+            return Ok(());
+        };
+        self.tasks[task].attempt(attempt).assigned += 1;
+        Ok(())
+    }
+
+    /// How long some task has run, by now.
+    pub(super) fn busy(&mut self, now: Nanos) -> Nanos {
+        let (busy, until) = &mut self.busy;
+        if !self.runs.is_empty() {
+            *busy += now.saturating_sub(*until);
+        }
+        *until = now;
+        *busy
+    }
+
+    /// Something happened to tasks.
+    pub(super) fn happened(&mut self, now: Nanos, event: &TaskEvent) -> Checked {
+        self.busy(now);
+        match event {
+            TaskEvent::Submitted { client, jid, keys } => self.submit(*client, *jid, keys.clone()),
+            TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
+                let Some(task) = self.find(*jid, *tid) else {
+                    holds!(T1, false, "task {tid} of job {jid} runs, which nobody has submitted");
+                    return Ok(());
+                };
+                let known = self.tasks[task].attempt(*attempt);
+                known.started += 1;
+                let Attempt { started, assigned, .. } = *known;
+                holds!(
+                    T2,
+                    started <= assigned,
+                    "task {tid} of job {jid}: attempt {attempt} starts {started} times, assigned {assigned} times"
+                );
+                let before = self.runs.insert((*executor, *run), (task, *attempt));
+                holds!(T2, before.is_none(), "{run:?} of node {} starts while it runs", executor.index());
+            }
+            TaskEvent::Ended { executor, run } => {
+                let Some((task, attempt)) = self.runs.remove(&(*executor, *run)) else {
+                    holds!(T2, false, "{run:?} of node {} ends, which does not run", executor.index());
+                    return Ok(());
+                };
+                self.tasks[task].attempt(attempt).ended += 1;
+            }
+            TaskEvent::Reported { client, key, end } => self.reported(*client, key.0, end)?,
+            TaskEvent::CancelAsked { client, keys } => {
+                for key in keys {
+                    if let Some(&task) = self.by_key.get(&(*client, key.0)) {
+                        self.tasks[task].cancel_asked = true;
+                    }
+                }
+            }
+            TaskEvent::Drained { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, client: NodeId, jid: u32, keys: std::ops::Range<u64>) {
+        let Some(wanted) = self.jobs.get(&jid) else { return };
+        self.submitted.insert(jid, (keys.start, self.tasks.len()));
+        for (&(argument, has_timeout), key) in wanted.iter().zip(keys) {
+            self.by_key.insert((client, key), self.tasks.len());
+            let (cancel_asked, standing, attempts) = (false, Standing::Open, Vec::new());
+            self.tasks.push(Task { client, key, argument, has_timeout, cancel_asked, standing, attempts });
+            self.open += 1;
+        }
+    }
+
+    fn reported(&mut self, client: NodeId, key: u64, end: &TaskEnd) -> Checked {
+        let Some(&place) = self.by_key.get(&(client, key)) else {
+            holds!(T9, false, "node {} reports the end of task {key}, which it was not given", client.index());
+            return Ok(());
+        };
+        let task = &mut self.tasks[place];
+        holds!(T9, task.standing == Standing::Open, "task {key} of node {} ends again: {end:?}", client.index());
+        task.standing = Standing::Ended;
+        self.open -= 1;
+        match end {
+            TaskEnd::Completed { ok, attempt, result } => {
+                let own = *ok && *result == task.argument;
+                holds!(T9, own, "task {key} of node {} ends with the result of another: {result:?}", client.index());
+                let ended = task.attempt(*attempt).ended;
+                holds!(T9, ended > 0, "task {key}: a result of attempt {attempt}, which did not end");
+            }
+            TaskEnd::Lost => holds!(T9, task.has_timeout, "task {key} of node {} is lost", client.index()),
+            TaskEnd::Cancelled => {
+                holds!(T9, task.cancel_asked, "task {key} of node {} is cancelled, by nobody", client.index());
+                let assigned = self.calm && !task.has_timeout && !task.attempts.is_empty();
+                holds!(
+                    T9,
+                    !assigned,
+                    "task {key} of node {} is reported as cancelled, and was assigned",
+                    client.index()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A node died: its runs end, and nobody waits for its tasks.
+    pub(super) fn crashed(&mut self, now: Nanos, node: NodeId) {
+        self.busy(now);
+        self.runs.retain(|(executor, _), _| *executor != node);
+        let orphans: Vec<_> = self.by_key.extract_if(|(client, _), _| *client == node).map(|(_, task)| task).collect();
+        for task in orphans {
+            if self.tasks[task].standing == Standing::Open {
+                self.tasks[task].standing = Standing::Orphan;
+                self.open -= 1;
+            }
+        }
+    }
+
+    /// Attempts that started, of tasks whose callers lived on.
+    pub(super) fn most_starts(&self) -> u32 {
+        let kept = self.tasks.iter().filter(|task| task.standing != Standing::Orphan);
+        kept.map(|task| task.attempts.iter().map(|(_, attempt)| attempt.started).sum()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Rule;
+    use midflight_tasks::client::TaskKey;
+
+    const CLIENT: NodeId = NodeId(2);
+    const EXECUTOR: NodeId = NodeId(1);
+    const RUN: RunKey = RunKey { slot: 0, run: 1 };
+    const OWN: [u8; 16] = [3; 16];
+
+    /// One task of job 4, submitted, assigned and running.
+    fn running() -> Callers {
+        let mut callers = Callers { calm: true, ..Callers::default() };
+        callers.expect(4, vec![(OWN, false)]);
+        callers.happened(0, &TaskEvent::Submitted { client: CLIENT, jid: 4, keys: 0..1 }).unwrap();
+        callers.assigned(4, 0, 1).unwrap();
+        callers.happened(0, &started(RUN)).unwrap();
+        callers
+    }
+
+    fn started(run: RunKey) -> TaskEvent {
+        TaskEvent::Started {
+            executor: EXECUTOR,
+            run,
+            client: Some(CLIENT),
+            jid: 4,
+            tid: 0,
+            attempt: 1,
+            priority: 1,
+            argument: OWN,
+            asked_for: 0,
+            waited_us: 0,
+        }
+    }
+
+    fn ended() -> TaskEvent {
+        TaskEvent::Ended { executor: EXECUTOR, run: RUN }
+    }
+
+    fn reported(end: TaskEnd) -> TaskEvent {
+        TaskEvent::Reported { client: CLIENT, key: TaskKey(0), end }
+    }
+
+    fn completed(result: [u8; 16]) -> TaskEvent {
+        reported(TaskEnd::Completed { ok: true, attempt: 1, result: result.to_vec() })
+    }
+
+    #[test]
+    fn one_run_and_one_end_break_no_rule() {
+        let mut callers = running();
+        assert_eq!((callers.open(), callers.most_starts(), callers.first_key(4)), (1, 1, Some(0)));
+        callers.happened(0, &ended()).unwrap();
+        callers.happened(0, &completed(OWN)).unwrap();
+        assert_eq!(callers.open(), 0);
+    }
+
+    #[test]
+    fn each_thing_that_callers_must_not_see_breaks_its_rule() {
+        let cases: [(&str, Rule, &[TaskEvent]); 9] = [
+            ("a second end", T9, &[ended(), completed(OWN), completed(OWN)]),
+            ("another's result", T9, &[ended(), completed([4; 16])]),
+            ("a result before the end", T9, &[completed(OWN)]),
+            ("lost", T9, &[reported(TaskEnd::Lost)]),
+            ("cancelled by nobody", T9, &[reported(TaskEnd::Cancelled)]),
+            (
+                "the end of a task that it has not",
+                T9,
+                &[TaskEvent::Reported { client: CLIENT, key: TaskKey(1), end: TaskEnd::Lost }],
+            ),
+            ("a start too many", T2, &[started(RunKey { slot: 1, run: 1 })]),
+            ("an end without a start", T2, &[ended(), ended()]),
+            (
+                "cancelled though it was assigned",
+                T9,
+                &[TaskEvent::CancelAsked { client: CLIENT, keys: vec![TaskKey(0)] }, reported(TaskEnd::Cancelled)],
+            ),
+        ];
+        for (name, rule, happenings) in cases {
+            let mut callers = running();
+            let (last, before) = happenings.split_last().unwrap();
+            before.iter().for_each(|happening| callers.happened(0, happening).unwrap());
+            assert_eq!(callers.happened(0, last).expect_err(name).rule, rule, "{name}");
+        }
+        assert_eq!(running().assigned(5, 0, 1).unwrap_err().rule, T1, "a job that nobody has submitted");
+    }
+
+    #[test]
+    fn tasks_of_a_client_that_died_are_nobodys() {
+        let mut callers = running();
+        callers.crashed(0, CLIENT);
+        assert_eq!((callers.open(), callers.first_key(4), callers.most_starts()), (0, None, 0));
+        assert_eq!(callers.happened(0, &completed(OWN)).unwrap_err().rule, T9);
+    }
+}

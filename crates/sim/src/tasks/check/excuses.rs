@@ -1,0 +1,87 @@
+//! Which faults excuse what: known beforehand, as faults are data.
+//!
+//! | what would break a rule | is excused by |
+//! |---|---|
+//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst, another switch at the switch's address; for two and a half leases: the executor's move; always: a network that loses datagrams, and another switch that the executor may have turned to, where anything but what is harmless befalls the cluster |
+//! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch, in the list or at one address; the task's own time-out |
+//! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
+//! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
+//! | anything at all, by what strangers send: garbage, forged, replayed and guessed packets (T13), floods (T14) | nothing: a trial with such faults alone is calm |
+//! | anything at all, by ways that are narrow: an MTU of 1,280 or more (T15) | nothing: such a trial is calm |
+//! | a lease that runs out, by a client that dies or moves | nothing |
+//! | one end, the own result (T9) | nothing but the death of the caller |
+
+use super::trial::{Party, Trial, What};
+use midflight_endpoint::{MS, Nanos};
+
+/// A time in which a node is disturbed.
+#[derive(Debug)]
+struct Disturbance {
+    /// `None`: everybody.
+    party: Option<Party>,
+    from: Nanos,
+    until: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Excuses {
+    disturbances: Vec<Disturbance>,
+    /// Nothing befalls the cluster, and nothing is lost.
+    pub(super) calm: bool,
+    /// Its datagrams may be lost at any time, or go to another switch.
+    strays: bool,
+    /// A duplicate may meet a switch that does not know its original.
+    pub(super) forgets: bool,
+}
+
+impl Excuses {
+    pub(super) fn of(trial: &Trial) -> Self {
+        let taken_over = trial.taken_over();
+        let lease = trial.switches.iter().map(|switch| switch.lease_ms).max().unwrap_or(0) * MS;
+        let mut disturbances = Vec::new();
+        for fault in &trial.faults {
+            let (from, end) = trial.times(fault);
+            let mut disturb = |party, from, until: Nanos| {
+                disturbances.push(Disturbance { party, from, until: until + lease * 5 / 2 });
+            };
+            match &fault.what {
+                What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => disturb(Some(*party), from, end),
+                What::Partition { from: ones, to, .. } => {
+                    ones.iter().chain(to).for_each(|party| disturb(Some(*party), from, end));
+                }
+                What::Burst(_) => disturb(None, from, end),
+                // It keeps its leases to its end, which is a death.
+                What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
+                What::Takeover(switch) => {
+                    let other = taken_over.iter().position(|taken| taken == switch).unwrap_or(0);
+                    disturb(Some(Party::Switch(*switch)), from, end);
+                    disturb(Some(Party::Switch(trial.switches.len() + other)), from, end);
+                }
+                What::Move { party, returns } => {
+                    disturb(Some(*party), from, from);
+                    if *returns {
+                        disturb(Some(*party), end, end);
+                    }
+                }
+                What::Death(_) => {}
+                harmless => debug_assert!(harmless.is_harmless()),
+            }
+        }
+        let loses = trial.network.loss > 0.0;
+        let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)) | What::Takeover(_));
+        let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
+        let harmless = trial.faults.iter().all(|fault| fault.what.is_harmless());
+        let calm = !loses && harmless;
+        let strays = loses || (trial.switches.len() > 1 && !harmless);
+        Self { disturbances, calm, strays, forgets }
+    }
+
+    /// Whether a lease between these two may run out now though nobody is to blame.
+    pub(super) fn lease(&self, now: Nanos, switch: usize, executor: usize) -> bool {
+        let concerns = |party: Option<Party>| {
+            party.is_none_or(|party| party == Party::Switch(switch) || party == Party::Executor(executor))
+        };
+        let lasts = |d: &Disturbance| d.from <= now && now <= d.until && concerns(d.party);
+        self.strays || self.disturbances.iter().any(lasts)
+    }
+}

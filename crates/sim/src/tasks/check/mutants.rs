@@ -1,0 +1,38 @@
+//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 20 are in the C core, below
+//! 40 in the endpoints, above in what drives them.
+
+use crate::check::Mutant;
+
+/// All of them.
+pub(super) const MUTANTS: &[Mutant] = &[
+    mutant(1, "last-page", "dataplane/src/tasks/pools.h", 1000),
+    mutant(2, "requeue-behind", "dataplane/src/tasks/assign.h", 1000),
+    mutant(3, "missed-word", "dataplane/src/tasks/parking.h", 1000),
+    mutant(4, "constant-lease", "dataplane/src/tasks/give_up.h", 1000),
+    mutant(5, "ignored-resource", "dataplane/src/tasks_setup.c", 1000),
+    mutant(6, "first-page-dropped", "dataplane/src/tasks/give_up.h", 1000),
+    mutant(7, "constant-idle", "dataplane/src/tasks/from_client.h", 1000),
+    mutant(8, "lost-tail", "dataplane/src/tasks/queue.h", 1000),
+    mutant(9, "share-kept", "dataplane/src/tasks/from_executor.h", 1000),
+    mutant(10, "unnoticed-gap", "dataplane/src/tasks/give_up.h", 1000),
+    mutant(11, "repeat-renews", "dataplane/src/tasks/from_executor.h", 1000),
+    mutant(13, "uncounted-slots", "dataplane/src/tasks/from_executor.h", 1000),
+    mutant(15, "old-cookie", "dataplane/src/tasks/cookie.h", 1000),
+    mutant(21, "drain-falls-silent", "crates/tasks/src/executor/mod.rs", 1000),
+    mutant(22, "eight-kept-alive", "crates/tasks/src/executor/slots.rs", 1000),
+    mutant(23, "epochs-in-order", "crates/tasks/src/executor/answers.rs", 1000),
+    mutant(24, "busy-uncounted", "crates/tasks/src/executor/mod.rs", 1000),
+    mutant(25, "keepalive-postponed", "crates/tasks/src/executor/answers.rs", 1000),
+    mutant(26, "large-reset-unasked", "crates/tasks/src/executor/link.rs", 1000),
+    mutant(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
+    mutant(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
+    mutant(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),
+    mutant(34, "large-question-uncounted", "crates/tasks/src/client/probe.rs", 1000),
+    mutant(42, "switch-keeps-epoch", "crates/sim/src/tasks/nodes.rs", 1000),
+    mutant(44, "another-slots-result", "crates/sim/src/tasks/executor.rs", 1000),
+    mutant(45, "tick-by-the-second", "crates/sim/src/tasks/switch.rs", 1000),
+];
+
+const fn mutant(number: u32, name: &'static str, place: &'static str, budget: u64) -> Mutant {
+    Mutant { number, name, place, budget }
+}

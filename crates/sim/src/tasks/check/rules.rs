@@ -1,0 +1,42 @@
+//! What may be broken: the rules of the tasks protocol, and what the campaign holds beside them.
+
+use crate::check::Rule;
+
+/// No loss: an acknowledged task is queued, assigned or completed for as long as the switch lives.
+pub(super) const T1: Rule = Rule("T1");
+/// One live attempt.
+pub(super) const T2: Rule = Rule("T2");
+/// First in, first out, within a level and mask; requeued tasks before.
+pub(super) const T3: Rule = Rule("T3");
+/// The highest level that has a task for the slot.
+pub(super) const T4: Rule = Rule("T4");
+/// A task's mask is contained in its executor's.
+pub(super) const T5: Rule = Rule("T5");
+/// No slot waits while a task that it may run is queued.
+pub(super) const T6: Rule = Rule("T6");
+/// A full queue says exactly which tasks it did not take.
+pub(super) const T7: Rule = Rule("T7");
+/// A repeated SUBMIT enqueues nothing twice and gets the same answer.
+pub(super) const T8: Rule = Rule("T8");
+/// A switch's death costs nobody a task, and the caller sees one end, of its own task.
+pub(super) const T9: Rule = Rule("T9");
+/// A silent slot's task is queued again when its lease runs out, and not before.
+pub(super) const T10: Rule = Rule("T10");
+/// A bad packet changes nothing and is counted under its reason.
+pub(super) const T11: Rule = Rule("T11");
+/// A packet costs a constant amount of work.
+pub(super) const T12: Rule = Rule("T12");
+/// Who has neither cookie nor names of another changes nothing of the other's but waiting time.
+pub(super) const T13: Rule = Rule("T13");
+/// No source keeps the others out, and what the dead leave is given up.
+pub(super) const T14: Rule = Rule("T14");
+/// What is sent fits every path.
+pub(super) const T15: Rule = Rule("T15");
+/// Once faults end all goes on within a stated time, and nobody is stuck.
+pub(super) const T16: Rule = Rule("T16");
+/// Counters add up.
+pub(super) const BOOKS: Rule = Rule("books");
+/// The core's structures agree (`mf_tasks_check`).
+pub(super) const SOUND: Rule = Rule("sound");
+/// After the last fault all heals: every task ends, every slot asks, nothing is kept that nobody wants.
+pub(super) const HEALS: Rule = Rule("heals");

@@ -1,0 +1,164 @@
+//! What must be true when the last fault is over: all heals, and what everybody has counted adds up.
+
+use super::super::bound::bound;
+use super::super::excuses::Excuses;
+use super::super::rules::*;
+use super::{SwitchSpec, TasksSubject, What};
+use crate::check::{Checked, holds};
+use crate::tasks::nodes;
+use midflight_endpoint::{MS, Nanos};
+use midflight_tasks::executor::Executor;
+use std::rc::Rc;
+
+/// And then nothing must happen that was held to be over.
+const AFTERMATH: Nanos = 500 * MS;
+/// How often is checked whether all is calm.
+const CHECK_EVERY: Nanos = 100 * MS;
+
+/// How long something is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// If nothing runs meanwhile.
+    until: Nanos,
+    /// How long something had run when it began.
+    busy: Nanos,
+}
+
+impl TasksSubject {
+    /// Every task of a living caller ends in time; then, as soon, nobody keeps anything, and nothing comes after.
+    pub(super) fn all_heals(&mut self) -> Checked {
+        self.all_end()?;
+        self.soon(Self::is_calm)?;
+        self.run_until(self.world.now() + AFTERMATH)?;
+        self.run_until(self.world.now() + self.idle())?;
+        self.soon(Self::nothing_is_left)
+    }
+
+    /// It comes to be so as soon as T16 wants tasks to have ended.
+    fn soon(&mut self, is_so: impl Fn(&Self) -> Checked) -> Checked {
+        let patience = self.patience();
+        while let Err(broken) = is_so(self) {
+            if self.world.now() >= self.end_of(patience) {
+                return Err(broken);
+            }
+            self.run_until(self.world.now() + CHECK_EVERY)?;
+        }
+        Ok(())
+    }
+
+    /// T16: from now on its bound may pass, besides the time in which tasks run.
+    fn all_end(&mut self) -> Checked {
+        let (patience, findings) = (self.patience(), Rc::clone(&self.findings));
+        while self.world.now() < self.end_of(patience) {
+            let ended = self.world.run(self.end_of(patience), |_| {
+                let findings = findings.borrow();
+                findings.broken.is_some() || findings.callers.open() == 0
+            });
+            self.so_far()?;
+            if ended {
+                return Ok(());
+            }
+        }
+        let callers = &findings.borrow().callers;
+        let (open, ms) = (callers.open(), bound(&self.trial) / MS);
+        holds!(T16, open == 0, "{open} tasks have no end {ms} ms after the last fault: {}", callers.waiting());
+        Ok(())
+    }
+
+    /// As long as T16 allows, from now on.
+    fn patience(&self) -> Patience {
+        let now = self.world.now();
+        Patience { until: now + bound(&self.trial), busy: self.findings.borrow_mut().callers.busy(now) }
+    }
+
+    /// When it ends, as things are: the time in which tasks run does not count.
+    fn end_of(&self, patience: Patience) -> Nanos {
+        let busy = self.findings.borrow_mut().callers.busy(self.world.now());
+        patience.until + (busy - patience.busy)
+    }
+
+    /// Nothing runs or is kept, every slot asks.
+    fn is_calm(&self) -> Checked {
+        for (n, node) in self.executors.iter().enumerate() {
+            let Some(executor) = nodes::executor(&self.world, *node) else { continue };
+            let kept = executor.unacknowledged();
+            holds!(
+                HEALS,
+                executor.running() == 0,
+                "executor {n} runs {} tasks that nobody waits for",
+                executor.running()
+            );
+            holds!(HEALS, kept == 0, "executor {n} keeps {kept} completions that nobody acknowledges");
+            let all = executor.registered() == self.trial.executors[n].slots || self.has_its_share(executor);
+            holds!(HEALS, all, "executor {n} has {} slots registered", executor.registered());
+        }
+        let open = self.findings.borrow().open();
+        holds!(T14, open == 0, "{open} tasks are with switches");
+        Ok(())
+    }
+
+    /// By then switches have given up what the silent have left.
+    fn idle(&self) -> Nanos {
+        let idle = |spec: &SwitchSpec| spec.client_idle_ms.max(spec.slot_idle_ms) + 2 * spec.lease_ms;
+        self.trial.switches.iter().map(idle).max().unwrap_or(0) * MS
+    }
+
+    /// T14: switches keep nothing but the slots of executors that ask there. One that a lost datagram drove to another switch may
+    /// just have left that.
+    fn nothing_is_left(&self) -> Checked {
+        let executors: Vec<_> = self.executors.iter().filter_map(|node| nodes::executor(&self.world, *node)).collect();
+        for (n, node) in self.switches.iter().enumerate() {
+            let Some(stats) = nodes::switch(&self.world, *node) else { continue };
+            let here = self.world.address(*node);
+            let living: u32 = executors.iter().filter(|e| e.switch() == here).map(|e| e.registered()).sum();
+            let kept = (stats.clients, stats.queued.iter().sum::<u32>() + stats.busy, stats.slots);
+            holds!(T14, kept == (0, 0, living), "switch {n} keeps {kept:?} clients, tasks, slots: {living} slots live");
+        }
+        Ok(())
+    }
+
+    /// T14: an executor that has fewer slots than it wants has its share of them at its switch: more would be eight times what is free.
+    fn has_its_share(&self, executor: &Executor) -> bool {
+        let known = self.switches.iter().zip(&self.trial.switches);
+        let free = known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.world, *node)?.slots)).min();
+        free.is_some_and(|free| executor.registered() >= 8 * free)
+    }
+
+    /// What endpoints have counted adds up; where nothing has befallen the cluster, nothing was done twice.
+    pub(super) fn books(&self) -> Checked {
+        let findings = self.findings.borrow();
+        let calm = Excuses::of(&self.trial).calm;
+        let spoilt = self.trial.faults.iter().any(|fault| matches!(fault.what, What::Garbage(_)));
+        let timeouts = self.trial.jobs.iter().flat_map(|job| &job.tasks).any(|task| task.timeout_ms > 0);
+        if calm {
+            holds!(T10, findings.requeued == 0, "{} tasks are queued again though all are well", findings.requeued);
+            let starts = findings.callers.most_starts();
+            holds!(T2, starts <= 1 || timeouts, "a task starts {starts} times though all are well");
+        }
+        for (n, node) in self.executors.iter().enumerate() {
+            let Some(executor) = nodes::executor(&self.world, *node) else { continue };
+            let c = executor.counters();
+            // One that returned to a switch may have met tasks there that it had left behind.
+            let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
+            let ended = (c.runs, c.finished) == (c.finished + running, c.delivered + c.given_up + kept);
+            holds!(BOOKS, ended, "executor {n} counts {c:?}");
+            let well = (c.given_up, c.resets, c.switch_changes) == (0, 0, 0) && (c.rejected == 0 || spoilt);
+            holds!(HEALS, !calm || well, "executor {n} counts {c:?} though all are well");
+        }
+        for (n, node) in self.clients.iter().enumerate() {
+            let Some(client) = nodes::client(&self.world, *node) else { continue };
+            let c = client.counters();
+            let ended = c.submitted == c.completed + c.lost + c.cancelled && client.open() == 0;
+            holds!(BOOKS, ended, "client {n} counts {c:?}");
+            let well = (c.resubmitted, c.gone, c.failovers, c.too_old, c.bad_answers) == (0, 0, 0, 0, 0);
+            holds!(T9, !calm || well, "client {n} counts {c:?} though all are well");
+        }
+        let too_long = self.world.network().too_long;
+        holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
+        for node in &self.switches {
+            let sound = nodes::check_switch(&self.world, *node);
+            holds!(SOUND, sound.is_ok(), "tasks_check.c, line {sound:?}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! What makes a trial smaller: it drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves times.
+
+use super::trial::{Party, Trial, What};
+use crate::check::{Fails, Net, Pass, attempt, drop_from};
+
+/// In the order in which they are tried.
+pub(super) const PASSES: &[Pass<Trial>] =
+    &[drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_resources, drop_clients, drop_executors, halve_times];
+
+fn drop_faults(best: &mut Trial, fails: Fails<'_, Trial>) {
+    drop_from(best, fails, |trial| &mut trial.faults);
+}
+
+fn drop_cancels(best: &mut Trial, fails: Fails<'_, Trial>) {
+    drop_from(best, fails, |trial| &mut trial.cancels);
+}
+
+/// A cancellation names its job by its place.
+fn drop_jobs(best: &mut Trial, fails: Fails<'_, Trial>) {
+    let mut job = 0;
+    while job < best.jobs.len() {
+        let dropped = attempt(best, fails, |smaller| {
+            smaller.jobs.remove(job);
+            smaller.cancels.retain(|cancel| cancel.job != job);
+            smaller.cancels.iter_mut().filter(|cancel| cancel.job > job).for_each(|cancel| cancel.job -= 1);
+        });
+        job += usize::from(!dropped);
+    }
+}
+
+fn drop_tasks(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for job in 0..best.jobs.len() {
+        if !best.cancels.iter().any(|cancel| cancel.job == job) {
+            drop_from(best, fails, |trial| &mut trial.jobs[job].tasks);
+        }
+    }
+}
+
+/// Tasks that anybody may run need no client that dies.
+fn drop_resources(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for job in 0..best.jobs.len() {
+        attempt(best, fails, |smaller| smaller.jobs[job].tasks.iter_mut().for_each(|task| task.resources = 0));
+    }
+}
+
+/// One goes, with all faults that name it alone; its jobs are another's.
+fn drop_clients(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for client in (0..best.clients.len()).rev() {
+        attempt(best, fails, |smaller| {
+            smaller.clients.remove(client);
+            let last = smaller.clients.len().saturating_sub(1);
+            for job in &mut smaller.jobs {
+                job.client = (job.client - usize::from(job.client > client)).min(last);
+            }
+            forget(smaller, Party::Client(client));
+        });
+    }
+}
+
+fn drop_executors(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for executor in (0..best.executors.len()).rev() {
+        attempt(best, fails, |smaller| {
+            smaller.executors.remove(executor);
+            forget(smaller, Party::Executor(executor));
+        });
+    }
+}
+
+/// Faults do not name who is gone, and those behind it by their new numbers.
+fn forget(trial: &mut Trial, gone: Party) {
+    trial.faults.retain(|fault| match &fault.what {
+        What::Crash(party) | What::Pause(party) | What::Drift { party, .. } | What::Move { party, .. } => {
+            *party != gone
+        }
+        What::Mtu { party, .. } => *party != Some(gone),
+        What::Drain(executor) => Party::Executor(*executor) != gone,
+        What::Death(client) => Party::Client(*client) != gone,
+        _ => true,
+    });
+    for fault in &mut trial.faults {
+        match &mut fault.what {
+            What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => renumber(party, gone),
+            What::Move { party, .. } | What::Mtu { party: Some(party), .. } => renumber(party, gone),
+            What::Drain(executor) => *executor = number_after(Party::Executor(*executor), gone),
+            What::Death(client) => *client = number_after(Party::Client(*client), gone),
+            What::Partition { from, to, .. } => {
+                for side in [from, to] {
+                    side.retain(|party| *party != gone);
+                    side.iter_mut().for_each(|party| renumber(party, gone));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A party's number when another is gone.
+fn number_after(mut party: Party, gone: Party) -> usize {
+    renumber(&mut party, gone);
+    let (Party::Switch(number) | Party::Executor(number) | Party::Client(number)) = party;
+    number
+}
+
+fn renumber(party: &mut Party, gone: Party) {
+    match (party, gone) {
+        (Party::Switch(number), Party::Switch(gone))
+        | (Party::Executor(number), Party::Executor(gone))
+        | (Party::Client(number), Party::Client(gone)) => *number -= usize::from(*number > gone),
+        _ => {}
+    }
+}
+
+fn halve_times(best: &mut Trial, fails: Fails<'_, Trial>) {
+    attempt(best, fails, |smaller| smaller.jobs.iter_mut().for_each(|job| job.at_us /= 2));
+    attempt(best, fails, |smaller| {
+        smaller.jobs.iter_mut().flat_map(|job| &mut job.tasks).for_each(|task| task.run_us /= 2);
+    });
+    for fault in 0..best.faults.len() {
+        attempt(best, fails, |smaller| smaller.faults[fault].at_ms /= 2);
+        attempt(best, fails, |smaller| smaller.faults[fault].for_ms /= 2);
+    }
+    let last = best.faults.iter().map(|fault| fault.at_ms + fault.for_ms).max().unwrap_or(0);
+    attempt(best, fails, |smaller| smaller.heal_ms = smaller.heal_ms.min(last));
+    for kinder in [
+        |net: &mut Net| net.loss = 0.0,
+        |net: &mut Net| net.duplication = 0.0,
+        |net: &mut Net| net.reordering = 0.0,
+        |net: &mut Net| net.delay_max_us = net.delay_min_us,
+    ] {
+        attempt(best, fails, |smaller| kinder(&mut smaller.network));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Trial as _;
+    use crate::check::shrink_while;
+
+    fn crashes(trial: &Trial) -> usize {
+        trial.faults.iter().filter(|fault| matches!(fault.what, What::Crash(_))).count()
+    }
+
+    /// What a bug might need: a crash, and two tasks of one job.
+    fn breaks(trial: &Trial) -> bool {
+        crashes(trial) > 0 && trial.jobs.iter().any(|job| job.tasks.len() >= 2)
+    }
+
+    #[test]
+    fn what_the_failure_does_not_need_is_dropped() {
+        for trial in (0..300).map(Trial::draw).filter(breaks).take(20) {
+            let small = shrink_while(&trial, |_| true, breaks);
+            let sizes = (small.faults.len(), small.cancels.len(), small.clients.len(), small.tasks());
+            assert_eq!(sizes, (1, 0, 1, 2), "seed {}: {small:?}", trial.seed);
+            // Two tasks may ask for what no executor has alone, and a third may be the one that crashes.
+            assert!(small.executors.len() <= 3, "seed {}: {small:?}", trial.seed);
+            assert!(crashes(&small) == 1 && small.network.loss == 0.0, "seed {}: {small:?}", trial.seed);
+            small.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn whoever_sees_the_progress_may_end_it() {
+        let trial = (0..300).map(Trial::draw).find(breaks).unwrap();
+        let mut tried = 0;
+        let small = shrink_while(
+            &trial,
+            |_| {
+                tried += 1;
+                tried < 3
+            },
+            breaks,
+        );
+        assert_eq!(tried, 3);
+        assert!(breaks(&small) && small != trial);
+    }
+}

@@ -1,0 +1,117 @@
+//! A stranger who keeps to the protocol, and wants all the room there is: for clients, slots and tasks (T14). It answers each COOKIE,
+//! so that its records are its address's own; it runs no task, and acknowledges none.
+
+use crate::Context;
+use crate::{Actor, Wake};
+use midflight_endpoint::Nanos;
+use midflight_wire::{Builder, Header, Operation, Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, parse};
+use rand::RngExt;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// What was asked lately, and may want a cookie.
+const REMEMBERED: usize = 64;
+
+/// A task that nobody can run.
+const TASK: TaskInfo = TaskInfo { resources: u8::MAX, ..TaskInfo::PLAIN };
+
+/// Where it asks, and when.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) switches: Vec<SocketAddr>,
+    /// In order.
+    pub(super) times: VecDeque<Nanos>,
+    /// Its job, which nobody else has.
+    pub(super) jid: u32,
+}
+
+/// A SUBMIT or a REGISTER, under an identity.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    identity: u64,
+    sequence: u32,
+    /// Slots; else tasks.
+    slots: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Stranger {
+    plan: Plan,
+    sequence: u32,
+    wishes: VecDeque<Wish>,
+}
+
+impl Stranger {
+    pub(super) fn new(plan: Plan) -> Self {
+        Self { plan, sequence: 0, wishes: VecDeque::new() }
+    }
+
+    /// What to ask for next: by somebody new, or once more.
+    fn wish(&mut self, context: &mut Context<'_>) -> Wish {
+        let random = context.random();
+        let before =
+            if self.wishes.is_empty() { None } else { self.wishes.get(random.random_range(0..self.wishes.len())) };
+        let identity = before.filter(|_| random.random_bool(0.5)).map_or_else(|| random.random(), |wish| wish.identity);
+        self.sequence += 1;
+        let wish = Wish { identity, sequence: self.sequence, slots: random.random_bool(0.4) };
+        if self.wishes.len() == REMEMBERED {
+            self.wishes.pop_front();
+        }
+        self.wishes.push_back(wish);
+        wish
+    }
+
+    fn packet(&self, wish: Wish, cookie: u64) -> Vec<u8> {
+        let Wish { identity, sequence, slots } = wish;
+        let (identity, cookie) = (identity.into(), cookie.into());
+        let mut buffer = Vec::new();
+        if slots {
+            let header = Header::new(Operation::Register, 0, sequence);
+            let first = (sequence * REGISTER_MAX as u32).into();
+            let fixed = Register { header, executor: identity, cookie, first, resources: 0, reserved: [0; 3] };
+            Builder::new(&mut buffer, &fixed).set_count(REGISTER_MAX as u8);
+            return buffer;
+        }
+        let header = Header::new(Operation::Submit, 0, sequence);
+        let (token, uid, jid) = (identity.get().rotate_left(sequence).into(), 0.into(), self.plan.jid.into());
+        let mut packet = Builder::new(&mut buffer, &Submit { header, client: identity, cookie, token, uid, jid });
+        for n in 0..SUBMIT_MAX as u32 {
+            let tid = (sequence * SUBMIT_MAX as u32 + n).into();
+            packet.push(&TaskInfo { tid, ..TASK });
+        }
+        buffer
+    }
+
+    fn next(&self, context: &mut Context<'_>) {
+        match self.plan.times.front() {
+            Some(at) => context.wake_at(*at),
+            None => context.sleep(),
+        }
+    }
+}
+
+impl Actor for Stranger {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.next(context);
+    }
+
+    /// What wants a cookie is asked again, with it.
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        let Ok(Packet::Cookie(cookie)) = parse(datagram) else { return };
+        let owner = (cookie.identity.get(), cookie.header.sequence.get());
+        let wish = self.wishes.iter().find(|wish| (wish.identity, wish.sequence) == owner);
+        if let Some(wish) = wish {
+            context.send(from, &self.packet(*wish, cookie.cookie.get()));
+        }
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
+        while self.plan.times.pop_front_if(|at| *at <= context.now()).is_some() {
+            let wish = self.wish(context);
+            for switch in &self.plan.switches {
+                context.send(*switch, &self.packet(wish, 0));
+            }
+        }
+        self.next(context);
+    }
+}

@@ -1,0 +1,155 @@
+//! What happens in a tasks cluster, in words: who, and what each packet says.
+
+use super::monitor::Places;
+use crate::check::Trace;
+use crate::tasks::TaskEvent;
+use crate::tasks::switch::Turn;
+use crate::{Happening, NodeId};
+use midflight_endpoint::Nanos;
+use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
+use std::fmt::Write;
+
+/// An empty trace, in which nodes have the names of their places in the trial.
+pub(super) fn of(places: &Places) -> Trace {
+    let kinds = [("switch", &places.switches), ("executor", &places.executors), ("client", &places.clients)];
+    Trace::new(
+        kinds
+            .into_iter()
+            .flat_map(|(kind, nodes)| nodes.iter().enumerate().map(move |(n, node)| (*node, format!("{kind} {n}")))),
+    )
+}
+
+pub(super) fn arrived(trace: &mut Trace, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
+    let text = format!("{} > {}: {}", trace.name(from), trace.name(to), describe(datagram));
+    trace.line(at, &text);
+}
+
+/// What a switch's tick sends; what it answers to a packet is seen when it arrives.
+pub(super) fn turn(trace: &mut Trace, at: Nanos, switch: NodeId, turn: &Turn<'_>) {
+    trace.turn_over();
+    for (to, datagram) in turn.gave.iter().filter(|_| turn.took.is_none()) {
+        let text = format!("{} ticks and sends to {to}: {}", trace.name(switch), describe(datagram));
+        trace.line(at, &text);
+    }
+}
+
+pub(super) fn happened(trace: &mut Trace, at: Nanos, happening: &Happening<'_>) {
+    trace.happened(at, happening, |trace, what| what.downcast_ref().map(|what| event(trace, what)));
+}
+
+/// What happened to tasks, in words.
+fn event(trace: &Trace, event: &TaskEvent) -> String {
+    match event {
+        TaskEvent::Submitted { client, jid, keys } => {
+            format!("{} submits job {jid}: keys {keys:?}", trace.name(*client))
+        }
+        TaskEvent::Started { executor, run, jid, tid, attempt, .. } => {
+            let (name, slot, run) = (trace.name(*executor), run.slot, run.run);
+            format!("{name} starts task {tid} of job {jid}, attempt {attempt}, in slot {slot} run {run}")
+        }
+        TaskEvent::Ended { executor, run } => {
+            format!("{} ends slot {} run {}", trace.name(*executor), run.slot, run.run)
+        }
+        TaskEvent::Reported { client, key, end } => {
+            format!("{} reports the end of {}: {end:?}", trace.name(*client), key.0)
+        }
+        TaskEvent::CancelAsked { client, keys } => {
+            format!("{} is to cancel {} tasks", trace.name(*client), keys.len())
+        }
+        TaskEvent::Drained { executor } => format!("{} has drained", trace.name(*executor)),
+    }
+}
+
+/// A packet and its fields on one line.
+pub(super) fn describe(datagram: &[u8]) -> String {
+    let packet = match parse(datagram) {
+        Ok(packet) => packet,
+        Err(reject) => return format!("{} bytes ({reject})", datagram.len()),
+    };
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = match packet {
+        Packet::Submit(fixed, tasks) => {
+            let tids: Vec<u32> = tasks.iter().map(|task| task.tid.get()).collect();
+            write!(text, "SUBMIT {} client {:x} job {} tids {tids:?}", tail(&fixed.header), fixed.client, fixed.jid)
+        }
+        Packet::SubmitAck(ack) => {
+            let (taken, not) = (ack.taken, ack.not_taken);
+            write!(text, "SUBMIT_ACK {} taken {taken:#x} not {not:#x} reason {}", tail(&ack.header), ack.reason)
+        }
+        Packet::Register(fixed) => {
+            let (first, mask) = (fixed.first, fixed.resources);
+            let count = fixed.header.count;
+            write!(
+                text,
+                "REGISTER {} {count} from {first} mask {mask:#04x} of {:x}",
+                tail(&fixed.header),
+                fixed.executor
+            )
+        }
+        Packet::Registered(fixed, names) => {
+            let (first, lease) = (fixed.first, fixed.lease_ms);
+            write!(text, "REGISTERED {} from {first} lease {lease} ms: {}", tail(&fixed.header), slots(names))
+        }
+        Packet::Reset(fixed, names) => {
+            write!(text, "RESET {} of {} {}", tail(&fixed.header), fixed.counter, waits(names))
+        }
+        Packet::Retrieve(fixed, waits) => {
+            let (mask, waits) = (fixed.resources, self::waits(waits));
+            write!(text, "RETRIEVE {} no {} mask {mask:#04x} slot:sequence {waits}", tail(&fixed.header), fixed.counter)
+        }
+        Packet::Assign(fixed, given) => {
+            let given: Vec<_> = given.iter().map(assignment).collect();
+            write!(text, "ASSIGN {} {}", tail(&fixed.header), given.join(", "))
+        }
+        Packet::Keepalive(fixed, names) => {
+            write!(text, "KEEPALIVE {} no {} {}", tail(&fixed.header), fixed.counter, waits(names))
+        }
+        Packet::Release(fixed, leaves) => {
+            let leaves: Vec<_> = leaves.iter().map(|l| format!("{}:{} done {}", l.slot, l.sequence, l.done)).collect();
+            write!(text, "RELEASE {} {}", tail(&fixed.header), leaves.join(", "))
+        }
+        Packet::Released(fixed, names) => write!(text, "RELEASED {} {}", tail(&fixed.header), slots(names)),
+        Packet::Complete(fixed, completions) => {
+            let ends = completions.map(|(c, _)| format!("{}.{} attempt {}", c.submission, c.index, c.attempt));
+            write!(text, "COMPLETE {} {}", tail(&fixed.header), ends.collect::<Vec<_>>().join(", "))
+        }
+        Packet::CompleteAck(fixed, completed) => {
+            let names: Vec<_> = completed.iter().map(|c| format!("{}.{}", c.submission, c.index)).collect();
+            write!(text, "COMPLETE_ACK {} {}", tail(&fixed.header), names.join(" "))
+        }
+        Packet::Probe(fixed, names) => write!(text, "PROBE {} {}", tail(&fixed.header), tasks(names)),
+        Packet::ProbeAck(ack) => {
+            write!(text, "PROBE_ACK {} open {:#x} known {}", tail(&ack.header), ack.open, ack.known)
+        }
+        Packet::Cancel(fixed, names) => write!(text, "CANCEL {} {}", tail(&fixed.header), tasks(names)),
+        Packet::CancelAck(ack) => write!(text, "CANCEL_ACK {} taken out {:#x}", tail(&ack.header), ack.taken_out),
+        Packet::Cookie(fixed) => write!(text, "COOKIE {} of {:x}", tail(&fixed.header), fixed.identity),
+        Packet::Version(fixed) => write!(text, "VERSION {}", fixed.version),
+        Packet::NoOp(fixed, asked) => write!(text, "NO_OP {} slot:sequence {}", tail(&fixed.header), waits(asked)),
+    };
+    text
+}
+
+fn tail(header: &Header) -> String {
+    format!("#{} epoch {}", header.sequence, header.epoch)
+}
+
+fn waits(waits: &[Wait]) -> String {
+    waits.iter().map(|wait| format!("{}:{}", wait.slot, wait.sequence)).collect::<Vec<_>>().join(" ")
+}
+
+fn slots(names: &[SlotName]) -> String {
+    names.iter().map(|name| name.slot.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn tasks(names: &[TaskName]) -> String {
+    names.iter().map(|name| format!("{}.{}", name.submission, name.index)).collect::<Vec<_>>().join(" ")
+}
+
+fn assignment(a: &Assignment) -> String {
+    format!(
+        "{}.{} (job {} tid {} attempt {}) to slot {}:{}",
+        a.submission, a.index, a.jid, a.task.tid, a.task.attempt, a.slot, a.sequence
+    )
+}

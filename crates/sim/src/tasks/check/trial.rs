@@ -1,0 +1,416 @@
+//! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
+
+use super::smaller;
+use crate::check::{BadTrial, Net, Pass};
+use midflight_endpoint::{MS, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The last moment at which anything is made to happen, and the longest that anything takes: an hour.
+const LONGEST_MS: u64 = 3_600_000;
+const LONGEST_US: u64 = LONGEST_MS * 1_000;
+
+/// All that a run follows from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// Of all randomness inside the world: identities, delays, what is lost.
+    pub seed: u64,
+    /// When all that befalls the cluster ends: what is down comes back, the network is as it was meant to be.
+    pub heal_ms: u64,
+    /// What the network is like when nothing befalls it.
+    pub network: Net,
+    /// At least one, in the order of preference.
+    pub switches: Vec<SwitchSpec>,
+    /// At least one.
+    pub executors: Vec<ExecutorSpec>,
+    /// At least one.
+    pub clients: Vec<ClientSpec>,
+    /// What is submitted.
+    #[serde(default)]
+    pub jobs: Vec<Job>,
+    /// What is not wanted any more.
+    #[serde(default)]
+    pub cancels: Vec<Cancel>,
+    /// What befalls the cluster.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+}
+
+/// A switch's bounds and times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "as in `TasksConfig`")]
+pub struct SwitchSpec {
+    pub queue: u32,
+    pub slots: u32,
+    pub clients: u32,
+    pub levels: u32,
+    pub lease_ms: u64,
+    pub slot_idle_ms: u64,
+    pub client_idle_ms: u64,
+    pub cookie_ms: u64,
+}
+
+/// An executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "as in `ExecutorConfig`")]
+pub struct ExecutorSpec {
+    pub slots: u32,
+    pub resources: u8,
+}
+
+/// A client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientSpec {
+    /// SUBMITs in flight, at most.
+    pub window: u32,
+}
+
+/// Tasks that are submitted together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// When.
+    pub at_us: u64,
+    /// By which client.
+    pub client: usize,
+    /// What.
+    pub tasks: Vec<TaskSpec>,
+}
+
+/// A task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSpec {
+    /// How long it runs.
+    pub run_us: u64,
+    /// 1 is the highest.
+    pub priority: u8,
+    /// What its executor must have.
+    pub resources: u8,
+    /// How long an attempt may take; 0: for ever.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timeout_ms: u64,
+    /// How many there may be, if they take too long.
+    #[serde(default = "three", skip_serializing_if = "is_three")]
+    pub attempts: u32,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn is_three(number: &u32) -> bool {
+    *number == 3
+}
+
+/// Tasks of a job that their client does not want any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// When; a job that is not submitted by then is not touched.
+    pub at_us: u64,
+    /// The job's place in the trial.
+    pub job: usize,
+    /// The first of its tasks.
+    pub first: usize,
+    /// How many.
+    pub count: usize,
+}
+
+/// Something that befalls the cluster for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// When it begins.
+    pub at_ms: u64,
+    /// How long it lasts; it ends with all others at `heal_ms`.
+    pub for_ms: u64,
+    /// What.
+    pub what: What,
+}
+
+/// A node of the cluster, by its place in the trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "they say it")]
+pub enum Party {
+    Switch(usize),
+    Executor(usize),
+    Client(usize),
+}
+
+/// What befalls it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// A process dies; at the end a new one starts in its place.
+    Crash(Party),
+    /// A process does nothing; datagrams wait for it.
+    Pause(Party),
+    /// A clock is ahead and runs at another rate; at the end the rate is right again.
+    Drift {
+        /// Whose.
+        party: Party,
+        /// Millionths by which it is too fast.
+        ppm: i32,
+        /// How far it leaps at first.
+        ahead_ms: u64,
+    },
+    /// What goes from some to others is lost.
+    Partition {
+        /// From these.
+        from: Vec<Party>,
+        /// To these.
+        to: Vec<Party>,
+        /// And back.
+        both: bool,
+    },
+    /// The network is worse than it is meant to be.
+    Burst(Net),
+    /// An executor is told to drain; at the end a new one starts in its place.
+    Drain(usize),
+    /// A client's process dies, and none starts in its place. Nobody need be able to run what it has submitted.
+    Death(usize),
+    /// An executor or a client is reached elsewhere, and no longer where it was.
+    Move {
+        /// Who.
+        party: Party,
+        /// At the end it is back; else it stays where it is.
+        returns: bool,
+    },
+    /// Another switch, which knows nothing of this one's state, has its address; at the end this one has it again (as VRRP does). The
+    /// other one, the same each time, counts as the next after the switches of the trial.
+    Takeover(usize),
+    /// Larger packets are lost on the way to a node and from it.
+    Mtu {
+        /// Whose; nobody: everybody's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        party: Option<Party>,
+        /// Bytes of an IPv6 packet.
+        bytes: usize,
+    },
+    /// So many malformed datagrams come to switches, executors and clients.
+    Garbage(u32),
+    /// So many packets come to switches as their executors sent them, but from other addresses.
+    Forged(u32),
+    /// So many datagrams come again, some of them often, from the address that they came from: a stranger on the path copies.
+    Replayed(u32),
+    /// So many packets come from the address of somebody who has sent such a one, with names, cookies and counters that are guessed: a
+    /// stranger off the path knows formats and addresses.
+    Guessed(u32),
+    /// Strangers who keep to the protocol, under identities of their own, want room for clients, slots and tasks at all switches.
+    /// Their tasks ask for resources that no executor has.
+    Flood {
+        /// So many, each at an address of its own.
+        sources: u32,
+        /// Each asks so often.
+        packets: u32,
+    },
+}
+
+impl What {
+    /// Whether things stay as it has made them.
+    pub(super) fn has_no_end(&self) -> bool {
+        matches!(self, Self::Death(_) | Self::Move { returns: false, .. })
+    }
+
+    /// Whether it changes nothing of anybody's but waiting time: strangers send packets (T13, T14), or ways are narrow (T15).
+    pub(super) fn is_harmless(&self) -> bool {
+        match self {
+            Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_) => true,
+            Self::Flood { .. } | Self::Mtu { .. } => true,
+            Self::Crash(_)
+            | Self::Pause(_)
+            | Self::Drift { .. }
+            | Self::Partition { .. }
+            | Self::Burst(_)
+            | Self::Drain(_)
+            | Self::Death(_)
+            | Self::Move { .. }
+            | Self::Takeover(_) => false,
+        }
+    }
+}
+
+impl crate::check::Trial for Trial {
+    const PASSES: &'static [Pass<Self>] = smaller::PASSES;
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn size(&self) -> String {
+        let (faults, executors, clients) = (self.faults.len(), self.executors.len(), self.clients.len());
+        format!("{faults} faults, {executors} executors, {clients} clients, {} tasks", self.tasks())
+    }
+
+    /// Nodes exist, shares are shares, and every task has an executor that may run it, or a client that dies.
+    fn validate(&self) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(what));
+        for (name, count, most) in [
+            ("switches", self.switches.len(), 8),
+            ("executors", self.executors.len(), 64),
+            ("clients", self.clients.len(), 64),
+        ] {
+            if count == 0 || count > most {
+                return bad(format!("{count} {name}: use 1 to {most}"));
+            }
+        }
+        self.network.validate("network")?;
+        if self.heal_ms > LONGEST_MS {
+            return bad(format!("heal_ms = {}: use at most {LONGEST_MS}", self.heal_ms));
+        }
+        if let Some(executor) = self.executors.iter().find(|e| e.slots == 0 || e.slots > 256) {
+            return bad(format!("an executor of {} slots: use 1 to 256", executor.slots));
+        }
+        let slots: u32 = self.executors.iter().map(|executor| executor.slots).sum();
+        for switch in &self.switches {
+            switch.validate()?;
+            let masks_differ = self.executors.iter().any(|executor| executor.resources != self.executors[0].resources);
+            if masks_differ && switch.slots < slots {
+                return bad(format!(
+                    "slots = {} for executors with {slots} slots of different resources: some tasks may never find \
+                     one; use {slots} or more, or the same resources",
+                    switch.slots
+                ));
+            }
+        }
+        if let Some(client) = self.clients.iter().find(|c| c.window == 0 || c.window > 32) {
+            return bad(format!("a client's window of {}: use 1 to 32", client.window));
+        }
+        self.validate_jobs()?;
+        self.faults.iter().try_for_each(|fault| self.validate_fault(fault))
+    }
+}
+
+impl Trial {
+    fn validate_jobs(&self) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(what));
+        let levels = self.switches.iter().map(|switch| switch.levels).min().unwrap_or(1);
+        for (place, job) in self.jobs.iter().enumerate() {
+            if job.client >= self.clients.len() || job.tasks.is_empty() || job.tasks.len() > 100_000 {
+                return bad(format!("job {place}: it needs a client that exists and 1 to 100000 tasks"));
+            }
+            if job.at_us > LONGEST_US {
+                return bad(format!("job {place}: at_us = {}: use at most {LONGEST_US}", job.at_us));
+            }
+            for task in &job.tasks {
+                if task.priority == 0 || u32::from(task.priority) > levels {
+                    return bad(format!("job {place}: priority {}: use 1 to {levels}", task.priority));
+                }
+                if !self.is_runnable(task.resources) && !self.dies(job.client) {
+                    return bad(format!(
+                        "job {place}: no executor has the resources {:#04x}, which only a client that dies may ask for",
+                        task.resources
+                    ));
+                }
+                if task.attempts == 0 || task.run_us > 60_000_000 || task.timeout_ms > LONGEST_MS {
+                    return bad(format!(
+                        "job {place}: use at least one attempt, run_us up to 60000000, timeout_ms up to {LONGEST_MS}"
+                    ));
+                }
+            }
+        }
+        for cancel in &self.cancels {
+            let job = self.jobs.get(cancel.job);
+            if job.is_none_or(|job| cancel.first.saturating_add(cancel.count) > job.tasks.len()) {
+                return bad(format!("{cancel:?}: name tasks of a job that exists"));
+            }
+            if cancel.at_us > LONGEST_US {
+                return bad(format!("{cancel:?}: use at_us up to {LONGEST_US}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_fault(&self, fault: &Fault) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(format!("fault at {} ms: {what}", fault.at_ms)));
+        if fault.at_ms > LONGEST_MS || fault.for_ms > LONGEST_MS {
+            return bad(format!("for_ms = {}: use at most {LONGEST_MS} for at_ms and for_ms", fault.for_ms));
+        }
+        let known = |party: &Party| match *party {
+            Party::Switch(n) => n < self.switches.len(),
+            Party::Executor(n) => n < self.executors.len(),
+            Party::Client(n) => n < self.clients.len(),
+        };
+        let ok = match &fault.what {
+            What::Crash(party) | What::Pause(party) => known(party),
+            What::Drift { party, ppm, ahead_ms } => known(party) && ppm.unsigned_abs() <= 50_000 && *ahead_ms <= 60_000,
+            What::Partition { from, to, .. } => from.iter().chain(to).all(known),
+            What::Burst(net) => return net.validate("burst"),
+            What::Drain(executor) => known(&Party::Executor(*executor)),
+            What::Death(client) => known(&Party::Client(*client)),
+            What::Move { party, .. } => known(party) && !matches!(party, Party::Switch(_)),
+            What::Takeover(switch) => known(&Party::Switch(*switch)),
+            What::Mtu { party, bytes } => party.as_ref().is_none_or(known) && (1_280..=9_000).contains(bytes),
+            What::Flood { sources, packets } => *sources <= 16 && *packets <= 10_000 && !self.is_runnable(u8::MAX),
+            What::Garbage(count) | What::Forged(count) | What::Replayed(count) | What::Guessed(count) => {
+                *count <= 10_000
+            }
+        };
+        if ok {
+            Ok(())
+        } else {
+            bad(format!(
+                "{:?}: name nodes that exist (a move: no switch), ppm up to 50000, counts up to 10000, an MTU of 1280 to \
+                 9000; a flood has up to 16 sources, and no executor all resources",
+                fault.what
+            ))
+        }
+    }
+
+    /// When a fault begins and ends.
+    pub(super) fn times(&self, fault: &Fault) -> (Nanos, Nanos) {
+        let begin = fault.at_ms.min(self.heal_ms);
+        (begin * MS, (begin + fault.for_ms).min(self.heal_ms) * MS)
+    }
+
+    /// Whether an executor has these resources.
+    pub(super) fn is_runnable(&self, resources: u8) -> bool {
+        self.executors.iter().any(|executor| resources & !executor.resources == 0)
+    }
+
+    /// Whether a client dies for good.
+    fn dies(&self, client: usize) -> bool {
+        self.faults.iter().any(|fault| fault.what == What::Death(client))
+    }
+
+    /// The switches whose address another takes over: the first of these is the next after the switches of the trial.
+    pub(super) fn taken_over(&self) -> Vec<usize> {
+        let switches = 0..self.switches.len();
+        switches.filter(|&switch| self.faults.iter().any(|fault| fault.what == What::Takeover(switch))).collect()
+    }
+
+    /// Tasks of all jobs.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.jobs.iter().map(|job| job.tasks.len()).sum()
+    }
+}
+
+impl SwitchSpec {
+    fn validate(&self) -> Result<(), BadTrial> {
+        let in_range = (1..=256).contains(&self.queue)
+            && (1..=1024).contains(&self.slots)
+            && (1..=64).contains(&self.clients)
+            && (1..=8).contains(&self.levels)
+            && (40..=60_000).contains(&self.lease_ms)
+            && (self.lease_ms..=LONGEST_MS).contains(&self.slot_idle_ms)
+            && (100..=LONGEST_MS).contains(&self.client_idle_ms)
+            && (1..=self.slot_idle_ms.min(self.client_idle_ms) / 2).contains(&self.cookie_ms);
+        if in_range {
+            return Ok(());
+        }
+        Err(BadTrial(format!(
+            "{self:?}: use queue 1 to 256, slots 1 to 1024, clients 1 to 64, levels 1 to 8, lease_ms 40 to 60000, \
+             slot_idle_ms from a lease and client_idle_ms from 100, to {LONGEST_MS}, cookie_ms at most half of both"
+        )))
+    }
+}

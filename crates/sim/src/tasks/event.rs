@@ -1,0 +1,119 @@
+//! What happens to tasks, as the nodes of the tasks program record it.
+
+use crate::{Happening, NodeId, Sink};
+use midflight_endpoint::Nanos;
+use midflight_tasks::client::TaskKey;
+use midflight_tasks::executor::RunKey;
+use std::ops::Range;
+
+/// Something that happened to tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskEvent {
+    /// A client took tasks from its caller.
+    Submitted {
+        /// The client.
+        client: NodeId,
+        /// The job.
+        jid: u32,
+        /// The keys of its tasks.
+        keys: Range<u64>,
+    },
+    /// An executor began to run a task.
+    Started {
+        /// Where.
+        executor: NodeId,
+        /// Names the run on this executor.
+        run: RunKey,
+        /// Whose task, if that client is of this world.
+        client: Option<NodeId>,
+        /// Its job.
+        jid: u32,
+        /// Its number in the job.
+        tid: u32,
+        /// From 1.
+        attempt: u8,
+        /// Its level.
+        priority: u8,
+        /// Its argument.
+        argument: [u8; 16],
+        /// How long its slot had asked for it when it came (the executor's clock).
+        asked_for: Nanos,
+        /// From its acceptance to its assignment (the switch's clock).
+        waited_us: u32,
+    },
+    /// A run ended, and its executor was still there.
+    Ended {
+        /// Where.
+        executor: NodeId,
+        /// Which.
+        run: RunKey,
+    },
+    /// A client reported the end of a task to its caller.
+    Reported {
+        /// The client.
+        client: NodeId,
+        /// The task.
+        key: TaskKey,
+        /// Which end.
+        end: TaskEnd,
+    },
+    /// An executor has drained.
+    Drained {
+        /// Which one.
+        executor: NodeId,
+    },
+    /// A caller wants tasks not to be run.
+    CancelAsked {
+        /// The client.
+        client: NodeId,
+        /// The tasks.
+        keys: Vec<TaskKey>,
+    },
+}
+
+/// The end of a task, as its caller sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// It ran.
+    Completed {
+        /// Whether its status was Ok.
+        ok: bool,
+        /// Which attempt.
+        attempt: u8,
+        /// Its result.
+        result: Vec<u8>,
+    },
+    /// No attempt was left.
+    Lost,
+    /// It was taken out.
+    Cancelled,
+}
+
+/// All that happened to tasks, in order: for tests.
+#[derive(Debug, Default)]
+pub struct History {
+    events: Vec<(Nanos, TaskEvent)>,
+    reported: usize,
+}
+
+impl Sink for History {
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
+        if let Some(event) = happening.of::<TaskEvent>() {
+            self.reported += usize::from(matches!(event, TaskEvent::Reported { .. }));
+            self.events.push((at, event.clone()));
+        }
+    }
+}
+
+impl History {
+    /// Ends of tasks that clients reported to their callers.
+    #[must_use]
+    pub fn reported(&self) -> usize {
+        self.reported
+    }
+
+    /// In order, with their times.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Nanos, &TaskEvent)> {
+        self.events.iter().map(|(at, event)| (*at, event))
+    }
+}

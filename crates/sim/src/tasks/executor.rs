@@ -1,0 +1,101 @@
+//! The production executor, whose tasks do nothing but take time.
+
+use super::{Command, TaskEvent, run_time};
+use crate::{Actor, Context, Wake};
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_tasks::executor::{End, Event, Executor, Output, Run, RunKey};
+use midflight_tasks::mutants::planted;
+use midflight_wire::Status;
+use std::any::Any;
+use std::net::SocketAddr;
+
+/// The endpoint and what its slots run.
+#[derive(Debug)]
+pub struct ExecutorActor {
+    executor: Executor,
+    late: Nanos,
+    /// By slot: when it started, and its argument.
+    running: Vec<(Nanos, [u8; 16])>,
+}
+
+impl ExecutorActor {
+    /// Around this endpoint; tasks end `late` nanoseconds later than they ask for.
+    #[must_use]
+    pub fn new(executor: Executor, late: Nanos) -> Self {
+        Self { executor, late, running: Vec::new() }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// A driver's turn: the endpoint's events, what it sends, and when it wants to be woken.
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.executor.poll_event() {
+            match event {
+                Event::Run(run) => self.run(context, &run),
+                Event::Drained => context.record(&TaskEvent::Drained { executor: context.node() }),
+                _ => {}
+            }
+        }
+        context.drive(&mut self.executor);
+    }
+
+    fn run(&mut self, context: &mut Context<'_>, run: &Run) {
+        context.record(&TaskEvent::Started {
+            executor: context.node(),
+            run: run.key,
+            client: context.node_at(run.client),
+            jid: run.jid,
+            tid: run.task.tid.get(),
+            attempt: run.task.attempt,
+            priority: run.task.priority,
+            argument: run.task.argument,
+            asked_for: run.arrived.saturating_sub(run.asked),
+            waited_us: run.waited_us,
+        });
+        let slot = run.key.slot as usize;
+        if slot >= self.running.len() {
+            self.running.resize(slot + 1, (0, [0; 16]));
+        }
+        self.running[slot] = (context.now(), run.task.argument);
+        context.after(run_time(&run.task) + self.late, u64::from(run.key.slot) << 32 | u64::from(run.key.run));
+    }
+
+    /// The result is the argument.
+    fn finish(&mut self, context: &mut Context<'_>, run: RunKey) {
+        let (started, argument) = self.running[if planted(44) { run.slot as usize % 8 } else { run.slot as usize }];
+        let result = Output::Inline(argument.to_vec());
+        let now = context.now();
+        self.executor.finish(now, run, End { status: Status::Ok, result, started, ended: now });
+        context.record(&TaskEvent::Ended { executor: context.node(), run });
+    }
+}
+
+impl Actor for ExecutorActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.executor.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.executor.handle_timeout(context.now()),
+            Wake::Token(token) => self.finish(context, RunKey { slot: (token >> 32) as u32, run: token as u32 }),
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        if let Some(Command::Drain) = command.downcast_ref() {
+            self.executor.drain(context.now());
+            self.drive(context);
+        }
+    }
+}

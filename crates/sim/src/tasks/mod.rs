@@ -1,0 +1,64 @@
+//! The tasks program in the simulated world.
+//!
+//! | where | what |
+//! |---|---|
+//! | [`switch`], [`executor`], [`client`] | the production code as actors: each does what `host` does with sockets and threads |
+//! | [`asic`] | the asic engine as an actor |
+//! | [`nodes`] | adds them to a world |
+//! | `event` | what they record: tasks submitted, started, ended |
+//! | [`scenario`] | a file in, a world out |
+//! | [`check`] | the fault campaign's subject |
+
+pub mod asic;
+pub mod check;
+pub mod client;
+pub mod executor;
+pub mod nodes;
+pub mod scenario;
+pub mod switch;
+
+mod event;
+
+pub use event::{History, TaskEnd, TaskEvent};
+
+use midflight_endpoint::Nanos;
+use midflight_tasks::client::{Task, TaskKey};
+use midflight_wire::TaskInfo;
+
+/// What the user of an executor or a client asks for, by [`crate::Action::command`].
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// An executor takes nothing new.
+    Drain,
+    /// A client has tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order. The whole
+    /// argument is the result.
+    Submit {
+        /// The job's number.
+        jid: u32,
+        /// What.
+        tasks: Vec<Task>,
+    },
+    /// A client wants these tasks not to be run. Each life of a client numbers its tasks from 0.
+    Cancel(Vec<TaskKey>),
+}
+
+/// A job, and when it is submitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submission {
+    /// By the client's clock.
+    pub at: Nanos,
+    /// The job's number.
+    pub jid: u32,
+    /// At least one.
+    pub tasks: Vec<Task>,
+}
+
+/// Jobs in the order of their times.
+pub type Submissions = Box<dyn Iterator<Item = Submission>>;
+
+/// Nanoseconds that a task runs: the first 8 bytes of its argument, in network order.
+#[must_use]
+pub fn run_time(task: &TaskInfo) -> Nanos {
+    let [a, b, c, d, e, f, g, h, ..] = task.argument;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
