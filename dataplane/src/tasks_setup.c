@@ -76,6 +76,8 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
     if (c->queue < 1 || c->queue > MF_QUEUE_MAX || c->slots < 1 || c->slots > MF_EXECUTOR_SLOTS_MAX ||
         c->clients < 1 || c->clients > MF_CLIENTS_MAX || c->levels < 1 || c->levels > MF_LEVELS)
         return 0;
+    if (c->lease_ns == 0 || c->slot_idle_ns == 0 || c->client_idle_ns == 0)
+        return 0;
     /* A copy of the packet that made a record must not make it again: its cookie runs out first. */
     if (c->cookie_ns == 0 || c->slot_idle_ns / 2 < c->cookie_ns || c->client_idle_ns / 2 < c->cookie_ns)
         return 0;

@@ -25,6 +25,15 @@ pub trait Program: Debug + Send + Sync + 'static {
     /// What an operator can ask of it, in steps: as C lays it out.
     type Order: Debug + Send;
 
+    /// Which bounds a configuration violates, for people.
+    fn violated(config: &Self::Config) -> ConfigError;
+
+    /// Names and values of what a state that was laid out for one configuration must agree on with another.
+    fn bounds(config: &Self::Config) -> Vec<(&'static str, Bound)>;
+
+    /// Called before a state is laid out: a place for the bugs that the fault campaign plants.
+    fn before_start() {}
+
     /// How often it is to be ticked each 10 ms, so that it looks at all that it holds in time.
     fn ticks(config: &Self::Config) -> u32;
 
@@ -79,12 +88,6 @@ pub unsafe trait SoftProgram: Program {
     /// Bytes of state; 0 where a bound is violated.
     fn state_bytes(config: &Self::Config) -> u64;
 
-    /// Which bounds a configuration violates, for people.
-    fn violated(config: &Self::Config) -> ConfigError;
-
-    /// Names and values of what a state that was laid out for one configuration must agree on with another.
-    fn bounds(config: &Self::Config) -> Vec<(&'static str, Bound)>;
-
     /// `mf_NAME_init`
     ///
     /// # Safety
@@ -134,6 +137,89 @@ pub unsafe trait SoftProgram: Program {
     /// A hash of all that says where something lies in an arena, and what it means there.
     #[cfg(feature = "kernel")]
     const LAYOUT: u64;
+}
+
+/// Implements [`SoftProgram`] by the C functions of a program, in the order of `switch.h`: for one whose configuration, statistics
+/// and orders are laid out as C has them. Its object is that of its `NAME.bpf.c`, as `build/soft.rs` compiles it.
+///
+/// # Safety
+/// The functions are those that `switch.h` describes, of this program.
+#[macro_export]
+macro_rules! soft_program {
+    ($program:ty, $name:literal, $layout:literal, $size:ident, $init:ident, $packet:ident, $tick:ident, $order:ident,
+     $owes_more:ident, $stats:ident, $check:ident) => {
+        const _: () = {
+            use $crate::program::{Program, SoftProgram};
+            use $crate::{RawDatagram, RawOut};
+            type Config = <$program as Program>::Config;
+            type Stats = <$program as Program>::Stats;
+            type Order = <$program as Program>::Order;
+
+            unsafe extern "C" {
+                fn $size(config: *const Config) -> u64;
+                fn $init(state: *mut u8, config: *const Config, epoch: u32, key: *const u64);
+                fn $packet(state: *mut u8, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32;
+                fn $tick(state: *mut u8, now_ns: u64, out: *mut RawOut) -> u32;
+                fn $order(state: *mut u8, order: *mut Order) -> u32;
+                fn $owes_more(state: *const u8, datagram: *const RawDatagram, room: u32) -> i32;
+                fn $stats(state: *const u8, stats: *mut Stats);
+                fn $check(state: *const u8) -> i32;
+            }
+
+            // SAFETY: whoever uses the macro vouches for the functions; what they are called with, their caller does.
+            unsafe impl SoftProgram for $program {
+                fn state_bytes(config: &Config) -> u64 {
+                    // SAFETY: the pointer is valid for the call.
+                    unsafe { $size(config) }
+                }
+
+                unsafe fn init(state: *mut u8, config: &Config, epoch: u32, key: *const u64) {
+                    // SAFETY: the caller's.
+                    unsafe { $init(state, config, epoch, key) }
+                }
+
+                unsafe fn packet(state: *mut u8, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32 {
+                    // SAFETY: the caller's.
+                    unsafe { $packet(state, now_ns, datagram, out) }
+                }
+
+                unsafe fn tick(state: *mut u8, now_ns: u64, out: *mut RawOut) -> u32 {
+                    // SAFETY: the caller's.
+                    unsafe { $tick(state, now_ns, out) }
+                }
+
+                unsafe fn order(state: *mut u8, order: *mut Order) -> u32 {
+                    // SAFETY: the caller's.
+                    unsafe { $order(state, order) }
+                }
+
+                unsafe fn owes_more(state: *const u8, datagram: *const RawDatagram, room: u32) -> i32 {
+                    // SAFETY: the caller's.
+                    unsafe { $owes_more(state, datagram, room) }
+                }
+
+                unsafe fn stats(state: *const u8) -> Stats {
+                    let mut stats = std::mem::MaybeUninit::uninit();
+                    // SAFETY: the caller's; the call writes all of the statistics.
+                    unsafe {
+                        $stats(state, stats.as_mut_ptr());
+                        stats.assume_init()
+                    }
+                }
+
+                unsafe fn check(state: *const u8) -> i32 {
+                    // SAFETY: the caller's.
+                    unsafe { $check(state) }
+                }
+
+                #[cfg(feature = "kernel")]
+                const OBJECT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"));
+
+                #[cfg(feature = "kernel")]
+                const LAYOUT: u64 = $crate::kernel::layout_of(env!($layout));
+            }
+        };
+    };
 }
 
 /// A value of a configuration.

@@ -68,23 +68,6 @@ impl Default for TasksConfig {
     }
 }
 
-/// `struct mf_tasks`: only ever behind a pointer.
-#[repr(C)]
-struct RawTasks {
-    _opaque: [u8; 0],
-}
-
-unsafe extern "C" {
-    fn mf_tasks_size(config: *const TasksConfig) -> u64;
-    fn mf_tasks_init(tasks: *mut RawTasks, config: *const TasksConfig, epoch: u32, key: *const u64);
-    fn mf_tasks_packet(tasks: *mut RawTasks, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32;
-    fn mf_tasks_owes_more(tasks: *const RawTasks, datagram: *const RawDatagram, room: u32) -> i32;
-    fn mf_tasks_tick(tasks: *mut RawTasks, now_ns: u64, out: *mut RawOut) -> u32;
-    fn mf_tasks_order(tasks: *mut RawTasks, order: *mut Purge) -> u32;
-    fn mf_tasks_stats(tasks: *const RawTasks, stats: *mut Stats);
-    fn mf_tasks_check(tasks: *const RawTasks) -> i32;
-}
-
 /// What the switch says to whoever asks. All else it says only to whom it knows.
 const SAID_TO_ANYBODY: [Option<Operation>; 5] = [
     None, // VERSION
@@ -103,6 +86,32 @@ impl Program for TasksProgram {
     type Verdict = Verdict;
     type Stats = Stats;
     type Order = Purge;
+
+    fn violated(_config: &TasksConfig) -> ConfigError {
+        ConfigError(
+            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, no time 0, \
+             and slot_idle and client_idle at least twice as long as cookie"
+                .into(),
+        )
+    }
+
+    fn bounds(config: &TasksConfig) -> Vec<(&'static str, Bound)> {
+        vec![
+            ("queue", Bound::Count(config.queue)),
+            ("slots", Bound::Count(config.slots)),
+            ("clients", Bound::Count(config.clients)),
+            ("levels", Bound::Count(config.levels)),
+            ("lease", Bound::Time(config.lease_ns)),
+            ("slot_idle", Bound::Time(config.slot_idle_ns)),
+            ("client_idle", Bound::Time(config.client_idle_ns)),
+            ("cookie", Bound::Time(config.cookie_ns)),
+        ]
+    }
+
+    #[cfg(feature = "mutants")]
+    fn before_start() {
+        mutants::arm();
+    }
 
     /// Every slot is looked at once in 100 ms.
     fn ticks(config: &TasksConfig) -> u32 {
@@ -127,82 +136,19 @@ impl Program for TasksProgram {
     }
 }
 
-// SAFETY: the C core keeps to its state and to what it is called with; its tests say so under ASan.
-unsafe impl SoftProgram for TasksProgram {
-    fn state_bytes(config: &TasksConfig) -> u64 {
-        if config.lease_ns == 0 || config.slot_idle_ns == 0 || config.client_idle_ns == 0 {
-            return 0;
-        }
-        // SAFETY: the pointer is valid for the call.
-        unsafe { mf_tasks_size(config) }
-    }
-
-    fn violated(_config: &TasksConfig) -> ConfigError {
-        ConfigError(
-            "queue must be 1 to 4194304, slots and clients 1 to 1048576, levels 1 to 8, no time 0, \
-             and slot_idle and client_idle at least twice as long as cookie"
-                .into(),
-        )
-    }
-
-    fn bounds(config: &TasksConfig) -> Vec<(&'static str, Bound)> {
-        vec![
-            ("queue", Bound::Count(config.queue)),
-            ("slots", Bound::Count(config.slots)),
-            ("clients", Bound::Count(config.clients)),
-            ("levels", Bound::Count(config.levels)),
-            ("lease", Bound::Time(config.lease_ns)),
-            ("slot_idle", Bound::Time(config.slot_idle_ns)),
-            ("client_idle", Bound::Time(config.client_idle_ns)),
-            ("cookie", Bound::Time(config.cookie_ns)),
-        ]
-    }
-
-    unsafe fn init(state: *mut u8, config: &TasksConfig, epoch: u32, key: *const u64) {
-        #[cfg(feature = "mutants")]
-        mutants::arm();
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_init(state.cast(), config, epoch, key) };
-    }
-
-    unsafe fn packet(state: *mut u8, now_ns: u64, datagram: *const RawDatagram, out: *mut RawOut) -> u32 {
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_packet(state.cast(), now_ns, datagram, out) }
-    }
-
-    unsafe fn tick(state: *mut u8, now_ns: u64, out: *mut RawOut) -> u32 {
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_tick(state.cast(), now_ns, out) }
-    }
-
-    unsafe fn order(state: *mut u8, order: *mut Purge) -> u32 {
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_order(state.cast(), order) }
-    }
-
-    unsafe fn owes_more(state: *const u8, datagram: *const RawDatagram, room: u32) -> i32 {
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_owes_more(state.cast(), datagram, room) }
-    }
-
-    unsafe fn stats(state: *const u8) -> Stats {
-        let mut stats = Stats::NOTHING;
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_stats(state.cast(), &raw mut stats) };
-        stats
-    }
-
-    unsafe fn check(state: *const u8) -> i32 {
-        // SAFETY: the caller's.
-        unsafe { mf_tasks_check(state.cast()) }
-    }
-
-    #[cfg(feature = "kernel")]
-    const OBJECT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tasks.bpf.o"));
-
-    #[cfg(feature = "kernel")]
-    const LAYOUT: u64 = crate::kernel::layout_of(env!("MIDFLIGHT_LAYOUT_TASKS"));
-}
+crate::soft_program!(
+    TasksProgram,
+    "tasks",
+    "MIDFLIGHT_LAYOUT_TASKS",
+    mf_tasks_size,
+    mf_tasks_init,
+    mf_tasks_packet,
+    mf_tasks_tick,
+    mf_tasks_order,
+    mf_tasks_owes_more,
+    mf_tasks_stats,
+    mf_tasks_check
+);
 
 /// This program rewrites no datagram.
 impl Tasks {
@@ -210,7 +156,9 @@ impl Tasks {
     pub fn packet(&mut self, now_ns: u64, from: impl Into<Address>, datagram: &[u8], out: &mut Out) -> Verdict {
         let raw = RawDatagram::read_only(from.into(), datagram);
         // SAFETY: pointers are valid for the call, the datagram's bytes for its length; the core only reads them.
-        crate::native::verdict(unsafe { mf_tasks_packet(self.state().cast(), now_ns, &raw const raw, &raw mut *out.0) })
+        crate::native::verdict(unsafe {
+            <TasksProgram as SoftProgram>::packet(self.state(), now_ns, &raw const raw, &raw mut *out.0)
+        })
     }
 
     /// Whether [`packet`](Self::packet) may owe more than one datagram for this one, or one to somebody else than its sender.
@@ -218,7 +166,7 @@ impl Tasks {
     pub fn owes_several(&self, from: impl Into<Address>, datagram: &[u8]) -> bool {
         let raw = RawDatagram::read_only(from.into(), datagram);
         // SAFETY: as in `packet`.
-        unsafe { mf_tasks_owes_more(self.state().cast(), &raw const raw, u32::MAX) != 0 }
+        unsafe { TasksProgram::owes_more(self.state(), &raw const raw, u32::MAX) != 0 }
     }
 
     /// Takes out the queued tasks that the operator wants to be gone: looks at the next ones, at most 1,024. Whether it has

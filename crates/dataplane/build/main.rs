@@ -1,0 +1,35 @@
+//! Compiles the programs of the soft engine.
+
+mod soft;
+
+use std::path::Path;
+
+/// Each program with the files that say where something lies in an arena, and what it means there.
+const PROGRAMS: [(&str, &[&str]); 1] = [(
+    "tasks",
+    &[
+        "include/midflight/tasks.h",
+        "include/midflight/tasks_wire.h",
+        "src/tasks/index.h",
+        "src/tasks/parking.h",
+        "src/tasks/pools.h",
+        "src/tasks/queue.h",
+        "src/tasks/state.h",
+        "src/tasks_setup.c",
+    ],
+)];
+
+fn main() {
+    let root = Path::new("../../dataplane");
+    println!("cargo:rerun-if-changed={}", root.display());
+    let has_kernel = std::env::var_os("CARGO_FEATURE_KERNEL").is_some();
+    let mut sources = Vec::new();
+    for (program, _) in PROGRAMS {
+        sources.extend(["", "_setup", "_check"].map(|part| root.join(format!("src/{program}{part}.c"))));
+    }
+    sources.extend(has_kernel.then(|| root.join("xdp/arena_check.c")));
+    soft::library(root, "midflight_dataplane", &sources);
+    for (program, files) in PROGRAMS.iter().filter(|_| has_kernel) {
+        soft::kernel_object(root, &root.join(format!("xdp/{program}.bpf.c")), program, files);
+    }
+}
