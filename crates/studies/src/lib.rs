@@ -3,7 +3,7 @@
 //!
 //! | study | subject |
 //! |---|---|
-//! | [`bench`] | numbers of this machine: the core, processes, labs, other systems |
+//! | [`mod@bench`] | numbers of this machine: the core, processes, labs, other systems |
 //! | [`replay`] | a workload through a switch in real time |
 //! | [`sim`] | the simulated world: figures, sweeps, scenarios, the fault campaign |
 //! | [`check`] | every state of small instances of the asic engine |

@@ -83,7 +83,7 @@ impl Comparable {
 }
 
 impl Args {
-    /// See [`super::Command::ends_with_its_reader`].
+    /// Whether a reader that went away (`| head`) ends it at once; one that runs children ends them first.
     pub fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) | Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),

@@ -28,7 +28,7 @@ EXAMPLES
 
 Every state of small queues on the real programs: packets that recirculate overtake each other in
 all orders. hazard-… are of the published program, all others of the safe one.
-docs/internals/asic.md has the rules and the programs, docs/internals/asic-hazards.md how they break.
+docs/internals/asic.md has rules and programs, docs/internals/asic-hazards.md what breaks and how.
 
 RESULTS
   asic.published.counterexamples     documented ones that were found again
