@@ -1,3 +1,5 @@
+//! Compiles the toy, natively and for the kernel.
+
 #[path = "../../crates/dataplane/build/soft.rs"]
 mod soft;
 

@@ -9,6 +9,7 @@
 //! | `network` | hosts, links and switches as hardware, what befalls a datagram |
 //! | `world` | nodes, their life and death, actions at times |
 //! | [`Actor`] | what runs on a node |
+//! | [`ProgramSwitch`] | a switch with any program |
 //! | [`Happening`] | what happens, and who hears of it |
 //! | [`check`] | fault campaigns |
 //! | [`tasks`] | the tasks program: its nodes, scenarios, and what a campaign of it checks |
@@ -21,6 +22,7 @@ mod actor;
 mod happening;
 mod network;
 mod random;
+mod switch;
 mod world;
 
 pub use actor::{Actor, Birth, Factory, Passage, Passing, Wake};
@@ -30,4 +32,5 @@ pub use network::{
     Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig, Tier, Topology,
 };
 pub use random::{Purpose, stream};
+pub use switch::{ProgramSwitch, TICK};
 pub use world::{Action, Context, NodeId, World};

@@ -67,7 +67,7 @@ midflight_dataplane::soft_program!(
 
 impl midflight_host::HostedProgram for Echo {}
 
-#[derive(Clone, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EchoTable {
     pub first: u64,

@@ -37,7 +37,8 @@ pub use layout::SHELL_COUNTS;
 pub use program::{BenchPacket, Kernel, KernelTasks, NOW};
 
 /// What the build script wrote: a hexadecimal number.
-pub(crate) const fn layout_of(hash: &str) -> u64 {
+#[must_use]
+pub const fn layout_of(hash: &str) -> u64 {
     match u64::from_str_radix(hash, 16) {
         Ok(hash) => hash,
         Err(_) => panic!("the build script writes a hexadecimal number"),

@@ -12,7 +12,7 @@ pub use stats::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
 pub use verdict::Verdict;
 
 use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};
-use crate::raw::{RawDatagram, RawOut};
+use crate::raw::RawDatagram;
 use crate::{Native, Out};
 use midflight_endpoint::{Nanos, SECOND};
 use midflight_wire::{Address, Header, Operation};

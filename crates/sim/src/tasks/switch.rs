@@ -1,13 +1,10 @@
 //! The production switch: the C core, as `midflight switch` drives it.
 
-use crate::{Actor, Context, Wake};
+use crate::{Actor, Context, TICK, Wake};
 use midflight_dataplane::{Out, Tasks, Verdict};
 use midflight_endpoint::Nanos;
 use midflight_tasks::mutants::planted;
 use std::net::SocketAddr;
-
-/// How often the core's `tick` is called, as `midflight switch` does.
-const TICK: Nanos = 10_000_000;
 
 /// The core, and what it did last.
 #[derive(Debug)]
