@@ -14,6 +14,8 @@ $(error bench-against needs another build: make bench-against AGAINST=../before/
 endif
 FEATURES_no =
 FEATURES_yes = --features midflight-cli/kernel
+# The whole workspace has a program of its own in the tests.
+ALL = --workspace $(if $(FEATURES),$(FEATURES) --features midflight-echo/kernel)
 # Asked once, and only by a target that builds.
 FEATURES_auto = $(eval FEATURES_auto := $(shell .ci/features))$(FEATURES_auto)
 FEATURES = $(FEATURES_$(KERNEL))
@@ -34,18 +36,18 @@ demo: release ## the main job: schedule a generated workload through the switch 
 	@$(MIDFLIGHT) replay $(ARGS)
 
 test: ## unit, property, transcript and end-to-end tests; then the C core once more under ASan and UBSan
-	$(CARGO) test --locked --workspace $(FEATURES)
+	$(CARGO) test --locked $(ALL)
 	$(CARGO) test --locked -p midflight-dataplane -p midflight-spec --features midflight-dataplane/sanitize
 
 lint: ## formatting, Clippy (with and without the kernel engine), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(if $(FEATURES),$(CARGO) clippy --locked --workspace --all-targets $(FEATURES) -- -D warnings)
+	$(if $(FEATURES),$(CARGO) clippy --locked $(ALL) --all-targets -- -D warnings)
 	.ci/lint-c
 
 docs: ## the Rust documentation, warnings as errors, and the links of the guide
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps $(FEATURES)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked $(ALL) --no-deps
 	.ci/check-links
 
 # What this machine can measure; the argument goes behind each.

@@ -9,6 +9,7 @@ const PROGRAMS: [(&str, &[&str]); 1] = [(
     "tasks",
     &[
         "include/midflight/tasks.h",
+        "include/midflight/tasks_verdict.h",
         "include/midflight/tasks_wire.h",
         "src/tasks/index.h",
         "src/tasks/parking.h",

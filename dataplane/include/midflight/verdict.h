@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
  * Every failure has a name (rule 6 of the house): what a switch may say of a datagram, or of one record in it. What all
- * programs say stands here, what one program says in its own header (tasks.h). C, Rust, metrics and docs share the lists;
+ * programs say stands here, what one program says in a file of its own (tasks_verdict.h). C, Rust, metrics and docs share the lists;
  * `midflight_drops_total{reason="..."}` uses the names in lower case.
  */
 #ifndef MIDFLIGHT_VERDICT_H

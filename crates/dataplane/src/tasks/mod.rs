@@ -179,6 +179,7 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RawOut;
     use zerocopy::IntoBytes;
 
     unsafe extern "C" {

@@ -1,7 +1,7 @@
 //! What the tasks program says of a datagram, or of one record in it.
 
 crate::verdicts! {
-    /// A reason of `verdict.h` or `tasks.h`.
+    /// A reason of `verdict.h` or `tasks_verdict.h`.
     Verdict {
         BadPriority Refused "bad_priority" "a task's priority is 0 or below the lowest level of this switch",
         BadArgument Refused "bad_argument" "a task's argument length is neither 0 to 16 nor by reference",
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn verdicts_are_those_of_the_headers() {
         let common = include_str!("../../../../dataplane/include/midflight/verdict.h");
-        let of_tasks = include_str!("../../../../dataplane/include/midflight/tasks.h");
+        let of_tasks = include_str!("../../../../dataplane/include/midflight/tasks_verdict.h");
         let listed = |line: &str| {
             let (name, rest) = line.trim().strip_prefix("X(")?.split_once(", ")?;
             let (class, rest) = rest.split_once(", \"")?;

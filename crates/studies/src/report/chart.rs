@@ -3,7 +3,7 @@
 use super::plots::{AXIS, Area, Colour, GRID, INK, WIDTH, failed, svg, text};
 use super::ticks::Ticks;
 use anyhow::Result;
-use midflight_papers::findings::plot::{Curve, Hue, Plot, Point};
+use midflight_papers::findings::plot::{Curve, Hue, Plot};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
@@ -210,7 +210,7 @@ fn line(area: &Area<'_>, points: &[(i32, i32)], style: ShapeStyle, dashed: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use midflight_papers::findings::plot::{Axis, Mark, Scale};
+    use midflight_papers::findings::plot::{Axis, Mark, Point, Scale};
 
     fn plot() -> Plot {
         let curve = |name: &str, hue, factor: f64| Curve {

@@ -1,4 +1,4 @@
-//! The format stands in three places: this crate, `wire.h` and `docs/wire.md`. They say the same.
+//! The format stands in three places: this crate, `wire.h` with `tasks_wire.h`, and `docs/wire.md`. They say the same.
 
 use midflight_wire::*;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(crate) fn read(path: &str) -> String {
 }
 
 fn header() -> String {
-    read("dataplane/include/midflight/wire.h")
+    read("dataplane/include/midflight/wire.h") + &read("dataplane/include/midflight/tasks_wire.h")
 }
 
 /// `SubmitAck` → `submit_ack`.
@@ -81,10 +81,10 @@ fn rust_numbers() -> Numbers {
     numbers
 }
 
-/// What the C compiler makes of `wire.h` and `verdict.h`, for the names that Rust has.
+/// What the C compiler makes of the headers, for the names that Rust has.
 fn c_output(flags: &[&str]) -> String {
     let mut program = String::from(
-        "#include <stddef.h>\n#include <stdio.h>\n#include \"midflight/verdict.h\"\n#include \"midflight/wire.h\"\nint main(void) {\n",
+        "#include <stddef.h>\n#include <stdio.h>\n#include \"midflight/tasks_verdict.h\"\n#include \"midflight/tasks_wire.h\"\nint main(void) {\n",
     );
     for (structure, (_, fields)) in rust_layouts() {
         writeln!(program, "printf(\"struct {structure} %zu\\n\", sizeof(struct {structure}));").unwrap();
@@ -100,7 +100,8 @@ fn c_output(flags: &[&str]) -> String {
     for name in rust_numbers().keys() {
         writeln!(program, "printf(\"number {name} %llu\\n\", (unsigned long long){name});").unwrap();
     }
-    program.push_str("#define X(name, text) printf(\"verdict %s %s\\n\", #name, text);\nMF_VERDICTS(X)\nreturn 0; }\n");
+    program.push_str("#define X(name, class, text) printf(\"verdict %s %s %s\\n\", #name, #class, text);\n");
+    program.push_str("MF_COMMON_VERDICTS(X)\nMF_TASKS_VERDICTS(X)\nreturn 0; }\n");
 
     let directory = format!("agreement-{}-{}", std::process::id(), flags.concat());
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(directory);
@@ -126,7 +127,14 @@ fn c_output(flags: &[&str]) -> String {
 struct C {
     layouts: Layouts,
     numbers: Numbers,
-    verdicts: Vec<(String, String)>,
+    verdicts: Vec<Verdict>,
+}
+
+/// A row of the lists in `verdict.h` and `tasks_verdict.h`.
+struct Verdict {
+    name: String,
+    class: String,
+    text: String,
 }
 
 /// Compiled once for all tests.
@@ -149,7 +157,10 @@ fn compile(flags: &[&str]) -> C {
             ["number", name, value] => {
                 c.numbers.insert((*name).to_owned(), value.parse().unwrap());
             }
-            ["verdict", name, text @ ..] => c.verdicts.push(((*name).to_owned(), text.join(" "))),
+            ["verdict", name, class, text @ ..] => {
+                let [name, class] = [name, class].map(|&word| word.to_owned());
+                c.verdicts.push(Verdict { name, class, text: text.join(" ") });
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -324,18 +335,20 @@ fn docs_agree_on_every_verdict() {
     let page = read("docs/wire.md");
     let documented: Vec<(String, String)> =
         table_after(&page, "## Verdicts").into_iter().map(|row| (row[0].clone(), row[2].clone())).collect();
-    assert_eq!(documented, c().verdicts);
+    let of_c = c().verdicts.iter().map(|verdict| (verdict.name.clone(), verdict.text.clone()));
+    assert_eq!(documented, of_c.collect::<Vec<_>>());
 }
 
-/// The verdicts on all of a datagram stand first, up to the one that `verdict.h` names.
 #[test]
 fn docs_agree_on_which_verdicts_speak_of_a_whole_datagram() {
     let rows = table_after(&read("docs/wire.md"), "## Verdicts");
-    let last = rows.iter().rposition(|row| row[1] == "all").unwrap();
-    assert!(rows[1..last].iter().all(|row| row[1] == "all"));
-    assert!(rows[last + 1..].iter().all(|row| row[1] == "one"));
-    let named = format!("Reasons up to MF_V_{} speak of a whole datagram", rows[last][0]);
-    assert!(read("dataplane/include/midflight/verdict.h").contains(&named), "{named}");
+    let documented: Vec<_> = rows.iter().map(|row| row[1].as_str()).collect();
+    let classes = c().verdicts.iter().map(|verdict| match verdict.class.as_str() {
+        "TAKEN" => "—",
+        "REFUSED" => "all",
+        _ => "one",
+    });
+    assert_eq!(documented, classes.collect::<Vec<_>>());
 }
 
 #[test]
@@ -343,14 +356,14 @@ fn troubleshooting_has_every_verdict() {
     let page = read("docs/troubleshooting.md");
     let explained: Vec<String> =
         table_after(&page, "## Verdicts").iter().map(|row| row[0].trim_matches('`').to_uppercase()).collect();
-    let verdicts: Vec<String> = c().verdicts.iter().map(|(name, _)| name.clone()).collect();
+    let verdicts: Vec<String> = c().verdicts.iter().map(|verdict| verdict.name.clone()).collect();
     assert_eq!(explained, verdicts);
 }
 
 /// What Rust rejects bears the name of a verdict; BAD_RESULT speaks of COMPLETE, which no switch reads.
 #[test]
 fn rejects_are_named_as_verdicts() {
-    let verdicts: Vec<String> = c().verdicts.iter().map(|(name, _)| name.to_lowercase()).collect();
+    let verdicts: Vec<String> = c().verdicts.iter().map(|verdict| verdict.name.to_lowercase()).collect();
     for reject in [
         Reject::Truncated,
         Reject::Trailing,
