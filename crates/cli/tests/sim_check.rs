@@ -53,7 +53,7 @@ fn a_seed_is_the_same_run_in_every_detail() {
     let (first, again, other) = (trace("7", "1"), trace("7", "2"), trace("8", "3"));
     assert_eq!(first, again);
     assert_ne!(first, other);
-    for word in ["REGISTER", "SUBMIT", "ASSIGN", "starts task", "tells the end"] {
+    for word in ["REGISTER", "SUBMIT", "ASSIGN", "starts task", "reports the end"] {
         assert!(first.contains(word), "no {word} in {first}");
     }
 }

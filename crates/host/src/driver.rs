@@ -39,7 +39,7 @@ pub(crate) trait Handler<E: Endpoint>: Send {
 }
 
 pub(crate) struct Driver<E, H> {
-    core: Mutex<Core<E, H>>,
+    core: Mutex<Driven<E, H>>,
     pub(crate) socket: Socket,
     waker: Waker,
     /// For the turns of users' threads: what a turn sends leaves after the endpoint is unlocked.
@@ -63,7 +63,7 @@ impl Hands {
     }
 }
 
-struct Core<E, H> {
+struct Driven<E, H> {
     endpoint: E,
     handler: H,
     packet: Vec<u8>,
@@ -75,7 +75,7 @@ struct Core<E, H> {
 
 impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     pub(crate) fn new(endpoint: E, handler: H, socket: Socket, waker: Waker) -> Self {
-        let core = Core { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
+        let core = Driven { endpoint, handler, packet: Vec::with_capacity(PACKET_MAX), sleeps_until: 0, active: 0 };
         let flag = || AtomicBool::new(false);
         let (polled, asleep, stop) = (flag(), flag(), flag());
         Self { core: Mutex::new(core), socket, waker, spare_sends: Mutex::default(), polled, asleep, stop }
@@ -176,7 +176,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
 
     /// Handles what was received and what is due, and sends what that caused. `last` is called before the endpoint is
     /// unlocked.
-    fn turn<R>(&self, hands: &mut Hands, last: impl FnOnce(&mut Core<E, H>, Nanos) -> R) -> R {
+    fn turn<R>(&self, hands: &mut Hands, last: impl FnOnce(&mut Driven<E, H>, Nanos) -> R) -> R {
         let mut core = lock(&self.core);
         let mut now = clock::now();
         let state = &mut *core;
@@ -211,7 +211,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 }
 
-impl<E: Endpoint, H: Handler<E>> Core<E, H> {
+impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
     /// Events, which may cause more.
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_sim::tasks::asic::Passes;
-use midflight_sim::tasks::scenario::{Engine, Outcome, Scenario};
+use midflight_sim::tasks::scenario::{Outcome, Scenario, ScenarioEngine};
 use std::path::Path;
 
 const PIPELINES: [&str; 2] = ["asic-safe", "asic-published"];
@@ -125,7 +125,7 @@ fn a_pipeline_that_starts_anew_is_empty_and_has_another_epoch() {
 fn the_scenario_of_the_guide_runs_at_every_engine() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios/asic.toml");
     let mut scenario = Scenario::load(&file).unwrap();
-    for engine in [Engine::Soft, Engine::AsicSafe, Engine::AsicPublished] {
+    for engine in [ScenarioEngine::Soft, ScenarioEngine::AsicSafe, ScenarioEngine::AsicPublished] {
         scenario.cluster.engine = engine;
         let outcome = play(&scenario).outcome;
         assert_eq!((outcome.completed, outcome.open()), (outcome.submitted, 0), "{}", engine.name());

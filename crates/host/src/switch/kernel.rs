@@ -37,7 +37,7 @@ impl<P: SoftProgram> InKernel<P> {
             Found::TakenOver => Inheritance::TakenOver,
         };
         let found = KernelOptions { interfaces: engine.interfaces(), ..options.clone() };
-        let facts = Facts { epoch: engine.kernel().epoch(), engine: super::Engine::Kernel(found), inheritance };
+        let facts = Facts { epoch: engine.kernel().epoch(), engine: super::SwitchEngine::Kernel(found), inheritance };
         Ok((Self { engine, calls_failed: 0, unserved: 0 }, facts))
     }
 }

@@ -15,7 +15,7 @@ mod thread;
 mod user;
 
 pub use hosted::{Hosted, HostedProgram, SendFrom};
-pub use options::{AsicOptions, Engine, KernelOptions, SwitchConfig};
+pub use options::{AsicOptions, KernelOptions, SwitchConfig, SwitchEngine};
 
 use crate::clock;
 use crate::driver::lock;
@@ -69,7 +69,7 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
 #[derive(Clone, Debug)]
 struct Facts {
     epoch: u32,
-    engine: Engine,
+    engine: SwitchEngine,
     inheritance: Inheritance,
 }
 
@@ -120,20 +120,20 @@ impl<P: HostedProgram> Switch<P> {
         let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
         let facts = Facts { epoch, engine: config.engine.clone(), inheritance: Inheritance::None };
         let (engine, facts): (Box<dyn Hosted<P>>, Facts) = match &config.engine {
-            Engine::User => {
+            SwitchEngine::User => {
                 let native = Native::<P>::new(&config.program, epoch, rand::random());
                 (Box::new(native.map_err(|error| Error::Configuration(error.to_string()))?), facts)
             }
             #[cfg(feature = "kernel")]
-            Engine::Kernel(options) => {
+            SwitchEngine::Kernel(options) => {
                 let apart = socket.keep_apart();
                 apart.map_err(|source| Error::Resources { what: "switch off UDP_GRO of the socket", source })?;
                 let started = kernel::InKernel::<P>::start(&config.program, options, socket.local_addr(), facts)?;
                 (Box::new(started.0), started.1)
             }
-            Engine::Asic(options) => (P::asic(&config.program, *options, epoch)?, facts),
+            SwitchEngine::Asic(options) => (P::asic(&config.program, *options, epoch)?, facts),
             #[cfg(not(feature = "kernel"))]
-            Engine::Kernel(_) => return Err(Error::NoKernelEngine),
+            SwitchEngine::Kernel(_) => return Err(Error::NoKernelEngine),
         };
         let published = Published::new(&*engine);
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
@@ -164,7 +164,7 @@ impl<P: HostedProgram> Switch<P> {
 
     /// Who decides; of the kernel engine, the interfaces by the names that the kernel has for them.
     #[must_use]
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &SwitchEngine {
         &self.facts.engine
     }
 

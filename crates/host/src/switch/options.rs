@@ -18,7 +18,7 @@ pub struct SwitchConfig<P: program::Program = TasksProgram> {
     /// The kernel's buffers of its socket.
     pub buffers: SocketBuffers,
     /// Where the program runs.
-    pub engine: Engine,
+    pub engine: SwitchEngine,
     /// How long the thread of a switch in user space polls the socket before it sleeps, while packets come in intervals
     /// shorter than that: such a packet costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for
     /// never.
@@ -37,13 +37,13 @@ impl<P: program::Program> SwitchConfig<P> {
     /// A program with these bounds, in user space.
     #[must_use]
     pub fn of(listen: SocketAddr, program: P::Config) -> Self {
-        Self { listen, program, buffers: SocketBuffers::default(), engine: Engine::User, busy_poll: BUSY_POLL }
+        Self { listen, program, buffers: SocketBuffers::default(), engine: SwitchEngine::User, busy_poll: BUSY_POLL }
     }
 }
 
 /// Where the program runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Engine {
+pub enum SwitchEngine {
     /// In this process: every packet passes its socket.
     #[default]
     User,

@@ -29,7 +29,7 @@ const RECIRCULATING: u32 = 4_096;
 
 /// What the switch is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Engine {
+pub(super) enum CellEngine {
     /// The C core, in the switch.
     Soft,
     /// The same as a process on a host.
@@ -39,8 +39,8 @@ pub(super) enum Engine {
 }
 
 /// Runs a cell.
-pub(super) fn run(cell: &Cell, engine: Engine) -> Result<CellResult, CellError> {
-    let (tally, polled) = (Tally::default(), matches!(engine, Engine::Asic(_)));
+pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellError> {
+    let (tally, polled) = (Tally::default(), matches!(engine, CellEngine::Asic(_)));
     let hardware = Hardware { topology: Topology::racks(cell.cluster.shards), ..hardware() };
     let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware);
     let switches = switches(cell, engine, &tally, &mut world)?;
@@ -125,11 +125,11 @@ fn pipelines(
     (0..cell.cluster.shards).map(add).collect()
 }
 
-fn switches(cell: &Cell, engine: Engine, tally: &Tally, world: &mut World) -> Result<Vec<NodeId>, CellError> {
+fn switches(cell: &Cell, engine: CellEngine, tally: &Tally, world: &mut World) -> Result<Vec<NodeId>, CellError> {
     let server = match engine {
-        Engine::Asic(pipelined) => return pipelines(cell, pipelined, tally, world),
-        Engine::Server => true,
-        Engine::Soft => false,
+        CellEngine::Asic(pipelined) => return pipelines(cell, pipelined, tally, world),
+        CellEngine::Server => true,
+        CellEngine::Soft => false,
     };
     let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
     let room = |least: u32, wanted: u32| wanted.saturating_mul(2).clamp(least, 1 << 20);

@@ -1,6 +1,6 @@
 //! Runs a cell.
 
-use super::midflight::Engine;
+use super::midflight::CellEngine;
 use super::{Cell, CellResult, Scheme, midflight, passes, sparrow};
 use crate::calibration::{SPARROW_CPP, SPARROW_JAVA};
 use crate::schemes::{bolt, spark};
@@ -42,9 +42,9 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     cell.check()?;
     let began = std::time::Instant::now();
     let mut result = match &cell.scheme {
-        Scheme::Midflight => midflight::run(cell, Engine::Soft)?,
-        Scheme::MidflightServer => midflight::run(cell, Engine::Server)?,
-        Scheme::MidflightAsic(pipelined) => midflight::run(cell, Engine::Asic(*pipelined))?,
+        Scheme::Midflight => midflight::run(cell, CellEngine::Soft)?,
+        Scheme::MidflightServer => midflight::run(cell, CellEngine::Server)?,
+        Scheme::MidflightAsic(pipelined) => midflight::run(cell, CellEngine::Asic(*pipelined))?,
         Scheme::SparrowJava(sampling) => sparrow::run(cell, sampling, &SPARROW_JAVA)?,
         Scheme::SparrowCpp(sampling) => sparrow::run(cell, sampling, &SPARROW_CPP)?,
         Scheme::Bolt(polling) => bolt::run(cell, polling, false)?,

@@ -1,6 +1,6 @@
 //! What an actor may do while it has its turn.
 
-use super::core::{Core, Event};
+use super::core::{Event, WorldState};
 use super::node::{NEVER, NodeId};
 use crate::Happening;
 use midflight_endpoint::{Endpoint, Nanos};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 /// The world, as one of its actors sees it.
 pub struct Context<'a> {
-    pub(super) core: &'a mut Core,
+    pub(super) core: &'a mut WorldState,
     pub(super) node: NodeId,
     /// By the node's clock.
     pub(super) now: Nanos,

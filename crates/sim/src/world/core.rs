@@ -38,7 +38,7 @@ pub(super) enum AtSwitch {
     IsGone,
 }
 
-pub(super) struct Core {
+pub(super) struct WorldState {
     pub(super) seed: u64,
     pub(super) now: Nanos,
     pub(super) heap: Heap<Event>,
@@ -54,7 +54,7 @@ pub(super) struct Core {
     pub(super) buffer: Vec<u8>,
 }
 
-impl Core {
+impl WorldState {
     pub(super) fn schedule(&mut self, at: Nanos, event: Event) {
         self.heap.push(at.max(self.now), event);
     }

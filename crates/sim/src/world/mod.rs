@@ -16,7 +16,7 @@ use crate::network::{Fabric, Faults, Hardware, HostConfig, HostId, Network, Netw
 use crate::time::{Clock, Heap};
 use crate::{Observer, Purpose, Sink, stream};
 use addresses::Addresses;
-use core::{AtSwitch, Core, Event};
+use core::{AtSwitch, Event, WorldState};
 use midflight_endpoint::Nanos;
 use node::{NEVER, Node};
 use std::any::Any;
@@ -27,7 +27,7 @@ const RECEIVE_BUFFER: u32 = 4096;
 
 /// Nodes, a network between them, and time.
 pub struct World {
-    core: Core,
+    core: WorldState,
     /// By node; `None` while it is down.
     actors: Vec<Option<Box<dyn Actor>>>,
     factories: Vec<Factory>,
@@ -35,7 +35,7 @@ pub struct World {
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Core { now, seed, .. } = &self.core;
+        let WorldState { now, seed, .. } = &self.core;
         f.debug_struct("World").field("now", now).field("seed", seed).finish_non_exhaustive()
     }
 }
@@ -44,7 +44,7 @@ impl World {
     /// An empty world. All randomness comes from `seed`.
     #[must_use]
     pub fn new(seed: u64, faults: Faults) -> Self {
-        let core = Core {
+        let core = WorldState {
             seed,
             now: 0,
             heap: Heap::default(),

@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use midflight_sim::NetworkCounters;
 use midflight_sim::tasks::asic::Passes;
-use midflight_sim::tasks::scenario::{Delays, Engine, Run, Scenario};
+use midflight_sim::tasks::scenario::{Delays, Run, Scenario, ScenarioEngine};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::signals::interrupted_flag;
 use midflight_terminal::units;
@@ -47,7 +47,7 @@ pub(super) struct Args {
     seed: Option<u64>,
     /// What the switches run, in the place of the scenario's own
     #[arg(long, value_name = "ENGINE", value_parser = engines())]
-    engine: Option<Engine>,
+    engine: Option<ScenarioEngine>,
     /// Print the results as one JSON object
     #[arg(long)]
     json: bool,
@@ -56,8 +56,9 @@ pub(super) struct Args {
     force: bool,
 }
 
-fn engines() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::NAMES).try_map(|name| Engine::named(&name).ok_or("no such engine"))
+fn engines() -> impl TypedValueParser<Value = ScenarioEngine> {
+    PossibleValuesParser::new(ScenarioEngine::NAMES)
+        .try_map(|name| ScenarioEngine::named(&name).ok_or("no such engine"))
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {

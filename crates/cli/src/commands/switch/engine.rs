@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
-use midflight_host::{AsicOptions, Engine, KernelOptions, Program, XdpMode};
+use midflight_host::{AsicOptions, KernelOptions, Program, SwitchEngine, XdpMode};
 use midflight_terminal::usage;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -47,7 +47,7 @@ fn xdp_mode() -> impl TypedValueParser<Value = XdpMode> {
 
 impl Options {
     /// The engine that flags and configuration ask for together.
-    pub(super) fn apply(&self, config: &Config) -> Result<Engine> {
+    pub(super) fn apply(&self, config: &Config) -> Result<SwitchEngine> {
         let EngineConfig { kind, interfaces, mode, keep, .. } = &config.switch.engine;
         let kind = self.engine.unwrap_or(*kind);
         if kind != EngineKind::Kernel {
@@ -73,51 +73,51 @@ impl Options {
                 "--keep needs a port by which the next start finds the queue: --listen HOST:PORT",
             ));
         }
-        Ok(Engine::Kernel(KernelOptions { interfaces, mode, keep, fresh: self.fresh }))
+        Ok(SwitchEngine::Kernel(KernelOptions { interfaces, mode, keep, fresh: self.fresh }))
     }
 }
 
 /// Of the kinds that need nothing of the kernel.
-pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<Engine> {
+pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<SwitchEngine> {
     let program = match kind {
         EngineKind::AsicSafe => Program::Safe,
         EngineKind::AsicPublished => Program::Published,
-        EngineKind::User | EngineKind::Kernel => return Ok(Engine::User),
+        EngineKind::User | EngineKind::Kernel => return Ok(SwitchEngine::User),
     };
     if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
         return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
     }
     let poll_us = u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX);
-    Ok(Engine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
+    Ok(SwitchEngine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
 }
 
 /// The priority levels that it has, of those that the configuration asks for.
-pub(super) fn levels(engine: &Engine, config: &Config) -> u32 {
+pub(super) fn levels(engine: &SwitchEngine, config: &Config) -> u32 {
     match engine {
-        Engine::Asic(AsicOptions { levels, .. }) => *levels,
-        Engine::User | Engine::Kernel(_) => config.program.bounds.levels,
+        SwitchEngine::Asic(AsicOptions { levels, .. }) => *levels,
+        SwitchEngine::User | SwitchEngine::Kernel(_) => config.program.bounds.levels,
     }
 }
 
 /// For `/status` and metrics.
-pub(super) fn status(engine: &Engine) -> EngineStatus {
+pub(super) fn status(engine: &SwitchEngine) -> EngineStatus {
     match engine {
-        Engine::User => EngineStatus::in_process("user"),
-        Engine::Asic(AsicOptions { program, .. }) => EngineStatus::in_process(&program.to_string()),
-        Engine::Kernel(KernelOptions { interfaces, mode, .. }) => {
+        SwitchEngine::User => EngineStatus::in_process("user"),
+        SwitchEngine::Asic(AsicOptions { program, .. }) => EngineStatus::in_process(&program.to_string()),
+        SwitchEngine::Kernel(KernelOptions { interfaces, mode, .. }) => {
             EngineStatus { kind: "kernel".into(), mode: Some(mode.name().into()), interfaces: interfaces.clone() }
         }
     }
 }
 
 /// For the first line; nothing for user space.
-pub(super) fn describe(engine: &Engine) -> String {
+pub(super) fn describe(engine: &SwitchEngine) -> String {
     let (interfaces, mode, keep) = match engine {
-        Engine::User => return String::new(),
-        Engine::Asic(AsicOptions { program, levels, queue, .. }) => {
+        SwitchEngine::User => return String::new(),
+        SwitchEngine::Asic(AsicOptions { program, levels, queue, .. }) => {
             return format!(", {program} in a model of a pipeline: {levels} levels of {queue} tasks");
         }
-        Engine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
+        SwitchEngine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),
     };
     let mode = match mode {
         XdpMode::Native => "native",
@@ -128,9 +128,9 @@ pub(super) fn describe(engine: &Engine) -> String {
 }
 
 /// The interfaces on which a switch stays that ends now.
-pub(super) fn kept_on(engine: &Engine) -> Option<String> {
+pub(super) fn kept_on(engine: &SwitchEngine) -> Option<String> {
     match engine {
-        Engine::Kernel(options) if options.keep => Some(options.interfaces.join(", ")),
+        SwitchEngine::Kernel(options) if options.keep => Some(options.interfaces.join(", ")),
         _ => None,
     }
 }

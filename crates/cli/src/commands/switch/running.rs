@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use midflight_control::http::{Limits, Server, Source};
 use midflight_control::metrics::AnySnapshot;
 use midflight_control::{Config, ShellCounters, Snapshot, Surroundings, TasksStatus};
-use midflight_host::{BoundSwitch, Engine, SocketBuffers, Switch, SwitchConfig};
+use midflight_host::{BoundSwitch, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,13 +37,13 @@ impl Running {
     }
 
     /// The first half of a start.
-    pub(crate) fn prepare(config: &Config, engine: Engine) -> Result<Prepared> {
+    pub(crate) fn prepare(config: &Config, engine: SwitchEngine) -> Result<Prepared> {
         let buffers = SocketBuffers {
             receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
             send_bytes: config.switch.socket.send_buffer_bytes as usize,
         };
         let program = config.program.bounds;
-        let (privileged, levels) = (matches!(engine, Engine::Kernel(_)), engine::levels(&engine, config));
+        let (privileged, levels) = (matches!(engine, SwitchEngine::Kernel(_)), engine::levels(&engine, config));
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
         // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;

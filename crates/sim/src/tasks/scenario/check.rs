@@ -1,6 +1,6 @@
 //! Bounds of a scenario's values.
 
-use super::parts::{Asic, Datagrams, Drift, Engine, Fault, Partition, Scenario, ShapeName, SwitchPlace, mask};
+use super::parts::{Asic, Datagrams, Drift, Fault, Partition, Scenario, ScenarioEngine, ShapeName, SwitchPlace, mask};
 use super::values::{Time, Who};
 use crate::time::PPM_MAX;
 use midflight_control::file::within;
@@ -88,7 +88,7 @@ impl Scenario {
         if poll.0 % 1_000 != 0 {
             return Err(format!("asic.poll = {poll}: must be whole microseconds"));
         }
-        if self.cluster.engine == Engine::Soft {
+        if self.cluster.engine == ScenarioEngine::Soft {
             return Ok(());
         }
         let engine = self.cluster.engine.name();

@@ -45,7 +45,7 @@ pub struct Cluster {
     /// Where they run.
     pub place: SwitchPlace,
     /// What they run.
-    pub engine: Engine,
+    pub engine: ScenarioEngine,
     /// Whether executors and clients turn to another switch when theirs is silent.
     pub failover: bool,
     /// Executors, each on a host of its own.
@@ -100,7 +100,7 @@ pub enum SwitchPlace {
 
 /// What a switch runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum ScenarioEngine {
     /// The C core.
     Soft,
     /// A program of a pipeline, whose pointers never err.
@@ -109,7 +109,7 @@ pub enum Engine {
     AsicPublished,
 }
 
-impl Engine {
+impl ScenarioEngine {
     /// Their names.
     pub const NAMES: [&'static str; 3] = ["soft", "asic-safe", "asic-published"];
 
@@ -136,7 +136,7 @@ impl Engine {
     }
 }
 
-impl<'de> Deserialize<'de> for Engine {
+impl<'de> Deserialize<'de> for ScenarioEngine {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let name = String::deserialize(deserializer)?;
@@ -409,7 +409,7 @@ impl Default for Cluster {
         Self {
             switches: 1,
             place: SwitchPlace::Switch,
-            engine: Engine::Soft,
+            engine: ScenarioEngine::Soft,
             failover: false,
             executors: 8,
             slots: 8,
