@@ -177,13 +177,11 @@ impl<T: ProgramTable> Config<T> {
     /// # Errors
     /// As [`Config::load`].
     pub fn parse(text: &str, file: &Path) -> Result<Self, FileError> {
-        let mut has_program = false;
         let config = file::parse_by(text, file, |mut table| {
             let program = T::read(table.take_table(T::NAME)?)?;
-            has_program = true;
             Ok(Self { program, switch: table.rest()? })
         });
-        let config = config.map_err(|error| if has_program { error.with_known(T::NAME) } else { error })?;
+        let config = config.map_err(|error| error.with_known(T::NAME, "listen"))?;
         config.validate().map_err(|message| FileError::value(file, message))?;
         Ok(config)
     }

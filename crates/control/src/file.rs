@@ -52,11 +52,12 @@ impl FileError {
         Self::Value { file: file.to_path_buf(), message: message.to_string() }
     }
 
-    /// Of an unknown key: this one would have been known, too.
+    /// Of an unknown key, where `first` is the first of those that are known: `key` is known there, too.
     #[must_use]
-    pub(crate) fn with_known(mut self, key: &str) -> Self {
+    pub(crate) fn with_known(mut self, key: &str, first: &str) -> Self {
         if let Self::Line { message, .. } = &mut self {
-            *message = message.replace("expected one of ", &format!("expected one of `{key}`, "));
+            let known = format!("expected one of `{first}`");
+            *message = message.replace(&known, &format!("expected one of `{key}`, `{first}`"));
         }
         self
     }
