@@ -177,7 +177,7 @@ impl<P: SoftProgram> Kernel<P> {
     }
 
     /// Takes one datagram, as [`Native::take`](crate::Native::take) does; `now_ns` is [`NOW`] or, in tests, made up. One that
-    /// goes on is not rewritten here: [`rewritten`](Self::rewritten) has it.
+    /// goes on is rewritten in the arena, not here; [`Engine::packet`] rewrites it here, too.
     ///
     /// # Errors
     /// Where the program could not be run.
