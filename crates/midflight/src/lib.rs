@@ -42,7 +42,7 @@
 //! - Priority is 1 (the highest) to 8; resources are a mask of eight bits, and an executor only gets tasks whose mask is
 //!   contained in its own. [`ResourceNames`] maps names to bits.
 //! - [`functions`] has the built-in functions: `noop`, `sleep`, `spin` and `exec`.
-//! - A [`Switch`] runs in user space unless [`Engine`] says otherwise. The engine in the kernel is in builds with the feature
+//! - A [`Switch`] runs in user space unless [`SwitchEngine`] says otherwise. The engine in the kernel is in builds with the feature
 //!   `kernel`, which need clang 19, libelf and zlib; the asic engine is in every build.
 //!
 //! `examples/` has programs to start from: `hello.rs`, `pi.rs` (map and reduce), `priorities.rs`.
