@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use midflight_control::Config;
 use std::path::Path;
 
-fuzz_target!(|text: &str| match Config::parse(text, Path::new("fuzzed.toml")) {
+fuzz_target!(|text: &str| match <Config>::parse(text, Path::new("fuzzed.toml")) {
     Ok(config) => assert_eq!(config.validate(), Ok(())),
     Err(error) => {
         let line = error.to_string();
