@@ -27,9 +27,9 @@
 MF_RARE mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
                                       const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     const struct mf_header *header = (const struct mf_header *)in->data;
     struct call call = {now_ns, in, out};
     mf_verdict verdict = check_start(in, out);

@@ -62,8 +62,8 @@ MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
 /* What we speak, to who speaks another version. */
 MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     mf_word *words = (mf_word *)next_packet(out, &in->from, sizeof(struct mf_version))->data;
     words[0] = mf_low_byte_first(header_start(MF_OP_VERSION));
     words[1] = 0;

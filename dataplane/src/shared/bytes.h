@@ -20,15 +20,15 @@
 #endif
 /* What is rarely needed. For the kernel such functions are not static: the verifier then looks at each once, not at each call
  * (100,000 instructions instead of 330,000). Their prototypes must tell it which arguments lead into the arena (MF_IN_ARENA);
- * inside, MF_ARRIVE casts them. They return numbers. */
+ * inside, MF_FROM_ARENA casts them. They return numbers. */
 #ifdef __bpf__
 #define MF_RARE __attribute__((noinline))
 #define MF_IN_ARENA __attribute__((btf_decl_tag("arg:arena")))
-#define MF_ARRIVE(pointer) ((pointer) = (__typeof__(pointer))(__typeof__(*(pointer)) MF_FAR *)(uintptr_t)(pointer))
+#define MF_FROM_ARENA(pointer) ((pointer) = (__typeof__(pointer))(__typeof__(*(pointer)) MF_FAR *)(uintptr_t)(pointer))
 #else
 #define MF_RARE static __attribute__((noinline))
 #define MF_IN_ARENA
-#define MF_ARRIVE(pointer) ((void)0)
+#define MF_FROM_ARENA(pointer) ((void)0)
 #endif
 #define MF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MF_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -41,7 +41,7 @@ MF_INLINE void siphash_word(struct siphash *h, uint64_t word)
 /* Of four words, each of eight bytes in little-endian order. */
 MF_RARE uint64_t siphash(const uint64_t *key MF_IN_ARENA, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
-    MF_ARRIVE(key);
+    MF_FROM_ARENA(key);
     struct siphash h = {
         key[0] ^ 0x736f6d6570736575ull,
         key[1] ^ 0x646f72616e646f6dull,

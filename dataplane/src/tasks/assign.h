@@ -71,8 +71,8 @@ MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot *slot)
 MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_IN_ARENA, uint64_t now_ns, uint32_t task,
                           uint32_t slot_number)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(out);
     struct slot *slot = slot_at(s, slot_number);
     struct mf_wait wait = wait_of(slot_number, slot);
     unpark(s, slot_number);

@@ -35,8 +35,8 @@ MF_INLINE uint64_t cookie_of(const struct mf_tasks *s, uint64_t window, const st
 /* Whether a packet carries the cookie of its identity and address, of this window or the one before. */
 MF_RARE int has_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_datagram *in MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
     uint64_t said = mf_net64(((const struct identified *)in->data)->cookie), window = now_ns / s->cookie_ns;
     if (said == 0)
         return 0;
@@ -48,9 +48,9 @@ MF_RARE int has_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, co
 MF_RARE mf_verdict put_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
                                    const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     const struct identified *packet = (const struct identified *)in->data;
     struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_cookie));
     struct mf_cookie *given = (struct mf_cookie *)answer->data;

@@ -11,8 +11,8 @@
 MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, const struct mf_datagram *in MF_IN_ARENA,
                             uint32_t sequence)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
     uint32_t known = find_source(s, &in->from), held = known == NONE ? 0 : source_at(s, known)->clients;
     if (!is_within_share(held, s->clients.capacity - s->clients.used))
         return NONE;
@@ -79,7 +79,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
     int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
     do {
-        s = MF_HERE(s);
+        s = MF_OPAQUE(s);
         uint32_t list = list_for(info), i = NONE;
         if (MF_LIKELY(left > 0))
             i = take_record(s, list / MASKS);
@@ -128,8 +128,8 @@ MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submi
 /* A client's address is this one now. What it holds comes with it. */
 MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct mf_datagram *in MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
     struct client *c = client_at(s, i);
     uint32_t before = c->source;
     source_at(s, before)->clients--;

@@ -234,10 +234,10 @@ MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint32_t i, uint32_t seq
 MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_wait *wait MF_IN_ARENA,
                                    struct slot *slot MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(wait);
-    MF_ARRIVE(slot);
-    MF_ARRIVE(a);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(wait);
+    MF_FROM_ARENA(slot);
+    MF_FROM_ARENA(a);
     if (slot->state == SLOT_FREE && slot->spent) {
         count(s, MF_V_STALE_WAIT);
         return WAIT_VOID;
@@ -257,7 +257,7 @@ MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_
 /* A search as a function of its own, for repeated waits. */
 MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t resources)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     return queue_find(s, resources);
 }
 
@@ -312,9 +312,9 @@ MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait 
 MF_RARE mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                   struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     const struct mf_wait *waits = (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve));
     struct mf_out_packet *reset = 0;
     for (uint32_t voids = out->note; MF_LOOP(voids != 0); voids &= voids - 1)
@@ -338,7 +338,7 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
     uint32_t resources = packet->resources;
     uint64_t counter = mf_net64(packet->counter);
     do {
-        s = MF_HERE(s);
+        s = MF_OPAQUE(s);
         enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next, out);
         if (MF_LIKELY(state == WAIT_ASSIGNED))
             next++;

@@ -166,7 +166,7 @@ static uint32_t find_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
 /* The clients behind the first one of a chain. */
 MF_RARE uint32_t find_client_behind(struct mf_tasks *s MF_IN_ARENA, uint32_t i, uint64_t identity)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     for (uint32_t step = MF_ZERO; MF_LOOP(i != NONE && step < CHAIN_MAX); step++) {
         const struct client *c = client_at(s, i);
         if (c->identity == identity)

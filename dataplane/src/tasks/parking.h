@@ -64,7 +64,7 @@ MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t w
 /* The parked slot that a task with this mask goes to, where there are parked slots; or NONE. */
 MF_RARE uint32_t best_parked(struct mf_tasks *s MF_IN_ARENA, uint32_t mask)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     for (uint32_t resources = MF_ZERO; MF_LOOP(resources < SIZES); resources++) {
         uint32_t found = NONE;
         for (uint32_t word = 0; word < MASK_WORDS; word += 1 + (MF_MUTANT(3) && word == 1)) /* misses the third */

@@ -45,7 +45,7 @@ MF_POOL(source, sources, source_at, link.next, slot_number)
 /* A record for a level that has none given back: a never-used one, or one that another level has (T7: none stays unused). */
 MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     struct level_pool *own = MF_AT(s, records, level);
     uint32_t left = s->queue - s->fresh_records;
     if (MF_MUTANT(1) && left < RECORDS_A_PAGE && s->fresh_records != 0)

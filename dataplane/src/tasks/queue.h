@@ -181,7 +181,7 @@ MF_INLINE uint64_t oldest_in_group(const struct mf_tasks *s, uint32_t group, uin
 /* The same of the heads of several groups: those of `groups`, counted from `first`. */
 MF_RARE uint64_t oldest_in_groups(const struct mf_tasks *s MF_IN_ARENA, uint32_t first, uint32_t groups, uint32_t resources)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     uint64_t oldest = NO_TASK;
     for (; MF_LOOP(groups); groups &= groups - 1)
         oldest = older(oldest, oldest_in_group(s, first + mf_lowest_bit(groups) % GROUPS, resources));

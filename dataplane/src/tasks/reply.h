@@ -81,9 +81,9 @@ MF_INLINE void put_void(const struct mf_tasks *s, const struct mf_datagram *in, 
 MF_RARE mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                       struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     counted_packet(s, in, out, MF_OP_RESET);
     return MF_V_FOREIGN_EPOCH;
 }
