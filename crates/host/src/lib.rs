@@ -24,13 +24,13 @@ mod error;
 mod exec;
 mod executor;
 mod functions;
+mod gso;
 mod job;
 pub mod privileges;
+mod reply_addresses;
 mod results;
 mod socket;
-mod sources;
 mod switch;
-mod together;
 mod waker;
 mod workers;
 

@@ -2,7 +2,7 @@
 //! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers only ever see IPv4 addresses as IPv4.
 
 use crate::error::Error;
-use crate::together::Together;
+use crate::gso::Together;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

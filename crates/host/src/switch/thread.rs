@@ -7,7 +7,7 @@ use super::strangers::Strangers;
 use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
-use crate::sources::Sources;
+use crate::reply_addresses::Sources;
 use midflight_dataplane::program::{Clock, Program, SoftProgram};
 use midflight_dataplane::{BAD_VERSION, Out};
 use midflight_endpoint::{MS, Nanos, SECOND};
