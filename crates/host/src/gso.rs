@@ -1,43 +1,43 @@
-//! How many datagrams leave by one system call (GSO).
+//! How many datagrams may leave by one system call (generic segmentation offload, GSO).
 //!
-//! Where a device cannot do it, the kernel refuses with errors that it has for other reasons as well: a route that was taken away,
-//! an address that has moved, port 0. So it counts as the device's refusal only if the same datagrams leave one by one; and since
-//! routes lead to other devices at other times, it is tried again later.
+//! Where a device does not support GSO, the kernel refuses with an error that has other causes too: a route that was removed, an
+//! address that has changed, port 0. So GSO is given up only if the same datagrams can be sent one by one. It is tried again
+//! later, because routes may lead to another device by then.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Calls after which it is tried again: a vain try costs little among so many.
-const AGAIN_AFTER: u32 = 1_000;
+/// Calls after which GSO is tried again: one failed call among so many costs little.
+const RETRY_AFTER: u32 = 1_000;
 
 #[derive(Debug)]
-pub(crate) struct Together {
+pub(crate) struct Gso {
+    /// Datagrams that the kernel takes in one call.
     most: usize,
-    /// Calls that are still to send one datagram each.
-    alone: AtomicU32,
+    /// Calls that still send one datagram each, before GSO is tried again.
+    pause: AtomicU32,
 }
 
-impl Together {
-    /// `most` is what the kernel takes.
+impl Gso {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, alone: AtomicU32::new(0) }
+        Self { most, pause: AtomicU32::new(0) }
     }
 
     /// Datagrams that a call may send now.
     pub(crate) fn most(&self) -> usize {
-        if self.alone.load(Relaxed) == 0 { self.most } else { 1 }
+        if self.pause.load(Relaxed) == 0 { self.most } else { 1 }
     }
 
-    /// A call with several was refused, and they left one by one.
+    /// A call with several datagrams was refused, but they could be sent one by one.
     pub(crate) fn refused(&self) {
-        self.alone.store(AGAIN_AFTER, Relaxed);
+        self.pause.store(RETRY_AFTER, Relaxed);
     }
 
-    /// A call with one.
+    /// A call has sent one datagram.
     pub(crate) fn sent_one(&self) {
-        let left = self.alone.load(Relaxed);
+        let left = self.pause.load(Relaxed);
         if left > 0 {
-            // Threads that do this at once count one call for two.
-            self.alone.store(left - 1, Relaxed);
+            // Two threads at once may count as one call: the pause is only a little longer then.
+            self.pause.store(left - 1, Relaxed);
         }
     }
 }
@@ -47,15 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t16_who_was_refused_tries_again_after_a_while() {
-        let together = Together::new(64);
-        together.sent_one();
-        assert_eq!(together.most(), 64);
-        together.refused();
-        for _ in 0..AGAIN_AFTER {
-            assert_eq!(together.most(), 1);
-            together.sent_one();
+    fn t16_gso_is_tried_again_after_a_while() {
+        let gso = Gso::new(64);
+        gso.sent_one();
+        assert_eq!(gso.most(), 64);
+        gso.refused();
+        for _ in 0..RETRY_AFTER {
+            assert_eq!(gso.most(), 1);
+            gso.sent_one();
         }
-        assert_eq!(together.most(), 64);
+        assert_eq!(gso.most(), 64);
     }
 }

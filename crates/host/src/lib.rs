@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `clock`, `waker`, `socket`, `sources`, `together` | monotonic time, waking a thread that waits for packets, batched UDP |
+//! | `clock`, `waker`, `socket`, `gso`, `reply_addresses` | monotonic time, waking a thread that waits for packets, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
 //! | `busy_poll` | polling a socket for a short while before sleeping |
 //! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
