@@ -1,4 +1,4 @@
-//! The arena's layout: `dataplane/xdp/arena.h`, offset for offset. A test asks the C compiler.
+//! The arena's layout, as in `dataplane/xdp/arena.h`. A test compares each offset with the C compiler's.
 
 use crate::raw::{ORDER_BYTES, RawDatagram, RawOut};
 use midflight_wire::Address;
@@ -13,10 +13,10 @@ pub(super) const NEXT_HOPS: u64 = 16384;
 pub(super) const STATE_AT: u64 = 0x0200_0000;
 pub(super) const ADDRESSES_MAX: usize = 64;
 pub(super) const UNSUMMED_MAX: usize = 64;
-/// Bytes of datagram that a scratch holds.
+/// Bytes of datagram that a scratch area holds.
 pub(super) const SCRATCH_DATA: usize = 1536;
 
-/// What user space asks of `mf_call`.
+/// What user space can ask `mf_call` for.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(super) enum Call {
