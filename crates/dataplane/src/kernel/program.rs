@@ -177,7 +177,7 @@ impl<P: SoftProgram> Kernel<P> {
     }
 
     /// Takes one datagram, like [`Native::take`](crate::Native::take). `now_ns` is [`NOW`], or in tests any time. One that
-    /// is forwarded is not rewritten here: [`rewritten`](Self::rewritten) has it.
+    /// is forwarded is not rewritten here: `rewritten` has it.
     ///
     /// # Errors
     /// Where the program could not be run.
