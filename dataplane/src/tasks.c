@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * The soft engine of the tasks program: the way of a datagram to its handler, and time. tasks_setup.c lays its memory out.
+ * The tasks program of the soft engine: its entry points, which find the handler of a datagram. tasks_setup.c initialises its
+ * memory.
  *
- *   shared/                what all programs use: bytes, SipHash, answers
+ *   shared/                used by all programs: bytes, SipHash, answers
  *
- *   tasks/state.h          what is kept
- *   tasks/index.h          hash chains: clients, slots and tasks by name
- *   tasks/pools.h          free elements
+ *   tasks/state.h          the structures of the state
+ *   tasks/index.h          hash tables: clients, slots, tasks and sources by name
+ *   tasks/pools.h          allocation of their elements
  *   tasks/queue.h          the queue: lists per level and mask, oldest first
- *   tasks/parking.h        slots that wait
- *   tasks/assign.h         tasks meet slots
- *   tasks/reply.h          datagrams out
- *   tasks/cookie.h         who receives what is sent to his address
- *   tasks/sources.h        addresses, and their shares
+ *   tasks/parking.h        slots that wait for a task
+ *   tasks/assign.h         gives tasks to slots
+ *   tasks/reply.h          writes answers
+ *   tasks/cookie.h         cookies: proof that a sender receives what is sent to its address
+ *   tasks/sources.h        sender addresses, and their shares of each table
  *   tasks/from_client.h    SUBMIT, CANCEL, PROBE
  *   tasks/from_executor.h  REGISTER, RETRIEVE, KEEPALIVE, RELEASE
- *   tasks/give_up.h        what the silent leave behind
+ *   tasks/give_up.h        the lease reaper, silent clients, the operator's purge
  */
 #include "midflight/tasks.h"
 
@@ -23,13 +24,13 @@
 #include "tasks/from_executor.h"
 #include "tasks/give_up.h"
 
-/* Operations but the two frequent ones, and what no operation is. */
+/* All operations except the two frequent ones, and packets without a valid operation. */
 MF_RARE mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
                                       const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     const struct mf_header *header = (const struct mf_header *)in->data;
     struct call call = {now_ns, in, out};
     mf_verdict verdict = check_start(in, out);
@@ -55,7 +56,7 @@ MF_RARE mf_verdict handle_others(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns
     }
 }
 
-/* The first four bytes of a packet say whether it is one of the frequent ones. */
+/* One comparison of the first four bytes (magic, version, operation) recognises a frequent packet. */
 MF_INLINE mf_verdict handle(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out)
 {
     if (MF_LIKELY(in->length >= sizeof(struct mf_header))) {
@@ -90,8 +91,8 @@ MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struc
     if (in->length < sizeof(*header))
         return 0;
     switch (header->operation) {
-    case MF_OP_SUBMIT:   /* assigns what it brings */
-    case MF_OP_REGISTER: /* these two assign the tasks that slots give back */
+    case MF_OP_SUBMIT:   /* may assign its tasks to parked slots */
+    case MF_OP_REGISTER: /* this and RELEASE may assign tasks that slots give back */
     case MF_OP_RELEASE:
         return s->stats.parked != 0;
     case MF_OP_RETRIEVE:
@@ -108,10 +109,10 @@ MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, 
     owe_nothing(out);
     if (!has_ticked_steadily(s, now_ns))
         return 0;
-    uint32_t looked = expire_slots(s, now_ns, out);
+    uint32_t visited = expire_slots(s, now_ns, out);
     expire_clients(s, now_ns);
     drop_tasks_of_silent(s, now_ns);
-    return looked;
+    return visited;
 }
 
 MF_ENTRY uint32_t mf_tasks_order(struct mf_tasks MF_FAR *tasks, struct mf_tasks_order MF_FAR *order)

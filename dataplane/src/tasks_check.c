@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* For tests and fuzzers: walks every structure of a queue and says whether they agree. Not built for the kernel. */
+/* For tests and fuzzers: walks all structures of a queue and checks that they agree. Not built for the kernel. */
 #include "tasks/queue.h"
 #include "tasks/parking.h"
 
@@ -15,7 +15,7 @@ struct found {
     uint64_t open;
 };
 
-/* T3: behind the requeued ones, which come first, keys ascend. Returns the line of a failed check, or 0. */
+/* T3: requeued tasks come first; behind them keys ascend. Returns the line of a failed check, or 0. */
 static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, struct found *found)
 {
     uint32_t number = list_of(level, mask);
@@ -45,7 +45,7 @@ static int check_queue_list(struct mf_tasks *s, uint32_t level, uint32_t mask, s
     return 0;
 }
 
-/* T6: what is parked can run nothing that is queued. */
+/* T6: no parked slot could run a queued task. */
 static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *found)
 {
     const struct list *list = &s->parked[mask];
@@ -64,7 +64,7 @@ static int check_parked_list(struct mf_tasks *s, uint32_t mask, struct found *fo
     return 0;
 }
 
-/* Each record and slot is where its state says, and can be found by its name. */
+/* Each record and slot is in the list that its state requires, and can be found by its name. */
 static int check_elements(struct mf_tasks *s, struct found *found)
 {
     uint32_t assigned = 0;
@@ -75,7 +75,7 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         assigned += state_of(r) == RECORD_ASSIGNED;
         uint32_t client = r->client - s->first_client;
         CHECK(client % CLIENT_LINES == 0 && client / CLIENT_LINES < s->clients.fresh);
-        /* Not always itself: a client that turns its sequence round has several tasks of one name. */
+        /* It may find another record: a client that lets its sequence wrap around has several tasks of one name. */
         CHECK(find_task(s, r->client, mf_net32(r->submission), index_of(r)) != NONE);
     }
     for (uint32_t i = 1; i <= s->slots.fresh; i++) {
@@ -92,11 +92,11 @@ static int check_elements(struct mf_tasks *s, struct found *found)
         /* T5 */
         CHECK((record_at(s, slot->record)->info.resources & ~slot->resources) == 0);
     }
-    CHECK(assigned == found->busy); /* T2: a task with each busy slot, no two slots with one task */
+    CHECK(assigned == found->busy); /* T2: each busy slot has a task, and no two slots have the same */
     return 0;
 }
 
-/* T7: every record is with a task, or with one level. */
+/* T7: every record belongs to a task, or is free in exactly one level. */
 static int check_records(struct mf_tasks *s, const struct found *found)
 {
     uint32_t free = 0;
@@ -113,7 +113,7 @@ static int check_records(struct mf_tasks *s, const struct found *found)
     return 0;
 }
 
-/* T1: what was acknowledged is queued, assigned, completed or was taken out. */
+/* T1: every acknowledged task is queued, assigned or completed, or was taken out. */
 static int check_counts(struct mf_tasks *s, const struct found *found)
 {
     struct mf_tasks_stats counted, *stats = &counted;
@@ -140,7 +140,7 @@ static int check_counts(struct mf_tasks *s, const struct found *found)
     return 0;
 }
 
-/* T14: each client and slot is counted for the source of its address, and no source without any is kept. */
+/* T14: each client and slot counts for the source of its address, and no source without any is kept. */
 static int check_sources(struct mf_tasks *s)
 {
     uint32_t clients = 0, slots = 0, tasks = 0, sources = 0;
@@ -167,7 +167,7 @@ static int check_sources(struct mf_tasks *s)
 
 int mf_tasks_check(const struct mf_tasks *tasks)
 {
-    /* The walks share their accessors with the engine, which writes through them; nothing is written here. */
+    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
     struct mf_tasks *s = (struct mf_tasks *)tasks;
     struct found found = {0};
     int line = 0;
@@ -185,7 +185,7 @@ int mf_tasks_check(const struct mf_tasks *tasks)
     return line ? line : check_counts(s, &found);
 }
 
-/* For a test of the Rust face: what it declares must be what C means. */
+/* For a test of the Rust side: its declarations must have the layout of those in C. */
 void mf_tasks_layout(uint64_t layout[12])
 {
     const uint64_t here[12] = {

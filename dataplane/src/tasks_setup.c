@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /*
- * Lays a queue out in memory. User space does so for the kernel too: state holds offsets and indices, and no pointer.
+ * Initialises a queue in memory. User space does it for the kernel too: the state holds offsets and indices, no pointers.
  */
 #include "shared/siphash.h"
 #include "tasks/state.h"
 
-/* Bytes between the arrays. Builds for ASan set it: an index that runs out of its array then falls into a gap. */
+/* Bytes between the arrays. Builds for ASan set it: an index beyond its array then hits a gap, which ASan reports. */
 #ifndef MF_REDZONE
 #define MF_REDZONE 0
 #endif
@@ -23,13 +23,13 @@ static uint32_t buckets_for(uint32_t elements)
     return buckets;
 }
 
-/* Each record that has a source may have one of its own. */
+/* Each client and each slot may have a source of its own. */
 static uint32_t sources_for(const struct mf_tasks_config *c)
 {
     return c->clients + c->slots;
 }
 
-/* Sets the offsets of the arrays and returns the size of all. Slot 0 and source 0 are never used. */
+/* Sets the offsets of the arrays and returns the total size. Slot 0 and source 0 are never used. */
 static uint64_t lay_out(struct mf_tasks *s, const struct mf_tasks_config *c)
 {
     uint64_t at = pad((uint64_t)FIRST_RECORD * LINE + c->queue * sizeof(struct record));
@@ -78,13 +78,13 @@ uint64_t mf_tasks_size(const struct mf_tasks_config *c)
         return 0;
     if (c->lease_ns == 0 || c->slot_idle_ns == 0 || c->client_idle_ns == 0)
         return 0;
-    /* A copy of the packet that made a record must not make it again: its cookie runs out first. */
+    /* A copy of a packet that once made a record must not make it again: the cookie has to expire before the record. */
     if (c->cookie_ns == 0 || c->slot_idle_ns / 2 < c->cookie_ns || c->client_idle_ns / 2 < c->cookie_ns)
         return 0;
     return lay_out(&layout, c);
 }
 
-/* The tables that turn questions about masks into a few bit operations (state.h), and empty lists. */
+/* Fills the tables that reduce questions about masks to a few bit operations (state.h), and makes all lists empty. */
 static void fill_mask_tables(struct mf_tasks *s)
 {
     for (uint32_t a = 0; a < GROUP; a++)
@@ -120,8 +120,8 @@ void mf_tasks_mutant(uint32_t number)
 }
 #endif
 
-/* Whoever learns the salt, by long measurements, knows nothing of cookies and generations. What is hashed here is never hashed
- * for a cookie: the last word of that holds a window of time, which is never all ones. */
+/* Derives independent values from the key: an attacker that learns the salt by long measurements knows nothing about cookies and
+ * generations. No cookie hashes the same message, because the last word of a cookie's holds a time, which is never all ones. */
 static void derive_keys(struct mf_tasks *s, const uint64_t key[2])
 {
     s->cookie_key[0] = key[0];
@@ -141,7 +141,8 @@ void mf_tasks_init(struct mf_tasks *s, const struct mf_tasks_config *c, uint32_t
     s->slot_idle_ns = c->slot_idle_ns;
     s->client_idle_ns = c->client_idle_ns;
     s->cookie_ns = c->cookie_ns;
-    s->task_buckets = buckets_for(4 * c->queue) - 1; /* twice as many: a neighbour in a chain is another cache line */
+    /* Twice as many as the other tables have: each further link of a chain costs a cache line. */
+    s->task_buckets = buckets_for(4 * c->queue) - 1;
     s->slot_buckets = buckets_for(c->slots) - 1;
     s->client_buckets = buckets_for(c->clients) - 1;
     s->source_buckets = buckets_for(sources_for(c)) - 1;
@@ -161,6 +162,6 @@ void mf_tasks_stats(const struct mf_tasks *s, struct mf_tasks_stats *stats)
     int64_t busy = (int64_t)(stats->submitted - stats->completed - stats->cancelled - stats->dropped - stats->purged);
     for (uint32_t level = 0; level < MF_LEVELS; level++)
         busy -= stats->queued[level];
-    /* While a program in the kernel is counting, the numbers need not agree. */
+    /* In the kernel the program goes on counting while this reads, so the numbers may not fit together. */
     stats->busy = busy < 0 ? 0 : busy > stats->slots ? stats->slots : (uint32_t)busy;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The arena: all memory that the shells share, between each other and with user space, which maps it and lays the program's
- * state out in it. An address here is an offset from the arena's start. `crates/dataplane/src/kernel/layout.rs` says the same; a
- * test compares the two.
+ * The arena: all memory that the shells share with each other and with user space. User space maps it, and initialises the
+ * program's state in it. An address here is an offset from the arena's start. `crates/dataplane/src/kernel/layout.rs` has the
+ * same layout; a test compares the two.
  *
  *     0x00001000   struct mf_control
- *     0x00008000   what the next process must know of this one's state: user space's alone (`kept.rs`)
+ *     0x00008000   what the next process must know before it takes this state over; BPF programs never read it (`kept.rs`)
  *     0x00010000   scratch areas of 64 KiB: the first for calls from user space, then one for each CPU
  *     0x01100000   the next hop cache
- *     0x02000000   the program's state; behind it, what a benchmark or test brings
+ *     0x02000000   the program's state; behind it the packets of a benchmark or test
  *
- * A BPF program cannot make pages: a store to one that user space has not touched is lost. So user space touches them all.
+ * A BPF program cannot allocate pages: a store to a page that user space has not touched is lost. So user space touches them all.
  */
 #ifndef MIDFLIGHT_ARENA_H
 #define MIDFLIGHT_ARENA_H
@@ -27,9 +27,9 @@
 #define MF_STATE_AT 0x02000000
 #define MF_ADDRESSES_MAX 64
 #define MF_UNSUMMED_MAX 64
-#define MF_NOW (~0ull)
+#define MF_NOW (~0ull) /* as a time: read the clock */
 
-/* What user space asks of a call. */
+/* What user space can ask mf_call for. */
 enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH, MF_CALL_ORDER };
 
 /* What the shells count, beside what the program counts: one line each, so that C, Rust, metrics and docs agree. */
@@ -38,12 +38,12 @@ enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH, MF_CALL_ORDER };
     X(xdp_answered, "answers that XDP sent")                                                       \
     X(tc_taken, "datagrams that TC gave to the program: those that may owe several answers")       \
     X(tc_answered, "answers that TC sent")                                                         \
-    X(forwarded, "datagrams passed on to somebody else than their sender")                         \
+    X(forwarded, "datagrams sent on to another address than their sender's")                       \
     X(handed_over, "answers left to user space: cookies, and those whose next hop is not known")   \
     X(hand_over_failed, "answers lost: no room to leave them to user space")                       \
     X(send_failed, "answers lost: the frame could not be made")                                    \
-    X(asserted, "answers lost: the program owed what it had said it would not; a bug")             \
-    X(passed_source, "datagrams from an address or port that nobody can have there, passed up")    \
+    X(asserted, "answers lost: the program owed more than it had announced; a bug")                \
+    X(passed_source, "datagrams from an address or port that no sender can have, passed up")       \
     X(passed_fragment, "IP fragments to our port or of unknown port, passed up")                   \
     X(passed_options, "datagrams with IP options or extension headers, passed up")                 \
     X(passed_checksum, "datagrams whose checksum the shell cannot confirm, passed up")             \
@@ -61,47 +61,48 @@ struct mf_shell_counts {
 
 #define MF_TAGS_MAX 2 /* VLAN tags of a frame that is taken: 802.1Q, or 802.1ad around it */
 
-/* The next hop to a peer: how frames go to it and come from it. */
+/* The next hop to a peer: what a frame needs to reach it, learned from a frame that came from it. */
 struct mf_next_hop {
     struct mf_address peer;
-    uint32_t interface; /* 0: none */
-    uint8_t own[16];    /* the address of ours that the peer talks to */
-    uint8_t macs[12];   /* as a frame to the peer begins: its address, then ours */
-    uint16_t tags;      /* how many */
-    uint16_t type;      /* behind them; network byte order: IPv4 or IPv6 */
+    uint32_t interface; /* its index; 0: this entry is empty */
+    uint8_t own[16];    /* our address that the peer talks to: it accepts answers from there only */
+    uint8_t macs[12];   /* as a frame to the peer begins: its MAC address, then ours */
+    uint16_t tags;      /* how many VLAN tags */
+    uint16_t type;      /* the EtherType behind the tags, network byte order: IPv4 or IPv6 */
     uint32_t tag[MF_TAGS_MAX]; /* as in the frame, outermost first */
 } __attribute__((aligned(8)));
 
 _Static_assert(sizeof(struct mf_next_hop) == 64, "a cache line");
 
-/* What one packet needs while it is taken: of a CPU, or of user space. */
+/* Scratch area: working memory for one packet at a time. Each CPU has one, and user space has one for its calls. */
 struct mf_scratch {
     struct mf_datagram in;
-    struct mf_next_hop back; /* to its sender */
-    uint32_t verdict;  /* on the last one that a shell took: tests read it */
-    uint32_t is_whole; /* 1: its checksum was right or absent; 0: it was left to hardware */
-    uint8_t data[1536]; /* MF_PACKET_MAX and a margin */
+    struct mf_next_hop back; /* to the packet's sender */
+    uint32_t verdict;        /* the program's, on the last packet that a shell took: tests read it */
+    uint32_t is_whole;       /* 1: the checksum was right or absent; 0: the sender left it to hardware */
+    uint8_t data[1536];      /* the datagram: MF_PACKET_MAX, and a margin for the masks that the verifier needs */
     struct mf_shell_counts counts;
-    struct mf_next_hop other; /* to somebody else, while a shell sends to him */
+    struct mf_next_hop other; /* to another receiver, while a shell sends to it */
     struct mf_out out;
 };
 
 struct mf_control {
     uint32_t lock;
-    uint32_t apart[15]; /* a cache line of its own: what follows is read for each frame, and never changes */
+    uint32_t padding[15]; /* the lock has a cache line of its own: what follows is read for each frame, and rarely changes */
 
-    uint16_t port;      /* network byte order */
-    uint16_t addresses; /* how many */
-    uint32_t generic;   /* 1: XDP runs in generic mode somewhere, behind what the kernel has made of a frame */
-    struct mf_address address[MF_ADDRESSES_MAX]; /* those of this machine that the switch serves; ports are not looked at */
-    uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces where XDP takes the pseudo-header's sum for a checksum; 0 ends them */
-    uint64_t next_hop_salt; /* random, and nobody outside knows it */
+    uint16_t port;      /* the switch's, network byte order */
+    uint16_t addresses; /* how many of `address` */
+    uint32_t generic;   /* 1: XDP runs in generic mode on an interface, where the stack may have changed a frame before */
+    struct mf_address address[MF_ADDRESSES_MAX]; /* of this machine, that the switch serves; their ports are not used */
+    uint32_t unsummed[MF_UNSUMMED_MAX]; /* interfaces on which XDP accepts the pseudo-header's sum as a checksum; 0 ends them */
+    uint64_t next_hop_salt; /* random and secret, so that nobody can choose addresses that collide in the cache */
 
     /* A call from user space; its datagram and its answers lie in the first scratch area. */
     uint32_t call;      /* enum mf_call */
-    uint32_t verdict;   /* of a packet; elements looked at by a tick; packets refused by a benchmark; 1: an order is done */
-    uint64_t now_ns;    /* MF_NOW: the clock's */
-    uint64_t bench_at;  /* `bench_count` struct mf_datagram */
+    uint32_t verdict;   /* result: of a packet its verdict; of a tick the elements visited; of a benchmark the packets refused;
+                         * of an order 1 when it is done */
+    uint64_t now_ns;    /* the time for the program; MF_NOW: read the clock */
+    uint64_t bench_at;  /* where `bench_count` struct mf_datagram lie */
     uint32_t bench_count;
     uint32_t reserved;
     uint64_t bench_ns;
@@ -120,7 +121,7 @@ static inline __attribute__((always_inline)) struct mf_scratch MF_FAR *mf_scratc
 _Static_assert(sizeof(struct mf_scratch) <= MF_SCRATCH_BYTES, "a scratch area has room for everything");
 _Static_assert(MF_SCRATCH_AT + MF_SCRATCHES * MF_SCRATCH_BYTES <= MF_NEXT_HOPS_AT, "scratch areas end before the next hops");
 _Static_assert(MF_NEXT_HOPS_AT + MF_NEXT_HOPS * sizeof(struct mf_next_hop) <= MF_STATE_AT, "next hops end before the state");
-_Static_assert(MF_CONTROL_AT + sizeof(struct mf_control) <= MF_KEPT_AT, "control ends before what is kept");
-_Static_assert(MF_KEPT_AT < MF_SCRATCH_AT, "which ends before the scratch areas");
+_Static_assert(MF_CONTROL_AT + sizeof(struct mf_control) <= MF_KEPT_AT, "the control block ends before the kept page");
+_Static_assert(MF_KEPT_AT < MF_SCRATCH_AT, "the kept page begins before the scratch areas");
 
 #endif

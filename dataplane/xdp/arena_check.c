@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
-/* For a test of user space's side, `crates/dataplane/src/kernel/layout.rs`: what it declares must be what C means. */
+/* For a test of `crates/dataplane/src/kernel/layout.rs`: its structures must have the layout of those in arena.h. */
 #include <stddef.h>
 
 #include "arena.h"
 
 #define MF_FIELDS 45
 
-/* Writes sizes, offsets and bounds in the order of the test, and says how many. */
+/* Writes sizes, offsets and bounds in the order that the test expects, and returns how many. */
 uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
 {
     const uint64_t here[] = {
@@ -59,7 +59,7 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
     return sizeof(here) / sizeof(here[0]);
 }
 
-/* Name (even numbers) and meaning (odd ones) of each count of the shells, then null. */
+/* The texts of MF_SHELL_COUNTS: even numbers are names, odd ones meanings; null behind the last. */
 const char *mf_shell_count(uint32_t number)
 {
     static const char *const texts[] = {

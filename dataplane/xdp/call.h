@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What user space asks of the program, by BPF_PROG_RUN. */
+/* The entry point for user space, which runs it by BPF_PROG_RUN and says in the control block what it wants. */
 #ifndef MIDFLIGHT_CALL_H
 #define MIDFLIGHT_CALL_H
 
@@ -22,14 +22,14 @@ static __attribute__((noinline)) void call_bench(struct mf_scratch MF_FAR *scrat
     control->verdict = refused;
 }
 
-/* Functions of their own, this and the benchmark: so their stacks do not add up. */
+/* This and the benchmark are not inlined: otherwise the stack of mf_call would hold the variables of both. */
 static __attribute__((noinline)) void call_packet(struct mf_scratch MF_FAR *scratch)
 {
     MF_CONTROL->verdict = take_from_socket(scratch);
     scratch->counts.called++;
 }
 
-/* The frame that comes with it means nothing. */
+/* BPF_PROG_RUN wants a frame for an XDP program; it is not used. */
 SEC("xdp")
 int mf_call(struct xdp_md *context)
 {

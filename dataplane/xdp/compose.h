@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* From a datagram that leaves to a frame. */
+/*
+ * From a datagram to the frame that carries it to a next hop: composed anew for an answer, rewritten in place for a datagram that
+ * is forwarded.
+ *
+ * `beside`, 0 or 1: how many VLAN tags the kernel keeps in the skb, so that they are not written into the frame.
+ */
 #ifndef MIDFLIGHT_COMPOSE_H
 #define MIDFLIGHT_COMPOSE_H
 
@@ -7,7 +12,7 @@
 
 #define HOPS 64 /* TTL, hop limit */
 
-/* Where the IP header begins in a frame that goes this way, with the outermost `beside` tags not in it. */
+/* Where the IP header begins in a frame to this next hop. */
 MF_INLINE uint32_t ip_offset(const struct mf_next_hop MF_FAR *hop, uint32_t beside)
 {
     return ETHERNET_BYTES + TAG_BYTES * (hop->tags - beside);
@@ -18,13 +23,13 @@ MF_INLINE uint32_t ip_bytes(const struct mf_next_hop MF_FAR *hop)
     return hop->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES;
 }
 
-/* Bytes of the frame that brings a datagram of `length` bytes this way. */
+/* Bytes of the frame that carries a datagram of `length` bytes to this next hop. */
 MF_INLINE uint32_t frame_bytes(const struct mf_next_hop MF_FAR *hop, uint32_t beside, uint32_t length)
 {
     return ip_offset(hop, beside) + ip_bytes(hop) + UDP_BYTES + length;
 }
 
-/* At least 22 bytes. */
+/* Writes at most 22 bytes. */
 MF_INLINE void put_ethernet(uint8_t *data, const struct mf_next_hop MF_FAR *hop, uint32_t beside)
 {
     uint32_t tags = hop->tags - beside;
@@ -43,13 +48,13 @@ MF_INLINE void put_ethernet(uint8_t *data, const struct mf_next_hop MF_FAR *hop,
     PUT_HALF(data + 20, hop->type);
 }
 
-/* Returns the sum of the addresses. `bytes`: of UDP header and payload. */
+/* `bytes`: of UDP header and payload. Returns the sum of the addresses. */
 MF_INLINE uint64_t put_ipv4(uint8_t *ip, const struct mf_next_hop MF_FAR *hop, uint32_t bytes)
 {
     uint32_t own = FAR_WORD(hop->own + 12), peer = FAR_WORD(hop->peer.ip + 12);
     uint64_t sum = (uint64_t)own + peer;
     uint32_t first = IPV4_PLAIN | (uint32_t)mf_net16((uint16_t)(IPV4_BYTES + bytes)) << 16;
-    uint32_t second = 0x40 << 16; /* not a fragment, and not to become one: needs no identification */
+    uint32_t second = 0x40 << 16; /* "don't fragment": then the identification field may be 0 */
     uint32_t third = HOPS | IP_UDP << 8;
     PUT_WORD(ip, first);
     PUT_WORD(ip + 4, second);
@@ -71,8 +76,8 @@ MF_INLINE uint64_t put_ipv6(uint8_t *ip, const struct mf_next_hop MF_FAR *hop, u
     return sum_long(sum_long(sum_long(sum_long(0, own_high), own_low), peer_high), peer_low);
 }
 
-/* Writes the headers down to IP, of a frame that brings `bytes` of UDP header and payload, and finds the UDP header. Returns
- * the sum of the addresses; -1: the frame is shorter than that. */
+/* Writes the Ethernet and IP headers of a frame that carries `bytes` of UDP header and payload, and sets `udp` to the place of
+ * the UDP header. Returns the sum of the addresses; -1: the frame is too short. */
 MF_INLINE int64_t put_headers(uint8_t *data, const uint8_t *end, const struct mf_next_hop MF_FAR *hop, uint32_t beside,
                               uint32_t bytes, uint8_t **udp)
 {
@@ -88,25 +93,24 @@ MF_INLINE int64_t put_headers(uint8_t *data, const uint8_t *end, const struct mf
     return ip + IPV6_BYTES > end ? -1 : (int64_t)put_ipv6(ip, hop, bytes);
 }
 
-/* A datagram that leaves. */
-struct leaving {
+struct outgoing {
     const struct mf_address MF_FAR *to;
     const uint8_t MF_FAR *data;
     uint32_t length;
 };
 
-/* From our port to the port of an address, both in network byte order. */
+/* The first word of a UDP header: from our port to the port of an address. */
 MF_INLINE uint32_t ports_to(const struct mf_address MF_FAR *to)
 {
     return MF_CONTROL->port | (uint32_t)to->port << 16;
 }
 
-/* The frame, which is frame_bytes() long and begins at `data`. `partial`: with the pseudo-header's sum for a checksum, to be
- * completed by who sends it. 0: the frame is shorter than that. */
+/* Writes a frame of frame_bytes() at `data`. `partial`: put only the pseudo-header's sum into the checksum, which the card, or
+ * the kernel in its place, completes. 0: the frame is too short. */
 MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_next_hop MF_FAR *hop, uint32_t beside,
-                      const struct leaving *leaving, uint32_t partial)
+                      const struct outgoing *outgoing, uint32_t partial)
 {
-    uint32_t bytes = UDP_BYTES + leaving->length, ports = ports_to(leaving->to);
+    uint32_t bytes = UDP_BYTES + outgoing->length, ports = ports_to(outgoing->to);
     uint32_t length = mf_net16((uint16_t)bytes), check;
     uint8_t *udp;
     int64_t addresses = put_headers(data, end, hop, beside, bytes, &udp);
@@ -115,7 +119,7 @@ MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_next_ho
     uint64_t sum = (uint64_t)addresses + (IP_UDP << 8) + length;
     check = sum_fold(sum);
     sum += (uint64_t)ports + length;
-    if (!copy_out(udp + UDP_BYTES, end, leaving->data, leaving->length, &sum))
+    if (!copy_out(udp + UDP_BYTES, end, outgoing->data, outgoing->length, &sum))
         return 0;
     if (!partial) {
         check = (uint16_t)~sum_fold(sum);
@@ -126,7 +130,7 @@ MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_next_ho
     return 1;
 }
 
-/* The sum of the addresses of a frame that came by this hop. */
+/* The sum of the addresses of a frame that came from this hop. */
 MF_INLINE uint64_t address_sum(const struct mf_next_hop MF_FAR *hop)
 {
     uint64_t sum = (uint64_t)FAR_WORD(hop->own + 12) + FAR_WORD(hop->peer.ip + 12);
@@ -137,9 +141,9 @@ MF_INLINE uint64_t address_sum(const struct mf_next_hop MF_FAR *hop)
     return sum;
 }
 
-/* Makes the frame in which a datagram came, whose checksum is whole, the one by which it goes on: other addresses and ports,
- * and its first `header` bytes as the program has rewritten them. The rest of the datagram stays as it is, and the checksum
- * changes by the difference (RFC 1624): the receiver sees what was damaged on the way here. 0: the frame is too short. */
+/* Forwards a datagram in the frame in which it came: writes the new addresses and ports, and the first `header` bytes as the
+ * program has changed them. The rest of the payload is not touched. The checksum, which must be whole, changes by the difference
+ * (RFC 1624), so the receiver still notices damage that happened before this switch. 0: the frame is too short. */
 MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_next_hop MF_FAR *hop = &scratch->other;
@@ -168,8 +172,8 @@ MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch
     return 1;
 }
 
-/* Whether a frame that came by one hop can be made one that goes by the other: the same headers, with other contents. */
-MF_INLINE int is_alike(const struct mf_next_hop MF_FAR *a, const struct mf_next_hop MF_FAR *b)
+/* Whether a frame from one hop can be rewritten as a frame to the other: both have the same headers, with other contents. */
+MF_INLINE int is_same_shape(const struct mf_next_hop MF_FAR *a, const struct mf_next_hop MF_FAR *b)
 {
     if (a->type != b->type || a->tags != b->tags)
         return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The program that the shells serve, by its hooks. A `*.bpf.c` includes the program's source, then names them:
+ * The program that the shells serve. A `*.bpf.c` includes the program's source, then defines these hooks:
  *
- *     PROGRAM_STATE    its state, a type
- *     PROGRAM_ORDER    an operator's order, a type
- *     PROGRAM(NAME)    its functions of switch.h: mf_tasks_##NAME
- *     PROGRAM_NOW()    the clock that its times are of: bpf_ktime_get_ns(), or bpf_ktime_get_boot_ns() where its leases bind
- *                      others, who do not stand still while this machine is suspended
+ *     PROGRAM_STATE    the type of its state
+ *     PROGRAM_ORDER    the type of an operator's order
+ *     PROGRAM(NAME)    how its functions of switch.h are called: mf_tasks_##NAME
+ *     PROGRAM_NOW()    its clock: bpf_ktime_get_ns(), or bpf_ktime_get_boot_ns() where its leases are promises to other
+ *                      machines, whose time goes on while this machine is suspended
  */
 #ifndef MIDFLIGHT_XDP_CORE_H
 #define MIDFLIGHT_XDP_CORE_H
@@ -18,7 +18,8 @@
 
 _Static_assert(sizeof(PROGRAM_ORDER) <= MF_ORDER_BYTES, "the control block has room for an order");
 
-/* The compiler must not see that the address of the state is a constant: it would keep every field's in a register. */
+/* Hides from the compiler that the address of the state is a constant: it would compute the address of every field in advance,
+ * and keep them on the stack, which has 512 bytes. */
 MF_INLINE PROGRAM_STATE MF_FAR *program_state(void)
 {
     uint64_t at = MF_STATE_AT;
@@ -26,11 +27,11 @@ MF_INLINE PROGRAM_STATE MF_FAR *program_state(void)
     return (PROGRAM_STATE MF_FAR *)at;
 }
 
-/* To be asked under the lock: a program's time never goes back. */
+/* Call it with the lock held: otherwise another CPU could bring the program a later time first. */
 MF_INLINE uint64_t now_ns(void)
 {
-    uint64_t made_up = MF_CONTROL->now_ns;
-    return MF_LIKELY(made_up == MF_NOW) ? PROGRAM_NOW() : made_up;
+    uint64_t set_by_test = MF_CONTROL->now_ns;
+    return MF_LIKELY(set_by_test == MF_NOW) ? PROGRAM_NOW() : set_by_test;
 }
 
 MF_INLINE mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out)
@@ -38,7 +39,7 @@ MF_INLINE mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in, 
     return PROGRAM(packet)(program_state(), now_ns, in, out);
 }
 
-/* Whether the program may owe more than one answer of `room` bytes to the sender. */
+/* Whether the program may owe more than one answer of at most `room` bytes to the sender. */
 MF_INLINE int owes_more(const struct mf_datagram MF_FAR *in, uint32_t room)
 {
     return PROGRAM(owes_more)(program_state(), in, room);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Datagrams that are left to user space: its socket reaches everybody, by the kernel's routes and neighbours. */
+/* Datagrams that the shells leave for user space to send: its socket reaches everybody, by the kernel's routes and neighbours. */
 #ifndef MIDFLIGHT_HANDOVER_H
 #define MIDFLIGHT_HANDOVER_H
 
 #include "maps.h"
 #include "words.h"
 
-/* Leaves a datagram to user space. `own`: the 16 bytes of the address that it is to come from, or null. */
+/* Puts a datagram into the ring. `own`: our address that it shall come from, 16 bytes; null where it is not known. */
 static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratch, const struct mf_address MF_FAR *to,
                                                 const uint8_t MF_FAR *data, uint32_t length, const uint8_t MF_FAR *own)
 {
@@ -30,9 +30,9 @@ static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratc
     scratch->counts.handed_over++;
 }
 
-/* Whether an answer must reach the address that a packet names, and not just whoever sent the frame: a cookie says that its
- * holder receives what is sent to that address, and a neighbour can put any address into a frame (T13). */
-MF_INLINE int is_for_the_true_sender(const struct mf_scratch MF_FAR *scratch)
+/* Whether the answer is a COOKIE. It must reach the address that the packet names, and not just whoever sent the frame: a cookie
+ * proves that its holder receives what is sent to that address, and a neighbour can put any address into a frame (T13). */
+MF_INLINE int is_cookie_owed(const struct mf_scratch MF_FAR *scratch)
 {
     return scratch->verdict == MF_V_NO_COOKIE;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What the shells read of the kernel's own structures. libbpf finds the fields in the running kernel as it loads. */
+/* The fields that the shells read of the kernel's own structures. libbpf adapts their offsets to the running kernel when it
+ * loads a program (CO-RE), so only names matter here, and they are the kernel's. */
 #ifndef MIDFLIGHT_KERNEL_TYPES_H
 #define MIDFLIGHT_KERNEL_TYPES_H
 
@@ -11,7 +12,6 @@
 
 #include "midflight/tasks.h"
 
-/* Names are the kernel's. */
 #define MF_OF_KERNEL __attribute__((preserve_access_index))
 
 struct xdp_buff {
@@ -34,7 +34,7 @@ struct sk_buff {
     uint8_t ip_summed : 2;
 } MF_OF_KERNEL;
 
-/* The structure behind a program's context: no call, the verifier puts it in. */
+/* Returns the kernel's structure behind a program's context. The verifier replaces the call by an instruction. */
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
 
 #endif

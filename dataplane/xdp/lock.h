@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * One lock for the queue. Programs run with softirqs off, so who holds it is never interrupted by who wants it on the same
- * CPU. `bpf_spin_lock` would do the same for 45 ns a pair, twice the price of the work that it guards; this costs 2 ns.
+ * The spin lock that guards the program's state. BPF programs run with softirqs off, so a taker never interrupts the holder on
+ * the same CPU: no deadlock. `bpf_spin_lock` would take 45 ns to lock and unlock, twice the work that it guards; this takes 2.
  */
 #ifndef MIDFLIGHT_LOCK_H
 #define MIDFLIGHT_LOCK_H
@@ -9,8 +9,8 @@
 #include "arena.h"
 
 /*
- * A holder needs microseconds. Who waits for about a millisecond is told no, and passes its packet up. Fewer than the 65,535
- * rounds after which the kernel looks at the clock: a wait never takes from the time that the queue's own loops have.
+ * A holder needs microseconds. A taker that has waited for about a millisecond gives up, and passes its packet up. The bound
+ * is below 65,535 rounds, where the kernel begins to compare the time that a program spends in loops with its limit.
  */
 #define MF_LOCK_TRIES (1u << 15)
 
@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) int mf_lock(void)
 static inline __attribute__((always_inline)) void mf_unlock(void)
 {
 #ifdef __TARGET_ARCH_x86
-    /* Stores are seen in order there. */
+    /* x86 shows stores to other CPUs in program order, so a plain store releases the lock. */
     __asm__ volatile("" ::: "memory");
     *(volatile uint32_t MF_FAR *)&MF_CONTROL->lock = 0;
 #else

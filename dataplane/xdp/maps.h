@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Maps, as libbpf reads them. User space sets the arena's size and address before it loads the object. */
+/* The maps, in the form that libbpf reads. User space sets the arena's size and address before it loads the object. */
 #ifndef MIDFLIGHT_MAPS_H
 #define MIDFLIGHT_MAPS_H
 
@@ -17,11 +17,11 @@ struct {
     __uint(max_entries, 1);
 } arena SEC(".maps");
 
-/* An answer that TC has no way to send: the process sends it by its socket. */
+/* A datagram that a shell leaves for the process to send by its socket. */
 struct mf_handover {
     struct mf_address to;
     uint32_t length;
-    uint8_t own[16]; /* the address of ours that the receiver talks to; all zeros where no shell knows it */
+    uint8_t own[16]; /* our address that the receiver talks to; all zeros where no shell knows it */
     uint8_t data[MF_PACKET_MAX];
 };
 
@@ -30,7 +30,7 @@ struct {
     __uint(max_entries, 1 << 20);
 } handover SEC(".maps");
 
-/* A program may reach the arena only where its code names it. */
+/* The verifier lets a program use the arena only if its code mentions the map. */
 #define MF_USES_ARENA() __asm__ volatile("" ::"r"(&arena))
 
 #endif

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The next hop cache: how frames get to a peer that did not just send one, such as an executor who waits for a task. It is
- * learned from the peer's own datagrams, of those that nobody else can have sent (`is_genuine`): back the way that the last one
- * came, from the address that it named. That is cheaper than asking the kernel's routes and neighbours, needs no forwarding to
- * be allowed, and agrees with XDP's answers. What is not in the cache goes another way (tc.h).
+ * The next hop cache: how frames reach a peer that did not just send one, such as an executor that waits for a task. An entry is
+ * learned from a datagram that only the peer itself can have sent (`is_genuine`): frames go back where it came from, with our
+ * address that it was sent to as their source. That is cheaper than asking the kernel's routes and neighbours, works where
+ * forwarding is not allowed, and agrees with how XDP answers. tc.h says what happens to a peer that has no entry.
  *
- * All under the program's lock.
+ * All functions here are called with the lock held.
  */
 #ifndef MIDFLIGHT_NEXT_HOPS_H
 #define MIDFLIGHT_NEXT_HOPS_H
 
 #include "core.h"
 
-#define HOP_PLACES 4 /* where the next hop of a peer may stand: its hash says where they begin */
+#define HOP_PLACES 4 /* entries in a row that may hold the next hop to one peer; a hash of its address names the first */
 
-/* The salt goes into each part, so that who does not know it can choose none that makes up for another. */
+/* The salt goes into each part of the address: whoever does not know it cannot balance a change in one part by one in another,
+ * and so cannot choose addresses that collide. */
 MF_INLINE uint64_t hop_hash(const struct mf_address MF_FAR *peer)
 {
     uint64_t salt = MF_CONTROL->next_hop_salt;
@@ -44,7 +45,7 @@ MF_INLINE void copy_hop(struct mf_next_hop MF_FAR *to, const struct mf_next_hop 
         FAR_LONG((uint8_t MF_FAR *)to + i) = FAR_LONG((uint8_t MF_FAR *)from + i);
 }
 
-/* Where the next hop to this peer belongs: where it is, or the first free place, or else the first. */
+/* The entry to use for this peer: its own, else the first empty one, else the first, whose peer then is forgotten. */
 MF_INLINE struct mf_next_hop MF_FAR *place_of_hop(const struct mf_address MF_FAR *peer)
 {
     struct mf_next_hop MF_FAR *known = find_hop(peer);
@@ -57,7 +58,7 @@ MF_INLINE struct mf_next_hop MF_FAR *place_of_hop(const struct mf_address MF_FAR
     return hop_place(hash, 0);
 }
 
-/* Whether the next hop to this peer is known: then it is at `to`. */
+/* Copies the next hop to this peer to `to`; 0 where it is not known. */
 MF_INLINE int knows_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop MF_FAR *to)
 {
     const struct mf_next_hop MF_FAR *found = find_hop(peer);
@@ -66,7 +67,7 @@ MF_INLINE int knows_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop
     return found != 0;
 }
 
-/* The program takes the datagram in the scratch area, which came in a frame. */
+/* Gives the program the datagram in the scratch area, which came in a frame. */
 MF_INLINE void take_from_frame(struct mf_scratch MF_FAR *scratch)
 {
     scratch->verdict = take(now_ns(), &scratch->in, &scratch->out);
@@ -74,8 +75,8 @@ MF_INLINE void take_from_frame(struct mf_scratch MF_FAR *scratch)
         copy_hop(place_of_hop(&scratch->back.peer), &scratch->back);
 }
 
-/* The same of one that came by the process's socket. The way to its sender is the socket's then, if nobody else can have sent
- * it. */
+/* The same for a datagram that came by the process's socket. If it is genuine, the socket is the path to its sender now, and an
+ * older entry would lead elsewhere. */
 MF_INLINE mf_verdict take_from_socket(struct mf_scratch MF_FAR *scratch)
 {
     mf_verdict verdict = take(now_ns(), &scratch->in, &scratch->out);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Counts frames that the shells leave to the kernel's own stack although they may carry a datagram for the switch. */
+/* Counts frames that the shells leave to the kernel's own stack although they may be for the switch: fragments, IP options and
+ * extension headers. The counts tell an operator why packets take the slow path. */
 #ifndef MIDFLIGHT_ODD_H
 #define MIDFLIGHT_ODD_H
 
 #include "parse.h"
 
-#define MORE_HEADERS 4 /* extension headers looked behind */
+#define EXTENSIONS_MAX 4 /* extension headers that are skipped to find UDP */
 
-/* Whether a UDP header at this place of a frame names our port; 0 also where the frame ends before. */
+/* Whether a UDP header at this offset of a frame names our port; 0 also where the frame ends before it. */
 MF_INLINE int names_port(const uint8_t *data, const uint8_t *end, uint32_t at)
 {
     const uint8_t *udp = data + HIDDEN_OFFSET(at, 0x3ff);
     return udp + UDP_BYTES <= end && HALF_AT(udp + UDP_DESTINATION_PORT) == MF_CONTROL->port;
 }
 
-/* Fragments, and datagrams behind options. Only the first fragment names a port. */
+/* Only the first fragment of a datagram has a port; a later one counts if it is for an address that the switch serves. */
 static __attribute__((noinline)) void count_odd_ipv4(const uint8_t *data, const uint8_t *end, uint32_t at,
                                                      struct mf_shell_counts MF_FAR *counts)
 {
@@ -30,7 +31,7 @@ static __attribute__((noinline)) void count_odd_ipv4(const uint8_t *data, const 
         counts->passed_options++;
 }
 
-/* The same behind extension headers. */
+/* The same for IPv6, whose fragments and options are extension headers. */
 static __attribute__((noinline)) void count_odd_ipv6(const uint8_t *data, const uint8_t *end, uint32_t at,
                                                      struct mf_shell_counts MF_FAR *counts)
 {
@@ -39,7 +40,7 @@ static __attribute__((noinline)) void count_odd_ipv6(const uint8_t *data, const 
         return;
     uint32_t next = ip[IPV6_NEXT], fragment = 0, offset = 0;
     at = HIDDEN_OFFSET(at + IPV6_BYTES, 0x3ff);
-    for (uint32_t k = MF_ZERO; MF_LOOP(k < MORE_HEADERS && is_extension(next) && !offset); k++) {
+    for (uint32_t k = MF_ZERO; MF_LOOP(k < EXTENSIONS_MAX && is_extension(next) && !offset); k++) {
         const uint8_t *header = data + at;
         if (header + 8 > end)
             return;

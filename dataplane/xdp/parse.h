@@ -2,18 +2,18 @@
 /*
  * From a frame to a datagram in the scratch area.
  *
- *   find_ip   over the VLAN tags, to IPv4 or IPv6
- *   is_ours   UDP to the switch's port, at an address that it serves
- *   receive   lengths, checksum; copies the datagram and notes the way back to its sender
+ *   find_ip   skips the VLAN tags, to IPv4 or IPv6
+ *   is_ours   is it UDP to the switch's port, at an address that it serves?
+ *   receive   checks lengths and checksum, copies the datagram, and notes the next hop back to its sender
  *
- * Most frames are not ours, so what tells them apart comes first.
+ * Most frames are not for the switch, so the checks that exclude them come first.
  */
 #ifndef MIDFLIGHT_PARSE_H
 #define MIDFLIGHT_PARSE_H
 
 #include "words.h"
 
-/* Network byte order. */
+/* EtherTypes, in network byte order. */
 #define TYPE_IPV4 0x0008
 #define TYPE_IPV6 0xdd86
 #define TYPE_8021Q 0x0081
@@ -30,7 +30,7 @@
 #define FRAGMENT 0xff3f        /* the same with the bit "more fragments" */
 
 /* Where fields begin, in bytes from the start of their header. */
-enum ethernet_field { ETHERNET_TYPE = 12, TAGGED_TYPE = 2 /* from the tag on */ };
+enum ethernet_field { ETHERNET_TYPE = 12, TAGGED_TYPE = 2 /* from the start of a VLAN tag */ };
 enum ipv4_field {
     IPV4_LENGTH = 2,
     IPV4_FRAGMENT = 6,
@@ -41,23 +41,23 @@ enum ipv4_field {
 enum ipv6_field { IPV6_LENGTH = 4, IPV6_NEXT = 6, IPV6_SOURCE = 8, IPV6_DESTINATION = 24 };
 enum udp_field { UDP_SOURCE_PORT = 0, UDP_DESTINATION_PORT = 2, UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
 
-/* What is known of a frame. */
 struct frame {
+    /* Set by find_ip. */
     uint32_t l3;   /* where the IP header begins */
-    uint32_t l4;   /* where the UDP header begins: known when it was received */
-    uint32_t tags; /* VLAN tags in the frame; TC has the outermost beside it */
+    uint32_t tags; /* VLAN tags in the frame. The kernel may keep the outermost one in the skb instead: not counted here */
     uint16_t type; /* TYPE_IPV4 or TYPE_IPV6 */
 
-    /* Known when it was received, too. */
-    uint16_t check;  /* its checksum */
-    uint32_t whole;  /* whether that is right */
+    /* Set by receive. */
+    uint16_t check;  /* the UDP checksum that it carries */
+    uint32_t l4;     /* where the UDP header begins */
+    uint32_t whole;  /* 1: that checksum is right, or absent */
     uint64_t pseudo; /* sum of the pseudo-header, not folded */
 };
 
-/* Hides where a header begins from the verifier, which would follow each case of it through all that comes. */
+/* Hides from the verifier where a header begins: otherwise it would follow each possible offset through all of the program. */
 #define HIDDEN_OFFSET(offset, mask) MF_MASK((offset) + MF_ZERO, mask)
 
-/* 0: no IP. One tag more than are taken is looked behind, so that such frames can be counted. */
+/* 0: no IP. It skips one tag more than the shells take, so that such frames can be counted. */
 MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *frame)
 {
     uint32_t at = ETHERNET_BYTES, tags = 0;
@@ -77,12 +77,12 @@ MF_INLINE int find_ip(const uint8_t *data, const uint8_t *end, struct frame *fra
     return type == TYPE_IPV4 || type == TYPE_IPV6;
 }
 
-/* Addresses that a round of the loop below looks at: a round costs more than a look. */
+/* Addresses that one round of the loop below compares: a round costs more than a comparison. */
 #define ADDRESSES_A_ROUND 4
 _Static_assert(MF_ADDRESSES_MAX % ADDRESSES_A_ROUND == 0, "whole rounds");
 
-/* Whether the switch serves this address, as the two halves of an IPv6 address. Behind the last one there are zeros, which
- * nobody asks for. */
+/* Whether the switch serves this address, given as the two halves of an IPv6 address. The last round may read unused entries:
+ * they are zero, and no caller asks for the address zero. */
 MF_INLINE int is_served(uint64_t high, uint64_t low)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
@@ -102,29 +102,29 @@ MF_INLINE int is_served_ipv4(uint32_t ip)
     return is_served(0, MAPPED(ip));
 }
 
-/* Frames of IPv6 are never for an address of IPv4. */
+/* An IPv6 frame may not name an IPv4 address in its mapped form, whose high half is 0. */
 MF_INLINE int is_served_ipv6(const uint8_t *ip)
 {
     uint64_t high = LONG_AT(ip);
     return high != 0 && is_served(high, LONG_AT(ip + 8));
 }
 
-/* How a frame stands to the switch. */
+/* Whether a frame is for the switch. */
 enum relation {
-    FOREIGN,
-    OURS,
-    ODD,       /* perhaps ours, and nothing for a shell: fragments, options, extension headers */
-    SENDERLESS /* to us, from where nobody can have sent it */
+    FOREIGN,   /* no */
+    OURS,      /* yes */
+    ODD,       /* perhaps, but a shell cannot take it: fragments, options, extension headers */
+    BAD_SENDER /* yes, but no sender can have its source address or port */
 };
 
-/* Whether an address of IPv4, the first byte lowest, may be a sender's: not this network, loopback, multicast, reserved. */
+/* Whether an IPv4 address, its first byte lowest, can be a sender's: not 0.0.0.0/8, loopback, multicast or reserved. */
 MF_INLINE int may_send_ipv4(uint32_t ip)
 {
     uint32_t first = ip & 0xff;
     return first - 1 < 223 && first != 127;
 }
 
-/* The same of the first half of an address of IPv6. Below ::/64 there are none, loopback, and those of IPv4. */
+/* The same for the first half of an IPv6 address: not multicast, and not ::/64, which has ::, ::1 and mapped IPv4 addresses. */
 MF_INLINE int may_send_ipv6(uint64_t high)
 {
     return high != 0 && (high & 0xff) != 0xff;
@@ -140,7 +140,7 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
         !is_served_ipv4(WORD_AT(ip + IPV4_DESTINATION)))
         return FOREIGN;
     uint32_t from = WORD_AT(ip + IPV4_SOURCE);
-    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !is_served_ipv4(from) ? OURS : SENDERLESS;
+    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !is_served_ipv4(from) ? OURS : BAD_SENDER;
 }
 
 /* Headers that may stand between IPv6 and UDP. */
@@ -161,10 +161,11 @@ MF_INLINE enum relation is_ours_ipv6(const uint8_t *ip)
     return may_send_ipv6(LONG_AT(ip + IPV6_SOURCE)) && HALF_AT(ip + IPV6_BYTES + UDP_SOURCE_PORT) != 0 &&
                    !is_served_ipv6(ip + IPV6_SOURCE)
                ? OURS
-               : SENDERLESS;
+               : BAD_SENDER;
 }
 
-/* Follows find_ip. A frame sent to many is none of ours, and none comes from many. */
+/* Call it after find_ip. Frames to or from a group MAC address (multicast, broadcast) are not taken: one answer each would be
+ * wrong. */
 MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const struct frame *frame)
 {
     const uint8_t *ip = data + frame->l3;
@@ -175,10 +176,11 @@ MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const s
     return ip + IPV6_BYTES + UDP_BYTES > end ? FOREIGN : is_ours_ipv6(ip);
 }
 
-/* What became of a datagram of ours. */
+/* Whether a datagram for the switch was received, or why not. */
 enum reception { RECEIVED, BAD_TAGS, BAD_LENGTH, BAD_CHECKSUM };
 
-/* Notes the way back to who sent a frame. `outer` is the VLAN tag beside it, or 0. */
+/* The note_ functions write down the next hop back to a frame's sender. `outer`: the VLAN tag that is in the skb instead of the
+ * frame; 0: none. */
 MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, struct mf_next_hop MF_FAR *hop)
 {
     hop->tags = (uint16_t)(frame->tags + (outer != 0));
@@ -191,7 +193,7 @@ MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_
 
 MF_INLINE void note_ethernet(const uint8_t *data, const struct frame *frame, struct mf_next_hop MF_FAR *hop)
 {
-    uint64_t first = LONG_AT(data), second = WORD_AT(data + 8); /* our MAC and a third of the peer's; the rest of it */
+    uint64_t first = LONG_AT(data), second = WORD_AT(data + 8); /* our MAC and two bytes of the peer's; its last four */
     FAR_LONG(hop->macs) = first >> 48 | second << 16 | first << 48;
     FAR_WORD(hop->macs + 8) = (uint32_t)(first >> 16);
     hop->type = frame->type;
@@ -206,47 +208,48 @@ MF_INLINE void note_addresses(struct mf_scratch MF_FAR *scratch, uint64_t peer_h
     FAR_LONG(scratch->back.own + 8) = own_low;
 }
 
-/* Reads an IPv4 header of ours: how many bytes it says follow, and the sum of its addresses. 0: its own checksum is wrong. */
-MF_INLINE int read_ipv4(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, uint32_t *says, uint64_t *sum)
+/* Reads an IPv4 header: how many bytes should follow it, and the sum of its addresses. 0: its own checksum is wrong. */
+MF_INLINE int read_ipv4(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, uint32_t *follow, uint64_t *sum)
 {
     uint64_t rest = (uint64_t)WORD_AT(ip) + WORD_AT(ip + 4) + WORD_AT(ip + 8);
     *sum = (uint64_t)WORD_AT(ip + IPV4_SOURCE) + WORD_AT(ip + IPV4_DESTINATION);
     note_addresses(scratch, 0, MAPPED(WORD_AT(ip + IPV4_SOURCE)), 0, MAPPED(WORD_AT(ip + IPV4_DESTINATION)));
-    *says = mf_net16(HALF_AT(ip + IPV4_LENGTH)) - IPV4_BYTES;
+    *follow = mf_net16(HALF_AT(ip + IPV4_LENGTH)) - IPV4_BYTES;
     return sum_fold(rest + *sum) == 0xffff;
 }
 
-/* The same of IPv6, whose header has no checksum. */
-MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, uint32_t *says, uint64_t *sum)
+/* The same for IPv6, whose header has no checksum. */
+MF_INLINE void read_ipv6(const uint8_t *ip, struct mf_scratch MF_FAR *scratch, uint32_t *follow, uint64_t *sum)
 {
     uint64_t peer_high = LONG_AT(ip + IPV6_SOURCE), peer_low = LONG_AT(ip + IPV6_SOURCE + 8);
     uint64_t own_high = LONG_AT(ip + IPV6_DESTINATION), own_low = LONG_AT(ip + IPV6_DESTINATION + 8);
     *sum = sum_long(sum_long(sum_long(sum_long(0, peer_high), peer_low), own_high), own_low);
     note_addresses(scratch, peer_high, peer_low, own_high, own_low);
-    *says = mf_net16(HALF_AT(ip + IPV6_LENGTH));
+    *follow = mf_net16(HALF_AT(ip + IPV6_LENGTH));
 }
 
-/* Whether a checksum is that of the pseudo-header, to which its sender's hardware is to add the rest; by chance it may be
- * whole, too. It may also be damaged, or forged: what is to be believed depends on where the frame came by. */
+/* Whether a checksum is the sum of the pseudo-header only: its sender left the rest to hardware. A whole checksum may have the
+ * same value by chance, and a damaged or forged one too; whether to accept it depends on the interface. */
 MF_INLINE int is_left_to_hardware(const struct frame *frame)
 {
     return frame->check == sum_fold(frame->pseudo);
 }
 
-/* Reads UDP header and payload, whose addresses' sum is known. */
-MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t ip_says, uint64_t pseudo,
+/* Reads the UDP header and copies the payload. `expected`: bytes that follow the IP header, as it says; `pseudo`: the sum of the
+ * addresses. */
+MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t expected, uint64_t pseudo,
                                      struct frame *frame, struct mf_scratch MF_FAR *scratch)
 {
     if (udp + UDP_BYTES > end)
         return BAD_LENGTH;
     uint32_t bytes = mf_net16(HALF_AT(udp + UDP_LENGTH)), check = HALF_AT(udp + UDP_CHECKSUM);
-    if (bytes != ip_says || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
+    if (bytes != expected || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
         return BAD_LENGTH;
     pseudo += (IP_UDP << 8) + HALF_AT(udp + UDP_LENGTH);
     uint64_t sum = sum_long(pseudo, LONG_AT(udp));
     if (!copy_in(scratch->data, udp + UDP_BYTES, end, bytes - UDP_BYTES, &sum))
         return BAD_LENGTH;
-    FAR_WORD(&scratch->in.from.port) = FAR_WORD(&scratch->back.peer.port) = HALF_AT(udp); /* and 0 behind it */
+    FAR_WORD(&scratch->in.from.port) = FAR_WORD(&scratch->back.peer.port) = HALF_AT(udp); /* the port, and 0 into `reserved` */
     scratch->in.length = bytes - UDP_BYTES;
     scratch->in.data = scratch->data;
     frame->check = (uint16_t)check;
@@ -260,12 +263,12 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     return is_left_to_hardware(frame) ? RECEIVED : BAD_CHECKSUM;
 }
 
-/* Follows is_ours. Brings the datagram to the scratch area: `in`, `data`, and `back` but for the interface. */
+/* Call it after is_ours. Fills the scratch area's `in`, `data`, and `back` except for its interface. */
 MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, struct frame *frame,
                                  struct mf_scratch MF_FAR *scratch)
 {
     const uint8_t *ip = data + frame->l3;
-    uint32_t header = frame->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES, says;
+    uint32_t header = frame->type == TYPE_IPV4 ? IPV4_BYTES : IPV6_BYTES, follow;
     uint64_t sum;
     if (data + ETHERNET_BYTES + TAG_BYTES * MF_TAGS_MAX > end || ip + header + UDP_BYTES > end)
         return BAD_LENGTH;
@@ -274,11 +277,11 @@ MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32
         return BAD_TAGS;
     note_ethernet(data, frame, &scratch->back);
     if (frame->type != TYPE_IPV4)
-        read_ipv6(ip, scratch, &says, &sum);
-    else if (MF_UNLIKELY(!read_ipv4(ip, scratch, &says, &sum)))
+        read_ipv6(ip, scratch, &follow, &sum);
+    else if (MF_UNLIKELY(!read_ipv4(ip, scratch, &follow, &sum)))
         return BAD_CHECKSUM;
     frame->l4 = HIDDEN_OFFSET(frame->l3 + header, 0x7f);
-    return receive_udp(data + frame->l4, end, says, sum, frame, scratch);
+    return receive_udp(data + frame->l4, end, follow, sum, frame, scratch);
 }
 
 #endif

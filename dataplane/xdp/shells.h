@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The shells that bring a program its packets in the kernel, the same for all programs. core.h says what a `*.bpf.c` names
+ * The shells that bring a program its packets in the kernel, the same for all programs. core.h says what a `*.bpf.c` defines
  * before it includes this.
  *
- *   xdp.h      mf_xdp: datagrams that owe at most one answer, to their sender, or that are passed on
- *   tc.h       mf_tc: those that XDP leaves to it because they may owe several
- *   call.h     mf_call: what user space brings: a datagram that came by a socket, a tick, an order, a benchmark
+ *   xdp.h      mf_xdp: datagrams that owe at most one answer, to their sender, or that are forwarded
+ *   tc.h       mf_tc: datagrams that XDP leaves to it because they may owe several answers
+ *   call.h     mf_call: for user space: a datagram that came by a socket, a tick, an order, a benchmark
  *
- *   parse.h       from a frame to a datagram       arena.h   memory that all share
- *   odd.h         frames that may be ours, and     maps.h    maps
- *                 are left alone                   core.h    the program
- *   compose.h     from a datagram to a frame       lock.h    its lock
- *   next_hops.h   where peers are                  words.h   copying and summing
+ *   parse.h       from a frame to a datagram       arena.h   memory shared with user space
+ *   odd.h         frames that may be for us,       maps.h    maps
+ *                 counted and left alone           core.h    the program's hooks
+ *   compose.h     from a datagram to a frame       lock.h    the spin lock
+ *   next_hops.h   the next hop cache               words.h   copying and summing
  *   handover.h    answers left to user space
  */
 #ifndef MIDFLIGHT_SHELLS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * TC: what XDP left to it because it may owe several answers, or because its frame has no room for the one. Here a packet can
- * be copied and made longer.
+ * TC takes what XDP leaves to it: datagrams that may owe several answers, or one for which the frame has no room. Here a packet
+ * can be cloned and made longer.
  *
- * An answer to the packet's sender goes back the way it came; a datagram to somebody else goes to his next hop: the learned one
- * (next_hops.h), or else the one that the kernel's routes and neighbours say, where they may be asked. What is left goes to
- * user space through a ring: it has a socket, which reaches everybody.
+ * An answer to the packet's sender goes back where it came from. A datagram to another peer goes to the next hop that was learned
+ * (next_hops.h), else to the one that the kernel's routes and neighbours name, where forwarding is allowed. What neither knows
+ * goes to user space through a ring: its socket reaches everybody.
  */
 #ifndef MIDFLIGHT_TC_H
 #define MIDFLIGHT_TC_H
@@ -15,8 +15,8 @@
 #include "kernel_types.h"
 #include "next_hops.h"
 
-/* What a program at tcx may say. */
-enum { GO_ON = -1, DROP = 2 };
+/* What a program at tcx may return: TCX_NEXT and TCX_DROP, which older headers do not know. */
+enum { PASS_UP = -1, DROP = 2 };
 
 #define TO_THIS_HOST 0       /* PACKET_HOST */
 #define CHECKSUM_COMPLETE 2
@@ -25,13 +25,13 @@ enum { GO_ON = -1, DROP = 2 };
 #define FAMILY_IPV6 10
 #define HEADERS_MOST (ETHERNET_BYTES + TAG_BYTES * (MF_TAGS_MAX + 1) + IPV6_BYTES + UDP_BYTES)
 
-/* What the copies of a packet have in common, beside what is in the scratch area. */
+/* What the kernel knows of a packet, and keeps for its clones. */
 enum copies {
-    TAG_BESIDE = 1, /* the outermost VLAN tag is not in the frame */
-    PARTIAL = 2     /* hardware completes the checksum, or who stands in for it */
+    TAG_BESIDE = 1, /* the outermost VLAN tag is in the skb, not in the frame */
+    PARTIAL = 2     /* the checksum is completed later, by the card or the kernel */
 };
 
-/* Whether the next hop to this peer is in the cache: then it is at `to`. */
+/* Copies the next hop to this peer from the cache; 0 where it has none. */
 MF_INLINE int learned_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop MF_FAR *to)
 {
     if (!mf_lock())
@@ -47,16 +47,17 @@ MF_INLINE uint16_t type_of(const struct mf_address MF_FAR *address)
     return is_ipv4 ? TYPE_IPV4 : TYPE_IPV6;
 }
 
-/* What the kernel's routes and neighbours say. They answer only where packets may be forwarded. */
+/* Asks the kernel's routes and neighbours for the next hop; 0 where they have none. They answer only where forwarding is
+ * allowed. */
 static __attribute__((noinline)) int routed_hop(struct __sk_buff *skb, const struct mf_scratch MF_FAR *scratch,
-                                                const struct leaving *leaving, struct mf_next_hop MF_FAR *hop)
+                                                const struct outgoing *outgoing, struct mf_next_hop MF_FAR *hop)
 {
     struct bpf_fib_lookup ask = {.l4_protocol = IP_UDP, .ifindex = skb->ifindex};
     copy_hop(hop, &scratch->back);
-    MF_COPY(&hop->peer, leaving->to);
-    hop->type = type_of(leaving->to);
+    MF_COPY(&hop->peer, outgoing->to);
+    hop->type = type_of(outgoing->to);
     hop->tags = 0;
-    ask.tot_len = (uint16_t)(ip_bytes(hop) + UDP_BYTES + leaving->length);
+    ask.tot_len = (uint16_t)(ip_bytes(hop) + UDP_BYTES + outgoing->length);
     if (hop->type == TYPE_IPV4) {
         ask.family = FAMILY_IPV4;
         ask.ipv4_src = FAR_WORD(hop->own + 12);
@@ -80,52 +81,52 @@ static __attribute__((noinline)) int routed_hop(struct __sk_buff *skb, const str
     return 1;
 }
 
-/* Makes the packet the frame that brings a datagram. 0: it cannot. */
-MF_INLINE int compose_in(struct __sk_buff *skb, const struct mf_next_hop MF_FAR *hop, const struct leaving *leaving,
+/* Overwrites the packet with the frame that carries a datagram to this next hop. 0: the packet cannot get its length. */
+MF_INLINE int compose_in(struct __sk_buff *skb, const struct mf_next_hop MF_FAR *hop, const struct outgoing *outgoing,
                          enum copies copies)
 {
-    uint32_t bytes = frame_bytes(hop, copies & TAG_BESIDE, leaving->length);
+    uint32_t bytes = frame_bytes(hop, copies & TAG_BESIDE, outgoing->length);
     if (skb->len != bytes && bpf_skb_change_tail(skb, bytes, 0))
         return 0;
     uint8_t *data = (uint8_t *)(long)skb->data, *end = (uint8_t *)(long)skb->data_end;
-    return compose(data, end, hop, copies & TAG_BESIDE, leaving, copies & PARTIAL);
+    return compose(data, end, hop, copies & TAG_BESIDE, outgoing, copies & PARTIAL);
 }
 
-/* Which of the datagrams that a packet owes: an answer by its number, or the packet itself, passed on. */
-enum { PASSED_ON = MF_OUT_MAX, PASSED_ON_AS_COPY };
+/* Numbers of the datagrams that a packet owes. Below MF_OUT_MAX: an answer. */
+enum { FORWARDED = MF_OUT_MAX, FORWARDED_COPY };
 
-MF_INLINE struct leaving leaving_of(const struct mf_scratch MF_FAR *scratch, uint32_t number)
+MF_INLINE struct outgoing outgoing_of(const struct mf_scratch MF_FAR *scratch, uint32_t number)
 {
     const struct mf_forward MF_FAR *forward = &scratch->out.forward;
-    struct leaving leaving = {number == PASSED_ON ? &forward->to : &forward->copy_to, scratch->data, forward->length};
+    struct outgoing outgoing = {number == FORWARDED ? &forward->to : &forward->copy_to, scratch->data, forward->length};
     if (number < MF_OUT_MAX) {
         const struct mf_out_packet MF_FAR *packet = &scratch->out.packet[number];
-        leaving.to = &packet->to;
-        leaving.data = packet->data;
-        leaving.length = packet->length;
+        outgoing.to = &packet->to;
+        outgoing.data = packet->data;
+        outgoing.length = packet->length;
     }
-    return leaving;
+    return outgoing;
 }
 
-/* Sends a datagram to whom it is for; the first answer, if it is to the packet's sender, and what is passed on as the packet
- * itself, any other as a copy. Returns what the program says then. */
+/* Sends one datagram. The packet itself carries what leaves last: the first answer, if it is to the packet's sender, or the
+ * forwarded datagram. A clone carries any other. Returns what the TC program then has to return. */
 static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, uint32_t number,
                                                 enum copies copies)
 {
-    const struct leaving leaving = leaving_of(scratch, number);
+    const struct outgoing outgoing = outgoing_of(scratch, number);
     struct mf_next_hop MF_FAR *hop = &scratch->back;
     const uint8_t MF_FAR *own = hop->own;
-    int back = mf_address_equal(leaving.to, &scratch->in.from);
+    int back = mf_address_equal(outgoing.to, &scratch->in.from);
     if (!back) {
         hop = &scratch->other;
-        int learned = learned_hop(leaving.to, hop);
+        int learned = learned_hop(outgoing.to, hop);
         own = learned ? hop->own : 0;
-        if (!learned && !routed_hop(skb, scratch, &leaving, hop))
+        if (!learned && !routed_hop(skb, scratch, &outgoing, hop))
             goto cannot;
     }
-    if (!is_alike(&scratch->back, hop) || !compose_in(skb, hop, &leaving, copies))
+    if (!is_same_shape(&scratch->back, hop) || !compose_in(skb, hop, &outgoing, copies))
         goto cannot;
-    int as_itself = (back && number == 0) || number == PASSED_ON;
+    int as_itself = (back && number == 0) || number == FORWARDED;
     if (!as_itself && bpf_clone_redirect(skb, hop->interface, 0))
         goto cannot;
     if (number < MF_OUT_MAX)
@@ -134,11 +135,12 @@ static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf
         scratch->counts.forwarded++;
     return as_itself ? (int)bpf_redirect(hop->interface, 0) : DROP;
 cannot:
-    hand_over(scratch, leaving.to, leaving.data, leaving.length, own);
+    hand_over(scratch, outgoing.to, outgoing.data, outgoing.length, own);
     return DROP;
 }
 
-/* The program owes a SUBMIT's answer before the tasks that it assigns, but it is the executor who is waited for. */
+/* The last answer leaves first: a program writes the answer to the sender before what it sends to others, such as a task to an
+ * executor, and those are what somebody waits for. */
 MF_INLINE int answer_all_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, enum copies copies)
 {
     int verdict = DROP;
@@ -147,33 +149,33 @@ MF_INLINE int answer_all_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *
     return verdict;
 }
 
-/* A copy first: what is passed on is the packet itself. */
+/* The copy first, as a clone: afterwards the packet itself is gone. */
 MF_INLINE int forward_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, enum copies copies)
 {
     if (scratch->out.forward.copy_to.port)
-        send_by_tc(skb, scratch, PASSED_ON_AS_COPY, copies);
-    return send_by_tc(skb, scratch, PASSED_ON, copies);
+        send_by_tc(skb, scratch, FORWARDED_COPY, copies);
+    return send_by_tc(skb, scratch, FORWARDED, copies);
 }
 
-/* Makes the first bytes of a packet, or all, directly readable. */
+/* Makes the first `bytes` of a packet readable through `data`: a packet may consist of several pieces. */
 MF_INLINE int make_linear(struct __sk_buff *skb, uint32_t bytes)
 {
     bytes = bytes < skb->len ? bytes : skb->len;
     return (uint64_t)(long)skb->data_end - (uint64_t)(long)skb->data >= bytes || bpf_skb_pull_data(skb, bytes) == 0;
 }
 
-/* The VLAN tag beside a packet, as it would be in the frame; 0: none. */
+/* The VLAN tag that is in the skb, as it would be in the frame; 0: none. */
 MF_INLINE uint32_t tag_beside(struct __sk_buff *skb)
 {
     return skb->vlan_present ? skb->vlan_proto | (uint32_t)mf_net16((uint16_t)skb->vlan_tci) << 16 : 0;
 }
 
-/* Prepares the packet for being rewritten, and says how; -1: it cannot be, or its checksum is not what the kernel knows of
- * it. */
+/* Prepares the packet for being rewritten. Returns its enum copies; -1: it cannot be rewritten, or its checksum is not what the
+ * kernel says of it. */
 MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, struct mf_scratch MF_FAR *scratch)
 {
-    const struct sk_buff *behind = bpf_cast_to_kern_ctx(skb);
-    uint32_t summed = BPF_CORE_READ_BITFIELD(behind, ip_summed);
+    const struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
+    uint32_t summed = BPF_CORE_READ_BITFIELD(kernel_skb, ip_summed);
     int beside = skb->vlan_present ? TAG_BESIDE : 0;
     if (!(summed == CHECKSUM_PARTIAL ? is_left_to_hardware(frame) : frame->whole)) {
         scratch->counts.passed_checksum++;
@@ -181,14 +183,15 @@ MF_INLINE int prepare_copies(struct __sk_buff *skb, const struct frame *frame, s
     }
     if (summed == CHECKSUM_PARTIAL)
         return beside | PARTIAL;
-    /* A sum over the packet that hardware made would be wrong soon. A packet that grows loses it; then none can be updated. */
+    /* Hardware has summed the whole packet, which is about to change. Making it longer removes that sum; bpf_csum_update fails
+     * where there is none, which proves it. */
     if (summed == CHECKSUM_COMPLETE && (bpf_skb_change_tail(skb, skb->len + 1, 0) || bpf_csum_update(skb, 0) >= 0))
         return -1;
     return beside;
 }
 
-/* Whether the packet's datagram lies in this CPU's scratch area now; else the packet goes on. What XDP has counted is not counted
- * again. */
+/* Brings the packet's datagram to this CPU's scratch area; 0: the packet is not for TC. It counts only what XDP cannot have
+ * counted before. */
 MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR **scratch, struct frame *frame)
 {
     uint32_t protocol = skb->protocol, cpu;
@@ -221,20 +224,20 @@ int mf_tc(struct __sk_buff *skb)
     struct frame frame;
     MF_USES_ARENA();
     if (!is_received_by_tc(skb, &scratch, &frame))
-        return GO_ON;
-    int how = prepare_copies(skb, &frame, scratch);
-    if (how < 0)
-        return GO_ON;
-    enum copies copies = (enum copies)HIDDEN_OFFSET((uint32_t)how, 3);
+        return PASS_UP;
+    int prepared = prepare_copies(skb, &frame, scratch);
+    if (prepared < 0)
+        return PASS_UP;
+    enum copies copies = (enum copies)HIDDEN_OFFSET((uint32_t)prepared, 3);
     scratch->back.interface = skb->ifindex;
     if (MF_UNLIKELY(!mf_lock())) {
         scratch->counts.passed_contended++;
-        return GO_ON;
+        return PASS_UP;
     }
     take_from_frame(scratch);
     mf_unlock();
     scratch->counts.tc_taken++;
-    if (MF_UNLIKELY(is_for_the_true_sender(scratch))) {
+    if (MF_UNLIKELY(is_cookie_owed(scratch))) {
         hand_over_cookie(scratch);
         return DROP;
     }

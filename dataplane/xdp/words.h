@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Frames as words: the shells read and write them eight, four or two bytes at a time, and sum them on the way. */
+/* Frames as words: the shells read and write them eight, four or two bytes at a time, and add them to a checksum while they
+ * copy them. */
 #ifndef MIDFLIGHT_WORDS_H
 #define MIDFLIGHT_WORDS_H
 
@@ -8,7 +9,7 @@
 #include "../src/shared/bytes.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the shells put frames together from little-endian words"
+#error "the shells compose frames from little-endian words: build for a little-endian machine"
 #endif
 
 typedef uint16_t __attribute__((may_alias)) mf_half;
@@ -27,7 +28,8 @@ typedef uint64_t __attribute__((may_alias)) mf_long;
 #define FAR_WORD(p) (*(mf_word MF_FAR *)(p))
 #define FAR_HALF(p) (*(mf_half MF_FAR *)(p))
 
-/* What the compiler knows the verifier need not: a mask that it would drop, because it knows the value to be small. */
+/* A mask for the verifier, which must see that an offset is small. Written in C, the compiler would drop it, because it knows
+ * that already. */
 #define MF_MASK(value, mask)                                                                       \
     ({                                                                                             \
         uint64_t masked_ = (value);                                                                \
@@ -35,14 +37,14 @@ typedef uint64_t __attribute__((may_alias)) mf_long;
         masked_;                                                                                   \
     })
 
-/* The Internet checksum (RFC 1071) sums 16-bit words; wider ones sum as well, and fold in the end. A frame has too few of
- * them to overflow 64 bits. The words' byte order is whichever memory has. */
+/* The Internet checksum (RFC 1071) is a sum of 16-bit words. Wider words may be summed instead, and folded to 16 bits at the end;
+ * a frame has too few of them to overflow 64 bits. The sum works in either byte order, so words stay as they are in memory. */
 MF_INLINE uint64_t sum_long(uint64_t sum, uint64_t value)
 {
     return sum + (uint32_t)value + (value >> 32);
 }
 
-/* Each line leaves less: 33 bits, 0x20000, 0x10000, 16 bits. */
+/* The largest value after each line: 33 bits, 0x20000, 0x10000, 0xffff. */
 MF_INLINE uint16_t sum_fold(uint64_t sum)
 {
     sum = (sum & 0xffffffff) + (sum >> 32);
@@ -52,10 +54,10 @@ MF_INLINE uint16_t sum_fold(uint64_t sum)
     return (uint16_t)sum;
 }
 
-/* Bytes that a round of the loops below moves: enough that the loop itself costs little. */
+/* Bytes that a round of the loops below copies: enough that the loop itself costs little. */
 #define ROUND 32
 
-/* Copies `length` bytes of a frame from `from` on, at most MF_PACKET_MAX, and adds them to a sum. 0: the frame ends before. */
+/* Copies `length` bytes of a frame, at most MF_PACKET_MAX, from `from` on, and adds them to a sum. 0: the frame is shorter. */
 MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *end, uint32_t length, uint64_t *sum)
 {
     uint64_t total = *sum;
@@ -105,7 +107,7 @@ MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *en
     return 1;
 }
 
-/* The same from the arena into a frame. What the core owes is made of words of four bytes. */
+/* The same from the arena into a frame. A program's answers have lengths that are multiples of four. */
 MF_INLINE int copy_out(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *from, uint32_t length, uint64_t *sum)
 {
     uint64_t total = *sum;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * XDP: one frame in, at most one out: back by the way it came, or on to the next hop of somebody else. What may owe several
+ * XDP: one frame in, at most one out, back to its sender or forwarded to the next hop of another peer. What may owe several
  * answers, or one that the frame has no room for, is left to TC.
  */
 #ifndef MIDFLIGHT_XDP_H
@@ -12,20 +12,20 @@
 #include "odd.h"
 #include "next_hops.h"
 
-#define ETHERNET_LEAST 60 /* bytes of a frame; hardware adds a checksum of four */
-#define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* of an answer */
-_Static_assert(SHORTEST + sizeof(mf_long) + sizeof(mf_half) == ETHERNET_LEAST, "what answer_by_xdp fills");
+#define ETHERNET_LEAST 60 /* bytes of the shortest frame; hardware adds a checksum of four */
+#define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* bytes of the shortest answer */
+_Static_assert(SHORTEST + sizeof(mf_long) + sizeof(mf_half) == ETHERNET_LEAST, "answer_by_xdp pads with ten bytes");
 
-/* Left before a frame for the driver, who may put its own header there. */
+/* Bytes before a frame that are left to the driver, which may put its own header there. */
 #define HEADROOM_LEFT 32
 #define CACHE_LINE 64
 
-/* Bytes by which a frame can grow. */
+/* Bytes by which a frame can grow at either end. */
 struct room {
     int32_t tail, head;
 };
 
-/* Bytes between two addresses. The verifier wants to see whole pointers. */
+/* Bytes between two addresses. The verifier refuses arithmetic on halves of pointers, which the compiler would make of it. */
 MF_INLINE int32_t distance(const void *from, const void *to)
 {
     uint64_t bytes = (uint64_t)to - (uint64_t)from;
@@ -38,7 +38,7 @@ MF_INLINE struct room room_around(struct xdp_md *context)
     const struct xdp_buff *buffer = bpf_cast_to_kern_ctx(context);
     int32_t shared = (int32_t)((bpf_core_type_size(struct skb_shared_info) + CACHE_LINE - 1) & -(uint64_t)CACHE_LINE);
     int32_t left = (int32_t)bpf_core_type_size(struct xdp_frame) + HEADROOM_LEFT;
-    int32_t meta = distance(buffer->data_meta, buffer->data); /* below 0: there can be none */
+    int32_t meta = distance(buffer->data_meta, buffer->data); /* below 0: the driver supports no metadata */
     struct room room = {
         .tail = (int32_t)buffer->frame_sz - shared - distance(buffer->data_hard_start, buffer->data_end),
         .head = distance(buffer->data_hard_start, buffer->data) - (meta > 0 ? meta : 0) - left,
@@ -46,7 +46,7 @@ MF_INLINE struct room room_around(struct xdp_md *context)
     return room;
 }
 
-/* Makes the frame `bytes` long, at its end if there is room, else at its beginning; 0 where neither can be. */
+/* Makes the frame `bytes` long: it grows at its end if there is room, else at its beginning; 0 where neither works. */
 MF_INLINE int resize(struct xdp_md *context, int32_t bytes)
 {
     int32_t more = bytes - (int32_t)((uint64_t)context->data_end - (uint64_t)context->data);
@@ -68,7 +68,7 @@ MF_INLINE uint32_t longest_answer(struct xdp_md *context, const struct mf_datagr
     return more > 0 ? in->length + (uint32_t)more : in->length;
 }
 
-/* Turns the frame round. */
+/* Overwrites the frame with the answer to its sender. */
 static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_out_packet MF_FAR *packet = &scratch->out.packet[0];
@@ -85,8 +85,8 @@ static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struc
         PUT_LONG(data + SHORTEST, 0);
         PUT_HALF(data + SHORTEST + sizeof(mf_long), 0);
     }
-    const struct leaving leaving = {&packet->to, packet->data, packet->length};
-    if (!compose(data, end, &scratch->back, 0, &leaving, 0)) {
+    const struct outgoing outgoing = {&packet->to, packet->data, packet->length};
+    if (!compose(data, end, &scratch->back, 0, &outgoing, 0)) {
         scratch->counts.send_failed++;
         return XDP_DROP;
     }
@@ -94,15 +94,16 @@ static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struc
     return XDP_TX;
 }
 
-/* Passes the frame on to the next hop of whom its datagram is for now, where that is known and takes such a frame; else it is
- * left to user space, and so is a copy. */
+/* Forwards the datagram: rewrites its frame in place, where the next hop is known and takes frames of the same shape. Otherwise
+ * user space sends it. User space also sends the copy, if one is asked for: XDP cannot clone a frame. */
 static __attribute__((noinline)) int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, int is_known)
 {
     const struct mf_forward MF_FAR *forward = &scratch->out.forward;
     uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
     if (forward->copy_to.port)
         hand_over(scratch, &forward->copy_to, scratch->data, forward->length, 0);
-    if (!is_known || !scratch->is_whole || forward->length != scratch->in.length || !is_alike(&scratch->back, &scratch->other)) {
+    if (!is_known || !scratch->is_whole || forward->length != scratch->in.length ||
+        !is_same_shape(&scratch->back, &scratch->other)) {
         hand_over(scratch, &forward->to, scratch->data, forward->length, is_known ? scratch->other.own : 0);
         return XDP_DROP;
     }
@@ -124,8 +125,9 @@ MF_INLINE void count_reception(struct mf_shell_counts MF_FAR *counts, enum recep
         counts->passed_tags++;
 }
 
-/* Whether frames come by this interface whose senders leave checksums to hardware that is not there. */
-MF_INLINE int comes_unsummed(uint32_t interface)
+/* Whether this interface is one of those without hardware that completes checksums (veth, tun): there a sum of the pseudo-header
+ * is what an intact packet has. */
+MF_INLINE int accepts_partial_sums(uint32_t interface)
 {
     const uint32_t MF_FAR *unsummed = MF_CONTROL->unsummed;
     for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_UNSUMMED_MAX && unsummed[i]); i++)
@@ -134,7 +136,7 @@ MF_INLINE int comes_unsummed(uint32_t interface)
     return 0;
 }
 
-/* Whether the frame's datagram lies in this CPU's scratch area now; else the frame is passed up. */
+/* Brings the frame's datagram to this CPU's scratch area; 0: the frame is to be passed up. */
 MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR **scratch)
 {
     const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
@@ -148,7 +150,7 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FA
     if (cpu + 1 >= MF_SCRATCHES)
         return 0;
     *scratch = mf_scratch_of(1 + cpu);
-    if (MF_UNLIKELY(relation == SENDERLESS)) {
+    if (MF_UNLIKELY(relation == BAD_SENDER)) {
         (*scratch)->counts.passed_source++;
         return 0;
     }
@@ -164,10 +166,10 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FA
     if (reception != RECEIVED)
         return 0;
     (*scratch)->is_whole = frame.whole;
-    /* Whether hardware is to complete a checksum, TC can ask the kernel. In generic mode it would spoil that of XDP's
-     * answer. */
+    /* Only TC can ask the kernel whether the checksum was left to hardware. In generic mode even a sum that is right by chance is
+     * left to TC: the kernel may hold a mark by which hardware would spoil the checksum of XDP's answer. */
     int doubtful = !frame.whole || MF_CONTROL->generic;
-    return MF_LIKELY(!doubtful) || !is_left_to_hardware(&frame) || comes_unsummed(context->ingress_ifindex);
+    return MF_LIKELY(!doubtful) || !is_left_to_hardware(&frame) || accepts_partial_sums(context->ingress_ifindex);
 }
 
 SEC("xdp")
@@ -190,7 +192,7 @@ int mf_xdp(struct xdp_md *context)
     int is_known = scratch->out.is_forwarded && knows_hop(&scratch->out.forward.to, &scratch->other);
     mf_unlock();
     scratch->counts.xdp_taken++;
-    if (MF_UNLIKELY(is_for_the_true_sender(scratch))) {
+    if (MF_UNLIKELY(is_cookie_owed(scratch))) {
         hand_over_cookie(scratch);
         return XDP_DROP;
     }

@@ -4,7 +4,7 @@ mod soft;
 
 use std::path::Path;
 
-/// Each program with the files that say where something lies in an arena, and what it means there.
+/// Each program, with the files that define the layout of its state and the meaning of its contents.
 const PROGRAMS: [(&str, &[&str]); 1] = [(
     "tasks",
     &[

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What all programs have in common and that says where something lies in an arena, and what it means there.
+/// The files that do the same for all programs.
 const SHARED: [&str; 8] = [
     "include/midflight/switch.h",
     "include/midflight/verdict.h",

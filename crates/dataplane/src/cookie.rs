@@ -1,9 +1,9 @@
-//! Cookies: who repeats one receives what is sent to its address (T13). The switch keeps nothing for it.
+//! Cookies: a sender that repeats one proves that it receives what is sent to its address (T13). The switch stores nothing.
 
 use midflight_wire::Address;
 use siphasher::sip::SipHasher24;
 
-/// What a switch gives, and takes back.
+/// Makes and checks the cookies of a switch.
 #[derive(Clone, Debug)]
 pub struct Cookies {
     hasher: SipHasher24,
@@ -11,21 +11,21 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Of the switch with this secret. A cookie is valid in the window of time in which it was given, and in the next one.
-    /// A window of 0 counts as one of 1.
+    /// For the switch with this secret. A cookie is valid in the interval of time in which it was made, and in the next one.
+    /// A length of 0 counts as 1.
     #[must_use]
     pub fn new(secret: u128, window_ns: u64) -> Self {
         let (low, high) = (secret as u64, (secret >> 64) as u64);
         Self { hasher: SipHasher24::new_with_keys(low, high), window_ns: window_ns.max(1) }
     }
 
-    /// The present cookie of an identity at an address; never 0, which says "none".
+    /// The present cookie of an identity at an address; never 0, which means "none".
     #[must_use]
     pub fn give(&self, now_ns: u64, identity: u64, address: impl Into<Address>) -> u64 {
         self.of_window(now_ns / self.window_ns, identity, &address.into())
     }
 
-    /// Whether this is the cookie of an identity at an address: the present one, or the one before.
+    /// Whether this is the cookie of an identity at an address, of this interval or the one before.
     #[must_use]
     pub fn takes(&self, now_ns: u64, identity: u64, address: impl Into<Address>, cookie: u64) -> bool {
         let (window, address) = (now_ns / self.window_ns, address.into());

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Reads a duration such as "500ms".
 ///
 /// # Errors
-/// Where it is none.
+/// If the text is not a duration.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     humantime::parse_duration(&text)

@@ -3,12 +3,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`program`] | what a [`Program`](program::Program) is, and an [`Engine`](program::Engine) that runs one |
-//! | [`Native`] | the soft engine in this process: a program in C, behind a safe face |
+//! | [`Native`] | the soft engine in this process: a safe interface to a program in C |
 //! | [`kernel`] | the soft engine in the kernel (feature `kernel`) |
 //! | [`tasks`] | the tasks program: the cluster's one task queue |
 //! | [`asic`] | the same queue as a program of a switch's pipeline, in the model of such a switch |
 //!
-//! What the protocols demand of each packet, `crates/spec` says.
+//! `crates/spec` has the reference models: what the protocols require for each packet.
 
 pub mod asic;
 mod cookie;

@@ -21,7 +21,7 @@ mod mapped {
                 return None;
             }
             let map = MmapMut::map_anon(usize::try_from(bytes).ok()?).ok()?;
-            // A queue is walked in no order that a processor's page tables foresee. A system without huge pages only is slower.
+            // A queue is accessed in no regular order, and huge pages save address translations. Without them it is only slower.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             Some(Self(map))

@@ -1,4 +1,4 @@
-//! A program of the soft engine in this process, safe to use.
+//! A safe interface to a program of the soft engine in this process.
 
 use crate::Out;
 use crate::memory::Region;
@@ -41,19 +41,19 @@ impl<P: SoftProgram> Native<P> {
         verdict(unsafe { P::packet(self.state(), now_ns, &raw const datagram, &raw mut *out.0) })
     }
 
-    /// Time has come: looks at a bounded part of the state, says how many elements, and overwrites `out`.
+    /// Expires a bounded part of the state. Returns how many elements it visited, and overwrites `out`.
     pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> u32 {
         // SAFETY: pointers are valid for the call.
         unsafe { P::tick(self.state(), now_ns, &raw mut *out.0) }
     }
 
-    /// Does a bounded part of what the operator wants; whether all of it is done.
+    /// Does a bounded part of an operator's order. Returns whether all of it is done.
     pub fn order(&mut self, order: &mut P::Order) -> bool {
         // SAFETY: pointers are valid for the call.
         unsafe { P::order(self.state(), order) != 0 }
     }
 
-    /// Whether [`take`](Self::take) may owe more than one answer of `room` bytes to the sender. Changes nothing.
+    /// Whether [`take`](Self::take) may owe more than one answer of at most `room` bytes to the sender. Changes nothing.
     #[must_use]
     pub fn owes_more(&self, from: impl Into<Address>, datagram: &mut [u8], room: u32) -> bool {
         let datagram = RawDatagram::new(from.into(), datagram);
@@ -61,14 +61,14 @@ impl<P: SoftProgram> Native<P> {
         unsafe { P::owes_more(self.state(), &raw const datagram, room) != 0 }
     }
 
-    /// What was counted so far.
+    /// Its counters and gauges.
     #[must_use]
     pub fn stats(&self) -> P::Stats {
         // SAFETY: the state was initialised.
         unsafe { P::stats(self.state()) }
     }
 
-    /// For tests: walks all structures.
+    /// For tests: checks all structures.
     ///
     /// # Errors
     /// The line of the check in `NAME_check.c` that failed.

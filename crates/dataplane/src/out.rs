@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 /// What a call owes to the network. One for the life of a switch: it is large, and calls overwrite it.
 pub struct Out(pub(crate) Box<RawOut>);
 
-/// Where a datagram goes on to, in place of whom it came to. Its header was rewritten where it stands.
+/// Where a datagram is forwarded to. Its header was rewritten in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Who gets it.
+    /// Its new receiver.
     pub to: SocketAddr,
-    /// And who gets a copy.
+    /// The receiver of a copy, if one is sent.
     pub copy_to: Option<SocketAddr>,
-    /// Bytes of it that go on.
+    /// Bytes of it that are forwarded.
     pub length: usize,
 }
 
@@ -37,7 +37,7 @@ impl Out {
         Self(unsafe { Box::new_zeroed().assume_init() })
     }
 
-    /// What a call left elsewhere.
+    /// Copies the result of a call from elsewhere, such as an arena.
     #[cfg(feature = "kernel")]
     pub(crate) fn copy_from(&mut self, other: &RawOut) {
         let count = (other.count as usize).min(OUT_MAX);
@@ -53,7 +53,7 @@ impl Out {
         }
     }
 
-    /// Owes these datagrams, in the place of those before. Says how many there is no room for: the last ones, and those
+    /// Owes these datagrams instead of the present ones. Returns how many have no room: the last ones, and those
     /// that are longer than a packet.
     pub fn replace<'a>(&mut self, datagrams: impl IntoIterator<Item = (SocketAddr, &'a [u8])>) -> usize {
         self.clear();
@@ -77,7 +77,7 @@ impl Out {
         left_out
     }
 
-    /// Nothing is owed.
+    /// Removes everything.
     pub fn clear(&mut self) {
         (self.0.count, self.0.is_genuine, self.0.is_forwarded) = (0, 0, 0);
     }
@@ -99,7 +99,7 @@ impl Out {
         self.0.packet[..self.len()].iter().map(|p| (p.to.into(), &p.data[..p.length as usize]))
     }
 
-    /// Where the datagram itself goes on to, if it does.
+    /// Where the datagram itself is forwarded to, if it is.
     #[must_use]
     pub fn forward(&self) -> Option<Forward> {
         let forward = &self.0.forward;
@@ -111,7 +111,8 @@ impl Out {
         })
     }
 
-    /// All that leaves for a datagram, which lies where the program has rewritten it: what goes on, then the answers.
+    /// All that leaves because of a datagram: the datagram itself, as the program has rewritten it, if it is forwarded; then the
+    /// answers.
     pub fn all<'a>(&'a self, datagram: &'a [u8]) -> impl Iterator<Item = (SocketAddr, &'a [u8])> {
         let forward = self.forward();
         let onward = forward.into_iter().flat_map(|forward| [Some(forward.to), forward.copy_to].into_iter().flatten());
@@ -119,13 +120,13 @@ impl Out {
         onward.map(move |to| (to, bytes)).chain(self.iter())
     }
 
-    /// Says that nobody but its sender can have sent the datagram.
+    /// Marks the datagram as genuine: see [`is_genuine`](Self::is_genuine).
     pub fn set_genuine(&mut self) {
         self.0.is_genuine = 1;
     }
 
-    /// Whether nobody but its sender can have sent the datagram, and it is no copy of an earlier one: the way that it came is
-    /// the way to him.
+    /// Whether only the holder of the sender's address can have sent the datagram, and it is no copy of an earlier one.
+    /// Whoever runs the program may learn from it how to reach that peer.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
         self.0.is_genuine != 0

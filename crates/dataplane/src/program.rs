@@ -1,4 +1,4 @@
-//! What a program of the switch is, and who runs it.
+//! What a program of the switch is, and what an engine that runs it is.
 
 use crate::Out;
 use crate::raw::{RawDatagram, RawOut};
@@ -6,86 +6,89 @@ use midflight_endpoint::{MS, Nanos};
 use std::fmt::{Debug, Display};
 use std::net::SocketAddr;
 
-/// A program of the switch, such as [`TasksProgram`](crate::TasksProgram): what differs between one and another. A switch runs
+/// A program of the switch, such as [`TasksProgram`](crate::TasksProgram): what differs between programs. A switch runs
 /// one program, behind one port.
 pub trait Program: Debug + Send + Sync + 'static {
-    /// Its name: of its table in the configuration, of its metrics, of its BPF object.
+    /// Its name, in the configuration (a table), metrics, and BPF object.
     const NAME: &'static str;
-    /// Which clock its times are of.
+    /// The clock that its times are read from.
     const CLOCK: Clock;
     /// Its operations by their numbers; the first is VERSION's.
     const OPERATIONS: &'static [&'static str];
 
     /// Its bounds and times.
     type Config: Clone + Debug + Send;
-    /// What it says of a datagram, or of one record in it.
+    /// Its verdicts on a datagram, or on one record in it.
     type Verdict: Verdict;
-    /// What it counts.
+    /// Its statistics.
     type Stats: Copy + Debug + Send;
-    /// What an operator can ask of it, in steps: as C lays it out.
+    /// An operator's order, which is carried out in steps. It has the layout of the structure in C.
     type Order: Debug + Send;
 
-    /// Which bounds a configuration violates, for people.
+    /// The bounds that a configuration violates, as text for users.
     fn violated(config: &Self::Config) -> ConfigError;
 
-    /// Names and values of what a state that was laid out for one configuration must agree on with another.
+    /// Names and values of the settings that determine the layout of the state: a kept state can be taken over only if they
+    /// are the same.
     fn bounds(config: &Self::Config) -> Vec<(&'static str, Bound)>;
 
-    /// Called before a state is laid out: a place for the bugs that the fault campaign plants.
+    /// Called before a state is initialised: here the fault campaign plants its bugs.
     fn before_start() {}
 
-    /// How often it is to be ticked each 10 ms, so that it looks at all that it holds in time.
+    /// How often to tick it every 10 ms, so that it visits all of its state in time.
     fn ticks(config: &Self::Config) -> u32;
 
-    /// Datagrams with a valid header, by the number of their operation.
+    /// Counts of datagrams with a valid header, by the number of their operation.
     fn packets(stats: &Self::Stats) -> &[u64];
 
-    /// Datagrams and records by the number of the verdict on them.
+    /// Counts of datagrams and records, by the number of the verdict on them.
     fn verdicts(stats: &Self::Stats) -> &[u64];
 
-    /// Whether anybody can have an answer like this sent to any address: the switch bounds how many of those wait to be sent.
+    /// Whether anybody can make the switch send this answer to any address, by forging it. The switch limits how many such
+    /// answers wait in its send buffer (T13).
     fn is_for_anybody(answer: &[u8]) -> bool;
 }
 
-/// Which clock the times of a program are of.
+/// A clock that a program's times are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Stands still while the machine is suspended: for leases that only clean up.
+    /// Stands still while the machine is suspended: for leases that only clean up after silent peers.
     Monotonic,
-    /// Goes on: for leases by which others, who do not stand still, may act. Looked at for each packet, after it came.
+    /// Goes on while the machine is suspended: for leases that are promises to other machines, whose time goes on. It is read
+    /// for each packet, after the packet has arrived.
     CountsSuspension,
 }
 
 /// Every failure has a name (rule 6 of the house).
 pub trait Verdict: Copy + Debug + Eq + Send + 'static {
-    /// All of a program, in the order of their numbers; those that all programs have come first.
+    /// All verdicts of a program, in the order of their numbers; the common ones come first.
     const ALL: &'static [Self];
 
     /// Its name in metrics and transcripts.
     fn name(self) -> &'static str;
 
-    /// What becomes of the datagram.
+    /// What happens to the datagram.
     fn class(self) -> Class;
 }
 
-/// What a verdict says of the datagram.
+/// What happened to the datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It was taken.
     Taken,
-    /// It was refused whole, and changed nothing (T11).
+    /// All of it was refused, and it changed nothing (T11).
     Refused,
-    /// One record or task of it was refused, or it is answered all the same.
+    /// One record or task of it was refused, or it was answered without being taken.
     Partly,
 }
 
-/// A program in C: the soft engine, which runs in a process and in the kernel.
+/// A program of the soft engine, written in C, which runs in a process and in the kernel.
 ///
 /// # Safety
-/// The functions are those that `switch.h` describes: they keep to `state_bytes` bytes of state, and to what their other
-/// pointers lead to.
+/// The functions are those that `switch.h` describes: they access only `state_bytes` bytes of state, and what their other
+/// pointers point to.
 pub unsafe trait SoftProgram: Program {
-    /// Bytes of state; 0 where a bound is violated.
+    /// Bytes of state; 0 if the configuration violates a bound.
     fn state_bytes(config: &Self::Config) -> u64;
 
     /// `mf_NAME_init`
@@ -134,7 +137,7 @@ pub unsafe trait SoftProgram: Program {
     #[cfg(feature = "kernel")]
     const OBJECT: &'static [u8];
 
-    /// A hash of all that says where something lies in an arena, and what it means there.
+    /// A hash of the source files that define the layout of an arena and the meaning of its contents.
     #[cfg(feature = "kernel")]
     const LAYOUT: u64;
 }
@@ -232,7 +235,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// As a number.
+    /// Its number.
     #[must_use]
     pub fn value(self) -> u64 {
         match self {
@@ -265,17 +268,18 @@ impl Display for Bound {
 #[error("{0}")]
 pub struct ConfigError(pub String);
 
-/// The engine could not be called: what it was called with is as good as lost on the wire.
+/// The engine could not be called. Its datagram is lost as if on the wire, and the protocol repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallError(pub String);
 
-/// Whoever runs a program: this process ([`Native`](crate::Native)), the kernel, the model of a switch, the reference model.
+/// Runs a program: in this process ([`Native`](crate::Native)), in the kernel, in the model of a switch, or as the reference
+/// model.
 pub trait Engine {
     /// The program that it runs.
     type Program: Program;
 
-    /// Takes one datagram and overwrites `out`. `now_ns` never decreases. A datagram that goes on is rewritten where it stands.
+    /// Takes one datagram and overwrites `out`. `now_ns` never decreases. A datagram that is forwarded is rewritten in place.
     ///
     /// # Errors
     /// Where the engine could not be called.
@@ -287,24 +291,24 @@ pub trait Engine {
         out: &mut Out,
     ) -> Result<<Self::Program as Program>::Verdict, CallError>;
 
-    /// Time has come: looks at a bounded part of what it holds, says how many elements, and overwrites `out`.
+    /// Expires a bounded part of the state. Returns how many elements it visited, and overwrites `out`.
     ///
     /// # Errors
     /// Where the engine could not be called.
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError>;
 
-    /// Does a bounded part of what the operator wants; whether all of it is done.
+    /// Does a bounded part of an operator's order. Returns whether all of it is done.
     ///
     /// # Errors
     /// Where the engine could not be called, or does not know such orders.
     fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Result<bool, CallError>;
 
-    /// What was counted so far, and the gauges now.
+    /// Its counters and gauges.
     fn stats(&self) -> <Self::Program as Program>::Stats;
 
     /// For tests: whether all its structures agree with each other.
     ///
     /// # Errors
-    /// Says what does not.
+    /// Says which structures do not.
     fn check(&self) -> Result<(), String>;
 }

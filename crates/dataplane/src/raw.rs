@@ -1,4 +1,4 @@
-//! What crosses the border to C, as `dataplane/include/midflight/switch.h` declares it. A test compares the sizes.
+//! The structures that are passed to C, as `dataplane/include/midflight/switch.h` declares them. A test compares the sizes.
 
 use midflight_wire::{Address, PACKET_MAX};
 
@@ -18,7 +18,7 @@ pub struct RawDatagram {
 }
 
 impl RawDatagram {
-    /// For a program that does not rewrite it.
+    /// Only for a program that never rewrites a datagram.
     pub(crate) fn read_only(from: Address, datagram: &[u8]) -> Self {
         Self { from, length: length(datagram), data: datagram.as_ptr().cast_mut() }
     }
@@ -28,7 +28,7 @@ impl RawDatagram {
     }
 }
 
-/// Longer than any packet is TRAILING whatever it is exactly, so the cut loses nothing.
+/// A length beyond 32 bits is cut: anything longer than a packet is TRAILING, whatever its exact length.
 fn length(datagram: &[u8]) -> u32 {
     u32::try_from(datagram.len()).unwrap_or(u32::MAX)
 }
@@ -67,7 +67,7 @@ impl std::fmt::Debug for RawOut {
     }
 }
 
-/// A secret as the core takes it: its lower half first.
+/// A secret in the form that the core expects: its lower half first.
 pub(crate) fn key_of(secret: u128) -> [u64; 2] {
     [secret as u64, (secret >> 64) as u64]
 }

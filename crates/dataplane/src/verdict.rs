@@ -1,6 +1,6 @@
-//! What the switch says of a datagram, or of one record in it: `verdict.h` and each program's own header, name for name.
+//! The verdicts of the switch on a datagram, or on one record in it: the same as in `verdict.h` and each program's header.
 
-/// The verdicts of a program: those that all programs have, then its own, each with its class, name and text.
+/// Defines the verdicts of a program: the common ones, then its own, each with its class, name and text.
 #[macro_export]
 macro_rules! verdicts {
     ($(#[$doc:meta])* $name:ident { $($own:tt)* }) => {

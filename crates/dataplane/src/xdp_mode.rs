@@ -3,15 +3,15 @@ use std::str::FromStr;
 /// How XDP programs are attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpMode {
-    /// In the interface's driver, before the kernel has made anything of a frame.
+    /// In the interface's driver, before the kernel allocates anything for a frame.
     #[default]
     Native,
-    /// Behind it, on any interface: slower.
+    /// Behind the driver, on any interface: slower.
     Generic,
 }
 
 impl XdpMode {
-    /// All there are.
+    /// All modes.
     pub const ALL: [Self; 2] = [Self::Native, Self::Generic];
 
     /// `native` or `generic`

@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `clock`, `waker`, `socket`, `sources`, `together` | monotonic time, waking a thread that waits for packets, batched UDP |
+//! | `clock`, `waker`, `socket`, `gso`, `reply_addresses` | monotonic time, waking a thread that waits for packets, batched UDP |
 //! | `driver` | runs one endpoint over one socket, for client and executor alike |
 //! | `busy_poll` | polling a socket for a short while before sleeping |
 //! | `switch` | the C core, in this process or in the kernel, and the thread that feeds it |
@@ -24,13 +24,13 @@ mod error;
 mod exec;
 mod executor;
 mod functions;
+mod gso;
 mod job;
 pub mod privileges;
+mod reply_addresses;
 mod results;
 mod socket;
-mod sources;
 mod switch;
-mod together;
 mod waker;
 mod workers;
 

@@ -1,8 +1,8 @@
-//! Batched UDP: one system call takes up to 8 buffers of up to 64 KiB (GRO), one sends a run of equal datagrams to
-//! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers only ever see IPv4 addresses as IPv4.
+//! Batched UDP: one system call receives up to 8 buffers of up to 64 KiB (GRO), one sends a run of equally long datagrams to
+//! one destination (GSO). Sockets on an IPv6 wildcard take IPv4 too; callers see IPv4 addresses as IPv4, never as mapped.
 
 use crate::error::Error;
-use crate::together::Together;
+use crate::gso::Gso;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What a socket asks of the kernel; `net.core.rmem_max` and `wmem_max` may give less.
+/// Sizes of the kernel's buffers of a socket. `net.core.rmem_max` and `wmem_max` may limit them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
     /// Bytes of datagrams that wait to be received. Default 4 MiB.
@@ -30,11 +30,11 @@ impl Default for SocketBuffers {
 
 /// Buffers filled by one system call.
 const RECEIVE_BATCH: usize = 8;
-/// Bytes of one buffer: the most that GRO puts together.
+/// Bytes of one buffer: the most that GRO merges.
 const RECEIVE_BYTES: usize = 65_535;
-/// The most that one GSO send may hold.
+/// Bytes that one GSO send may have.
 const SEND_BYTES: usize = 65_000;
-/// An error that stays must not become a busy loop.
+/// Sleep after a failed receive: an error that persists must not keep a core busy.
 const RECEIVE_ERROR_PAUSE: Duration = Duration::from_millis(1);
 /// How long a full send buffer may block a sender before the datagrams are dropped and counted.
 const SEND_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
@@ -77,7 +77,7 @@ pub struct SocketCounts {
     pub send_too_long: u64,
     /// Datagrams dropped because the send buffer stayed full.
     pub send_blocked: u64,
-    /// Answers that anybody can ask for, dropped because too many wait in the send buffer.
+    /// Answers that anybody can ask for, even from a forged address, dropped because too many wait in the send buffer.
     pub send_to_strangers: u64,
 }
 
@@ -86,12 +86,12 @@ pub struct SocketCounts {
 pub(crate) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
-    together: Together,
+    gso: Gso,
     local: SocketAddr,
-    /// What the kernel gives, its own overhead in it.
+    /// Bytes of the send buffer, with the kernel's own overhead per datagram.
     send_buffer: usize,
     counters: SocketCounters,
-    /// It was said that addresses of the other family cannot be reached.
+    /// The user was warned that addresses of the other IP version cannot be reached.
     warned: AtomicBool,
 }
 
@@ -116,15 +116,15 @@ impl Socket {
         let send_buffer = socket.send_buffer_size()?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
-        let (together, local) = (Together::new(state.max_gso_segments()), socket.local_addr()?);
+        let (gso, local) = (Gso::new(state.max_gso_segments()), socket.local_addr()?);
         let (counters, warned) = (SocketCounters::default(), AtomicBool::new(false));
-        Ok(Self { socket, state, together, local, send_buffer, counters, warned })
+        Ok(Self { socket, state, gso, local, send_buffer, counters, warned })
     }
 
-    /// From now on the kernel leaves datagrams as they came, instead of merging those of one sender before anybody sees
-    /// them: the kernel engine's TC program takes single ones only.
+    /// Switches off `UDP_GRO`: otherwise the kernel would merge datagrams of one sender before the kernel engine's TC program
+    /// sees them, which takes single ones only.
     #[cfg(feature = "kernel")]
-    pub(crate) fn keep_apart(&self) -> io::Result<()> {
+    pub(crate) fn disable_gro(&self) -> io::Result<()> {
         let off: libc::c_int = 0;
         let (level, length) = (libc::SOL_UDP, size_of_val(&off) as libc::socklen_t);
         // SAFETY: the kernel reads one number, which outlives the call.
@@ -172,7 +172,7 @@ impl Socket {
         if result == 0 { info[SK_MEMINFO_DROPS] } else { 0 }
     }
 
-    /// Bytes that wait to be sent, the kernel's overhead in them.
+    /// Bytes that wait to be sent, with the kernel's overhead.
     fn unsent(&self) -> usize {
         let mut bytes: libc::c_int = 0;
         // SAFETY: the kernel writes one number, which outlives the call.
@@ -180,17 +180,17 @@ impl Socket {
         if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
     }
 
-    /// How many eighths of the send buffer are taken.
+    /// How many eighths of the send buffer are in use.
     pub(crate) fn unsent_eighths(&self) -> usize {
         8 * self.unsent() / self.send_buffer.max(1)
     }
 
-    /// An answer to a stranger was dropped.
+    /// Counts a dropped answer to a stranger.
     pub(crate) fn count_unanswered(&self) {
         self.counters.send_to_strangers.fetch_add(1, Relaxed);
     }
 
-    /// Takes what has arrived into `batch`, without waiting; `false` when that was nothing.
+    /// Receives what has arrived into `batch`, without waiting; `false` if that was nothing.
     pub(crate) fn receive(&self, batch: &mut ReceiveBatch) -> bool {
         batch.filled = 0;
         let mut chunks = batch.bytes.chunks_exact_mut(RECEIVE_BYTES).map(IoSliceMut::new);
@@ -217,23 +217,24 @@ impl Socket {
     }
 
     /// Whether it listens on all addresses of this machine.
-    pub(crate) fn is_on_all(&self) -> bool {
+    pub(crate) fn is_on_all_addresses(&self) -> bool {
         self.local.ip().is_unspecified()
     }
 
-    /// Sends `contents`, which are datagrams of `segment` bytes (the last may be shorter), from one of its addresses.
+    /// Sends `contents`: datagrams of `segment` bytes each, of which the last may be shorter. `from`: our address that they shall
+    /// leave from; `None`: the kernel chooses.
     fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8], segment: usize) {
         let datagrams = contents.len().div_ceil(segment.max(1)).max(1);
         let segment_size = (datagrams > 1).then_some(segment);
         let mut transmit =
             Transmit { destination: self.destination(to), ecn: None, contents, segment_size, src_ip: from };
         if datagrams == 1 {
-            self.together.sent_one();
+            self.gso.sent_one();
         }
         if self.try_send(&transmit, datagrams).is_ok() {
             return;
         }
-        // Some devices refuse GSO: one by one, then.
+        // Some devices do not support GSO: send one by one.
         transmit.segment_size = None;
         let mut sent = 0;
         for datagram in contents.chunks(segment) {
@@ -241,11 +242,11 @@ impl Socket {
             sent += self.try_send(&transmit, 1).unwrap_or(0);
         }
         if sent > 0 {
-            self.together.refused();
+            self.gso.refused();
         }
     }
 
-    /// How many were sent. An error is one that sending one by one may avoid; all others are counted here.
+    /// Returns how many were sent. `Err` means that sending them one by one may work; all other errors are counted here.
     fn try_send(&self, transmit: &Transmit<'_>, datagrams: usize) -> Result<usize, ()> {
         let mut result = self.state.try_send((&self.socket).into(), transmit);
         if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
@@ -271,7 +272,8 @@ impl Socket {
         Ok(0)
     }
 
-    /// The other way round there is no way. An executor meets it where it knows the switch by IPv4 and a client by IPv6.
+    /// An IPv4 socket cannot send to IPv6 (an IPv6 socket can send to both). It happens to an executor that reaches the switch by
+    /// IPv4, when a client of the switch uses IPv6.
     fn warn_of_family(&self, to: SocketAddr) {
         if self.local.is_ipv4() && to.is_ipv6() && !self.warned.swap(true, Relaxed) {
             tracing::warn!(
@@ -282,7 +284,7 @@ impl Socket {
         }
     }
 
-    /// IPv4 goes out of an IPv6 socket as a mapped address.
+    /// An IPv6 socket sends to an IPv4 address in its mapped form.
     fn destination(&self, to: SocketAddr) -> SocketAddr {
         match to {
             SocketAddr::V4(v4) if self.local.is_ipv6() => {
@@ -316,7 +318,7 @@ fn warn_if_small(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<
     Ok(())
 }
 
-/// Room for what one system call receives.
+/// Buffers for what one system call receives.
 pub(crate) struct ReceiveBatch {
     bytes: Vec<u8>,
     meta: [RecvMeta; RECEIVE_BATCH],
@@ -331,11 +333,11 @@ impl ReceiveBatch {
 
     /// The datagrams, each with its sender.
     pub(crate) fn iter(&mut self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        self.iter_asked().map(|(from, _, datagram)| (from, &*datagram))
+        self.iter_with_own().map(|(from, _, datagram)| (from, &*datagram))
     }
 
-    /// The same, each also with the address of ours that it came to; who takes one may rewrite it.
-    pub(crate) fn iter_asked(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
+    /// The datagrams, each with its sender and our address that it was sent to. The caller may rewrite them.
+    pub(crate) fn iter_with_own(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
             let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
@@ -347,11 +349,11 @@ impl ReceiveBatch {
     }
 }
 
-/// Destinations for which datagrams are collected at once.
+/// Destinations for which datagrams are collected at a time.
 const LANES: usize = 4;
 
-/// Collects datagrams, so that a run of equal ones to one destination leaves by one system call. The order is kept
-/// for each destination, not between them.
+/// Collects datagrams, so that a run of equally long ones to one destination leaves by one system call. The order is kept for
+/// each destination, not between destinations.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     lanes: [Lane; LANES],
@@ -372,7 +374,7 @@ impl SendQueue {
         self.push_from(socket, None, to, datagram);
     }
 
-    /// To be sent from this address of ours; `None`: from the one that the kernel chooses.
+    /// `from`: our address that the datagram shall leave from; `None`: the kernel chooses.
     pub(crate) fn push_from(&mut self, socket: &Socket, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
         let known = self.lanes.iter().position(|lane| lane.to == Some(to));
         let lane = known.or_else(|| self.lanes.iter().position(|lane| lane.to.is_none())).unwrap_or_else(|| {
@@ -388,7 +390,7 @@ impl SendQueue {
         }
     }
 
-    /// As `flush`, but what was begun last leaves first.
+    /// The same, but the destination that was added last is served first.
     pub(crate) fn flush_last_first(&mut self, socket: &Socket) {
         for lane in self.lanes.iter_mut().rev() {
             lane.flush(socket);
@@ -400,7 +402,7 @@ impl Lane {
     fn push(&mut self, socket: &Socket, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
         let fits = (self.from, self.to) == (from, Some(to))
             && datagram.len() <= self.segment
-            && self.count < socket.together.most()
+            && self.count < socket.gso.most()
             && self.bytes.len() + datagram.len() <= SEND_BYTES;
         if !fits {
             self.flush(socket);
@@ -410,7 +412,7 @@ impl Lane {
         self.bytes.extend_from_slice(datagram);
         self.count += 1;
         if datagram.len() < self.segment || datagram.is_empty() {
-            self.flush(socket); // only the last one may be shorter
+            self.flush(socket); // GSO allows only the last datagram to be shorter
         }
     }
 

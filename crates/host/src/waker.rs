@@ -1,4 +1,4 @@
-//! Wakes a thread that waits for packets.
+//! Unparks a thread that waits for packets.
 
 use midflight_endpoint::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -6,10 +6,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An eventfd that a thread waits for together with its socket. Waking it twice before it reads costs one system call.
+/// An eventfd that a thread polls together with its socket. Waking it several times before the thread runs costs one system call.
 #[derive(Debug)]
 pub(crate) struct Waker {
     fd: OwnedFd,
+    /// A wake-up was written, and the thread has not read it yet.
     pending: AtomicBool,
 }
 
@@ -20,7 +21,7 @@ impl Waker {
 
     pub(crate) fn wake(&self) {
         if !self.pending.swap(true, Ordering::AcqRel) {
-            // Fails only where the counter would overflow, and then the thread is woken anyway.
+            // It fails only if the eventfd's counter would overflow, and a counter above zero wakes the thread anyway.
             let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
         }
     }
@@ -30,10 +31,10 @@ impl Waker {
         self.poll(&mut [PollFd::new(&self.fd, PollFlags::IN), PollFd::new(readable, PollFlags::IN)], timeout);
     }
 
-    /// As `wait`, for something else to read too.
-    pub(crate) fn wait_too(&self, readable: &impl AsFd, too: Option<BorrowedFd<'_>>, timeout: Option<Nanos>) {
-        let Some(too) = too else { return self.wait(readable, timeout) };
-        let fds = [self.fd.as_fd(), readable.as_fd(), too];
+    /// The same, with a second descriptor to read from if there is one.
+    pub(crate) fn wait_for_both(&self, readable: &impl AsFd, second: Option<BorrowedFd<'_>>, timeout: Option<Nanos>) {
+        let Some(second) = second else { return self.wait(readable, timeout) };
+        let fds = [self.fd.as_fd(), readable.as_fd(), second];
         self.poll(&mut fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)), timeout);
     }
 
@@ -42,16 +43,16 @@ impl Waker {
         self.poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(timeout));
     }
 
-    /// The first of `fds` is this one's.
+    /// The first of `fds` is the eventfd.
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Nanos>) {
         let timeout = timeout
             .map(|nanos| Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 });
-        // An interrupted wait is a short wait: every caller checks everything again.
+        // A wait that a signal interrupts is a short wait: every caller checks again what it waits for.
         let woken = poll(fds, timeout.as_ref()).is_ok() && fds[0].revents().contains(PollFlags::IN);
         if woken {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.fd, &mut count);
-            // A swap, to see all that was done before each wake-up that this one stands for.
+            // A swap and not a store: it makes visible what each thread did before its wake-up, also of those that wrote nothing.
             self.pending.swap(false, Ordering::AcqRel);
         }
     }

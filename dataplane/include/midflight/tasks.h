@@ -13,10 +13,10 @@
 #define MF_QUEUE_MAX (4u << 20)
 #define MF_EXECUTOR_SLOTS_MAX (1u << 20)
 #define MF_CLIENTS_MAX (1u << 20)
-#define MF_TICK_SLOTS 1024   /* slots that one tick looks at */
-#define MF_TICK_CLIENTS 64   /* clients */
-#define MF_TICK_RECORDS 256  /* task records */
-#define MF_PURGE_RECORDS 1024 /* task records that one call of a purge looks at */
+#define MF_TICK_SLOTS 1024   /* slots that one tick visits */
+#define MF_TICK_CLIENTS 64   /* clients that one tick visits */
+#define MF_TICK_RECORDS 256  /* task records that one tick visits */
+#define MF_PURGE_RECORDS 1024 /* task records that one call of a purge visits */
 #define MF_WAIT_BUCKETS 40   /* bucket b counts waits of [2^(b-1), 2^b) us; bucket 0 those below 1 us */
 
 struct mf_tasks; /* one queue, complete */
@@ -30,8 +30,8 @@ struct mf_tasks_config {
                                 is taken out after half of it */
     uint64_t slot_idle_ns;   /* silence after which a slot without a task is forgotten */
     uint64_t client_idle_ns; /* silence after which a client loses its queued tasks, and without any is forgotten */
-    uint64_t cookie_ns;      /* a cookie holds for the rest of so long, and as long again; slot_idle_ns and
-                                client_idle_ns are at least twice as long */
+    uint64_t cookie_ns;      /* time is divided into intervals of this length; a cookie is valid in the interval that it was
+                                made in and in the next. slot_idle_ns and client_idle_ns are at least twice as long */
 };
 
 struct mf_tasks_stats {
@@ -40,12 +40,12 @@ struct mf_tasks_stats {
     uint64_t submitted;            /* tasks acknowledged */
     uint64_t assigned;             /* assignments, further attempts included, repeats not */
     uint64_t completed;            /* tasks whose slot said that they are done */
-    uint64_t expired;              /* tasks whose slot went silent (T10) */
-    uint64_t returned;             /* tasks that a leaving slot gave back, or whose registration was renewed */
+    uint64_t expired;              /* tasks whose slot's lease expired (T10) */
+    uint64_t returned;             /* tasks queued again because their slot left, or was registered anew */
     uint64_t cancelled;            /* tasks taken out by their client */
     uint64_t dropped;              /* queued tasks given up because their client was silent (T14) */
     uint64_t purged;               /* queued tasks that the operator took out */
-    uint64_t gaps;                 /* times that ticks were more than a third of a lease apart */
+    uint64_t gaps;                 /* pauses between ticks of more than a third of a lease: the switch could hear nobody */
     uint64_t wait_us[MF_WAIT_BUCKETS]; /* acceptance to first assignment */
     uint64_t wait_sum_us;
     uint32_t queued[MF_LEVELS];    /* tasks in the queue now, by level (index 0 is level 1) */
@@ -58,42 +58,44 @@ struct mf_tasks_stats {
 /* Bytes of state for this configuration; 0 where a bound is violated. */
 uint64_t mf_tasks_size(const struct mf_tasks_config *config);
 
-/* `tasks`: zeroed memory of mf_tasks_size() bytes, aligned to 64. `epoch`: random, not 0. `key`: random, and nobody else's;
- * cookies, slot generations and the salt of hashes come from it. */
+/* `tasks`: zeroed memory of mf_tasks_size() bytes, aligned to 64. `epoch`: random, not 0. `key`: random and secret; cookies,
+ * slot generations and the salt of hashes are derived from it. */
 void mf_tasks_init(struct mf_tasks *tasks, const struct mf_tasks_config *config, uint32_t epoch, const uint64_t key[2]);
 
 /* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
 MF_ENTRY mf_verdict mf_tasks_packet(struct mf_tasks MF_FAR *tasks, uint64_t now_ns,
                                          const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out);
 
-/* Whether `mf_tasks_packet` may owe more for this datagram than one answer to its sender of at most `room` bytes, which is
- * repeated where the datagram is. Changes nothing. XDP answers one frame with one, so there such a packet goes on to TC. */
+/* Whether `mf_tasks_packet` may owe more for this datagram than one answer to its sender of at most `room` bytes that would be
+ * the same if the datagram were brought again. Changes nothing. XDP can answer a frame with one frame only, and leaves such a
+ * datagram to TC. */
 MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struct mf_datagram MF_FAR *in, uint32_t room);
 
-/* Looks at the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes what is silent for too long
- * from them (T10); then at the next clients and records, and gives up what the silent have left (T14). After ticks that were
- * more than a third of a lease apart, only waits for a lease. Overwrites `out`. Returns the number of slots it looked at. */
+/* The lease reaper. Visits the next MF_TICK_SLOTS slots, or fewer where `out` is full, and takes the tasks of those whose lease
+ * has expired (T10); then the next clients and records, and drops what silent clients have left (T14). After a pause of more
+ * than a third of a lease between ticks nothing expires for a lease, because the switch could hear nobody. Overwrites `out`.
+ * Returns the number of slots visited. */
 MF_ENTRY uint32_t mf_tasks_tick(struct mf_tasks MF_FAR *tasks, uint64_t now_ns, struct mf_out MF_FAR *out);
 
-/* The operator's order: which queued tasks are to be gone, and how far that is done. */
+/* The operator's order, a purge: which queued tasks to take out, and how far it has come. */
 enum mf_purge_by { MF_PURGE_CLIENT, MF_PURGE_RESOURCES, MF_PURGE_ADDRESS };
 
 struct mf_tasks_order {
     uint32_t by;        /* enum mf_purge_by */
-    uint32_t resources; /* those that need all of these */
-    uint64_t client;    /* those of this identity, network byte order */
-    struct mf_address address; /* those of clients there; an IPv6 address stands for its first 64 bits */
-    uint32_t next;      /* 0 at first */
-    uint32_t purged;    /* 0 at first */
+    uint32_t resources; /* MF_PURGE_RESOURCES: tasks that need all of these */
+    uint64_t client;    /* MF_PURGE_CLIENT: tasks of this identity, network byte order */
+    struct mf_address address; /* MF_PURGE_ADDRESS: tasks of clients there; of IPv6 only the first 64 bits count */
+    uint32_t next;      /* the next record to visit; 0 at first */
+    uint32_t purged;    /* tasks taken out so far; 0 at first */
     uint32_t reserved;
 };
 
-/* Looks at the next MF_PURGE_RECORDS records and takes those tasks out. To be called until it returns 1. */
+/* Visits the next MF_PURGE_RECORDS records and takes those tasks out. Call it until it returns 1. */
 MF_ENTRY uint32_t mf_tasks_order(struct mf_tasks MF_FAR *tasks, struct mf_tasks_order MF_FAR *order);
 
 void mf_tasks_stats(const struct mf_tasks *tasks, struct mf_tasks_stats *stats);
 
-/* For tests: walks all structures. 0: sound; else the line of the check in tasks_check.c that failed. */
+/* For tests: checks all structures. 0: sound; else the line of the check in tasks_check.c that failed. */
 int mf_tasks_check(const struct mf_tasks *tasks);
 
 /* For tests: sizes of the structures above, and bounds, in the order of tasks_check.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What the tasks program says of a datagram, or of one record in it, beside what all say (verdict.h). */
+/* The verdicts of the tasks program on a datagram, or on one record in it, besides the common ones (verdict.h). */
 #ifndef MIDFLIGHT_TASKS_VERDICT_H
 #define MIDFLIGHT_TASKS_VERDICT_H
 

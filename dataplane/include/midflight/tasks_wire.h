@@ -47,14 +47,14 @@ enum mf_operation {
     MF_OP_END
 };
 
-/* Why a SUBMIT, REGISTER or CANCEL was not taken whole. */
+/* Why a SUBMIT, REGISTER or CANCEL was not taken as a whole. */
 enum mf_reason {
-    MF_REASON_NONE = 0,
+    MF_REASON_NONE = 0,         /* it was */
     MF_REASON_FULL = 1,         /* the queue has no room: try again later (T7) */
-    MF_REASON_TOO_OLD = 2,      /* the sequence is below the window (T8), or of a registration before the slot's last */
+    MF_REASON_TOO_OLD = 2,      /* the sequence is below the client's window (T8), or older than the slot's last registration */
     MF_REASON_CLIENTS_FULL = 3, /* no room for another client */
     MF_REASON_SLOTS_FULL = 4,   /* no room for another executor slot */
-    MF_REASON_SHARE = 5,        /* the sender's address holds its share of what there is (T14): try again later */
+    MF_REASON_SHARE = 5,        /* the sender's address already holds its share (T14): try again later */
 };
 
 /* How an attempt ended, in COMPLETE. */
@@ -62,110 +62,130 @@ enum mf_status {
     MF_STATUS_OK = 0,
     MF_STATUS_FAILED = 1,    /* the function returned an error or panicked; the result is its message */
     MF_STATUS_UNKNOWN = 2,   /* the executor knows no such function */
-    MF_STATUS_ABANDONED = 3, /* the argument could not be fetched: try elsewhere */
+    MF_STATUS_ABANDONED = 3, /* the argument could not be fetched: another executor may be able to */
 };
 
 /* What the client says of a completion, in COMPLETE_ACK. */
 enum mf_ack_state {
-    MF_ACK_DONE = 0,     /* have it, or do not want it: forget it */
-    MF_ACK_FETCHING = 1, /* fetching the result by reference: keep it */
+    MF_ACK_DONE = 0,     /* the client has the result, or does not want it: the executor may forget it */
+    MF_ACK_FETCHING = 1, /* the client is fetching the result by reference: the executor must keep it */
 };
 
 /* Whether the switch remembers a client, in PROBE_ACK. */
 enum mf_known {
     MF_KNOWN_NO = 0,
     MF_KNOWN_YES = 1,
-    MF_KNOWN_NO_RECORD = 2, /* it cannot say: this switch keeps no record of tasks, and `open` means nothing */
+    MF_KNOWN_NO_RECORD = 2, /* this switch keeps no record of tasks, so it cannot say; ignore `open` */
 };
+
+/*
+ * Fields that several packets have for one reason:
+ *
+ *   client, executor   random identity of a process. Only that process and the switch know it, so nobody else can act for it.
+ *   cookie             the last one that the switch gave, or 0. It proves that the sender receives what is sent to its address;
+ *                      without that the switch makes no record (T13).
+ *   token              random, of one SUBMIT: an executor that repeats it proves that it was given a task of that SUBMIT.
+ *   slot, generation   a slot's number in the switch, and a random number of its registration: whoever does not know the
+ *                      generation cannot speak for the slot.
+ *   counter            of the executor, +1 for each RETRIEVE, KEEPALIVE and RELEASE from a random start: a copy of an old packet
+ *                      has an old counter, and is refused (T13). An answer repeats it, so it cannot be taken for another's.
+ *   seen               the sender's address as the switch sees it. If it differs from the sender's own, there is NAT between them,
+ *                      where other parties cannot reach the sender: it can warn its user.
+ */
 
 /* TASK_INFO: what a client says of a task. */
 struct MF_WIRE mf_task_info {
-    uint32_t tid;            /* task within the job; <uid, jid, tid> names it to people */
-    uint32_t function;       /* TDESC: which function */
-    uint8_t priority;        /* TPRIO: 1 (highest) to MF_LEVELS */
-    uint8_t resources;       /* TRSRC: the executor must have at least these */
-    uint8_t argument_length; /* 0 to MF_ARGUMENT_MAX, or MF_BY_REFERENCE */
-    uint8_t attempt;         /* SUBMIT: attempts made before. ASSIGN: this attempt, from 1; stays at 255 */
-    uint8_t argument[16];    /* TDESC: the argument, zero-padded, or a mf_blob_ref */
+    uint32_t tid;            /* task within the job. People name a task by <uid, jid, tid>; the protocol does not use it */
+    uint32_t function;       /* TDESC: which function. A number, because a switch cannot parse names */
+    uint8_t priority;        /* TPRIO: 1 (highest) to MF_LEVELS. It selects the queue's level (T4) */
+    uint8_t resources;       /* TRSRC: a mask; the executor must have at least these (T5) */
+    uint8_t argument_length; /* 0 to MF_ARGUMENT_MAX; MF_BY_REFERENCE: `argument` says where a longer one is */
+    uint8_t attempt;         /* SUBMIT: attempts made before. ASSIGN: this attempt, from 1, so that completions of a task that
+                              * runs twice differ. It stays at 255 */
+    uint8_t argument[16];    /* TDESC: the argument, zero-padded, or a mf_blob_ref. Of constant size: so are all records */
 };
 
-/* Where bytes that exceed the packet are: at the sender's IP address, this TCP port. */
+/* Where bytes are that exceed the packet: at the sender's IP address, this TCP port. Bulk data never passes the queue. */
 struct MF_WIRE mf_blob_ref {
-    uint64_t id;     /* random: knowing it is the permission to fetch */
-    uint32_t length; /* bytes, at most MF_BLOB_MAX */
-    uint16_t port;
+    uint64_t id;       /* random: whoever knows it may fetch the bytes */
+    uint32_t length;   /* bytes, at most MF_BLOB_MAX: the receiver can refuse before it connects */
+    uint16_t port;     /* TCP. The IP address is not here: the receiver has it from the packet */
     uint16_t reserved; /* 0 */
 };
 
-/* client -> switch: `count` (1 to MF_SUBMIT_MAX) mf_task_info follow. */
+/* client -> switch: queue these tasks. `count` (1 to MF_SUBMIT_MAX) mf_task_info follow. */
 struct MF_WIRE mf_submit {
-    struct mf_header header; /* sequence: names the submission; +1 for each new packet of the client */
-    uint64_t client;         /* random identity of the client process: between it and the switch alone */
-    uint64_t cookie;         /* the last one that the switch gave, or 0 */
-    uint64_t token;          /* random: who completes its tasks repeats it */
-    uint32_t uid; /* the user: one for all of a client's tasks, the last one said */
-    uint32_t jid;
+    struct mf_header header; /* sequence: +1 for each new packet of the client; a repeat has the same, and is not queued twice */
+    uint64_t client;
+    uint64_t cookie;
+    uint64_t token;
+    uint32_t uid; /* the user. The switch keeps one for a client, the last one: a process has one user */
+    uint32_t jid; /* the job. Once for all tasks here: a SUBMIT never mixes jobs */
 };
 
-/* switch -> client. count repeats the SUBMIT's; bit i speaks of its record i. */
+/* switch -> client. count repeats the SUBMIT's; bit i is about its record i. Bitmaps make the answer so small that the switch
+ * can store it and repeat it (T8). */
 struct MF_WIRE mf_submit_ack {
     struct mf_header header;
-    uint64_t client;
-    uint32_t taken;     /* tasks that are now the switch's */
-    uint32_t not_taken; /* tasks that are not; taken | not_taken covers all */
-    uint8_t reason;     /* enum mf_reason, of not_taken */
+    uint64_t client;    /* the SUBMIT's: whoever forges an answer must know it */
+    uint32_t taken;     /* tasks that the switch is now responsible for */
+    uint32_t not_taken; /* tasks that the client still has to submit; taken | not_taken covers all */
+    uint8_t reason;     /* enum mf_reason, of not_taken: it decides when trying again makes sense */
     uint8_t reserved[3];
-    uint32_t room; /* tasks that the queue still had room for: a hint for pacing */
+    uint32_t room; /* tasks that the queue still had room for: by it the client paces itself before the queue is full */
 };
 
-/* executor -> switch: wants `count` (1 to MF_REGISTER_MAX) slots; no records. */
+/* executor -> switch: register `count` (1 to MF_REGISTER_MAX) slots; no records, because their local numbers are consecutive. */
 struct MF_WIRE mf_register {
     struct mf_header header;
-    uint64_t executor; /* random identity of the executor process: between it and the switch alone */
-    uint64_t cookie;   /* the last one that the switch gave, or 0 */
-    uint32_t first;    /* local number of the first of these slots; the same one gets the same slot */
-    uint8_t resources; /* what these slots offer */
+    uint64_t executor;
+    uint64_t cookie;
+    uint32_t first;    /* the executor's own number of the first of these slots; the same number gets the same slot, so a repeat
+                        * does not use up another one */
+    uint8_t resources; /* a mask: what these slots offer to tasks */
     uint8_t reserved[3];
 };
 
-/* switch -> executor: `count` mf_slot follow, for the local numbers from `first` on. */
+/* switch -> executor: `count` mf_slot_name follow, for the local numbers from `first` on. */
 struct MF_WIRE mf_registered {
     struct mf_header header;
     uint64_t executor;
-    uint32_t first;
-    uint32_t lease_ms;      /* silence after which a slot's task goes to another */
-    struct mf_address seen; /* the sender as the switch sees it: differs from its own behind NAT */
-    uint8_t reason;         /* enum mf_reason, where count is less than was asked */
+    uint32_t first;         /* the REGISTER's: says which slots these are */
+    uint32_t lease_ms;      /* after this silence a slot's task goes to another (T10); sets how often to send KEEPALIVE */
+    struct mf_address seen;
+    uint8_t reason;         /* enum mf_reason, where count is less than was asked for */
     uint8_t reserved;
-    uint16_t poll_us; /* 0: a slot that finds no task is parked. Else it is told NO_OP, asks again after these
-                       * microseconds, and a RETRIEVE carries one wait */
+    uint16_t poll_us; /* 0: a slot that finds no task is parked. Else the switch cannot park: it answers NO_OP, the slot asks again
+                       * after these microseconds, and a RETRIEVE carries one wait */
 };
 
 /* A slot in REGISTERED and RELEASED. */
 struct MF_WIRE mf_slot_name {
     uint32_t slot;
-    uint32_t generation; /* random, new at each registration */
+    uint32_t generation; /* new at each registration */
 };
 
-/* A slot's wait for a task: in RETRIEVE, KEEPALIVE, RESET and NO_OP. */
+/* A slot's wait for a task: in RETRIEVE, KEEPALIVE, RESET and NO_OP. They name the wait, not only the slot, so that a late packet
+ * does not concern the slot's next task (T16). */
 struct MF_WIRE mf_wait {
     uint32_t slot;
     uint32_t generation;
-    uint32_t sequence; /* in RETRIEVE larger than the slot's last: the last task is done, and the slot wants one */
+    uint32_t sequence; /* in RETRIEVE: larger than the slot's last says that the last task is done and the slot wants another; equal
+                        * is a repeat, which gets the same task again */
 };
 
-/* switch -> executor. count 0: the epoch is not this switch's, all slots are void; else `count`
- * mf_wait follow, which are void. The executor registers them anew. */
+/* switch -> executor: register these slots anew. count 0: the epoch is not this switch's, so all slots are void; else the
+ * `count` mf_wait that follow are. */
 struct MF_WIRE mf_reset {
     struct mf_header header;
-    uint64_t counter; /* of the packet that this answers */
+    uint64_t counter; /* of the packet that this answers: a forged RESET must guess it */
 };
 
-/* executor -> switch: `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
+/* executor -> switch: a task for each of these, please. `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
 struct MF_WIRE mf_retrieve {
     struct mf_header header;
-    uint64_t counter;  /* of the executor's RETRIEVE, KEEPALIVE and RELEASE: +1 for each, from a random start */
-    uint8_t resources; /* what these slots offer from now on */
+    uint64_t counter;
+    uint8_t resources; /* what these slots offer from now on: resources can change without a new registration */
     uint8_t reserved[7];
 };
 
@@ -174,81 +194,84 @@ struct MF_WIRE mf_assign {
     struct mf_header header;
 };
 
+/* A task for a slot, with all that the executor needs to run it and to answer its client without asking the switch. */
 struct MF_WIRE mf_assignment {
-    uint64_t token; /* the SUBMIT's: COMPLETE repeats it */
+    uint64_t token; /* the SUBMIT's; COMPLETE repeats it */
     uint32_t slot;
     uint32_t generation;
-    uint32_t sequence;  /* the wait that this answers; answers to others are ignored */
-    uint32_t waited_us; /* from the task's acceptance to this assignment, as the switch saw it */
+    uint32_t sequence;  /* the wait that this answers; the executor ignores answers to older ones */
+    uint32_t waited_us; /* from the task's acceptance to this assignment, by the switch's clock: for the client's statistics */
     struct mf_task_info task;
-    uint32_t uid;
+    uint32_t uid; /* the client's, as `jid` for the function that runs: it may want to know whose task it is */
     uint32_t jid;
-    struct mf_address address; /* the client's */
-    uint32_t submission;       /* the sequence of its SUBMIT */
+    struct mf_address address; /* the client's: the completion goes there, not through the switch */
+    uint32_t submission;       /* the sequence of its SUBMIT; with `index` it names the task to the client */
     uint8_t index;             /* its record in that SUBMIT */
     uint8_t reserved[3];
 };
 
-/* switch -> executor: `count` (1 to MF_SLOTS_MAX) mf_wait follow, for which there is no task now: ask again after
- * `poll_us` of REGISTERED. Only from a switch that parks no slot. */
+/* switch -> executor: no task now for the `count` (1 to MF_SLOTS_MAX) mf_wait that follow; ask again after `poll_us` of
+ * REGISTERED. Only a switch that parks no slots sends it. */
 struct MF_WIRE mf_no_op {
     struct mf_header header;
 };
 
-/* executor -> switch: `count` (1 to MF_REGISTER_MAX) mf_wait follow, whose tasks run. Answered only by RESET. */
+/* executor -> switch: the tasks of the `count` (1 to MF_REGISTER_MAX) mf_wait that follow still run. It renews their leases.
+ * Answered only by RESET. */
 struct MF_WIRE mf_keepalive {
-    struct mf_header header;
-    uint64_t counter; /* as in RETRIEVE */
+    struct mf_header header; /* epoch 0: asks whether a switch lives here, and renews nothing */
+    uint64_t counter;
 };
 
-/* executor -> switch: `count` (1 to MF_SLOTS_MAX) mf_leave follow. */
+/* executor -> switch: these slots want no more tasks. `count` (1 to MF_SLOTS_MAX) mf_leave follow. */
 struct MF_WIRE mf_release {
     struct mf_header header;
-    uint64_t counter; /* as in RETRIEVE */
+    uint64_t counter;
 };
 
 struct MF_WIRE mf_leave {
     uint32_t slot;
     uint32_t generation;
     uint32_t sequence; /* the slot's last wait */
-    uint8_t done;      /* 1: its task is done. 0: the wait is withdrawn; a task given to it is queued again */
+    uint8_t done;      /* 1: its task is done. 0: it withdraws the wait; a task given to it meanwhile is queued again */
     uint8_t reserved[3];
 };
 
-/* switch -> executor: `count` mf_slot_name follow; the switch knows them no more. */
+/* switch -> executor: `count` mf_slot_name follow, which the switch has forgotten. Without it the executor repeats RELEASE. */
 struct MF_WIRE mf_released {
     struct mf_header header;
-    uint64_t counter; /* of the packet that this answers */
+    uint64_t counter; /* of the packet that this answers: a forged RELEASED must guess it */
 };
 
-/* executor -> client: `count` (1 to MF_COMPLETE_MAX) mf_completion follow, each with its result behind it,
- * padded to a multiple of four bytes. The switch never parses it. */
+/* executor -> client: `count` (1 to MF_COMPLETE_MAX) mf_completion follow, each with its result behind it, padded to a multiple
+ * of four bytes. The switch only passes it through, so its records may differ in length. */
 struct MF_WIRE mf_complete {
     struct mf_header header; /* epoch: of the switch that assigned */
-    uint64_t executor;       /* a public name of the executor process: no identity */
+    uint64_t executor;       /* a public name of the executor, to tell executors apart; not its identity, which stays secret */
 };
 
 struct MF_WIRE mf_completion {
-    uint64_t token;         /* as assigned */
-    uint64_t ran_ns;        /* from start to end of the function */
+    uint64_t token;         /* as assigned: the client ignores a completion with another one */
+    uint64_t ran_ns;        /* from start to end of the function, for the client's statistics as the next two times */
     uint32_t submission;    /* with `index`: names the task to the client */
-    uint32_t waited_us;     /* repeated from ASSIGN */
+    uint32_t waited_us;     /* repeated from ASSIGN: the time in the queue */
     uint32_t held_us;       /* from the arrival of ASSIGN to the start of the function */
     uint16_t result_length; /* bytes that follow, before padding: at most MF_RESULT_MAX */
     uint8_t index;
-    uint8_t attempt;      /* as assigned */
+    uint8_t attempt;      /* as assigned: the acknowledgement says which attempt it means */
     uint8_t status;       /* enum mf_status */
-    uint8_t by_reference; /* 1: the result is a mf_blob_ref of 16 bytes */
+    uint8_t by_reference; /* 1: the result did not fit, and is a mf_blob_ref of 16 bytes */
     uint16_t reserved;    /* 0 */
 };
 
-/* client -> executor: `count` (1 to MF_COMPLETE_MAX) mf_completed follow. */
+/* client -> executor: `count` (1 to MF_COMPLETE_MAX) mf_completed follow. Without it the executor repeats a COMPLETE. */
 struct MF_WIRE mf_complete_ack {
     struct mf_header header;
 };
 
+/* All but the state are copied from the completion, and name it. */
 struct MF_WIRE mf_completed {
-    uint64_t token; /* the completion's, as all but the state */
+    uint64_t token;
     uint32_t submission;
     uint8_t index;
     uint8_t attempt;
@@ -258,52 +281,51 @@ struct MF_WIRE mf_completed {
 
 /* A task, as its client submitted it: in PROBE and CANCEL. */
 struct MF_WIRE mf_task_name {
-    uint32_t submission;
-    uint8_t index;
+    uint32_t submission; /* the sequence of its SUBMIT */
+    uint8_t index;       /* its record in that SUBMIT */
     uint8_t reserved[3];
 };
 
-/* client -> switch: which epoch is it, and does it still have these tasks? `count` (0 to MF_PROBE_MAX)
- * mf_task_name follow. The sequence is the client's own count of its probes, repeats too, and outside the window. */
+/* client -> switch: what is your epoch, and do you still have these tasks? `count` (0 to MF_PROBE_MAX) mf_task_name follow. */
 struct MF_WIRE mf_probe {
-    struct mf_header header;
+    struct mf_header header; /* sequence: counts all probes, repeats too, apart from the window of SUBMIT: each answer is fresh,
+                              * and the round trip can be measured by it */
     uint64_t client;
-    uint64_t cookie; /* the last one that the switch gave, or 0 */
+    uint64_t cookie;
 };
 
-/* switch -> client. count repeats the PROBE's; bit i speaks of its record i. */
+/* switch -> client. count repeats the PROBE's; bit i is about its record i. */
 struct MF_WIRE mf_probe_ack {
     struct mf_header header;
     uint64_t client;
-    struct mf_address seen; /* the sender as the switch sees it */
-    uint32_t room;          /* tasks that the queue has room for */
-    uint32_t open;          /* tasks that are queued or assigned; the others are done, taken out or unknown */
-    uint8_t known;          /* enum mf_known */
+    struct mf_address seen;
+    uint32_t room; /* tasks that the queue has room for */
+    uint32_t open; /* tasks that are queued or assigned; the client has to submit the others again, if it has no result of them */
+    uint8_t known; /* enum mf_known: a switch that has forgotten the client cannot recognise repeats */
     uint8_t reserved[3];
 };
 
-/* client -> switch: `count` (1 to MF_CANCEL_MAX) mf_task_name follow. Its sequence is drawn from the same
- * window as SUBMIT's, so a repeated CANCEL gets the same answer. */
+/* client -> switch: do not run these. `count` (1 to MF_CANCEL_MAX) mf_task_name follow. */
 struct MF_WIRE mf_cancel {
-    struct mf_header header;
+    struct mf_header header; /* sequence: from the same window as SUBMIT's, so that a repeat gets the same answer */
     uint64_t client;
-    uint64_t cookie; /* the last one that the switch gave, or 0 */
+    uint64_t cookie;
 };
 
-/* switch -> client: bit i speaks of record i of the CANCEL. */
+/* switch -> client: bit i is about record i of the CANCEL. */
 struct MF_WIRE mf_cancel_ack {
     struct mf_header header;
     uint64_t client;
-    uint32_t taken_out; /* tasks that were queued and will not be assigned; the others may run */
+    uint32_t taken_out; /* tasks that were queued and will not run; the others may run, or have run */
     uint8_t reason;     /* enum mf_reason */
     uint8_t reserved[3];
 };
 
-/* switch -> client or executor: repeat the packet with this cookie. It proves that the sender receives what is sent to its
- * address, and is asked for before the switch makes a record, or sets or moves an address. */
+/* switch -> client or executor: repeat the packet with this cookie. The switch asks for it before it makes a record, or sets or
+ * changes an address, and it keeps nothing of the packet: so forged addresses cost it no memory. */
 struct MF_WIRE mf_cookie {
     struct mf_header header; /* sequence: of the packet that this answers */
-    uint64_t identity;       /* the client's or executor's */
+    uint64_t identity;       /* the client's or executor's: says for whom the cookie is */
     uint64_t cookie;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Every failure has a name (rule 6 of the house): what a switch may say of a datagram, or of one record in it. What all
- * programs say stands here, what one program says in a file of its own (tasks_verdict.h). C, Rust, metrics and docs share the lists;
- * `midflight_drops_total{reason="..."}` uses the names in lower case.
+ * Every failure has a name (rule 6 of the house): a switch gives a verdict on each datagram, or on one record in it. The verdicts
+ * that all programs use are here, those of one program in a file of its own (tasks_verdict.h). C, Rust, metrics and docs share
+ * the lists; `midflight_drops_total{reason="..."}` uses the names in lower case.
  */
 #ifndef MIDFLIGHT_VERDICT_H
 #define MIDFLIGHT_VERDICT_H
@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 /*
- * X(name, class, text). The class says what becomes of the datagram:
+ * X(name, class, text). The class says what happened to the datagram:
  *
  *   TAKEN    it was taken
- *   REFUSED  it was refused whole, and changed nothing (T11)
- *   PARTLY   one record or task of it was refused, or it is answered all the same
+ *   REFUSED  all of it was refused, and it changed nothing (T11)
+ *   PARTLY   one record or task of it was refused, or it was answered without being taken
  */
 #define MF_COMMON_VERDICTS(X)                                                                              \
     X(OK, TAKEN, "taken")                                                                                  \
@@ -33,10 +33,10 @@ enum mf_common_verdict {
 #define X(name, class, text) MF_V_##name,
     MF_COMMON_VERDICTS(X)
 #undef X
-    MF_V_COMMON_END /* a program's own begin here */
+    MF_V_COMMON_END /* the verdicts of a program begin here */
 };
 
-/* A verdict of all programs, or of one. */
+/* A common verdict, or one of the program's own. */
 typedef uint32_t mf_verdict;
 
 #endif

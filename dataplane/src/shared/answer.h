@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What all programs do with a datagram: read its header, write answers to it, or pass it on. */
+/* Used by all programs: reading a datagram's header, writing answers to it, forwarding it. */
 #ifndef MIDFLIGHT_ANSWER_H
 #define MIDFLIGHT_ANSWER_H
 
 #include "bytes.h"
 #include "midflight/switch.h"
 
-/* A byte, and 0 into the three reserved ones behind it. */
+/* Writes a byte, and 0 into the three reserved ones behind it, by one store. */
 MF_INLINE void put_byte(uint8_t *at, uint8_t byte)
 {
     *(mf_word *)at = mf_low_byte_first((uint32_t)byte);
@@ -29,13 +29,14 @@ MF_INLINE void write_header(uint8_t *data, uint32_t operation, uint32_t count, u
     header->tag = 0;
 }
 
-/* Nothing is owed yet. */
+/* How a call begins: nothing is owed yet. */
 MF_INLINE void owe_nothing(struct mf_out *out)
 {
     out->count = out->is_genuine = out->is_forwarded = out->note = 0;
 }
 
-/* The next datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and tick stops. */
+/* Appends a datagram. There is always room: MF_OUT_MAX covers the worst case of each operation, and a tick stops when it is
+ * reached. */
 MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {
     struct mf_out_packet *packet = &out->packet[out->count++];
@@ -44,7 +45,7 @@ MF_INLINE struct mf_out_packet *next_packet(struct mf_out *out, const struct mf_
     return packet;
 }
 
-/* The same where it is known to be the first of the call. */
+/* The same, for a datagram that is known to be the first of the call: saves reading `count`. */
 MF_INLINE struct mf_out_packet *first_packet(struct mf_out *out, const struct mf_address *to, uint32_t length)
 {
     struct mf_out_packet *packet = &out->packet[0];
@@ -59,18 +60,18 @@ MF_INLINE struct mf_header *header_of(struct mf_out_packet *packet)
     return (struct mf_header *)packet->data;
 }
 
-/* What we speak, to who speaks another version. */
+/* Answers a packet of another version with the version that this switch speaks. */
 MF_RARE mf_verdict put_version(const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     mf_word *words = (mf_word *)next_packet(out, &in->from, sizeof(struct mf_version))->data;
     words[0] = mf_low_byte_first(header_start(MF_OP_VERSION));
     words[1] = 0;
     return MF_V_BAD_VERSION;
 }
 
-/* Whether count and length agree: what a handler asks before it looks at anything else (T11). */
+/* Whether count and length agree. Every handler checks it before it reads anything else (T11). */
 MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, uint32_t record, uint32_t least,
                                       uint32_t most)
 {
@@ -85,7 +86,7 @@ MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, u
     return MF_V_OK;
 }
 
-/* Whether a datagram begins as this version of the format says: OK, or what is wrong. Follows a look at the frequent ones. */
+/* Whether a datagram begins as this version of the format requires: OK, or what is wrong. */
 MF_INLINE mf_verdict check_start(const struct mf_datagram *in, struct mf_out *out)
 {
     const struct mf_header *header = (const struct mf_header *)in->data;
@@ -100,7 +101,7 @@ MF_INLINE mf_verdict check_start(const struct mf_datagram *in, struct mf_out *ou
     return in->length < sizeof(*header) ? MF_V_TRUNCATED : MF_V_OK;
 }
 
-/* Passes a datagram on, of which the first `header` bytes may have been rewritten. */
+/* Forwards a datagram, of which the program may have rewritten the first `header` bytes. */
 MF_INLINE mf_verdict forward(const struct mf_datagram *in, struct mf_out *out, const struct mf_address *to, uint32_t header)
 {
     MF_COPY(&out->forward.to, to);

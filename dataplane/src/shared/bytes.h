@@ -9,32 +9,32 @@
 #include "midflight/wire.h"
 
 #define MF_INLINE static inline __attribute__((always_inline))
-/* Handlers stay functions of their own: one that holds all others has no registers left. */
+/* Handlers are not inlined: a function that contains them all would have too few registers. */
 #define MF_HANDLER static __attribute__((noinline))
-/* But that of RETRIEVE is part of its caller in the kernel: there a return costs 10 ns on processors that need the mitigation
- * for it, which has each one mispredicted. (With SUBMIT's as well, the verifier would need more than it has.) */
+/* The handler of the most frequent packet is inlined in the kernel: there a return costs 10 ns on processors whose mitigation
+ * makes every return mispredicted. (With a second one inlined, the program would exceed the verifier's limit.) */
 #ifdef __bpf__
 #define MF_FREQUENT_HANDLER MF_INLINE
 #else
 #define MF_FREQUENT_HANDLER MF_HANDLER
 #endif
-/* What is rarely needed. For the kernel such functions are not static: the verifier then looks at each once, not at each call
- * (100,000 instructions instead of 330,000). Their prototypes must tell it which arguments lead into the arena (MF_IN_ARENA);
- * inside, MF_ARRIVE casts them. They return numbers. */
+/* Functions that are rarely called. For the kernel they are not static: the verifier then checks each of them once, instead of
+ * at each call (100,000 instructions instead of 330,000). Their prototypes must say which arguments point into the arena
+ * (MF_IN_ARENA); inside, MF_FROM_ARENA casts those. The verifier lets such functions return numbers only. */
 #ifdef __bpf__
 #define MF_RARE __attribute__((noinline))
 #define MF_IN_ARENA __attribute__((btf_decl_tag("arg:arena")))
-#define MF_ARRIVE(pointer) ((pointer) = (__typeof__(pointer))(__typeof__(*(pointer)) MF_FAR *)(uintptr_t)(pointer))
+#define MF_FROM_ARENA(pointer) ((pointer) = (__typeof__(pointer))(__typeof__(*(pointer)) MF_FAR *)(uintptr_t)(pointer))
 #else
 #define MF_RARE static __attribute__((noinline))
 #define MF_IN_ARENA
-#define MF_ARRIVE(pointer) ((void)0)
+#define MF_FROM_ARENA(pointer) ((void)0)
 #endif
 #define MF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Three things that a processor has instructions for and the kernel's machine has not: the number of the lowest bit
- * that is set, of the highest one, and a hint to fetch memory. */
+/* Three operations for which BPF has no instruction: the number of the lowest bit that is set, of the highest one, and a prefetch
+ * of memory. */
 #ifdef __bpf__
 MF_INLINE uint32_t mf_lowest_bit(uint64_t x)
 {
@@ -75,7 +75,7 @@ MF_INLINE uint32_t mf_highest_bit(uint64_t x)
 #define mf_little64(x) __builtin_bswap64(x)
 #endif
 
-/* Distance of two serial numbers (RFC 1982): positive where `a` is the later one. */
+/* Distance of two serial numbers (RFC 1982): positive if `a` is the later one. */
 MF_INLINE int32_t mf_serial_distance(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b);
@@ -106,13 +106,13 @@ MF_INLINE uint32_t mf_low_bits(uint32_t n)
 /* Memory as 32-bit words, whatever lies in it. */
 typedef uint32_t __attribute__((may_alias)) mf_word;
 
-/* The same in a packet, which may lie at any address. */
+/* The first word of a packet, which may lie at any address. */
 struct MF_WIRE __attribute__((may_alias)) mf_first_word {
     uint32_t word;
 };
 
 #ifdef __bpf__
-/* Copies a structure whose size is a multiple of 4, by eight bytes at a time: in the arena they may lie at any address. */
+/* Copies a structure whose size is a multiple of 4, eight bytes at a time: the arena allows accesses at any address. */
 typedef uint64_t __attribute__((may_alias)) mf_long;
 
 #define MF_COPY(to, from)                                                                          \
@@ -129,21 +129,21 @@ typedef uint64_t __attribute__((may_alias)) mf_long;
 #define MF_COPY(to, from) (*(to) = *(from))
 #endif
 
-/* An address as words, whichever byte order memory has. */
+/* An address as words, in the byte order of memory. */
 struct MF_WIRE __attribute__((may_alias)) address_words {
     uint64_t high, low;
     uint16_t port;
     uint16_t reserved;
 };
 
-/* Of addresses wherever they lie. */
+/* Casts, so that addresses in the arena and elsewhere can be compared. */
 #define mf_address_equal(a, b) mf_is_address((const struct mf_address *)(a), (const struct mf_address *)(b))
 
 MF_INLINE int mf_is_address(const struct mf_address *a, const struct mf_address *b)
 {
 #ifdef __bpf__
     const mf_long *x = (const mf_long *)a, *y = (const mf_long *)b;
-    const mf_word *v = (const mf_word *)&x[2], *w = (const mf_word *)&y[2]; /* the port, and what is 0 */
+    const mf_word *v = (const mf_word *)&x[2], *w = (const mf_word *)&y[2]; /* the port, and `reserved`, which is 0 */
     return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (uint64_t)(*v ^ *w)) == 0;
 #else
     return __builtin_memcmp(a->ip, b->ip, sizeof(a->ip)) == 0 && a->port == b->port;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Bugs that are planted to see whether the fault campaign finds them (docs/internals/mutants.md). Only a build for that
- * purpose knows MF_MUTANTS, and there only the one whose number was set; elsewhere MF_MUTANT is 0 and nothing is left of them.
+ * Bugs that are planted to see whether the fault campaign finds them (docs/internals/mutants.md). Only builds for that purpose
+ * define MF_MUTANTS, and in them only the bug whose number is set is active. In all other builds MF_MUTANT is 0, and the compiler
+ * removes the bugs.
  */
 #ifndef MIDFLIGHT_MUTANT_H
 #define MIDFLIGHT_MUTANT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* SipHash-2-4 (Aumasson and Bernstein, 2012) of messages of 32 bytes: what nobody can compute who has not the key. */
+/* SipHash-2-4 (Aumasson and Bernstein, 2012) of messages of 32 bytes: a hash that nobody can compute without the key. */
 #ifndef MIDFLIGHT_SIPHASH_H
 #define MIDFLIGHT_SIPHASH_H
 
@@ -38,10 +38,10 @@ MF_INLINE void siphash_word(struct siphash *h, uint64_t word)
     h->a ^= word;
 }
 
-/* Of four words, each of eight bytes in little-endian order. */
+/* The message is four words, each of eight bytes in little-endian order. */
 MF_RARE uint64_t siphash(const uint64_t *key MF_IN_ARENA, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
-    MF_ARRIVE(key);
+    MF_FROM_ARENA(key);
     struct siphash h = {
         key[0] ^ 0x736f6d6570736575ull,
         key[1] ^ 0x646f72616e646f6dull,

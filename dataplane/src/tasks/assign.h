@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Tasks meet slots. T6 holds between any two calls: no parked slot may run a queued task. */
+/* Gives tasks to slots. Between any two calls T6 holds: no parked slot could run a queued task. */
 #ifndef MIDFLIGHT_ASSIGN_H
 #define MIDFLIGHT_ASSIGN_H
 
@@ -21,9 +21,9 @@ MF_INLINE uint32_t wait_bucket(const struct mf_tasks *s, uint64_t us)
     return bucket < MF_WAIT_BUCKETS ? bucket : MF_WAIT_BUCKETS - 1;
 }
 
-/* From a task's acceptance to now, in microseconds, and as much of it as an ASSIGN can tell. The kernel's machine has no
- * instruction for the high half of a product, by which compilers divide; what fits 32 bits of 8 ns, 34 seconds, is divided
- * here: 125 = 2^35 / 0x10624dd3. */
+/* Microseconds from a task's acceptance to now; `told_us`: the same, limited to the 32 bits of an ASSIGN. Compilers divide by a
+ * constant through the high half of a product, for which BPF has no instruction. Times below 2^32 units of 8 ns, 34 seconds, are
+ * divided here by hand: 125 = 2^35 / 0x10624dd3. */
 MF_INLINE uint64_t waited(uint64_t stamp, uint64_t now_ns, uint32_t *told_us)
 {
     uint64_t now = now_ns >> KEY_SHIFT, key = stamp >> STAMP_SHIFT;
@@ -38,7 +38,7 @@ MF_INLINE uint64_t waited(uint64_t stamp, uint64_t now_ns, uint32_t *told_us)
     return us;
 }
 
-/* Gives a task that is in no list, or leaves its list, to a slot that is in none, as the answer to its wait. */
+/* Gives a task to a slot, as the answer to its wait. The slot is in no list; the task is in none, or the caller removes it. */
 MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct mf_wait *wait, uint64_t now_ns, uint32_t task,
                       struct slot *slot)
 {
@@ -50,17 +50,17 @@ MF_INLINE void assign(struct mf_tasks *s, struct mf_assignment *a, const struct 
     slot->state = SLOT_ASSIGNED;
     slot->record = task;
     put_assignment(s, a, wait, task, stamp, (uint8_t)attempt, told_us);
-    r->info.attempt = (uint8_t)attempt; /* only now: a store into what is about to be copied would stall the copy */
+    r->info.attempt = (uint8_t)attempt; /* after the copy in put_assignment, which a store just before would stall */
     r->stamp = (stamp & ~STATE_BITS) | TRIED | RECORD_ASSIGNED;
     if (MF_LIKELY(!(stamp & TRIED))) {
         ++*MF_AT(s, stats.wait_us, wait_bucket(s, waited_us));
         s->stats.wait_sum_us += waited_us;
     }
-    MF_PREFETCH(cell_at(s, r->link.back)); /* for the time when it is done */
+    MF_PREFETCH(cell_at(s, r->link.back)); /* needed when the task is done */
     s->stats.assigned++;
 }
 
-/* A slot's last wait, as its executor said it. */
+/* A slot's last wait, as its executor sent it. */
 MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot *slot)
 {
     struct mf_wait wait = {mf_net32(slot_number), mf_net32(slot->generation), mf_net32(slot->sequence)};
@@ -71,12 +71,12 @@ MF_INLINE struct mf_wait wait_of(uint32_t slot_number, const struct slot *slot)
 MF_RARE int assign_parked(struct mf_tasks *s MF_IN_ARENA, struct mf_out *out MF_IN_ARENA, uint64_t now_ns, uint32_t task,
                           uint32_t slot_number)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(out);
     struct slot *slot = slot_at(s, slot_number);
     struct mf_wait wait = wait_of(slot_number, slot);
     unpark(s, slot_number);
-    slot->heard_ns = now_ns; /* the lease runs from here */
+    slot->heard_ns = now_ns; /* the lease begins now */
     assign(s, add_assignment(assign_packet(s, out, &slot->address)), &wait, now_ns, task, slot);
     return 0;
 }
@@ -97,7 +97,7 @@ static void requeue(struct mf_tasks *s, struct mf_out *out, uint64_t now_ns, uin
 {
     uint32_t slot_number = parked_for(s, record_at(s, task)->info.resources);
     if (MF_MUTANT(2) && slot_number == NONE && s->stats.queued[level_of(&record_at(s, task)->info)] > 16) {
-        struct record *r = record_at(s, task); /* behind the others, where there are many */
+        struct record *r = record_at(s, task); /* planted bug: behind the others of a long list */
         set_state(r, RECORD_QUEUED);
         queue_push_tail(s, task, r->stamp, list_for(&r->info));
         return;
@@ -115,7 +115,6 @@ MF_INLINE uint32_t take_from_slot(struct slot *slot)
     return slot->record;
 }
 
-/* A slot's task is done. */
 MF_INLINE void finish_task(struct mf_tasks *s, uint32_t task)
 {
     forget_task(s, task);

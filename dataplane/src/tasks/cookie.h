@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Cookies: a sender who repeats one receives what is sent to its address. The switch keeps nothing for it: a cookie is a keyed
- * hash of identity, address and time. Whoever has none costs a hash and an answer that is shorter than the question (T13).
+ * Cookies: a sender that repeats its cookie proves that it receives what is sent to its address. The switch stores nothing for
+ * that: a cookie is a keyed hash of identity, address and time. A sender without one costs a hash, and an answer that is not
+ * longer than the question (T13).
  */
 #ifndef MIDFLIGHT_COOKIE_H
 #define MIDFLIGHT_COOKIE_H
@@ -22,7 +23,7 @@ _Static_assert(offsetof(struct mf_probe, cookie) == offsetof(struct identified, 
 _Static_assert(offsetof(struct mf_register, cookie) == offsetof(struct identified, cookie), "REGISTER begins so");
 _Static_assert(sizeof(struct mf_cookie) <= sizeof(struct identified), "the answer is not longer than the question");
 
-/* The cookie of a window of time; never 0, which says "none". */
+/* The cookie of an interval of time, `window`; never 0, which means "none". */
 MF_INLINE uint64_t cookie_of(const struct mf_tasks *s, uint64_t window, const struct mf_datagram *in)
 {
     const struct identified *packet = (const struct identified *)in->data;
@@ -32,11 +33,11 @@ MF_INLINE uint64_t cookie_of(const struct mf_tasks *s, uint64_t window, const st
     return cookie ? cookie : 1;
 }
 
-/* Whether a packet carries the cookie of its identity and address, of this window or the one before. */
+/* Whether a packet carries the cookie of its identity and address, of this interval or the one before. */
 MF_RARE int has_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_datagram *in MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
     uint64_t said = mf_net64(((const struct identified *)in->data)->cookie), window = now_ns / s->cookie_ns;
     if (said == 0)
         return 0;
@@ -44,13 +45,13 @@ MF_RARE int has_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, co
            (MF_MUTANT(15) && window > 7 && said == cookie_of(s, window - 3, in));
 }
 
-/* Asks the sender to repeat the packet with its cookie. Nothing else happens. */
+/* Asks the sender to repeat the packet with its cookie. The packet changes nothing. */
 MF_RARE mf_verdict put_cookie(const struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns,
                                    const struct mf_datagram *in MF_IN_ARENA, struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     const struct identified *packet = (const struct identified *)in->data;
     struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_cookie));
     struct mf_cookie *given = (struct mf_cookie *)answer->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* SUBMIT, CANCEL and PROBE. */
+/* Handlers of SUBMIT, CANCEL and PROBE. */
 #ifndef MIDFLIGHT_FROM_CLIENT_H
 #define MIDFLIGHT_FROM_CLIENT_H
 
@@ -7,12 +7,12 @@
 #include "cookie.h"
 #include "sources.h"
 
-/* Remembers a new client, whose first packet has this sequence; NONE where there is no room, or none for its source (T14). */
+/* Adds a client whose first packet has this sequence; NONE if there is no room, or its source has its share (T14). */
 MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, const struct mf_datagram *in MF_IN_ARENA,
                             uint32_t sequence)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
     uint32_t known = find_source(s, &in->from), held = known == NONE ? 0 : source_at(s, known)->clients;
     if (!is_within_share(held, s->clients.capacity - s->clients.used))
         return NONE;
@@ -32,7 +32,7 @@ MF_RARE uint32_t add_client(struct mf_tasks *s MF_IN_ARENA, uint64_t identity, c
     return i;
 }
 
-/* Forgets a client without open tasks. */
+/* Frees a client that has no open tasks. */
 static void forget_client(struct mf_tasks *s, uint32_t i)
 {
     struct client *c = client_at(s, i);
@@ -49,10 +49,10 @@ MF_INLINE int is_silent(const struct mf_tasks *s, const struct client *c, uint64
     return silence(c->heard_ns, now_ns) >= (MF_MUTANT(7) ? 60000000000ull : s->client_idle_ns);
 }
 
-/* What the window says of a sequence (T8). */
+/* What a client's window says of a sequence (T8). */
 enum freshness { FRESH, REPEATED, TOO_OLD };
 
-/* Moves the window where a sequence is above it, and marks the sequence as seen. `ahead`: of the highest one. */
+/* Marks a sequence as seen; moves the window if the sequence is above it. `ahead`: its distance from the highest one. */
 MF_INLINE enum freshness window_see(struct client *c, int32_t ahead)
 {
     if (ahead > 0) {
@@ -69,7 +69,7 @@ MF_INLINE enum freshness window_see(struct client *c, int32_t ahead)
     return FRESH;
 }
 
-/* Takes tasks in order until no record is free, or none for their source; returns how many. */
+/* Accepts tasks in order until no record is free or their source has its share; returns how many. */
 MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struct mf_submit *packet, struct mf_out *out,
                                 uint32_t client, uint32_t submission, enum mf_reason *reason)
 {
@@ -79,7 +79,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
     int64_t left = share_left(source->tasks, s->room);
     uint32_t bucket = task_bucket(s, client, submission, 0) + index * TASK_STRIDE;
     do {
-        s = MF_HERE(s);
+        s = MF_OPAQUE(s);
         uint32_t list = list_for(info), i = NONE;
         if (MF_LIKELY(left > 0))
             i = take_record(s, list / MASKS);
@@ -111,7 +111,7 @@ MF_INLINE uint32_t accept_tasks(struct mf_tasks *s, uint64_t now_ns, const struc
     return index;
 }
 
-/* Checks what the length cannot: T11 asks that a bad task in the last place costs no state either. */
+/* Checks the fields of all tasks before any is accepted: a bad task in the last place must not change any state either (T11). */
 MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submit *packet)
 {
     const struct mf_task_info *info = (const struct mf_task_info *)(packet + 1), *end = info + packet->header.count;
@@ -125,11 +125,11 @@ MF_INLINE mf_verdict check_tasks(const struct mf_tasks *s, const struct mf_submi
     return MF_V_OK;
 }
 
-/* A client's address is this one now. What it holds comes with it. */
+/* Changes a client's address. What it holds counts for its new source. */
 MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct mf_datagram *in MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
     struct client *c = client_at(s, i);
     uint32_t before = c->source;
     source_at(s, before)->clients--;
@@ -142,25 +142,26 @@ MF_RARE int move_client(struct mf_tasks *s MF_IN_ARENA, uint32_t i, const struct
     return 0;
 }
 
-/* Whether a packet comes from where its client is. */
+/* Whether a packet comes from the address of its client. */
 MF_INLINE int is_at_home(struct mf_tasks *s, uint32_t client, const struct mf_datagram *in)
 {
     return MF_LIKELY(client != NONE) && MF_LIKELY(mf_address_equal(&client_at(s, client)->address, &in->from));
 }
 
-/* How far a sequence is ahead of the highest that its client has used here; 0 of a client that is not known. */
+/* How far a sequence is ahead of the highest one that its client has used here; 0 for an unknown client. */
 MF_INLINE int32_t ahead_of(struct mf_tasks *s, uint32_t client, uint32_t sequence)
 {
     return MF_LIKELY(client != NONE) ? mf_serial_distance(sequence, client_at(s, client)->highest) : 0;
 }
 
-/* Whether that is farther than a client gets that is answered here: it was elsewhere, or it is somebody else. */
+/* Whether that is farther than a client can get while this switch answers it: it was at another switch, or somebody else acts in
+ * its name. So it must show a cookie. */
 MF_INLINE int is_far(int32_t ahead)
 {
     return ahead > MF_WINDOW;
 }
 
-/* Looks a sequence up in the client's window; one that was not seen before says that the client lives, and where. */
+/* Looks a sequence up in the client's window. A new one shows that the client lives, and its present address. */
 MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t now_ns, const struct mf_datagram *in,
                                      int32_t ahead, int at_home)
 {
@@ -174,7 +175,7 @@ MF_INLINE enum freshness hear_client(struct mf_tasks *s, uint32_t i, uint64_t no
     return fresh;
 }
 
-/* Takes the tasks of a SUBMIT if its sequence is new; else says what became of them. Returns the bitmap of those taken. */
+/* Accepts the tasks of a SUBMIT if its sequence is new; otherwise repeats the answer. Returns the bitmap of those accepted. */
 MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in, struct mf_out *out, uint32_t i,
                           int32_t ahead, int at_home, mf_verdict *verdict, enum mf_reason *reason)
 {
@@ -211,13 +212,13 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
     uint64_t identity = packet->client;
     uint32_t sequence = mf_net32(packet->header.sequence);
     uint32_t taken = 0, all = mf_low_bits(packet->header.count);
-    enum mf_reason reason = MF_REASON_FULL; /* of what is not taken below */
+    enum mf_reason reason = MF_REASON_FULL; /* for tasks that are not taken */
     uint32_t i = find_client(s, identity);
     int at_home = is_at_home(s, i, in);
     int32_t ahead = ahead_of(s, i, sequence);
     if (MF_UNLIKELY(!at_home || is_far(ahead)) && !has_cookie(s, now_ns, in))
         return put_cookie(s, now_ns, in, out);
-    /* Before the assignments that the tasks may get. */
+    /* The answer is the first datagram: assignments of its tasks to parked slots follow. */
     struct mf_out_packet *answer = first_packet(out, &in->from, sizeof(struct mf_submit_ack));
     struct mf_submit_ack *ack = (struct mf_submit_ack *)answer->data;
     put_header(s, answer->data, MF_OP_SUBMIT_ACK, packet->header.count, packet->header.sequence);
@@ -243,7 +244,7 @@ MF_HANDLER mf_verdict handle_submit(struct mf_tasks *s, uint64_t now_ns, const s
     return verdict;
 }
 
-/* The record that a name in PROBE or CANCEL speaks of, or NONE. */
+/* The record that a PROBE or CANCEL names, or NONE. */
 MF_INLINE uint32_t named_task(struct mf_tasks *s, uint32_t client, const struct mf_task_name *name)
 {
     return find_task(s, client, mf_net32(name->submission), name->index);
@@ -255,7 +256,7 @@ MF_INLINE void take_out(struct mf_tasks *s, uint32_t task)
     forget_task(s, task);
 }
 
-/* Takes out what is still queued; returns the bitmap. */
+/* Takes out the tasks that are still queued; returns their bitmap. */
 static uint32_t cancel_tasks(struct mf_tasks *s, struct call *call, uint32_t client)
 {
     const struct mf_task_name *names = (const struct mf_task_name *)(call->in->data + sizeof(struct mf_cancel));
@@ -311,7 +312,7 @@ MF_HANDLER mf_verdict handle_cancel(struct mf_tasks *s, struct call *call)
     return verdict;
 }
 
-/* A PROBE later than the last one says that the client lives, and where. */
+/* A PROBE that is later than the last one shows that the client lives, and its present address. */
 static void hear_probe(struct mf_tasks *s, struct call *call, uint32_t i, uint32_t sequence, int at_home)
 {
     struct client *c = client_at(s, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* REGISTER, RETRIEVE, KEEPALIVE and RELEASE. */
+/* Handlers of REGISTER, RETRIEVE, KEEPALIVE and RELEASE. */
 #ifndef MIDFLIGHT_FROM_EXECUTOR_H
 #define MIDFLIGHT_FROM_EXECUTOR_H
 
@@ -7,14 +7,14 @@
 #include "cookie.h"
 #include "sources.h"
 
-/* A generation that nobody can compute who knows others; never 0. */
+/* A new generation; never 0. Whoever knows other generations cannot compute it. */
 MF_INLINE uint32_t draw_generation(struct mf_tasks *s)
 {
     uint32_t drawn = (uint32_t)siphash(s->generation_key, ++s->generations, 0, 0, 0);
     return drawn ? drawn : 1;
 }
 
-/* A registered slot loses what it has: a wait, or a task. Returns the task, which is then in no list, or NONE. */
+/* Takes its wait or its task from a registered slot. Returns the task, which is then in no list, or NONE. */
 static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
 {
     struct slot *slot = slot_at(s, i);
@@ -26,7 +26,8 @@ static uint32_t clear_slot(struct mf_tasks *s, uint32_t i)
     return take_from_slot(slot);
 }
 
-/* Remembers a task, or NONE, that a slot gave back: it is in no other list. */
+/* Appends a task that a slot gave back, if any, to the list that requeue_all works off. A list and not an array, because the
+ * stack is small in the kernel. */
 MF_INLINE void give_back(struct mf_tasks *s, struct list *given_back, uint32_t task)
 {
     if (task == NONE)
@@ -39,7 +40,8 @@ MF_INLINE void give_back(struct mf_tasks *s, struct list *given_back, uint32_t t
     given_back->tail = task;
 }
 
-/* Called when a packet's last record is done: what it gives back never goes to a slot that leaves in it. */
+/* Queues again the tasks that a packet gave back. Called after its last record, so that none goes to a slot which leaves in the
+ * same packet. */
 static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
 {
     for (uint32_t task = first, next; MF_LOOP(task != NONE); task = next) {
@@ -48,7 +50,7 @@ static void requeue_all(struct mf_tasks *s, struct call *call, uint32_t first)
     }
 }
 
-/* Forgets a slot that is FREE. */
+/* Frees a slot whose state is FREE. */
 static void vacate(struct mf_tasks *s, uint32_t i)
 {
     struct slot_owner *owner = slot_owner_at(s, i);
@@ -60,7 +62,7 @@ static void vacate(struct mf_tasks *s, uint32_t i)
     s->stats.slots--;
 }
 
-/* A vacant slot for an executor's local number; NONE where there is none, or none for its source (T14). */
+/* Allocates a slot for an executor's local number; NONE if there is none, or its source has its share (T14). */
 static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, uint64_t executor, uint32_t local)
 {
     uint32_t known = find_source(s, from), held = known == NONE ? 0 : source_at(s, known)->slots;
@@ -80,7 +82,7 @@ static uint32_t add_slot(struct mf_tasks *s, const struct mf_address *from, uint
     return i;
 }
 
-/* A slot's address is this one now. */
+/* Changes a slot's address, and the source that it counts for. */
 static void move_slot(struct mf_tasks *s, uint32_t i, const struct mf_address *to)
 {
     struct slot_owner *owner = slot_owner_at(s, i);
@@ -108,7 +110,7 @@ static uint32_t renew_slot(struct mf_tasks *s, struct call *call, uint32_t i, ui
     return task;
 }
 
-/* Registers one slot; its number goes to `*number`, a task that it gave back to `*task`. A registration that it has already
+/* Registers one slot. Sets `*number` to its number, and `*task` to a task that it gave back. A repeat of the present registration
  * changes nothing; an older one is refused. */
 static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t local, uint32_t *number, uint32_t *task)
 {
@@ -127,7 +129,7 @@ static mf_verdict register_slot(struct mf_tasks *s, struct call *call, uint32_t 
     return MF_V_OK;
 }
 
-/* What REGISTERED says of the slots that it does not name. */
+/* The reason in REGISTERED why not all slots were registered. */
 MF_INLINE enum mf_reason reason_of(mf_verdict refused)
 {
     switch (refused) {
@@ -175,12 +177,12 @@ MF_HANDLER mf_verdict handle_register(struct mf_tasks *s, struct call *call)
     MF_COPY(&registered->seen, &call->in->from);
     registered->reason = (uint8_t)reason_of(refused);
     registered->reserved = 0;
-    registered->poll_us = 0; /* who finds no task is parked */
+    registered->poll_us = 0; /* a slot that finds no task is parked */
     requeue_all(s, call, given_back.head);
     return MF_V_OK;
 }
 
-/* Whether a record names a registered slot. */
+/* Whether this is the number and generation of a registered slot. */
 MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
 {
     if (MF_UNLIKELY(i > s->slots.fresh))
@@ -189,7 +191,7 @@ MF_INLINE int is_registered(struct mf_tasks *s, uint32_t i, uint32_t generation)
     return MF_LIKELY(slot->state != SLOT_VACANT && slot->generation == generation);
 }
 
-/* Whether a record of a packet speaks for a slot: OK, or what is wrong. A packet that is not later than the last one that
+/* Checks whether a record of a packet may act for a slot: OK, or what is wrong. A packet that is not later than the last one that
  * named the slot is a copy, or was overtaken. */
 MF_INLINE mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in, uint32_t i, uint32_t generation,
                                     uint64_t counter)
@@ -205,12 +207,17 @@ MF_INLINE mf_verdict name_slot(struct mf_tasks *s, const struct mf_datagram *in,
     return MF_V_OK;
 }
 
-/* How many assignments some bytes are, as a fraction of 2^16: for the kernel's machine division is dear. */
+/* 2^16 / sizeof(struct mf_assignment), rounded up: turns bytes into a number of assignments by multiplication, because division
+ * is slow in BPF. */
 #define ASSIGNMENTS_A_BYTE (65536u / sizeof(struct mf_assignment) + 1)
 _Static_assert(MF_SLOTS_MAX * sizeof(struct mf_assignment) * ASSIGNMENTS_A_BYTE >> 16 == MF_SLOTS_MAX, "exact");
 
-/* What became of a wait, or is to be done about it. */
-enum wait_state { WAIT_VOID, WAIT_SETTLED, WAIT_OPEN, WAIT_ASSIGNED };
+enum wait_state {
+    WAIT_VOID,    /* the slot must register anew */
+    WAIT_SETTLED, /* nothing to do: it is parked, or was refused */
+    WAIT_OPEN,    /* it still wants a task */
+    WAIT_ASSIGNED /* it has got a task */
+};
 
 /* A wait with a sequence above the slot's: its last task is done, and it wants another. */
 MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint32_t i, uint32_t sequence, uint32_t resources)
@@ -222,22 +229,23 @@ MF_INLINE enum wait_state wait_anew(struct mf_tasks *s, uint32_t i, uint32_t seq
         finish_task(s, slot->record);
     } else if (slot->state == SLOT_WAITING) {
         if (slot->resources == resources)
-            return WAIT_SETTLED; /* keeps its place */
+            return WAIT_SETTLED; /* stays where it is in the list of parked slots */
         unpark(s, i);
     }
     slot->resources = (uint8_t)resources;
     return WAIT_OPEN;
 }
 
-/* A wait with the slot's own sequence: a repeat, for the switch heard the first, or forgot it by silence. The same
- * assignment goes to `a` (T2); that renews no lease, for it does not say that the first one arrived. */
+/* A wait with the slot's present sequence: a repeat. If the slot has a task, the same assignment is written to `a` (T2). That
+ * renews no lease, because the repeat does not show that the first assignment has arrived. If the wait was unparked because the
+ * executor was silent, it is open again. */
 MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_ns, const struct mf_wait *wait MF_IN_ARENA,
                                    struct slot *slot MF_IN_ARENA, struct mf_assignment *a MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(wait);
-    MF_ARRIVE(slot);
-    MF_ARRIVE(a);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(wait);
+    MF_FROM_ARENA(slot);
+    MF_FROM_ARENA(a);
     if (slot->state == SLOT_FREE && slot->spent) {
         count(s, MF_V_STALE_WAIT);
         return WAIT_VOID;
@@ -254,15 +262,14 @@ MF_RARE enum wait_state wait_again(struct mf_tasks *s MF_IN_ARENA, uint64_t now_
     return slot->state == SLOT_FREE ? WAIT_OPEN : WAIT_SETTLED;
 }
 
-/* A search as a function of its own, for repeated waits. */
+/* queue_find without inlining, for repeated waits. */
 MF_RARE uint32_t queue_find_apart(const struct mf_tasks *s MF_IN_ARENA, uint32_t resources)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     return queue_find(s, resources);
 }
 
-/* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. VOID where it
- * must register anew. */
+/* One wait: the slot gets the oldest task of the highest level that it may run, written to `a`, or is parked. */
 MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const struct mf_datagram *in,
                                     const struct mf_wait *wait, uint64_t counter, uint32_t resources,
                                     struct mf_assignment *a, struct mf_out *out)
@@ -283,7 +290,7 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     enum wait_state state;
     uint32_t list;
     if (MF_LIKELY(ahead > 0)) {
-        list = queue_find(s, resources); /* early: what it leads to takes long to fetch */
+        list = queue_find(s, resources); /* early, because its task takes long to fetch from memory */
         slot->heard_ns = now_ns;
         state = wait_anew(s, i, sequence, resources);
     } else {
@@ -302,7 +309,7 @@ MF_INLINE enum wait_state take_wait(struct mf_tasks *s, uint64_t now_ns, const s
     return WAIT_ASSIGNED;
 }
 
-/* Which of a RETRIEVE's waits this is. */
+/* The number of a wait in its RETRIEVE. */
 MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait *wait)
 {
     return (uint32_t)(wait - (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve)));
@@ -312,9 +319,9 @@ MF_INLINE uint32_t number_of(const struct mf_datagram *in, const struct mf_wait 
 MF_RARE mf_verdict put_voids(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                   struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     const struct mf_wait *waits = (const struct mf_wait *)(in->data + sizeof(struct mf_retrieve));
     struct mf_out_packet *reset = 0;
     for (uint32_t voids = out->note; MF_LOOP(voids != 0); voids &= voids - 1)
@@ -333,12 +340,12 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
     if (MF_UNLIKELY(packet->header.epoch != s->epoch))
         return put_reset_all(s, in, out);
     const struct mf_wait *wait = (const struct mf_wait *)(packet + 1), *end = wait + packet->header.count;
-    /* Its slots are all the sender's, so they share an answer. It is opened when it is known to be owed. */
+    /* All slots belong to the sender, so their tasks share one ASSIGN. Its header is written at the end, if there are any. */
     struct mf_assignment *first = (struct mf_assignment *)(out->packet[0].data + sizeof(struct mf_assign)), *next = first;
     uint32_t resources = packet->resources;
     uint64_t counter = mf_net64(packet->counter);
     do {
-        s = MF_HERE(s);
+        s = MF_OPAQUE(s);
         enum wait_state state = take_wait(s, now_ns, in, wait, counter, resources, next, out);
         if (MF_LIKELY(state == WAIT_ASSIGNED))
             next++;
@@ -354,7 +361,7 @@ MF_FREQUENT_HANDLER mf_verdict handle_retrieve(struct mf_tasks *s, uint64_t now_
     return MF_V_OK;
 }
 
-/* Whether a RETRIEVE of several waits may be answered by an ASSIGN and by a RESET. */
+/* Whether a RETRIEVE of several waits may need two answers, an ASSIGN and a RESET. */
 static int retrieve_owes_both(const struct mf_tasks *s, const struct mf_datagram *in)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
@@ -370,7 +377,7 @@ static int retrieve_owes_both(const struct mf_tasks *s, const struct mf_datagram
     return maybe_void != 0;
 }
 
-/* Whether a wait of this RETRIEVE is one that was answered by a task, so that the same task may be its answer again. */
+/* Whether a wait of this RETRIEVE already has a task, so that the same task may be its answer again. */
 static int may_repeat_assignments(const struct mf_tasks *s, const struct mf_datagram *in)
 {
     const struct mf_retrieve *packet = (const struct mf_retrieve *)in->data;
@@ -385,8 +392,8 @@ static int may_repeat_assignments(const struct mf_tasks *s, const struct mf_data
     return 0;
 }
 
-/* A RETRIEVE whose ASSIGN finds no room in its frame must not be tried: its counter would be noted, and who brings it again
- * would get no answer. Most that are too large for their frame find nothing queued, and are answered by nothing. */
+/* If the ASSIGN may not fit into the frame, the RETRIEVE must not be taken there: its counter would be used up, and it would be
+ * REPLAYED when it is brought again. Where nothing is queued it owes no answer, as most often in a cluster that keeps up. */
 static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram *in, uint32_t room)
 {
     uint32_t records = ((const struct mf_header *)in->data)->count;
@@ -399,7 +406,7 @@ static int retrieve_owes_more(const struct mf_tasks *s, const struct mf_datagram
     return s->levels_used != 0 || may_repeat_assignments(s, in);
 }
 
-/* A task runs on: its slot is heard if this is the wait that it was given to. Returns what name_slot says. */
+/* Renews the lease of a slot whose task still runs, if the task was the answer to this wait. Returns the verdict of name_slot. */
 static mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
 {
     uint32_t i = mf_net32(wait->slot);
@@ -413,7 +420,8 @@ static mf_verdict keep_alive(struct mf_tasks *s, struct call *call, const struct
     return named;
 }
 
-/* In no epoch a KEEPALIVE asks whether a switch lives here. Whoever names a slot of his is told that he is known: sequence 1. */
+/* A KEEPALIVE with epoch 0 asks whether a switch lives here. The answer is a RESET; its sequence is 1 if the sender named one of
+ * its slots, which tells it that the switch still knows it. */
 static mf_verdict answer_question(struct mf_tasks *s, struct call *call, const struct mf_wait *wait)
 {
     uint32_t i = mf_net32(wait->slot);
@@ -444,13 +452,13 @@ MF_HANDLER mf_verdict handle_keepalive(struct mf_tasks *s, struct call *call)
     return MF_V_OK;
 }
 
-/* One slot leaves. Returns whether it is registered no more; a task it gave back goes to `*task`. */
+/* One slot leaves. Returns whether it is no longer registered; sets `*task` to a task that it gave back. */
 static int leave(struct mf_tasks *s, struct call *call, const struct mf_leave *record, uint32_t *task)
 {
     uint32_t i = mf_net32(record->slot);
     mf_verdict named = name_slot(s, call->in, i, mf_net32(record->generation), counter_of(call->in));
     if (named == MF_V_FOREIGN_SLOT)
-        return 1; /* a repeat, or forgotten */
+        return 1; /* a repeat, or the switch had freed the slot already */
     if (named != MF_V_OK) {
         count(s, named);
         return 0;

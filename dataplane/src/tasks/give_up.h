@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* What the silent lose (T10, T14), and what the operator takes out. A bounded number a call, in the order of their places. */
+/*
+ * Expiry: the lease reaper for slots (T10), silent clients and their tasks (T14), and the operator's purge. Each call visits a
+ * bounded number of elements, in the order of their numbers, and the next call goes on behind them.
+ */
 #ifndef MIDFLIGHT_GIVE_UP_H
 #define MIDFLIGHT_GIVE_UP_H
 
 #include "from_client.h"
 #include "from_executor.h"
 
-/* Whether ticks have come steadily for a lease. A switch that stood still has not heard who spoke meanwhile: it punishes
- * nobody before each had a lease to be heard. */
+/* Whether ticks have come regularly for a lease. A switch that stood still could not hear anybody meanwhile; so after a pause
+ * nothing expires until every peer had a lease's time to be heard. */
 static int has_ticked_steadily(struct mf_tasks *s, uint64_t now_ns)
 {
     if (s->ticked_ns != 0 && now_ns - s->ticked_ns > s->lease_ns / (MF_MUTANT(10) && s->lease_ns < 100000000 ? 1 : 3)) {
@@ -18,7 +21,7 @@ static int has_ticked_steadily(struct mf_tasks *s, uint64_t now_ns)
     return now_ns >= s->expires_ns;
 }
 
-/* Takes from one slot what its silence has cost it. */
+/* Expires one slot: its task, its wait or its registration, depending on how long it was silent. */
 static void expire_slot(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct mf_out *out)
 {
     struct slot *slot = slot_at(s, i);
@@ -34,22 +37,22 @@ static void expire_slot(struct mf_tasks *s, uint64_t now_ns, uint32_t i, struct 
     }
 }
 
-/* Returns how many it looked at. */
+/* Returns how many slots it visited. */
 static uint32_t expire_slots(struct mf_tasks *s, uint64_t now_ns, struct mf_out *out)
 {
-    uint32_t looked = MF_ZERO;
-    while (MF_LOOP(looked < MF_TICK_SLOTS && looked < s->slots.fresh && out->count < MF_OUT_MAX)) {
+    uint32_t visited = MF_ZERO;
+    while (MF_LOOP(visited < MF_TICK_SLOTS && visited < s->slots.fresh && out->count < MF_OUT_MAX)) {
         s->slot_cursor = s->slot_cursor < s->slots.fresh ? s->slot_cursor + 1 : 1;
         expire_slot(s, now_ns, s->slot_cursor, out);
-        looked++;
+        visited++;
     }
-    return looked;
+    return visited;
 }
 
-/* Forgets clients that are silent and have no open tasks. */
+/* Frees silent clients that have no open tasks. */
 static void expire_clients(struct mf_tasks *s, uint64_t now_ns)
 {
-    for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_TICK_CLIENTS && looked < s->clients.fresh); looked++) {
+    for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_TICK_CLIENTS && visited < s->clients.fresh); visited++) {
         uint32_t i = client_number(s, s->client_cursor);
         const struct client *c = client_at(s, i);
         s->client_cursor = s->client_cursor + 1 < s->clients.fresh ? s->client_cursor + 1 : 0;
@@ -58,7 +61,7 @@ static void expire_clients(struct mf_tasks *s, uint64_t now_ns)
     }
 }
 
-/* The next record that a walk over all of them looks at. */
+/* The next record of a walk over all that were ever used. */
 MF_INLINE uint32_t next_record(const struct mf_tasks *s, uint32_t *cursor)
 {
     uint32_t i = FIRST_RECORD + *cursor;
@@ -71,7 +74,7 @@ static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
 {
     if (s->levels_used == 0)
         return;
-    for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_TICK_RECORDS && looked < s->fresh_records); looked++) {
+    for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_TICK_RECORDS && visited < s->fresh_records); visited++) {
         uint32_t task = next_record(s, &s->record_cursor);
         const struct record *r = record_at(s, task);
         if (state_of(r) != RECORD_QUEUED || !is_silent(s, client_at(s, r->client), now_ns))
@@ -81,7 +84,7 @@ static void drop_tasks_of_silent(struct mf_tasks *s, uint64_t now_ns)
     }
 }
 
-/* Whether a queued task is one that the operator wants to be gone. */
+/* Whether the operator's order concerns this queued task. */
 static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf_tasks_order *purge)
 {
     const struct client *c = client_at(s, r->client);
@@ -97,10 +100,10 @@ static int is_purged(struct mf_tasks *s, const struct record *r, const struct mf
     }
 }
 
-/* Looks at the next records. Returns 1 where it has looked at all. */
+/* Visits the next records. Returns 1 when it has visited all. */
 static uint32_t purge_tasks(struct mf_tasks *s, struct mf_tasks_order *purge)
 {
-    for (uint32_t looked = MF_ZERO; MF_LOOP(looked < MF_PURGE_RECORDS && purge->next < s->fresh_records); looked++) {
+    for (uint32_t visited = MF_ZERO; MF_LOOP(visited < MF_PURGE_RECORDS && purge->next < s->fresh_records); visited++) {
         uint32_t task = FIRST_RECORD + purge->next++;
         const struct record *r = record_at(s, task);
         if (state_of(r) != RECORD_QUEUED || !is_purged(s, r, purge))

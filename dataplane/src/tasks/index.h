@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Hash chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index), sources by key.
- * Looking one up follows at most CHAIN_MAX links. Buckets are salted: nobody outside can make chains long.
+ * Hash tables with chains: clients by identity, slots by (executor, local number), tasks by (client, submission, index), sources
+ * by key. A look-up follows at most CHAIN_MAX links. Buckets are salted, so nobody outside can choose names that make long chains.
  *
- * `back` of an element names the cell that names the element: its bucket, or the `next` of the element before. So taking one
- * out costs the same wherever it stands.
+ * `back` of an element is the cell that holds the element's number: its bucket, or the `next` of the element before it, as in the
+ * kernel's hlist. So removal needs neither a search nor a branch.
  */
 #ifndef MIDFLIGHT_INDEX_H
 #define MIDFLIGHT_INDEX_H
@@ -68,11 +68,11 @@ MF_INDEX(slot_index, slot_link_at, slot_bucket_at)
 MF_INDEX(client_index, client_link_at, client_bucket_at)
 MF_INDEX(source_index, source_link_at, source_bucket_at)
 
-/* Buckets of the tasks with one index, of so many SUBMITs in a row, lie side by side: a processor that sees some of their cache
- * lines asked for one after the other fetches the next by itself. */
+/* For so many consecutive SUBMITs, the buckets of the tasks with the same index are neighbours: the processor notices that their
+ * cache lines are read in order, and prefetches the next. */
 #define SUBMITS_A_PAGE 1024u
 
-/* Far from the bucket of one task of a SUBMIT to that of the next, and a whole number of cache lines. */
+/* Distance between the buckets of two neighbouring tasks of a SUBMIT: large, and a whole number of cache lines. */
 #define TASK_STRIDE 0x9e3779b0u
 
 MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
@@ -82,8 +82,8 @@ MF_INLINE uint32_t task_bucket(const struct mf_tasks *s, uint32_t client, uint32
     return (page + index * TASK_STRIDE + submission % SUBMITS_A_PAGE) & s->task_buckets;
 }
 
-/* Where a task goes whose bucket is taken: the same place in the table's other half. It is cheaper to touch than the record of
- * the other task, which may not have been touched for long. Only where that is taken too do tasks share a bucket. */
+/* The second bucket of a task, used if the first is taken: the same place in the table's other half. To use it is cheaper than to
+ * write a link into the other task's record, which may not be in any cache. Tasks share a bucket only if both are taken. */
 MF_INLINE uint32_t other_bucket(const struct mf_tasks *s, uint32_t bucket)
 {
     return bucket ^ (s->task_buckets / 2 + 1);
@@ -99,8 +99,8 @@ MF_INLINE void name_task(struct mf_tasks *s, uint32_t bucket, uint32_t i)
     task_index_insert(s, bucket, i);
 }
 
-/* Buckets of so many slots of an executor in a row lie side by side. Those of far ones lie anywhere: an executor gives its slots
- * what numbers it likes, and could aim them at one bucket. */
+/* The buckets of so many consecutive slots of an executor are neighbours. Beyond that a salted hash decides: an executor chooses
+ * the numbers of its slots, and could otherwise choose them so that all fall into one bucket. */
 #define SLOTS_A_PAGE 64u
 
 MF_INLINE uint32_t slot_bucket(const struct mf_tasks *s, uint64_t executor, uint32_t local)
@@ -114,8 +114,8 @@ MF_INLINE uint32_t client_bucket(const struct mf_tasks *s, uint64_t identity)
     return mf_hash(identity ^ s->salt) & s->client_buckets;
 }
 
-/* What stands for a source: an IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses are ::ffff:a.b.c.d: what
- * tells them apart lies in the second half. */
+/* The key of a source: an IPv4 address, or the first 64 bits of an IPv6 address. IPv4 addresses are ::ffff:a.b.c.d, so they differ
+ * in the second half only. */
 MF_INLINE uint64_t source_key(const struct mf_address *address)
 {
     const struct address_words *words = (const struct address_words *)address;
@@ -140,7 +140,7 @@ MF_INLINE uint32_t find_task_in(struct mf_tasks *s, uint32_t bucket, uint32_t cl
     return NONE;
 }
 
-/* The record of a task that is queued or assigned, the youngest of this name; or NONE. */
+/* The record of a queued or assigned task, or NONE. Of several with this name, the youngest. */
 static uint32_t find_task(struct mf_tasks *s, uint32_t client, uint32_t submission, uint32_t index)
 {
     uint32_t bucket = task_bucket(s, client, submission, index);
@@ -163,10 +163,10 @@ static uint32_t find_slot(struct mf_tasks *s, uint64_t executor, uint32_t local)
     return NONE;
 }
 
-/* The clients behind the first one of a chain. */
+/* Searches a chain from `i` on. Apart from find_client, because the first client of a chain is nearly always the right one. */
 MF_RARE uint32_t find_client_behind(struct mf_tasks *s MF_IN_ARENA, uint32_t i, uint64_t identity)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     for (uint32_t step = MF_ZERO; MF_LOOP(i != NONE && step < CHAIN_MAX); step++) {
         const struct client *c = client_at(s, i);
         if (c->identity == identity)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * Parked slots: those that wait while no task suits them, in one FIFO list per mask. A task goes to the slot with the fewest
- * resources that suffices, so that rare resources stay free; among equals to the one that has waited longest.
+ * Parked slots wait for a task, in one FIFO list per mask. A task goes to the slot with the fewest resources that suffices, so
+ * that rare resources stay free; among equal ones, to the slot that has waited longest.
  */
 #ifndef MIDFLIGHT_PARKING_H
 #define MIDFLIGHT_PARKING_H
@@ -25,7 +25,7 @@ MF_INLINE void park(struct mf_tasks *s, uint32_t i)
     s->stats.parked++;
 }
 
-/* Takes a slot out of its list. It is FREE then. */
+/* Takes a slot out of its list and makes it FREE. */
 MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
 {
     struct slot *slot = slot_at(s, i);
@@ -44,13 +44,13 @@ MF_INLINE void unpark(struct mf_tasks *s, uint32_t i)
     s->stats.parked--;
 }
 
-/* Those of the masks in `word` whose slots may run a task with this mask, have so many resources, and are parked. */
+/* Bitmap of the masks in `word` that have parked slots, contain the task's mask, and have this number of resources. */
 MF_INLINE uint64_t candidates(const struct mf_tasks *s, uint32_t mask, uint32_t resources, uint32_t word)
 {
     return s->parked_masks[word] & masks_around(s, mask, word) & s->sized[resources][word];
 }
 
-/* Of the slots at the heads of these masks' lists and `found`, the one that has waited longest. */
+/* The slot that has waited longest, of `found` and the heads of these masks' lists. */
 MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t word, uint32_t found)
 {
     for (; MF_LOOP(masks); masks &= masks - 1) {
@@ -61,13 +61,13 @@ MF_INLINE uint32_t longest_parked(struct mf_tasks *s, uint64_t masks, uint32_t w
     return found;
 }
 
-/* The parked slot that a task with this mask goes to, where there are parked slots; or NONE. */
+/* The parked slot that a task with this mask goes to, or NONE. */
 MF_RARE uint32_t best_parked(struct mf_tasks *s MF_IN_ARENA, uint32_t mask)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     for (uint32_t resources = MF_ZERO; MF_LOOP(resources < SIZES); resources++) {
         uint32_t found = NONE;
-        for (uint32_t word = 0; word < MASK_WORDS; word += 1 + (MF_MUTANT(3) && word == 1)) /* misses the third */
+        for (uint32_t word = 0; word < MASK_WORDS; word += 1 + (MF_MUTANT(3) && word == 1)) /* planted bug: skips the third */
             found = longest_parked(s, candidates(s, mask, resources, word), word, found);
         if (found != NONE)
             return found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Takes records, slots, clients and sources out of their pools, and gives them back. */
+/* Allocation of records, slots, clients and sources, and their return. */
 #ifndef MIDFLIGHT_POOLS_H
 #define MIDFLIGHT_POOLS_H
 
@@ -26,7 +26,7 @@
         s->pool.used--;                                                                            \
     }
 
-/* Numbers of the elements of an array, from the first to the last. */
+/* The number of the n-th element of an array, counted from 0. */
 MF_INLINE uint32_t slot_number(const struct mf_tasks *s, uint32_t n)
 {
     (void)s;
@@ -42,14 +42,14 @@ MF_POOL(slot, slots, slot_at, next, slot_number)
 MF_POOL(client, clients, client_at, link.next, client_number)
 MF_POOL(source, sources, source_at, link.next, slot_number)
 
-/* A record for a level that has none given back: a never-used one, or one that another level has (T7: none stays unused). */
+/* A record for a level that has freed none: a never-used one, else one of another level (T7: no record may stay unused). */
 MF_RARE uint32_t take_record_anew(struct mf_tasks *s MF_IN_ARENA, uint32_t level)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     struct level_pool *own = MF_AT(s, records, level);
     uint32_t left = s->queue - s->fresh_records;
     if (MF_MUTANT(1) && left < RECORDS_A_PAGE && s->fresh_records != 0)
-        left = 0; /* what is left of the last page is never used */
+        left = 0; /* planted bug: the rest of the last page is never used */
     if (own->fresh == own->end && left != 0) {
         own->fresh = FIRST_RECORD + s->fresh_records;
         s->fresh_records += left < RECORDS_A_PAGE ? left : RECORDS_A_PAGE;
@@ -92,7 +92,7 @@ MF_INLINE void give_record(struct mf_tasks *s, uint32_t i)
     pool->free = i;
 }
 
-/* Forgets a task: it is done or taken out. It is in no list and with no slot. */
+/* Frees the record of a task that is done or taken out. It must be in no list and with no slot. */
 MF_INLINE void forget_task(struct mf_tasks *s, uint32_t i)
 {
     struct record *r = record_at(s, i);

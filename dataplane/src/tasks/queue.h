@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The queue: one FIFO list per (level, mask), bitmaps of the lists that are not empty, and beside them the ranks of each
- * list's first two tasks, and of the oldest head of each group of eight masks. The oldest task that an executor may run is the
+ * The queue: one FIFO list per (level, mask), and bitmaps of the lists that are not empty. Beside them are the ranks of the first
+ * two tasks of each list, and of the oldest head of each group of eight masks. The oldest task that an executor may run has the
  * smallest rank among the heads whose masks are contained in the executor's: a few comparisons, whatever the queue's length
- * (T3, T4, T5, T12). The papers' swap search is linear in the queue and reorders it.
+ * (T3, T4, T5, T12). The search of the papers, by swapping, is linear in the queue and reorders it.
  *
- * A list is named by its level and mask in one number.
+ * The number of a list combines its level and mask.
  */
 #ifndef MIDFLIGHT_QUEUE_H
 #define MIDFLIGHT_QUEUE_H
@@ -19,38 +19,38 @@ MF_INLINE uint32_t list_of(uint32_t level, uint32_t mask)
     return level * MASKS + mask;
 }
 
-/* The list that a task belongs to, by what its client said of it. */
+/* The list that a task belongs to. */
 MF_INLINE uint32_t list_for(const struct mf_task_info *info)
 {
     return list_of(level_of(info), info->resources);
 }
 
-/* What stands for a task among its rivals: its key, and its mask to find its list again. */
+/* The rank by which heads are compared: a task's key, and in the low byte its mask, which says from which list the winner is. */
 MF_INLINE uint64_t rank_of(uint64_t stamp, uint32_t list)
 {
     return (stamp & -(1ull << STAMP_SHIFT)) | list % MASKS;
 }
 
-/* The smaller rank. The kernel's machine knows no conditional move, and no processor can foresee which task is older: so
- * there the sign of the difference chooses. */
+/* The smaller rank. BPF has no conditional move, and a branch would often be mispredicted; so the sign of the difference
+ * selects. */
 MF_INLINE uint64_t older(uint64_t a, uint64_t b)
 {
 #ifdef __bpf__
     uint64_t apart = a - b, all_if_below = (uint64_t)((int64_t)apart >> 63);
-    __asm__("" : "+r"(all_if_below)); /* clang would see a condition in it, and make a branch of it */
+    __asm__("" : "+r"(all_if_below)); /* or clang would recognise a condition, and make a branch of it */
     return b + (apart & all_if_below);
 #else
     return a < b ? a : b;
 #endif
 }
 
-/* Of the pairs of a group. */
+/* The smallest rank of a group, from its four pairs. */
 MF_INLINE uint64_t oldest_of(const uint64_t *pairs)
 {
     return older(older(pairs[0], pairs[1]), older(pairs[2], pairs[3]));
 }
 
-/* A list has another head, of this rank or none. */
+/* Notes the rank of a list's new head, or that it has none. */
 MF_INLINE void set_head(struct mf_tasks *s, uint32_t list, uint64_t rank)
 {
     *MF_AT(s, heads, list) = rank;
@@ -76,7 +76,7 @@ MF_INLINE void list_is_empty(struct mf_tasks *s, uint32_t list)
     s->levels_used &= ~(1u << level);
 }
 
-/* First attempts stand at the tail, in the order of acceptance. */
+/* First attempts are appended, so a list is in the order of acceptance. */
 MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i, uint64_t stamp, uint32_t list)
 {
     struct record *r = record_at(s, i);
@@ -97,7 +97,7 @@ MF_INLINE void queue_push_tail(struct mf_tasks *s, uint32_t i, uint64_t stamp, u
     list_is_used(s, list);
 }
 
-/* Further attempts go before all first ones (T3, T10); the key still says when the task was accepted. */
+/* Further attempts go before all first attempts (T3, T10); the key still says when the task was accepted. */
 MF_INLINE void queue_push_head(struct mf_tasks *s, uint32_t i)
 {
     struct record *r = record_at(s, i);
@@ -121,8 +121,8 @@ MF_INLINE uint32_t queue_head(struct mf_tasks *s, uint32_t list)
     return MF_AT(s, queued, list)->head;
 }
 
-/* Takes out the head of a list that has one. The next search must not wait for memory to learn the new head's rank: it is
- * known beforehand, and only that of the task behind it is fetched. Where there is no next task, record 0 stands for it. */
+/* Removes the head of a list that is not empty. The next search must not wait for memory to learn the rank of the new head, so
+ * that was stored beforehand in `second`; here the rank behind it is read. Record 0 stands for a task that does not exist. */
 MF_INLINE void queue_pop(struct mf_tasks *s, uint32_t list, uint32_t head)
 {
     struct queue *queue = MF_AT(s, queued, list);
@@ -139,7 +139,7 @@ MF_INLINE void queue_pop(struct mf_tasks *s, uint32_t list, uint32_t head)
     }
 }
 
-/* Takes out a task wherever it stands. */
+/* Removes a task from any place of its list. */
 MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
 {
     const struct record *r = record_at(s, i);
@@ -152,7 +152,7 @@ MF_INLINE void queue_remove(struct mf_tasks *s, uint32_t i)
     record_at(s, r->prev)->next = r->next;
     if (r->next != NONE)
         record_at(s, r->next)->prev = r->prev;
-    else if (!MF_MUTANT(8) || s->stats.queued[list / MASKS] <= 16) /* forgets the tail of a long list */
+    else if (!MF_MUTANT(8) || s->stats.queued[list / MASKS] <= 16) /* planted bug: a long list keeps its old tail */
         queue->tail = r->prev;
     if (r->prev == queue->head)
         queue->second = rank_of(record_at(s, r->next)->stamp, list);
@@ -165,7 +165,7 @@ MF_INLINE int suits(uint64_t rank, uint32_t resources)
     return (rank % MASKS & ~resources) == 0;
 }
 
-/* Of the heads of a group, the oldest that an executor with these resources may run, or none. */
+/* The rank of the oldest head of a group that an executor with these resources may run, or NO_TASK. */
 MF_INLINE uint64_t oldest_in_group(const struct mf_tasks *s, uint32_t group, uint32_t resources)
 {
     uint64_t oldest = *MF_AT(s, oldest, group);
@@ -178,18 +178,17 @@ MF_INLINE uint64_t oldest_in_group(const struct mf_tasks *s, uint32_t group, uin
     return oldest;
 }
 
-/* The same of the heads of several groups: those of `groups`, counted from `first`. */
+/* The same for several groups: the bitmap `groups` counts from group `first`. */
 MF_RARE uint64_t oldest_in_groups(const struct mf_tasks *s MF_IN_ARENA, uint32_t first, uint32_t groups, uint32_t resources)
 {
-    MF_ARRIVE(s);
+    MF_FROM_ARENA(s);
     uint64_t oldest = NO_TASK;
     for (; MF_LOOP(groups); groups &= groups - 1)
         oldest = older(oldest, oldest_in_group(s, first + mf_lowest_bit(groups) % GROUPS, resources));
     return oldest;
 }
 
-/* The oldest head of a level that an executor with these resources may run, or none. Most clusters know few resources: then
- * there is one group, and its oldest head suits. */
+/* The same for a level. Most clusters use few resources, so usually there is one group, and its oldest head suits. */
 MF_INLINE uint64_t oldest_in_level(const struct mf_tasks *s, uint32_t level, uint32_t resources)
 {
     uint32_t groups = *MF_AT(s, queued_groups, level) & *MF_AT(s, groups_within, resources / GROUP);

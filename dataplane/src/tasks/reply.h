@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* Writes what a call owes to the network into `struct mf_out`. */
+/* Writes answers into `struct mf_out`. */
 #ifndef MIDFLIGHT_REPLY_H
 #define MIDFLIGHT_REPLY_H
 
 #include "shared/answer.h"
 #include "state.h"
 
-/* What the handlers of rare packets get. */
+/* The arguments of the handlers of rare packets. */
 struct call {
     uint64_t now_ns;
     const struct mf_datagram *in;
@@ -53,7 +53,7 @@ MF_INLINE struct mf_out_packet *counted_packet(const struct mf_tasks *s, const s
     return packet;
 }
 
-/* Appends a slot to RELEASED; opens the datagram with the first. */
+/* Appends a slot to RELEASED. The first one begins the datagram. */
 MF_INLINE void put_released(const struct mf_tasks *s, struct call *call, struct mf_out_packet **packet, uint32_t slot,
                             uint32_t generation)
 {
@@ -66,7 +66,7 @@ MF_INLINE void put_released(const struct mf_tasks *s, struct call *call, struct 
     header_of(*packet)->count++;
 }
 
-/* Appends a wait that is void to RESET; opens the datagram with the first. */
+/* Appends a void wait to RESET. The first one begins the datagram. */
 MF_INLINE void put_void(const struct mf_tasks *s, const struct mf_datagram *in, struct mf_out *out,
                         struct mf_out_packet **packet, const struct mf_wait *wait)
 {
@@ -81,14 +81,14 @@ MF_INLINE void put_void(const struct mf_tasks *s, const struct mf_datagram *in, 
 MF_RARE mf_verdict put_reset_all(const struct mf_tasks *s MF_IN_ARENA, const struct mf_datagram *in MF_IN_ARENA,
                                       struct mf_out *out MF_IN_ARENA)
 {
-    MF_ARRIVE(s);
-    MF_ARRIVE(in);
-    MF_ARRIVE(out);
+    MF_FROM_ARENA(s);
+    MF_FROM_ARENA(in);
+    MF_FROM_ARENA(out);
     counted_packet(s, in, out, MF_OP_RESET);
     return MF_V_FOREIGN_EPOCH;
 }
 
-/* The ASSIGN to this address that has room: assignments to one executor share datagrams. */
+/* An ASSIGN to this address that has room, or a new one: assignments to one executor share datagrams. */
 MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct mf_out *out, const struct mf_address *to)
 {
     for (uint32_t i = MF_ZERO; MF_LOOP(i < out->count && i < MF_OUT_MAX); i++) {
@@ -102,7 +102,7 @@ MF_INLINE struct mf_out_packet *assign_packet(const struct mf_tasks *s, struct m
     return packet;
 }
 
-/* The place of another assignment in an ASSIGN. */
+/* Appends an assignment to an ASSIGN, for the caller to write. */
 MF_INLINE struct mf_assignment *add_assignment(struct mf_out_packet *packet)
 {
     struct mf_assignment *a = (struct mf_assignment *)(packet->data + packet->length);

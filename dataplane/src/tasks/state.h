@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The state of one queue: a head of constant size, then arrays whose lengths the configuration sets, in
- * one region of memory. Elements are named by numbers; 0 means "none" everywhere, so zeroed memory is an empty
- * queue, and pages that were never used are never touched.
+ * The state of one queue, in one region of memory: a struct of constant size, then arrays whose lengths the configuration sets.
+ * Elements refer to each other by number, not by pointer; 0 means "none" everywhere, so zeroed memory is an empty queue, and pages
+ * that were never used are never touched.
  */
 #ifndef MIDFLIGHT_STATE_H
 #define MIDFLIGHT_STATE_H
@@ -12,7 +12,7 @@
 #include "shared/mutant.h"
 
 #define NONE 0u
-#define NO_TASK (INT64_MAX & ~0xffull) /* among the ranks of queue.h: what is not below it is none */
+#define NO_TASK (INT64_MAX & ~0xffull) /* a rank of queue.h that is not below it means "no task" */
 #define MASKS 256        /* resource masks */
 #define MASK_WORDS 4     /* 64-bit words in a bitmap of masks */
 #define SIZES 9          /* a mask has 0 to 8 resources */
@@ -21,24 +21,24 @@
 #define LINE 64          /* bytes of a cache line */
 #define CHAIN_MAX 64     /* links of a hash chain that a look-up follows */
 #define KEY_SHIFT 3      /* a key counts 8 ns: 55 bits of them last 9 years */
-#define RECORDS_A_PAGE 64 /* that a level takes at once */
+#define RECORDS_A_PAGE 64 /* never-used records that a level takes at once */
 
 enum record_state { RECORD_FREE, RECORD_QUEUED, RECORD_ASSIGNED };
 
-/* A place in a hash chain (index.h). */
+/* Links of an element in its hash chain (index.h). */
 struct link {
     uint32_t next, back;
 };
 
-/* A task: all of it in one cache line, its place in the index too. */
+/* A task. All of it is in one cache line, its links in the index too. */
 struct record {
-    uint64_t stamp;      /* from the top: 0, 55 bits of key, 5 of index, 1 of tried, 2 of state; see below */
+    uint64_t stamp;      /* from the highest bit: 0, 55 bits of key, 5 of index, 1 of tried, 2 of state; see below */
     uint32_t next, prev; /* in the list of its level and mask; `next` in the list of free records */
     struct link link;
     uint32_t client;
     uint32_t submission; /* sequence of its SUBMIT, network byte order */
-    struct mf_task_info info; /* as it came; `attempt` counts attempts begun */
-    uint32_t jid;        /* network byte order: the switch only hands it on */
+    struct mf_task_info info; /* as submitted, but `attempt` counts attempts that have begun */
+    uint32_t jid;        /* network byte order: the switch only copies it */
 };
 
 #define STATE_BITS 3ull
@@ -73,7 +73,7 @@ MF_INLINE void set_state(struct record *r, enum record_state state)
     r->stamp = (r->stamp & ~STATE_BITS) | state;
 }
 
-/* Whether this switch has assigned it before. */
+/* Whether this switch has assigned the task before. */
 MF_INLINE int was_tried(const struct record *r)
 {
     return (r->stamp & TRIED) != 0;
@@ -84,12 +84,12 @@ enum slot_state { SLOT_VACANT, SLOT_FREE, SLOT_WAITING, SLOT_ASSIGNED };
 /* An executor slot: what a RETRIEVE touches, in one cache line. */
 struct slot {
     uint64_t heard_ns;
-    uint64_t counter; /* the largest of the packets that named it in this generation */
+    uint64_t counter; /* the largest one of the packets that named this slot in this generation */
     union {
         uint64_t parked_key; /* WAITING: order of parking */
         struct {
             uint32_t record;    /* ASSIGNED: the task it holds */
-            uint32_t waited_us; /* as the executor was told */
+            uint32_t waited_us; /* as ASSIGN said, so that a repeat says the same */
         };
     };
     uint32_t generation;
@@ -98,7 +98,8 @@ struct slot {
     struct mf_address address;
     uint8_t state;       /* enum slot_state */
     uint8_t resources;
-    uint8_t spent;       /* 1: only a larger sequence may wait (T10) */
+    uint8_t spent;       /* 1: the last wait counts no more, because its lease has expired or the slot was registered anew; only
+                          * a larger sequence may wait (T10) */
     uint8_t reserved;
 };
 
@@ -107,31 +108,31 @@ struct slot_owner {
     uint64_t executor;
     uint32_t local;
     uint32_t registration; /* sequence of the REGISTER that gave the generation */
-    uint32_t source;       /* which holds it */
+    uint32_t source;       /* whose share counts it */
     uint32_t reserved;
     struct link link;
 };
 
-/* A client. Its first cache line is what its tasks need. */
+/* A client. The first cache line has all that its tasks need. */
 struct client {
     uint64_t identity;
     uint64_t seen;     /* bit k: sequence highest - k was seen */
     uint32_t highest;  /* sequence */
-    uint32_t open;     /* its records */
-    uint32_t source;   /* which holds it */
+    uint32_t open;     /* how many records it has */
+    uint32_t source;   /* whose share counts it */
     uint32_t uid;      /* of its last SUBMIT, network byte order */
     struct link link;  /* `next` also in the list of free clients */
     struct mf_address address;
-    uint32_t known;    /* 0: its place is free */
+    uint32_t known;    /* 0: this element is free */
 
     uint64_t heard_ns;
     uint32_t probed;   /* sequence of its last PROBE */
     uint32_t reserved[13];
 
-    uint32_t answer[MF_WINDOW]; /* to its last sequences, by sequence % MF_WINDOW */
+    uint32_t answer[MF_WINDOW]; /* the bitmaps sent for its last sequences, at sequence % MF_WINDOW: a repeat gets the same (T8) */
 };
 
-/* An address with records here, and how many of each table are its own (T14). */
+/* A sender address with records here, and how many elements of each table it holds (T14). */
 struct source {
     uint64_t key; /* see index.h */
     uint32_t clients, slots, tasks;
@@ -149,42 +150,42 @@ struct queue {
     uint32_t head, tail;
 };
 
-/* Elements of one array that are in use: never-used ones follow `fresh`, given-back ones hang on `free`. */
+/* Allocation in one array: elements from `fresh` on were never used, freed ones are in the list `free`. */
 struct pool {
     uint32_t capacity, fresh, free, used;
 };
 
-/* The same for the records of one level. A level first takes what it gave back itself, then never-used ones by the page: so
- * the tasks of a level that is far behind lie in memory nearly in their order, and the processor fetches them before they are
- * asked for. (With one pool for all levels a retrieve among 64 Ki tasks took 11 ns more in the kernel.) */
+/* Allocation of the records of one level. A level first reuses the records that it has freed itself, then takes never-used ones
+ * by the page. So the tasks of a level with a long queue lie in memory nearly in their order, and the processor prefetches them.
+ * (With one pool for all levels a retrieve among 64 Ki tasks took 11 ns more in the kernel.) */
 struct level_pool {
-    uint32_t free;       /* given-back ones */
-    uint32_t fresh, end; /* never-used ones: the next, and where they end */
+    uint32_t free;       /* list of freed records */
+    uint32_t fresh, end; /* never-used records: the next one, and where they end */
     uint32_t reserved;
 };
 
-/* A load or store for the kernel reaches fields up to 32 KiB behind an address; what lies farther costs an addition. So arrays
- * come last, the largest one at the end. */
+/* A load or store in BPF reaches fields up to 32 KiB behind an address; farther ones cost an addition. So arrays come last, the
+ * largest one at the end. */
 struct mf_tasks {
-    uint8_t none[LINE]; /* record 0 and client 0: they stand where there is none */
+    uint8_t none[LINE]; /* record 0 and client 0: read in place of a record or client that does not exist, which saves branches */
     uint32_t epoch; /* network byte order */
     uint32_t levels;
     uint64_t cookie_key[2], generation_key[2];
-    uint64_t salt;        /* of hash chains: apart from the keys, which it says nothing of */
+    uint64_t salt;        /* of the hash tables; independent of the keys, so that guessing it does not reveal them */
     uint64_t lease_ns, slot_idle_ns, client_idle_ns, cookie_ns;
     uint64_t last_key;    /* of the record accepted last */
     uint64_t last_parked; /* of the slot parked last */
-    uint64_t generations; /* drawn so far */
-    uint64_t ticked_ns;   /* the last tick */
-    uint64_t expires_ns;  /* nothing expires before */
-    uint32_t slot_cursor; /* which tick looked at last */
-    uint32_t client_cursor, record_cursor; /* which it looks at next, counted from the first */
-    uint32_t task_buckets, client_buckets, slot_buckets, source_buckets; /* powers of two, less one */
+    uint64_t generations; /* how many were drawn so far */
+    uint64_t ticked_ns;   /* time of the last tick */
+    uint64_t expires_ns;  /* nothing expires before this time */
+    uint32_t slot_cursor; /* the slot that a tick visited last */
+    uint32_t client_cursor, record_cursor; /* those that a tick visits next, counted from the first */
+    uint32_t task_buckets, client_buckets, slot_buckets, source_buckets; /* powers of two, less one: masks */
     uint32_t levels_used; /* bit l: level l has tasks */
     uint32_t first_client;
-    uint32_t queue;         /* records there are */
-    uint32_t room;          /* of them free */
-    uint32_t fresh_records; /* that levels were given */
+    uint32_t queue;         /* how many records there are */
+    uint32_t room;          /* how many of them are free */
+    uint32_t fresh_records; /* how many never-used records the levels have taken */
     struct level_pool records[MF_LEVELS];
     struct pool slots, clients, sources;
 
@@ -197,26 +198,26 @@ struct mf_tasks {
 
     struct mf_tasks_stats stats;
 
-    uint8_t lowest[256];              /* bit that is set, of the index */
-    uint8_t bits[256];                /* that the index has, up to its highest one */
+    uint8_t lowest[256];              /* number of the lowest bit that is set in the index */
+    uint8_t bits[256];                /* how many bits the index needs: 1 + number of its highest bit */
     uint8_t subsets[GROUP];           /* bitmap of the three-bit masks contained in the index */
     uint32_t groups_within[GROUPS];   /* bitmap of the five-bit masks contained in the index */
     uint64_t supersets[64]; /* bitmap of the six-bit masks that contain the index */
-    uint64_t sized[SIZES][MASK_WORDS]; /* bitmap of the masks with so many resources */
+    uint64_t sized[SIZES][MASK_WORDS]; /* bitmap of the masks with as many resources as the index says */
     uint64_t parked_masks[MASK_WORDS];
     struct list parked[MASKS];
 
     uint32_t queued_groups[MF_LEVELS];         /* bit g: group g of this level has tasks */
     uint8_t queued_masks[MF_LEVELS * GROUPS];  /* bit m: list m of this group has tasks */
-    uint64_t oldest[MF_LEVELS * GROUPS];       /* of the heads of each group; see queue.h */
-    uint64_t pairs[MF_LEVELS * MASKS / 2];     /* the older one of two lists' heads */
-    uint64_t heads[MF_LEVELS * MASKS];         /* of each list */
+    uint64_t oldest[MF_LEVELS * GROUPS];       /* rank of the oldest head of each group; see queue.h */
+    uint64_t pairs[MF_LEVELS * MASKS / 2];     /* rank of the older head of two neighbouring lists */
+    uint64_t heads[MF_LEVELS * MASKS];         /* rank of the head of each list */
     struct queue queued[MF_LEVELS * MASKS];
 };
 
-_Static_assert(offsetof(struct mf_tasks, queued) < 32768, "within reach of a load for the kernel");
+_Static_assert(offsetof(struct mf_tasks, queued) < 32768, "within reach of a load in BPF");
 
-/* Records and clients are named by the cache line where they begin, counted from the start of the state. */
+/* The number of a record or client is the cache line where it begins, counted from the start of the state. */
 #define FIRST_RECORD ((uint32_t)((sizeof(struct mf_tasks) + LINE - 1) / LINE))
 #define CLIENT_LINES ((uint32_t)(sizeof(struct client) / LINE))
 
@@ -244,14 +245,14 @@ MF_ARRAY(client_bucket_at, uint32_t, client_buckets_at)
 MF_ARRAY(source_at, struct source, sources_at)
 MF_ARRAY(source_bucket_at, uint32_t, source_buckets_at)
 
-/* The token of a record's SUBMIT, as it came. Beside the record, which fills its cache line. */
+/* The token of a record's SUBMIT, in network byte order. In an array of its own, because the record fills its cache line. */
 MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)
 {
     return (uint64_t *)((uint8_t *)s + s->tokens_at) + i - FIRST_RECORD;
 }
 
-/* The address of element `i` of an array in the state. For the kernel the array's offset belongs into the load or store
- * itself; left alone, the compiler adds it to `s` beforehand, and keeps the sums for all arrays on the stack. */
+/* The address of element `i` of an array in the state. In BPF the array's offset shall be part of the load or store itself;
+ * otherwise the compiler adds it to `s` in advance, and keeps these sums for all arrays on the stack. */
 #ifdef __bpf__
 #define MF_AT(s, array, i)                                                                                             \
     ({                                                                                                                 \
@@ -263,7 +264,7 @@ MF_INLINE uint64_t *token_at(struct mf_tasks *s, uint32_t i)
 #define MF_AT(s, array, i) (&(s)->array[i])
 #endif
 
-/* The number of the lowest bit that is set in a byte; 8 where none is. */
+/* The number of the lowest bit that is set in a byte; 8 if none is. */
 MF_INLINE uint32_t lowest_of_byte(const struct mf_tasks *s, uint32_t byte)
 {
 #ifdef __bpf__
@@ -274,13 +275,13 @@ MF_INLINE uint32_t lowest_of_byte(const struct mf_tasks *s, uint32_t byte)
 #endif
 }
 
-/* Masks that contain `mask`, of those whose high two bits are `word`. */
+/* Bitmap of the masks that contain `mask`, among those whose two high bits are `word`. */
 MF_INLINE uint64_t masks_around(const struct mf_tasks *s, uint32_t mask, uint32_t word)
 {
     return ((mask >> 6) & ~word) ? 0 : s->supersets[mask & 63];
 }
 
-/* For how long nothing was heard. */
+/* Time since a peer was last heard. */
 MF_INLINE uint64_t silence(uint64_t heard_ns, uint64_t now_ns)
 {
     return now_ns > heard_ns ? now_ns - heard_ns : 0;

@@ -1,4 +1,4 @@
-//! What an asic engine is told at its start.
+//! The configuration of an asic engine.
 
 use midflight_rmt::Refusal;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 /// The program in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Program {
-    /// Ours, [`midflight_rmt::tasks::safe`].
+    /// The safe program of this project, [`midflight_rmt::tasks::safe`].
     Safe,
-    /// The papers', [`midflight_rmt::tasks::published`], which loses tasks.
+    /// The program that the papers published, [`midflight_rmt::tasks::published`]; it loses tasks.
     Published,
 }
 
@@ -35,15 +35,15 @@ pub struct AsicConfig {
     pub argument: u32,
     /// Executor slots: 1 to 1 Mi. Default 65,536.
     pub slots: u32,
-    /// What executors are told that a lease is, in milliseconds: they speak of busy slots every third of it. Nobody keeps
+    /// The lease that executors are told, in milliseconds: they send KEEPALIVE every third of it. This engine itself has no
     /// leases. Default 1,000.
     pub lease_ms: u32,
     /// Silence after which a slot is forgotten, in nanoseconds: at least two of `cookie_ns`, so that a copy of the packet
     /// that made it cannot make it again. Default 10 s.
     pub slot_idle_ns: u64,
-    /// For how long a cookie is given, in nanoseconds: it is taken in its window and the next. Default 5 s.
+    /// A cookie is valid in the interval of so many nanoseconds in which it was made, and in the next. Default 5 s.
     pub cookie_ns: u64,
-    /// After how many microseconds a slot asks again that found no task: 1 to 65,535. Default 50 (Bolt §5.4).
+    /// After how many microseconds a slot that found no task asks again: 1 to 65,535. Default 50 (Bolt §5.4).
     pub poll_us: u16,
 }
 
@@ -75,15 +75,15 @@ impl AsicConfig {
     }
 }
 
-/// Why there is no such engine.
+/// Why an asic engine cannot be made.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AsicError {
-    /// A bound of [`AsicConfig`].
+    /// A value of [`AsicConfig`] is out of bounds.
     #[error("{name} must be {allowed}")]
     OutOfRange {
-        /// Whose.
+        /// Which value.
         name: &'static str,
-        /// What it may be.
+        /// Its allowed values.
         allowed: &'static str,
     },
     /// The switch cannot hold the program.

@@ -1,4 +1,4 @@
-//! The controller: the switch's own CPU. It answers what is not about the queue, and its word stands in the pipeline's
+//! The controller: the switch's own CPU. It answers the packets that do not concern the queue, and fills the pipeline's
 //! table of slots.
 
 use super::slots::{Ended, Named};
@@ -24,7 +24,7 @@ impl AsicTasks {
         Verdict::Ok
     }
 
-    /// What runs is not looked up: nobody keeps it.
+    /// It does not look up the running tasks: no table has them.
     pub(super) fn keepalive(
         &mut self,
         now: u64,
@@ -49,7 +49,7 @@ impl AsicTasks {
         Verdict::Ok
     }
 
-    /// Who is unknown is gone already.
+    /// An unknown slot counts as released already.
     pub(super) fn release(
         &mut self,
         now: u64,
@@ -78,7 +78,7 @@ impl AsicTasks {
         Verdict::Ok
     }
 
-    /// Clients are not remembered, so each is asked for its cookie.
+    /// The controller stores no clients, so each packet must show a cookie.
     pub(super) fn probe(&mut self, now: u64, from: SocketAddr, probe: &Probe, turn: &mut Turn) -> Verdict {
         if !self.cookies.takes(now, probe.client.get(), from, probe.cookie.get()) {
             return self.ask_for_cookie(now, from, &probe.header, probe.client, turn);
@@ -87,7 +87,7 @@ impl AsicTasks {
         Verdict::Ok
     }
 
-    /// Tasks that are queued stay there: nobody could find them.
+    /// Queued tasks stay queued: the pipeline has no index to find them.
     pub(super) fn cancel(&mut self, from: SocketAddr, cancel: &Cancel, names: &[TaskName], turn: &mut Turn) -> Verdict {
         self.count(Verdict::NotQueued, names.len());
         turn.sent.push(self.deparser.cancel_ack(from, cancel));

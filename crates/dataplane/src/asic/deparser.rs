@@ -1,4 +1,4 @@
-//! From the fields of a program, and from the controller, to the wire.
+//! Makes packets from the fields of a program, and from the controller's answers.
 
 use super::AsicConfig;
 use super::parser::{Asked, Origin};
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
 
-/// No user has this number. Half of the token stands where the entry has a user, and a token is no name to show to people.
+/// A number that no user has. In an entry, half of the token takes the place of the user, and that must not be shown as one.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Deparser {
         Self { epoch }
     }
 
-    /// Whether a packet speaks of this switch's present life.
+    /// Whether a packet has this switch's epoch.
     pub(super) fn is_present(&self, header: &Header) -> bool {
         header.epoch.get() == self.epoch
     }
@@ -106,26 +106,26 @@ impl Deparser {
         listing(to, &registered, names)
     }
 
-    /// These waits are void, of the packet that had this counter; nothing where there are none.
+    /// A RESET for the void waits of the packet with this counter; nothing if there are none.
     pub(super) fn reset(&self, to: SocketAddr, counter: U64, void: &[Wait]) -> Option<Datagram> {
         let reset = Reset { header: self.header(Operation::Reset, 0), counter };
         (!void.is_empty()).then(|| listing(to, &reset, void))
     }
 
-    /// All slots are void.
-    /// `is_known`: it answers the question of an executor who has a slot.
+    /// A RESET without records: all slots are void.
+    /// `is_known`: it answers an executor's question whether the switch lives, and the executor has named one of its slots.
     pub(super) fn reset_all(&self, to: SocketAddr, counter: U64, is_known: bool) -> Datagram {
         let header = self.header(Operation::Reset, u32::from(is_known));
         listing::<_, Wait>(to, &Reset { header, counter }, &[])
     }
 
-    /// Nothing where nobody is gone.
+    /// Nothing if no slot was released.
     pub(super) fn released(&self, to: SocketAddr, counter: U64, gone: &[SlotName]) -> Option<Datagram> {
         let released = Released { header: self.header(Operation::Released, 0), counter };
         (!gone.is_empty()).then(|| listing(to, &released, gone))
     }
 
-    /// Whoever asked is to ask again with this cookie.
+    /// Asks the sender to repeat its packet with this cookie.
     pub(super) fn cookie(&self, to: SocketAddr, question: &Header, identity: U64, cookie: u64) -> Datagram {
         let header = self.header(Operation::Cookie, question.sequence.get());
         counting(to, &Cookie { header, identity, cookie: cookie.into() }, 0)
@@ -156,12 +156,12 @@ impl Deparser {
     }
 }
 
-/// To whoever speaks another version of the format.
+/// The answer to a packet of another version of the format.
 pub(super) fn version(to: SocketAddr) -> Datagram {
     (to, Version::OURS.as_bytes().to_vec())
 }
 
-/// The wait that is answered.
+/// The wait that a packet answers.
 fn wait(origin: &Origin) -> Option<Wait> {
     let Asked::Retrieve { slot, generation, sequence } = origin.asked else { return None };
     Some(Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() })

@@ -1,10 +1,10 @@
-//! The asic engine on the wire: a program of a switch's pipeline, in the model of such a switch, and what stands around it.
+//! The asic engine on the wire: a program for a switch's pipeline, in a model of such a switch, with what it needs around it.
 //!
 //! `docs/internals/asic.md` explains the programs and the model, `docs/internals/asic-wire.md` the rest: the parser in
 //! front of a program, the deparser behind it, the controller beside it.
 //!
-//! A call is one pass. What goes round is the caller's to send in again: at once, or after the delay of recirculation, with
-//! what arrives meanwhile in between.
+//! A call is one pass. The caller sends recirculated packets in again: at once, or after the delay of recirculation, with
+//! packets that arrive meanwhile in between.
 //!
 //! ```
 //! use midflight_dataplane::asic::{AsicConfig, AsicTasks, Turn};
@@ -49,12 +49,12 @@ use zerocopy::byteorder::network_endian::U64;
 
 pub use config::{AsicConfig, AsicError, Program};
 
-/// What a pass leaves to its caller. Each call clears it first.
+/// The results of a pass, for its caller. `packet` and `again` clear it first.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
     /// Datagrams that leave the switch, in order.
     pub sent: Vec<Datagram>,
-    /// Packets that go round: each is owed a pass, by [`AsicTasks::again`].
+    /// Recirculated packets: each needs another pass, by [`AsicTasks::again`].
     pub round: Vec<Inside>,
 }
 
@@ -65,25 +65,25 @@ impl Turn {
     }
 }
 
-/// A packet on its way round: its headers, and what it carries behind them.
+/// A recirculating packet: its headers, and its payload.
 #[derive(Clone, Debug)]
 pub struct Inside {
     packet: midflight_rmt::Packet,
     origin: Origin,
 }
 
-/// What is counted besides [`Stats`].
+/// Counts that [`Stats`] does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that went through the pipelines.
     pub passes: u64,
-    /// Those of them that had gone round before.
+    /// How many of them were recirculated.
     pub rounds: u64,
-    /// Waits that were told that there is no task.
+    /// Waits that were answered with "no task".
     pub no_ops: u64,
-    /// Tasks that were given back though they had been acknowledged: the published program's searches do that.
+    /// Tasks that were given back although they had been acknowledged: the published program's searches do that.
     pub returned: u64,
-    /// Packets that the program dropped: none that the parser lets through should be.
+    /// Packets that the program dropped. It should drop none that the parser lets through.
     pub dropped: u64,
 }
 
@@ -100,7 +100,7 @@ pub struct AsicTasks {
 }
 
 impl AsicTasks {
-    /// A switch that has just started. `epoch` is not 0; cookies and generations come from `secret`, which is drawn at random.
+    /// A switch that has just started. `epoch` is not 0; cookies and generations are derived from `secret`, which is random.
     ///
     /// # Errors
     /// Where a bound of the configuration is violated, or the target has no room for the program.
@@ -117,7 +117,7 @@ impl AsicTasks {
         })
     }
 
-    /// Takes one datagram: the verdict on it. What it causes is in `turn`.
+    /// Takes one datagram and returns the verdict on it. What it causes is in `turn`.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8], turn: &mut Turn) -> Verdict {
         turn.clear();
         let verdict = match (read(datagram, self.config.levels, &mut self.stats), parser::ipv4(from)) {
@@ -126,7 +126,7 @@ impl AsicTasks {
                 Verdict::BadVersion
             }
             (Err(verdict), _) => verdict,
-            // It would register and be heard, and never get a task.
+            // Its slots would be registered, and never get a task.
             (Ok(_), None) => Verdict::NotForSwitch,
             (Ok(packet), Some(ipv4)) => self.take(now_ns, ipv4, packet, turn),
         };
@@ -134,14 +134,14 @@ impl AsicTasks {
         verdict
     }
 
-    /// One more pass of a packet that went round.
+    /// One more pass of a recirculated packet.
     pub fn again(&mut self, inside: Inside, turn: &mut Turn) {
         turn.clear();
         self.counters.rounds += 1;
         self.pass(inside, turn);
     }
 
-    /// The passes of all that goes round, at once, until nothing does. What a call before left in `turn` stays there.
+    /// All passes of all recirculating packets, at once. Results of earlier calls in `turn` stay there.
     pub fn finish(&mut self, turn: &mut Turn) {
         while let Some(inside) = turn.round.pop() {
             self.counters.rounds += 1;
@@ -149,13 +149,13 @@ impl AsicTasks {
         }
     }
 
-    /// The controller forgets slots that have been silent for long: a bounded number of them a call. Says how many it
-    /// looked at: none for a lease after ticks that did not come steadily.
+    /// The controller frees slots that have been silent for too long. It visits a bounded number a call, and returns how many:
+    /// none for a lease's time after a pause between ticks.
     pub fn tick(&mut self, now_ns: u64) -> u32 {
         self.slots.tick(now_ns)
     }
 
-    /// The counters, and the gauges that the registers have. Nobody knows what became of a task that was assigned.
+    /// The counters, and the gauges that the registers show. What became of an assigned task is not known.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = self.stats;
@@ -166,22 +166,22 @@ impl AsicTasks {
         stats
     }
 
-    /// What is counted besides.
+    /// The counts that [`stats`](Self::stats) does not have.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Entries of each level; what searches carry is not among them.
+    /// Queued entries of each level, without those that searches carry.
     #[must_use]
     pub fn queued(&self) -> [u32; 4] {
         self.pipeline.queued()
     }
 
-    /// Whether the registers agree with each other while nothing is on its way round.
+    /// Whether the registers agree with each other while nothing recirculates.
     ///
     /// # Errors
-    /// Says what does not.
+    /// Says which do not.
     pub fn check_at_rest(&self) -> Result<(), String> {
         self.pipeline.check_at_rest()
     }
@@ -206,7 +206,7 @@ impl AsicTasks {
         Verdict::Ok
     }
 
-    /// One packet is answered with one, so it carries one wait.
+    /// A pipeline answers a packet with one packet, so a RETRIEVE carries one wait.
     fn retrieve(&mut self, now: u64, sender: Sender, retrieve: &Retrieve, waits: &[Wait], turn: &mut Turn) -> Verdict {
         let Sender { from, .. } = sender;
         if !self.deparser.is_present(&retrieve.header) {
@@ -221,7 +221,7 @@ impl AsicTasks {
         Verdict::Ok
     }
 
-    /// A slot is heard, where it is the sender's.
+    /// Notes that a slot was heard, if it is the sender's.
     fn hear(&mut self, now: u64, from: SocketAddr, name: &SlotName, counter: U64) -> Named {
         let named = self.slots.hear(now, from, name, counter.get());
         match named {

@@ -1,18 +1,18 @@
-//! From the wire to the fields of a program.
+//! Parses packets into the fields of a program.
 
 use super::Inside;
 use super::pipeline::Pipeline;
 use midflight_wire::{BY_REFERENCE, BlobRef, Retrieve, Submit, TaskInfo, Wait};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
-/// What a packet carries behind the fields that the parser reads. It stays with the packet, round and round.
+/// The payload: what a packet carries behind the fields that the parser reads. It stays with a packet that recirculates.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) from: SocketAddr,
     pub(super) asked: Asked,
 }
 
-/// What was asked.
+/// What the packet asks for.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     /// SUBMIT.
@@ -21,14 +21,14 @@ pub(super) enum Asked {
     Retrieve { slot: u32, generation: u32, sequence: u32 },
 }
 
-/// Who sent it. The parser knows IPv4 only.
+/// The sender. The parser knows IPv4 only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     pub(super) from: SocketAddr,
     ipv4: SocketAddrV4,
 }
 
-/// A sender by IPv4; what is mapped into IPv6 arrived so.
+/// An IPv4 sender, also in the mapped form of IPv6.
 pub(super) fn ipv4(from: SocketAddr) -> Option<Sender> {
     match from.ip().to_canonical() {
         IpAddr::V4(ip) => Some(Sender { from, ipv4: SocketAddrV4::new(ip, from.port()) }),

@@ -1,4 +1,4 @@
-//! A program with its machine: both programs in one form.
+//! A program with its machine: one interface to both programs.
 
 use super::parser::{Asked, Origin};
 use super::{AsicConfig, Program};
@@ -11,26 +11,26 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// Words of TDESC in the published program: the function, 16 bytes of argument; index, attempt and length share the last.
 const PUBLISHED_WORDS: u32 = 6;
 
-/// What a packet says that leaves a pass.
+/// The meaning of a packet that leaves a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It goes round.
+    /// It recirculates.
     Round(Packet),
     /// A slot gets this task.
     Assigned(Assigned),
-    /// A slot gets none.
+    /// A slot gets no task.
     NoOp,
     /// What became of a SUBMIT's tasks.
     Submitted { taken: u32, refused: u32 },
-    /// A task is given back that had been taken.
+    /// A task that had been acknowledged is given back.
     Returned,
-    /// Its work is done.
+    /// Nothing more to do: it is dropped.
     Ended,
-    /// The program wants none of it.
+    /// The program refuses it as malformed.
     Dropped,
 }
 
-/// A task as its entry has it.
+/// A task as it is stored in its entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
     /// The lower half of its SUBMIT's token.
@@ -38,7 +38,7 @@ pub(super) struct Assigned {
     pub(super) address: SocketAddrV4,
     pub(super) submission: u32,
     pub(super) index: u8,
-    /// As the client said it: attempts made before.
+    /// Attempts made before, as the client said.
     pub(super) attempt: u8,
     pub(super) tid: u32,
     pub(super) level: u8,
@@ -102,7 +102,7 @@ impl Pipeline {
         }
     }
 
-    /// One pass: what the packet says, then its copies.
+    /// One pass: returns what the packet means, then what its copies do.
     pub(super) fn pass(&mut self, packet: Packet, origin: &Origin) -> Vec<Told> {
         match self {
             Self::Safe { program, machine } => {
@@ -123,7 +123,7 @@ impl Pipeline {
                 Self::Published { program, machine } => {
                     let read = |name| program.program().register(name).map(|r| machine.read(r, level, Word::Low));
                     let (add, retrieve) = (read("add_ptr").unwrap_or(0), read("retrieve_ptr").unwrap_or(0));
-                    // A pointer that has erred and is not repaired yet is ahead of the other.
+                    // A pointer that was advanced wrongly, and is not repaired yet, is ahead of the other.
                     add.wrapping_sub(retrieve).cast_signed().max(0).cast_unsigned().min(program.config().size)
                 }
             };
@@ -138,7 +138,7 @@ impl Pipeline {
         }
     }
 
-    /// Of the safe program; the pointers of the published one may stand anyhow.
+    /// For the safe program only; the pointers of the published one may have any values.
     pub(super) fn check_at_rest(&self) -> Result<(), String> {
         let Self::Safe { program, machine } = self else { return Ok(()) };
         for level in 0..program.config().levels {
@@ -163,7 +163,7 @@ fn bytes_of(words: &[u32]) -> [u8; 16] {
     bytes
 }
 
-/// Of its argument, so many words.
+/// The first words of its argument.
 fn safe_task(words: usize, task: &TaskInfo) -> safe::Task {
     safe::Task {
         tid: task.tid.get(),
@@ -232,7 +232,7 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
             let taken = first(count.saturating_sub(tids.len() as u32));
             Told::Submitted { taken, refused: first(count) & !taken }
         }
-        // A search at the tail of a full queue: its task goes back to a client that has heard that it was taken.
+        // A search at the tail of a full queue: its task goes back to a client that was told that it had been taken.
         (Some(published::Answer::Full { .. }), None) => Told::Returned,
         (Some(published::Answer::Assign { client: ip, job: (token, submission), task, .. }), _) => {
             let word = |number: usize| task.words.get(number).copied().unwrap_or(0);
@@ -255,7 +255,7 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
     }
 }
 
-/// A bitmap of the first tasks.
+/// A bitmap of the first so many tasks.
 fn first(count: u32) -> u32 {
     u32::MAX.checked_shr(32 - count.min(32)).unwrap_or(0)
 }

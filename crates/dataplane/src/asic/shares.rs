@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// A source may take a further entry only while it holds fewer than so many times what is free.
+/// A source may take another entry only while it holds fewer than this many times the free ones.
 const TIMES_FREE: u32 = 8;
 
 /// Why a source gets no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// There is none.
+    /// None is free.
     Full,
-    /// It holds its share.
+    /// It has its share already.
     Share,
 }
 
-/// Who holds how many entries of a table. A source is an IPv4 address: the parser lets no other through.
+/// How many entries of a table each source holds. A source is an IPv4 address: the parser lets no others through.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     free: u32,
@@ -27,7 +27,7 @@ impl Shares {
         Self { free: entries, held: HashMap::new() }
     }
 
-    /// An entry for a source, if it may have a further one.
+    /// Gives an entry to a source, if it may have another one.
     pub(super) fn take(&mut self, address: SocketAddr) -> Result<(), Refused> {
         if self.free == 0 {
             return Err(Refused::Full);
@@ -47,7 +47,7 @@ impl Shares {
         self.drop_one(address);
     }
 
-    /// An entry is another address's from now on, whatever that holds.
+    /// Moves an entry to another address, even if that has its share already.
     pub(super) fn move_one(&mut self, before: SocketAddr, now: SocketAddr) {
         self.drop_one(before);
         *self.held.entry(source(now)).or_insert(0) += 1;
@@ -79,7 +79,7 @@ mod tests {
         (0..).take_while(|&port| shares.take(at(host, port)).is_ok()).count() as u32
     }
 
-    /// T14: alone eight ninths, and a second one always finds room; a table of eight is nobody's to share.
+    /// T14: alone a source gets eight ninths, and a second one always finds room; a table of eight is too small to share.
     #[test]
     fn t14_a_source_alone_gets_eight_ninths() {
         let mut shares = Shares::new(90);

@@ -1,4 +1,4 @@
-//! The executors' slots: the table in front of the program, and what the controller keeps beside it.
+//! The executors' slots: the table in front of the program, and what the controller stores about each.
 
 use super::AsicConfig;
 use super::shares::{Refused, Shares};
@@ -12,23 +12,23 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug)]
 struct Slot {
     executor: u64,
-    /// The executor's own number of it.
+    /// The executor's own number for it.
     local: u32,
     /// The sequence of the REGISTER that made it.
     registration: u32,
     generation: u32,
     address: SocketAddr,
-    /// Of the last packet that named it.
+    /// The counter of the last packet that named it.
     counter: u64,
     heard_ns: u64,
 }
 
-/// Whom a record's slot and generation name.
+/// What a record's slot and generation name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// A slot of the sender.
     Slot,
-    /// Nobody.
+    /// No slot.
     Unknown,
     /// A slot that is registered at another address.
     Spoofed,
@@ -36,12 +36,12 @@ pub(super) enum Named {
     Replayed,
 }
 
-/// What ends a REGISTER before all of its slots are named.
+/// Why a REGISTER does not get all of its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The slot has a later registration.
     Stale,
-    /// No slot for it.
+    /// There is no slot for it.
     Refused(Refused),
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Slots {
     generations: Generations,
     idle_ns: u64,
     steadiness: Steadiness,
-    /// The slot that the next tick looks at first.
+    /// The slot that the next tick visits first.
     cursor: usize,
 }
 
@@ -96,7 +96,7 @@ impl Slots {
         self.by_owner.len() as u32
     }
 
-    /// The names of the slots that a REGISTER asks for, up to the first that it does not get.
+    /// The names of the slots that a REGISTER asks for, up to the first one that it does not get.
     pub(super) fn register(
         &mut self,
         now: u64,
@@ -113,7 +113,7 @@ impl Slots {
         (names, None)
     }
 
-    /// The slot's last registration again changes nothing, and is not heard: it may be a copy.
+    /// A repeat of the slot's last registration changes nothing, and does not count as a sign of life: it may be a copy.
     fn register_slot(
         &mut self,
         now: u64,
@@ -152,7 +152,7 @@ impl Slots {
         })
     }
 
-    /// Whose it is. The sender's own is heard, if the packet's counter is later than all before.
+    /// What a record names. A slot of the sender counts as heard, if the packet's counter is later than all before.
     /// Whether a name is that of a slot at this address.
     pub(super) fn is_of(&self, from: SocketAddr, name: &SlotName) -> bool {
         let slot = self.slots.get(name.slot.get() as usize).and_then(Option::as_ref);
@@ -174,7 +174,7 @@ impl Slots {
         Named::Slot
     }
 
-    /// A slot leaves. What was assigned to it is its client's to miss.
+    /// Frees a slot. If a task was assigned to it, the task's client notices that no result comes.
     pub(super) fn vacate(&mut self, number: u32) {
         if let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::take) {
             self.by_owner.remove(&(slot.executor, slot.local));
@@ -183,7 +183,7 @@ impl Slots {
         }
     }
 
-    /// How often the switch stood still.
+    /// How often ticks had a pause.
     pub(super) fn gaps(&self) -> u64 {
         self.steadiness.gaps
     }
@@ -223,12 +223,12 @@ impl Generations {
     }
 }
 
-/// Whether ticks have come steadily for a lease. A switch that stood still has not heard who spoke meanwhile.
+/// Whether ticks have come regularly for a lease. A switch that stood still could not hear anybody meanwhile.
 #[derive(Clone, Debug)]
 struct Steadiness {
     lease_ns: u64,
     ticked_ns: Option<u64>,
-    /// Until then nobody is forgotten.
+    /// Before this time no slot is freed.
     expires_ns: u64,
     gaps: u64,
 }

@@ -1,4 +1,4 @@
-//! The arena as this process sees it: mapped where its map's `map_extra` says, all pages present.
+//! The arena in this process: mapped at the address in its map's `map_extra`, with all pages present.
 
 use super::error::KernelError;
 use super::layout::{
@@ -9,17 +9,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// An arena's addresses start where the low 32 bits are 0, so an offset is the same for both sides.
+/// An arena starts at an address whose low 32 bits are 0, so offsets are the same for this process and the kernel.
 const ALIGNMENT: u64 = 1 << 32;
-/// Where arenas are mapped if nothing is there. One that is kept goes to the same address in the next process, so it is far
+/// Where arenas are mapped if nothing is there. The next process maps a kept arena at the same address, so it is far
 /// from where Linux puts programs, heaps and libraries, at random.
 const USUAL: u64 = 0x1000_0000_0000;
-/// Arenas of one process that find their place there.
+/// How many arenas of one process fit there.
 const USUAL_PLACES: u64 = 64;
-/// Left to others when memory is asked for.
+/// Memory that is left to other processes.
 const MARGIN_BYTES: u64 = 64 << 20;
 
-/// A mapped arena; it goes with its last map, mapping and program.
+/// A mapped arena. It is freed with its last map, mapping and program.
 #[derive(Debug)]
 pub(super) struct Arena {
     map: MapHandle,
@@ -38,7 +38,7 @@ impl Arena {
         (STATE_AT + state_bytes + extra_bytes).next_multiple_of(4096)
     }
 
-    /// A new one, all zeros.
+    /// A new arena, all zeros.
     pub(super) fn create(bytes: u64) -> Result<Self, KernelError> {
         let too_large = |source| KernelError::Memory { bytes, source };
         let pages = u32::try_from(bytes / 4096).map_err(|_| too_large(io::ErrorKind::OutOfMemory.into()))?;
@@ -65,7 +65,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// One that another process made.
+    /// An arena that another process has made.
     pub(super) fn open(map: MapHandle) -> Result<Self, KernelError> {
         let failed = |error: libbpf_rs::Error| KernelError::libbpf("look at the kept arena", &error);
         let info = MapInfo::new(map.as_fd()).map_err(failed)?.info;
@@ -81,12 +81,12 @@ impl Arena {
         Ok(arena)
     }
 
-    /// How many scratches have pages: user space's, and one for each processor.
+    /// How many scratch areas have pages: user space's, and one for each processor.
     pub(super) fn scratches(&self) -> u64 {
         self.scratches
     }
 
-    /// Puts the map's pages where addresses are reserved for them.
+    /// Maps the arena at the addresses that are reserved for it.
     fn map_in(&self) -> Result<(), KernelError> {
         let (start, fd) = (self.place.start.as_ptr().cast(), self.map.as_fd().as_raw_fd());
         let (access, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
@@ -98,7 +98,7 @@ impl Arena {
         Err(KernelError::Io { what: "map the arena".into(), source: io::Error::last_os_error() })
     }
 
-    /// Brings every page into being that a program may touch: it cannot do so itself.
+    /// Touches every page that a BPF program may use: the program cannot allocate pages itself.
     fn populate(&self) -> Result<(), KernelError> {
         let scratch_end = SCRATCH_AT + self.scratches * SCRATCH_BYTES;
         self.populate_range(CONTROL_AT, scratch_end - CONTROL_AT)?;
@@ -126,7 +126,7 @@ impl Arena {
         self.offset(CONTROL_AT).cast()
     }
 
-    /// Scratch 0 is user space's, scratch 1 that of CPU 0.
+    /// Scratch area 0 is user space's, 1 that of CPU 0.
     pub(super) fn scratch(&self, number: u64) -> *mut Scratch {
         self.offset(SCRATCH_AT + number.min(SCRATCHES - 1) * SCRATCH_BYTES).cast()
     }
@@ -146,7 +146,7 @@ impl AsFd for Arena {
     }
 }
 
-/// Addresses of this process that are ours, and given back when this is dropped.
+/// Reserved addresses of this process, returned when this is dropped.
 #[derive(Debug)]
 struct Place {
     start: NonNull<u8>,
@@ -154,20 +154,20 @@ struct Place {
 }
 
 impl Place {
-    /// Where an arena of so many bytes can be.
+    /// Reserves a place for an arena of this many bytes.
     fn free(bytes: u64) -> Result<Self, KernelError> {
         let usual = (0..USUAL_PLACES).find_map(|number| Self::at(USUAL + number * ALIGNMENT, bytes).ok());
         usual.map_or_else(|| Self::anywhere(bytes), Ok)
     }
 
-    /// This address; an error where something is there already.
+    /// Reserves this address; an error if something is there already.
     fn at(address: u64, bytes: u64) -> io::Result<Self> {
         let start = reserve(address, bytes, libc::MAP_FIXED_NOREPLACE)?;
         let place = Self { start, bytes };
         if start.as_ptr() as u64 == address { Ok(place) } else { Err(io::ErrorKind::AddrInUse.into()) }
     }
 
-    /// Wherever the system has room, for address spaces of another shape.
+    /// Reserves any free place, if the preferred addresses do not exist on this machine.
     fn anywhere(bytes: u64) -> Result<Self, KernelError> {
         let failed = |source| KernelError::Io { what: "find room for the arena in this process".into(), source };
         let start = reserve(0, 2 * ALIGNMENT, 0).map_err(failed)?;
@@ -185,7 +185,7 @@ impl Drop for Place {
     }
 }
 
-/// Takes addresses, without memory behind them.
+/// Reserves addresses, without memory behind them.
 fn reserve(address: u64, bytes: u64, how: libc::c_int) -> io::Result<NonNull<u8>> {
     let how = how | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new private mapping without access; it replaces nothing.

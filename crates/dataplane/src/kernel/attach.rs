@@ -1,4 +1,4 @@
-//! Attaches the shells to interfaces, and says whose programs are there already.
+//! Attaches the shells to interfaces, and finds out whose programs are there already.
 
 use super::error::KernelError;
 use super::interface::Interface;
@@ -19,8 +19,8 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Attaches the programs, or puts them in the place of those that are kept. TC goes first: what XDP passes on to it
-    /// shall find it.
+    /// Attaches the programs, or replaces those that are kept. TC comes first, so that packets which XDP leaves to it
+    /// find it.
     pub(super) fn new(
         interface: &Interface,
         mode: XdpMode,
@@ -51,8 +51,8 @@ impl Attached {
     }
 }
 
-/// A link cannot change its mode: so another one takes the place of the kept one, also among the pins. Where it cannot, one as
-/// before serves on.
+/// A link cannot change its mode, so a new link replaces the kept one, and its pin. If that fails, a link in the old mode
+/// goes on serving.
 fn change_mode(
     program: BorrowedFd<'_>,
     interface: &Interface,
@@ -66,7 +66,7 @@ fn change_mode(
     };
     pins.forget_xdp(interface).map_err(io::Error::other)?;
     attach(mode).inspect_err(|_| {
-        // It was possible a moment ago.
+        // The old mode worked a moment ago.
         let _ = before.map(attach);
     })
 }
@@ -81,7 +81,7 @@ pub(super) fn check_free(interface: &Interface, ours: Option<&Pins>) -> Result<(
     if let Some(program) = foreign(occupants.xdp) {
         return Err(occupied(interface, Some(program), "mf_xdp"));
     }
-    // Others may use TC beside us; two shells of ours would only fight for packets.
+    // Other programs may run at TC beside ours; but two shells of ours would compete for the same packets.
     let shells = occupants.tc.into_iter().filter(|&program| name_of(program).is_some_and(|name| name == "mf_tc"));
     match foreign(shells.collect()) {
         Some(program) => Err(occupied(interface, Some(program), "mf_tc")),
@@ -121,7 +121,7 @@ fn tc_failed(interface: &Interface, source: io::Error) -> KernelError {
 }
 
 fn xdp_failed(interface: &Interface, mode: XdpMode, source: io::Error) -> KernelError {
-    /// Some drivers answer with it; it is no error number of user space.
+    /// Some drivers return it, although it is no error number of user space.
     const ENOTSUPP: i32 = 524;
     let name = interface.name.clone();
     match source.raw_os_error() {
@@ -154,7 +154,7 @@ struct Occupants {
 impl Occupants {
     fn of(interface: &Interface) -> Result<Self, KernelError> {
         let (xdp, mode) = xdp_on(interface).map_err(KernelError::io(format!("ask {} for XDP", interface.name)))?;
-        // A kernel without tcx has none there, and says more when ours is attached.
+        // A kernel without tcx has no such programs; attaching ours then gives the error that explains it.
         Ok(Self { xdp, mode, tc: tc_on(interface).unwrap_or_default() })
     }
 }

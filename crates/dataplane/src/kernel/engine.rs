@@ -24,25 +24,25 @@ pub struct Place {
     pub mode: XdpMode,
     /// Queue and programs outlive the process, and the next one takes them over.
     pub keep: bool,
-    /// What is kept is thrown away first.
+    /// Throws away first what a former process has kept.
     pub fresh: bool,
 }
 
-/// What a start found of a former process.
+/// What a former process had kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// Its queue, which goes on.
+    /// Its state, which goes on.
     TakenOver,
-    /// Its queue, which is gone now.
+    /// Its state, which was thrown away.
     ThrownAway,
 }
 
 /// A program in the kernel whose shells are attached. Dropping it detaches them and lets its state go, unless it is kept.
 #[derive(Debug)]
 pub struct KernelEngine<P> {
-    // In the order in which they go.
+    // Fields are dropped in this order: the shells before the program that they call.
     attached: Vec<Attached>,
     handover: Handover,
     kernel: Kernel<P>,
@@ -55,10 +55,10 @@ pub struct KernelEngine<P> {
 }
 
 impl<P: SoftProgram> KernelEngine<P> {
-    /// Starts it, or takes over what a former process kept; then `epoch` and `secret` are those of the queue.
+    /// Starts it, or takes over the state that a former process kept; then that state's epoch and secret are used, not these.
     ///
     /// # Errors
-    /// Where the machine, the interfaces or what is kept do not allow it; nothing is left attached that was not before.
+    /// If the machine, the interfaces or the kept state do not allow it. Then nothing is attached that was not before.
     pub fn start(config: &P::Config, place: &Place, epoch: u32, secret: u128) -> Result<Self, KernelError> {
         let interfaces = find_all(&place.interfaces)?;
         let port = place.listen.port();
@@ -77,13 +77,13 @@ impl<P: SoftProgram> KernelEngine<P> {
         }
         let served = served(place)?;
         let handover = Handover::new(&kernel.programs().handover)?;
-        let before = kernel.told();
+        let before = kernel.served();
         let unserved = kernel.serve(port, &served);
-        // What XDP believes of checksums is right in both modes, until all interfaces have this one.
+        // Until all interfaces are in this mode, XDP accepts no partial checksums: right in both modes.
         kernel.set_mode(place.mode, &[]);
         let attach = |interface| Attached::new(interface, place.mode, kernel.programs(), pins.as_ref());
         let attached = interfaces.iter().map(attach).collect::<Result<Vec<_>, _>>();
-        let attached = attached.inspect_err(|_| what_is_kept_goes_on(&mut kernel, before, place.mode))?;
+        let attached = attached.inspect_err(|_| restore_served(&mut kernel, before, place.mode))?;
         let unsummed = interfaces.iter().filter(|interface| interface.unsummed).map(|interface| interface.index);
         kernel.set_mode(place.mode, &unsummed.collect::<Vec<_>>());
         match &mut pins {
@@ -93,24 +93,24 @@ impl<P: SoftProgram> KernelEngine<P> {
         Ok(Self { attached, handover, kernel, _pins: pins, place: place.clone(), found, served, unserved })
     }
 
-    /// The program, to look at.
+    /// The program, for reading.
     #[must_use]
     pub fn kernel(&self) -> &Kernel<P> {
         &self.kernel
     }
 
-    /// The program, to call.
+    /// The program, for calls.
     pub fn kernel_mut(&mut self) -> &mut Kernel<P> {
         &mut self.kernel
     }
 
-    /// Answers that are left to user space, to wait for.
+    /// The ring of datagrams that are left to this process, for waiting.
     #[must_use]
     pub fn handover(&self) -> &Handover {
         &self.handover
     }
 
-    /// The same, to take.
+    /// The same, for taking them.
     pub fn handover_mut(&mut self) -> &mut Handover {
         &mut self.handover
     }
@@ -165,18 +165,18 @@ fn served(place: &Place) -> Result<Vec<IpAddr>, KernelError> {
 /// The most addresses that a switch serves in the kernel.
 pub const SERVED_MAX: usize = ADDRESSES_MAX;
 
-/// Tells the shells of a queue that could not be taken over what they were told `before`. They may be on one interface in the
-/// mode of then and on another in that of now; what generic mode asks of them is right in both, and so is to believe no
-/// interface's checksums but whole ones.
-fn what_is_kept_goes_on<P: SoftProgram>(kernel: &mut Kernel<P>, before: (u16, Vec<IpAddr>, XdpMode), now: XdpMode) {
+/// After a takeover that failed, the shells serve what they served `before`. By then one interface may be in the old mode
+/// and another in the new one. The setting for generic mode is right in both, and so is accepting no partial
+/// checksums.
+fn restore_served<P: SoftProgram>(kernel: &mut Kernel<P>, before: (u16, Vec<IpAddr>, XdpMode), now: XdpMode) {
     let (port, served, mode) = before;
     kernel.serve(port, &served);
     kernel.set_mode(if mode == XdpMode::Generic { mode } else { now }, &[]);
 }
 
-/// What a former process kept on this port. What serves another network namespace, with a process or without, is no concern of
-/// one that keeps nothing, nor is what this user may not see; except on the same interface, where it is found as what runs
-/// there.
+/// What a former process kept on this port. A switch that keeps nothing ignores pins of another network namespace, and
+/// pins that this user may not read. If their programs are on the same interface, they are found there
+/// later.
 fn left_on(port: u16) -> Result<Option<Pins>, KernelError> {
     let pins = match Pins::existing(port) {
         Err(KernelError::InUse(_) | KernelError::Privileges) => None,

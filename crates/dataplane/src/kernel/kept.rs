@@ -1,5 +1,5 @@
-//! What the next process must know of an arena before it takes it over. It lies in the arena, on a page that programs leave
-//! alone, so that it cannot be apart from what it speaks of.
+//! What the next process must know about an arena before it takes the arena over. It is on a page of the arena itself, which
+//! BPF programs do not use: so it cannot be separated from what it describes.
 
 use super::arena::Arena;
 use super::error::KernelError;
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// `MF_KEPT_AT`
 const KEPT_AT: u64 = 0x8000;
-/// Says that the rest was written to its end.
+/// Shows that the page was written.
 const MAGIC: u64 = u64::from_be_bytes(*b"midflght");
 /// The most bounds that a program has.
 const BOUNDS_MAX: usize = 16;
@@ -44,13 +44,13 @@ impl Kept {
         unsafe { arena.offset(KEPT_AT).cast::<Self>().write(self) };
     }
 
-    /// What is written there.
+    /// Reads the page.
     pub(super) fn of(arena: &Arena) -> Self {
         // SAFETY: as in `write`; all its fields are integers.
         unsafe { arena.offset(KEPT_AT).cast::<Self>().read() }
     }
 
-    /// The same, if this process can take such an arena over.
+    /// Reads the page, if this process can take the arena over.
     pub(super) fn read<P: SoftProgram>(arena: &Arena, wanted: &P::Config) -> Result<Self, KernelError> {
         let kept = Self::of(arena);
         let refused = |why: &str| Err(KernelError::Kept(why.into()));

@@ -1,4 +1,4 @@
-//! The arena's layout: `dataplane/xdp/arena.h`, offset for offset. A test asks the C compiler.
+//! The arena's layout, as in `dataplane/xdp/arena.h`. A test compares each offset with the C compiler's.
 
 use crate::raw::{ORDER_BYTES, RawDatagram, RawOut};
 use midflight_wire::Address;
@@ -13,10 +13,10 @@ pub(super) const NEXT_HOPS: u64 = 16384;
 pub(super) const STATE_AT: u64 = 0x0200_0000;
 pub(super) const ADDRESSES_MAX: usize = 64;
 pub(super) const UNSUMMED_MAX: usize = 64;
-/// Bytes of datagram that a scratch holds.
+/// Bytes of datagram that a scratch area holds.
 pub(super) const SCRATCH_DATA: usize = 1536;
 
-/// What user space asks of `mf_call`.
+/// What user space can ask `mf_call` for.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(super) enum Call {
@@ -30,7 +30,7 @@ pub(super) enum Call {
 #[repr(C)]
 pub(super) struct Control {
     pub lock: u32,
-    pub apart: [u32; 15],
+    pub padding: [u32; 15],
     pub port: u16,
     pub addresses: u16,
     pub generic: u32,
@@ -53,12 +53,12 @@ pub const SHELL_COUNTS: [(&str, &str); 18] = [
     ("xdp_answered", "answers that XDP sent"),
     ("tc_taken", "datagrams that TC gave to the program: those that may owe several answers"),
     ("tc_answered", "answers that TC sent"),
-    ("forwarded", "datagrams passed on to somebody else than their sender"),
+    ("forwarded", "datagrams sent on to another address than their sender's"),
     ("handed_over", "answers left to user space: cookies, and those whose next hop is not known"),
     ("hand_over_failed", "answers lost: no room to leave them to user space"),
     ("send_failed", "answers lost: the frame could not be made"),
-    ("asserted", "answers lost: the program owed what it had said it would not; a bug"),
-    ("passed_source", "datagrams from an address or port that nobody can have there, passed up"),
+    ("asserted", "answers lost: the program owed more than it had announced; a bug"),
+    ("passed_source", "datagrams from an address or port that no sender can have, passed up"),
     ("passed_fragment", "IP fragments to our port or of unknown port, passed up"),
     ("passed_options", "datagrams with IP options or extension headers, passed up"),
     ("passed_checksum", "datagrams whose checksum the shell cannot confirm, passed up"),

@@ -1,4 +1,4 @@
-//! A program attached to an interface, by a link that detaches it when its last holder lets go: this process, or a pin.
+//! A program attached to an interface by a BPF link. The link detaches it when its last holder is gone: this process, or a pin.
 
 use super::interface::Interface;
 use crate::XdpMode;
@@ -23,7 +23,7 @@ impl Link {
         Self::create(program, interface, libbpf_sys::BPF_XDP, flags)
     }
 
-    /// Attaches a TC program to what arrives, before all others.
+    /// Attaches a TC program at ingress, before all others.
     pub(super) fn tc(program: BorrowedFd<'_>, interface: &Interface) -> io::Result<Self> {
         Self::create(program, interface, libbpf_sys::BPF_TCX_INGRESS, libbpf_sys::BPF_F_BEFORE)
     }
@@ -44,31 +44,31 @@ impl Link {
         owned(unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index, to, &raw const options) }).map(Self)
     }
 
-    /// The one that is pinned there.
+    /// Opens a pinned link.
     pub(super) fn open(pin: &Path) -> io::Result<Self> {
         let pin = c_path(pin)?;
         // SAFETY: the path outlives the call.
         owned(unsafe { libbpf_sys::bpf_obj_get(pin.as_ptr()) }).map(Self)
     }
 
-    /// It stays when this process lets go.
+    /// Pins the link, so that it outlives this process.
     pub(super) fn pin(&self, pin: &Path) -> io::Result<()> {
         pin_object(self.0.as_fd(), pin)
     }
 
-    /// Puts another program in the place of the present one; no frame meets neither.
+    /// Replaces the program. Each frame meets the old one or the new one.
     pub(super) fn update(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: no options.
         done(unsafe { libbpf_sys::bpf_link_update(self.0.as_raw_fd(), program.as_raw_fd(), std::ptr::null()) })
     }
 
-    /// Detaches it now, whoever else holds it. It fails where it is detached already.
+    /// Detaches it now, even if others hold the link. It fails if it is detached already.
     pub(super) fn detach(&self) {
         // SAFETY: only takes the descriptor.
         let _ = unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
     }
 
-    /// The interface that it is attached to; `None` where that went away, or somebody detached it.
+    /// The interface that it is attached to; `None` if that is gone, or somebody detached the program.
     pub(super) fn interface(&self) -> Option<u32> {
         let index = match LinkInfo::from_fd(self.0.as_fd()).ok()?.info {
             LinkTypeInfo::Xdp(xdp) => xdp.ifindex,

@@ -7,12 +7,12 @@
 //! | file | subject |
 //! |---|---|
 //! | `object`, `program` | loading the BPF programs, calling them |
-//! | `arena`, `layout`, `kept` | the memory that they share with this process, and what is where in it |
+//! | `arena`, `layout`, `kept` | the memory that they share with this process, and its layout |
 //! | `interface`, `link`, `attach` | interfaces, and programs on them |
-//! | `pins` | what outlives the process |
-//! | `handover`, `next_hops` | answers that the shells leave to this process, and how peers know it |
+//! | `pins` | programs and memory that outlive the process |
+//! | `handover`, `next_hops` | datagrams that the shells leave to this process; the next hop cache |
 //! | `frames` | frames through the shells without an interface |
-//! | `engine` | all of it together |
+//! | `engine` | all of it combined: what a switch starts |
 
 mod arena;
 mod attach;

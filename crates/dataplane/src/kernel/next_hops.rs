@@ -1,4 +1,4 @@
-//! Looks at the next hops that the shells have learned: `dataplane/xdp/next_hops.h`.
+//! Reads the next hop cache of the shells: `dataplane/xdp/next_hops.h`.
 
 use super::layout::{NEXT_HOPS, NEXT_HOPS_AT, NextHop};
 use super::program::Kernel;
@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 const PLACES: u64 = 4;
 
 impl<P: SoftProgram> Kernel<P> {
-    /// The address of this machine to which a peer sends its datagrams, if they come by the shells. From there it expects
-    /// answers, also those that the process sends.
+    /// Our address that a peer sends to, if its datagrams come by the shells. The peer expects answers from there, also
+    /// those that the process sends.
     #[must_use]
     pub fn own_address(&self, peer: SocketAddr) -> Option<IpAddr> {
         let peer = Address::from(peer);
@@ -27,7 +27,7 @@ impl<P: SoftProgram> Kernel<P> {
     }
 }
 
-/// `hop_hash`: where the places of a peer begin.
+/// `hop_hash`: the first of the entries that may hold a peer's next hop.
 fn hash(peer: &Address, salt: u64) -> u64 {
     let half = |at: usize| peer.ip[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
     let port = u64::from(peer.port.get().swap_bytes()).wrapping_mul(salt | 1);

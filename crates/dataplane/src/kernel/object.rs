@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
-/// libbpf prints by one function for all threads: one load at a time.
+/// libbpf has one print function for all threads, so only one load runs at a time.
 static LOADING: Mutex<()> = Mutex::new(());
-/// What libbpf warned of during the present load.
+/// libbpf's warnings during the present load.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 fn listen(level: PrintLevel, text: String) {
@@ -20,7 +20,7 @@ fn listen(level: PrintLevel, text: String) {
     }
 }
 
-/// The programs, proved by the kernel and bound to an arena. They live as long as this, or as what they are attached to.
+/// The programs, verified by the kernel and bound to an arena. They live as long as this, or as the links that attach them.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// `mf_call`
@@ -68,7 +68,7 @@ fn missing(name: &str) -> KernelError {
     KernelError::Refused(format!("there is no {name} in the object"))
 }
 
-/// Runs a program on a frame; its verdict.
+/// Runs a program on a frame, and returns its verdict.
 pub(super) fn run(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
     let mut options = libbpf_sys::bpf_test_run_opts {
         sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
@@ -98,7 +98,7 @@ fn explain(error: &libbpf_rs::Error) -> KernelError {
 const LOG_BEGINS: &str = "BEGIN PROG LOAD LOG";
 const LOG_ENDS: &str = "END PROG LOAD LOG";
 
-/// What matters of pages of text: where the verifier gave up, or libbpf's first line.
+/// The important line of a long log: where the verifier gave up, else libbpf's first line.
 fn complaint(said: &str, error: impl std::fmt::Display) -> String {
     let log = said.split_once(LOG_BEGINS).map_or("", |(_, log)| log);
     let log = log.lines().skip(1).take_while(|line| !line.starts_with("processed ") && !line.contains(LOG_ENDS));

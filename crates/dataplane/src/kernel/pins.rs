@@ -1,4 +1,4 @@
-//! What a switch leaves behind on purpose (`--keep`), pinned in the BPF file system under `midflight/PORT`:
+//! What a switch keeps beyond its process (`--keep`), pinned in the BPF file system under `midflight/PORT`:
 //!
 //! | file | |
 //! |---|---|
@@ -24,7 +24,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the BPF file system belongs.
+/// Where the BPF file system is mounted.
 const BPFFS: &str = "/sys/fs/bpf";
 /// `BPF_FS_MAGIC`
 const BPFFS_MAGIC: u64 = 0xcafe_4a11;
@@ -45,7 +45,7 @@ pub(super) struct Pins {
 }
 
 impl Pins {
-    /// Those of the switch on this port, if any are kept.
+    /// The pins of the switch on this port, if any are kept.
     pub(super) fn existing(port: u16) -> Result<Option<Self>, KernelError> {
         let port = port.to_string();
         if !is_mounted() || !is_trusted(Path::new(OURS))? {
@@ -104,17 +104,17 @@ impl Pins {
         link.interface().filter(|&index| index == interface.index).map(|_| link)
     }
 
-    /// Lets the XDP link of an interface go.
+    /// Removes the pin of an interface's XDP link.
     pub(super) fn forget_xdp(&self, interface: &Interface) -> Result<(), KernelError> {
         let_go(&self.directory.join(format!("{XDP}{}", interface.index)))
     }
 
-    /// Keeps another one in its place.
+    /// Pins another link instead.
     pub(super) fn pin_xdp(&self, interface: &Interface, link: &Link) -> io::Result<()> {
         link.pin(&self.directory.join(format!("{XDP}{}", interface.index)))
     }
 
-    /// Pins what is not pinned yet, and lets links go that lead elsewhere.
+    /// Pins what is not pinned yet, and removes links to interfaces that are no longer served.
     pub(super) fn keep(
         &mut self,
         arena: &impl AsFd,
@@ -148,9 +148,9 @@ impl Pins {
         Ok(())
     }
 
-    /// Detaches all that is kept, and lets the queue go with the tasks in it.
+    /// Detaches all that is kept, and deletes the state with the tasks in it.
     pub(super) fn clear(&mut self) -> Result<(), KernelError> {
-        // Links first: what is attached has its arena to the end.
+        // Links first, so that an attached program always has its arena.
         let mut files = self.files()?;
         files.sort_by_key(|path| path.ends_with(ARENA) || path.ends_with(HANDOVER));
         files.iter().try_for_each(|path| let_go(path))?;
@@ -158,7 +158,7 @@ impl Pins {
         Ok(())
     }
 
-    /// Whether a link is attached to anything still.
+    /// Whether a link is still attached to an interface.
     pub(super) fn are_attached(&self) -> Result<bool, KernelError> {
         let links = self.files()?.into_iter().filter(|path| is_link(path));
         Ok(links.filter_map(|path| Link::open(&path).ok()).any(|link| link.interface().is_some()))
@@ -176,7 +176,7 @@ impl Pins {
 impl Drop for Pins {
     fn drop(&mut self) {
         if !self.stay {
-            // What cannot be removed is found, and said, at the next start.
+            // If it cannot be removed, the next start finds it and reports it.
             let _ = self.clear();
             let _ = std::fs::remove_dir(&self.directory);
             let _ = std::fs::remove_dir(OURS);
@@ -271,7 +271,7 @@ fn mount_bpffs() -> Result<(), KernelError> {
     if is_mounted() {
         return Ok(());
     }
-    // A mount that only this process sees, as below `ip netns exec`, would go with it.
+    // Below `ip netns exec` only this process would see the mount, which would end with it.
     let of = |process: &str| std::fs::metadata(format!("/proc/{process}/ns/mnt")).map(|ns| ns.ino());
     if of("self").ok() != of("1").ok() {
         let why = "this process does not see it: `ip netns exec` hides it, `nsenter --net=/run/netns/NAME` does not; a \

@@ -1,4 +1,4 @@
-//! A program in the kernel, as a caller in user space sees it.
+//! A program in the kernel, for callers in user space.
 
 use super::arena::Arena;
 use super::error::KernelError;
@@ -22,9 +22,9 @@ use std::sync::atomic::{Ordering, fence};
 /// The kernel's monotonic clock.
 pub const NOW: u64 = u64::MAX;
 
-/// XDP's verdict of a call that was served.
+/// XDP's verdict after a successful call.
 const XDP_PASS: u32 = 2;
-/// `BPF_PROG_RUN` wants a frame, though `mf_call` does not look at it.
+/// `BPF_PROG_RUN` wants a frame, though `mf_call` does not read it.
 const FRAME: [u8; 64] = [0; 64];
 
 /// A program in the kernel.
@@ -53,7 +53,7 @@ pub struct BenchPacket<'a> {
     pub datagram: &'a [u8],
 }
 
-/// What salts the next hop cache: derived from the program's secret, and says nothing of it.
+/// The salt of the next hop cache: derived from the program's secret, without revealing it.
 fn next_hop_salt(secret: u128) -> u64 {
     let [low, high] = key_of(secret);
     SipHasher24::new_with_keys(low, high).hash(b"next hops")
@@ -82,8 +82,8 @@ impl<P: SoftProgram> Kernel<P> {
         Ok(kernel)
     }
 
-    /// Begins again, with an empty state under bounds that need no more memory than the first ones, and without counts: for
-    /// tests, which save the second that the kernel takes to prove the programs. No datagram may come meanwhile.
+    /// Starts again with an empty state and zero counts, and with bounds that need no more memory than the first ones. For
+    /// tests, which save the second that the kernel takes to verify the programs. No datagram may arrive meanwhile.
     ///
     /// # Errors
     /// Where a bound is violated or the queue is too large.
@@ -106,7 +106,7 @@ impl<P: SoftProgram> Kernel<P> {
         Ok(())
     }
 
-    /// The state that another process left, whose programs may be at it now.
+    /// A state that another process has left. That process's BPF programs may be using it now.
     pub(super) fn take_over(config: &P::Config, pins: &Pins) -> Result<Self, KernelError> {
         let arena = Arena::open(pins.arena()?)?;
         Kept::read::<P>(&arena, config)?;
@@ -129,8 +129,8 @@ impl<P: SoftProgram> Kernel<P> {
         Kept::of(&self.arena).epoch
     }
 
-    /// Tells the shells which port of which addresses is theirs. Returns how many addresses there is no room for: what is
-    /// sent to those comes by the socket.
+    /// Tells the shells the port and the addresses to serve. Returns how many addresses have no room: packets to those
+    /// come by the socket.
     pub fn serve(&mut self, port: u16, addresses: &[IpAddr]) -> usize {
         let served = addresses.len().min(ADDRESSES_MAX);
         let (control, nobody) = (self.arena.control(), IpAddr::from(Ipv6Addr::UNSPECIFIED));
@@ -150,8 +150,8 @@ impl<P: SoftProgram> Kernel<P> {
         addresses.len() - served
     }
 
-    /// What [`serve`](Self::serve) and [`set_mode`](Self::set_mode) told the shells.
-    pub(super) fn told(&self) -> (u16, Vec<IpAddr>, XdpMode) {
+    /// The port, addresses and mode that the shells use now.
+    pub(super) fn served(&self) -> (u16, Vec<IpAddr>, XdpMode) {
         let control = self.arena.control();
         // SAFETY: plain integers, which nobody writes but this process.
         let (port, count, generic, addresses) =
@@ -176,8 +176,8 @@ impl<P: SoftProgram> Kernel<P> {
         }
     }
 
-    /// Takes one datagram, as [`Native::take`](crate::Native::take) does; `now_ns` is [`NOW`] or, in tests, made up. One that
-    /// goes on is rewritten in the arena, not here; [`Engine::packet`] rewrites it here, too.
+    /// Takes one datagram, like [`Native::take`](crate::Native::take). `now_ns` is [`NOW`], or in tests any time. One that
+    /// is forwarded is not rewritten here: `rewritten` has it.
     ///
     /// # Errors
     /// Where the program could not be run.
@@ -188,7 +188,7 @@ impl<P: SoftProgram> Kernel<P> {
         datagram: &[u8],
         out: &mut Out,
     ) -> Result<P::Verdict, KernelError> {
-        // Longer than any packet is TRAILING whatever it is exactly.
+        // Anything longer than a packet is TRAILING, whatever its exact length.
         let length = datagram.len().min(SCRATCH_DATA);
         let scratch = self.arena.scratch(0);
         // SAFETY: this scratch area is ours: `&mut self`, and shells use those of their CPUs.
@@ -207,7 +207,7 @@ impl<P: SoftProgram> Kernel<P> {
         unsafe { &(*self.arena.scratch(0)).data }
     }
 
-    /// Looks at a bounded part of the state, as [`Native::tick`](crate::Native::tick) does.
+    /// Expires a bounded part of the state, like [`Native::tick`](crate::Native::tick).
     ///
     /// # Errors
     /// Where the program could not be run.
@@ -215,7 +215,7 @@ impl<P: SoftProgram> Kernel<P> {
         self.call(Call::Tick, now_ns, out)
     }
 
-    /// Does a bounded part of what the operator wants, as [`Native::order`](crate::Native::order) does.
+    /// Does a bounded part of an operator's order, like [`Native::order`](crate::Native::order).
     ///
     /// # Errors
     /// Where the program could not be run.
@@ -286,14 +286,14 @@ impl<P: SoftProgram> Kernel<P> {
         }
     }
 
-    /// What the core counted so far. Programs may be counting meanwhile, so sums need not agree to the last packet.
+    /// The program's statistics. It may be counting meanwhile, so sums may differ by the latest packets.
     #[must_use]
     pub fn stats(&self) -> P::Stats {
         // SAFETY: the state in the arena is initialised, and its statistics are plain integers.
         unsafe { P::stats(self.arena.state()) }
     }
 
-    /// What the shells counted so far, in the order of [`SHELL_COUNTS`].
+    /// The counts of the shells, in the order of [`SHELL_COUNTS`].
     #[must_use]
     pub fn shell_counts(&self) -> [u64; SHELL_COUNTS.len()] {
         let mut sum = [0u64; SHELL_COUNTS.len()];
@@ -305,7 +305,7 @@ impl<P: SoftProgram> Kernel<P> {
         sum
     }
 
-    /// For tests: walks all structures. No packet may be under way.
+    /// For tests: checks all structures. No packet may be under way.
     ///
     /// # Errors
     /// The line of the check in `NAME_check.c` that failed.

@@ -25,7 +25,7 @@ pub struct TasksProgram;
 /// The cluster's one task queue in this process, the C core. `docs/internals/core.md` explains its structures.
 pub type Tasks = Native<TasksProgram>;
 
-/// Bounds and times of a queue. Every bound is enforced by telling the sender.
+/// Bounds and times of a queue. A sender that meets a bound is told so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[repr(C)]
@@ -47,8 +47,9 @@ pub struct TasksConfig {
     /// Silence after which a client loses its queued tasks, and without any is forgotten. Default 60 s.
     #[cfg_attr(feature = "serde", serde(rename = "client_idle", deserialize_with = "crate::duration::nanos"))]
     pub client_idle_ns: Nanos,
-    /// A cookie holds for the rest of so long, and as long again. `slot_idle_ns` and `client_idle_ns` are at least twice as
-    /// long: a copy of the packet that made a record cannot make it again. Default 5 s.
+    /// A cookie is valid in the interval of this length in which it was made, and in the next. `slot_idle_ns` and
+    /// `client_idle_ns` are at least twice as
+    /// long, so that a copy of the packet that made a record cannot make it again. Default 5 s.
     #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
     pub cookie_ns: Nanos,
 }
@@ -68,7 +69,7 @@ impl Default for TasksConfig {
     }
 }
 
-/// What the switch says to whoever asks. All else it says only to whom it knows.
+/// Answers that the switch sends to anybody who asks. All others go only to peers that it knows.
 const SAID_TO_ANYBODY: [Option<Operation>; 5] = [
     None, // VERSION
     Some(Operation::Cookie),
@@ -113,7 +114,7 @@ impl Program for TasksProgram {
         mutants::arm();
     }
 
-    /// Every slot is looked at once in 100 ms.
+    /// Every slot is visited once in 100 ms.
     fn ticks(config: &TasksConfig) -> u32 {
         const TICKS_PER_ROUND: u32 = 10;
         config.slots.div_ceil(TICK_SLOTS * TICKS_PER_ROUND)
@@ -127,7 +128,7 @@ impl Program for TasksProgram {
         &stats.reasons
     }
 
-    /// A RESET with sequence 1 answers an executor who has named a slot of its own.
+    /// A RESET with sequence 1 is for an executor that has named one of its slots, so it is not for anybody.
     fn is_for_anybody(answer: &[u8]) -> bool {
         let Ok((header, _)) = Header::ref_from_prefix(answer) else { return true };
         let operation = Operation::from_number(header.operation);
@@ -161,7 +162,7 @@ impl Tasks {
         })
     }
 
-    /// Whether [`packet`](Self::packet) may owe more than one datagram for this one, or one to somebody else than its sender.
+    /// Whether [`packet`](Self::packet) may owe more than one datagram for this one, or one to another peer than its sender.
     #[must_use]
     pub fn owes_several(&self, from: impl Into<Address>, datagram: &[u8]) -> bool {
         let raw = RawDatagram::read_only(from.into(), datagram);
@@ -169,8 +170,8 @@ impl Tasks {
         unsafe { TasksProgram::owes_more(self.state(), &raw const raw, u32::MAX) != 0 }
     }
 
-    /// Takes out the queued tasks that the operator wants to be gone: looks at the next ones, at most 1,024. Whether it has
-    /// looked at all.
+    /// Carries on with a purge: visits the next tasks, at most 1,024, and takes out those that it names. Returns whether it has
+    /// visited all.
     pub fn purge(&mut self, purge: &mut Purge) -> bool {
         self.order(purge)
     }

@@ -1,4 +1,4 @@
-//! The operator's orders: what is to be gone from the queue.
+//! The operator's order: a purge, which takes tasks out of the queue.
 
 use midflight_wire::Address;
 use std::net::{IpAddr, SocketAddr};
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Purge {
 }
 
 impl Purge {
-    /// One that has not begun.
+    /// A purge that has not begun.
     #[must_use]
     pub fn new(which: Which) -> Self {
         let [client, resources, address] = BY;

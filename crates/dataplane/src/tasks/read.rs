@@ -1,4 +1,4 @@
-//! T11: what is wrong with a datagram, before anything is changed.
+//! T11: finds what is wrong with a datagram before anything is changed.
 
 use crate::{Stats, Verdict};
 use midflight_wire::{
@@ -47,7 +47,7 @@ fn open(datagram: &[u8]) -> Result<(&Header, Operation), Verdict> {
     if start.magic.get() != MAGIC {
         return Err(Verdict::BadMagic);
     }
-    // Whatever version it says, and whatever stands behind: an answer to it would be answered.
+    // Whatever version it has: two switches that answered each other's VERSION would never stop.
     if start.operation == VERSION_OPERATION {
         return Err(Verdict::NotForSwitch);
     }

@@ -7,7 +7,7 @@ use midflight_wire::LEVELS;
 pub const OPERATIONS: usize = 19;
 /// `MF_WAIT_BUCKETS`.
 pub const WAIT_BUCKETS: usize = 40;
-/// `MF_TICK_SLOTS`: slots that one tick looks at.
+/// `MF_TICK_SLOTS`: slots that one tick visits.
 pub const TICK_SLOTS: u32 = 1024;
 
 /// By their numbers.
@@ -47,17 +47,17 @@ pub struct Stats {
     pub assigned: u64,
     /// Tasks whose slot said that they are done.
     pub completed: u64,
-    /// Tasks whose slot went silent (T10).
+    /// Tasks whose slot's lease has expired (T10).
     pub expired: u64,
-    /// Tasks that a leaving or renewed slot gave back.
+    /// Tasks queued again because their slot left, or was registered anew.
     pub returned: u64,
     /// Tasks taken out by their client.
     pub cancelled: u64,
-    /// Queued tasks given up because their client was silent (T14).
+    /// Queued tasks dropped because their client was silent (T14).
     pub dropped: u64,
     /// Queued tasks that the operator took out.
     pub purged: u64,
-    /// Times that ticks were more than a third of a lease apart.
+    /// Pauses between ticks of more than a third of a lease.
     pub gaps: u64,
     /// Acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
     pub wait_us: [u64; WAIT_BUCKETS],
@@ -65,7 +65,7 @@ pub struct Stats {
     pub wait_sum_us: u64,
     /// Tasks queued now, by level; index 0 is level 1.
     pub queued: [u32; LEVELS as usize],
-    /// Slots that wait now.
+    /// Slots parked now.
     pub parked: u32,
     /// Slots with a task now.
     pub busy: u32,
@@ -76,7 +76,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of a switch that has just started.
+    /// The statistics of a switch that has just started.
     pub const NOTHING: Self = Self {
         packets: [0; OPERATIONS],
         reasons: [0; Verdict::COUNT],

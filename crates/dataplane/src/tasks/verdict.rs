@@ -1,4 +1,4 @@
-//! What the tasks program says of a datagram, or of one record in it.
+//! The verdicts of the tasks program on a datagram, or on one record in it.
 
 crate::verdicts! {
     /// A reason of `verdict.h` or `tasks_verdict.h`.

@@ -56,7 +56,7 @@ impl FrameEngine {
         (verdict, self.of_originals(now_ns, &out))
     }
 
-    /// The COOKIE that the shells leave to the process's socket, which finds its way by the kernel's routes.
+    /// The COOKIE that the shells leave for the process's socket, which sends it by the kernel's routes.
     fn cookie_handed_over(&self, now_ns: u64, flow: &Flow) -> Vec<Datagram> {
         assert!(self.left().is_empty(), "a frame may be forged");
         let sent = handed_over(&self.shells).into_iter().map(|(own, to, datagram)| {

@@ -24,7 +24,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The other way.
+    /// The opposite direction.
     pub(crate) fn back(&self) -> Self {
         Self { from_mac: self.to_mac, to_mac: self.from_mac, tags: self.tags.clone(), from: self.to, to: self.from }
     }

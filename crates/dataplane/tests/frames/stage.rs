@@ -97,8 +97,8 @@ impl Stage<'_> {
         handed_over(&self.shells)
     }
 
-    /// The client submits a task for the executor who waits: its answer goes back, and the task to user space, which is told
-    /// the address that the executor asks, if his way was learned.
+    /// The client submits a task for a waiting executor. The answer goes back, and the task to user space, together with our
+    /// address that the executor sends to, if its next hop was learned.
     pub(crate) fn assert_handed_over(&mut self, client: &Flow, executor: &Flow, learned: bool, sequence: u32) {
         let frame = client.request(&with_cookie(client.from, submit(1, sequence, 1)));
         let arrival = Arrival { interface: self.near.index, ..Arrival::new(&frame) };

@@ -1,4 +1,4 @@
-//! What TC takes, and by which ways its answers leave.
+//! What TC takes, and where its answers leave.
 
 use crate::cookies::with_cookie;
 use crate::datagrams::{
@@ -54,7 +54,7 @@ fn what_owes_nothing_is_dropped() {
 
 /// From the address that the executor talks to, by the interface and to the MAC address that his last RETRIEVE came by.
 #[test]
-fn t6_a_task_goes_to_the_executor_by_the_way_that_his_retrieve_came() {
+fn t6_a_task_goes_to_the_executor_where_its_retrieve_came_from() {
     on_stage(|stage, ipv4| {
         let second = if ipv4 { "192.0.2.9" } else { "2001:db8::9" }.parse().unwrap();
         stage.shells.serve(PORT, &[own(ipv4).ip(), second]);
@@ -152,7 +152,7 @@ fn routed(stage: &mut Stage<'_>, ipv4: bool) -> (Flow, Flow) {
     (Flow { to, ..stage.client(ipv4) }, executor)
 }
 
-/// Whether the kernel may be asked for ways of what arrives at the client's interface.
+/// Sets whether forwarding is allowed for packets from the client's interface: only then the kernel names next hops.
 fn forward(stage: &Stage<'_>, ipv4: bool, may: bool) {
     let name = if ipv4 { "net.ipv4.conf.host0.forwarding" } else { "net.ipv6.conf.host0.forwarding" };
     let setting = format!("{name}={}", u8::from(may));
@@ -163,17 +163,17 @@ fn know_neighbour(stage: &Stage<'_>, neighbour: &Flow) {
     stage.ip(&format!("neigh replace {} lladdr 02:fa:11:22:33:44 dev host1 nud permanent", neighbour.from.ip()));
 }
 
-/// Slots wait by the process's socket: the way that was learned of their executor is forgotten.
+/// Slots retrieve by the process's socket: the next hop of their executor is forgotten.
 fn wait_by_socket(stage: &mut Stage<'_>, executor: &Flow, names: &[SlotName], sequence: u32) {
     let mut out = Out::new();
     stage.shells.packet(TIME, executor.from, &retrieve(names, sequence), &mut out).unwrap();
     assert_eq!((out.len(), stage.shells.stats().parked), (0, names.len() as u32));
 }
 
-/// An executor whose datagrams come by the process's socket is reached as routes and neighbours say, if they may be asked
-/// and know; else user space sends. The ways here are the lab's.
+/// An executor whose datagrams come by the process's socket is reached as routes and neighbours say, if forwarding is allowed
+/// and they know it; otherwise user space sends. The routes here are the lab's.
 #[test]
-fn where_no_way_was_learned_the_kernel_is_asked() {
+fn where_no_next_hop_was_learned_the_kernel_is_asked() {
     on_stage(|stage, ipv4| {
         let (client, executor) = routed(stage, ipv4);
         let names = stage.park(&executor, 5, 8);
@@ -220,9 +220,9 @@ fn t15_the_longest_answer_passes_a_link_of_1280_bytes() {
     });
 }
 
-/// A way by an interface that is down, and then gone: user space sends.
+/// A next hop on an interface that is down, and then gone: user space sends.
 #[test]
-fn where_the_way_is_gone_user_space_sends() {
+fn where_the_next_hop_is_gone_user_space_sends() {
     on_a_stage(|stage| {
         let executor = stage.executor(true, 1);
         stage.park(&executor, 5, 2);

@@ -336,8 +336,8 @@ fn a_retrieve_of_many_slots_that_finds_nothing_is_taken_by_xdp() {
     });
 }
 
-/// T2: executors whose tasks were lost on the way ask again, when nothing is queued any more. What they are told is as long
-/// as before.
+/// T2: executors whose tasks were lost repeat their waits when nothing is queued any more. The repeated answers are as long
+/// as the first ones.
 #[test]
 fn t2_tasks_told_again_arrive_whole() {
     for mode in [XdpMode::Native, XdpMode::Generic] {

@@ -14,7 +14,7 @@ fn receive_all(socket: &Socket, expected: usize) -> Vec<(SocketAddr, Vec<u8>)> {
 }
 
 #[test]
-fn runs_of_equal_datagrams_leave_together_and_arrive_apart() {
+fn runs_of_equal_datagrams_leave_by_gso_and_arrive_as_they_were() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
     let (a, b) = (a.unwrap(), b.unwrap());
     let sizes = [100, 100, 100, 60, 100, PACKET_MAX, PACKET_MAX, 1, 0, 7];
@@ -34,7 +34,7 @@ fn runs_of_equal_datagrams_leave_together_and_arrive_apart() {
 /// A route that was taken away, an address that has moved: the kernel refuses them as it refuses GSO where a device cannot do
 /// it (EINVAL). Anybody can have an answer sent to port 0.
 #[test]
-fn t16_what_cannot_be_sent_does_not_end_sending_together() {
+fn t16_what_cannot_be_sent_does_not_end_gso() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
     let (a, b) = (a.unwrap(), b.unwrap());
     let nowhere = "127.0.0.1:0".parse().unwrap();
@@ -55,10 +55,10 @@ fn t16_what_cannot_be_sent_does_not_end_sending_together() {
 fn datagrams_that_are_kept_apart_never_share_a_buffer() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
     let (a, b) = (a.unwrap(), b.unwrap());
-    let mut together = Vec::new();
+    let mut merged = Vec::new();
     for apart in [false, true] {
         if apart {
-            b.keep_apart().unwrap();
+            b.disable_gro().unwrap();
         }
         let mut queue = SendQueue::default();
         (0..RECEIVE_BATCH).for_each(|_| queue.push(&a, b.local_addr(), &[7; 100]));
@@ -66,9 +66,9 @@ fn datagrams_that_are_kept_apart_never_share_a_buffer() {
         let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
         waker.wait(&b, Some(2_000_000_000));
         assert!(b.receive(&mut batch));
-        together.push((batch.filled, batch.iter().count()));
+        merged.push((batch.filled, batch.iter().count()));
     }
-    assert_eq!(together, [(1, RECEIVE_BATCH), (RECEIVE_BATCH, RECEIVE_BATCH)]);
+    assert_eq!(merged, [(1, RECEIVE_BATCH), (RECEIVE_BATCH, RECEIVE_BATCH)]);
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn answers_leave_from_the_address_that_was_asked() {
         queue.flush(&peer);
         let (waker, mut batch) = (Waker::new().unwrap(), ReceiveBatch::new());
         waker.wait(&all, Some(2_000_000_000));
-        assert!(all.receive(&mut batch) && all.is_on_all() && !peer.is_on_all());
-        let (from, own, _) = batch.iter_asked().next().unwrap();
+        assert!(all.receive(&mut batch) && all.is_on_all_addresses() && !peer.is_on_all_addresses());
+        let (from, own, _) = batch.iter_with_own().next().unwrap();
         queue.push_from(&all, own, from, b"answer");
         queue.flush(&all);
         assert_eq!(receive_all(&peer, 1), [(asked, b"answer".to_vec())]);

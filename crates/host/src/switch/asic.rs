@@ -1,8 +1,8 @@
 //! The asic engine in this process: the model of a switch's pipeline behind a socket, to try it out with real clients and
 //! executors.
 //!
-//! What goes round takes its turns with what arrives, a bounded number of passes for each datagram: a search costs a pass
-//! for each entry that it looks at, and would keep the thread as long.
+//! Recirculated packets take turns with arriving ones, a bounded number of passes for each datagram: a search costs one pass for
+//! each entry that it reads, and would otherwise occupy the thread until it ends.
 
 use super::ShellCounts;
 use super::hosted::Hosted;
@@ -15,18 +15,20 @@ use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Passes of what goes round, for each datagram and for each tick.
-const PASSES: [u32; 2] = [512, 8_192];
-/// Packets that may be on their way round. More requests are dropped, as if they were lost: their senders repeat them.
+/// Passes of recirculated packets for each arriving datagram.
+const PASSES_PER_PACKET: u32 = 512;
+/// Passes of recirculated packets for each tick.
+const PASSES_PER_TICK: u32 = 8_192;
+/// Packets that may be recirculating. Requests beyond it are dropped as if they were lost: their senders repeat them.
 const ROUND_MAX: usize = 4_096;
-/// Datagrams that may be owed before a call ends.
+/// Datagrams that a call may owe before it ends.
 const SENT_MAX: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct AsicEngine {
     tasks: AsicTasks,
     turn: Turn,
-    /// On their way round, the next one first.
+    /// Recirculating packets, the next one first.
     round: VecDeque<Inside>,
     sent: Vec<Datagram>,
     overloaded: u64,
@@ -51,20 +53,20 @@ impl AsicEngine {
         Ok(Self { tasks, turn: Turn::default(), round: VecDeque::new(), sent: Vec::new(), overloaded: 0 })
     }
 
-    /// Keeps what a pass has left.
-    fn passed(&mut self) {
+    /// Takes over what a pass has sent and recirculated.
+    fn collect(&mut self) {
         self.sent.append(&mut self.turn.sent);
         self.round.extend(self.turn.round.drain(..));
     }
 
-    fn go_round(&mut self, passes: u32) {
+    fn recirculate(&mut self, passes: u32) {
         for _ in 0..passes {
             if self.sent.len() >= SENT_MAX {
                 return;
             }
             let Some(inside) = self.round.pop_front() else { return };
             self.tasks.again(inside, &mut self.turn);
-            self.passed();
+            self.collect();
         }
     }
 
@@ -87,21 +89,22 @@ impl Engine for AsicEngine {
     ) -> Result<Verdict, CallError> {
         let has_room = self.round.len() < ROUND_MAX;
         let verdict = has_room.then(|| self.tasks.packet(now, from, datagram, &mut self.turn));
-        self.passed();
-        self.go_round(PASSES[0]);
+        self.collect();
+        self.recirculate(PASSES_PER_PACKET);
         let Some(verdict) = verdict else {
             self.overloaded += 1;
-            return Err(CallError("too many packets are on their way round".into()));
+            return Err(CallError("too many packets are recirculating; the sender repeats its request".into()));
         };
         self.owe(out);
-        // Its network is trusted, and its answers to anybody may come later.
+        // The asic engine needs a trusted network, so nobody forges addresses; and an answer may leave with a later packet's, when
+        // the address to send it from must be known already.
         out.set_genuine();
         Ok(verdict)
     }
 
     fn tick(&mut self, now: Nanos, out: &mut Out) -> Result<u32, CallError> {
         self.tasks.tick(now);
-        self.go_round(PASSES[1]);
+        self.recirculate(PASSES_PER_TICK);
         self.owe(out);
         Ok(0)
     }
@@ -114,7 +117,7 @@ impl Engine for AsicEngine {
         self.tasks.stats()
     }
 
-    /// Its own checks are those of the model of the pipeline (`midflight check asic`).
+    /// Nothing to do here: `midflight check asic` checks the model of the pipeline.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! An engine as the switch's thread runs it: with what stands around it outside of this process.
+//! What the switch's thread needs of an engine beyond `Engine`: of the kernel engine, the shells that take packets without this
+//! process.
 
 use super::options::AsicOptions;
 use super::{ShellCounts, asic};
@@ -8,29 +9,29 @@ use midflight_dataplane::{TasksConfig, TasksProgram};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
-/// Sends a datagram from an address of ours, or from the one that the kernel chooses.
+/// Sends a datagram: from which of our addresses (`None`: the kernel chooses), to whom, what.
 pub type SendFrom<'a> = dyn FnMut(Option<IpAddr>, SocketAddr, &[u8]) + 'a;
 
-/// An engine, wherever it runs. A call of it that fails is like a datagram lost on the wire: it counts it itself.
+/// An engine, wherever it runs. A failed call is like a datagram lost on the wire; the engine counts it.
 pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
-    /// Overwrites `counts` with what stands around it has counted.
+    /// Overwrites `counts` with the counts of the shells or the pipeline around the program.
     fn counts(&self, _counts: &mut ShellCounts) {}
 
-    /// Hands out what it owes for datagrams that it took without this thread, with the address of ours that the receiver
-    /// asks, if that is known.
-    fn handed_over(&mut self, _send: &mut SendFrom<'_>) {}
+    /// Sends the datagrams that the shells have left for this process, each from the address that its receiver expects, if that
+    /// is known.
+    fn send_handed_over(&mut self, _send: &mut SendFrom<'_>) {}
 
-    /// Readable when there is such.
-    fn hands_over(&self) -> Option<BorrowedFd<'_>> {
+    /// A descriptor that is readable when the shells have left datagrams; `None` for an engine without shells.
+    fn handover_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// The address of ours that a peer asks, if its packets pass this thread by.
+    /// Our address that a peer sends to, if the shells have learned it from packets that never came here.
     fn own_address(&self, _peer: SocketAddr) -> Option<IpAddr> {
         None
     }
 
-    /// Looks after what it depends on, once a second; an error ends the switch.
+    /// Checks, once a second, that what the engine depends on is still there; an error ends the switch.
     ///
     /// # Errors
     /// Says what is gone, on one line.
@@ -41,12 +42,12 @@ pub trait Hosted<P: SoftProgram>: Engine<Program = P> + std::fmt::Debug + Send {
 
 /// A program that a switch of this crate can run.
 pub trait HostedProgram: SoftProgram {
-    /// Its asic engine.
+    /// The asic engine that runs it.
     ///
     /// # Errors
-    /// Where it has none, or a bound is violated.
+    /// If the program has no asic engine, or a bound is violated.
     fn asic(_config: &Self::Config, _options: AsicOptions, _epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Err(Error::Configuration(format!("{} has no asic engine: use user or kernel", Self::NAME)))
+        Err(Error::Configuration(format!("{} has no asic engine: use the engine user or kernel", Self::NAME)))
     }
 }
 

@@ -1,5 +1,5 @@
-//! A program in the kernel. Its shells take packets on their interfaces, before there are sockets; this side brings it what
-//! they leave, ticks it, sends the answers that they cannot send, and looks after interfaces and addresses.
+//! A program in the kernel. Its shells take packets at the interfaces, before these reach a socket. The thread here brings it the
+//! packets that the shells pass up, ticks it, sends the answers that the shells cannot send, and watches interfaces and addresses.
 
 use super::hosted::{Hosted, SendFrom};
 use super::{Facts, Inheritance, KernelOptions, ShellCounts};
@@ -14,14 +14,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 #[derive(Debug)]
 pub(super) struct InKernel<P> {
     engine: KernelEngine<P>,
-    /// Datagrams and ticks that the kernel did not take: as good as lost on the wire.
+    /// Calls for a datagram or a tick that the kernel refused; the protocol repeats them like lost packets.
     calls_failed: u64,
-    /// Addresses beyond those that the programs can serve, when it was last said.
+    /// How many addresses of this machine the shells had no room for, when the user was last told.
     unserved: usize,
 }
 
 impl<P: SoftProgram> InKernel<P> {
-    /// Starts it; the facts become those of the queue and the interfaces.
+    /// Starts it. The facts returned are the actual ones: the epoch of a queue that was taken over, the interfaces as found.
     pub(super) fn start(
         program: &P::Config,
         options: &KernelOptions,
@@ -42,7 +42,7 @@ impl<P: SoftProgram> InKernel<P> {
     }
 }
 
-/// By the kernel's own clock.
+/// The caller's time is not used: in the kernel the program reads its own clock, under the lock.
 impl<P: SoftProgram> Engine for InKernel<P> {
     type Program = P;
 
@@ -82,11 +82,11 @@ impl<P: SoftProgram> Hosted<P> for InKernel<P> {
         counts.push(("calls_failed", self.calls_failed));
     }
 
-    fn handed_over(&mut self, send: &mut SendFrom<'_>) {
+    fn send_handed_over(&mut self, send: &mut SendFrom<'_>) {
         self.engine.handover_mut().drain(send);
     }
 
-    fn hands_over(&self) -> Option<BorrowedFd<'_>> {
+    fn handover_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.engine.handover().as_fd())
     }
 
@@ -106,12 +106,12 @@ impl<P: SoftProgram> Hosted<P> for InKernel<P> {
                 if unserved > 0 {
                     tracing::warn!(
                         "this machine has {unserved} addresses more than the {SERVED_MAX} that the kernel engine serves: \
-                         what is sent to those takes the slow way, through the socket; --listen serves one address only"
+                         packets to those take the slow path, through the socket; --listen ADDRESS serves one address only"
                     );
                 }
             }
             Ok(_) => {}
-            // Those of before go on.
+            // The addresses of before stay served.
             Err(error) => tracing::warn!("{error}"),
         }
         Ok(())

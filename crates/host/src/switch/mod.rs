@@ -1,8 +1,8 @@
-//! The switch: a program, and a thread that brings it what the socket receives, sends what it owes, and ticks it every 10 ms.
-//! No lock is held between packets, and nothing is allocated.
+//! The switch: a program, and a thread that brings it the datagrams that the socket receives, sends its answers, and ticks it
+//! every 10 ms. Between packets no lock is held and nothing is allocated.
 //!
-//! The program is in this process ([`user`]), or in the kernel, where most packets never reach the socket ([`kernel`]), or in
-//! the model of a switch's pipeline ([`asic`]); the thread does the same for all of them.
+//! The program runs in this process ([`user`]), in the kernel, where most packets never reach the socket ([`kernel`]), or in a
+//! model of a switch's pipeline ([`asic`]). The thread is the same for all three.
 
 mod asic;
 mod hosted;
@@ -32,22 +32,22 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::SwitchThread;
 
-/// Counts of what stands around the program, by name.
+/// Counts of the shells or the pipeline around the program, by name.
 pub type ShellCounts = Vec<(&'static str, u64)>;
 
-/// What a switch began with.
+/// The state that a switch started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inheritance {
-    /// An empty state.
+    /// An empty one.
     #[default]
     None,
-    /// The state that a former process had kept.
+    /// The one that a former process had kept.
     TakenOver,
-    /// An empty state, in the place of one that had been kept.
+    /// An empty one; the one that a former process had kept was thrown away.
     ThrownAway,
 }
 
-/// A running switch; dropping it ends it, and what it holds is gone (T9) unless it is kept.
+/// A running switch. Dropping it ends it, and its state is lost (T9) unless the kernel engine keeps it.
 #[derive(Debug)]
 pub struct Switch<P: SoftProgram = TasksProgram> {
     shared: Arc<Shared<P>>,
@@ -55,7 +55,7 @@ pub struct Switch<P: SoftProgram = TasksProgram> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A switch that has its socket, memory and programs, but no thread yet: what needs privileges is done.
+/// A switch that has its socket, memory and programs, but no thread yet. Everything that needs privileges is done.
 #[derive(Debug)]
 pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     shared: Arc<Shared<P>>,
@@ -65,7 +65,7 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     busy_poll: Duration,
 }
 
-/// What does not change.
+/// What never changes after the start.
 #[derive(Clone, Debug)]
 struct Facts {
     epoch: u32,
@@ -83,7 +83,7 @@ struct Shared<P: SoftProgram> {
     published: Mutex<Published<P>>,
     /// When the thread last ticked.
     ticked: AtomicU64,
-    /// Why it ended by itself, if it did.
+    /// Why the thread ended by itself, if it did.
     failure: OnceLock<String>,
 }
 
@@ -105,12 +105,12 @@ impl<P: HostedProgram> Switch<P> {
     /// Starts a switch on a thread of its own.
     ///
     /// # Errors
-    /// Where the address cannot be listened on, a bound is out of range, or the engine cannot run here.
+    /// If the address cannot be bound, a configured bound is out of range, or the engine cannot run here.
     pub fn start(config: &SwitchConfig<P>) -> Result<Self, Error> {
         Self::bind(config)?.run(|| ())
     }
 
-    /// Does all of a start that may fail or needs privileges. With the kernel engine, its programs serve from now on.
+    /// Does every part of a start that may fail or needs privileges. The kernel engine's programs serve from here on.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -126,8 +126,8 @@ impl<P: HostedProgram> Switch<P> {
             }
             #[cfg(feature = "kernel")]
             SwitchEngine::Kernel(options) => {
-                let apart = socket.keep_apart();
-                apart.map_err(|source| Error::Resources { what: "switch off UDP_GRO of the socket", source })?;
+                let off = socket.disable_gro();
+                off.map_err(|source| Error::Resources { what: "switch off UDP_GRO of the socket", source })?;
                 let started = kernel::InKernel::<P>::start(&config.program, options, socket.local_addr(), facts)?;
                 (Box::new(started.0), started.1)
             }
@@ -150,25 +150,25 @@ impl<P: HostedProgram> Switch<P> {
         Ok(BoundSwitch { shared, facts, engine, ticks, busy_poll: config.busy_poll })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// Drawn at random at its start, or that of the queue it took over.
+    /// Drawn at random at its start, or that of the state that it took over.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.facts.epoch
     }
 
-    /// Who decides; of the kernel engine, the interfaces by the names that the kernel has for them.
+    /// Where the program runs. The interfaces of the kernel engine have the names that the kernel uses now.
     #[must_use]
     pub fn engine(&self) -> &SwitchEngine {
         &self.facts.engine
     }
 
-    /// What it began with.
+    /// The state that it started with.
     #[must_use]
     pub fn inheritance(&self) -> Inheritance {
         self.facts.inheritance
@@ -180,7 +180,7 @@ impl<P: HostedProgram> Switch<P> {
         lock(&self.shared.published).stats
     }
 
-    /// Time since its thread last made progress; it does every 10 ms.
+    /// Time since its thread last ticked, which it does every 10 ms: much more means that the thread hangs.
     #[must_use]
     pub fn silent_for(&self) -> Duration {
         Duration::from_nanos(clock::now().saturating_sub(self.shared.ticked.load(Ordering::Relaxed)))
@@ -192,22 +192,22 @@ impl<P: HostedProgram> Switch<P> {
         self.shared.socket.counts()
     }
 
-    /// What stands around the program has counted, at most 100 ms ago: shells in the kernel, a pipeline; nothing in user space.
+    /// Counts of the shells or the pipeline, at most 100 ms old; none for a program in user space.
     #[must_use]
     pub fn shell_counts(&self) -> ShellCounts {
         lock(&self.shared.published).counts.clone()
     }
 
-    /// Why it has ended by itself, if it has: one line.
+    /// Why it has ended by itself, on one line; `None` if it has not.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.shared.failure.get().map(String::as_str)
     }
 
-    /// Does what the operator wants, and gives the order back when all of it is done.
+    /// Carries out an operator's order, and returns the order, with its results, when all of it is done.
     ///
     /// # Errors
-    /// Where the engine cannot, the switch ends meanwhile, or too many orders wait already.
+    /// If the engine cannot do it, the switch ends meanwhile, or too many orders wait already.
     pub fn order(&self, order: P::Order) -> Result<P::Order, Error> {
         let refused = |why: String| Error::Order { why };
         let answer = self.shared.orders.give(order).ok_or_else(|| refused("too many orders wait already".into()))?;
@@ -215,14 +215,14 @@ impl<P: HostedProgram> Switch<P> {
         answer.recv().map_err(|_| refused("the switch has ended".into()))?.map_err(refused)
     }
 
-    /// Ends it; the port is free when this returns.
+    /// Ends it. The port is free when this returns.
     pub fn stop(self) {
         drop(self);
     }
 }
 
 impl Switch {
-    /// Takes queued tasks out, and says how many. Clients that live find out, and submit them again.
+    /// Takes queued tasks out, and returns how many. Clients that are still running notice, and submit them again.
     ///
     /// # Errors
     /// As [`order`](Self::order).
@@ -232,38 +232,39 @@ impl Switch {
 }
 
 impl<P: SoftProgram> BoundSwitch<P> {
-    /// Where it will listen.
+    /// The address that it will listen on.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.socket.local_addr()
     }
 
-    /// Starts its thread, which calls `on_failure` if it has to end by itself; [`Switch::failure`] then says why.
+    /// Starts its thread. The thread calls `on_failure` if it has to end by itself; [`Switch::failure`] then says why.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system refuses another thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
         let Self { shared, facts, engine, ticks, busy_poll } = self;
         let of_thread = Arc::clone(&shared);
-        let live = move || {
+        let serve = move || {
             let shared = Arc::clone(&of_thread);
-            let lived = SwitchThread::new(shared, engine, ticks, busy_poll).run();
-            if let Err(why) = lived {
-                // It is set here only.
+            let ended = SwitchThread::new(shared, engine, ticks, busy_poll).run();
+            if let Err(why) = ended {
+                // Cannot fail: nothing else sets it.
                 let _ = of_thread.failure.set(why);
                 on_failure();
             }
         };
-        let thread = std::thread::Builder::new().name("mf-switch".into()).spawn(live);
+        let thread = std::thread::Builder::new().name("mf-switch".into()).spawn(serve);
         let thread = thread.map_err(|source| Error::Resources { what: "start a thread", source })?;
         Ok(Switch { shared, facts, thread: Some(thread) })
     }
 }
 
-/// Detaches what a switch with the kernel engine kept on this port, and lets its queue go; `false` where there was nothing.
+/// Detaches the programs that a switch with the kernel engine kept on this port, and deletes their state; `false` if there were
+/// none.
 ///
 /// # Errors
-/// Where a process serves it, privileges are missing, or this was built without the kernel engine.
+/// If a running process serves that port, privileges are missing, or this was built without the kernel engine.
 pub fn detach(port: u16) -> Result<bool, Error> {
     #[cfg(feature = "kernel")]
     return Ok(midflight_dataplane::kernel::detach(port)?);

@@ -1,4 +1,4 @@
-//! What a switch is told.
+//! How a switch is configured.
 
 use crate::busy_poll::BUSY_POLL;
 use crate::socket::SocketBuffers;
@@ -8,20 +8,20 @@ use midflight_dataplane::{TasksConfig, TasksProgram, XdpMode};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where a switch listens, the bounds of its program, and who decides.
+/// Where a switch listens, the bounds of its program, and where that runs.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig<P: program::Program = TasksProgram> {
     /// UDP address; port 0 takes a free one; `[::]` takes IPv4 too.
     pub listen: SocketAddr,
-    /// Bounds and times of the program; of tasks, the queue's.
+    /// Bounds and times of the program, such as the size of the queue of tasks.
     pub program: P::Config,
-    /// The kernel's buffers of its socket.
+    /// Sizes of the kernel's buffers of its socket.
     pub buffers: SocketBuffers,
     /// Where the program runs.
     pub engine: SwitchEngine,
-    /// How long the thread of a switch in user space polls the socket before it sleeps, while packets come in intervals
-    /// shorter than that: such a packet costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for
-    /// never.
+    /// Busy poll: how long the thread polls the socket before it sleeps, while packets come in shorter intervals than that. Such a
+    /// packet costs no wake-up. The thread yields its core to others that want it. Default 100 µs; zero switches it off. Not used
+    /// with the kernel engine.
     pub busy_poll: Duration,
 }
 
@@ -44,31 +44,31 @@ impl<P: program::Program> SwitchConfig<P> {
 /// Where the program runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SwitchEngine {
-    /// In this process: every packet passes its socket.
+    /// In this process: every packet comes by its socket.
     #[default]
     User,
-    /// In the kernel, by XDP and TC programs on interfaces (feature `kernel`): the socket gets what they leave.
+    /// In the kernel, as XDP and TC programs on interfaces (feature `kernel`): the socket gets only what they pass up.
     Kernel(KernelOptions),
-    /// In this process too, but not the soft engine: a program of a switch's pipeline, in a model of such a switch.
+    /// In this process, but not as the soft engine: a program for a switch's pipeline, in a model of such a switch.
     Asic(AsicOptions),
 }
 
-/// Which program of a pipeline serves, and how large a queue it has. [`AsicOptions::new`] fits it into a pipeline.
+/// Which pipeline program serves, and how large its queue is. [`AsicOptions::new`] chooses a size that fits into a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsicOptions {
-    /// Ours, or the papers'.
+    /// The safe program of this project, or the one that the papers published.
     pub program: Program,
     /// Priority levels, 1 to 4.
     pub levels: u32,
     /// Entries of each level, a power of two.
     pub queue: u32,
-    /// After how many microseconds a slot asks again that found no task.
+    /// After how many microseconds a slot that found no task asks again.
     pub poll_us: u16,
 }
 
 impl AsicOptions {
-    /// As much as a pipeline has room for of what `tasks` asks for: four levels of 16,384 entries, or fewer and longer ones. Slots
-    /// ask again after a millisecond.
+    /// The size that `tasks` asks for, cut to what a pipeline has room for: four levels of 16,384 entries, or fewer levels with
+    /// more entries each. Slots ask again after a millisecond.
     #[must_use]
     pub fn new(program: Program, tasks: &TasksConfig) -> Self {
         let levels = tasks.levels.clamp(1, 4);
@@ -85,8 +85,8 @@ pub struct KernelOptions {
     pub interfaces: Vec<String>,
     /// How XDP is attached.
     pub mode: XdpMode,
-    /// Queue and programs outlive the process, and the next one on the same port takes them over.
+    /// State and programs outlive the process, and the next process on the same port takes them over.
     pub keep: bool,
-    /// What was kept is thrown away first.
+    /// Throws away first what a former process has kept.
     pub fresh: bool,
 }

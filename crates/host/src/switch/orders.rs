@@ -1,5 +1,4 @@
-//! What the operator wants of the program: asked by any thread, done by the switch's between packets, a bounded part at a
-//! time.
+//! Orders of the operator. Any thread may give one; the switch's thread carries it out between packets, a bounded part at a time.
 
 use super::hosted::Hosted;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -8,7 +7,7 @@ use midflight_dataplane::program::{Program, SoftProgram};
 /// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
 
-/// An order that is done, or why it could not be.
+/// An order with its results, or why it failed.
 pub(super) type Done<P> = Result<<P as Program>::Order, String>;
 
 #[derive(Debug)]
@@ -17,39 +16,39 @@ struct Order<P: Program> {
     reply: Sender<Done<P>>,
 }
 
-/// To the switch's thread.
+/// The queue of orders for the switch's thread.
 #[derive(Debug)]
 pub(super) struct Orders<P: Program> {
-    asked: Sender<Order<P>>,
-    to_do: Receiver<Order<P>>,
+    sender: Sender<Order<P>>,
+    receiver: Receiver<Order<P>>,
 }
 
 impl<P: SoftProgram> Orders<P> {
     pub(super) fn new() -> Self {
-        let (asked, to_do) = bounded(WAITING_MAX);
-        Self { asked, to_do }
+        let (sender, receiver) = bounded(WAITING_MAX);
+        Self { sender, receiver }
     }
 
-    /// Gives an order; it comes back when all of it is done. `None`: too many wait already.
+    /// Queues an order. The receiver returned gets it back when all of it is done. `None`: too many wait already.
     pub(super) fn give(&self, order: P::Order) -> Option<Receiver<Done<P>>> {
         let (reply, answer) = bounded(1);
-        self.asked.try_send(Order { order, reply }).ok()?;
+        self.sender.try_send(Order { order, reply }).ok()?;
         Some(answer)
     }
 }
 
-/// The order that the switch's thread is at.
+/// The order that the switch's thread is carrying out, if any.
 #[derive(Debug)]
-pub(super) struct OrderInHand<P: Program>(Option<Order<P>>);
+pub(super) struct CurrentOrder<P: Program>(Option<Order<P>>);
 
-impl<P: SoftProgram> OrderInHand<P> {
+impl<P: SoftProgram> CurrentOrder<P> {
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// Goes on with a bounded part. Whether there is more to do.
+    /// Does the next bounded part of this order, or of the next one. `false`: there was nothing to do.
     pub(super) fn go_on(&mut self, orders: &Orders<P>, engine: &mut dyn Hosted<P>) -> bool {
-        let Some(Order { mut order, reply }) = self.0.take().or_else(|| orders.to_do.try_recv().ok()) else {
+        let Some(Order { mut order, reply }) = self.0.take().or_else(|| orders.receiver.try_recv().ok()) else {
             return false;
         };
         let ended = match engine.order(&mut order) {
@@ -60,7 +59,7 @@ impl<P: SoftProgram> OrderInHand<P> {
             Ok(true) => Ok(order),
             Err(error) => Err(error.to_string()),
         };
-        // Whoever asked may have gone.
+        // It fails if the caller no longer waits, and then nobody needs the result.
         let _ = reply.try_send(ended);
         true
     }

@@ -1,24 +1,26 @@
-//! Answers that anybody can ask for, from whatever address: how many of them may wait in the send buffer.
+//! Limits the answers that anybody can ask for, even from a forged address: how many of them may wait in the send buffer.
 //!
-//! The kernel keeps what is for a neighbour who is not there for three seconds, in the buffer of the socket that sent it. Who
-//! forges the addresses of a few such would fill it, and nobody would hear of the switch any more (T13). So these answers
-//! never get the last quarter of it, and where they begin to gather each address gets one in two seconds: about as many wait as
-//! there are neighbours who can be looked for, and a newcomer is answered.
+//! While the kernel looks for the MAC address of a neighbour that does not exist, it keeps packets to it for three seconds, in the
+//! send buffer of their socket. An attacker that forges a few such addresses would fill the buffer, and the switch could answer
+//! nobody (T13). So these answers never get the last quarter of the buffer; and once they fill an eighth of it, each address
+//! gets one answer in two seconds. Then about as many wait as there are missing neighbours, and a newcomer is still answered.
 
 use midflight_endpoint::Nanos;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 
-/// Eighths of the send buffer: below the first they are free, from the second on there are none.
+/// Below so many eighths of the send buffer in use, all are answered.
 const FREE_BELOW: usize = 1;
+/// From so many eighths on, none is.
 const NONE_FROM: usize = 6;
-/// Linux looks for a neighbour for three seconds, so at most two wait for each. A client that is started gives up after three.
-const APART: Nanos = 2_000_000_000;
-/// Addresses share places by a salted hash: twenty thousand forged ones a second take most of them, not all.
-const PLACES: usize = 1 << 16;
+/// Time between two answers to one address. Linux looks for a neighbour for three seconds, so at most two answers wait for each;
+/// and a client that starts, which gives up after three seconds, gets one in time.
+const INTERVAL: Nanos = 2_000_000_000;
+/// Buckets that addresses share by a salted hash: twenty thousand forged addresses a second take most of them, not all.
+const BUCKETS: usize = 1 << 16;
 
-/// When which addresses are answered again.
+/// When the addresses of each bucket may be answered again.
 pub(super) struct Strangers {
     salt: RandomState,
     next: Vec<Nanos>,
@@ -26,18 +28,18 @@ pub(super) struct Strangers {
 
 impl Strangers {
     pub(super) fn new() -> Self {
-        Self { salt: RandomState::new(), next: vec![0; PLACES] }
+        Self { salt: RandomState::new(), next: vec![0; BUCKETS] }
     }
 
-    /// Whether `to` is answered, while so many eighths of the send buffer are taken.
+    /// Whether to answer `to` while so many eighths of the send buffer are in use.
     pub(super) fn may_answer(&mut self, now: Nanos, to: IpAddr, eighths: usize) -> bool {
         if !(FREE_BELOW..NONE_FROM).contains(&eighths) {
             return eighths < FREE_BELOW;
         }
-        let next = &mut self.next[self.salt.hash_one(to) as usize % PLACES];
+        let next = &mut self.next[self.salt.hash_one(to) as usize % BUCKETS];
         let may = now >= *next;
         if may {
-            *next = now + APART;
+            *next = now + INTERVAL;
         }
         may
     }
@@ -67,7 +69,7 @@ mod tests {
             waiting += u32::from(strangers.may_answer(packet * 50_000, address(1 + packet as u32 % 250), 3));
         }
         assert!(waiting <= 250, "{waiting} in two seconds");
-        let newcomers = (0..1000).filter(|&n| strangers.may_answer(APART, address(1 << 16 | n), 3)).count();
+        let newcomers = (0..1000).filter(|&n| strangers.may_answer(INTERVAL, address(1 << 16 | n), 3)).count();
         assert!(newcomers > 950, "{newcomers} of 1000");
     }
 }

@@ -1,13 +1,13 @@
-//! What the switch's thread does: receive a batch, let the program answer each datagram, send the answers together.
+//! The switch's thread: receives a batch, lets the program answer each datagram, sends the answers in batches.
 
 use super::Shared;
 use super::hosted::Hosted;
-use super::orders::OrderInHand;
+use super::orders::CurrentOrder;
 use super::strangers::Strangers;
 use crate::busy_poll::BusyPoll;
 use crate::clock;
+use crate::reply_addresses::ReplyAddresses;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
-use crate::sources::Sources;
 use midflight_dataplane::program::{Clock, Program, SoftProgram};
 use midflight_dataplane::{BAD_VERSION, Out};
 use midflight_endpoint::{MS, Nanos, SECOND};
@@ -19,15 +19,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const TICK_EVERY_NS: Nanos = 10 * MS;
-/// Statistics are published this often.
 const PUBLISH_EVERY_NS: Nanos = 100 * MS;
-/// What is outside of the process is looked at this often.
 const WATCH_EVERY_NS: Nanos = SECOND;
 
-/// Who has sent a datagram, and to which address of ours: `None` where we have but one, or it does not matter.
+/// Who has sent a datagram, and to which of our addresses: `None` if the socket listens on one address only.
 type Asker = (SocketAddr, Option<IpAddr>);
 
-/// What is on its way out.
+/// Answers that wait to be sent.
 struct Outgoing<P> {
     queue: SendQueue,
     strangers: Strangers,
@@ -50,19 +48,19 @@ pub(super) struct SwitchThread<P: SoftProgram> {
     engine: Box<dyn Hosted<P>>,
     out: Out,
     outgoing: Outgoing<P>,
-    sources: Sources,
+    reply_addresses: ReplyAddresses,
     busy_poll: BusyPoll,
-    order: OrderInHand<P>,
-    /// The user was told that somebody speaks another version of the wire format.
-    told_of_versions: bool,
-    /// Calls of the program that make a tick.
+    order: CurrentOrder<P>,
+    /// The user was warned that a peer speaks another version of the wire format.
+    warned_of_versions: bool,
+    /// How often the program's tick is called every 10 ms, so that it visits everything in time.
     ticks: u32,
     next_tick: Nanos,
     next_publish: Nanos,
     next_watch: Nanos,
 }
 
-/// What time it is for the program, where it was `now` when the batch of datagrams had come.
+/// The time by the program's clock. `now` is the monotonic time at which the batch of datagrams was received.
 fn time_of<P: Program>(now: Nanos) -> Nanos {
     match P::CLOCK {
         Clock::Monotonic => now,
@@ -72,17 +70,17 @@ fn time_of<P: Program>(now: Nanos) -> Nanos {
 
 impl<P: SoftProgram> SwitchThread<P> {
     pub(super) fn new(shared: Arc<Shared<P>>, engine: Box<dyn Hosted<P>>, ticks: u32, busy_poll: Duration) -> Self {
-        // Polling the socket does not see what the kernel hands over.
-        let busy_poll = if engine.hands_over().is_none() { busy_poll } else { Duration::ZERO };
+        // Busy polling reads the socket only, and would miss what the kernel engine leaves in its ring.
+        let busy_poll = if engine.handover_fd().is_none() { busy_poll } else { Duration::ZERO };
         Self {
             shared,
             engine,
             out: Out::new(),
             outgoing: Outgoing { queue: SendQueue::default(), strangers: Strangers::new(), program: PhantomData },
-            sources: Sources::default(),
+            reply_addresses: ReplyAddresses::default(),
             busy_poll: BusyPoll::new(busy_poll),
-            order: OrderInHand::none(),
-            told_of_versions: false,
+            order: CurrentOrder::none(),
+            warned_of_versions: false,
             ticks,
             next_tick: 0,
             next_publish: 0,
@@ -90,66 +88,66 @@ impl<P: SoftProgram> SwitchThread<P> {
         }
     }
 
-    /// Until it is told to stop; an error says why it ended before.
+    /// Serves until it is told to stop; an error says why it had to end before.
     pub(super) fn run(&mut self) -> Result<(), String> {
         let mut batch = ReceiveBatch::new();
-        let is_on_all = self.shared.socket.is_on_all();
+        let is_on_all = self.shared.socket.is_on_all_addresses();
         while !self.shared.stop.load(Ordering::Acquire) {
             let received = self.busy_poll.receive(self.next_tick, || self.shared.socket.receive(&mut batch));
             let now = clock::now();
-            for (from, own, datagram) in batch.iter_asked() {
+            for (from, own, datagram) in batch.iter_with_own() {
                 self.take(now, (from, own.filter(|_| is_on_all)), datagram);
             }
-            self.hand_on(now);
+            self.send_handed_over(now);
             let has_orders = self.order.go_on(&self.shared.orders, &mut *self.engine);
             if now >= self.next_tick {
                 self.tick(now)?;
             }
-            // The tasks program answers a SUBMIT before it assigns, but it is the executor who is waited for.
+            // Tasks writes the answer to a SUBMIT before the tasks that it assigns; but it is the executor that is waited for.
             self.outgoing.queue.flush_last_first(&self.shared.socket);
             if !received && !has_orders && !self.busy_poll.is_polling() {
                 let timeout = self.next_tick.saturating_sub(clock::now());
-                self.shared.waker.wait_too(&self.shared.socket, self.engine.hands_over(), Some(timeout));
+                self.shared.waker.wait_for_both(&self.shared.socket, self.engine.handover_fd(), Some(timeout));
             }
         }
         Ok(())
     }
 
-    /// The program takes a datagram, and what it owes is sent. A peer takes only what comes from the address of ours that it
-    /// asked last.
+    /// Gives the program a datagram, and sends its answers. From a genuine one it learns our address that the peer sends to,
+    /// because the peer accepts packets from there only.
     fn take(&mut self, now: Nanos, (from, own): Asker, datagram: &mut [u8]) {
         if self.engine.packet(time_of::<P>(now), from, datagram, &mut self.out).is_err() {
             return self.out.clear();
         }
-        if let Some(own) = own.filter(|&own| self.out.is_genuine() && self.sources.of(from) != Some(own)) {
-            self.sources.learn(from, own);
+        if let Some(own) = own.filter(|&own| self.out.is_genuine() && self.reply_addresses.of(from) != Some(own)) {
+            self.reply_addresses.learn(from, own);
         }
         self.send(now, Some((from, own)), datagram);
     }
 
-    /// Answers leave from the address that was asked.
+    /// Sends what the program owes. An answer to the sender leaves from the address that it asked.
     fn send(&mut self, now: Nanos, asker: Option<Asker>, datagram: &[u8]) {
         for (to, datagram) in self.out.all(datagram) {
             let from = match asker {
                 Some((asker, own)) if asker == to => own,
-                _ if !self.shared.socket.is_on_all() => None,
-                _ => self.engine.own_address(to).or_else(|| self.sources.of(to)),
+                _ if !self.shared.socket.is_on_all_addresses() => None,
+                _ => self.engine.own_address(to).or_else(|| self.reply_addresses.of(to)),
             };
             self.outgoing.push(&self.shared.socket, now, from, to, datagram);
         }
     }
 
-    /// Sends what the program owes for datagrams that this thread never saw.
-    fn hand_on(&mut self, now: Nanos) {
-        let (outgoing, sources, socket) = (&mut self.outgoing, &self.sources, &self.shared.socket);
-        let is_on_all = socket.is_on_all();
-        self.engine.handed_over(&mut |own, to, datagram| {
-            let from = own.or_else(|| sources.of(to)).filter(|_| is_on_all);
+    /// Sends what the shells in the kernel have left for this process.
+    fn send_handed_over(&mut self, now: Nanos) {
+        let (outgoing, addresses, socket) = (&mut self.outgoing, &self.reply_addresses, &self.shared.socket);
+        let is_on_all = socket.is_on_all_addresses();
+        self.engine.send_handed_over(&mut |own, to, datagram| {
+            let from = own.or_else(|| addresses.of(to)).filter(|_| is_on_all);
             outgoing.push(socket, now, from, to, datagram);
         });
     }
 
-    /// Lets others see what was counted, unless somebody is looking just now.
+    /// Copies the counts to where other threads read them; if one is reading just now, the next tick tries again.
     fn publish(&mut self, now: Nanos) {
         let stats = self.engine.stats();
         if let Ok(mut published) = self.shared.published.try_lock() {
@@ -157,13 +155,13 @@ impl<P: SoftProgram> SwitchThread<P> {
             self.engine.counts(&mut published.counts);
             self.next_publish = now + PUBLISH_EVERY_NS;
         }
-        self.tell_of_versions(&stats);
+        self.warn_of_versions(&stats);
     }
 
-    /// Tells the user, once, that somebody speaks another version.
-    fn tell_of_versions(&mut self, stats: &P::Stats) {
-        if !self.told_of_versions && P::verdicts(stats)[BAD_VERSION] > 0 {
-            self.told_of_versions = true;
+    /// Warns the user, once, if a peer speaks another version of the wire format.
+    fn warn_of_versions(&mut self, stats: &P::Stats) {
+        if !self.warned_of_versions && P::verdicts(stats)[BAD_VERSION] > 0 {
+            self.warned_of_versions = true;
             tracing::warn!(
                 "packets of another version than {VERSION} of the wire format come here, and are refused: use one release of \
                  Midflight on all machines (drops: bad_version)"

@@ -1,11 +1,11 @@
 //! Exhaustive search of small instances: a program on its machine, and packets that pass it in any order.
 //!
-//! A state is all that the registers hold, the packets on their way round, what clients and executors wait for, and what became of
-//! each task. A step is one pass of one packet: a client's SUBMIT, an executor's RETRIEVE, or any of the packets inside. That packets
-//! inside overtake each other is more than recirculation does. Nothing inside is lost, unless the instance says so.
+//! A state consists of all registers, the recirculating packets, what clients and executors wait for, and what became of each
+//! task. A step is one pass of one packet: a client's SUBMIT, an executor's RETRIEVE, or any recirculating packet. These may overtake
+//! each other, which real recirculation does not do. None of them is lost, unless the instance allows it.
 //!
-//! After each step the rules of `docs/internals/asic.md` are held against the state ([`Broken::rule`]). A rule that breaks ends
-//! the search, with a shortest way there as a text.
+//! After each step the state is checked against the rules of `docs/internals/asic.md` ([`Broken::rule`]). A broken rule ends the
+//! search, with a shortest sequence of steps to it as a text.
 
 mod answers;
 pub mod instances;
@@ -29,43 +29,43 @@ pub struct Task {
     pub tid: u32,
     /// From 1, the highest.
     pub level: u8,
-    /// What it asks for.
+    /// The resources that it needs.
     pub resources: u8,
 }
 
-/// What a packet that left a pass comes to.
+/// What a packet that left a pass means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It goes round.
+    /// It recirculates.
     Round,
     /// An executor has a task.
     Assigned {
-        /// Which.
+        /// Number of the executor.
         executor: u8,
-        /// Which.
+        /// The task.
         tid: u32,
-        /// Every word of the entry is this task's.
+        /// Every word of the entry belongs to this task.
         whole: bool,
     },
-    /// An executor has none.
+    /// An executor gets no task.
     NoOp {
-        /// Which.
+        /// Number of the executor.
         executor: u8,
     },
-    /// A client hears of each task of its packet, the lowest bit the first.
+    /// A client is told about each task of its packet; the lowest bit is the first task.
     Answered {
-        /// Which.
+        /// Number of the client.
         client: u8,
-        /// What the switch has.
+        /// The tasks that the switch has.
         taken: u32,
-        /// What it has not.
+        /// The tasks that it has not.
         refused: u32,
     },
-    /// A client hears of tasks that were not taken.
+    /// A client is told which tasks were not taken.
     Refused {
-        /// Which.
+        /// Number of the client.
         client: u8,
-        /// Which.
+        /// The tasks.
         tids: Vec<u32>,
     },
     /// The packet ended in the switch.
@@ -87,19 +87,19 @@ impl Told {
 pub trait Subject: Send + Sync + 'static {
     /// How many levels it has.
     fn levels(&self) -> u8;
-    /// Entries of each.
+    /// Entries of each level.
     fn size(&self) -> usize;
     /// Empty queues, whose serial numbers begin at `start`.
     fn machine(&self, start: u32) -> Machine;
-    /// A client's packet.
+    /// A client's SUBMIT.
     fn submit(&self, client: u8, tasks: &[Task]) -> Packet;
-    /// An executor's.
+    /// An executor's RETRIEVE.
     fn retrieve(&self, executor: u8, resources: u8) -> Packet;
-    /// What has left a pass.
+    /// The meaning of a packet that has left a pass.
     fn told(&self, sent: &Sent) -> Told;
     /// The tasks in a level's queue, the head first.
     fn queued(&self, machine: &Machine, level: u8) -> Vec<u32>;
-    /// The accepted task that a packet on its way round carries.
+    /// The accepted task that a recirculating packet carries.
     fn held(&self, packet: &Packet) -> Option<u32>;
     /// The level at which a packet that holds nothing asks for a task.
     fn asks(&self, packet: &Packet) -> Option<u8>;
@@ -109,42 +109,42 @@ pub trait Subject: Send + Sync + 'static {
     fn at_rest(&self, _machine: &Machine) -> Result<(), String> {
         Ok(())
     }
-    /// Overwrites what no packet is going to read, so that states differ by what matters. A program that did read it would hand
-    /// out task 0, which breaks T1.
+    /// Overwrites values that no packet will read, so that they do not make states different. A program that read them after all
+    /// would assign task 0, which breaks T1.
     fn tidy(&self, machine: &mut Machine, flight: &mut [Packet]);
-    /// A level's queue, for a reader.
+    /// A level's queue, as text.
     fn show(&self, machine: &Machine, level: u8) -> String {
         format!("{:?}", self.queued(machine, level))
     }
-    /// A packet on its way round, for a reader.
+    /// A recirculating packet, as text.
     fn describe(&self, packet: &Packet) -> String;
 }
 
-/// Who is there and what they do.
+/// An instance to search: its clients and executors, and what they do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Where serial numbers begin.
     pub start: u32,
     /// Each client's job: its tasks' levels and resources. It sends them in one packet.
     pub jobs: Vec<Vec<(u8, u8)>>,
-    /// How often each client sends anew what was refused.
+    /// How often each client submits refused tasks again.
     pub retries: u8,
     /// Each executor's resources, and how often it polls, one request at a time.
     pub executors: Vec<(u8, u8)>,
-    /// What is asked of the order; `None`: all that can be.
+    /// The rule for the order of tasks; `None`: the strongest one.
     pub order: Option<Order>,
     /// The search ends after about this many states.
     pub limit: Option<usize>,
-    /// Which rules end the search; `None`: all. A program that breaks one in many ways may be asked for another.
+    /// Which rules end the search; `None`: all. Of a program that often breaks one rule, another one can be checked so.
     pub rules: Option<Vec<&'static str>>,
-    /// Executors poll only while a task is queued, as if they knew.
+    /// Executors poll only while a task is queued, as if they could know that.
     pub informed: bool,
-    /// How many packets may be lost on their way round.
+    /// How many recirculating packets may be lost.
     pub drops: u8,
-    /// A client whose job has lost a task without a word, nothing being inside any more, sends the whole job again.
+    /// A client sends its whole job again if a task of it was lost unnoticed, and no packet recirculates any more.
     pub timeouts: bool,
-    /// Ingress and egress are steps of their own: others come between, except those to the same place. Where tasks are is then
-    /// known only while nobody stands between.
+    /// Ingress and egress are separate steps: other packets may come between them, except those to the same place. Then it is
+    /// known where tasks are only while no packet is between the two.
     pub halves: bool,
 }
 

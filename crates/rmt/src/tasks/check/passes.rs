@@ -33,7 +33,7 @@ pub fn passes<S: Subject>(subject: &S) -> Passes {
     Passes { submit: of(submit, TASKS), retrieve: of(retrieve, assigned) }
 }
 
-/// Until nothing goes round: passes, and tasks that were assigned whole.
+/// Until nothing recirculates: passes, and tasks that were assigned whole.
 fn drain<S: Subject>(subject: &S, machine: &mut Machine, packet: Packet) -> (u32, u32) {
     let (mut passes, mut assigned, mut inside) = (0, 0, VecDeque::from([packet]));
     while let Some(packet) = inside.pop_front() {

@@ -1,4 +1,4 @@
-//! What the packets of the published queue carry, and what its stages tell each other.
+//! What the packets of the published queue carry, and what its stages pass on to each other.
 
 use super::Config;
 use crate::{Builder, Field, Width};
@@ -11,7 +11,7 @@ pub enum Kind {
     Submit = 1,
     /// executor → switch: wants a task.
     Retrieve = 2,
-    /// switch → switch: a task looks for its place, an executor for its task.
+    /// switch → switch: a search. It carries a task that needs a place, and an executor that needs a task.
     Swap = 3,
     /// switch → switch: sets a pointer.
     Repair = 4,
@@ -66,7 +66,7 @@ pub(super) mod pointer {
 pub struct Fields {
     /// [`Kind`].
     pub op: Field,
-    /// Whom the answer goes to: the client of a SUBMIT, the executor of all else. The IP packet's source.
+    /// The receiver of the answer: the client of a SUBMIT, else the executor. The source of the IP packet.
     pub address: Field,
     /// Its UDP port.
     pub port: Field,
@@ -98,7 +98,7 @@ pub struct Fields {
     pub pkt_retrieve_ptr: Field,
     /// Which pointer a REPAIR sets.
     pub ptr: Field,
-    /// To what.
+    /// The value that a REPAIR sets it to.
     pub value: Field,
     pub(super) inside: Inside,
 }
@@ -154,13 +154,13 @@ pub(super) const VALID: u32 = 0x100;
 pub(super) mod status {
     /// The queue has space.
     pub(in super::super) const SPACE: u32 = 1;
-    /// It is full.
+    /// The queue is full.
     pub(in super::super) const FULL: u32 = 2;
     /// `retrieve_ptr` is ahead of `add_ptr`.
     pub(in super::super) const OVERRUN: u32 = 3;
     /// A SWAP's entry lies within the queue.
     pub(in super::super) const INSIDE: u32 = 4;
-    /// It does not.
+    /// A SWAP's entry lies outside of the queue.
     pub(in super::super) const TAIL: u32 = 5;
 }
 

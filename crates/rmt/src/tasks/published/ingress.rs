@@ -209,7 +209,7 @@ fn route(b: &mut Builder, f: &Fields, config: Config) {
     table.note("below");
 }
 
-/// The executor hears that there is no task, in a packet whose task egress exchanges first.
+/// The executor is told that there is no task, by a packet whose task egress exchanges first.
 fn no_task_behind(no_task: &Action, entry_field: Field) -> Action {
     Action { name: format!("{}, task left", no_task.name), ..no_task.clone() }.set(entry_field, entry::EXCHANGE)
 }

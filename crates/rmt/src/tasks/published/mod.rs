@@ -2,8 +2,8 @@
 //! layout (bolt-thesis §3.2–3.4, ch. 4).
 //!
 //! Kept to the letter, errors included, so that a model checker can judge them: a submit always increments `add_ptr` and a
-//! retrieve always increments `retrieve_ptr`; what was wrong is put right by a recirculated REPAIR packet, under a flag that lets
-//! one fly at a time; the eight flags (two a level) are one bitmap. One task enters a pass, the rest of the job recirculates. A
+//! retrieve always increments `retrieve_ptr`; a wrong pointer is corrected by a recirculated REPAIR packet, under a flag that allows
+//! one REPAIR at a time; the eight flags (two a level) are one bitmap. One task enters a pass, the rest of the job recirculates. A
 //! retrieve goes from level to level by RTRV_PRIO. A task that the executor may not run travels on in a SWAP packet.
 //! `docs/internals/asic.md` shows the program stage by stage.
 //!
@@ -23,8 +23,8 @@
 //! - **The last task of a job** is stored in egress, so its packet cannot end in ingress: it is sent towards recirculation and
 //!   dropped at the end of egress.
 //! - **A SWAP at the tail** (Bolt §3.4.3) "is treated as a job_submission packet". It has read `add_ptr` to learn that it is at the
-//!   tail, so it cannot increment it: it goes round once more as a SUBMIT of one task. The executor's no-op is a
-//!   mirrored copy, which goes round once, because one packet has one port.
+//!   tail, so it cannot increment it: it recirculates once more as a SUBMIT of one task. The executor's no-op is a
+//!   mirrored copy, which recirculates once, because one packet has one port.
 //!
 //! Where the texts leave it open:
 //!
@@ -47,7 +47,7 @@ use crate::{Builder, Machine, Program, Refusal, Target};
 pub use fields::{Fields, Kind};
 pub use packets::{Answer, Task};
 
-/// What an executor hears that finds no task.
+/// How an executor that finds no task is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Empty {
     /// Nothing: Falcon ignores the request, the worker repeats it after a while (§3.3.4).
@@ -56,7 +56,7 @@ pub enum Empty {
     NoOp,
 }
 
-/// Which of these programs.
+/// The size and variant of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Priority levels, 1 to 4, each with a queue.
@@ -65,7 +65,7 @@ pub struct Config {
     pub size: u32,
     /// 32-bit words of TDESC, 0 to 8.
     pub words: u32,
-    /// What a retrieve hears that finds no task.
+    /// How a retrieve that finds no task is answered.
     pub empty: Empty,
 }
 
@@ -99,7 +99,7 @@ impl Config {
     }
 }
 
-/// The program, with what it takes to talk to it.
+/// The program, with the fields of its packets.
 #[derive(Clone, Debug)]
 pub struct Published {
     config: Config,
@@ -121,7 +121,7 @@ impl Published {
         Ok(Self { config, machine: Machine::load(&program), program, fields })
     }
 
-    /// What it was built with.
+    /// The configuration that it was built with.
     #[must_use]
     pub fn config(&self) -> Config {
         self.config

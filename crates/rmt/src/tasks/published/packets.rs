@@ -1,4 +1,4 @@
-//! What clients and executors send, and what they hear.
+//! The packets of clients and executors, and the answers.
 
 use super::{Fields, Kind, Published};
 use crate::{Packet, Sent, To};
@@ -21,25 +21,25 @@ pub struct Task {
 pub enum Answer {
     /// An executor gets a task.
     Assign {
-        /// Its address.
+        /// The executor's address.
         executor: u32,
-        /// The task's client.
+        /// The address of the task's client.
         client: u32,
         /// UID and JID.
         job: (u32, u32),
-        /// It.
+        /// The task.
         task: Task,
     },
-    /// An executor gets none.
+    /// An executor gets no task.
     NoOp {
-        /// Its address.
+        /// The executor's address.
         executor: u32,
     },
     /// A client's tasks were not taken: these TIDs.
     Full {
-        /// Its address.
+        /// The client's address.
         client: u32,
-        /// In the order in which they were submitted.
+        /// The TIDs, in the order in which they were submitted.
         tids: Vec<u32>,
     },
     /// A packet ended in the switch, under this reason.
@@ -71,7 +71,7 @@ impl Published {
         packet.with(f.exec_rsrc, resources.into()).with(f.rtrv_prio, 1)
     }
 
-    /// What a pass told the world, or `None` where the packet goes round.
+    /// The answer that left a pass, or `None` if the packet recirculates.
     #[must_use]
     pub fn answer(&self, sent: &Sent) -> Option<Answer> {
         let (f, packet) = (self.fields(), &sent.packet);

@@ -1,4 +1,4 @@
-//! The published queue before the checker.
+//! The published queue for the checker.
 //!
 //! What counts as queued is each entry that is valid, wherever the pointers stand: a task is lost only when its entry is
 //! overwritten, or when the packet is gone that held it.

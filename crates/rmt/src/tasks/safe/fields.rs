@@ -1,4 +1,4 @@
-//! What the packets of the safe queue carry, and what its stages tell each other.
+//! What the packets of the safe queue carry, and what its stages pass on to each other.
 
 use super::Config;
 use crate::{Builder, Field, Match, Width};
@@ -11,8 +11,8 @@ pub enum Kind {
     Submit = 1,
     /// executor → switch: wants a task.
     Retrieve = 2,
-    /// switch → switch: a task that looks for its place, an executor that looks for its task. The parser takes it from the
-    /// recirculation port only.
+    /// switch → switch: a search. It carries a task that needs a place, and an executor that needs a task. The parser accepts
+    /// it from the recirculation port only.
     Swap = 3,
     /// switch → switch: the rest of a SUBMIT. Likewise.
     Rest = 4,
@@ -68,7 +68,7 @@ pub enum Why {
 pub struct Fields {
     /// [`Kind`].
     pub op: Field,
-    /// Whom the answer goes to: the client of a SUBMIT, the executor of all else. The IP packet's source.
+    /// The receiver of the answer: the client of a SUBMIT, else the executor. The source of the IP packet.
     pub address: Field,
     /// Its UDP port, upper and lower byte.
     pub port: [Field; 2],

@@ -31,7 +31,7 @@ pub use fields::{Fields, Kind, Why};
 pub use packets::{Answer, Task};
 pub use view::Level;
 
-/// Which of these programs.
+/// The size and variant of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Priority levels, 1 to 4, each with a queue.
@@ -72,7 +72,7 @@ impl Config {
     }
 }
 
-/// The program, with what it takes to talk to it.
+/// The program, with the fields of its packets.
 #[derive(Clone, Debug)]
 pub struct Safe {
     config: Config,
@@ -106,7 +106,7 @@ impl Safe {
         Ok(Self { config, machine: Machine::load(&program), program, fields, registers })
     }
 
-    /// What it was built with.
+    /// The configuration that it was built with.
     #[must_use]
     pub fn config(&self) -> Config {
         self.config

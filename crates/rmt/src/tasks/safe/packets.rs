@@ -1,4 +1,4 @@
-//! What clients and executors send, and what they hear.
+//! The packets of clients and executors, and the answers.
 
 use super::{Fields, Kind, Safe};
 use crate::{Field, Packet, Sent, To};
@@ -30,7 +30,7 @@ pub struct Task {
 pub enum Answer {
     /// An executor gets a task.
     Assign {
-        /// Its address.
+        /// The executor's address.
         executor: u32,
         /// The task's client: address and port.
         client: (u32, u16),
@@ -38,25 +38,25 @@ pub enum Answer {
         job: (u32, u32),
         /// Its record's number in its SUBMIT, from 0.
         index: u8,
-        /// It; its level is that in whose queue it was.
+        /// The task; its level is the one in whose queue it was.
         task: Task,
     },
-    /// An executor gets none.
+    /// An executor gets no task.
     NoOp {
-        /// Its address.
+        /// The executor's address.
         executor: u32,
     },
     /// What became of a client's tasks.
     Ack {
-        /// Its address.
+        /// The client's address.
         client: u32,
         /// The SUBMIT's sequence.
         sequence: u32,
-        /// Those that the switch has; the lowest bit is the first task.
+        /// The tasks that the switch has; the lowest bit is the first task.
         taken: u32,
-        /// Those that it has not.
+        /// The tasks that it has not.
         refused: u32,
-        /// [`Why`](super::Why), of the last of these; 0: all were taken.
+        /// The [`Why`](super::Why) of the last refused task; 0: all were taken.
         why: u32,
     },
     /// A packet ended in the switch, under this reason.
@@ -92,7 +92,7 @@ impl Safe {
         packet.with(f.exec_rsrc, resources.into()).with(f.level, min_level.into())
     }
 
-    /// What a pass told the world, or `None` where the packet goes round.
+    /// The answer that left a pass, or `None` if the packet recirculates.
     #[must_use]
     pub fn answer(&self, sent: &Sent) -> Option<Answer> {
         let (f, packet) = (self.fields(), &sent.packet);

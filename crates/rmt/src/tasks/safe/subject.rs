@@ -1,4 +1,4 @@
-//! The safe queue before the checker.
+//! The safe queue for the checker.
 
 use super::fields::Kind;
 use super::{Answer, Config, Safe, Task};

@@ -1,4 +1,4 @@
-//! The ways to executors that the shells learn: from whom, and that nobody else can change them.
+//! The next hop cache: from whom the shells learn an executor's next hop, and that nobody else can change it.
 
 use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
 use crate::frame::{Flow, bytes, read};
@@ -9,7 +9,7 @@ use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_wire::{Operation, SlotName};
 use std::net::{IpAddr, SocketAddr};
 
-/// Of two slots of one socket, the older way is forgotten: the executor moved.
+/// Two slots of one socket retrieve by different paths: the executor has moved, and the older next hop is forgotten.
 #[test]
 fn an_executor_who_moves_is_followed() {
     on_stage(|stage, ipv4| {
@@ -24,7 +24,7 @@ fn an_executor_who_moves_is_followed() {
 
 /// Who forges an executor's address, but does not know what his slots are called, does not get his tasks.
 #[test]
-fn t13_a_forger_teaches_no_way() {
+fn t13_a_forger_teaches_no_next_hop() {
     on_stage(|stage, ipv4| {
         let executor = stage.executor(ipv4, 1);
         let names = stage.park(&executor, 5, 1);
@@ -40,10 +40,10 @@ fn t13_a_forger_teaches_no_way() {
     });
 }
 
-/// The same by the process's socket, which a fragment of his may reach: what was learned stays. Only the executor himself, by
-/// that way, makes it forgotten.
+/// The same by the process's socket, which a forger can reach with a fragment: the cache stays as it is. Only the executor
+/// itself, by the socket, removes its entry.
 #[test]
-fn t13_a_forger_makes_no_way_forgotten() {
+fn t13_a_forger_makes_no_next_hop_forgotten() {
     on_stage(|stage, ipv4| {
         let executor = stage.executor(ipv4, 1);
         let names = stage.park(&executor, 5, 1);
@@ -60,10 +60,10 @@ fn t13_a_forger_makes_no_way_forgotten() {
     });
 }
 
-/// Who copies an executor's RETRIEVE and repeats it elsewhere, at once or late, gets none of his tasks, and makes no way
-/// forgotten.
+/// Whoever copies an executor's RETRIEVE and sends it from elsewhere, at once or late, gets none of its tasks, and makes no
+/// next hop forgotten.
 #[test]
-fn t13_a_copy_says_nothing_of_a_way() {
+fn t13_a_copy_teaches_no_next_hop() {
     on_stage(|stage, ipv4| {
         let executor = stage.executor(ipv4, 1);
         let names = registered(&stage.by_both(&executor, &register(5, 1)).unwrap());
@@ -85,7 +85,7 @@ fn t13_a_copy_says_nothing_of_a_way() {
     });
 }
 
-/// As many executors as share a place in the table of ways, and more, each with a slot that waits.
+/// So many executors that several share a place in the cache, each with a parked slot.
 fn park_many(stage: &mut Stage<'_>) -> (Vec<Flow>, Vec<SlotName>) {
     let many = TasksConfig { queue: 4096, slots: 4096, clients: 16, ..config() };
     stage.shells.restart(&many, EPOCH, SECRET).unwrap();
@@ -99,9 +99,9 @@ fn park_many(stage: &mut Stage<'_>) -> (Vec<Flow>, Vec<SlotName>) {
     (all, names)
 }
 
-/// None is mistaken for another.
+/// No executor's next hop is taken for another's.
 #[test]
-fn a_way_is_only_ever_that_of_its_executor() {
+fn a_next_hop_is_only_ever_that_of_its_executor() {
     on_a_stage(|stage| {
         let (all, _) = park_many(stage);
         let client = stage.client(true);
@@ -116,9 +116,9 @@ fn a_way_is_only_ever_that_of_its_executor() {
     });
 }
 
-/// One that was learned again, while a place before its own had become free, is not left there when it is forgotten.
+/// A next hop is learned again after a place before its own has become free: it must not end up in both places.
 #[test]
-fn a_way_that_is_forgotten_is_forgotten_everywhere() {
+fn a_next_hop_that_is_forgotten_is_forgotten_everywhere() {
     on_a_stage(|stage| {
         let (all, names) = park_many(stage);
         let mut out = Out::new();
@@ -135,10 +135,10 @@ fn a_way_that_is_forgotten_is_forgotten_everywhere() {
     });
 }
 
-/// Nobody can choose addresses that take the places of others in the table of ways: neither such whose parts cancel out,
-/// nor such that would be neighbours by another salt.
+/// Nobody can choose addresses that evict others from the cache: neither addresses whose parts cancel out in the hash,
+/// nor addresses that would be neighbours with another salt.
 #[test]
-fn t13_ways_cannot_be_aimed_at() {
+fn t13_places_in_the_cache_cannot_be_chosen() {
     on_a_stage(|stage| {
         let known = |stage: &mut Stage<'_>, addresses: &[SocketAddr]| {
             let room_for_one_source = TasksConfig { slots: 128, ..config() };
@@ -169,7 +169,7 @@ fn t13_ways_cannot_be_aimed_at() {
     });
 }
 
-/// `way_hash` of `dataplane/xdp/ways.h`, by a salt that is guessed, for addresses of IPv4.
+/// `hop_hash` of `dataplane/xdp/next_hops.h` with a guessed salt, for IPv4 addresses.
 fn place_by(salt: u64, address: SocketAddr) -> u64 {
     let mix = |x: u64| {
         let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
