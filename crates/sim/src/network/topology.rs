@@ -103,6 +103,7 @@ impl Topology {
     }
 
     /// The number of the link between two neighbours, of which `lower` is nearer to the hosts.
+    #[inline]
     pub(super) fn trunk(self, lower: u32, upper: u32) -> u32 {
         match self {
             Self::FatTree { half } => lower * half + upper % half,
@@ -117,6 +118,7 @@ impl Topology {
     }
 
     /// The neighbour of `here` that is next on the way to `target`, another switch.
+    #[inline]
     pub(super) fn next(self, here: u32, target: u32, ends: (NodeId, NodeId)) -> u32 {
         match self {
             Self::Star => target,

@@ -99,14 +99,25 @@ impl<E: Copy> Calendar<E> {
 
     /// When the next event is.
     pub fn next_at(&mut self) -> Option<Nanos> {
-        self.turn();
+        if self.present.is_empty() {
+            self.turn();
+        }
         self.present.last().map(|next| next.at)
     }
 
     /// Takes the next event: its time, its order and what it is.
     pub fn pop(&mut self) -> Option<(Nanos, u64, E)> {
-        self.turn();
-        self.present.pop().map(|next| (next.at, next.order, next.event))
+        self.pop_until(Nanos::MAX)
+    }
+
+    /// The same, if it is not later than `latest`.
+    #[inline]
+    pub fn pop_until(&mut self, latest: Nanos) -> Option<(Nanos, u64, E)> {
+        if self.present.is_empty() {
+            self.turn();
+        }
+        let next = self.present.pop_if(|next| next.at <= latest)?;
+        Some((next.at, next.order, next.event))
     }
 
     /// How many events are scheduled.
@@ -135,11 +146,8 @@ impl<E: Copy> Calendar<E> {
         self.near += 1;
     }
 
-    /// Turns to the next slot with an event, where nothing is left of the present one.
+    /// Turns to the next slot with an event: nothing is left of the present one.
     fn turn(&mut self) {
-        if !self.present.is_empty() {
-            return;
-        }
         self.slot = match self.far.peek() {
             _ if self.near > 0 => self.next_slot(),
             Some(next) => next.at >> WIDTH_BITS,

@@ -35,6 +35,12 @@ impl<E: Copy> Heap<E> {
         self.calendar.pop().map(|(at, _, event)| (at, event))
     }
 
+    /// Takes the next event, if it is not later than `latest`.
+    #[inline]
+    pub fn pop_until(&mut self, latest: Nanos) -> Option<(Nanos, E)> {
+        self.calendar.pop_until(latest).map(|(at, _, event)| (at, event))
+    }
+
     /// How many events are scheduled.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -139,6 +139,7 @@ impl WorldState {
     }
 
     /// A switch passes a datagram.
+    #[inline]
     pub(super) fn pass(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &self.network.fabric else { return AtSwitch::IsGone };
         let passing = self.packets.get(packet);
@@ -151,6 +152,7 @@ impl WorldState {
     }
 
     /// It has passed whatever program there is.
+    #[inline]
     pub(super) fn leave_switch(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
         let passing = self.packets.get(packet);

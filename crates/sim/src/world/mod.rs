@@ -161,22 +161,19 @@ impl World {
     /// Runs until nothing is to be done any more, `done` says so after an event, or `deadline`; whether `done` said so.
     pub fn run(&mut self, deadline: Nanos, mut done: impl FnMut(&Self) -> bool) -> bool {
         while !done(self) {
-            match self.core.heap.next_at() {
-                Some(at) if at <= deadline => self.step(),
-                Some(_) => {
+            let Some((at, event)) = self.core.heap.pop_until(deadline) else {
+                if !self.core.heap.is_empty() {
                     self.core.now = self.core.now.max(deadline);
-                    return false;
                 }
-                None => return false,
-            }
+                return false;
+            };
+            self.core.now = at;
+            self.step(event);
         }
         true
     }
 
-    /// The next event.
-    fn step(&mut self) {
-        let Some((at, event)) = self.core.heap.pop() else { return };
-        self.core.now = at;
+    fn step(&mut self, event: Event) {
         match event {
             Event::Hop { packet, switch } => {
                 let becomes = self.core.hop(packet, switch);
@@ -198,6 +195,7 @@ impl World {
         }
     }
 
+    #[inline]
     fn at_switch(&mut self, packet: PacketId, switch: u32, becomes: AtSwitch) {
         match becomes {
             AtSwitch::Arrives => self.arrive(packet),

@@ -2,7 +2,7 @@
 
 use super::How;
 use crate::median::median;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use midflight_dataplane::TasksConfig;
 use midflight_sim::tasks::{Submission, TaskEvent, nodes};
 use midflight_sim::time::Heap;
@@ -12,7 +12,9 @@ use midflight_tasks::executor::ExecutorConfig;
 use midflight_terminal::envelope::{Envelope, Measure};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use std::cell::Cell;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Instant;
 
 /// Events in the bare heap.
@@ -83,12 +85,15 @@ struct Run {
     seconds: f64,
 }
 
-#[derive(Default)]
-struct Ends(u64);
+/// Counts the ends of tasks.
+#[derive(Clone, Default)]
+struct Ends(Rc<Cell<u64>>);
 
 impl Sink for Ends {
     fn happened(&mut self, _at: u64, happening: &Happening<'_>) {
-        self.0 += u64::from(matches!(happening.of(), Some(TaskEvent::Reported { .. })));
+        if let Some(TaskEvent::Reported { .. }) = happening.of() {
+            self.0.set(self.0.get() + 1);
+        }
     }
 }
 
@@ -97,7 +102,8 @@ fn cluster(simulated_ms: u64) -> Result<Run> {
     let switch = SwitchConfig { pass: 400, packets_per_second: 4_000_000_000, queue: 4096, recirculation: 400 };
     let mut world =
         World::with_hardware(1, Faults::INSTANT, &Hardware { topology: Topology::Star, link, trunk: link, switch });
-    world.set_sink(Box::<Ends>::default());
+    let ends = Ends::default();
+    world.set_sink(Box::new(ends.clone()));
     let host = HostConfig { lanes: 4, send: 1_000, receive: 1_000, ..HostConfig::default() };
     let switch = nodes::add_switch_at(&mut world, Place::Switch(0), TasksConfig::default())?;
     let at = vec![world.address(switch)];
@@ -114,9 +120,9 @@ fn cluster(simulated_ms: u64) -> Result<Run> {
         nodes::add_client_at(&mut world, place, ClientConfig::new(0, 0, at.clone()), Box::new((0..jobs).map(job)))?;
     }
     let (start, all) = (Instant::now(), jobs * CLIENTS * TASKS_OF_A_JOB);
-    let ended = world.run(2 * simulated_ms * 1_000_000, |world| world.sink::<Ends>().is_some_and(|ends| ends.0 == all));
+    let ended = world.run(2 * simulated_ms * 1_000_000, |_| ends.0.get() == all);
     let seconds = start.elapsed().as_secs_f64();
-    let tasks = world.sink::<Ends>().context("the world has another sink")?.0;
+    let tasks = ends.0.get();
     ensure!(ended && tasks == all, "{tasks} of {all} tasks ended in the simulated cluster");
     Ok(Run { events: world.events(), tasks, seconds })
 }
