@@ -50,7 +50,7 @@
 pub use midflight_host::{
     BlobOptions, BoundSwitch, Client, ClientOptions, Completions, DrainError, Error, Executor, ExecutorBuilder,
     Inheritance, Job, JobBuilder, JobHandle, KernelOptions, Switch, SwitchConfig, SwitchEngine, TaskContext, TaskError,
-    TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, XdpMode, resolve,
+    TaskHandle, TaskOutcome, TaskResult, TaskSpec, TaskTiming, Which, XdpMode, detach, resolve,
 };
 pub use midflight_tasks::functions;
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};
