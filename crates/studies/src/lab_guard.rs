@@ -1,5 +1,6 @@
 //! Labs for as long as a command takes, whatever ends it: they go as they are dropped, and a signal takes them down.
 
+use crate::processes;
 use anyhow::{Context, Result};
 use midflight_lab::{Lab, LabError, Options};
 use midflight_terminal::usage::INTERRUPTED;
@@ -28,6 +29,8 @@ impl LabGuard {
         let end = move || {
             if signals.forever().next().is_some() {
                 ours.interrupted.store(true, SeqCst);
+                // One that is started behind the back of `take_down` would outlive the lab.
+                processes::start_no_more();
                 let code = ours.take_down();
                 std::process::exit(code);
             }

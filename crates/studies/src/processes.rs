@@ -5,10 +5,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How often to look whether a process has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// Held while a process is started.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// From now on no process is started: whoever wants one waits until this process ends.
+pub(crate) fn start_no_more() {
+    std::mem::forget(STARTING.write().unwrap_or_else(PoisonError::into_inner));
+}
 
 /// A running subcommand; dropping it kills it.
 #[derive(Debug)]
@@ -19,6 +28,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
