@@ -107,7 +107,7 @@ MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *en
     return 1;
 }
 
-/* The same from the arena into a frame. A program's answers have lengths that are multiples of four. */
+/* The same from the arena into a frame. */
 MF_INLINE int copy_out(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *from, uint32_t length, uint64_t *sum)
 {
     uint64_t total = *sum;
@@ -136,6 +136,22 @@ MF_INLINE int copy_out(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *fr
             return 0;
         PUT_WORD(p, FAR_WORD(from + i));
         total += FAR_WORD(from + i);
+        i += 4;
+    }
+    if (length & 2) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + 2 > end)
+            return 0;
+        PUT_HALF(p, FAR_HALF(from + i));
+        total += FAR_HALF(from + i);
+        i += 2;
+    }
+    if (length & 1) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + 1 > end)
+            return 0;
+        *p = from[i];
+        total += from[i];
     }
     *sum = total;
     return 1;

@@ -15,7 +15,7 @@ pub struct Native<P> {
     program: PhantomData<P>,
 }
 
-/// The verdict of that number.
+/// The verdict of that number, which a program in C has returned.
 pub(crate) fn verdict<V: Verdict>(number: u32) -> V {
     V::ALL[number as usize]
 }

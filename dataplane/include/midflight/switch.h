@@ -42,8 +42,8 @@ struct mf_out_packet {
 struct mf_forward {
     struct mf_address to;
     struct mf_address copy_to; /* the receiver of a copy; port 0: no copy */
-    uint32_t header;           /* bytes at its start that the program may have rewritten */
-    uint32_t length;           /* bytes of it that are forwarded */
+    uint32_t header;           /* bytes at its start that the program may have rewritten: a multiple of 4, at most `length` */
+    uint32_t length;           /* bytes of it that are forwarded: at most as many as came */
 };
 
 /* What a call owes to the network, in order. */

@@ -61,21 +61,27 @@ fn kernel() {
     numbers_and_passes_on(&mut kernel);
     kernel.restart(&5, 1, 1).unwrap();
     kernel.serve(7700, &[[10, 0, 0, 9].into()]);
-    let mut by_xdp = |host: u8| {
-        let arrival = kernel.run_xdp(0, &Arrival::new(&frame(host, 9, &datagram(0)))).unwrap();
-        assert_eq!(arrival.action, Action::Transmit);
-        arrival.frame
+    // A length that is no multiple of four shows whether the end of a datagram is copied and summed.
+    let long = |number| [&datagram(number)[..], b"and more"].concat()[..39].to_vec();
+    let mut by = |is_xdp: bool, host: u8| {
+        let (frame, run) = (frame(host, 9, &long(0)), if is_xdp { Kernel::run_xdp } else { Kernel::run_tc });
+        let departure = run(&mut kernel, 0, &Arrival::new(&frame)).unwrap();
+        assert_eq!(departure.action, Action::Transmit);
+        departure.frame
     };
-    assert_eq!(by_xdp(1), frame(9, 1, &datagram(5)));
-    assert_eq!(by_xdp(2), frame(9, 1, &datagram(6)), "it goes on to who sent the one before");
-    assert_eq!(by_xdp(1), frame(9, 2, &datagram(7)));
+    assert_eq!(by(true, 1), frame(9, 1, &long(5)));
+    assert_eq!(by(true, 2), frame(9, 1, &long(6)), "it goes on to who sent the one before");
+    assert_eq!(by(true, 1), frame(9, 2, &long(7)));
+    assert_eq!(by(false, 2), frame(9, 1, &long(8)));
+    assert_eq!(by(false, 2), frame(9, 2, &long(9)));
 }
 
 /// An Ethernet frame between two hosts, from or to the switch's port 7700, with a right checksum.
 #[cfg(feature = "kernel")]
 fn frame(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     let port = |host: u8| if host == 9 { 7700u16 } else { 7 };
-    let mac = |host: u8| [2, 0, 0, 0, 0, host];
+    // The switch has the address of the loopback interface, by which the frames come.
+    let mac = |host: u8| if host == 9 { [0; 6] } else { [2, 0, 0, 0, 0, host] };
     let builder = etherparse::PacketBuilder::ethernet2(mac(from), mac(to))
         .ipv4([10, 0, 0, from], [10, 0, 0, to], 64)
         .udp(port(from), port(to));

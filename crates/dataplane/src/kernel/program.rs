@@ -8,10 +8,10 @@ use super::layout::{
 };
 use super::object::{self, Programs};
 use super::pins::Pins;
-use crate::program::{CallError, Engine, SoftProgram};
+use crate::program::{CallError, Engine, SoftProgram, Verdict};
 use crate::raw::{ORDER_BYTES, RawDatagram, key_of};
 use crate::tasks::{Purge, TasksProgram};
-use crate::{Out, XdpMode, native};
+use crate::{Out, XdpMode};
 use midflight_wire::Address;
 use siphasher::sip::SipHasher24;
 use std::marker::PhantomData;
@@ -198,7 +198,8 @@ impl<P: SoftProgram> Kernel<P> {
             (*scratch).datagram = RawDatagram { from: from.into(), length: length as u32, data };
         }
         let verdict = self.call(Call::Packet, now_ns, out)?;
-        Ok(native::verdict(verdict))
+        let verdict = P::Verdict::ALL.get(verdict as usize).copied();
+        verdict.ok_or_else(|| KernelError::Refused("the program returned a verdict that it does not have".into()))
     }
 
     /// The datagram that [`packet`](Self::packet) took last, as the program has rewritten it.
