@@ -309,6 +309,8 @@ mod tests {
             ("listen = \"here\"", "m.toml:1: key `listen`: \"here\" is not an IP address with a port"),
             ("http = \"9000\"", "m.toml:1: key `http`: \"9000\" is not an IP address with a port"),
             ("listen = ", "m.toml:1: key `listen`: "),
+            ("tasks = 5", "m.toml:1: key `tasks`: invalid type: integer `5`"),
+            ("tasks = 1979-05-27", "m.toml:1: key `tasks`: expected a table"),
             (
                 "[engine]\nkind = \"gpu\"",
                 "m.toml:2: key `kind`: unknown variant `gpu`, expected one of `user`, `kernel`, `asic-safe`, `asic-published`",

@@ -135,7 +135,7 @@ impl<'a> Table<'a> {
             // The error that says so, with its place.
             other => {
                 let value = ValueDeserializer::from(Spanned::new(span, other));
-                toml::Table::deserialize(value).map(|_| unreachable!("no table"))
+                toml::Table::deserialize(value).and_then(|_| Err(serde::de::Error::custom("expected a table")))
             }
         }
     }
