@@ -180,4 +180,12 @@ MF_INLINE int is_same_shape(const struct mf_next_hop MF_FAR *a, const struct mf_
     return MF_LIKELY(a->tags == 0) || (a->tag[0] == b->tag[0] && (a->tags == 1 || a->tag[1] == b->tag[1]));
 }
 
+/* Whether a program that forwards keeps to what switch.h says of it. */
+MF_INLINE int may_forward(const struct mf_scratch MF_FAR *scratch)
+{
+    const struct mf_forward MF_FAR *forward = &scratch->out.forward;
+    return scratch->out.count == 0 && forward->header % sizeof(mf_word) == 0 && forward->header <= forward->length &&
+           forward->length <= scratch->in.length;
+}
+
 #endif

@@ -152,6 +152,10 @@ MF_INLINE int answer_all_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *
 /* The copy first, as a clone: afterwards the packet itself is gone. */
 MF_INLINE int forward_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR *scratch, enum copies copies)
 {
+    if (!may_forward(scratch)) {
+        scratch->counts.asserted++;
+        return DROP;
+    }
     if (scratch->out.forward.copy_to.port)
         send_by_tc(skb, scratch, FORWARDED_COPY, copies);
     return send_by_tc(skb, scratch, FORWARDED, copies);

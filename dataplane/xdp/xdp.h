@@ -100,6 +100,10 @@ static __attribute__((noinline)) int forward_by_xdp(struct xdp_md *context, stru
 {
     const struct mf_forward MF_FAR *forward = &scratch->out.forward;
     uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
+    if (!may_forward(scratch)) {
+        scratch->counts.asserted++;
+        return XDP_DROP;
+    }
     if (forward->copy_to.port)
         hand_over(scratch, &forward->copy_to, scratch->data, forward->length, 0);
     if (!is_known || !scratch->is_whole || forward->length != scratch->in.length ||

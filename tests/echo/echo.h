@@ -26,6 +26,8 @@ MF_ENTRY mf_verdict mf_echo_packet(struct mf_echo MF_FAR *echo, uint64_t now_ns,
     (void)now_ns;
     owe_nothing(out);
     mf_verdict verdict = in->length < sizeof(*packet) ? MF_V_TRUNCATED : check_start(in, out);
+    if (verdict == MF_V_OK && in->length > MF_PACKET_MAX)
+        verdict = MF_V_TRAILING;
     if (verdict == MF_V_OK) {
         s->stats.packets[1]++;
         packet->number = mf_net64(s->stats.number++);

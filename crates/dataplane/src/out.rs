@@ -116,8 +116,8 @@ impl Out {
     pub fn all<'a>(&'a self, datagram: &'a [u8]) -> impl Iterator<Item = (SocketAddr, &'a [u8])> {
         let forward = self.forward();
         let onward = forward.into_iter().flat_map(|forward| [Some(forward.to), forward.copy_to].into_iter().flatten());
-        let bytes = forward.and_then(|forward| datagram.get(..forward.length)).unwrap_or_default();
-        onward.map(move |to| (to, bytes)).chain(self.iter())
+        let bytes = forward.and_then(|forward| datagram.get(..forward.length));
+        onward.filter_map(move |to| Some((to, bytes?))).chain(self.iter())
     }
 
     /// Marks the datagram as genuine: see [`is_genuine`](Self::is_genuine).

@@ -46,7 +46,7 @@ struct mf_forward {
     uint32_t length;           /* bytes of it that are forwarded: at most as many as came */
 };
 
-/* What a call owes to the network, in order. */
+/* What a call owes to the network, in order: answers, or the datagram itself, forwarded; never both. */
 struct mf_out {
     uint32_t count;        /* of `packet` */
     uint32_t is_genuine;   /* 1: only the holder of the address `from` can have sent the datagram, and it is no copy of an

@@ -35,6 +35,7 @@ const _: () = {
 impl Kept {
     pub(super) fn new<P: SoftProgram>(config: &P::Config, epoch: u32) -> Self {
         let mut bounds = [0; BOUNDS_MAX];
+        assert!(P::bounds(config).len() <= BOUNDS_MAX, "a program has more bounds than are kept");
         bounds.iter_mut().zip(P::bounds(config)).for_each(|(kept, (_, bound))| *kept = bound.value());
         Self { magic: MAGIC, layout: P::LAYOUT, netns: netns(), bounds, epoch, reserved: 0 }
     }

@@ -54,11 +54,17 @@ impl<P: SoftProgram> Engine for InKernel<P> {
         out: &mut Out,
     ) -> Result<P::Verdict, CallError> {
         let taken = Engine::packet(self.engine.kernel_mut(), NOW, from, datagram, out);
-        taken.inspect_err(|_| self.calls_failed += 1)
+        taken.inspect_err(|_| {
+            self.calls_failed += 1;
+            out.clear();
+        })
     }
 
     fn tick(&mut self, _now: Nanos, out: &mut Out) -> Result<u32, CallError> {
-        Engine::tick(self.engine.kernel_mut(), NOW, out).inspect_err(|_| self.calls_failed += 1)
+        Engine::tick(self.engine.kernel_mut(), NOW, out).inspect_err(|_| {
+            self.calls_failed += 1;
+            out.clear();
+        })
     }
 
     fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
