@@ -17,19 +17,19 @@
 
 mod answers;
 mod bytes;
-mod cast;
+mod checker;
 mod clients;
-mod duel;
+mod differential;
 mod executors;
-mod judge;
-mod places;
-mod play;
+mod interpreter;
+mod participants;
 mod queue;
 mod shares;
+mod slab;
 mod tick;
 
-pub use duel::Duel;
-pub use play::{EPOCH, play, play_asic};
+pub use differential::Duel;
+pub use interpreter::{EPOCH, play, play_asic};
 
 use answers::Answers;
 use clients::Client;
@@ -39,8 +39,8 @@ use midflight_dataplane::program::{CallError, Engine};
 use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Cookie, Header, Operation, Packet, SlotName, Version, parse};
-use places::Places;
 use queue::Task;
+use slab::Places;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;

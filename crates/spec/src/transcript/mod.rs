@@ -34,7 +34,7 @@
 
 mod engines;
 mod runner;
-mod story;
+mod steps;
 mod tasks;
 mod vocabulary;
 mod words;

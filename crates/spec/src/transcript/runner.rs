@@ -1,7 +1,7 @@
 //! Runs a story: command by command, and writes down what the engine answers.
 
 use super::engines::Asked;
-use super::story::{Aside, Step, steps, told_alike};
+use super::steps::{Aside, Step, steps, told_alike};
 use super::vocabulary::{ConfigOf, Every, Moment, Sending, Vocabulary};
 use super::words::{number, parse_duration, ranges};
 use midflight_dataplane::Datagram;

@@ -1,8 +1,8 @@
 //! What follows the `|` of a command: how its datagram differs from what its sender would say by itself.
 
 use super::super::words::{items, number, parse_mask};
+use super::context::Scene;
 use super::names::Endpoint;
-use super::scene::Scene;
 use crate::transcript::Every;
 use std::net::SocketAddr;
 

@@ -2,8 +2,8 @@
 
 use super::super::words::{items, number, parse_mask, parse_range};
 use super::changes::{self, Changes};
+use super::context::Scene;
 use super::names::{Endpoint, Names};
-use super::scene::Scene;
 use crate::transcript::Sending;
 use midflight_wire::{
     BY_REFERENCE, BlobRef, Builder, Cancel, Complete, Header, Keepalive, Leave, Operation, Probe, Register, Release,

@@ -2,18 +2,18 @@
 
 mod changes;
 mod command;
+mod context;
 mod names;
 mod polling;
 mod render;
-mod scene;
 
 pub use polling::PollingAsic;
 
 use super::vocabulary::{Moment, Sending, Vocabulary};
 use super::words::{number, parse_duration, parse_mask};
+use context::Scene;
 use midflight_dataplane::{Cookies, Purge, Stats, TasksConfig, TasksProgram, Which};
 use names::Names;
-use scene::Scene;
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Writes what an engine sent for people to read: every field that can differ, by the story's names.
 
 use super::super::words::{bits, mask};
+use super::context::Scene;
 use super::names::{Names, Token};
-use super::scene::Scene;
 use midflight_dataplane::Stats;
 use midflight_wire::{
     Assignment, BY_REFERENCE, Header, Known, LEVELS, PACKET_MAX, Packet, Reason, Registered, SubmitAck, VERSION, Wait,

@@ -2,9 +2,9 @@
 //! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
 
 use super::bytes::Bytes;
-use super::cast::{CLIENTS, Client, EXECUTORS, Executor, client_address, executor_address, identity};
-use super::duel::Duel;
-use super::judge::{AsicBooks, Judge};
+use super::checker::{AsicBooks, Judge};
+use super::differential::Duel;
+use super::participants::{CLIENTS, Client, EXECUTORS, Executor, client_address, executor_address, identity};
 use crate::transcript::PollingAsic;
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Stats, TasksConfig, TasksProgram, Which};

@@ -1,6 +1,6 @@
 //! Who judges what an engine answers in a story that is played.
 
-use super::duel::Duel;
+use super::differential::Duel;
 use crate::transcript::{Asked, PollingAsic};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TasksProgram, Which};
