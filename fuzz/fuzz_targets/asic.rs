@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_spec::model::play_asic;
+use midflight_spec::model::interpret_asic;
 
 fuzz_target!(|story: &[u8]| {
-    if let Err(what) = play_asic(story) {
+    if let Err(what) = interpret_asic(story) {
         panic!("{what}");
     }
 });

@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midflight_spec::model::{EPOCH, play};
-use midflight_spec::transcript::Foretelling;
+use midflight_spec::model::{EPOCH, interpret};
+use midflight_spec::transcript::CheckedNative;
 
 fuzz_target!(|story: &[u8]| {
     let secret = story.len() as u128;
     if let Err(difference) =
-        play(story, secret, |config| Foretelling::new(config, EPOCH, secret).expect("within its bounds"))
+        interpret(story, secret, |config| CheckedNative::new(config, EPOCH, secret).expect("within its bounds"))
     {
         panic!("{difference}");
     }

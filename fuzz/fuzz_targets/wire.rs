@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use midflight_dataplane::program::{Class, Verdict as _};
 use midflight_dataplane::{TasksConfig, TasksProgram, Verdict};
-use midflight_spec::transcript::{Asked, Foretelling};
+use midflight_spec::transcript::{EngineExt, CheckedNative};
 use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, parse};
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
@@ -19,7 +19,7 @@ fuzz_target!(|datagram: &[u8]| {
         assert!(again == datagram || is_padded && again.len() == datagram.len() && parse(&again).is_ok());
     }
     let config = TasksConfig { queue: 40, slots: 70, clients: 2, ..TasksConfig::default() };
-    let mut core = Foretelling::<TasksProgram>::new(&config, 1, 1).expect("within its bounds");
+    let mut core = CheckedNative::<TasksProgram>::new(&config, 1, 1).expect("within its bounds");
     let from = SocketAddr::from(([10, 0, 0, 1], 1));
     let (verdict, sent) = core.ask(1, from, datagram);
     let is_refused = verdict.class() == Class::Refused && !matches!(verdict, Verdict::NoCookie | Verdict::ForeignEpoch);

@@ -3,8 +3,8 @@
 
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, TasksProgram, Which};
-use midflight_spec::model::Duel;
-use midflight_spec::transcript::{Asked, Foretelling};
+use midflight_spec::model::Differential;
+use midflight_spec::transcript::{CheckedNative, EngineExt};
 
 use midflight_wire::{
     Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX,
@@ -12,14 +12,14 @@ use midflight_wire::{
 };
 use std::net::SocketAddr;
 
-type Core = Foretelling<TasksProgram>;
+type Core = CheckedNative<TasksProgram>;
 
 const EPOCH: u32 = 5;
 const SECRET: u128 = 9;
 const SECOND: u64 = 1_000_000_000;
 
 struct Switch {
-    duel: Duel<Core>,
+    duel: Differential<Core>,
     cookies: Cookies,
     now: u64,
 }
@@ -32,7 +32,7 @@ impl Switch {
     fn with(config: TasksConfig) -> Self {
         let core = Core::new(&config, EPOCH, SECRET).expect("within its bounds");
         let cookies = Cookies::new(SECRET, config.cookie_ns);
-        Self { duel: Duel::new(core, &config, EPOCH, SECRET), cookies, now: SECOND }
+        Self { duel: Differential::new(core, &config, EPOCH, SECRET), cookies, now: SECOND }
     }
 
     fn send(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Datagram> {

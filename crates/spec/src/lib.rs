@@ -1,7 +1,9 @@
-//! What the programs' engines are held to: a reference model in plain Rust, and stories that every engine must answer alike.
+//! What all engines of a program are tested against: a reference model in plain Rust, and transcripts that every engine must
+//! answer in the same way.
 //!
-//! - [`model`] says what the protocol demands of each packet, and plays random traffic before an engine and itself;
-//! - [`transcript`] runs the stories of `transcripts/`: packets in, packets out, as text.
+//! - [`model`] computes what the protocol demands for each packet. It also turns fuzzing input into random traffic, and
+//!   compares an engine with the model on it;
+//! - [`transcript`] runs the text files in `transcripts/`: packets in, packets out.
 //!
 //! Only tests, fuzzers and the fault campaign use this crate. The switch, the library and the command do not.
 

@@ -7,7 +7,7 @@ use midflight_dataplane::{Native, Out};
 use midflight_echo::{Echo, EchoStatus, EchoTable, Stats, Verdict};
 use midflight_host::{Switch, SwitchConfig};
 use midflight_sim::{Actor, Birth, Context, Faults, Place, ProgramSwitch, Wake, World};
-use midflight_spec::transcript::{AnyEngine, Foretelling, Moment, Sending, Vocabulary, run};
+use midflight_spec::transcript::{AnyEngine, CheckedNative, Moment, Sending, Vocabulary, run};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
@@ -148,7 +148,7 @@ stats
 #[test]
 fn transcript() {
     let mut start =
-        |first: &u64, epoch, secret| -> AnyEngine<Words> { Box::new(Foretelling::new(first, epoch, secret).unwrap()) };
+        |first: &u64, epoch, secret| -> AnyEngine<Words> { Box::new(CheckedNative::new(first, epoch, secret).unwrap()) };
     assert_eq!(run::<Words>(STORY, &mut start).unwrap(), STORY);
 }
 

@@ -3,7 +3,7 @@
 use crate::packets::{address, retrieve, slots, submit, switch, task, wait};
 use midflight_dataplane::Verdict;
 use midflight_dataplane::asic::{AsicTasks, Inside, Program, Turn};
-use midflight_spec::model::play_asic;
+use midflight_spec::model::interpret_asic;
 use midflight_wire::{Packet, SlotName, Wait, parse};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -139,7 +139,7 @@ proptest! {
     /// T1, T2, T11: packets that are repeated, late and forged, from executors that poll: the books balance after each.
     #[test]
     fn t1_books_balance_whatever_is_sent(story in prop::collection::vec(any::<u8>(), 0..2000)) {
-        let told = play_asic(&story);
+        let told = interpret_asic(&story);
         prop_assert!(told.is_ok(), "{}: b\"{}\"", told.unwrap_err(), story.escape_ascii());
     }
 }
@@ -154,7 +154,7 @@ fn stories_reach_the_queue() {
     let (mut tasks, mut met) = ([0; 2], [0; MET.len()]);
     for _ in 0..80 {
         let bytes: Vec<u8> = (0..2000).map(|_| random.next_u32() as u8).collect();
-        let stats = play_asic(&bytes).expect("the books balance");
+        let stats = interpret_asic(&bytes).expect("the books balance");
         tasks.iter_mut().zip([stats.submitted, stats.assigned]).for_each(|(sum, times)| *sum += times);
         met.iter_mut().zip(MET).for_each(|(sum, verdict)| *sum += stats.reasons[verdict as usize]);
     }

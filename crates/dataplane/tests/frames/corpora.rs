@@ -6,8 +6,8 @@ use crate::shells::{config, lab, peer, shells};
 use midflight_dataplane::program::{CallError, Engine};
 use midflight_dataplane::{Out, Purge, Stats, TasksProgram, Verdict};
 use midflight_lab::Place;
-use midflight_spec::model::{EPOCH, play};
-use midflight_spec::transcript::{Asked, Foretelling};
+use midflight_spec::model::{EPOCH, interpret};
+use midflight_spec::transcript::{CheckedNative, EngineExt};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,7 +32,7 @@ fn datagrams_of_the_corpora_are_taken_as_by_the_core() {
     with_port(|port| {
         for ipv4 in [true, false] {
             let (mut core, mut frames) = (
-                Foretelling::<TasksProgram>::new(&config(), EPOCH, 1).unwrap(),
+                CheckedNative::<TasksProgram>::new(&config(), EPOCH, 1).unwrap(),
                 FrameEngine::new(&config(), EPOCH, 1, port, ipv4),
             );
             for (path, datagram) in corpus("wire").into_iter().chain(corpus("core")) {
@@ -55,7 +55,7 @@ fn games_of_the_corpus_are_played_as_by_the_model() {
         for (number, (path, story)) in corpus("core").into_iter().enumerate() {
             let mut counts = [0; 3];
             let secret = number as u128;
-            let played = play(&story, secret, |config| Watched {
+            let played = interpret(&story, secret, |config| Watched {
                 engine: FrameEngine::new(config, EPOCH, secret, port, number % 2 == 0),
                 counts: &mut counts,
             });

@@ -1,5 +1,5 @@
-//! What a call owes to the network, in order: the answer itself, then one ASSIGN per executor address in the
-//! order in which the addresses were first used, then what comes after them.
+//! The datagrams that one call must send, in order: first the answer itself; then one ASSIGN per executor address, in the
+//! order in which the addresses were first used; then what must follow the ASSIGNs.
 
 use midflight_dataplane::Datagram;
 use midflight_wire::{Assign, Assignment, Builder, Header, Operation, SLOTS_MAX};
@@ -29,7 +29,8 @@ impl Answers {
         Header::new(operation, self.epoch, 0)
     }
 
-    /// Owes an answer that goes before the ASSIGNs. `count` speaks of the question where there are no records.
+    /// Adds an answer that goes before the ASSIGNs. `count` is that of the answer's header: the number of its records, or, if it
+    /// has none, the number of records in the packet that it answers.
     pub(super) fn answer<H, R>(&mut self, to: SocketAddr, fixed: &H, records: &[R], count: u8)
     where
         H: IntoBytes + Immutable,
@@ -38,12 +39,12 @@ impl Answers {
         self.first.push((to, write(fixed, records, count)));
     }
 
-    /// Owes an answer that has no header.
+    /// Adds an answer that has no header.
     pub(super) fn answer_as_it_is(&mut self, to: SocketAddr, bytes: &[u8]) {
         self.first.push((to, bytes.to_vec()));
     }
 
-    /// Owes an answer that goes behind the ASSIGNs.
+    /// Adds an answer that goes after the ASSIGNs.
     pub(super) fn answer_last<H, R>(&mut self, to: SocketAddr, fixed: &H, records: &[R])
     where
         H: IntoBytes + Immutable,
@@ -52,7 +53,7 @@ impl Answers {
         self.last.push((to, write(fixed, records, records.len() as u8)));
     }
 
-    /// Owes an assignment: in the last ASSIGN to this address, or in a new one where that is full.
+    /// Adds an assignment: to the last ASSIGN for this address, or to a new one if that is full.
     pub(super) fn assign(&mut self, to: SocketAddr, assignment: Assignment) {
         let open = self.assigns.iter_mut().rev().find(|(address, _)| *address == to);
         match open {

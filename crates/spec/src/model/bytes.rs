@@ -1,6 +1,6 @@
-//! Choices that bytes make, for stories that are drawn at random or by a fuzzer.
+//! Draws choices from fuzzing input.
 
-/// Choices yet to be made; 0 for ever when they run out.
+/// The input that is left. When it runs out, each further byte is 0.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl Bytes<'_> {

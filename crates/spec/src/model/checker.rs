@@ -1,14 +1,14 @@
-//! Who judges what an engine answers in a story that is played.
+//! How the interpreter checks an engine: against the model, or, if that does not fit, by invariants.
 
-use super::differential::Duel;
-use crate::transcript::{Asked, PollingAsic};
+use super::differential::Differential;
+use crate::transcript::{EngineExt, PollingAsic};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Stats, TasksProgram, Which};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
-pub(super) trait Judge {
-    /// Whether the engine takes part in stories of IPv6.
+pub(super) trait Checker {
+    /// Whether the engine supports IPv6.
     const IPV6: bool;
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String>;
     fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String>;
@@ -16,7 +16,7 @@ pub(super) trait Judge {
     fn stats(&self) -> Stats;
 }
 
-impl<E: Engine<Program = TasksProgram>> Judge for Duel<E> {
+impl<E: Engine<Program = TasksProgram>> Checker for Differential<E> {
     const IPV6: bool = true;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
@@ -36,11 +36,12 @@ impl<E: Engine<Program = TasksProgram>> Judge for Duel<E> {
     }
 }
 
-/// T1 and T2 of the asic engine: between two packets, when nothing goes round, a task that was taken is queued or was assigned.
-pub(super) struct AsicBooks(pub(super) PollingAsic);
+/// T1 and T2 for the asic engine: between two packets, when nothing recirculates, each task that was accepted is queued or was
+/// assigned.
+pub(super) struct AsicChecker(pub(super) PollingAsic);
 
-impl AsicBooks {
-    fn balance(&self, sent: Vec<Datagram>) -> Result<Vec<Datagram>, String> {
+impl AsicChecker {
+    fn check(&self, sent: Vec<Datagram>) -> Result<Vec<Datagram>, String> {
         let Stats { submitted, assigned, queued, .. } = self.0.stats();
         let waiting: u64 = queued.iter().map(|&tasks| u64::from(tasks)).sum();
         if submitted != assigned + waiting {
@@ -53,23 +54,23 @@ impl AsicBooks {
     }
 }
 
-impl Judge for AsicBooks {
-    /// It speaks IPv4 only.
+impl Checker for AsicChecker {
+    /// The asic engine supports IPv4 only.
     const IPV6: bool = false;
 
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
         let (_, sent) = self.0.ask(now_ns, from, datagram);
-        self.balance(sent)
+        self.check(sent)
     }
 
     fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
         let (_, sent) = self.0.ask_tick(now_ns);
-        self.balance(sent)
+        self.check(sent)
     }
 
     fn purge(&mut self, which: Which) -> Result<(), String> {
         self.0.ask_purge(which);
-        self.balance(Vec::new()).map(drop)
+        self.check(Vec::new()).map(drop)
     }
 
     fn stats(&self) -> Stats {

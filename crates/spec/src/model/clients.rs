@@ -1,4 +1,4 @@
-//! What a client says: SUBMIT, CANCEL, PROBE.
+//! The packets of clients: SUBMIT, CANCEL, PROBE.
 
 use super::answers::Answers;
 use super::queue::Task;
@@ -17,18 +17,18 @@ use std::net::SocketAddr;
 pub(super) struct Client {
     pub(super) identity: u64,
     pub(super) address: SocketAddr,
-    /// Whose process it is, as its last new SUBMIT said.
+    /// The user that runs the process, according to its last new SUBMIT.
     pub(super) uid: u32,
     pub(super) heard_ns: u64,
     /// The highest sequence seen.
     highest: u32,
-    /// The bitmap that each sequence seen within the window was answered.
+    /// For each sequence seen within the window, the bitmap of the answer to it.
     answered: BTreeMap<u32, u32>,
     /// The sequence of its last PROBE.
     probed: u32,
 }
 
-/// What a client's window says of a sequence (T8).
+/// Whether a sequence was seen before, according to the client's window (T8).
 enum Seen {
     New,
     Before(u32),
@@ -36,7 +36,7 @@ enum Seen {
 }
 
 impl Client {
-    fn look_up(&self, sequence: u32) -> Seen {
+    fn find(&self, sequence: u32) -> Seen {
         if let Some(&bitmap) = self.answered.get(&sequence) {
             return Seen::Before(bitmap);
         }
@@ -53,7 +53,7 @@ impl Client {
         self.answered.retain(|&other, _| highest.wrapping_sub(other) < WINDOW);
     }
 
-    /// Whether only one who was elsewhere for a while says this sequence.
+    /// Whether the sequence is more than a window ahead: only a client that talked to another switch for a while gets there.
     fn is_far_ahead(&self, sequence: u32) -> bool {
         sequence.wrapping_sub(self.highest).cast_signed() > WINDOW.cast_signed()
     }
@@ -80,7 +80,7 @@ impl Model {
                 return verdict;
             }
         };
-        match self.clients[place].look_up(sequence) {
+        match self.clients[place].find(sequence) {
             Seen::TooOld => {
                 self.say_submit_ack(from, submit, 0, Reason::TooOld, answers);
                 Verdict::TooOld
@@ -104,20 +104,21 @@ impl Model {
         self.clients.position(|known| known.identity == client)
     }
 
-    /// Whether a known client is taken at its word (T13): it is where it was, and, where that is asked, its sequence goes on.
+    /// Whether a known client needs no cookie (T13): its address is the same as before, and its `sequence`, if given, is not far
+    /// ahead.
     fn is_trusted(&self, place: usize, from: SocketAddr, sequence: Option<u32>) -> bool {
         let client = &self.clients[place];
         client.address == from && !sequence.is_some_and(|sequence| client.is_far_ahead(sequence))
     }
 
-    /// It said what it never said before, so it lives, and this is where.
+    /// Called for a packet that is no repeat: the client lives, at this address.
     fn hear_client(&mut self, place: usize, from: SocketAddr) {
         let client = &mut self.clients[place];
         client.heard_ns = self.now;
         client.address = from;
     }
 
-    /// Takes tasks in their order until there is no record. Returns the bitmap of those taken, and what the others lacked.
+    /// Accepts tasks in their order until no record is free. Returns the bitmap of accepted tasks, and why the others were not.
     fn accept_all(
         &mut self,
         from: SocketAddr,
@@ -154,7 +155,7 @@ impl Model {
         }
     }
 
-    /// `why` is the reason where a task was not taken.
+    /// `why`: the reason, if not all tasks were taken.
     fn say_submit_ack(&self, to: SocketAddr, submit: &Submit, taken: u32, why: Reason, answers: &mut Answers) {
         let asked = all(submit.header.count);
         let not_taken = asked & !taken;
@@ -170,10 +171,10 @@ impl Model {
         answers.answer::<_, u8>(to, &ack, &[], submit.header.count);
     }
 
-    /// The place of a new client.
+    /// Adds a new client and returns its index.
     fn remember_client(&mut self, from: SocketAddr, identity: u64, sequence: u32) -> Result<usize, Refusal> {
         self.client_room(from)?;
-        Ok(self.clients.take(Client {
+        Ok(self.clients.insert(Client {
             identity,
             address: from,
             uid: 0,
@@ -202,7 +203,7 @@ impl Model {
         if !is_trusted && !self.takes_cookie(from, &cancel.header, cancel.client, cancel.cookie, answers) {
             return Verdict::NoCookie;
         }
-        let (verdict, taken_out) = match known.map(|place| (place, self.clients[place].look_up(sequence))) {
+        let (verdict, taken_out) = match known.map(|place| (place, self.clients[place].find(sequence))) {
             None => {
                 self.count(Verdict::NotQueued, names.len());
                 (Verdict::Ok, 0)
@@ -228,8 +229,8 @@ impl Model {
         verdict
     }
 
-    /// A name speaks of the youngest task that has it: a client that turns its 32-bit sequence round while tasks are
-    /// open has several.
+    /// A name means the youngest task that has it: there are several if a client's 32-bit sequence wrapped around while older
+    /// tasks were open.
     fn take_out(&mut self, client: u64, names: &[TaskName]) -> u32 {
         let mut taken_out = 0;
         for (bit, name) in names.iter().enumerate() {

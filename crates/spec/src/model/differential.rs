@@ -1,29 +1,29 @@
-//! An engine against the model: the same datagrams to both, and every difference is an error.
+//! The differential test: an engine and the model get the same datagrams, and every difference is an error.
 
 use super::Model;
-use crate::transcript::Asked;
+use crate::transcript::EngineExt;
 use midflight_dataplane::program::{Class, Engine, Verdict as _};
 use midflight_dataplane::{Datagram, Stats, TasksConfig, TasksProgram, Verdict, Which};
 use midflight_wire::{PACKET_MAX, parse};
 use std::net::SocketAddr;
 
-/// Both of them, at the same point of the same story.
+/// An engine and the model, which have had the same input so far.
 #[derive(Debug)]
-pub struct Duel<E> {
+pub struct Differential<E> {
     engine: E,
     model: Model,
 }
 
-impl<E: Engine<Program = TasksProgram>> Duel<E> {
+impl<E: Engine<Program = TasksProgram>> Differential<E> {
     /// `engine` has just started, with this configuration, epoch and secret.
     pub fn new(engine: E, config: &TasksConfig, epoch: u32, secret: u128) -> Self {
         Self { engine, model: Model::new(config, epoch, secret) }
     }
 
-    /// A datagram to both.
+    /// Gives a datagram to both.
     ///
     /// # Errors
-    /// Where the engine does not do what the model says, or a rule is broken afterwards.
+    /// If the engine does not do what the model does, or a rule is broken afterwards.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
         let (verdict, sent) = self.engine.ask(now_ns, from, datagram);
         let context = || format!("{} from {from} at {now_ns} ns", describe(datagram));
@@ -37,24 +37,24 @@ impl<E: Engine<Program = TasksProgram>> Duel<E> {
         Ok(sent)
     }
 
-    /// A tick of both.
+    /// Ticks both.
     ///
     /// # Errors
-    /// As for [`Duel::packet`].
+    /// As for [`Differential::packet`].
     pub fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        let (looked, sent) = self.engine.ask_tick(now_ns);
+        let (visited, sent) = self.engine.ask_tick(now_ns);
         let (right, owed) = self.model.tick(now_ns);
-        if looked != right {
-            return Err(format!("tick at {now_ns} ns looked at {looked} slots instead of {right}"));
+        if visited != right {
+            return Err(format!("tick at {now_ns} ns visited {visited} slots instead of {right}"));
         }
         self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
         Ok(sent)
     }
 
-    /// A purge of both.
+    /// Purges both.
     ///
     /// # Errors
-    /// As for [`Duel::packet`].
+    /// As for [`Differential::packet`].
     pub fn purge(&mut self, which: Which) -> Result<(), String> {
         let (purged, right) = (self.engine.ask_purge(which), self.model.purge(which));
         if purged != right {
@@ -63,7 +63,7 @@ impl<E: Engine<Program = TasksProgram>> Duel<E> {
         self.compare(&[], &[]).map_err(|what| format!("{what}\nafter purge of {which:?}"))
     }
 
-    /// What both have counted.
+    /// The counters, which are the same in both.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.model.stats()
@@ -88,8 +88,8 @@ impl<E: Engine<Program = TasksProgram>> Duel<E> {
     }
 }
 
-/// T11, T13: a datagram that is refused before it is taken for a party's gets no answer but VERSION or COOKIE, and none that is
-/// longer than itself.
+/// T11, T13: a datagram that is refused before the switch believes its sender gets no answer but VERSION or COOKIE, and no
+/// answer that is longer than itself.
 fn check_refusal(verdict: Verdict, datagram: &[u8], sent: &[Datagram]) -> Result<(), String> {
     let is_refused = verdict.class() == Class::Refused && verdict != Verdict::ForeignEpoch;
     let may_answer = matches!(verdict, Verdict::BadVersion | Verdict::NoCookie);

@@ -1,4 +1,4 @@
-//! What an executor says: REGISTER, RETRIEVE, KEEPALIVE, RELEASE.
+//! The packets of executors: REGISTER, RETRIEVE, KEEPALIVE, RELEASE.
 
 use super::Model;
 use super::answers::Answers;
@@ -17,16 +17,16 @@ use zerocopy::byteorder::network_endian::U64;
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     executor: u64,
-    /// The executor's own number of it.
+    /// The executor's own number for it.
     local: u32,
-    /// The sequence of the REGISTER that made it.
+    /// The sequence of the REGISTER that created it.
     registration: u32,
     pub(super) generation: u32,
     pub(super) address: SocketAddr,
     pub(super) resources: u8,
     /// Of its last wait.
     pub(super) sequence: u32,
-    /// The largest of the packets that named it.
+    /// The largest counter of the packets that named it.
     counter: u64,
     pub(super) heard_ns: u64,
     pub(super) state: State,
@@ -35,9 +35,9 @@ pub(super) struct Slot {
 /// What a registered slot does.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// Neither waits nor works. `may_repeat`: its last wait was taken out by silence, and may come again.
+    /// Has no task and is not parked. `may_repeat`: it was parked until its executor fell silent, so the same wait may come again.
     Free { may_repeat: bool },
-    /// Is parked.
+    /// Is parked: waits for a task.
     Waiting,
     /// Has a task.
     Assigned(Box<Task>),
@@ -130,8 +130,7 @@ impl Model {
         Ok(name)
     }
 
-    /// The name that a registration gets: the engine's next choice, which must then be what `draw` finds right,
-    /// or the model's own.
+    /// The name that a registration gets: the engine's next choice, if `draw` allows it, or the model's own choice.
     fn choose(&mut self, draw: impl FnOnce(&mut Self) -> Result<SlotName, String>) -> SlotName {
         match draw(self) {
             Ok(name) => {
@@ -149,7 +148,7 @@ impl Model {
         }
     }
 
-    /// A slot number and a new generation; for a slot that is `known` by (number, generation) the same number.
+    /// A slot number and a new generation. A slot that is `known`, as (number, generation), keeps its number.
     fn draw(&mut self, known: Option<(u32, u32)>) -> Result<SlotName, String> {
         let Some(choices) = &self.choices else {
             self.generation += 1;
@@ -167,7 +166,7 @@ impl Model {
         }
     }
 
-    /// Forgets a slot; a task that it held is given back.
+    /// Removes a slot and returns the task that it had.
     fn vacate(&mut self, number: u32) -> Option<Task> {
         self.parked.retain(|&other| other != number);
         match self.slots.remove(&number)?.state {
@@ -179,7 +178,8 @@ impl Model {
         }
     }
 
-    /// Only when a packet's last record is done: what it gives back never goes to a slot that leaves in it.
+    /// Called after a packet's last record, so that a task that one record returns never goes to a slot that leaves with a later
+    /// record.
     fn requeue_all(&mut self, returned: Vec<Task>, answers: &mut Answers) {
         for task in returned {
             self.requeue(task, answers);
@@ -214,7 +214,7 @@ impl Model {
         Verdict::Ok
     }
 
-    /// One column of the document's table. Says whether the executor must register the slot anew.
+    /// One column of the table in `docs/internals/tasks.md`. Returns whether the executor must register the slot again.
     fn wait(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) -> bool {
         let slot = &self.slots[&number];
         if sequence == slot.sequence {
@@ -231,7 +231,7 @@ impl Model {
         false
     }
 
-    /// The slot's last wait once more.
+    /// Repeats the slot's last wait.
     fn wait_again(&mut self, number: u32, answers: &mut Answers) -> bool {
         let slot = self.slots[&number].clone();
         if matches!(slot.state, State::Free { may_repeat: false }) {
@@ -247,7 +247,7 @@ impl Model {
         false
     }
 
-    /// A slot gets a task, or is parked.
+    /// Gives the slot a task, or parks it.
     fn wait_anew(&mut self, number: u32, sequence: u32, resources: u8, answers: &mut Answers) {
         let slot = self.hear(number);
         let keeps_place = matches!(slot.state, State::Waiting) && slot.resources == resources;
@@ -330,7 +330,7 @@ impl Model {
         Verdict::Ok
     }
 
-    /// Says whether the slot is released.
+    /// Returns whether the slot is released.
     fn leave(&mut self, leave: &Leave, returned: &mut Vec<Task>) -> bool {
         let number = leave.slot.get();
         let sequence = leave.sequence.get();
@@ -349,7 +349,7 @@ impl Model {
         true
     }
 
-    /// A packet for a switch that ran here before is answered with RESET without records.
+    /// Whether a packet is for a switch that ran at this address before. If so, adds the answer: a RESET without records.
     fn is_foreign(&self, from: SocketAddr, header: &Header, counter: U64, answers: &mut Answers) -> bool {
         if header.epoch.get() == self.epoch {
             return false;
@@ -359,7 +359,8 @@ impl Model {
         true
     }
 
-    /// In no epoch a KEEPALIVE asks whether a switch lives here. Whoever names a slot of his is told that he is known.
+    /// A KEEPALIVE with epoch 0 asks whether a switch lives here. If the sender names a slot of its own, the answer says that the
+    /// switch knows it.
     fn answer_question(&self, from: SocketAddr, counter: U64, waits: &[Wait], answers: &mut Answers) -> Verdict {
         let is_of = |wait: &Wait| {
             let slot = self.slots.get(&wait.slot.get());
@@ -378,7 +379,7 @@ impl Model {
         }
     }
 
-    /// Whether a record of a packet speaks for a slot, or what is wrong. The packet's counter is then that slot's.
+    /// Checks that the sender of a record owns the slot that it names, and stores the packet's counter as the slot's last one.
     fn name(&mut self, from: SocketAddr, number: u32, generation: u32, counter: u64) -> Result<(), Verdict> {
         match self.slots.get_mut(&number) {
             Some(slot) if slot.generation == generation => {
@@ -395,7 +396,7 @@ impl Model {
         }
     }
 
-    /// A registered slot, which is thereby heard.
+    /// A registered slot; renews its lease.
     fn hear(&mut self, number: u32) -> &mut Slot {
         let now = self.now;
         let slot = self.slot(number);
@@ -404,6 +405,6 @@ impl Model {
     }
 
     fn slot(&mut self, number: u32) -> &mut Slot {
-        self.slots.get_mut(&number).expect("looked up by name()")
+        self.slots.get_mut(&number).expect("visited up by name()")
     }
 }

@@ -1,9 +1,9 @@
-//! Turns any bytes into a story, for property tests and fuzzers: a small switch, a few clients and executors who mostly
-//! say sensible things, sometimes repeat, reorder and forge them, and time that mostly creeps and sometimes leaps.
+//! The interpreter of fuzzing input: turns any bytes into packets and ticks for a small switch. A few clients and executors send
+//! mostly sensible packets; sometimes they repeat, reorder or forge them. Time moves mostly by nanoseconds, sometimes by seconds.
 
 use super::bytes::Bytes;
-use super::checker::{AsicBooks, Judge};
-use super::differential::Duel;
+use super::checker::{AsicChecker, Checker};
+use super::differential::Differential;
 use super::participants::{CLIENTS, Client, EXECUTORS, Executor, client_address, executor_address, identity};
 use crate::transcript::PollingAsic;
 use midflight_dataplane::program::Engine;
@@ -18,47 +18,47 @@ use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
 
-/// Masks that meet each other in interesting ways.
+/// Resource masks: some contain each other, some overlap, some do not.
 const MASKS: [u8; 8] = [0, 0, 1, 2, 3, 5, 7, 255];
-/// Nanoseconds by which time may move, for nobody.
+/// Nanoseconds by which time may jump, without a tick.
 const LEAPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, 333_333_333, 500_000_000, 1_000_000_000, 3_000_000_000];
-/// Nanoseconds between ticks: the last one makes gaps.
+/// Nanoseconds between ticks: the last one is more than a third of a lease, which makes a gap.
 const STEPS: [u64; 4] = [100_000_000, 300_000_000, 333_333_333, 333_333_334];
 
-/// Clients that take part where there is no crowd.
+/// Number of clients if not all take part.
 const FEW_CLIENTS: usize = 4;
 
-/// The epoch that [`play`] expects its engine to have.
+/// The epoch that [`interpret`] expects its engine to have.
 pub const EPOCH: u32 = 77;
 
-/// Plays the story of `bytes`: `start` makes an engine with the configuration that the bytes ask for, [`EPOCH`] and `secret`.
-/// Returns what was counted.
+/// Interprets `bytes` for an engine and compares it with the model. `start` makes the engine, with the configuration that the
+/// bytes choose, [`EPOCH`] and `secret`. Returns the counters.
 ///
 /// # Errors
-/// Where the engine differs from the model or breaks a rule.
-pub fn play<E: Engine<Program = TasksProgram>>(
+/// If the engine differs from the model or breaks a rule.
+pub fn interpret<E: Engine<Program = TasksProgram>>(
     bytes: &[u8],
     secret: u128,
     start: impl FnOnce(&TasksConfig) -> E,
 ) -> Result<Stats, String> {
-    play_before(bytes, secret, |config| Ok(Duel::new(start(config), config, EPOCH, secret)))
+    interpret_with(bytes, secret, |config| Ok(Differential::new(start(config), config, EPOCH, secret)))
 }
 
-/// Plays the story of `bytes` before the asic engine, which differs from the model: its books must balance, and its answers be
-/// packets. Returns what was counted.
+/// Interprets `bytes` for the asic engine. That may differ from the model, so only invariants are checked: its counters of tasks
+/// add up, and its answers are well-formed packets. Returns the counters.
 ///
 /// # Errors
-/// Where that does not hold.
-pub fn play_asic(bytes: &[u8]) -> Result<Stats, String> {
+/// If an invariant does not hold.
+pub fn interpret_asic(bytes: &[u8]) -> Result<Stats, String> {
     const SECRET: u128 = 1;
     let start = |config: &TasksConfig| PollingAsic::new(config, EPOCH, SECRET).map_err(|error| error.to_string());
-    play_before(bytes, SECRET, |config| start(config).map(AsicBooks))
+    interpret_with(bytes, SECRET, |config| start(config).map(AsicChecker))
 }
 
-fn play_before<J: Judge>(
+fn interpret_with<C: Checker>(
     bytes: &[u8],
     secret: u128,
-    start: impl FnOnce(&TasksConfig) -> Result<J, String>,
+    start: impl FnOnce(&TasksConfig) -> Result<C, String>,
 ) -> Result<Stats, String> {
     let mut bytes = Bytes(bytes);
     let is_crowd = bytes.below(4) == 0;
@@ -72,37 +72,37 @@ fn play_before<J: Judge>(
         client_idle_ns: 3_000_000_000,
         cookie_ns: 1_000_000_000,
     };
-    let mut game = Game {
-        judge: start(&config)?,
+    let mut run = Interpreter {
+        checker: start(&config)?,
         config,
         cookies: Cookies::new(secret, config.cookie_ns),
-        is_ipv6: J::IPV6 && bytes.below(2) == 0,
+        is_ipv6: C::IPV6 && bytes.below(2) == 0,
         is_crowd,
         bytes,
         now: 1_000,
         clients: Default::default(),
         executors: Default::default(),
     };
-    while !game.bytes.is_empty() {
-        game.step()?;
+    while !run.bytes.is_empty() {
+        run.step()?;
     }
-    Ok(game.judge.stats())
+    Ok(run.checker.stats())
 }
 
-struct Game<'a, J> {
+struct Interpreter<'a, C> {
     bytes: Bytes<'a>,
-    judge: J,
+    checker: C,
     config: TasksConfig,
     cookies: Cookies,
     is_ipv6: bool,
-    /// Whether all clients take part, or so few that they meet each other often.
+    /// Whether all clients take part, or so few that they often affect each other.
     is_crowd: bool,
     now: u64,
     clients: [Client; CLIENTS],
     executors: [Executor; EXECUTORS],
 }
 
-impl<J: Judge> Game<'_, J> {
+impl<C: Checker> Interpreter<'_, C> {
     fn step(&mut self) -> Result<(), String> {
         self.now += 1;
         match self.bytes.next() {
@@ -118,7 +118,7 @@ impl<J: Judge> Game<'_, J> {
                 Ok(())
             }
             217..=220 => self.run(),
-            221..=239 => self.judge.tick(self.now).map(drop),
+            221..=239 => self.checker.tick(self.now).map(drop),
             240..=241 => self.purge(),
             242..=244 => {
                 let who = self.client();
@@ -134,12 +134,12 @@ impl<J: Judge> Game<'_, J> {
         }
     }
 
-    /// Time in which only ticks come.
+    /// Lets time pass with ticks only.
     fn run(&mut self) -> Result<(), String> {
         let step = self.bytes.pick(&STEPS);
         for _ in 0..1 + self.bytes.below(16) {
             self.now += step;
-            self.judge.tick(self.now)?;
+            self.checker.tick(self.now)?;
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl<J: Judge> Game<'_, J> {
             1 => Which::Resources(self.bytes.pick(&MASKS)),
             _ => Which::Address(self.client_address(who).ip()),
         };
-        self.judge.purge(which)
+        self.checker.purge(which)
     }
 
     fn submit(&mut self) -> Result<(), String> {
@@ -251,7 +251,7 @@ impl<J: Judge> Game<'_, J> {
         self.send(self.executor_address(who), &Release { header, counter }, &leaves)
     }
 
-    /// Bytes that nobody would send.
+    /// Sends bytes that no client or executor would send.
     fn noise(&mut self) -> Result<(), String> {
         let length = self.bytes.below(64) as usize;
         let mut datagram = vec![0; length];
@@ -264,7 +264,7 @@ impl<J: Judge> Game<'_, J> {
         for byte in datagram.iter_mut().skip(4) {
             *byte = self.bytes.next();
         }
-        // Else nearly all would be signed with an unknown key.
+        // Without this, nearly all would be refused for an unknown key.
         if let Some(key) = datagram.get_mut(offset_of!(Header, key)) {
             *key /= 128;
         }
@@ -288,7 +288,7 @@ impl<J: Judge> Game<'_, J> {
         executor_address(number, self.executors[number].has_moved, self.is_ipv6)
     }
 
-    /// Mostly the present cookie; else the one before, an older one, that of another identity or address, or none.
+    /// Mostly the current cookie; else the one before, an older one, that of another identity or address, or none.
     fn cookie(&mut self, who: usize, at: SocketAddr) -> U64 {
         let choice = self.bytes.next();
         let windows_ago = match choice {
@@ -352,7 +352,7 @@ impl<J: Judge> Game<'_, J> {
         names
     }
 
-    /// A slot that the executor has, or had, or that another has, with its last wait.
+    /// A slot that the executor has or had, or a slot of another executor, with the sequence of its last wait.
     fn slot(&mut self, who: usize) -> (SlotName, u32) {
         let choice = self.bytes.next();
         let whose = if choice >= 250 { self.executor() } else { who };
@@ -396,7 +396,7 @@ impl<J: Judge> Game<'_, J> {
         self.send_bytes(from, datagram)
     }
 
-    /// Sends it, seldom spoilt, from another address, or twice.
+    /// Sends a datagram; rarely corrupted, from another address, or twice.
     fn send_bytes(&mut self, mut from: SocketAddr, mut datagram: Vec<u8>) -> Result<(), String> {
         match self.bytes.next() {
             0..=239 => {}
@@ -412,7 +412,7 @@ impl<J: Judge> Game<'_, J> {
             247 => datagram.truncate(self.bytes.next() as usize),
             248 => datagram.resize(datagram.len() + 1 + self.bytes.below(40) as usize, 0),
             choice => {
-                // Of the first bytes, which say version, operation, count and key; or of any.
+                // One of the first bytes, which hold version, operation, count and key; or any byte.
                 let offset = if choice < 252 { self.bytes.below(6) } else { self.bytes.next().into() };
                 let value = self.bytes.next();
                 datagram.iter_mut().skip(offset as usize).take(1).for_each(|byte| *byte = value);
@@ -423,7 +423,7 @@ impl<J: Judge> Game<'_, J> {
 
     fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<(), String> {
         self.now += 1;
-        for (_, answer) in self.judge.packet(self.now, from, datagram)? {
+        for (_, answer) in self.checker.packet(self.now, from, datagram)? {
             if let Ok(Packet::Registered(registered, names)) = parse(&answer) {
                 self.executors[registered.executor.get() as usize % EXECUTORS].learn(names);
             }

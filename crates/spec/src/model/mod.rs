@@ -1,19 +1,18 @@
 //! The reference model of the tasks program: what each packet must cause, in plain Rust.
 //!
-//! It is written from `docs/internals/tasks.md` and the headers, not from the C core, and as simply as it can
-//! be: vectors, linear searches, one function per message. Given the same datagrams and ticks as an engine it
-//! says, byte for byte, the same answers, the same verdicts and the same counters.
+//! It was written from `docs/internals/tasks.md` and the packet formats, not from the C core, and as simply as possible:
+//! vectors, linear searches, one function per message. With the same datagrams and ticks as an engine it gives the same
+//! answers, byte for byte, the same verdicts and the same counters.
 //!
-//! The document leaves an engine two free choices: the epoch, and which vacant slot and which generation a
-//! registration gets. [`Model::packet`] makes them by itself; [`Model::follow`] checks and adopts those that
-//! an engine made.
+//! The protocol leaves an engine two free choices: the epoch; and which vacant slot and which generation a registration gets.
+//! [`Model::packet`] makes its own choices. [`Model::follow`] checks those of an engine and adopts them.
 //!
-//! In two things it is told more than the document says:
+//! In two points the model is stricter than the protocol, because the C core is:
 //!
-//! - Slots, clients and records have places, which a tick goes through in order, round and round. A client's place that is
-//!   given back is taken first, the last one first; else the next that was never used.
-//! - The model looks at all records in each tick. An engine that has given out no more than 256 does so too: stories keep
-//!   below.
+//! - Slots and clients have indices, and a tick visits them in this order, going on where the tick before stopped. A new client
+//!   gets the index that was freed last, or, if none is free, the next one that was never used.
+//! - Each tick visits all records. An engine does so too as long as it uses no more than 256 of them, and test input stays
+//!   below that.
 
 mod answers;
 mod bytes;
@@ -28,8 +27,8 @@ mod shares;
 mod slab;
 mod tick;
 
-pub use differential::Duel;
-pub use interpreter::{EPOCH, play, play_asic};
+pub use differential::Differential;
+pub use interpreter::{EPOCH, interpret, interpret_asic};
 
 use answers::Answers;
 use clients::Client;
@@ -40,7 +39,7 @@ use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Cookie, Header, Operation, Packet, SlotName, Version, parse};
 use queue::Task;
-use slab::Places;
+use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
@@ -49,7 +48,7 @@ use zerocopy::byteorder::network_endian::U64;
 /// Nanoseconds by which the acceptance times of two tasks differ at least.
 const TASK_APART_NS: u64 = 8;
 
-/// The switch, as the document describes it.
+/// The switch, as `docs/internals/tasks.md` describes it.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: TasksConfig,
@@ -57,27 +56,27 @@ pub struct Model {
     cookies: Cookies,
     /// Nanoseconds; set by each call.
     now: u64,
-    clients: Places<Client>,
+    clients: Slab<Client>,
     /// Tasks that wait, in the order of their lists: the first of a level and mask is the head of that list.
     queued: Vec<Task>,
     /// Registered slots by number. A vacant one is absent.
     slots: BTreeMap<u32, Slot>,
     /// Numbers of the slots that wait, the one that has waited longest first.
     parked: Vec<u32>,
-    /// Slot numbers that were ever registered: what ticks look at, in this order, round and round.
+    /// All slot numbers that were ever registered. Ticks visit them in this order and then start again.
     known_slots: BTreeSet<u32>,
-    /// The slot that the last tick looked at last.
+    /// The slot that the last tick visited at last.
     slot_cursor: Option<u32>,
-    /// The place of the client that the next tick looks at first.
-    client_cursor: usize,
+    /// The index of the client that the next tick visits first.
+    next_client: usize,
     ticked_ns: Option<u64>,
-    /// Nothing expires before.
+    /// Nothing expires before this time.
     expires_ns: u64,
     /// When the youngest task was acknowledged, in nanoseconds.
     accepted_ns: u64,
     /// The last generation that the model drew by itself; it starts at the epoch, so two switches draw others.
     generation: u32,
-    /// What an engine chose for the registration at hand, not yet adopted; `None`: the model chooses.
+    /// What the engine chose for the registration in progress and the model has not adopted yet; `None`: the model chooses.
     choices: Option<Vec<SlotName>>,
     /// Why a choice of the engine is wrong.
     objection: Option<String>,
@@ -93,13 +92,13 @@ impl Model {
             epoch,
             cookies: Cookies::new(secret, config.cookie_ns),
             now: 0,
-            clients: Places::default(),
+            clients: Slab::default(),
             queued: Vec::new(),
             slots: BTreeMap::new(),
             parked: Vec::new(),
             known_slots: BTreeSet::new(),
             slot_cursor: None,
-            client_cursor: 0,
+            next_client: 0,
             ticked_ns: None,
             expires_ns: 0,
             accepted_ns: 0,
@@ -110,7 +109,7 @@ impl Model {
         }
     }
 
-    /// Takes one datagram and says the verdict on it and what is owed for it.
+    /// Handles one datagram. Returns the verdict on it, and the datagrams to send.
     pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         self.now = now_ns;
         let mut answers = Answers::new(self.epoch);
@@ -122,7 +121,7 @@ impl Model {
     /// Like [`Model::packet`], but adopts the slots and generations that an engine chose in its `answers`.
     ///
     /// # Errors
-    /// Says which choice is wrong: a slot that is not vacant or does not exist, or a generation that is not new.
+    /// If a choice is wrong: a slot that is not vacant or does not exist, or a generation that is not new.
     pub fn follow(
         &mut self,
         now_ns: u64,
@@ -154,10 +153,10 @@ impl Model {
         stats
     }
 
-    /// Whether the rules that speak of a moment hold at this one: T1, T5, T6, T7.
+    /// Checks the rules that must hold at every moment: T1, T5, T6, T7.
     ///
     /// # Errors
-    /// Says which does not.
+    /// Names the rule that does not hold.
     pub fn check(&self) -> Result<(), String> {
         let stats = self.stats();
         let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
@@ -203,7 +202,8 @@ impl Model {
         }
     }
 
-    /// Whether the sender of a packet receives what is sent to its address (T13); else it is told its cookie.
+    /// Whether the packet's cookie proves that its sender receives what is sent to its address (T13). If not, answers with the
+    /// right cookie.
     fn takes_cookie(
         &self,
         from: SocketAddr,
@@ -215,8 +215,8 @@ impl Model {
         let takes = self.cookies.takes(self.now, identity.get(), from, cookie.get());
         if !takes {
             let cookie = self.cookies.give(self.now, identity.get(), from).into();
-            let told = Cookie { header: answers.header(Operation::Cookie, header), identity, cookie };
-            answers.answer::<_, u8>(from, &told, &[], 0);
+            let answer = Cookie { header: answers.header(Operation::Cookie, header), identity, cookie };
+            answers.answer::<_, u8>(from, &answer, &[], 0);
         }
         takes
     }
@@ -242,9 +242,9 @@ impl Engine for Model {
     }
 
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
-        let (looked, sent) = Model::tick(self, now_ns);
+        let (visited, sent) = Model::tick(self, now_ns);
         owe(out, &sent)?;
-        Ok(looked)
+        Ok(visited)
     }
 
     fn order(&mut self, purge: &mut Purge) -> Result<bool, CallError> {
@@ -268,7 +268,7 @@ fn owe(out: &mut Out, sent: &[Datagram]) -> Result<(), CallError> {
     }
 }
 
-/// Whether an offer contains all that a task needs (T5).
+/// Whether a slot offers all resources that a task needs (T5).
 fn suffices(offered: u8, needed: u8) -> bool {
     needed & !offered == 0
 }

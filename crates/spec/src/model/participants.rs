@@ -1,14 +1,14 @@
-//! Who takes part in a story that is played: where they are, and what they remember of themselves.
+//! The clients and executors of the interpreter: their addresses, and what each remembers of itself.
 
 use midflight_wire::SlotName;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub(super) const CLIENTS: usize = 12;
 pub(super) const EXECUTORS: usize = 4;
-/// Slot names that an executor of a story remembers: the last ones.
+/// How many slot names an executor remembers, the newest ones.
 const REMEMBERED: usize = 24;
 
-/// A client as it remembers itself.
+/// What a client remembers of itself.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Client {
     pub(super) sequence: u32,
@@ -16,13 +16,13 @@ pub(super) struct Client {
     pub(super) has_moved: bool,
 }
 
-/// An executor as it remembers itself.
+/// What an executor remembers of itself.
 #[derive(Default)]
 pub(super) struct Executor {
     pub(super) registration: u32,
     pub(super) counter: u64,
     pub(super) has_moved: bool,
-    /// Slots that it was ever given, the last ones last, each with its last wait.
+    /// The slots that it registered, oldest first, each with the sequence of its last wait.
     pub(super) slots: Vec<(SlotName, u32)>,
 }
 
@@ -42,7 +42,8 @@ pub(super) fn identity(number: usize) -> u64 {
     number as u64
 }
 
-/// Of clients all but one are one source: hosts of one /64, or ports behind one IPv4 address. Who moves is a source of its own.
+/// All clients but one share a source: they are hosts of one /64, or ports of one IPv4 address. A client that has moved is a
+/// source of its own.
 pub(super) fn client_address(number: usize, has_moved: bool, is_ipv6: bool) -> SocketAddr {
     let port = 7000 + number as u16;
     match number {
@@ -52,7 +53,7 @@ pub(super) fn client_address(number: usize, has_moved: bool, is_ipv6: bool) -> S
     }
 }
 
-/// Of executors all but one are one source, in which are clients, too.
+/// All executors but one share a source, the one that clients share too.
 pub(super) fn executor_address(number: usize, has_moved: bool, is_ipv6: bool) -> SocketAddr {
     let port = 9000 + number as u16;
     match number {
@@ -62,8 +63,8 @@ pub(super) fn executor_address(number: usize, has_moved: bool, is_ipv6: bool) ->
     }
 }
 
-/// A host of a source. Hosts of one IPv6 source differ in the first bits behind the prefix, sources in the last ones of the
-/// prefix; all hosts of an IPv4 source have one address.
+/// The address of a host of a source. Hosts of one IPv6 source differ in the first bits after the /64 prefix, sources in the
+/// last bits of the prefix, so that a wrong prefix length shows. All hosts of an IPv4 source have the same address.
 fn source(number: u16, host: u16, is_ipv6: bool) -> IpAddr {
     if is_ipv6 {
         Ipv6Addr::new(0x2001, 0xdb8, 0, number, host.reverse_bits(), 0, 0, 1).into()

@@ -1,4 +1,4 @@
-//! The queue: who gets which task.
+//! The queue: which slot gets which task.
 
 use super::answers::Answers;
 use super::clients::Client;
@@ -12,14 +12,14 @@ pub(super) struct Task {
     pub(super) client: u64,
     pub(super) submission: u32,
     pub(super) index: u8,
-    /// Its SUBMIT's.
+    /// The token of its SUBMIT.
     pub(super) token: u64,
     pub(super) jid: u32,
-    /// As submitted; `attempt` counts on with each assignment.
+    /// As submitted; each assignment adds 1 to `attempt`.
     pub(super) info: TaskInfo,
     /// When it was acknowledged, in nanoseconds, made strictly increasing: a smaller one is an older task.
     pub(super) accepted_ns: u64,
-    /// Of the last assignment.
+    /// How long it waited before its last assignment.
     pub(super) waited_us: u32,
     pub(super) was_assigned: bool,
 }
@@ -98,7 +98,7 @@ impl Model {
         self.say_assignment(number, answers);
     }
 
-    /// Tells a slot's executor the task that the slot holds.
+    /// Adds the ASSIGN for the task that the slot has.
     pub(super) fn say_assignment(&self, number: u32, answers: &mut Answers) {
         let slot = &self.slots[&number];
         let Some(task) = slot.task() else { return };

@@ -1,4 +1,4 @@
-//! Shares (T14): of each table a source may take more while it holds fewer than eight times what is free.
+//! Shares (T14): a source may take another record of a table while it holds fewer than eight times as many as are free.
 
 use super::Model;
 use super::queue::Task;
@@ -6,25 +6,25 @@ use midflight_dataplane::Verdict;
 use midflight_wire::Reason;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Why there is no record: as it is counted, and as the sender is told.
+/// Why there is no record: the verdict to count, and the reason to send.
 pub(super) type Refusal = (Verdict, Reason);
 
 impl Model {
-    /// Whether a client at this address may be remembered.
+    /// Whether there is room for another client at this address.
     pub(super) fn client_room(&self, address: SocketAddr) -> Result<(), Refusal> {
         let held = self.clients.iter().filter(|client| is_one_source(client.address, address)).count();
         let full = (Verdict::ClientsFull, Reason::ClientsFull);
         share(self.config.clients, self.clients.iter().count(), held, full, Verdict::ClientsShare)
     }
 
-    /// Whether a slot may be registered from this address.
+    /// Whether there is room for another slot of this address.
     pub(super) fn slot_room(&self, address: SocketAddr) -> Result<(), Refusal> {
         let held = self.slots.values().filter(|slot| is_one_source(slot.address, address)).count();
         let full = (Verdict::SlotsFull, Reason::SlotsFull);
         share(self.config.slots, self.slots.len(), held, full, Verdict::SlotsShare)
     }
 
-    /// Whether a task of a client at this address may be taken: tasks are held by their clients' sources.
+    /// Whether there is room for another task of a client at this address. A task counts for the source of its client.
     pub(super) fn task_room(&self, address: SocketAddr) -> Result<(), Refusal> {
         let of_source =
             |task: &&Task| self.client_of(task).is_some_and(|client| is_one_source(client.address, address));
@@ -33,7 +33,7 @@ impl Model {
     }
 }
 
-/// Of a table of `capacity` records `used` are, and `held` of them by the source that wants another.
+/// `used` of `capacity` records are in use, `held` of them by the source that wants another one.
 fn share(capacity: u32, used: usize, held: usize, full: Refusal, over_share: Verdict) -> Result<(), Refusal> {
     match capacity as usize - used {
         0 => Err(full),
@@ -42,7 +42,7 @@ fn share(capacity: u32, used: usize, held: usize, full: Refusal, over_share: Ver
     }
 }
 
-/// Who is one of those that share: an IPv4 address, or all that have the first 64 bits of an IPv6 address.
+/// The unit that shares are counted by: an IPv4 address, or all IPv6 addresses with the same first 64 bits.
 pub(super) fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),

@@ -1,66 +1,66 @@
-//! Where records are kept: a place that was given back is taken first, the last one first; else the next that was never used.
+//! A table of records. A new record gets the index that was freed last, or, if none is free, the next one that was never used.
 
 use std::ops::{Index, IndexMut};
 
 #[derive(Clone, Debug)]
-pub(super) struct Places<T> {
-    places: Vec<Option<T>>,
-    given_back: Vec<usize>,
+pub(super) struct Slab<T> {
+    records: Vec<Option<T>>,
+    free: Vec<usize>,
 }
 
-impl<T> Default for Places<T> {
+impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), given_back: Vec::new() }
+        Self { records: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Places<T> {
-    /// What is kept, in the order of places.
+impl<T> Slab<T> {
+    /// The records, by index.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().flatten()
+        self.records.iter().flatten()
     }
 
-    /// The place of the one that is so.
-    pub(super) fn position(&self, mut is_it: impl FnMut(&T) -> bool) -> Option<usize> {
-        self.places.iter().position(|place| place.as_ref().is_some_and(&mut is_it))
+    /// The index of the first record that matches.
+    pub(super) fn position(&self, mut matches: impl FnMut(&T) -> bool) -> Option<usize> {
+        self.records.iter().position(|index| index.as_ref().is_some_and(&mut matches))
     }
 
-    /// What is at a place, if anything.
-    pub(super) fn get(&self, place: usize) -> Option<&T> {
-        self.places.get(place)?.as_ref()
+    /// The record at an index, if there is one.
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.records.get(index)?.as_ref()
     }
 
-    /// Places that were ever taken: the first so many.
-    pub(super) fn ever_taken(&self) -> usize {
-        self.places.len()
+    /// How many indices were ever used: those below this number.
+    pub(super) fn high_water(&self) -> usize {
+        self.records.len()
     }
 
-    pub(super) fn take(&mut self, record: T) -> usize {
-        let place = self.given_back.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            self.places.len() - 1
+    pub(super) fn insert(&mut self, record: T) -> usize {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.records.push(None);
+            self.records.len() - 1
         });
-        self.places[place] = Some(record);
-        place
+        self.records[index] = Some(record);
+        index
     }
 
-    pub(super) fn give_back(&mut self, place: usize) {
-        if self.places[place].take().is_some() {
-            self.given_back.push(place);
+    pub(super) fn remove(&mut self, index: usize) {
+        if self.records[index].take().is_some() {
+            self.free.push(index);
         }
     }
 }
 
-impl<T> Index<usize> for Places<T> {
+impl<T> Index<usize> for Slab<T> {
     type Output = T;
 
-    fn index(&self, place: usize) -> &T {
-        self.places[place].as_ref().expect("a place that is taken")
+    fn index(&self, index: usize) -> &T {
+        self.records[index].as_ref().expect("the index is in use")
     }
 }
 
-impl<T> IndexMut<usize> for Places<T> {
-    fn index_mut(&mut self, place: usize) -> &mut T {
-        self.places[place].as_mut().expect("a place that is taken")
+impl<T> IndexMut<usize> for Slab<T> {
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        self.records[index].as_mut().expect("the index is in use")
     }
 }

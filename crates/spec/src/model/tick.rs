@@ -1,4 +1,4 @@
-//! What the silent lose (T10, T14), and what the operator takes out. Only ticks expire.
+//! What silent clients and executors lose (T10, T14), and what the operator purges. Only ticks let something expire.
 
 use super::answers::Answers;
 use super::executors::State;
@@ -7,16 +7,16 @@ use super::shares::source;
 use super::{Model, suffices};
 use midflight_dataplane::{Datagram, Which};
 
-/// Slots that one tick looks at.
+/// How many slots one tick visits at most.
 const TICK_SLOTS: u32 = 1024;
-/// Clients that one tick looks at.
+/// How many clients one tick visits at most.
 const TICK_CLIENTS: usize = 64;
-/// Datagrams that one call may owe.
+/// How many datagrams one call may send.
 const OUT_MAX: usize = 36;
 
 impl Model {
-    /// Looks at the next slots and clients and at what is queued, and takes from them what has been silent for too long.
-    /// Says how many slots it looked at.
+    /// Visits the next slots, the next clients and all queued tasks, and removes what belongs to somebody silent for too long.
+    /// Returns how many slots it visited.
     pub fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         self.now = now_ns;
         self.notice_gap();
@@ -24,13 +24,13 @@ impl Model {
         if now_ns < self.expires_ns {
             return (0, answers.finish());
         }
-        let looked = self.look_at_slots(&mut answers);
-        self.look_at_clients();
+        let visited = self.visit_slots(&mut answers);
+        self.visit_clients();
         self.drop_tasks();
-        (looked, answers.finish())
+        (visited, answers.finish())
     }
 
-    /// While the switch stood still it heard nobody: all have a whole lease to be heard again.
+    /// While the switch stood still it could receive nothing, so afterwards nothing expires for a whole lease.
     fn notice_gap(&mut self) {
         let before = self.ticked_ns.replace(self.now);
         if before.is_some_and(|before| self.now - before > self.config.lease_ns / 3) {
@@ -39,19 +39,19 @@ impl Model {
         }
     }
 
-    fn look_at_slots(&mut self, answers: &mut Answers) -> u32 {
-        let mut looked = 0;
-        while looked < TICK_SLOTS.min(self.known_slots.len() as u32) && answers.assigns() < OUT_MAX {
+    fn visit_slots(&mut self, answers: &mut Answers) -> u32 {
+        let mut visited = 0;
+        while visited < TICK_SLOTS.min(self.known_slots.len() as u32) && answers.assigns() < OUT_MAX {
             let behind = self.known_slots.iter().find(|&&number| self.slot_cursor.is_none_or(|cursor| number > cursor));
             let Some(&next) = behind.or(self.known_slots.first()) else { break };
-            self.look_at_slot(next, answers);
+            self.visit_slot(next, answers);
             self.slot_cursor = Some(next);
-            looked += 1;
+            visited += 1;
         }
-        looked
+        visited
     }
 
-    fn look_at_slot(&mut self, number: u32, answers: &mut Answers) {
+    fn visit_slot(&mut self, number: u32, answers: &mut Answers) {
         let now = self.now;
         let lease = self.config.lease_ns;
         let Some(slot) = self.slots.get_mut(&number) else { return };
@@ -73,20 +73,20 @@ impl Model {
         }
     }
 
-    /// Forgets clients that are silent and have no open tasks.
-    fn look_at_clients(&mut self) {
-        for _ in 0..TICK_CLIENTS.min(self.clients.ever_taken()) {
-            let place = self.client_cursor;
-            self.client_cursor = (place + 1) % self.clients.ever_taken();
+    /// Removes clients that are silent and have no open tasks.
+    fn visit_clients(&mut self) {
+        for _ in 0..TICK_CLIENTS.min(self.clients.high_water()) {
+            let place = self.next_client;
+            self.next_client = (place + 1) % self.clients.high_water();
             let Some(client) = self.clients.get(place) else { continue };
             let has_open = self.open_tasks().any(|task| task.client == client.identity);
             if !has_open && self.is_silent(client.identity) {
-                self.clients.give_back(place);
+                self.clients.remove(place);
             }
         }
     }
 
-    /// What a silent client has queued is dropped: nobody waits for it.
+    /// Drops the queued tasks of silent clients: nobody waits for their results.
     fn drop_tasks(&mut self) {
         self.stats.dropped += self.take_out_all(|model, task| model.is_silent(task.client));
     }
@@ -96,7 +96,7 @@ impl Model {
         self.clients.iter().any(|known| known.identity == client && self.now - known.heard_ns >= idle_ns)
     }
 
-    /// Takes out the queued tasks that the operator wants to be gone. Says how many.
+    /// Removes the queued tasks that the operator named. Returns how many.
     pub fn purge(&mut self, which: Which) -> u32 {
         let purged = self.take_out_all(|model, task| match which {
             Which::Client(identity) => task.client == identity,
@@ -107,9 +107,9 @@ impl Model {
         purged as u32
     }
 
-    fn take_out_all(&mut self, is_meant: impl Fn(&Self, &Task) -> bool) -> u64 {
+    fn take_out_all(&mut self, matches: impl Fn(&Self, &Task) -> bool) -> u64 {
         let queued = std::mem::take(&mut self.queued);
-        let (out, kept): (Vec<_>, _) = queued.into_iter().partition(|task| is_meant(self, task));
+        let (out, kept): (Vec<_>, _) = queued.into_iter().partition(|task| matches(self, task));
         self.queued = kept;
         out.len() as u64
     }

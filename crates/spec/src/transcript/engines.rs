@@ -1,4 +1,4 @@
-//! Engines as tests ask them: with answers that are kept, and held to what they say beforehand.
+//! Engines wrapped for tests: answers are collected, and what an engine promises about a call in advance is checked.
 
 use midflight_dataplane::program::{CallError, ConfigError, Engine, Program, SoftProgram};
 use midflight_dataplane::{Datagram, Native, Out, Purge, TasksProgram, Which};
@@ -7,29 +7,29 @@ use std::net::SocketAddr;
 /// The verdict of an engine's program.
 pub type VerdictOf<E> = <<E as Engine>::Program as Program>::Verdict;
 
-/// An engine as a test asks it.
-pub trait Asked: Engine {
-    /// Gives it a datagram: the verdict, and what leaves, in order.
+/// Calls of an engine that return its answers as datagrams, for tests.
+pub trait EngineExt: Engine {
+    /// Gives it a datagram. Returns the verdict and the datagrams that it sends, in order.
     ///
     /// # Panics
-    /// Where the engine could not be called.
+    /// If the engine could not be called.
     fn ask(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (VerdictOf<Self>, Vec<Datagram>) {
         let (mut datagram, mut out) = (datagram.to_vec(), Out::new());
         let verdict = self.packet(now_ns, from, &mut datagram, &mut out).expect("the engine runs");
         (verdict, out.all(&datagram).map(|(to, bytes)| (to, bytes.to_vec())).collect())
     }
 
-    /// Ticks it: how many elements it looked at, and what it owes.
+    /// Ticks it. Returns how many slots it visited, and the datagrams that it sends.
     ///
     /// # Panics
     /// As [`ask`](Self::ask).
     fn ask_tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         let mut out = Out::new();
-        let looked = self.tick(now_ns, &mut out).expect("the engine runs");
-        (looked, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
+        let visited = self.tick(now_ns, &mut out).expect("the engine runs");
+        (visited, out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect())
     }
 
-    /// Gives it an order, until all of it is done.
+    /// Repeats an operator's order until all of it is done.
     ///
     /// # Panics
     /// As [`ask`](Self::ask).
@@ -37,7 +37,7 @@ pub trait Asked: Engine {
         while !self.order(order).expect("the engine runs") {}
     }
 
-    /// Takes queued tasks out: how many there were.
+    /// Purges queued tasks. Returns how many there were.
     fn ask_purge(&mut self, which: Which) -> u32
     where
         Self: Engine<Program = TasksProgram>,
@@ -48,14 +48,14 @@ pub trait Asked: Engine {
     }
 }
 
-impl<E: Engine + ?Sized> Asked for E {}
+impl<E: Engine + ?Sized> EngineExt for E {}
 
-/// The soft engine in this process, held to what it says beforehand: whether one answer to the sender suffices. XDP relies on
-/// that.
+/// The soft engine in this process. Checks for each packet what `owes_more` said in advance: whether the call sends anything but
+/// one answer to the sender. XDP relies on that.
 #[derive(Debug)]
-pub struct Foretelling<P>(Native<P>);
+pub struct CheckedNative<P>(Native<P>);
 
-impl<P: SoftProgram> Foretelling<P> {
+impl<P: SoftProgram> CheckedNative<P> {
     /// A switch that has just started.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl<P: SoftProgram> Foretelling<P> {
     }
 }
 
-impl<P: SoftProgram> Engine for Foretelling<P> {
+impl<P: SoftProgram> Engine for CheckedNative<P> {
     type Program = P;
 
     fn packet(
@@ -99,17 +99,17 @@ impl<P: SoftProgram> Engine for Foretelling<P> {
     }
 }
 
-/// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of the
-/// stories.
+/// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of a
+/// transcript.
 #[cfg(feature = "kernel")]
 #[derive(Debug)]
 pub struct KernelOnce<P: SoftProgram> {
-    /// There until it is dropped.
+    /// `None` only while it is dropped.
     kernel: Option<Kernel<P>>,
     spare: Spare<P>,
 }
 
-/// Programs of switches whose stories are over.
+/// Loaded programs whose switches are no longer used.
 #[cfg(feature = "kernel")]
 pub type Spare<P> = std::rc::Rc<std::cell::RefCell<Vec<Kernel<P>>>>;
 
@@ -121,7 +121,7 @@ impl<P: SoftProgram> KernelOnce<P> {
     /// A switch that has just started.
     ///
     /// # Errors
-    /// What the kernel lacks.
+    /// If the kernel lacks something.
     pub fn new(spare: &Spare<P>, config: &P::Config, epoch: u32, secret: u128) -> Result<Self, KernelError> {
         let spared = spare.borrow_mut().pop();
         let again = spared.and_then(|mut kernel| kernel.restart(config, epoch, secret).map(|()| kernel).ok());

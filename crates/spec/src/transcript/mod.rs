@@ -1,8 +1,8 @@
-//! Stories: text files of packets in and packets out, which every engine must tell alike.
+//! Transcripts: text files of packets in and packets out, which every engine must answer in the same way.
 //!
-//! A line of a story is a comment (`#`), a command, or, indented by four spaces, what an engine answers to the command
-//! above it. [`run`] executes the commands against an engine and returns the story with the answers that it really
-//! gave: a test compares the two, and writing the second over the first regenerates the file.
+//! A line of a transcript is a comment (`#`), a command, or, indented by four spaces, what an engine answers to the command
+//! above it. [`run`] gives the commands to an engine and returns the transcript with the answers that it really gave. A test
+//! compares the two; to regenerate the file, write the second over the first.
 //!
 //! ```text
 //! # Two tasks find no executor and wait; the first executor gets the older one.
@@ -14,8 +14,8 @@
 //!     -> ann SUBMIT_ACK 1: taken 0-1, room 6
 //! ```
 //!
-//! Where the asic engine's contract allows it another answer, a line that begins with two spaces says which rule does, and
-//! its answer follows:
+//! Where the asic engine may answer differently, a line that begins with two spaces names the rule that allows it, and its
+//! answer follows:
 //!
 //! ```text
 //! eve retrieve: 0 wait 1
@@ -28,9 +28,9 @@
 //!          0 wait 1: task 101 (ann 1.1, half of the token, no uid, jid 1), attempt 1, waited 0us
 //! ```
 //!
-//! What an engine draws at random never shows: slots and generations appear as the executor's local number and the count of
-//! its registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Nor does what the parties
-//! say by themselves, as long as it is right: cookies, counters, tokens. `transcripts/README.md` lists the commands.
+//! Random numbers are never shown: slots and generations appear as the executor's local number and the count of its
+//! registrations (`0`, `eve/0@1`), clients and executors by name, masks as letters (`AB`). Cookies, counters and tokens are
+//! filled in by themselves, and are shown only if they are wrong. `transcripts/README.md` lists the commands.
 
 mod engines;
 mod runner;
@@ -39,9 +39,9 @@ mod tasks;
 mod vocabulary;
 mod words;
 
-pub use engines::{Asked, Foretelling, VerdictOf};
+pub use engines::{CheckedNative, EngineExt, VerdictOf};
 #[cfg(feature = "kernel")]
 pub use engines::{KernelOnce, Spare};
-pub use runner::{AnyEngine, Start, StoryError, run, run_asic};
+pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};
 pub use tasks::{PollingAsic, TasksVocabulary};
 pub use vocabulary::{ConfigOf, Every, Moment, OrderOf, Sending, StatsOf, Vocabulary};

@@ -1,7 +1,7 @@
-//! Runs a story: command by command, and writes down what the engine answers.
+//! Runs a transcript: command by command, and writes down what the engine answers.
 
-use super::engines::Asked;
-use super::steps::{Aside, Step, steps, told_alike};
+use super::engines::EngineExt;
+use super::steps::{AsicAnswer, Step, is_same, steps};
 use super::vocabulary::{ConfigOf, Every, Moment, Sending, Vocabulary};
 use super::words::{number, parse_duration, ranges};
 use midflight_dataplane::Datagram;
@@ -11,61 +11,61 @@ use std::time::Duration;
 /// An engine of a vocabulary's program.
 pub type AnyEngine<V> = Box<dyn Engine<Program = <V as Vocabulary>::Program>>;
 
-/// Starts an engine: configuration, epoch, secret.
+/// Starts an engine from a configuration, an epoch and a secret.
 pub type Start<'a, V> = dyn FnMut(&ConfigOf<V>, u32, u128) -> AnyEngine<V> + 'a;
 
 /// A command that makes no sense, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoryError {
+pub struct TranscriptError {
     /// Counted from 1.
     pub line: usize,
     /// What is wrong, and what to write instead.
     pub what: String,
 }
 
-impl std::fmt::Display for StoryError {
+impl std::fmt::Display for TranscriptError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {}", self.line, self.what)
     }
 }
 
-impl std::error::Error for StoryError {}
+impl std::error::Error for TranscriptError {}
 
-/// Tells a story to an engine and returns it with the answers that the engine gave.
+/// Gives the commands of a transcript to an engine, and returns the transcript with the answers of that engine.
 ///
 /// # Errors
-/// Where a command makes no sense.
-pub fn run<V: Vocabulary>(story: &str, start: &mut Start<'_, V>) -> Result<String, StoryError> {
-    let (mut stage, mut told) = (Stage::<V>::new(start), String::new());
-    for mut step in steps(story) {
+/// If a command makes no sense.
+pub fn run<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Result<String, TranscriptError> {
+    let (mut stage, mut written) = (Stage::<V>::new(start), String::new());
+    for mut step in steps(transcript) {
         if step.is_command() {
             step.answers = stage.step(&step)?;
         }
-        step.write(&mut told);
+        step.write(&mut written);
     }
-    Ok(told)
+    Ok(written)
 }
 
-/// Tells a story to the asic engine, and returns it with that engine's answers beside the others', where it does not tell it
-/// alike. A difference that is new has `?` for a reason. `stats` are not asked for: nobody knows what became of a task.
+/// Gives the commands of a transcript to the asic engine, and returns the transcript with that engine's answers added where they
+/// differ. A new difference gets the reason `?`. `stats` is left out: the asic engine does not know what became of a task.
 ///
 /// # Errors
-/// Where a command makes no sense.
-pub fn run_asic<V: Vocabulary>(story: &str, start: &mut Start<'_, V>) -> Result<String, StoryError> {
-    let (mut stage, mut told) = (Stage::<V>::new(start), String::new());
-    for mut step in steps(story) {
+/// If a command makes no sense.
+pub fn run_asic<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Result<String, TranscriptError> {
+    let (mut stage, mut written) = (Stage::<V>::new(start), String::new());
+    for mut step in steps(transcript) {
         if step.is_command() && step.line.trim() != "stats" {
             let answers = stage.step(&step)?;
             // The reason was given for the answer that stood there.
-            let reason = step.asic.take().filter(|aside| aside.answers == answers).map_or("?", |aside| aside.reason);
-            step.asic = (!told_alike(&step.answers, &answers)).then_some(Aside { reason, answers });
+            let reason = step.asic.take().filter(|other| other.answers == answers).map_or("?", |other| other.reason);
+            step.asic = (!is_same(&step.answers, &answers)).then_some(AsicAnswer { reason, answers });
         }
-        step.write(&mut told);
+        step.write(&mut written);
     }
-    Ok(told)
+    Ok(written)
 }
 
-/// A switch of the story, dead or alive.
+/// A switch of the transcript. It may have died or been left.
 struct Switch<V: Vocabulary> {
     engine: AnyEngine<V>,
     epoch: u32,
@@ -76,7 +76,7 @@ struct Switch<V: Vocabulary> {
 struct Stage<'a, 'b, V: Vocabulary> {
     start: &'a mut Start<'b, V>,
     switches: Vec<Switch<V>>,
-    /// Which of them packets go to.
+    /// The index of the switch that packets go to.
     present: usize,
     vocabulary: V,
     now: Duration,
@@ -89,8 +89,8 @@ impl<'a, 'b, V: Vocabulary> Stage<'a, 'b, V> {
 }
 
 impl<V: Vocabulary> Stage<'_, '_, V> {
-    fn step(&mut self, step: &Step<'_>) -> Result<Vec<String>, StoryError> {
-        self.execute(step.line).map_err(|what| StoryError { line: step.number, what })
+    fn step(&mut self, step: &Step<'_>) -> Result<Vec<String>, TranscriptError> {
+        self.execute(step.line).map_err(|what| TranscriptError { line: step.number, what })
     }
 
     fn execute(&mut self, line: &str) -> Result<Vec<String>, String> {
@@ -133,7 +133,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         self.now.as_nanos() as u64
     }
 
-    /// `switch queue=4 slots=2 ...`: a new one, to which packets go from now on.
+    /// `switch queue=4 slots=2 ...`: starts a new switch, to which packets go from now on.
     fn start_switch(&mut self, settings: &[&str]) -> Result<Vec<String>, String> {
         let pairs = settings.iter().map(|&text| text.split_once('=').ok_or(text));
         let pairs = pairs.collect::<Result<Vec<_>, _>>().map_err(|text| format!("{text:?}: say name=value"))?;
@@ -145,7 +145,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok(Vec::new())
     }
 
-    /// `return to switch 1`: it had not died, packets had only gone elsewhere.
+    /// `return to switch 1`: packets go to an earlier switch again, which still has its state.
     fn return_to(&mut self, which: &str) -> Result<Vec<String>, String> {
         let index = number::<usize>(which)?.wrapping_sub(1);
         self.switches.get(index).ok_or_else(|| format!("there was no switch {which} yet"))?;
@@ -154,8 +154,8 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
     }
 
     fn tick(&mut self) -> Result<Vec<String>, String> {
-        let (looked, sent) = self.tick_now()?;
-        let mut lines = vec![format!("looked at {looked}")];
+        let (visited, sent) = self.tick_now()?;
+        let mut lines = vec![format!("looked at {visited}")];
         lines.extend(self.render(&sent, None)?);
         Ok(lines)
     }
@@ -165,7 +165,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok(self.switch()?.engine.ask_tick(now_ns))
     }
 
-    /// `run 1s`: time moves, and ticks come, the last one at the end. Those that owe something show.
+    /// `run 1s`: time moves, and ticks come, the last one at the end. Only ticks that send something are shown.
     fn run_for(&mut self, duration: Duration) -> Result<Vec<String>, String> {
         let step = V::ticks_every(&self.switch()?.config).max(Duration::from_nanos(1));
         let (start, end) = (self.now, self.now + duration);
@@ -197,12 +197,12 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         let before = engine.stats();
         let (verdict, sent) = engine.ask(now_ns, sending.from, &sending.datagram);
         let after = engine.stats();
-        let mut lines = vec![said::<V::Program>(verdict, &before, &after)];
+        let mut lines = vec![verdict_line::<V::Program>(verdict, &before, &after)];
         lines.extend(self.render(&sent, sending.counter)?);
         Ok(lines)
     }
 
-    /// Sends each variation, and groups them by what was said. None may be taken or change a gauge.
+    /// Sends each variation, and groups them by their answers. A variation that changes a gauge is marked.
     fn send_every(&mut self, sending: &Sending, every: Every) -> Result<Vec<String>, String> {
         let now_ns = self.now_ns();
         let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
@@ -211,7 +211,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
             let before = engine.stats();
             let (verdict, sent) = engine.ask(now_ns, sending.from, &variation);
             let after = engine.stats();
-            let mut what = said::<V::Program>(verdict, &before, &after);
+            let mut what = verdict_line::<V::Program>(verdict, &before, &after);
             for (_, answer) in &sent {
                 what += &format!(", answered by {}", V::kind(answer));
             }
@@ -226,7 +226,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
         Ok(groups.into_iter().map(|(what, labels)| format!("{}: {what}", ranges(labels.into_iter()))).collect())
     }
 
-    /// `answers`: the number that an answer repeats.
+    /// `answers`: the counter that an answer repeats.
     fn render(&mut self, sent: &[Datagram], answers: Option<u64>) -> Result<Vec<String>, String> {
         sent.iter().for_each(|(_, bytes)| self.vocabulary.learn(bytes));
         let moment = moment(&self.switches, self.present, self.now)?;
@@ -234,7 +234,7 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
     }
 }
 
-/// What it is now at the switch to which packets go.
+/// The state, at this moment, of the switch that packets go to.
 fn moment<V: Vocabulary>(
     switches: &[Switch<V>],
     present: usize,
@@ -261,8 +261,8 @@ fn variations(datagram: &[u8], every: Every) -> Result<Vec<(u32, Vec<u8>)>, Stri
     }
 }
 
-/// The verdict, and what was counted beside it.
-fn said<P: Program>(verdict: P::Verdict, before: &P::Stats, after: &P::Stats) -> String {
+/// The verdict, and the reasons that were counted besides.
+fn verdict_line<P: Program>(verdict: P::Verdict, before: &P::Stats, after: &P::Stats) -> String {
     let mut line = verdict.name().to_owned();
     let counts = P::verdicts(before).iter().zip(P::verdicts(after));
     for (&reason, (before, after)) in P::Verdict::ALL.iter().zip(counts) {

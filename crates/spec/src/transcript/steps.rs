@@ -1,19 +1,20 @@
-//! A story's text, step by step: a comment or a command, what engines answer to it, and what the asic engine answers instead.
+//! A transcript's text, step by step: a comment or a command, the answers of the engines, and the different answer of the asic
+//! engine, if there is one.
 
-/// A line, with what follows it.
+/// A comment or command, and the answers below it.
 #[derive(Clone, Debug)]
 pub(super) struct Step<'a> {
     /// Counted from 1.
     pub(super) number: usize,
     pub(super) line: &'a str,
     pub(super) answers: Vec<String>,
-    pub(super) asic: Option<Aside<'a>>,
+    pub(super) asic: Option<AsicAnswer<'a>>,
 }
 
-/// How the asic engine departs from the other ones here.
+/// An answer of the asic engine that differs from that of the other engines.
 #[derive(Clone, Debug)]
-pub(super) struct Aside<'a> {
-    /// Which rule allows it, and why.
+pub(super) struct AsicAnswer<'a> {
+    /// The rule that allows it, and why.
     pub(super) reason: &'a str,
     pub(super) answers: Vec<String>,
 }
@@ -21,19 +22,19 @@ pub(super) struct Aside<'a> {
 const ANSWER: &str = "    ";
 const DIFFERS: &str = "  asic (";
 
-/// The steps of a story. What belongs to no step, an answer before any command, is left out.
-pub(super) fn steps(story: &str) -> Vec<Step<'_>> {
+/// The steps of a transcript. An answer before the first command is left out.
+pub(super) fn steps(transcript: &str) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
-    for (index, line) in story.lines().enumerate() {
+    for (index, line) in transcript.lines().enumerate() {
         let Some(step) = steps.last_mut().filter(|_| line.starts_with("  ")) else {
             steps.push(Step { number: index + 1, line, answers: Vec::new(), asic: None });
             continue;
         };
         if let Some(answer) = line.strip_prefix(ANSWER) {
-            let answers = step.asic.as_mut().map_or(&mut step.answers, |aside| &mut aside.answers);
+            let answers = step.asic.as_mut().map_or(&mut step.answers, |other| &mut other.answers);
             answers.push(answer.to_owned());
         } else if let Some(reason) = line.strip_prefix(DIFFERS) {
-            step.asic = Some(Aside { reason: reason.strip_suffix(')').unwrap_or(reason), answers: Vec::new() });
+            step.asic = Some(AsicAnswer { reason: reason.strip_suffix(')').unwrap_or(reason), answers: Vec::new() });
         }
     }
     steps
@@ -45,32 +46,32 @@ impl Step<'_> {
         !self.line.trim().is_empty() && !self.line.starts_with('#')
     }
 
-    /// Appends it to a story.
-    pub(super) fn write(&self, story: &mut String) {
+    /// Appends the step to a transcript.
+    pub(super) fn write(&self, transcript: &mut String) {
         let mut say = |parts: &[&str]| {
-            parts.iter().for_each(|part| story.push_str(part));
-            story.push('\n');
+            parts.iter().for_each(|part| transcript.push_str(part));
+            transcript.push('\n');
         };
         say(&[self.line]);
         self.answers.iter().for_each(|answer| say(&[ANSWER, answer]));
-        if let Some(aside) = &self.asic {
-            say(&[DIFFERS, aside.reason, ")"]);
-            aside.answers.iter().for_each(|answer| say(&[ANSWER, answer]));
+        if let Some(other) = &self.asic {
+            say(&[DIFFERS, other.reason, ")"]);
+            other.answers.iter().for_each(|answer| say(&[ANSWER, answer]));
         }
     }
 }
 
-/// Whether the asic engine tells it like the other ones, but for what no entry of its queue holds.
-pub(super) fn told_alike(soft: &[String], asic: &[String]) -> bool {
+/// Whether the asic engine's answer is the same, apart from what its queue entries do not store.
+pub(super) fn is_same(soft: &[String], asic: &[String]) -> bool {
     let kept = |lines: &[String]| -> Vec<String> {
-        lines.iter().filter(|line| !line.starts_with("looked at")).map(|line| what_entries_hold(line)).collect()
+        lines.iter().filter(|line| !line.starts_with("looked at")).map(|line| what_entries_store(line)).collect()
     };
     kept(soft) == kept(asic)
 }
 
-/// A line without these clauses: an entry has no time, half a token, no user, none but the SUBMIT for a job, and nobody knows
-/// the room of all levels in one pass.
-fn what_entries_hold(line: &str) -> String {
+/// The line without the clauses that may differ. A queue entry stores no time, only half of the token, no user, and the number
+/// of the SUBMIT in place of the job's; and no single pass can read the room of all levels.
+fn what_entries_store(line: &str) -> String {
     let without = |clause: &str| {
         ["room ", "waited ", "half of the token", "no uid", "uid ", "jid ", "polls every "]
             .iter()
@@ -83,9 +84,9 @@ fn what_entries_hold(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{steps, told_alike};
+    use super::{is_same, steps};
 
-    const STORY: &str = "\
+    const TRANSCRIPT: &str = "\
 # Once.
 eve retrieve: 0 wait 1
     ok
@@ -97,19 +98,19 @@ eve retrieve: 0 wait 2
 ";
 
     #[test]
-    fn a_story_is_written_as_it_was_read() {
+    fn a_transcript_is_written_as_it_was_read() {
         let mut written = String::new();
-        let steps = steps(STORY);
+        let steps = steps(TRANSCRIPT);
         steps.iter().for_each(|step| step.write(&mut written));
-        assert_eq!(written, STORY);
+        assert_eq!(written, TRANSCRIPT);
         assert_eq!((steps[1].number, steps[2].number), (2, 7));
-        assert_eq!(steps[1].asic.as_ref().map(|aside| aside.reason), Some("T2: because"));
+        assert_eq!(steps[1].asic.as_ref().map(|other| other.reason), Some("T2: because"));
         assert!(steps[2].asic.is_none());
     }
 
     #[test]
-    fn only_what_no_entry_holds_may_differ() {
-        let alike = |soft: &str, asic: &str| told_alike(&[soft.to_owned()], &[asic.to_owned()]);
+    fn only_what_no_entry_stores_may_differ() {
+        let alike = |soft: &str, asic: &str| is_same(&[soft.to_owned()], &[asic.to_owned()]);
         assert!(alike("-> ann SUBMIT_ACK 1: taken 0-3, room 4", "-> ann SUBMIT_ACK 1: taken 0-3, room 0"));
         assert!(!alike("-> ann SUBMIT_ACK 1: taken 0-3, room 4", "-> ann SUBMIT_ACK 1: taken 0-2, room 4"));
         let (soft, asic) = (

@@ -1,10 +1,11 @@
-//! What a program's stories are written in.
+//! The language of a program's transcripts.
 
 use midflight_dataplane::program::Program;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The words of a program's stories: commands, and how what an engine sends is written down. It also remembers who takes part.
+/// The language of a program's transcripts: how commands are read, and how the datagrams of an engine are written. It also
+/// remembers the participants.
 pub trait Vocabulary: Default {
     /// The program.
     type Program: Program;
@@ -12,37 +13,37 @@ pub trait Vocabulary: Default {
     /// `switch NAME=VALUE ...`: the configuration of a new switch.
     ///
     /// # Errors
-    /// Where a setting makes no sense.
+    /// If a setting makes no sense.
     fn configure(&self, settings: &[(&str, &str)]) -> Result<ConfigOf<Self>, String>;
 
-    /// How far apart ticks are in `run`.
+    /// The time between two ticks in `run`.
     fn ticks_every(config: &ConfigOf<Self>) -> Duration;
 
-    /// A command that changes who takes part, and sends nothing; `None` where it is not one.
+    /// A command that changes the participants and sends nothing; `None` if the command is not one.
     ///
     /// # Errors
-    /// Where it makes no sense.
+    /// If it makes no sense.
     fn declare(&mut self, words: &[&str]) -> Result<Option<()>, String>;
 
-    /// A command of the operator; `None` where it is not one.
+    /// An order of the operator; `None` if the command is not one.
     ///
     /// # Errors
-    /// Where it makes no sense.
+    /// If it makes no sense.
     fn order(&self, words: &[&str]) -> Result<Option<OrderOf<Self>>, String>;
 
-    /// What a line says of an order that is done.
+    /// The line for an order that is done.
     fn done(order: &OrderOf<Self>) -> String;
 
-    /// Any other command: a datagram that somebody sends.
+    /// Any other command: a datagram that a participant sends.
     ///
     /// # Errors
-    /// Where it makes no sense.
+    /// If it makes no sense.
     fn send(&mut self, line: &str, moment: &Moment<'_, ConfigOf<Self>>) -> Result<Sending, String>;
 
-    /// Learns what an engine chose at random, from what it sends.
+    /// Learns from a datagram of an engine what the engine chose at random.
     fn learn(&mut self, sent: &[u8]);
 
-    /// A datagram that an engine sent, as lines. `answers`: the number that an answer to the datagram repeats.
+    /// A datagram that an engine sent, as lines. `answers`: the counter that an answer must repeat.
     fn read(
         &self,
         to: SocketAddr,
@@ -51,54 +52,54 @@ pub trait Vocabulary: Default {
         moment: &Moment<'_, ConfigOf<Self>>,
     ) -> Vec<String>;
 
-    /// In a word, a datagram that answers one that was refused.
+    /// One word for a datagram that answers a refused one.
     fn kind(sent: &[u8]) -> &'static str;
 
-    /// What was counted, as lines.
+    /// The counters, as lines.
     fn stats(stats: &StatsOf<Self>) -> Vec<String>;
 
-    /// Whether more is held now than before: what no refused datagram may cause.
+    /// Whether the switch keeps more state than before, which no refused datagram may cause.
     fn has_grown(before: &StatsOf<Self>, after: &StatsOf<Self>) -> bool;
 }
 
 /// The configuration of a vocabulary's program.
 pub type ConfigOf<V> = <<V as Vocabulary>::Program as Program>::Config;
-/// What it counts.
+/// Its counters.
 pub type StatsOf<V> = <<V as Vocabulary>::Program as Program>::Stats;
 /// Its operator's orders.
 pub type OrderOf<V> = <<V as Vocabulary>::Program as Program>::Order;
 
-/// A moment of a story, at the switch to which packets go.
+/// The state, at one moment, of the switch that packets go to.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a, C> {
-    /// Of the switch.
+    /// The epoch of the switch.
     pub epoch: u32,
-    /// Of the switch.
+    /// The secret that its cookies are made with.
     pub secret: u128,
-    /// Of the switch.
+    /// Its configuration.
     pub config: &'a C,
     /// Nanoseconds.
     pub now_ns: u64,
 }
 
-/// A datagram that somebody sends, once or in many variations.
+/// A datagram that a participant sends, once or in many variations.
 #[derive(Debug)]
 pub struct Sending {
     /// Its sender.
     pub from: SocketAddr,
     /// Its bytes.
     pub datagram: Vec<u8>,
-    /// A number that answers to it repeat, if it carries one.
+    /// The counter that answers to it repeat, if it has one.
     pub counter: Option<u64>,
-    /// Instead of the datagram.
+    /// If set, these variations are sent instead of the datagram.
     pub every: Option<Every>,
 }
 
-/// Variations of one datagram, to show that none of them does harm.
+/// Variations of one datagram, to show that the switch refuses them all.
 #[derive(Clone, Copy, Debug)]
 pub enum Every {
-    /// Each shorter length.
+    /// Cut off at each shorter length.
     Cut,
-    /// Each value of the byte at this offset but the right one.
+    /// With each other value of the byte at this offset.
     Byte(usize),
 }

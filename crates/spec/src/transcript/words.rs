@@ -1,4 +1,4 @@
-//! How stories write masks, durations, lists and sets.
+//! How transcripts write masks, durations, lists and sets.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) fn bits(bitmap: u32) -> String {
     ranges((0..32u32).filter(|bit| bitmap >> bit & 1 == 1))
 }
 
-/// Ascending numbers, runs drawn together; `none` where there is none.
+/// Ascending numbers, with consecutive ones as a range: `0-2, 5`; `none` if there is none.
 pub(super) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,12 +1,12 @@
-//! What follows the `|` of a command: how its datagram differs from what its sender would say by itself.
+//! The changes after the `|` of a command: how its datagram differs from the one that its sender would send by itself.
 
 use super::super::words::{items, number, parse_mask};
-use super::context::Scene;
+use super::context::Context;
 use super::names::Endpoint;
 use crate::transcript::Every;
 use std::net::SocketAddr;
 
-/// An epoch that no switch of a story has.
+/// An epoch that no switch of a transcript has.
 pub(super) const FOREIGN_EPOCH: u32 = 0xFFFF_0000;
 
 pub(super) struct Changes {
@@ -22,10 +22,10 @@ pub(super) struct Changes {
     pub(super) every: Option<Every>,
 }
 
-pub(super) fn parse(text: &str, sender: &Endpoint, scene: &Scene<'_>) -> Result<Changes, String> {
+pub(super) fn parse(text: &str, sender: &Endpoint, context: &Context<'_>) -> Result<Changes, String> {
     let mut changes = Changes {
-        epoch: scene.epoch,
-        cookie: scene.cookie(sender, 0),
+        epoch: context.epoch,
+        cookie: context.cookie(sender, 0),
         counter: sender.counter.wrapping_add(1),
         token: None,
         offers: None,
@@ -35,16 +35,16 @@ pub(super) fn parse(text: &str, sender: &Endpoint, scene: &Scene<'_>) -> Result<
         from: None,
         every: None,
     };
-    let endpoint = |name| scene.names.endpoint(name).ok_or_else(|| format!("{name:?} is nobody"));
+    let endpoint = |name| context.names.endpoint(name).ok_or_else(|| format!("{name:?} is nobody"));
     for item in items(text) {
         let words: Vec<&str> = item.split_whitespace().collect();
         match words[..] {
             ["epoch", "foreign"] => changes.epoch = FOREIGN_EPOCH,
             ["epoch", value] => changes.epoch = number(value)?,
             ["cookie", "none"] => changes.cookie = 0,
-            ["cookie", "last"] => changes.cookie = scene.cookie(sender, 1),
-            ["cookie", "old"] => changes.cookie = scene.cookie(sender, 2),
-            ["cookie", other] => changes.cookie = scene.cookie(endpoint(other)?, 0),
+            ["cookie", "last"] => changes.cookie = context.cookie(sender, 1),
+            ["cookie", "old"] => changes.cookie = context.cookie(sender, 2),
+            ["cookie", other] => changes.cookie = context.cookie(endpoint(other)?, 0),
             ["counter", "repeat"] => changes.counter = sender.counter,
             ["counter", value] => changes.counter = number(value)?,
             ["token", value] => changes.token = Some(number(value)?),

@@ -1,8 +1,8 @@
-//! Turns a story's command into a datagram: `<who> <operation> [sequence][: records] [| changes]`.
+//! Turns a transcript's command into a datagram: `<who> <operation> [sequence][: records] [| changes]`.
 
 use super::super::words::{items, number, parse_mask, parse_range};
 use super::changes::{self, Changes};
-use super::context::Scene;
+use super::context::Context;
 use super::names::{Endpoint, Names};
 use crate::transcript::Sending;
 use midflight_wire::{
@@ -12,9 +12,9 @@ use midflight_wire::{
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::U64;
 
-/// The datagram, and who sends it.
-pub(super) fn parse<'a>(line: &'a str, scene: &Scene<'_>) -> Result<(&'a str, Sending), String> {
-    let names = scene.names;
+/// The name of the sender, and the datagram.
+pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str, Sending), String> {
+    let names = context.names;
     let (said, changes) = line.split_once('|').unwrap_or((line, ""));
     let (head, records) = said.split_once(':').unwrap_or((said, ""));
     let mut words = head.split_whitespace();
@@ -22,7 +22,7 @@ pub(super) fn parse<'a>(line: &'a str, scene: &Scene<'_>) -> Result<(&'a str, Se
     let sender = names.endpoint(who).ok_or_else(|| format!("{who:?} is nobody: declare a client or an executor"))?;
     let verb = words.next().unwrap_or_default();
     let sequence = words.next().map_or(Ok(0), number)?;
-    let changes = &changes::parse(changes, sender, scene)?;
+    let changes = &changes::parse(changes, sender, context)?;
     let mut datagram = Vec::new();
     Command { sender, verb, sequence, records, changes, names }.write(&mut datagram)?;
     for &(offset, value) in &changes.bytes {
@@ -34,7 +34,7 @@ pub(super) fn parse<'a>(line: &'a str, scene: &Scene<'_>) -> Result<(&'a str, Se
     Ok((who, Sending { from, datagram, counter, every: changes.every }))
 }
 
-/// A command, taken apart.
+/// The parts of a command.
 struct Command<'a> {
     sender: &'a Endpoint,
     verb: &'a str,
@@ -108,7 +108,7 @@ impl Command<'_> {
                 let fixed = Complete { header: self.header(Operation::Complete), executor };
                 push_all::<_, TaskName>(buffer, &fixed, Vec::new())
             }
-            verb => Err(format!("{verb:?} is no operation of a story")),
+            verb => Err(format!("{verb:?} is no operation of a transcript")),
         }
     }
 

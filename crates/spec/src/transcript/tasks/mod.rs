@@ -1,4 +1,4 @@
-//! The tasks program's stories: clients submit, executors retrieve.
+//! The transcripts of the tasks program: clients submit, executors retrieve.
 
 mod changes;
 mod command;
@@ -11,23 +11,23 @@ pub use polling::PollingAsic;
 
 use super::vocabulary::{Moment, Sending, Vocabulary};
 use super::words::{number, parse_duration, parse_mask};
-use context::Scene;
+use context::Context;
 use midflight_dataplane::{Cookies, Purge, Stats, TasksConfig, TasksProgram, Which};
 use names::Names;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The words of the stories in `transcripts/tasks/`.
+/// The language of the transcripts in `transcripts/tasks/`.
 #[derive(Debug, Default)]
 pub struct TasksVocabulary {
     names: Names,
 }
 
 impl TasksVocabulary {
-    fn scene(&self, moment: &Moment<'_, TasksConfig>, counter: Option<u64>) -> Scene<'_> {
+    fn context(&self, moment: &Moment<'_, TasksConfig>, counter: Option<u64>) -> Context<'_> {
         let Moment { epoch, secret, config, now_ns } = *moment;
         let cookies = Cookies::new(secret, config.cookie_ns);
-        Scene { names: &self.names, epoch, cookies, cookie_ns: config.cookie_ns, now_ns, counter }
+        Context { names: &self.names, epoch, cookies, cookie_ns: config.cookie_ns, now_ns, counter }
     }
 
     /// `client ann [at 10.0.0.1:7000]`, `executor eve [offers AB] [at ...]`.
@@ -109,7 +109,7 @@ impl Vocabulary for TasksVocabulary {
     }
 
     fn send(&mut self, line: &str, moment: &Moment<'_, TasksConfig>) -> Result<Sending, String> {
-        let (who, sending) = command::parse(line, &self.scene(moment, None))?;
+        let (who, sending) = command::parse(line, &self.context(moment, None))?;
         if let (Some(counter), Some(sender)) = (sending.counter, self.names.endpoint_mut(who)) {
             sender.counter = counter;
         }
@@ -121,7 +121,7 @@ impl Vocabulary for TasksVocabulary {
     }
 
     fn read(&self, to: SocketAddr, sent: &[u8], answers: Option<u64>, moment: &Moment<'_, TasksConfig>) -> Vec<String> {
-        render::datagram(to, sent, &self.scene(moment, answers))
+        render::datagram(to, sent, &self.context(moment, answers))
     }
 
     fn kind(sent: &[u8]) -> &'static str {

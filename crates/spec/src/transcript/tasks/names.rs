@@ -1,4 +1,4 @@
-//! Who is who in a story, and what to call the slots that an engine numbered at random.
+//! The names of participants, and of the slots that an engine numbered at random.
 
 use midflight_wire::{Packet, SlotName, parse};
 use std::net::SocketAddr;
@@ -10,21 +10,21 @@ pub(super) struct Endpoint {
     pub(super) is_client: bool,
     pub(super) identity: u64,
     pub(super) address: SocketAddr,
-    /// What an executor's slots offer.
+    /// The resources that an executor's slots offer.
     pub(super) offers: u8,
-    /// Of the packet that an executor sent last, where it carried one.
+    /// The counter of the last packet that an executor sent with one.
     pub(super) counter: u64,
 }
 
 impl Endpoint {
-    /// The token of a client's SUBMIT. Each half of it says whose it is, to who knows the SUBMIT.
+    /// The token of a client's SUBMIT. Each half alone identifies the client, given the SUBMIT's sequence.
     pub(super) fn token(&self, submission: u32) -> u64 {
         let half = self.identity as u32 ^ submission;
         u64::from(!half) << 32 | u64::from(half)
     }
 }
 
-/// How much of a token came back.
+/// Which part of a token an ASSIGN carries: the asic engine stores only half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Whole,
@@ -42,7 +42,7 @@ struct Registration {
     generation: u32,
 }
 
-/// The cast.
+/// The participants and their slots.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     endpoints: Vec<Endpoint>,
@@ -74,7 +74,7 @@ impl Names {
         self.endpoints.iter().find(|endpoint| endpoint.identity == identity)
     }
 
-    /// Whose SUBMIT has this token.
+    /// The client whose SUBMIT has this token.
     pub(super) fn by_token(&self, token: u64, submission: u32) -> Option<(&Endpoint, Token)> {
         self.endpoints.iter().filter(|endpoint| endpoint.is_client).find_map(|client| match client.token(submission) {
             own if own == token => Some((client, Token::Whole)),
@@ -83,7 +83,7 @@ impl Names {
         })
     }
 
-    /// The name of whoever is at this address, or the address.
+    /// The name of the participant at this address, or the address.
     pub(super) fn at(&self, address: SocketAddr) -> String {
         let found = self.endpoints.iter().find(|endpoint| endpoint.address == address);
         found.map_or_else(|| address.to_string(), |endpoint| endpoint.name.clone())
@@ -117,8 +117,8 @@ impl Names {
         Some(SlotName { slot: found.slot.into(), generation: found.generation.into() })
     }
 
-    /// What to call a slot in a packet to `reader`: `0`, `eve/0` where it is another's, `0@1` where it is not the
-    /// last registration, `#7` where nobody has it.
+    /// The name of a slot in a packet to `reader`: `0`; `eve/0` if it belongs to another executor; `0@1` if it was registered again
+    /// since; `#7` if nobody registered it.
     pub(super) fn call(&self, reader: SocketAddr, slot: u32, generation: u32) -> String {
         let is_it = |known: &&Registration| known.slot == slot && known.generation == generation;
         let Some(found) = self.registrations.iter().rev().find(is_it) else { return format!("#{slot}") };

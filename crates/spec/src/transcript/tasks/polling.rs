@@ -1,4 +1,4 @@
-//! The asic engine as stories are told to it.
+//! The asic engine behind executors that poll, so that transcripts which were written for parked slots fit it.
 
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
 use midflight_dataplane::program::{CallError, Engine};
@@ -8,44 +8,47 @@ use std::mem::offset_of;
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
 
-/// The story's executors do not count their polls: between two of their counters there is room for so many.
+/// Room for the counters of hidden polls: the adapter multiplies a transcript's counters by this number.
 const POLLS: u64 = 1 << 16;
 
-/// The safe program behind executors that poll: what goes round comes back at once; a RETRIEVE of several waits is sent
-/// wait by wait, and their ASSIGNs are shown as one; a wait that is told NO_OP is sent again after each packet of the
-/// story, so that its slot does what a parked one does. None of that shows, and none of it is counted. A story's counters
-/// are below 2^48.
+/// The safe program behind executors that poll. A transcript neither shows nor counts what this adapter does:
+///
+/// - Packets that recirculate finish at once.
+/// - A RETRIEVE of several waits is sent wait by wait, and the ASSIGNs are merged into one.
+/// - A wait that was answered by NO_OP is sent again after each packet, so that its slot behaves like a parked one.
+///
+/// A transcript's counters must be below 2^48.
 #[derive(Debug)]
 pub struct PollingAsic {
     tasks: AsicTasks,
     turn: Turn,
-    /// Waits that found nothing, the oldest first, and what their slots offer.
+    /// Waits that found no task, oldest first.
     waiting: Vec<Poll>,
-    /// What was counted for polls.
-    unseen: [u64; Verdict::COUNT],
+    /// What the engine counted for hidden polls.
+    hidden: [u64; Verdict::COUNT],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Poll {
     from: SocketAddr,
-    /// Its counter is the last one that named the slot.
+    /// With the counter of the last packet that named the slot.
     retrieve: Retrieve,
     wait: Wait,
 }
 
 impl Poll {
-    /// Whether it is of the slot of this wait.
+    /// Whether it is for the slot of this wait.
     fn is_of(&self, from: SocketAddr, wait: &Wait) -> bool {
         (self.from, self.wait.slot, self.wait.generation) == (from, wait.slot, wait.generation)
     }
 }
 
 impl PollingAsic {
-    /// A switch that has just started: four levels at most, each with at least as many entries as the story's queue has
-    /// records, and a power of two.
+    /// A switch that has just started. It has four levels at most, each with as many entries as the transcript's queue has records,
+    /// rounded up to a power of two.
     ///
     /// # Errors
-    /// Where a pipeline has no room for that.
+    /// If a pipeline has no room for that.
     pub fn new(config: &TasksConfig, epoch: u32, secret: u128) -> Result<Self, AsicError> {
         let config = AsicConfig {
             program: Program::Safe,
@@ -58,19 +61,19 @@ impl PollingAsic {
             ..AsicConfig::default()
         };
         let tasks = AsicTasks::new(&config, epoch, secret)?;
-        Ok(Self { tasks, turn: Turn::default(), waiting: Vec::new(), unseen: [0; Verdict::COUNT] })
+        Ok(Self { tasks, turn: Turn::default(), waiting: Vec::new(), hidden: [0; Verdict::COUNT] })
     }
 
-    /// A datagram, and all the rounds that it causes.
+    /// Gives it a datagram, and finishes all recirculation that follows.
     fn give(&mut self, now: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let verdict = self.tasks.packet(now, from, datagram, &mut self.turn);
         self.tasks.finish(&mut self.turn);
         let mut sent = std::mem::take(&mut self.turn.sent);
-        sent.iter_mut().for_each(|(_, bytes)| take_room_away(bytes));
+        sent.iter_mut().for_each(|(_, bytes)| remove_room_for_polls(bytes));
         (verdict, sent)
     }
 
-    /// The waits of a RETRIEVE, one by one.
+    /// Sends the waits of a RETRIEVE one by one.
     fn retrieve(
         &mut self,
         now: u64,
@@ -86,7 +89,7 @@ impl PollingAsic {
             if verdict != Verdict::Ok {
                 return (verdict, all);
             }
-            self.unseen[Verdict::Ok as usize] += u64::from(number > 0);
+            self.hidden[Verdict::Ok as usize] += u64::from(number > 0);
         }
         // One RETRIEVE is answered by ASSIGN before RESET.
         all.sort_by_key(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Reset(..))));
@@ -97,7 +100,7 @@ impl PollingAsic {
         let mut datagram = Vec::new();
         Builder::new(&mut datagram, &poll.retrieve).push(&poll.wait);
         let (verdict, mut sent) = self.give(now, poll.from, &datagram);
-        // A wait that comes too late changes nothing.
+        // A newer wait of a slot replaces the older one; a late copy does not.
         let is_over = |other: &Poll| {
             other.is_of(poll.from, &poll.wait) && other.retrieve.counter.get() < poll.retrieve.counter.get()
         };
@@ -108,15 +111,15 @@ impl PollingAsic {
         (verdict, sent)
     }
 
-    /// Slots are named by a KEEPALIVE: their polls count on from there.
-    fn named(&mut self, from: SocketAddr, counter: u64, waits: &[Wait]) {
+    /// A KEEPALIVE names slots: the counters of their polls go on from its counter.
+    fn renew_counters(&mut self, from: SocketAddr, counter: u64, waits: &[Wait]) {
         for poll in self.waiting.iter_mut().filter(|poll| waits.iter().any(|wait| poll.is_of(from, wait))) {
             poll.retrieve.counter = poll.retrieve.counter.get().max(counter).into();
         }
     }
 
-    /// All that wait ask again, the one that has waited longest first. Who is told RESET has been released meanwhile, and a
-    /// real executor would not ask.
+    /// Sends all waits again, the oldest first. A RESET in answer is hidden: that slot was released meanwhile, and a real executor
+    /// would not have polled.
     fn poll_all(&mut self, now: u64) -> Vec<Datagram> {
         let before = self.tasks.stats().reasons;
         let mut all = Vec::new();
@@ -126,15 +129,15 @@ impl PollingAsic {
             all.extend(sent.into_iter().filter(|(_, bytes)| matches!(parse(bytes), Ok(Packet::Assign(..)))));
         }
         let after = self.tasks.stats().reasons;
-        self.unseen
+        self.hidden
             .iter_mut()
             .zip(after.iter().zip(before))
-            .for_each(|(unseen, (after, before))| *unseen += after - before);
+            .for_each(|(hidden, (after, before))| *hidden += after - before);
         all
     }
 }
 
-/// The same packet, with a counter as far from the next as polls need.
+/// The same packet, with a counter that leaves room for hidden polls.
 fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     if matches!(parse(datagram), Ok(Packet::Retrieve(..) | Packet::Keepalive(..) | Packet::Release(..))) {
@@ -143,14 +146,14 @@ fn with_room_for_polls(datagram: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An answer with the story's counter.
-fn take_room_away(bytes: &mut [u8]) {
+/// Restores the transcript's counter in an answer.
+fn remove_room_for_polls(bytes: &mut [u8]) {
     if matches!(parse(bytes), Ok(Packet::Reset(..) | Packet::Released(..))) {
         recount(bytes, |counter| counter / POLLS);
     }
 }
 
-/// These five operations have their counters at one place.
+/// Changes the counter, which has the same offset in all five operations.
 fn recount(bytes: &mut [u8], change: impl FnOnce(u64) -> u64) {
     let counter = bytes.get_mut(offset_of!(Retrieve, counter)..).and_then(|rest| rest.first_chunk_mut());
     if let Some(counter) = counter {
@@ -158,12 +161,12 @@ fn recount(bytes: &mut [u8], change: impl FnOnce(u64) -> u64) {
     }
 }
 
-/// Whether it says that there is no task for this wait. Any other NO_OP shows, and departs from the story.
+/// Whether it is the NO_OP for this wait. Any other NO_OP is shown.
 fn is_no_op(bytes: &[u8], to: &Wait) -> bool {
     matches!(parse(bytes), Ok(Packet::NoOp(_, [wait])) if wait == to)
 }
 
-/// Answers to waits of one packet as one packet, ASSIGNs and RESETs, at the place of the first.
+/// Merges ASSIGNs to one address into one packet, at the position of the first, and RESETs likewise.
 fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
     let mut all: Vec<Datagram> = Vec::new();
     for (to, bytes) in sent {
@@ -179,7 +182,7 @@ fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
     all
 }
 
-/// What a packet of the story is answered by.
+/// Hands over the merged answers.
 fn owe(out: &mut Out, sent: Vec<Datagram>) -> Result<(), CallError> {
     let sent = merged(sent);
     match out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))) {
@@ -188,7 +191,7 @@ fn owe(out: &mut Out, sent: Vec<Datagram>) -> Result<(), CallError> {
     }
 }
 
-/// Two packets as one, where they are of one kind and there is room.
+/// Merges two packets, if they are of one kind and there is room.
 fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
     match (parse(first).ok()?, parse(second).ok()?) {
         (Packet::Assign(fixed, a), Packet::Assign(_, b)) => join(fixed, a, b, SLOTS_MAX),
@@ -229,7 +232,7 @@ impl Engine for PollingAsic {
                 self.retrieve(now_ns, from, &retrieve, waits)
             }
             Ok(Packet::Keepalive(keepalive, waits)) => {
-                self.named(from, keepalive.counter.get(), waits);
+                self.renew_counters(from, keepalive.counter.get(), waits);
                 self.give(now_ns, from, datagram)
             }
             _ => self.give(now_ns, from, datagram),
@@ -240,19 +243,19 @@ impl Engine for PollingAsic {
     }
 
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
-        let looked = self.tasks.tick(now_ns);
+        let visited = self.tasks.tick(now_ns);
         owe(out, self.poll_all(now_ns))?;
-        Ok(looked)
+        Ok(visited)
     }
 
-    /// A pipeline's queue is none to search in: nothing is purged.
+    /// A pipeline cannot search its queue, so nothing is purged.
     fn order(&mut self, _: &mut Purge) -> Result<bool, CallError> {
         Ok(true)
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.tasks.stats();
-        stats.reasons.iter_mut().zip(self.unseen).for_each(|(counted, unseen)| *counted -= unseen);
+        stats.reasons.iter_mut().zip(self.hidden).for_each(|(counted, hidden)| *counted -= hidden);
         stats
     }
 

@@ -1,7 +1,7 @@
-//! Writes what an engine sent for people to read: every field that can differ, by the story's names.
+//! Writes a datagram of an engine for people to read: every field that can differ, with the transcript's names.
 
 use super::super::words::{bits, mask};
-use super::context::Scene;
+use super::context::Context;
 use super::names::{Names, Token};
 use midflight_dataplane::Stats;
 use midflight_wire::{
@@ -13,41 +13,41 @@ use std::net::SocketAddr;
 use zerocopy::FromBytes;
 use zerocopy::byteorder::network_endian::U64;
 
-/// One datagram: a line, and one more per assignment.
-pub(super) fn datagram(to: SocketAddr, bytes: &[u8], scene: &Scene<'_>) -> Vec<String> {
-    let mut lines = vec![format!("-> {} ", scene.names.at(to))];
+/// A datagram as a line, and one more per assignment.
+pub(super) fn datagram(to: SocketAddr, bytes: &[u8], context: &Context<'_>) -> Vec<String> {
+    let mut lines = vec![format!("-> {} ", context.names.at(to))];
     match parse(bytes) {
         Err(reject) => lines[0] += &format!("MALFORMED ({reject}): {bytes:02x?}"),
         Ok(Packet::Version(version)) if version.version == VERSION => lines[0] += "VERSION",
         Ok(packet) => {
-            lines[0] += &said(&packet, to, scene);
-            lines[0] += foreign(bytes, scene.epoch);
+            lines[0] += &said(&packet, to, context);
+            lines[0] += foreign(bytes, context.epoch);
             if bytes.len() > PACKET_MAX {
                 lines[0] += &format!(", WHICH IS {} BYTES LONG", bytes.len());
             }
             if let Packet::Assign(_, assignments) = packet {
-                lines.extend(assignments.iter().map(|a| assignment(a, to, scene.names)));
+                lines.extend(assignments.iter().map(|a| assignment(a, to, context.names)));
             }
         }
     }
     lines
 }
 
-/// What an answer with a header says, but for assignments.
-fn said(packet: &Packet<'_>, to: SocketAddr, scene: &Scene<'_>) -> String {
-    let names = scene.names;
+/// The text for an answer with a header, without assignments.
+fn said(packet: &Packet<'_>, to: SocketAddr, context: &Context<'_>) -> String {
+    let names = context.names;
     match packet {
         Packet::SubmitAck(ack) => submit_ack(ack, to, names),
         Packet::Registered(registered, _) => registered_line(registered, to, names),
         Packet::Reset(reset, []) => {
             let known = if reset.header.sequence.get() == 0 { "" } else { ", known" };
-            format!("RESET all{known}{}", answers(reset.counter, scene))
+            format!("RESET all{known}{}", answers(reset.counter, context))
         }
         Packet::Reset(reset, waits) => {
-            format!("RESET {}{}", wait_list(waits, to, names), answers(reset.counter, scene))
+            format!("RESET {}{}", wait_list(waits, to, names), answers(reset.counter, context))
         }
         Packet::Released(released, slots) => {
-            format!("RELEASED {}{}", slot_list(slots, to, names), answers(released.counter, scene))
+            format!("RELEASED {}{}", slot_list(slots, to, names), answers(released.counter, context))
         }
         Packet::Assign(..) => "ASSIGN".to_owned(),
         Packet::ProbeAck(ack) => {
@@ -63,14 +63,14 @@ fn said(packet: &Packet<'_>, to: SocketAddr, scene: &Scene<'_>) -> String {
         Packet::NoOp(_, waits) => format!("NO_OP {}", wait_list(waits, to, names)),
         Packet::Cookie(cookie) => {
             let identity = cookie.identity.get();
-            let wrong = if scene.is_present(cookie.cookie.get(), identity, to) { "" } else { ", WHICH IS WRONG" };
+            let wrong = if context.is_present(cookie.cookie.get(), identity, to) { "" } else { ", WHICH IS WRONG" };
             format!("COOKIE {}{}{wrong}", cookie.header.sequence, whose(identity, to, names))
         }
         _ => format!("AN ANSWER THAT NO SWITCH GIVES: {packet:?}"),
     }
 }
 
-/// What kind of answer it is, of those that refused datagrams get.
+/// The kind of an answer to a refused datagram.
 pub(super) fn kind(bytes: &[u8]) -> &'static str {
     match parse(bytes) {
         Ok(Packet::Version(_)) => "VERSION",
@@ -79,7 +79,7 @@ pub(super) fn kind(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Every answer carries the epoch, and neither key nor tag.
+/// Marks an answer whose header does not carry the epoch, or carries a key or tag.
 fn foreign(bytes: &[u8], epoch: u32) -> &'static str {
     match Header::ref_from_prefix(bytes) {
         Ok((header, _)) if header.epoch.get() == epoch && is_untagged(header) => "",
@@ -91,9 +91,9 @@ fn is_untagged(header: &Header) -> bool {
     header.key == 0 && header.tag.get() == 0 && header.reserved.get() == 0
 }
 
-/// Answers repeat the counter of their question.
-fn answers(counter: U64, scene: &Scene<'_>) -> String {
-    if scene.counter == Some(counter.get()) { String::new() } else { format!(", TO COUNTER {counter}") }
+/// Marks an answer that does not repeat the counter of the packet that it answers.
+fn answers(counter: U64, context: &Context<'_>) -> String {
+    if context.counter == Some(counter.get()) { String::new() } else { format!(", TO COUNTER {counter}") }
 }
 
 fn submit_ack(ack: &SubmitAck, to: SocketAddr, names: &Names) -> String {
@@ -135,7 +135,7 @@ fn known(known: u8) -> String {
     }
 }
 
-/// Nothing where the reader is the one that the packet speaks of.
+/// The owner, or nothing if that is the receiver.
 fn whose(identity: u64, to: SocketAddr, names: &Names) -> String {
     match names.by_identity(identity) {
         Some(endpoint) if endpoint.address == to => String::new(),
@@ -162,8 +162,8 @@ fn because(reason: u8) -> String {
 
 fn wait_list(waits: &[Wait], to: SocketAddr, names: &Names) -> String {
     let call = |wait: &Wait| names.call(to, wait.slot.get(), wait.generation.get());
-    let told: Vec<_> = waits.iter().map(|wait| format!("{} wait {}", call(wait), wait.sequence)).collect();
-    told.join(", ")
+    let waits: Vec<_> = waits.iter().map(|wait| format!("{} wait {}", call(wait), wait.sequence)).collect();
+    waits.join(", ")
 }
 
 fn slot_list(slots: &[midflight_wire::SlotName], to: SocketAddr, names: &Names) -> String {
@@ -213,7 +213,7 @@ fn assignment(a: &Assignment, to: SocketAddr, names: &Names) -> String {
     line
 }
 
-/// All that was counted and is not 0.
+/// All counters and gauges that are not 0.
 pub(super) fn stats(stats: &Stats) -> Vec<String> {
     let named = |pairs: &[(&str, u64)]| {
         let words: Vec<_> = pairs.iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")).collect();
