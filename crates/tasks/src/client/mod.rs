@@ -2,7 +2,7 @@
 //!
 //! [`Client`] is the machine; each kind of input has a file of its own: `transmit` assembles what leaves, `answers`
 //! takes what the switch says (`cookie` what it wants to see first), `completions` what executors say (by whose `token`
-//! they may), `clock` what falls due, and `course` moves a task from one state to the next. What they work on is in `table`
+//! they may), `clock` what falls due, and `transitions` moves a task from one state to the next. What they work on is in `table`
 //! (tasks and their names), `in_flight` (unanswered packets and the window), `probe`, `switches`,
 //! `acks` and `deadlines`. `docs/internals/tasks.md` ("The client") says what happens and why.
 
@@ -13,7 +13,6 @@ mod completions;
 mod config;
 mod cookie;
 mod counters;
-mod course;
 mod deadlines;
 mod events;
 mod in_flight;
@@ -22,6 +21,7 @@ mod switches;
 mod table;
 mod task;
 mod token;
+mod transitions;
 mod transmit;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! The slots: what each is doing, and under which name the switch knows it.
 
-mod surplus;
+mod extra;
 mod transmit;
 
 use super::hash::Keyed;
 use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
+use extra::Surplus;
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use surplus::Surplus;
 
 /// What a slot is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

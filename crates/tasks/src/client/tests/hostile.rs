@@ -1,6 +1,6 @@
 //! T16: whatever strangers and operators do, once they stop, every task ends, once, within a stated time.
 
-use super::weather::{fair, live_through};
+use super::faults::{fair, live_through};
 use super::world::{Hostile, Weather};
 use super::*;
 use proptest::prelude::*;

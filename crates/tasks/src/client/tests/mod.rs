@@ -6,13 +6,13 @@ mod cancel;
 mod completions;
 mod cookies;
 mod epochs;
+mod faults;
 mod forger;
 mod hostile;
 mod no_record;
 mod probes;
 mod submit;
 mod switch;
-mod weather;
 mod world;
 
 use super::config::MS;
