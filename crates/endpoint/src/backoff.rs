@@ -1,11 +1,11 @@
-//! How long to wait after a peer was full (T7): exponentially longer, with jitter.
+//! Exponential back-off with jitter, after a peer was full (T7).
 
 use crate::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg32;
 use std::ops::RangeInclusive;
 
-/// Holds new requests back. Retransmissions still go: they ask for nothing new.
+/// Holds new requests back. Retransmissions are still sent, because they ask for nothing new.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     min: Nanos,
@@ -17,15 +17,15 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The first wait is the least, and no wait is longer than the greatest.
+    /// `least` is the first wait, `greatest` the longest.
     #[must_use]
     pub fn new(waits: RangeInclusive<Nanos>) -> Self {
         let (min, max) = waits.into_inner();
         Self { min, max, wait: 0, began: 0, until: 0 }
     }
 
-    /// The peer refused part of a request of `sent_at`. Answers to what was in flight when the wait began are part of
-    /// the same news and do not prolong it; `true` if this one is news.
+    /// The peer refused part of a request that was sent at `sent_at`. Answers to requests that were in flight when the wait
+    /// began do not prolong it. Returns whether the wait was prolonged.
     pub fn full(&mut self, now: Nanos, sent_at: Nanos, rng: &mut Pcg32) -> bool {
         if self.wait > 0 && sent_at <= self.began {
             return false;
@@ -36,13 +36,13 @@ impl Backoff {
         true
     }
 
-    /// A request was taken whole, or the peer is another one.
+    /// A request was accepted completely, or the peer is another one: ends the wait.
     pub fn reset(&mut self) {
         self.wait = 0;
         self.until = 0;
     }
 
-    /// New requests may go from then on.
+    /// When new requests may be sent again.
     #[must_use]
     pub fn until(&self) -> Nanos {
         self.until

@@ -1,5 +1,5 @@
-//! What every endpoint is made of: the shape of a protocol without I/O, time, and the small parts that each protocol
-//! needs again. `docs/internals/endpoints.md` says how drivers use it.
+//! What every endpoint needs: the interface of a protocol without I/O, time, and small parts that all protocols use.
+//! `docs/internals/endpoints.md` says how drivers use it.
 
 mod backoff;
 mod round_trip;
@@ -23,9 +23,9 @@ pub const SECOND: Nanos = 1_000 * MS;
 ///
 /// A driver's turn: `handle` what arrived, `handle_timeout` if it is due, do what the user asked; then
 /// `poll_event` until `None`; then `poll_transmit` until `None`; then sleep until `poll_timeout` or the next input.
-/// Packets are assembled in `poll_transmit`, so what came together leaves together.
+/// Packets are written in `poll_transmit`, so what comes in together shares packets.
 pub trait Endpoint {
-    /// What the driver has to know or do.
+    /// What the driver must know or do.
     type Event;
 
     /// A datagram has arrived.

@@ -38,8 +38,8 @@ impl RoundTrip {
         self.timeout = (smoothed + 4 * self.variation).clamp(self.min, self.max);
     }
 
-    /// A packet with this timeout was not answered: its next one. New packets wait no less, until a round trip is
-    /// measured; else a path that became slow could never be measured again.
+    /// The next timeout of a packet that was not answered within `timeout`. New packets get at least this one too, until a
+    /// round trip is measured; otherwise a path that has become slow could never be measured again.
     pub fn back_off(&mut self, timeout: Nanos) -> Nanos {
         let doubled = timeout.saturating_mul(2).min(self.max);
         self.timeout = self.timeout.max(doubled);

@@ -1,5 +1,5 @@
-//! What all engines of a program are tested against: a reference model in plain Rust, and transcripts that every engine must
-//! answer in the same way.
+//! What all engines of a program are tested against: a reference model in plain Rust, and transcripts that every engine
+//! must answer in the same way.
 //!
 //! - [`model`] computes what the protocol demands for each packet. It also turns fuzzing input into random traffic, and
 //!   compares an engine with the model on it;

@@ -1,5 +1,5 @@
-//! The differential test of the C core and the reference model, on random input: every answer, verdict and counter is compared,
-//! and after each datagram all structures are walked and the T rules checked.
+//! The differential test of the C core and the reference model, on random input: every answer, verdict and counter is
+//! compared, and after each datagram all structures are walked and the T rules checked.
 
 use midflight_dataplane::{Stats, Verdict};
 use midflight_spec::model::{EPOCH, interpret};

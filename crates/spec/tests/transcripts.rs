@@ -1,6 +1,7 @@
-//! Runs the transcripts of `transcripts/tasks/` against the reference model, the C core and the asic engine: their answers must be
-//! those in the files. `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-spec --test transcripts` writes the model's answers into the
-//! files, and those of the asic engine below them where it may differ; read the difference before you commit it.
+//! Runs the transcripts of `transcripts/tasks/` against the reference model, the C core and the asic engine: their answers
+//! must be those in the files. `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-spec --test transcripts` writes the model's
+//! answers into the files, and those of the asic engine below them where it may differ; read the difference before you
+//! commit it.
 
 use midflight_dataplane::TasksConfig;
 use midflight_spec::model::Model;

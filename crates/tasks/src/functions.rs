@@ -24,8 +24,8 @@ pub const SPIN: &str = "spin";
 /// Built in: runs a command line by `/bin/sh -c`. Argument: the command line. Result: an [`ExecResult`].
 pub const EXEC: &str = "exec";
 
-/// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`: what `replay` measures with. Encoded as 8 bytes each,
-/// network byte order.
+/// When a run began, in nanoseconds of the executor's `CLOCK_MONOTONIC`; `replay` measures with it. Encoded as 8 bytes
+/// each, in network byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Began {
     /// The slot asked for a task.
@@ -35,13 +35,13 @@ pub struct Began {
 }
 
 impl Began {
-    /// As bytes of a result.
+    /// Encodes it as a result.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
         [self.asked.to_be_bytes(), self.started.to_be_bytes()].concat()
     }
 
-    /// From bytes of a result; `None` where they are none.
+    /// Decodes it from a result; `None` if the bytes are malformed.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (asked, started) = bytes.split_first_chunk::<8>()?;
@@ -50,7 +50,8 @@ impl Began {
     }
 }
 
-/// What a command left behind. Encoded as exit code, length of stdout (32 bits each, network byte order), stdout, stderr.
+/// The outcome of a command line. Encoded as exit code, length of stdout (32 bits each, network byte order), stdout,
+/// stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecResult {
     /// The exit code, or 128 + the signal that ended it.
@@ -62,7 +63,7 @@ pub struct ExecResult {
 }
 
 impl ExecResult {
-    /// As bytes of a result.
+    /// Encodes it as a result.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + self.stdout.len() + self.stderr.len());
@@ -74,7 +75,7 @@ impl ExecResult {
         bytes
     }
 
-    /// From bytes of a result; `None` where they are none.
+    /// Decodes it from a result; `None` if the bytes are malformed.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (code, rest) = bytes.split_first_chunk::<4>()?;

@@ -1,5 +1,5 @@
-//! Names of resources. A task's mask says which it needs, an executor's which it has (T5); a name stands for one bit.
-//! The bits `r0` to `r7` always have these names; `[tasks.resources]` in the configuration adds others.
+//! Names of resources. A task's mask says which resources it needs, an executor's mask which it has (T5). A name stands for
+//! one bit. The bits `r0` to `r7` always have these names; `[tasks.resources]` in the configuration adds others.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ pub enum ResourceError {
         "unknown resource `{name}`: known are {known}; name a bit in the [tasks.resources] table of the configuration"
     )]
     Unknown {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
     /// A mask has eight bits.
@@ -60,7 +60,7 @@ impl ResourceNames {
         Ok(names)
     }
 
-    /// Checks what was deserialised.
+    /// Checks a deserialised table.
     ///
     /// # Errors
     /// As [`ResourceNames::new`].
@@ -80,10 +80,10 @@ impl ResourceNames {
         Ok(())
     }
 
-    /// The mask of a list such as `gpu,ssd`; an empty list is no resource at all.
+    /// The mask of a list such as `gpu,ssd`; 0 for an empty list.
     ///
     /// # Errors
-    /// A name that no bit has.
+    /// If no bit has a name of the list.
     pub fn mask(&self, list: &str) -> Result<u8, ResourceError> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
         names.map(|name| self.bit(name)).try_fold(0, |mask, bit| Ok(mask | 1 << bit?))

@@ -29,8 +29,8 @@ impl Answers {
         Header::new(operation, self.epoch, 0)
     }
 
-    /// Adds an answer that goes before the ASSIGNs. `count` is that of the answer's header: the number of its records, or, if it
-    /// has none, the number of records in the packet that it answers.
+    /// Adds an answer that goes before the ASSIGNs. `count` is that of the answer's header: the number of its records, or,
+    /// if it has none, the number of records in the packet that it answers.
     pub(super) fn answer<H, R>(&mut self, to: SocketAddr, fixed: &H, records: &[R], count: u8)
     where
         H: IntoBytes + Immutable,

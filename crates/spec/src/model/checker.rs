@@ -36,8 +36,8 @@ impl<E: Engine<Program = TasksProgram>> Checker for Differential<E> {
     }
 }
 
-/// T1 and T2 for the asic engine: between two packets, when nothing recirculates, each task that was accepted is queued or was
-/// assigned.
+/// T1 and T2 for the asic engine: between two packets, when nothing recirculates, each task that was accepted is queued or
+/// was assigned.
 pub(super) struct AsicChecker(pub(super) PollingAsic);
 
 impl AsicChecker {

@@ -53,7 +53,8 @@ impl Client {
         self.answered.retain(|&other, _| highest.wrapping_sub(other) < WINDOW);
     }
 
-    /// Whether the sequence is more than a window ahead: only a client that talked to another switch for a while gets there.
+    /// Whether the sequence is more than a window ahead: only a client that talked to another switch for a while gets
+    /// there.
     fn is_far_ahead(&self, sequence: u32) -> bool {
         sequence.wrapping_sub(self.highest).cast_signed() > WINDOW.cast_signed()
     }
@@ -104,8 +105,8 @@ impl Model {
         self.clients.position(|known| known.identity == client)
     }
 
-    /// Whether a known client needs no cookie (T13): its address is the same as before, and its `sequence`, if given, is not far
-    /// ahead.
+    /// Whether a known client needs no cookie (T13): its address is the same as before, and its `sequence`, if given, is
+    /// not far ahead.
     fn is_trusted(&self, place: usize, from: SocketAddr, sequence: Option<u32>) -> bool {
         let client = &self.clients[place];
         client.address == from && !sequence.is_some_and(|sequence| client.is_far_ahead(sequence))
@@ -118,7 +119,8 @@ impl Model {
         client.address = from;
     }
 
-    /// Accepts tasks in their order until no record is free. Returns the bitmap of accepted tasks, and why the others were not.
+    /// Accepts tasks in their order until no record is free. Returns the bitmap of accepted tasks, and why the others were
+    /// not.
     fn accept_all(
         &mut self,
         from: SocketAddr,
@@ -229,8 +231,8 @@ impl Model {
         verdict
     }
 
-    /// A name means the youngest task that has it: there are several if a client's 32-bit sequence wrapped around while older
-    /// tasks were open.
+    /// A name means the youngest task that has it: there are several if a client's 32-bit sequence wrapped around while
+    /// older tasks were open.
     fn take_out(&mut self, client: u64, names: &[TaskName]) -> u32 {
         let mut taken_out = 0;
         for (bit, name) in names.iter().enumerate() {

@@ -35,7 +35,8 @@ pub(super) struct Slot {
 /// What a registered slot does.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// Has no task and is not parked. `may_repeat`: it was parked until its executor fell silent, so the same wait may come again.
+    /// Has no task and is not parked. `may_repeat`: it was parked until its executor fell silent, so the same wait may come
+    /// again.
     Free { may_repeat: bool },
     /// Is parked: waits for a task.
     Waiting,
@@ -178,8 +179,8 @@ impl Model {
         }
     }
 
-    /// Called after a packet's last record, so that a task that one record returns never goes to a slot that leaves with a later
-    /// record.
+    /// Called after a packet's last record, so that a task that one record returns never goes to a slot that leaves with a
+    /// later record.
     fn requeue_all(&mut self, returned: Vec<Task>, answers: &mut Answers) {
         for task in returned {
             self.requeue(task, answers);
@@ -359,8 +360,8 @@ impl Model {
         true
     }
 
-    /// A KEEPALIVE with epoch 0 asks whether a switch lives here. If the sender names a slot of its own, the answer says that the
-    /// switch knows it.
+    /// A KEEPALIVE with epoch 0 asks whether a switch lives here. If the sender names a slot of its own, the answer says
+    /// that the switch knows it.
     fn answer_question(&self, from: SocketAddr, counter: U64, waits: &[Wait], answers: &mut Answers) -> Verdict {
         let is_of = |wait: &Wait| {
             let slot = self.slots.get(&wait.slot.get());
@@ -379,7 +380,8 @@ impl Model {
         }
     }
 
-    /// Checks that the sender of a record owns the slot that it names, and stores the packet's counter as the slot's last one.
+    /// Checks that the sender of a record owns the slot that it names, and stores the packet's counter as the slot's last
+    /// one.
     fn name(&mut self, from: SocketAddr, number: u32, generation: u32, counter: u64) -> Result<(), Verdict> {
         match self.slots.get_mut(&number) {
             Some(slot) if slot.generation == generation => {

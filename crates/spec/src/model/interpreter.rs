@@ -1,5 +1,6 @@
-//! The interpreter of fuzzing input: turns any bytes into packets and ticks for a small switch. A few clients and executors send
-//! mostly sensible packets; sometimes they repeat, reorder or forge them. Time moves mostly by nanoseconds, sometimes by seconds.
+//! The interpreter of fuzzing input: turns any bytes into packets and ticks for a small switch. A few clients and executors
+//! send mostly sensible packets; sometimes they repeat, reorder or forge them. Time moves mostly by nanoseconds, sometimes
+//! by seconds.
 
 use super::bytes::Bytes;
 use super::checker::{AsicChecker, Checker};
@@ -31,8 +32,8 @@ const FEW_CLIENTS: usize = 4;
 /// The epoch that [`interpret`] expects its engine to have.
 pub const EPOCH: u32 = 77;
 
-/// Interprets `bytes` for an engine and compares it with the model. `start` makes the engine, with the configuration that the
-/// bytes choose, [`EPOCH`] and `secret`. Returns the counters.
+/// Interprets `bytes` for an engine and compares it with the model. `start` makes the engine, with the configuration that
+/// the bytes choose, [`EPOCH`] and `secret`. Returns the counters.
 ///
 /// # Errors
 /// If the engine differs from the model or breaks a rule.
@@ -44,8 +45,8 @@ pub fn interpret<E: Engine<Program = TasksProgram>>(
     interpret_with(bytes, secret, |config| Ok(Differential::new(start(config), config, EPOCH, secret)))
 }
 
-/// Interprets `bytes` for the asic engine. That may differ from the model, so only invariants are checked: its counters of tasks
-/// add up, and its answers are well-formed packets. Returns the counters.
+/// Interprets `bytes` for the asic engine. That may differ from the model, so only invariants are checked: its counters of
+/// tasks add up, and its answers are well-formed packets. Returns the counters.
 ///
 /// # Errors
 /// If an invariant does not hold.

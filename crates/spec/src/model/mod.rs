@@ -4,8 +4,8 @@
 //! vectors, linear searches, one function per message. With the same datagrams and ticks as an engine it gives the same
 //! answers, byte for byte, the same verdicts and the same counters.
 //!
-//! The protocol leaves an engine two free choices: the epoch; and which vacant slot and which generation a registration gets.
-//! [`Model::packet`] makes its own choices. [`Model::follow`] checks those of an engine and adopts them.
+//! The protocol leaves an engine two free choices: the epoch; and which vacant slot and which generation a registration
+//! gets. [`Model::packet`] makes its own choices. [`Model::follow`] checks those of an engine and adopts them.
 //!
 //! In two points the model is stricter than the protocol, because the C core is:
 //!
@@ -202,8 +202,8 @@ impl Model {
         }
     }
 
-    /// Whether the packet's cookie proves that its sender receives what is sent to its address (T13). If not, answers with the
-    /// right cookie.
+    /// Whether the packet's cookie proves that its sender receives what is sent to its address (T13). If not, answers with
+    /// the right cookie.
     fn takes_cookie(
         &self,
         from: SocketAddr,

@@ -42,8 +42,8 @@ pub(super) fn identity(number: usize) -> u64 {
     number as u64
 }
 
-/// All clients but one share a source: they are hosts of one /64, or ports of one IPv4 address. A client that has moved is a
-/// source of its own.
+/// All clients but one share a source: they are hosts of one /64, or ports of one IPv4 address. A client that has moved is
+/// a source of its own.
 pub(super) fn client_address(number: usize, has_moved: bool, is_ipv6: bool) -> SocketAddr {
     let port = 7000 + number as u16;
     match number {
@@ -63,8 +63,8 @@ pub(super) fn executor_address(number: usize, has_moved: bool, is_ipv6: bool) ->
     }
 }
 
-/// The address of a host of a source. Hosts of one IPv6 source differ in the first bits after the /64 prefix, sources in the
-/// last bits of the prefix, so that a wrong prefix length shows. All hosts of an IPv4 source have the same address.
+/// The address of a host of a source. Hosts of one IPv6 source differ in the first bits after the /64 prefix, sources in
+/// the last bits of the prefix, so that a wrong prefix length shows. All hosts of an IPv4 source have the same address.
 fn source(number: u16, host: u16, is_ipv6: bool) -> IpAddr {
     if is_ipv6 {
         Ipv6Addr::new(0x2001, 0xdb8, 0, number, host.reverse_bits(), 0, 0, 1).into()

@@ -1,4 +1,5 @@
-//! A table of records. A new record gets the index that was freed last, or, if none is free, the next one that was never used.
+//! A table of records. A new record gets the index that was freed last, or, if none is free, the next one that was never
+//! used.
 
 use std::ops::{Index, IndexMut};
 

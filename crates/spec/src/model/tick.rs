@@ -15,8 +15,8 @@ const TICK_CLIENTS: usize = 64;
 const OUT_MAX: usize = 36;
 
 impl Model {
-    /// Visits the next slots, the next clients and all queued tasks, and removes what belongs to somebody silent for too long.
-    /// Returns how many slots it visited.
+    /// Visits the next slots, the next clients and all queued tasks, and removes what belongs to somebody silent for too
+    /// long. Returns how many slots it visited.
     pub fn tick(&mut self, now_ns: u64) -> (u32, Vec<Datagram>) {
         self.now = now_ns;
         self.notice_gap();

@@ -50,8 +50,8 @@ pub trait EngineExt: Engine {
 
 impl<E: Engine + ?Sized> EngineExt for E {}
 
-/// The soft engine in this process. Checks for each packet what `owes_more` said in advance: whether the call sends anything but
-/// one answer to the sender. XDP relies on that.
+/// The soft engine in this process. Checks for each packet what `owes_more` said in advance: whether the call sends
+/// anything but one answer to the sender. XDP relies on that.
 #[derive(Debug)]
 pub struct CheckedNative<P>(Native<P>);
 
@@ -99,8 +99,8 @@ impl<P: SoftProgram> Engine for CheckedNative<P> {
     }
 }
 
-/// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of a
-/// transcript.
+/// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of
+/// a transcript.
 #[cfg(feature = "kernel")]
 #[derive(Debug)]
 pub struct KernelOnce<P: SoftProgram> {

@@ -1,8 +1,8 @@
 //! Transcripts: text files of packets in and packets out, which every engine must answer in the same way.
 //!
 //! A line of a transcript is a comment (`#`), a command, or, indented by four spaces, what an engine answers to the command
-//! above it. [`run`] gives the commands to an engine and returns the transcript with the answers that it really gave. A test
-//! compares the two; to regenerate the file, write the second over the first.
+//! above it. [`run`] gives the commands to an engine and returns the transcript with the answers that it really gave. A
+//! test compares the two; to regenerate the file, write the second over the first.
 //!
 //! ```text
 //! # Two tasks find no executor and wait; the first executor gets the older one.

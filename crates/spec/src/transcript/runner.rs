@@ -46,8 +46,9 @@ pub fn run<V: Vocabulary>(transcript: &str, start: &mut Start<'_, V>) -> Result<
     Ok(written)
 }
 
-/// Gives the commands of a transcript to the asic engine, and returns the transcript with that engine's answers added where they
-/// differ. A new difference gets the reason `?`. `stats` is left out: the asic engine does not know what became of a task.
+/// Gives the commands of a transcript to the asic engine, and returns the transcript with that engine's answers added where
+/// they differ. A new difference gets the reason `?`. `stats` is left out: the asic engine does not know what became of a
+/// task.
 ///
 /// # Errors
 /// If a command makes no sense.

@@ -1,5 +1,5 @@
-//! A transcript's text, step by step: a comment or a command, the answers of the engines, and the different answer of the asic
-//! engine, if there is one.
+//! A transcript's text, step by step: a comment or a command, the answers of the engines, and the different answer of the
+//! asic engine, if there is one.
 
 /// A comment or command, and the answers below it.
 #[derive(Clone, Debug)]
@@ -69,8 +69,8 @@ pub(super) fn is_same(soft: &[String], asic: &[String]) -> bool {
     kept(soft) == kept(asic)
 }
 
-/// The line without the clauses that may differ. A queue entry stores no time, only half of the token, no user, and the number
-/// of the SUBMIT in place of the job's; and no single pass can read the room of all levels.
+/// The line without the clauses that may differ. A queue entry stores no time, only half of the token, no user, and the
+/// number of the SUBMIT in place of the job's; and no single pass can read the room of all levels.
 fn what_entries_store(line: &str) -> String {
     let without = |clause: &str| {
         ["room ", "waited ", "half of the token", "no uid", "uid ", "jid ", "polls every "]

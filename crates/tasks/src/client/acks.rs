@@ -1,10 +1,11 @@
-//! COMPLETE_ACKs that wait to be sent: what came in one turn from one executor leaves in one packet.
+//! COMPLETE_ACKs that wait to be sent. All completions of one executor in one turn of the driver are acknowledged in one
+//! packet.
 
 use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion, Header, Operation};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// A completion, as its acknowledgement names it: with the token that it carried, be it a half.
+/// A completion, as its acknowledgement names it: with the token that it carried, whole or half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) executor: SocketAddr,
@@ -32,7 +33,7 @@ struct Batch {
     count: usize,
 }
 
-/// A queue of packets to be, at most one of them open for each executor.
+/// A queue of packets to be written. For each executor at most one still has room.
 #[derive(Default)]
 pub(super) struct Acks {
     batches: VecDeque<Batch>,
@@ -43,7 +44,7 @@ impl Acks {
         let Report { executor: to, token, submission, index, attempt } = report;
         let (token, submission) = (token.into(), submission.into());
         let record = Completed { token, submission, index, attempt, state: state as u8, reserved: 0 };
-        // Backwards: the completions of one packet come one after the other.
+        // From the back: the completions of one packet come one after the other.
         if let Some(batch) = self.batches.iter_mut().rev().find(|b| b.to == to)
             && batch.count < COMPLETE_MAX
         {

@@ -1,8 +1,9 @@
-//! What the switch answers. An answer counts only if it comes from the switch that is asked, for this client, to
-//! something that awaits it, and in the epoch that holds our tasks; a new epoch first sends those tasks anew.
+//! Answers of the switch. An answer is accepted only if it comes from the current switch, is for this client, answers
+//! something that waits for an answer, and carries the epoch that holds our tasks. If the epoch is new, those tasks are
+//! first submitted again.
 
 use super::in_flight::{Cancellation, Request};
-use super::switches::Judgement;
+use super::switches::EpochMeaning;
 use super::table::State;
 use super::{Client, Event};
 use crate::mutants::planted;
@@ -10,19 +11,19 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{CancelAck, Header, Known, PROBE_MAX, ProbeAck, Reason, SubmitAck, VERSION};
 use std::net::SocketAddr;
 
-/// What an answer answers.
+/// What an answer is an answer to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answered {
-    /// Nothing that awaits it.
+    /// Nothing that waits for an answer.
     Nothing,
-    /// A packet in flight. It may have been sent to a switch that has been there before the present one, and answered by it.
+    /// A packet in flight. It may have been sent to, and answered by, the switch that was there before the current one.
     Flight,
-    /// The question at hand: it was sent after the present epoch was entered, so whoever answers it lives.
+    /// The outstanding PROBE. It was sent after the current epoch began, so the switch that answers it is alive.
     Question,
 }
 
 impl Client {
-    /// Whether an answer counts; the reason why not is counted.
+    /// Whether an answer is accepted; if not, counts the reason.
     fn admit(&mut self, now: Nanos, from: SocketAddr, client: u64, header: &Header, answered: Answered) -> bool {
         let epoch = header.epoch.get();
         let refused = if client != self.config.identity {
@@ -35,9 +36,9 @@ impl Client {
             &mut self.counters.bad_answers
         } else {
             match self.switches.judge(epoch) {
-                Judgement::Past if answered == Answered::Flight => &mut self.counters.old_epoch,
+                EpochMeaning::Past if answered == Answered::Flight => &mut self.counters.old_epoch,
                 judgement => {
-                    if judgement != Judgement::Present {
+                    if judgement != EpochMeaning::Present {
                         self.change_switch(now, epoch);
                     }
                     self.switches.heard = now;
@@ -76,7 +77,8 @@ impl Client {
             if taken >> bit & 1 == 1 {
                 self.taken(now, at);
             } else {
-                // One that was sent again may have been taken by a switch that died since: it keeps its name.
+                // If the SUBMIT was sent more than once, a switch that has died since may have accepted the task: it keeps
+                // its name.
                 if flight.sent_once && reason != Reason::TooOld {
                     self.table.unname(at);
                 }
@@ -89,14 +91,14 @@ impl Client {
         self.flights.recycle(flight.packet);
     }
 
-    /// Goes faster if all was taken, slower if the switch was full (T7).
+    /// Widens the window if the switch accepted all tasks, narrows it if the switch was full (T7).
     fn pace(&mut self, now: Nanos, sent_at: Nanos, not_taken: u32, reason: Reason) {
         if not_taken == 0 {
             self.backoff.reset();
             self.flights.widen();
         } else if reason == Reason::TooOld {
             self.counters.too_old += u64::from(not_taken.count_ones());
-            self.flights.leap();
+            self.flights.skip_ahead();
         } else {
             let returned =
                 if reason == Reason::Share { &mut self.counters.over_share } else { &mut self.counters.full };
@@ -121,14 +123,14 @@ impl Client {
             self.counters.bad_answers += 1;
             return;
         }
-        // A change of the switch has dropped it: its tasks are with nobody.
+        // A change of the switch has dropped this CANCEL: no switch has its tasks.
         let Some(flight) = self.flights.take(sequence) else { return };
         if flight.sent_once {
             self.round_trip.sample(now.saturating_sub(flight.sent_at));
         }
         let Request::Cancel(asked) = flight.request else { return };
         if Reason::from_number(ack.reason) == Some(Reason::TooOld) {
-            self.flights.leap();
+            self.flights.skip_ahead();
             self.cancellations.extend(asked);
             return;
         }
@@ -177,17 +179,17 @@ impl Client {
             self.probe.tasks.clear();
         }
         if asked == PROBE_MAX && ack.open.get() == 0 {
-            // It may have dropped all that we had there: do not take as long to find out as tasks that are well take.
+            // It may have dropped all our tasks: probe at once, and do not wait as long as for tasks that are open.
             self.probe.due = now;
         }
         self.notice_gone(now, ack.open.get());
     }
 
-    /// Of the tasks that the question names, the switch has no more those whose bit is clear: their completions are awaited for
-    /// a while.
+    /// The switch no longer has the tasks of the PROBE whose bit is clear. Their completions may be on their way, so wait a
+    /// while.
     fn notice_gone(&mut self, now: Nanos, open: u32) {
         let due = now + self.config.gone_after;
-        // Empty after a change of the switch: the question was about tasks of the old one.
+        // Empty after a change of the switch: the PROBE was about tasks of the old one.
         for (index, it) in self.probe.tasks.drain(..).enumerate() {
             let Some(at) = self.table.by_key_and_name(it.key, it.name) else { continue };
             let record = self.table.get_mut(at);
@@ -199,14 +201,15 @@ impl Client {
         }
     }
 
-    /// Somebody speaks another version. If it is a switch of ours, the user must hear why nothing is taken.
+    /// Handles a packet of another version. If it comes from a switch of the list, the user must learn why it accepts
+    /// nothing.
     pub(super) fn handle_version(&mut self, from: SocketAddr, version: u8) {
         if version == VERSION {
             self.counters.unexpected_answers += 1;
             return;
         }
         self.counters.other_version += 1;
-        if let Some(switch) = self.switches.speaks(from, version) {
+        if let Some(switch) = self.switches.answers_with(from, version) {
             self.events.push_back(Event::OtherVersion { switch, version });
         }
     }

@@ -1,4 +1,4 @@
-//! What falls due: retransmissions, silence, overdue completions, late attempts, probes.
+//! Timers: retransmissions, a silent switch, overdue completions, attempts that time out, probes.
 
 use super::Client;
 use super::in_flight::Cancellation;
@@ -7,12 +7,12 @@ use midflight_endpoint::Nanos;
 use midflight_wire::PROBE_MAX;
 
 impl Client {
-    /// Something is expected of the switch.
+    /// Whether an answer of the switch is expected.
     pub(super) fn is_watching(&self) -> bool {
         self.open() > 0 || !self.flights.is_empty() || !self.switches.is_settled()
     }
 
-    /// Something comes to be expected of the switch: if it is the first, silence counts from now.
+    /// An answer of the switch is now expected. If none was before, its silence counts from now.
     pub(super) fn begin_to_watch(&mut self, now: Nanos) {
         if !self.is_watching() {
             self.switches.heard = now;
@@ -24,8 +24,8 @@ impl Client {
         let watching = self.is_watching().then(|| self.probe.due.min(self.silent_at()));
         let held = self.may_submit_then().then(|| self.backoff.until());
         let overdue = self.gone.front().map(|(due, _)| *due).into_iter().chain(self.too_long_at());
-        let look = self.switches.look_due().filter(|_| self.is_watching());
-        let others = [self.flights.next_due(), watching, held, look, self.deadlines.next()];
+        let failback = self.switches.failback_due().filter(|_| self.is_watching());
+        let others = [self.flights.next_due(), watching, held, failback, self.deadlines.next()];
         others.into_iter().flatten().chain(overdue).min()
     }
 
@@ -33,18 +33,18 @@ impl Client {
         self.switches.heard + self.config.switch_silence
     }
 
-    /// Tasks wait for nothing but the end of a backoff.
+    /// Whether tasks wait only for a back-off to end.
     fn may_submit_then(&self) -> bool {
         let waiting = self.table.front(List::Returned).or(self.table.front(List::Fresh)).is_some();
         waiting && self.flights.may_submit() && !self.is_barred()
     }
 
-    /// A silent switch is left for the next one of the list.
+    /// Leaves a silent switch for the next one of the list.
     pub(super) fn watch_switch(&mut self, now: Nanos) {
         if !self.is_watching() || now < self.silent_at() {
             return;
         }
-        // Woken so late, it is this process that stood still: what the switch said meanwhile has yet to be read.
+        // If the timer fires this late, this process stood still, and answers of the switch may wait to be read.
         if now >= self.silent_at() + self.config.switch_silence {
             self.switches.heard = now;
             return;
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Another switch is asked from now on.
+    /// Uses another switch from now on.
     pub(super) fn ask_another(&mut self, now: Nanos) {
         self.counters.failovers += 1;
         self.round_trip.reset();
@@ -62,7 +62,7 @@ impl Client {
         self.probe.restart(now);
     }
 
-    /// Completions that did not come in time died with their executors.
+    /// Submits tasks again whose completion did not come in time: it was lost with its executor.
     pub(super) fn resubmit_overdue(&mut self, now: Nanos) {
         while let Some(&(due, Cancellation { key, name })) = self.gone.front()
             && due <= now
@@ -78,13 +78,13 @@ impl Client {
         }
     }
 
-    /// When the next task has taken too long at a switch that keeps no record of tasks.
+    /// When the next task times out at a switch that keeps no record of tasks.
     fn too_long_at(&self) -> Option<Nanos> {
         let at = self.table.front(List::Open).filter(|_| self.switches.keeps_no_record)?;
         Some(self.table.get(at).checked_at.saturating_add(self.config.timeout))
     }
 
-    /// Nobody can say what became of tasks that have taken too long: they may be lost.
+    /// Submits tasks again that have taken too long at a switch without records: it cannot say whether it lost them.
     pub(super) fn resubmit_too_long(&mut self, now: Nanos) {
         while self.too_long_at().is_some_and(|due| due <= now)
             && let Some(at) = self.table.front(List::Open)
@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    /// Attempts that have taken longer than their tasks allow.
+    /// Ends attempts that have taken longer than their tasks allow.
     pub(super) fn end_late_attempts(&mut self, now: Nanos) {
         while let Some((deadline, key)) = self.deadlines.pop_due(now) {
             if let Some(at) = self.table.by_key(key)
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Decides whether to ask the switch now, and about which tasks: those that were not checked for longest.
+    /// Decides whether to probe the switch now, and about which tasks: those whose last check was longest ago.
     pub(super) fn schedule_probe(&mut self, now: Nanos) {
         if !self.is_watching() || now < self.probe.due || self.probe.ready {
             return;

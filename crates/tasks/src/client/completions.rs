@@ -1,5 +1,5 @@
-//! What executors say: attempts ended. The first final completion of a task wins; all are acknowledged, those of
-//! unknown tasks too, so that executors forget them.
+//! Completions from executors. The first final completion of a task counts. All are acknowledged, also those of unknown
+//! tasks, so that executors stop sending them.
 
 use super::acks::Report;
 use super::table::{Name, Record, State};
@@ -11,11 +11,11 @@ use zerocopy::FromBytes;
 
 /// What a completion does to its task.
 enum Verdict {
-    /// It ends it.
+    /// It ends the task.
     Final(Status),
     /// Another attempt follows, or none is left.
     Retry(LostWhy),
-    /// Nothing: a later attempt is under way.
+    /// Nothing: a later attempt is running.
     Nothing,
 }
 
@@ -37,7 +37,7 @@ impl Client {
         }
     }
 
-    /// Takes one completion, and says how to acknowledge it.
+    /// Handles one completion. Returns how to acknowledge it.
     fn completed(
         &mut self,
         now: Nanos,
@@ -86,7 +86,7 @@ impl Client {
             held_us: completion.held_us.get(),
             ran_ns: completion.ran_ns.get(),
         };
-        // The parser has seen to it that a reference has a reference's length.
+        // The parser has checked the length of a reference.
         let blob = BlobRef::read_from_bytes(result).ok().filter(|_| completion.by_reference == 1);
         let (result, state) = if let Some(blob) = blob {
             record.state = State::Fetching;
@@ -104,7 +104,7 @@ impl Client {
     }
 }
 
-/// A result is welcome under any name; a failure only speaks of the attempt that it names.
+/// A result counts from any attempt; a failure counts only for the attempt that it names.
 fn judge(record: &Record, name: Name, status: Status) -> Verdict {
     let is_present = record.name() == Some(name) && record.is_with_switch();
     match status {
@@ -113,7 +113,7 @@ fn judge(record: &Record, name: Name, status: Status) -> Verdict {
         _ if !is_present => Verdict::Nothing,
         Status::Abandoned => Verdict::Retry(LostWhy::Abandoned),
         Status::Failed | Status::Unknown if record.attempts_left == 0 => Verdict::Final(status),
-        // The reason is never told: an attempt is left.
+        // The reason is not used, because an attempt is left.
         Status::Failed | Status::Unknown => Verdict::Retry(LostWhy::Abandoned),
     }
 }

@@ -1,4 +1,4 @@
-//! What a client is told at its start, with the defaults of every bound and time.
+//! The configuration of a client, with the default of every bound and time.
 
 use super::same_host_and_port;
 use midflight_endpoint::Nanos;
@@ -8,25 +8,26 @@ use std::net::SocketAddr;
 /// One millisecond.
 pub(super) const MS: Nanos = 1_000_000;
 
-/// Who the client is, where the switches are, and its bounds. [`ClientConfig::new`] has the defaults.
+/// Identity, switches and bounds of a client. [`ClientConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Random 64 bits that name this client process to switches. Who knows them may speak for it: nobody else is told.
+    /// 64 random bits that identify this client process to switches. They must stay secret: whoever knows them can send
+    /// packets in its name.
     pub identity: u64,
-    /// Where all randomness of this client comes from: first sequence, jitter.
+    /// Seeds all random choices of this client: first sequence, jitter.
     pub seed: u64,
-    /// Keys the tokens by which completions of this client's tasks are known. Who knows it may complete all of them: nobody is
-    /// told. Default: derived from `seed`, as hard to guess as that.
+    /// The key of the tokens that prove completions genuine. It must stay secret: whoever knows it can forge completions of
+    /// all this client's tasks. Default: derived from `seed`, and as hard to guess as that.
     pub secret: u128,
-    /// Who asks: the first part of a task's name to people.
+    /// The user id: the first part of a task's name as people see it.
     pub uid: u32,
-    /// The switches, in the order of preference; the next one is taken when the present one falls silent.
+    /// The switches, the preferred one first. If the current one falls silent, the client uses the next one.
     pub switches: Vec<SocketAddr>,
     /// Tasks that may be open at once. Default 1,048,576.
     pub max_open: usize,
     /// SUBMIT packets in flight, at most: 1 to 32. Default 32.
     pub window_max: u32,
-    /// Retransmission timeout before the first round trip is measured. Default 100 ms.
+    /// Retransmission timeout until a round trip is measured. Default 100 ms.
     pub rto_initial: Nanos,
     /// Smallest retransmission timeout. Default 5 ms.
     pub rto_min: Nanos,
@@ -36,16 +37,17 @@ pub struct ClientConfig {
     pub backoff_min: Nanos,
     /// Longest wait after a full queue. Default 1 s.
     pub backoff_max: Nanos,
-    /// While tasks are open, the switch is asked for its epoch this often, and for tasks older than this. Default 100 ms.
+    /// How often the client probes the switch while tasks are open: for its epoch, and for tasks older than this. Default
+    /// 100 ms.
     pub probe_interval: Nanos,
     /// A task that the switch no longer has and whose completion does not arrive for this long is submitted again.
     /// Default 500 ms.
     pub gone_after: Nanos,
-    /// A switch that keeps no record of tasks (the asic engine) cannot say whether it has one. There a task whose
-    /// completion does not arrive for this long, since it was taken, is submitted again, and for twice as long with each
-    /// attempt: tasks that wait and run for longer run more than once. Default 10 s.
+    /// A switch that keeps no record of tasks (the asic engine) cannot say whether it still has a task. There, a task is
+    /// submitted again if its completion does not arrive for this long after the switch accepted it; the time doubles with
+    /// each attempt. So a task that waits and runs for longer than this runs more than once. Default 10 s.
     pub timeout: Nanos,
-    /// A switch that answers nothing for this long is left for the next one. Default 1 s.
+    /// If a switch answers nothing for this long, the client uses the next one. Default 1 s.
     pub switch_silence: Nanos,
 }
 
@@ -77,7 +79,7 @@ impl ClientConfig {
         Self {
             identity,
             seed,
-            // One way: what else is drawn from the seed, and goes on the wire, tells nothing of it.
+            // A one-way function, because other values drawn from the seed go on the wire and must not reveal the secret.
             secret: SipHasher24::new_with_keys(seed, 0).hash(b"secret").as_u128(),
             uid: 0,
             switches,

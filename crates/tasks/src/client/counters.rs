@@ -1,9 +1,9 @@
-//! What a client counts: nothing is dropped in silence.
+//! The counters of a client: nothing is dropped without being counted.
 
-/// All count from the start of the client.
+/// Counts since the start of the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Tasks that `submit` took.
+    /// Tasks that `submit` accepted.
     pub submitted: u64,
     /// Tasks that ended in `Completed`.
     pub completed: u64,
@@ -13,13 +13,14 @@ pub struct Counters {
     pub cancelled: u64,
     /// Attempts that followed an end that was not final: ABANDONED, a retried failure, a timeout, a failed fetch.
     pub retried: u64,
-    /// Tasks submitted again because the switch was another (T9).
+    /// Tasks submitted again because the switch changed or restarted (T9).
     pub resubmitted: u64,
-    /// Tasks submitted again because no completion came, and the switch had them no more, or cannot say whether it has them.
+    /// Tasks submitted again because no completion came, and the switch no longer had them, or cannot say whether it has
+    /// them.
     pub gone: u64,
     /// Tasks that the switch returned: it was full (T7).
     pub full: u64,
-    /// Tasks that the switch returned: our address holds its share of what there is (T14).
+    /// Tasks that the switch returned: our address already uses its share (T14).
     pub over_share: u64,
     /// Tasks that the switch returned: their SUBMIT was below the window (T8).
     pub too_old: u64,
@@ -29,11 +30,11 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Probes sent again.
     pub probes_repeated: u64,
-    /// Times that the client went to the next switch of its list, or back to a better one.
+    /// Times that the client changed to the next switch of its list, or back to a preferred one.
     pub failovers: u64,
-    /// Cookies that were asked for: the switch took nothing before it saw that we receive what it sends.
+    /// Packets that the switch refused because their cookie was missing or old.
     pub cookies: u64,
-    /// Completions that were no task's first: acknowledged and dropped.
+    /// Repeated completions of a task: acknowledged and dropped.
     pub completions_ignored: u64,
     /// Datagrams dropped: no packet of this protocol.
     pub malformed: u64,
@@ -45,11 +46,11 @@ pub struct Counters {
     pub foreign_token: u64,
     /// Answers dropped: another client's identity.
     pub foreign_identity: u64,
-    /// Answers dropped: not from the present switch's address.
+    /// Answers dropped: not from the current switch's address.
     pub foreign_address: u64,
-    /// Answers dropped: of an epoch that has passed.
+    /// Answers dropped: of an earlier epoch.
     pub old_epoch: u64,
-    /// Answers dropped: to nothing that awaits one (repeated, late).
+    /// Answers dropped: nothing waits for them (repeated or late).
     pub unexpected_answers: u64,
     /// Answers dropped: they contradict the packet that they answer.
     pub bad_answers: u64,

@@ -1,21 +1,21 @@
-//! When attempts have taken too long. Only tasks with a timeout are in here.
+//! When attempts time out. Holds only tasks with a timeout.
 
 use midflight_endpoint::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Tasks that end in time leave their entry behind; it is skipped when it comes up, and entries left behind are
-/// thrown out when they outnumber the others.
+/// A task that ends in time leaves its entry behind. Such an entry is skipped when it is due, and all of them are removed
+/// once they outnumber the others.
 #[derive(Default)]
 pub(super) struct Deadlines {
     heap: BinaryHeap<Reverse<(Nanos, u64)>>,
 }
 
-/// Below this many entries nothing is thrown out.
+/// With fewer entries than this nothing is removed.
 const SMALL: usize = 1024;
 
 impl Deadlines {
-    /// `is_valid` tells whether an entry (deadline, key) still speaks of a task; `open` how many tasks there are.
+    /// `is_valid`: whether an entry (deadline, key) still belongs to a task. `open`: the number of open tasks.
     pub(super) fn push(&mut self, at: Nanos, key: u64, open: usize, is_valid: impl Fn(Nanos, u64) -> bool) {
         if self.heap.len() >= SMALL + 2 * open {
             self.heap.retain(|Reverse((at, key))| is_valid(*at, *key));

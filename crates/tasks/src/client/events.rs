@@ -1,12 +1,12 @@
-//! What a client tells its driver.
+//! The events of a client for its driver.
 
 use super::TaskKey;
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status};
 use std::net::SocketAddr;
 
-/// What the driver has to know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`;
-/// only a `Completed` whose result is by reference is provisional until [`super::Client::fetched`].
+/// What the driver must know or do. Each task ends in exactly one of `Completed`, `Lost` and `Cancelled`. A `Completed`
+/// whose result is by reference is provisional until [`super::Client::fetched`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A task ended. If the result is by reference, the driver fetches it and calls [`super::Client::fetched`]: with
@@ -35,12 +35,12 @@ pub enum Event {
         /// Which task.
         key: TaskKey,
     },
-    /// A task could not be cancelled: it may run, and its end is still told.
+    /// A task could not be cancelled: it may run, and the event of its end will follow.
     NotCancelled {
         /// Which task.
         key: TaskKey,
     },
-    /// The switch answered for the first time, or another one answers, or it was started anew.
+    /// The switch answered for the first time, or another one answers, or it restarted.
     SwitchChanged {
         /// Its address.
         switch: SocketAddr,
@@ -49,29 +49,29 @@ pub enum Event {
         /// Tasks that are submitted again because of it (T9).
         resubmitted: usize,
     },
-    /// A switch of the list speaks another version of the wire format, and takes nothing of ours. Told once for each switch
-    /// and version.
+    /// A switch of the list uses another version of the wire format and accepts nothing of ours. Once for each switch and
+    /// version.
     OtherVersion {
         /// Its address.
         switch: SocketAddr,
-        /// What it speaks.
+        /// Its version.
         version: u8,
     },
-    /// The address that the switch sees. If it differs from the driver's own there is NAT between them, and
-    /// executors cannot reach this client. Told at first and when it changes.
+    /// This client's address as the switch sees it. If it differs from the driver's own, there is NAT between them, and
+    /// executors cannot reach this client. Sent first when the address is known, and whenever it changes.
     SeenAs(SocketAddr),
 }
 
 /// The value of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Here it is.
+    /// The bytes themselves.
     Inline(Vec<u8>),
     /// The executor keeps it; fetch it there over TCP at the reference's port.
     ByReference {
         /// The address from which the completion came.
         executor: SocketAddr,
-        /// What to ask for.
+        /// The blob to fetch.
         blob: BlobRef,
     },
 }
@@ -79,7 +79,7 @@ pub enum Outcome {
 /// Why a task has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostWhy {
-    /// The last attempt's time passed.
+    /// The last attempt timed out.
     TimedOut,
     /// The last attempt's executor could not fetch the argument.
     Abandoned,
@@ -102,7 +102,7 @@ impl std::fmt::Display for LostWhy {
 pub struct Timing {
     /// When [`super::Client::submit`] was called (this client's clock).
     pub submitted: Nanos,
-    /// When the task was first sent: the client's window spreads large jobs over time (this client's clock).
+    /// When the task was first sent, which is later for tasks that the client's window held back (this client's clock).
     pub sent: Nanos,
     /// When the completion arrived (this client's clock).
     pub completed: Nanos,

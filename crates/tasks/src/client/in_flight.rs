@@ -1,4 +1,4 @@
-//! SUBMIT and CANCEL packets that the switch has not answered: sequences, retransmission, window.
+//! SUBMIT and CANCEL packets that the switch has not answered yet: sequences, retransmission, window.
 //!
 //! Sequences are compared by serial-number arithmetic. The oldest unanswered one stays so close below the next that
 //! the switch's window of 64 (T8) always covers it, so packets in flight lie in a short ring.
@@ -13,18 +13,18 @@ use std::ops::Range;
 
 /// Sequences from the oldest unanswered one to the next, at most: well inside the switch's window.
 pub(super) const SPAN_MAX: usize = 48;
-/// How far ahead the next sequence goes where the switch takes ours for too old. Two such leaps pass any that it may have seen.
-const LEAP: u32 = 1 << 30;
-/// Where the packets that may be in flight have the cookie.
+/// How far to skip ahead when the switch calls our sequence too old. Two skips pass any sequence that it may have seen.
+const SKIP_AHEAD: u32 = 1 << 30;
+/// Offset of the cookie in the packets that may be in flight.
 const COOKIE: Range<usize> = {
     let at = offset_of!(Submit, cookie);
     assert!(at == offset_of!(Cancel, cookie));
     at..at + size_of::<u64>()
 };
-/// The window before anything is known.
+/// The initial window.
 const WINDOW_INITIAL: f64 = 8.0;
 
-/// A task to be taken out of the queue.
+/// A task to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cancellation {
     pub(super) key: u64,
@@ -33,13 +33,13 @@ pub(super) struct Cancellation {
 
 /// What a packet in flight asks for.
 pub(super) enum Request {
-    /// `unwanted`: tasks that have timed out since; if they are taken they are cancelled at once.
+    /// `unwanted`: tasks that have timed out since. If the switch accepts them, they are cancelled at once.
     Submit { count: u8, unwanted: Vec<Cancellation> },
-    /// Tasks to take out.
+    /// Tasks to cancel.
     Cancel(Vec<Cancellation>),
 }
 
-/// A packet that awaits its answer.
+/// A packet that waits for its answer.
 pub(super) struct InFlight {
     pub(super) request: Request,
     pub(super) packet: Vec<u8>,
@@ -53,13 +53,13 @@ pub(super) struct InFlight {
 /// All packets in flight.
 pub(super) struct Flights {
     ring: VecDeque<Option<InFlight>>,
-    /// The sequence of the ring's first place.
+    /// The sequence of the ring's first entry.
     base: u32,
-    leap: bool,
+    skip_ahead: bool,
     submits: u32,
     window: f64,
     window_max: f64,
-    /// When the window was reduced last: once for a round trip.
+    /// When the window was last reduced; at most once per round trip.
     reduced_at: Nanos,
     spare: Vec<Vec<u8>>,
 }
@@ -71,7 +71,7 @@ impl Flights {
         Self {
             ring: VecDeque::new(),
             base: first,
-            leap: false,
+            skip_ahead: false,
             submits: 0,
             window,
             window_max,
@@ -82,24 +82,24 @@ impl Flights {
 
     /// The sequence of the next packet.
     pub(super) fn next(&self) -> u32 {
-        // The ring has at most 48 places.
+        // The ring has at most 48 entries.
         self.base.wrapping_add(self.ring.len() as u32)
     }
 
-    /// The switch has seen sequences in our name that are far ahead: somebody else's, or ours of a time that we do not
-    /// remember. The next one is to get ahead of them.
-    pub(super) fn leap(&mut self) {
-        self.leap = true;
+    /// The switch has seen sequences of this identity that are far ahead: somebody forged them, or they are our own from
+    /// before a wrap-around. The next sequence must skip past them.
+    pub(super) fn skip_ahead(&mut self) {
+        self.skip_ahead = true;
     }
 
-    pub(super) fn is_to_leap(&self) -> bool {
-        self.leap
+    pub(super) fn must_skip_ahead(&self) -> bool {
+        self.skip_ahead
     }
 
-    /// Leaves out the next sequence, or as many as are to be leapt over; which only an empty ring may.
+    /// Leaves out the next sequence, or skips ahead if that was asked for. The ring must be empty.
     pub(super) fn skip(&mut self) {
         debug_assert!(self.ring.is_empty());
-        let step = if std::mem::take(&mut self.leap) { LEAP } else { 1 };
+        let step = if std::mem::take(&mut self.skip_ahead) { SKIP_AHEAD } else { 1 };
         self.base = self.base.wrapping_add(step);
     }
 
@@ -120,7 +120,7 @@ impl Flights {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Packet `next()` is being sent.
+    /// Records that packet `next()` is being sent.
     pub(super) fn push(&mut self, now: Nanos, timeout: Nanos, packet: Vec<u8>, request: Request) {
         self.submits += u32::from(matches!(request, Request::Submit { .. }));
         self.ring.push_back(Some(InFlight {
@@ -147,7 +147,7 @@ impl Flights {
         self.ring.get_mut(place)?.as_mut()
     }
 
-    /// This packet awaits no answer any more. Its buffer comes back by `recycle`.
+    /// Removes a packet that waits for no answer any more. Its buffer comes back through `recycle`.
     pub(super) fn take(&mut self, sequence: u32) -> Option<InFlight> {
         let place = self.place(sequence);
         let flight = self.ring.get_mut(place)?.take()?;
@@ -163,12 +163,12 @@ impl Flights {
         self.spare.push(packet);
     }
 
-    /// The switch answered a SUBMIT and had room: the window grows by one for each window of answers.
+    /// The switch answered a SUBMIT and had room: the window grows by one per window of answers.
     pub(super) fn widen(&mut self) {
         self.window = (self.window + 1.0 / self.window).min(self.window_max);
     }
 
-    /// A packet of `sent_at` was lost or met a full queue: half the window, once for each flight.
+    /// A packet sent at `sent_at` was lost or met a full queue: halves the window, at most once per round trip.
     pub(super) fn narrow(&mut self, now: Nanos, sent_at: Nanos) {
         if sent_at >= self.reduced_at {
             self.reduced_at = now;
@@ -176,7 +176,7 @@ impl Flights {
         }
     }
 
-    /// Marks what has not been answered in time.
+    /// Marks packets that were not answered in time.
     pub(super) fn expire(&mut self, now: Nanos, round_trip: &mut RoundTrip) {
         let mut lost_at = None;
         for flight in self.ring.iter_mut().flatten() {
@@ -191,12 +191,13 @@ impl Flights {
         }
     }
 
-    /// All is to be sent again now.
+    /// Sends all packets again now.
     pub(super) fn resend_all(&mut self) {
         self.ring.iter_mut().flatten().for_each(|flight| flight.resend = true);
     }
 
-    /// The switch is another one: all is to be sent to it. What was lost on the old one says nothing of it.
+    /// The switch is another one: sends all packets to it, with a fresh window, because losses at the old one mean nothing
+    /// for it.
     pub(super) fn start_over(&mut self, timeout: Nanos) {
         self.window = self.window.max(WINDOW_INITIAL.min(self.window_max));
         self.ring.iter_mut().flatten().for_each(|flight| flight.timeout = timeout);
@@ -209,7 +210,7 @@ impl Flights {
         Some(self.base.wrapping_add(place as u32))
     }
 
-    /// It is being sent again, with this cookie, and else unchanged.
+    /// Records that a packet is being sent again, with this cookie and otherwise unchanged.
     pub(super) fn resent(&mut self, sequence: u32, now: Nanos, cookie: u64) -> &[u8] {
         let Some(flight) = self.get_mut(sequence) else { return &[] };
         flight.resend = false;
@@ -220,13 +221,13 @@ impl Flights {
         &flight.packet
     }
 
-    /// The cookie that a packet in flight was sent with last.
+    /// The cookie with which a packet in flight was last sent.
     pub(super) fn cookie_of(&self, sequence: u32) -> Option<u64> {
         let bytes = self.get(sequence)?.packet.get(COOKIE)?;
         Some(u64::from_be_bytes(bytes.try_into().ok()?))
     }
 
-    /// The sequences of all CANCELs.
+    /// The sequences of all CANCELs in flight.
     pub(super) fn cancels(&self) -> Vec<u32> {
         self.ring
             .iter()

@@ -1,10 +1,10 @@
 //! The client: submits tasks to a switch, and matches the completions that executors send.
 //!
-//! [`Client`] is the machine; each kind of input has a file of its own: `transmit` assembles what leaves, `answers`
-//! takes what the switch says (`cookie` what it wants to see first), `completions` what executors say (by whose `token`
-//! they may), `clock` what falls due, and `transitions` moves a task from one state to the next. What they work on is in `table`
-//! (tasks and their names), `in_flight` (unanswered packets and the window), `probe`, `switches`,
-//! `acks` and `deadlines`. `docs/internals/tasks.md` ("The client") says what happens and why.
+//! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
+//! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
+//! timers; `transitions` moves a task from one state to the next. The data is in `table` (tasks and their names),
+//! `in_flight` (unanswered packets and the window), `probe`, `switches`, `acks` and `deadlines`. `docs/internals/tasks.md`
+//! ("The client") says what happens and why.
 
 mod acks;
 mod answers;
@@ -60,9 +60,9 @@ pub struct Client {
     backoff: Backoff,
     switches: Switches,
     probe: Probe,
-    /// Tasks to be taken out of the switch's queue.
+    /// Tasks to cancel at the switch.
     cancellations: VecDeque<Cancellation>,
-    /// Tasks that the switch has no more, and when their completion is overdue.
+    /// Tasks that the switch no longer has, and when their completion is overdue.
     gone: VecDeque<(Nanos, Cancellation)>,
     deadlines: Deadlines,
     /// Results by reference that the driver is fetching, by task.
@@ -73,8 +73,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has sent nothing yet. It begins by asking the first switch for its epoch, and goes round the
-    /// list until one answers: [`Event::SwitchChanged`].
+    /// A client that has sent nothing yet. It first asks the first switch for its epoch, then the others in turn, until one
+    /// answers: [`Event::SwitchChanged`].
     ///
     /// # Errors
     /// A [`ConfigError`] that says which field to change.
@@ -103,11 +103,11 @@ impl Client {
         })
     }
 
-    /// All tasks of one job, or more of them: their keys are consecutive. What is submitted before the next
-    /// `poll_transmit` shares packets, if it is of the same job.
+    /// Submits tasks of one job; their keys are consecutive. A job may take several calls, and tasks of one job that are
+    /// submitted before the next `poll_transmit` share packets.
     ///
     /// # Errors
-    /// A [`SubmitError`]: then none was taken.
+    /// A [`SubmitError`]: then no task was accepted.
     pub fn submit(&mut self, now: Nanos, jid: u32, tasks: &[Task]) -> Result<Range<u64>, SubmitError> {
         for (index, task) in tasks.iter().enumerate() {
             task.check(index)?;
@@ -121,7 +121,7 @@ impl Client {
         for task in tasks {
             let key = self.next_key;
             self.next_key += 1;
-            // The key, as far as it fits, also tells the tasks of a job apart that came by several calls.
+            // The low bits of the key, because a job may take several calls, and its tasks need different numbers.
             let mut record = Record::new(key, jid, task.info(key as u32), now);
             record.attempts_left = task.attempts.saturating_sub(1);
             record.retry_failed = task.retry_failed;
@@ -133,15 +133,15 @@ impl Client {
         Ok(first..self.next_key)
     }
 
-    /// Asks for these tasks not to be run. Each that is still open ends in [`Event::Cancelled`], or is answered by
-    /// [`Event::NotCancelled`] or its end; keys of tasks that have ended are ignored.
+    /// Asks the switch not to run these tasks. Each open task ends in [`Event::Cancelled`]; or [`Event::NotCancelled`] says
+    /// that it may run; or its end comes first. Keys of tasks that have ended are ignored.
     pub fn cancel(&mut self, _now: Nanos, keys: &[TaskKey]) {
         for &key in keys {
             let Some(at) = self.table.by_key(key.0) else { continue };
             let record = self.table.get_mut(at);
             match record.state {
                 State::Waiting => self.cancelled(at),
-                // Cancelled as soon as its SUBMIT is answered: a CANCEL might overtake it.
+                // Cancelled as soon as its SUBMIT is answered, because a CANCEL sent now might overtake the SUBMIT.
                 State::Sent => record.cancel_wanted = true,
                 State::Open if !record.cancel_wanted => {
                     record.cancel_wanted = true;
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// The driver has (`ok`), or failed to get, the bytes of a result by reference.
+    /// The driver has fetched a result by reference (`ok`), or could not.
     pub fn fetched(&mut self, now: Nanos, key: TaskKey, ok: bool) {
         let Some(report) = self.fetches.remove(&key.0) else { return };
         self.acks.push(report, AckState::Done);
@@ -172,7 +172,7 @@ impl Client {
         self.table.len()
     }
 
-    /// The switch that is asked at present, and its last known epoch (0 before its first answer).
+    /// The current switch, and its last known epoch (0 before its first answer).
     #[must_use]
     pub fn switch(&self) -> (SocketAddr, u32) {
         (self.switches.address(), self.switches.epoch())
@@ -184,7 +184,7 @@ impl Client {
         self.round_trip.smoothed()
     }
 
-    /// What has been counted.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -232,7 +232,7 @@ impl Endpoint for Client {
     }
 }
 
-/// Whether two addresses are the same place, however IPv4 is written.
+/// Whether two addresses are the same, where one may write IPv4 as an IPv4-mapped IPv6 address.
 fn same_host_and_port(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

@@ -1,45 +1,45 @@
-//! Which switch is asked, and in which epoch it lives.
+//! The list of switches: which one is in use, and its epoch.
 
 use super::same_host_and_port;
 use midflight_endpoint::Nanos;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Epochs of a switch that are remembered to have passed: their late answers say nothing of its successor.
+/// How many earlier epochs of a switch are remembered. Late answers from them say nothing about the current switch.
 const PAST_MAX: usize = 8;
 
-/// One of the list.
+/// A switch of the list.
 pub(super) struct Switch {
     pub(super) address: SocketAddr,
-    /// The last one that it gave us; 0 before the first.
+    /// The last cookie that it gave us; 0 before the first.
     pub(super) cookie: u64,
     /// Its last known epoch; 0 before the first.
     epoch: u32,
     past: [u32; PAST_MAX],
 }
 
-/// A client that had to leave a better switch asks this often whether it answers again.
-const LOOK_EVERY: Nanos = 1_000_000_000;
+/// How often a client that had to leave a preferred switch probes whether it answers again.
+const FAILBACK_EVERY: Nanos = 1_000_000_000;
 
-/// A better switch that was asked whether it answers, and the sequence of that PROBE.
+/// A PROBE to a preferred switch, and its sequence.
 #[derive(Clone, Copy)]
-struct Look {
+struct FailbackProbe {
     switch: usize,
     sequence: u32,
 }
 
 /// What an answer's epoch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
-    /// The one that holds our tasks.
+pub(super) enum EpochMeaning {
+    /// The epoch that holds our tasks.
     Present,
-    /// A late answer of a switch that is gone; or it has returned.
+    /// A late answer of a switch that is gone; or that switch has returned.
     Past,
-    /// Another switch, which holds none of our tasks.
+    /// Another switch, which has none of our tasks.
     New,
 }
 
-/// What is sent again with another cookie.
+/// What to send again with another cookie.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Again {
     Question,
@@ -52,17 +52,17 @@ pub(super) struct Switches {
     asked: usize,
     /// The switch and epoch that hold our tasks.
     holder: Option<(usize, u32)>,
-    /// When the one that is asked was heard last, or began to be asked.
+    /// When the current switch last answered, or came into use.
     pub(super) heard: Nanos,
-    /// It keeps no record of tasks: it is not asked about any, and those that take too long are submitted again.
+    /// Whether it keeps no record of tasks. Then PROBEs name no tasks, and tasks that take too long are submitted again.
     pub(super) keeps_no_record: bool,
-    /// Which of the list speak which other versions, as far as they have said.
+    /// Other versions that switches of the list have answered with.
     other_versions: BTreeSet<(usize, u8)>,
-    /// From when on another cookie may cause all to be sent again.
+    /// From this time on another cookie may cause all packets to be sent again.
     resend_from: [Nanos; 2],
-    /// When a better one than the one that is asked is looked for, and which of them was looked for last.
-    look: Nanos,
-    looked_for: Option<Look>,
+    /// When the next preferred switch is probed, and which was probed last.
+    failback_at: Nanos,
+    failback_probe: Option<FailbackProbe>,
 }
 
 impl Switches {
@@ -77,8 +77,8 @@ impl Switches {
             keeps_no_record: false,
             other_versions: BTreeSet::new(),
             resend_from: [now; 2],
-            look: now,
-            looked_for: None,
+            failback_at: now,
+            failback_probe: None,
         }
     }
 
@@ -91,28 +91,28 @@ impl Switches {
         same_host_and_port(self.address(), from)
     }
 
-    /// Whether the switch that is asked is known to hold our tasks.
+    /// Whether the current switch is known to hold our tasks.
     pub(super) fn is_settled(&self) -> bool {
         self.holder.is_some_and(|(switch, _)| switch == self.asked)
     }
 
-    /// The last known epoch of the switch that is asked; 0 before the first.
+    /// The last known epoch of the current switch; 0 before the first.
     pub(super) fn epoch(&self) -> u32 {
         self.list[self.asked].epoch
     }
 
-    /// What the switch that is asked wants to see in our packets.
+    /// The cookie for the current switch.
     pub(super) fn cookie(&self) -> u64 {
         self.list[self.asked].cookie
     }
 
-    /// It wants to see this from now on. Whether it is another than before.
+    /// Sets the cookie for the current switch. Returns whether it differs from the one before.
     pub(super) fn keep_cookie(&mut self, cookie: u64) -> bool {
         std::mem::replace(&mut self.list[self.asked].cookie, cookie) != cookie
     }
 
-    /// Whether another cookie is reason enough to send all again: once in a retransmission timeout, so that a flood of cookies
-    /// causes no larger one.
+    /// Whether to send all packets again because of another cookie: at most once per retransmission timeout, so that a
+    /// flood of COOKIE packets causes no larger flood.
     pub(super) fn may_resend(&mut self, what: Again, now: Nanos, timeout: Nanos) -> bool {
         let from = &mut self.resend_from[what as usize];
         let may = now >= *from;
@@ -122,21 +122,21 @@ impl Switches {
         may
     }
 
-    pub(super) fn judge(&self, epoch: u32) -> Judgement {
+    pub(super) fn judge(&self, epoch: u32) -> EpochMeaning {
         if self.holder == Some((self.asked, epoch)) {
-            Judgement::Present
+            EpochMeaning::Present
         } else if self.list[self.asked].past.contains(&epoch) {
-            Judgement::Past
+            EpochMeaning::Past
         } else {
-            Judgement::New
+            EpochMeaning::New
         }
     }
 
-    /// From now on tasks are with the switch that is asked, in this epoch. Whether there was another before.
+    /// From now on our tasks are at the current switch, in this epoch. Returns whether there was another switch before.
     pub(super) fn settle(&mut self, epoch: u32) -> bool {
         let switch = &mut self.list[self.asked];
         if switch.epoch != 0 && switch.epoch != epoch {
-            // In the place of the one that returns, or of the oldest.
+            // Replaces the epoch that returns, or else the oldest.
             let returns = switch.past.iter().position(|&past| past == epoch);
             let place = returns.unwrap_or(PAST_MAX - 1);
             switch.past[..=place].rotate_right(1);
@@ -147,50 +147,52 @@ impl Switches {
         self.holder.replace((self.asked, epoch)).is_some()
     }
 
-    /// The switch is silent: ask the next one. It may be the same one, if it is alone; then what we held to be its
-    /// past is forgotten, in case that a late answer has misled us. Whether it is another.
+    /// The switch is silent: uses the next one. If there is only one, forgets its earlier epochs, because a late answer may
+    /// have made us take its current epoch for an earlier one. Returns whether the switch is another.
     pub(super) fn go_on(&mut self, now: Nanos) -> bool {
-        self.turn_to((self.asked + 1) % self.list.len(), now);
+        self.use_switch((self.asked + 1) % self.list.len(), now);
         self.list.len() > 1
     }
 
-    fn turn_to(&mut self, switch: usize, now: Nanos) {
+    fn use_switch(&mut self, switch: usize, now: Nanos) {
         self.asked = switch;
         self.list[switch].past = [0; PAST_MAX];
         self.heard = now;
         self.resend_from = [now; 2];
-        self.look = now + LOOK_EVERY;
-        self.looked_for = None;
+        self.failback_at = now + FAILBACK_EVERY;
+        self.failback_probe = None;
     }
 
-    /// Somebody speaks this version, which is not ours: the switch of the list, if it is one that has not said so before.
-    pub(super) fn speaks(&mut self, from: SocketAddr, version: u8) -> Option<SocketAddr> {
+    /// For a packet of another version: the switch of the list that sent it, if this is news.
+    pub(super) fn answers_with(&mut self, from: SocketAddr, version: u8) -> Option<SocketAddr> {
         let switch = self.list.iter().position(|switch| same_host_and_port(switch.address, from))?;
         self.other_versions.insert((switch, version)).then(|| self.list[switch].address)
     }
 
-    /// When to look for a better switch, one that stands before this in the list: executors may be there, for all turn to
-    /// the best that answers, and those who left it for another may otherwise never meet again.
-    pub(super) fn look_due(&self) -> Option<Nanos> {
-        (self.asked > 0).then_some(self.look)
+    /// When to probe a preferred switch, one before the current in the list. Executors do the same: otherwise those at
+    /// different switches of the list might never meet again.
+    pub(super) fn failback_due(&self) -> Option<Nanos> {
+        (self.asked > 0).then_some(self.failback_at)
     }
 
-    /// The better switch to ask now, by a PROBE with the sequence that `count` gives; the next one is asked later.
-    pub(super) fn look(&mut self, now: Nanos, count: impl FnOnce() -> u32) -> Option<(&Switch, u32)> {
-        self.look_due().filter(|&due| due <= now)?;
-        self.look = now + LOOK_EVERY;
-        let switch = self.looked_for.map_or(0, |last| (last.switch + 1) % self.asked);
+    /// The preferred switch to probe now, with the sequence that `count` gives. The others follow later in turn.
+    pub(super) fn failback_probe(&mut self, now: Nanos, count: impl FnOnce() -> u32) -> Option<(&Switch, u32)> {
+        self.failback_due().filter(|&due| due <= now)?;
+        self.failback_at = now + FAILBACK_EVERY;
+        let switch = self.failback_probe.map_or(0, |last| (last.switch + 1) % self.asked);
         let sequence = count();
-        self.looked_for = Some(Look { switch, sequence });
+        self.failback_probe = Some(FailbackProbe { switch, sequence });
         Some((&self.list[switch], sequence))
     }
 
-    /// A better switch that was looked for answers the PROBE that asked it: it is asked from now on. Whether this was one.
+    /// If this answers the PROBE to a preferred switch, that switch is the current one from now on. Returns whether it was.
     pub(super) fn found(&mut self, from: SocketAddr, sequence: u32, now: Nanos) -> bool {
-        let is_it = |look: &Look| look.sequence == sequence && same_host_and_port(self.list[look.switch].address, from);
-        let better = self.looked_for.filter(is_it);
-        if let Some(look) = better {
-            self.turn_to(look.switch, now);
+        let is_it = |probe: &FailbackProbe| {
+            probe.sequence == sequence && same_host_and_port(self.list[probe.switch].address, from)
+        };
+        let better = self.failback_probe.filter(is_it);
+        if let Some(probe) = better {
+            self.use_switch(probe.switch, now);
         }
         better.is_some()
     }
@@ -205,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn t9_late_answers_of_a_past_epoch_are_told_from_a_new_one() {
+    fn t9_late_answers_of_a_past_epoch_differ_from_a_new_one() {
         let mut s = two();
-        assert_eq!(s.judge(5), Judgement::New);
+        assert_eq!(s.judge(5), EpochMeaning::New);
         assert!(!s.settle(5));
-        assert_eq!(s.judge(5), Judgement::Present);
-        assert_eq!(s.judge(6), Judgement::New);
+        assert_eq!(s.judge(5), EpochMeaning::Present);
+        assert_eq!(s.judge(6), EpochMeaning::New);
         assert!(s.settle(6));
-        assert_eq!(s.judge(5), Judgement::Past);
+        assert_eq!(s.judge(5), EpochMeaning::Past);
     }
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
         }
         assert_eq!(
             [4, 5, 6, 7].map(|epoch| s.judge(epoch)),
-            [Judgement::Past, Judgement::Past, Judgement::Present, Judgement::New]
+            [EpochMeaning::Past, EpochMeaning::Past, EpochMeaning::Present, EpochMeaning::New]
         );
     }
 
@@ -235,9 +237,9 @@ mod tests {
         s.settle(5);
         assert!(s.go_on(1));
         assert!(!s.is_settled());
-        assert_eq!(s.judge(5), Judgement::New, "an epoch is one switch's");
+        assert_eq!(s.judge(5), EpochMeaning::New, "an epoch is one switch's");
         assert!(s.go_on(2));
-        assert_eq!(s.judge(5), Judgement::Present);
+        assert_eq!(s.judge(5), EpochMeaning::Present);
     }
 
     #[test]
@@ -245,28 +247,31 @@ mod tests {
         let mut s = Switches::new(&["[::1]:1".parse().unwrap()], 0);
         s.settle(5);
         s.settle(4);
-        assert_eq!(s.judge(5), Judgement::Past);
+        assert_eq!(s.judge(5), EpochMeaning::Past);
         assert!(!s.go_on(9));
-        assert_eq!(s.judge(5), Judgement::New);
+        assert_eq!(s.judge(5), EpochMeaning::New);
         assert_eq!(s.heard, 9);
     }
 
     #[test]
-    fn t9_a_better_switch_is_looked_for_and_turned_to_when_it_answers() {
+    fn t9_a_better_switch_is_failback_probe_and_turned_to_when_it_answers() {
         let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
         let mut s = two();
         s.settle(5);
-        assert_eq!((s.look_due(), s.found(a, 1, 0)), (None, false), "it is the best");
+        assert_eq!((s.failback_due(), s.found(a, 1, 0)), (None, false), "it is the best");
         assert!(s.go_on(10));
         s.settle(7);
         assert!(!s.found(a, 1, 11), "nobody has asked it");
-        assert!(s.look(11, || panic!("not yet")).is_none());
-        assert_eq!(s.look_due(), Some(10 + LOOK_EVERY));
-        assert_eq!(s.look(10 + LOOK_EVERY, || 9).map(|(switch, sequence)| (switch.address, sequence)), Some((a, 9)));
-        assert!(!s.found(b, 9, 12 + LOOK_EVERY) && !s.found(a, 8, 12 + LOOK_EVERY));
-        assert!(s.found(a, 9, 12 + LOOK_EVERY));
+        assert!(s.failback_probe(11, || panic!("not yet")).is_none());
+        assert_eq!(s.failback_due(), Some(10 + FAILBACK_EVERY));
+        assert_eq!(
+            s.failback_probe(10 + FAILBACK_EVERY, || 9).map(|(switch, sequence)| (switch.address, sequence)),
+            Some((a, 9))
+        );
+        assert!(!s.found(b, 9, 12 + FAILBACK_EVERY) && !s.found(a, 8, 12 + FAILBACK_EVERY));
+        assert!(s.found(a, 9, 12 + FAILBACK_EVERY));
         assert_eq!((s.address(), s.is_settled()), (a, false));
-        assert_eq!(s.judge(5), Judgement::New, "what it had is with the other one since");
+        assert_eq!(s.judge(5), EpochMeaning::New, "what it had is with the other one since");
     }
 
     #[test]

@@ -14,7 +14,7 @@ const NAMES_MAX: usize = 4;
 /// No record.
 const NONE: u32 = u32::MAX;
 
-/// A task as it was submitted once: its SUBMIT's sequence, and its record in it.
+/// One submission of a task: the SUBMIT's sequence, and the index of the task in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Name {
     pub(super) submission: u32,
@@ -34,9 +34,9 @@ pub(super) enum State {
     Waiting,
     /// In an unacknowledged SUBMIT.
     Sent,
-    /// Taken by the switch, in [`List::Open`].
+    /// Accepted by the switch, in [`List::Open`].
     Open,
-    /// Done; the driver fetches its result.
+    /// Completed; the driver fetches its result.
     Fetching,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum List {
     Returned = 0,
     /// To be submitted for the first time.
     Fresh = 1,
-    /// Taken by the switch, in the order of `checked_at`.
+    /// Accepted by the switch, in the order of `checked_at`.
     Open = 2,
 }
 
@@ -67,14 +67,14 @@ pub(super) struct Record {
     pub(super) timeout: Nanos,
     /// When the present attempt has taken too long.
     pub(super) deadline: Nanos,
-    /// When the switch took it, or was asked for it last.
+    /// When the switch accepted it, or was last probed about it.
     pub(super) checked_at: Nanos,
-    /// How many times more it may take too long, where the switch cannot be asked.
+    /// How many more timeouts it may take, at a switch that keeps no record.
     pub(super) patience: u8,
     pub(super) state: State,
     pub(super) retry_failed: bool,
     pub(super) cancel_wanted: bool,
-    /// The switch has it no more; its completion is overdue when its time in the queue of such tasks comes.
+    /// The switch no longer has it. `Client::gone` says when its completion is overdue.
     pub(super) gone: bool,
     list: Option<List>,
     named: u8,
@@ -108,7 +108,7 @@ impl Record {
         }
     }
 
-    /// The name under which it was submitted last.
+    /// The name of its last submission.
     pub(super) fn name(&self) -> Option<Name> {
         Some(self.names[usize::from(self.named.checked_sub(1)?)])
     }
@@ -117,13 +117,13 @@ impl Record {
         TaskKey(self.key)
     }
 
-    /// The switch may work on it under its present name.
+    /// Whether the switch may have it under its current name.
     pub(super) fn is_with_switch(&self) -> bool {
         matches!(self.state, State::Sent | State::Open)
     }
 }
 
-/// Hashes numbers that this client drew itself, one after the other: nobody can choose them to collide.
+/// Hashes keys that this client numbers itself, so nobody can choose keys that collide.
 #[derive(Default)]
 pub(super) struct CountingHasher(u64);
 
@@ -150,7 +150,7 @@ impl Hasher for CountingHasher {
 
 pub(super) type CountingMap<K, V> = HashMap<K, V, BuildHasherDefault<CountingHasher>>;
 
-/// The tasks of one SUBMIT that still go by its name.
+/// The tasks of one SUBMIT that still have a name from it.
 struct Submission {
     records: Box<[u32]>,
     live: u8,
@@ -225,7 +225,7 @@ impl Table {
         self.by_key.get(&key).copied()
     }
 
-    /// The task with this key, if its present name is this one.
+    /// The task with this key, if this is its current name.
     pub(super) fn by_key_and_name(&self, key: u64, name: Name) -> Option<u32> {
         self.by_key(key).filter(|&at| self.get(at).name() == Some(name))
     }
@@ -235,12 +235,12 @@ impl Table {
         submission.records.get(usize::from(name.index)).copied().filter(|&at| at != NONE)
     }
 
-    /// Whether some task still goes by the name of this submission.
+    /// Whether some task still has a name from this submission.
     pub(super) fn knows_submission(&self, sequence: u32) -> bool {
         self.submissions.contains_key(&sequence)
     }
 
-    /// Those tasks of a submission that wait for its answer, with their place in it.
+    /// The tasks of a submission that wait for its answer, with their index in it.
     pub(super) fn sent_in(&self, sequence: u32) -> impl Iterator<Item = (u8, u32)> + use<> {
         let mut waiting = [(0, NONE); SUBMIT_MAX];
         let mut count = 0;
@@ -258,7 +258,7 @@ impl Table {
         waiting.into_iter().take(count)
     }
 
-    /// Names these tasks after a new submission; each forgets its oldest name if it has too many.
+    /// Gives these tasks names from a new submission; a task with too many names loses the oldest.
     pub(super) fn name(&mut self, sequence: u32, records: &[u32]) {
         for (index, &at) in (0_u8..).zip(records) {
             let record = &mut self.records[at as usize];
@@ -276,7 +276,7 @@ impl Table {
         self.submissions.insert(sequence, Submission { records: records.into(), live });
     }
 
-    /// The task's present name was never the switch's: forget it.
+    /// Removes the task's current name, which the switch never accepted.
     pub(super) fn unname(&mut self, at: u32) {
         let record = &mut self.records[at as usize];
         if let Some(name) = record.name() {
@@ -314,7 +314,7 @@ impl Table {
         }
     }
 
-    /// Takes a record out of its list.
+    /// Removes a record from its list.
     pub(super) fn unlink(&mut self, at: u32) {
         let record = &mut self.records[at as usize];
         let Some(list) = record.list.take() else { return };

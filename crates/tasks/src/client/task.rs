@@ -4,7 +4,7 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{ARGUMENT_MAX, BLOB_MAX, BY_REFERENCE, BlobRef, LEVELS, TaskInfo};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Names a task in this client: unique, counting up from 0.
+/// Identifies a task in this client: unique, counting up from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskKey(pub u64);
 
@@ -19,11 +19,11 @@ pub struct Task {
     pub priority: u8,
     /// The executor must have at least these resources, one bit each. Default none.
     pub resources: u8,
-    /// How long an attempt may take, from being asked for (by `submit`, or by the end of the attempt before) to its
-    /// completion. A result that is being fetched is no longer timed. Default: for ever.
+    /// How long an attempt may take, from its request (by `submit`, or by the end of the attempt before) to its completion,
+    /// without the time to fetch the result. Default: for ever.
     pub timeout: Option<Nanos>,
-    /// How many attempts there may be when attempts are abandoned, time out or (with `retry_failed`) fail; 0 means 1.
-    /// Attempts that die with their switch or executor are not counted. Default 3.
+    /// How many attempts there may be if attempts are abandoned, time out or (with `retry_failed`) fail; 0 means 1. An
+    /// attempt that is lost because its switch or executor died does not count. Default 3.
     pub attempts: u32,
     /// Whether a failure, or a function that the executor does not know, is tried again. Default `false`.
     pub retry_failed: bool,
@@ -34,7 +34,7 @@ pub struct Task {
 pub enum Argument {
     /// In the packet: the first `length` bytes.
     Inline {
-        /// Padded with zeros.
+        /// The bytes, padded with zeros.
         bytes: [u8; ARGUMENT_MAX],
         /// Up to 16.
         length: u8,
@@ -73,7 +73,7 @@ impl Task {
         Self { function, argument, priority: 4, resources: 0, timeout: None, attempts: 3, retry_failed: false }
     }
 
-    /// The record that speaks of this task on the wire.
+    /// The task as a record on the wire.
     pub(super) fn info(&self, tid: u32) -> TaskInfo {
         let mut argument = [0; ARGUMENT_MAX];
         let argument_length = match &self.argument {
@@ -114,7 +114,7 @@ impl Task {
     }
 }
 
-/// Why `submit` took none of the tasks.
+/// Why `submit` accepted none of the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// More tasks would be open than the bound allows.
@@ -122,7 +122,7 @@ pub enum SubmitError {
     TooManyOpen {
         /// Tasks that are open.
         open: usize,
-        /// Tasks that this call brought.
+        /// Tasks of this call.
         asked: usize,
         /// The bound.
         max_open: usize,

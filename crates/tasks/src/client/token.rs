@@ -1,12 +1,12 @@
-//! The tokens of SUBMITs. Who completes a task says its SUBMIT's token, which only the switch and those executors know that
-//! were given a task of that SUBMIT (T13).
+//! The tokens of SUBMITs. A completion must carry the token of the task's SUBMIT. Only the switch, and the executors that
+//! were assigned a task of that SUBMIT, know it (T13).
 
 use siphasher::sip::SipHasher24;
 
-/// Keyed by the client's secret, so that nothing has to be kept of any SUBMIT: its token is computed again.
+/// Computes tokens from the client's secret, so that none has to be stored.
 pub(super) struct Tokens {
     hasher: SipHasher24,
-    /// Whether a switch has said that it keeps no record: those have room for 32 bits of a token.
+    /// Whether a switch has said that it keeps no record. Such a switch has room for only 32 bits of a token.
     halves: bool,
 }
 
@@ -20,12 +20,12 @@ impl Tokens {
         self.hasher.hash(&submission.to_be_bytes())
     }
 
-    /// From now on lower halves of tokens are taken too. Elsewhere a half would only make guessing easier.
+    /// From now on accepts the lower half of a token too. At other switches that would only make guessing easier.
     pub(super) fn take_halves(&mut self) {
         self.halves = true;
     }
 
-    /// Whether this is the token of that SUBMIT, or its lower half where a switch has no room for more.
+    /// Whether this is the token of that SUBMIT, or its lower half if a switch has no room for more.
     pub(super) fn is_of(&self, submission: u32, said: u64) -> bool {
         let token = self.of(submission);
         said == token || (self.halves && said == token & u64::from(u32::MAX))
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn t13_tokens_are_siphash_2_4_of_the_sequence_under_the_secret() {
-        // The key of the test vectors in the paper of Aumasson and Bernstein; its vector for four bytes, 0 to 3.
+        // From the SipHash paper (Aumasson and Bernstein): its key, and its test vector for the four bytes 0 to 3.
         let tokens = Tokens::new(0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f);
         assert_eq!(tokens.of(0x0001_0203), 0xcf27_94e0_2771_87b7);
         assert_ne!(tokens.of(1), Tokens::new(1).of(1), "another secret, other tokens");

@@ -1,15 +1,15 @@
-//! From one state of a task to the next.
+//! The transitions of a task from one state to the next.
 
 use super::in_flight::{Cancellation, Request};
 use super::table::{List, State};
 use super::{Client, Event, LostWhy};
 use midflight_endpoint::Nanos;
 
-/// An attempt at a switch that keeps no record may take twice as long as the one before, so often.
+/// How often the timeout doubles with each further attempt, at a switch that keeps no record.
 const DOUBLINGS: u8 = 6;
 
 impl Client {
-    /// An attempt begins: its time runs from now.
+    /// An attempt begins; its timeout runs from now.
     pub(super) fn start_clock(&mut self, now: Nanos, at: u32) {
         let record = self.table.get_mut(at);
         if record.timeout == Nanos::MAX {
@@ -23,7 +23,7 @@ impl Client {
         });
     }
 
-    /// The switch has taken it.
+    /// The switch has accepted the task.
     pub(super) fn taken(&mut self, now: Nanos, at: u32) {
         self.table.append(at, List::Open);
         let record = self.table.get_mut(at);
@@ -36,7 +36,7 @@ impl Client {
         }
     }
 
-    /// It is to be submitted again, or ends if it is not wanted.
+    /// The task is to be submitted again, or ends if it was cancelled.
     pub(super) fn submit_again(&mut self, at: u32) {
         let record = self.table.get_mut(at);
         record.state = State::Waiting;
@@ -65,7 +65,7 @@ impl Client {
         self.submit_again(at);
     }
 
-    /// It ends, cancelled.
+    /// The task ends, cancelled.
     pub(super) fn cancelled(&mut self, at: u32) {
         let key = self.table.get(at).key();
         self.events.push_back(Event::Cancelled { key });
@@ -73,7 +73,7 @@ impl Client {
         self.table.remove(at);
     }
 
-    /// An attempt has taken too long: the switch shall not start it any more, whatever becomes of the task.
+    /// An attempt has taken too long. It is cancelled at the switch, whether or not another attempt follows.
     pub(super) fn time_out(&mut self, now: Nanos, at: u32) {
         let record = self.table.get(at);
         let cancellation = record.name().map(|name| Cancellation { key: record.key, name });
@@ -91,9 +91,9 @@ impl Client {
         self.retry_or_lose(now, at, 0, LostWhy::TimedOut);
     }
 
-    /// Another switch answers, or the same one started anew. It has none of the tasks that the old one took: they are
-    /// submitted again (T9). What is in flight stays so under its sequence: if the new switch has taken it already,
-    /// its window says so, and nothing is queued twice (T8).
+    /// Another switch answers, or the same one has restarted. It has none of the tasks that the old one accepted, so they
+    /// are submitted again (T9). Packets in flight keep their sequences: if the new switch has already accepted one, its
+    /// window shows that, and nothing is queued twice (T8).
     pub(super) fn change_switch(&mut self, now: Nanos, epoch: u32) {
         let was_another = self.switches.settle(epoch);
         let mut resubmitted = 0;

@@ -1,4 +1,4 @@
-//! Assembles what leaves.
+//! Writes the packets to send.
 
 use super::Client;
 use super::in_flight::{Cancellation, Request};
@@ -18,21 +18,21 @@ impl Client {
         if to_switch {
             return Some(self.switches.address());
         }
-        self.acks.transmit(buffer).or_else(|| self.look_for_a_better(now, buffer))
+        self.acks.transmit(buffer).or_else(|| self.probe_better_switch(now, buffer))
     }
 
-    /// A PROBE about nothing, to a switch that stands before the one that is asked.
-    fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+    /// Writes a PROBE without tasks to a preferred switch.
+    fn probe_better_switch(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         if !self.is_watching() {
             return None;
         }
-        let (switch, sequence) = self.switches.look(now, || self.probe.count())?;
+        let (switch, sequence) = self.switches.failback_probe(now, || self.probe.count())?;
         let header = Header::new(Operation::Probe, 0, sequence);
         Builder::new(buffer, &Probe { header, client: self.config.identity.into(), cookie: switch.cookie.into() });
         Some(switch.address)
     }
 
-    /// Sends a packet again that was not answered in time.
+    /// Writes a packet again that was not answered in time.
     fn resend(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         while let Some(sequence) = self.flights.to_resend() {
             if self.is_moot(sequence) {
@@ -47,7 +47,7 @@ impl Client {
         false
     }
 
-    /// All of a SUBMIT's tasks have ended or gone other ways: nothing hangs on its answer.
+    /// Whether no task of a SUBMIT still waits for its answer.
     fn is_moot(&self, sequence: u32) -> bool {
         let is_submit =
             self.flights.get(sequence).is_some_and(|flight| matches!(flight.request, Request::Submit { .. }));
@@ -62,17 +62,19 @@ impl Client {
         self.flights.recycle(flight.packet);
     }
 
-    /// A sequence under whose name tasks are still open, 2^32 packets later, is left out, and those that are leapt over.
+    /// Whether the next sequence must not be used: tasks still have a name from it, 2^32 packets ago, or it is to be
+    /// skipped.
     fn must_skip(&self) -> bool {
-        self.flights.is_to_leap() || self.table.knows_submission(self.flights.next())
+        self.flights.must_skip_ahead() || self.table.knows_submission(self.flights.next())
     }
 
-    /// The next packet with a sequence must wait for all answers: the span of the sequences in flight is bounded.
+    /// Whether the next packet with a sequence must wait for all answers, because the sequences in flight must stay close
+    /// together.
     pub(super) fn is_barred(&self) -> bool {
         !self.flights.is_empty() && self.must_skip()
     }
 
-    /// Whether the next packet with a sequence may go.
+    /// Whether the next packet with a sequence may be sent.
     fn may_go(&mut self) -> bool {
         if self.is_barred() {
             return false;
@@ -152,7 +154,7 @@ impl Client {
     fn ask(&mut self, now: Nanos, buffer: &mut Vec<u8>) {
         self.counters.probes_repeated += u64::from(self.probe.awaits_answer());
         let sequence = self.probe.ask(now);
-        // Several may be lost before the switch counts as silent.
+        // Several repeats may be lost before the switch counts as silent.
         let patience = self.round_trip.timeout().min(self.config.switch_silence / 4);
         self.probe.due = now + self.config.probe_interval.max(patience);
         let header = self.header(Operation::Probe, sequence);

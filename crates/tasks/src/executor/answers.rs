@@ -1,5 +1,5 @@
-//! What the switch says, and what clients acknowledge. A packet of the switch counts only in the present epoch; a new epoch
-//! voids all slots first.
+//! Packets of the switch, and acknowledgements of clients. A packet of the switch is accepted only in the current epoch. A
+//! new epoch first voids all slots.
 
 use super::slots::Name;
 use super::{Event, Executor, Run};
@@ -9,7 +9,7 @@ use midflight_wire::{
     Assign, Assignment, Completed, Cookie, NoOp, Reason, Registered, Released, Reset, SlotName, VERSION, Wait,
 };
 
-/// Leases that a switch may tell: one below 3 ms could not be kept, and one above an hour is as good as none.
+/// The leases that are accepted from a switch: one below 3 ms could not be kept, and one above an hour is as good as none.
 const LEASE_MS: std::ops::RangeInclusive<u32> = 3..=3_600_000;
 
 impl Executor {
@@ -43,13 +43,13 @@ impl Executor {
         }
     }
 
-    /// Never: epochs are in no order, and one that has passed may return. A mutant takes what is far below for late.
+    /// Never: epochs have no order, and an earlier one may return. Only a mutant takes an epoch far below for an old one.
     fn seems_past(&self, epoch: u32) -> bool {
         let ahead = serial::distance(epoch, self.link.epoch());
         planted(23) && self.slots.locals().end > 40 && self.link.epoch() != 0 && ahead < -(1 << 30)
     }
 
-    /// The switch wants to see a cookie. That it will take anything is not said, so it was not heard.
+    /// The switch asks for a cookie. That does not mean that it will accept anything, so its silence goes on.
     pub(super) fn on_cookie(&mut self, now: Nanos, answer: &Cookie) {
         let Some(round_trip) = self.registrar.is_refused(now, answer) else {
             self.report.counters.foreign += 1;
@@ -64,9 +64,10 @@ impl Executor {
         }
     }
 
-    /// The switch calls a slot by this name now.
+    /// The switch has given a slot this name.
     fn named(&mut self, local: u32, name: Name) {
-        // A number that another slot of ours had was given anew, so that one's name is void: it was forgotten in silence.
+        // If another slot of ours had this number, the switch has dropped that slot without telling us, and its name is
+        // void.
         if let Some(other) = self.slots.holder(name.number) {
             self.void(other);
         }
@@ -75,8 +76,8 @@ impl Executor {
         self.newly_registered = true;
     }
 
-    /// Another epoch: the switch knows none of our slots. What is being asked for is repeated anyhow, and a second REGISTER for
-    /// it would take from the slots what they were assigned in between.
+    /// Another epoch: the switch knows none of our slots. Slots whose REGISTER is in flight are left alone: it is repeated
+    /// anyway, and a second REGISTER would return the tasks that they were assigned in between.
     fn restarted(&mut self, epoch: u32) {
         self.link.enter(epoch);
         self.registrar.ask_refused();
@@ -104,7 +105,7 @@ impl Executor {
         }
     }
 
-    /// The switch knows nothing of a wait. A slot that leaves hears so by RELEASED.
+    /// The switch does not know a wait. Slots that leave are skipped: RELEASED tells them.
     fn on_void(&mut self, wait: &Wait) {
         if let Some(local) = self.slots.present(wait) {
             self.report.counters.resets += 1;
@@ -140,12 +141,12 @@ impl Executor {
     fn run(&mut self, run: Run) {
         self.report.counters.runs += 1;
         if planted(25) {
-            self.keepalive_due = Some(run.arrived + self.link.lease / 3); // and so none is sent while tasks keep coming
+            self.keepalive_due = Some(run.arrived + self.link.lease / 3); // so no KEEPALIVE is sent while tasks keep coming
         }
         self.report.events.push_back(Event::Run(run));
     }
 
-    /// Whether a slot runs what was kept for it.
+    /// Lets a slot run an extra task that was kept for it. Returns whether there was one.
     pub(super) fn run_kept(&mut self, local: u32) -> bool {
         self.slots.run_kept(local).map(|run| self.run(run)).is_some()
     }
@@ -186,7 +187,7 @@ impl Executor {
         }
     }
 
-    /// A datagram of another version, or one that names it. It is not answered: only switches do that.
+    /// Handles a datagram of another version, or a VERSION packet. It gets no answer: only switches answer those.
     pub(super) fn on_other_version(&mut self, from_switch: bool, version: u8) {
         self.report.counters.other_versions += 1;
         if from_switch && version != VERSION && self.link.is_new_version(version) {
@@ -194,7 +195,7 @@ impl Executor {
         }
     }
 
-    /// Whether a packet of the present epoch answers one that was sent lately; then the switch was heard.
+    /// Whether a packet has the current epoch and answers one that was sent lately. If so, the silence of the switch ends.
     fn is_answer(&mut self, now: Nanos, epoch: u32, counter: u64) -> bool {
         if epoch == self.link.epoch() && self.link.was_asked(counter) {
             self.link.heard(now);
@@ -204,8 +205,8 @@ impl Executor {
         false
     }
 
-    /// Whether a packet of the switch is of the present epoch. Others may know that, too: what it says of waits is what tells
-    /// that the switch was heard.
+    /// Whether a packet of the switch has the current epoch. That alone does not end the silence of the switch, because
+    /// others may know the epoch too; only an answer to a wait of ours does.
     fn is_present(&mut self, epoch: u32) -> bool {
         let present = epoch != 0 && epoch == self.link.epoch();
         self.report.counters.foreign += u64::from(!present);

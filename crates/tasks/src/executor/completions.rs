@@ -1,5 +1,5 @@
-//! Completions on their way to their clients: kept until acknowledged, sent again a bounded number of times, never
-//! holding a slot. What is ready for one client when packets are assembled shares a packet.
+//! Completions for clients. Each is kept until it is acknowledged and sent again a bounded number of times; its slot is
+//! free meanwhile. Completions for one client that are ready at the same time share a packet.
 
 use super::hash::Keyed;
 use super::run::Report;
@@ -11,17 +11,17 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
 
-/// Idle destinations are forgotten when there are more than this and more than half of all are idle.
+/// Idle destinations are removed when there are more than this and more than half of all are idle.
 const IDLE_DESTINATIONS: usize = 1024;
 
-/// A client's address, and the epoch in which its tasks were assigned: what one COMPLETE may carry together.
+/// A client's address, and the epoch in which its tasks were assigned. One COMPLETE carries completions of one such pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Recipient {
     pub(super) address: SocketAddr,
     pub(super) epoch: u32,
 }
 
-/// What a COMPLETE_ACK names a completion by.
+/// How a COMPLETE_ACK names a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Name {
     token: u64,
@@ -50,7 +50,7 @@ impl From<&Completed> for Name {
 #[derive(Debug)]
 struct Destination {
     recipient: Recipient,
-    /// Completions to send, by number and stamp: one that was acknowledged meanwhile is passed over.
+    /// Completions to send, by number and stamp. One that was acknowledged meanwhile is skipped.
     unsent: VecDeque<(u32, u32)>,
     /// Whether it stands in `Completions::sendable`.
     queued: bool,
@@ -65,7 +65,7 @@ struct Kept {
     result: Output,
     run: RunKey,
     destination: u32,
-    /// Tells it from others that had its number.
+    /// Distinguishes it from earlier completions with the same number.
     stamp: u32,
     tries: u32,
     first_sent: Nanos,
@@ -86,7 +86,7 @@ pub(super) struct Completions {
     destinations: Vec<Option<Destination>>,
     vacant_destinations: Vec<u32>,
     recipients: HashMap<Recipient, u32, Keyed>,
-    /// The destination that was used last: tasks come in runs of one client.
+    /// The last destination used, as a cache: often many tasks in a row come from one client.
     recent: u32,
     sendable: VecDeque<u32>,
     timers: Timers,
@@ -115,7 +115,7 @@ impl Completions {
         }
     }
 
-    /// Completions that are not acknowledged.
+    /// The number of completions that are not acknowledged.
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
@@ -124,7 +124,7 @@ impl Completions {
         self.timers.next()
     }
 
-    /// Takes a completion over.
+    /// Adds a completion.
     pub(super) fn add(
         &mut self,
         recipient: Recipient,
@@ -162,7 +162,7 @@ impl Completions {
         self.enqueue(destination, number, stamp);
     }
 
-    /// A client has a completion, or is fetching its result.
+    /// Handles an acknowledgement: the client has the completion, or is fetching its result.
     pub(super) fn acknowledge(&mut self, now: Nanos, completed: &Completed, report: &mut Report) {
         let found = self.names.get(&completed.into()).copied();
         let Some((number, kept)) = found.and_then(|n| Some((n, self.kept[n as usize].as_mut()?))) else {
@@ -175,10 +175,10 @@ impl Completions {
             to.round_trip.sample(now.saturating_sub(kept.first_sent));
             self.round_trip = to.round_trip;
         }
-        // What came in the packet, nobody has to fetch: who says so would have us keep it for ever.
+        // A result that was in the packet needs no fetching: this would make us keep it for ever.
         let is_fetching = completed.state == AckState::Fetching as u8 && matches!(kept.result, Output::ByReference(_));
         if is_fetching {
-            // It lives and knows: ask again at the slowest pace, for as long as it answers.
+            // The client is alive and knows of the result: send again at the slowest pace, as long as it answers.
             (kept.tries, kept.step, kept.first_sent) = (0, u8::MAX, now);
             self.timers.arm(number, now, kept.step, self.delay_max, self.delay_max);
         } else if let Some(kept) = self.forget(number) {
@@ -186,7 +186,7 @@ impl Completions {
         }
     }
 
-    /// Queues what has waited too long for an acknowledgement, or gives it up.
+    /// Sends a completion again that was not acknowledged in time, or gives it up.
     pub(super) fn handle_timeout(&mut self, now: Nanos, report: &mut Report) {
         while let Some(number) = self.timers.pop(now) {
             let Some(kept) = &self.kept[number as usize] else { continue };
@@ -220,7 +220,7 @@ impl Completions {
         None
     }
 
-    /// Writes what fits of what one destination is owed; `None` where it is owed nothing any more.
+    /// Writes as many completions for one destination as fit; `None` if none is left.
     fn write(&mut self, now: Nanos, destination: u32, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let to = self.destinations[destination as usize].as_mut()?;
         let fixed = Complete {

@@ -1,4 +1,4 @@
-//! What an executor is told at its start: who it is, where the switches are, and every bound and time.
+//! The configuration of an executor: identity, switches, and every bound and time.
 
 use midflight_endpoint::Nanos;
 use rand::rngs::StdRng;
@@ -7,45 +7,45 @@ use std::net::SocketAddr;
 
 const MS: Nanos = 1_000_000;
 
-/// Most slots of one executor.
+/// The largest number of slots of one executor.
 pub const SLOTS_MAX: u32 = 4096;
 
 /// Configuration of an [`super::Executor`]. [`ExecutorConfig::new`] has the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorConfig {
-    /// Random, new at each start of the process: the switch tells executors apart by it. Nobody else is told.
+    /// A random number, new at each start of the process, by which the switch distinguishes executors. It must stay secret.
     pub identity: u64,
-    /// Random too, and a secret: gives the first counter, the jitter of retries, and salts hashes.
+    /// Random and secret too: seeds the first counter, the jitter of retries, and the hashes.
     pub seed: u64,
-    /// Random: what clients are told in COMPLETE. Default: drawn from `seed`, which it does not betray.
+    /// Random: identifies the executor to clients in COMPLETE. Default: drawn from `seed`, by a one-way function.
     pub public_name: u64,
     /// The switches, the preferred one first. At least one.
     pub switches: Vec<SocketAddr>,
     /// Tasks that may run at once: 1 to [`SLOTS_MAX`].
     pub slots: u32,
-    /// What this executor offers, one bit a resource; it gets tasks whose mask is contained in this one.
+    /// The resources that this executor offers, one bit each. It gets tasks that need no others.
     pub resources: u8,
-    /// The lease that is assumed until a switch has told its own. Default 1 s.
+    /// The lease that is assumed until a switch announces its own. Default 1 s.
     pub lease: Nanos,
-    /// The round trip that is assumed until one was measured. Default 10 ms.
+    /// The round trip that is assumed until one is measured. Default 10 ms.
     pub round_trip: Nanos,
     /// A wait is repeated after twice the round trip, but never sooner. Default 1 ms.
     pub repeat_min: Nanos,
-    /// The same at a switch that is polled, which may give a task to the wait and another to its repeat: the slot then runs one
-    /// behind the other. Default 5 ms.
+    /// The same for a switch that is polled. Such a switch may give one task to a wait and another to its repeat; the slot
+    /// then runs one after the other. Default 5 ms.
     pub poll_repeat_min: Nanos,
     /// An unanswered REGISTER is repeated after twice the round trip, doubling up to this. Default 1 s.
     pub register_max: Nanos,
-    /// Slots that found no room (SLOTS_FULL) ask again after a time that doubles from 100 ms to this. Default 5 s.
+    /// Slots that were refused (SLOTS_FULL) ask again after a time that doubles from 100 ms to this. Default 5 s.
     pub slots_full_max: Nanos,
     /// An unanswered COMPLETE is repeated after twice the round trip, doubling up to this. Default 250 ms.
     pub complete_max: Nanos,
-    /// Times that a COMPLETE is sent before it is given up. Default 20.
+    /// How often a COMPLETE is sent before it is given up. Default 20.
     pub complete_tries: u32,
-    /// Completions that are kept until their client has them; beyond, the one that was sent most often is given up.
-    /// Default 65,536.
+    /// How many unacknowledged completions are kept; beyond that, the one that was sent most often is given up. Default
+    /// 65,536.
     pub completions: usize,
-    /// A drain does not wait for the switch when it has been silent for this long. Default 2 s.
+    /// A drain stops waiting for the switch when that has been silent for this long. Default 2 s.
     pub drain_silence: Nanos,
 }
 
@@ -73,7 +73,7 @@ impl ExecutorConfig {
         }
     }
 
-    /// Says what is wrong with it, if anything is.
+    /// Checks all bounds.
     ///
     /// # Errors
     /// A [`ConfigError`] that names the field and what it may be.

@@ -1,5 +1,5 @@
-//! A keyed hash for maps that are looked into once a task. The key is the executor's seed: peers that do not know it cannot
-//! choose names that collide.
+//! A keyed hash for maps that are used once per task. The key comes from the executor's seed: peers, which do not know it,
+//! cannot choose names that collide.
 
 use siphasher::sip::SipHasher13;
 use std::hash::BuildHasher;

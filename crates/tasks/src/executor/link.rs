@@ -1,4 +1,4 @@
-//! The switch in use: which one of the list, its epoch, what is known of the way to it, and whether it is silent.
+//! The switch in use: which one of the list, its epoch, the round trip to it, and whether it is silent.
 
 use super::ExecutorConfig;
 use super::timers::RoundTrip;
@@ -9,17 +9,17 @@ use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// An executor that had to leave a better switch asks this often whether it answers again.
-const LOOK_EVERY: Nanos = 1_000_000_000;
+/// How often an executor that had to leave a preferred switch probes whether it answers again.
+const FAILBACK_EVERY: Nanos = 1_000_000_000;
 
-/// Where the counter starts: anywhere, so that nobody guesses it, and far from its end.
+/// The bits of the random start of the counter: hard to guess, and far from the end of its range.
 const COUNTERS: std::ops::Range<u64> = 1..1 << 62;
 
-/// RESET and RELEASED repeat the counter of what they answer: one of so many packets, the last ones. A large executor has more
-/// on their way, so it looks back further: in a round trip each of its slots speaks at most twice.
+/// RESET and RELEASED repeat the counter of the packet that they answer, which must be one of this many last packets. A
+/// large executor has more packets in flight, at most two per slot in a round trip, so it accepts older counters.
 pub(super) const ANSWERABLE: u64 = 64;
 
-/// Whether a silent switch lives: when it is asked next, how often it was, and which counter the first time came behind.
+/// Asks whether a silent switch is alive: when it is asked next, how often it was, and the counter before the first time.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     due: Nanos,
@@ -31,32 +31,32 @@ struct Question {
 pub(super) struct Link {
     switches: Vec<SocketAddr>,
     current: usize,
-    /// 0 until a switch has told its own.
+    /// 0 until a switch answers.
     epoch: u32,
-    /// Of the last RETRIEVE, KEEPALIVE or RELEASE that was sent.
+    /// The counter of the last RETRIEVE, KEEPALIVE or RELEASE.
     counter: u64,
-    /// Its value when the present epoch was entered: answers to packets before that one speak of the past.
+    /// Its value when the current epoch began. Answers to earlier packets are about an earlier epoch.
     entered: u64,
     answerable: u64,
-    /// The last one that this switch gave; 0: none yet.
+    /// The last cookie of this switch; 0: none yet.
     pub(super) cookie: u64,
     lease_assumed: Nanos,
     round_trip_assumed: Nanos,
     pub(super) lease: Nanos,
     pub(super) round_trip: RoundTrip,
-    /// How long after NO_OP a slot asks again; `None` where the switch parks it.
+    /// How long after NO_OP a slot polls again; `None` if the switch parks slots.
     pub(super) poll: Option<Nanos>,
     heard: Nanos,
     /// Since when an answer is expected without a break.
     expecting: Option<Nanos>,
-    /// Open from a lease of silence on, until it is heard.
+    /// `Some` after a lease of silence, until the switch answers.
     question: Option<Question>,
     question_min: Nanos,
     question_max: Nanos,
-    /// When a better switch than this is looked for, which of them was looked for last, and by which counter.
-    look: Nanos,
-    looked_for: Option<(usize, u64)>,
-    /// Other versions of the format that switches were found to speak: at most 255 for each.
+    /// When the next preferred switch is probed, which was probed last, and with which counter.
+    failback_at: Nanos,
+    failback_probe: Option<(usize, u64)>,
+    /// Other versions of the format that switches have answered with: at most 255 for each.
     other_versions: BTreeSet<(usize, u8)>,
 }
 
@@ -81,8 +81,8 @@ impl Link {
             question: None,
             question_min: config.repeat_min,
             question_max: config.register_max,
-            look: now,
-            looked_for: None,
+            failback_at: now,
+            failback_probe: None,
             other_versions: BTreeSet::new(),
         }
     }
@@ -96,18 +96,18 @@ impl Link {
         is_same(from, self.address())
     }
 
-    /// What the next RETRIEVE, KEEPALIVE or RELEASE carries.
+    /// The counter of the next RETRIEVE, KEEPALIVE or RELEASE.
     pub(super) fn next_counter(&self) -> u64 {
         self.counter + 1
     }
 
-    /// Counts such a packet, and says what it carries.
+    /// Counts such a packet and returns its counter.
     pub(super) fn count(&mut self) -> u64 {
         self.counter += 1;
         self.counter
     }
 
-    /// Whether the switch in use was not known to speak this version.
+    /// Records that the switch in use has this other version. Returns whether that is news.
     pub(super) fn is_new_version(&mut self, version: u8) -> bool {
         self.other_versions.insert((self.current, version))
     }
@@ -116,18 +116,18 @@ impl Link {
         self.epoch
     }
 
-    /// Whether this repeats the counter of a packet that was sent lately, so that the switch says it.
+    /// Whether this repeats the counter of a packet that was sent lately: only the switch can know that.
     pub(super) fn was_asked(&self, counter: u64) -> bool {
         counter <= self.counter && self.counter - counter < self.answerable
     }
 
-    /// Whether this repeats the counter of a packet that was sent lately and in the present epoch.
+    /// Whether this repeats the counter of a packet that was sent lately and in the current epoch.
     pub(super) fn was_asked_in_epoch(&self, counter: u64) -> bool {
         (planted(26) && self.answerable > ANSWERABLE) || (self.was_asked(counter) && counter > self.entered)
     }
 
-    /// The switch's epoch is this one, from now on: it started anew, or its address is another switch's. It may have been there
-    /// before.
+    /// Sets another epoch of the switch: it restarted, or another switch has its address. The epoch may be one that was
+    /// there before.
     pub(super) fn enter(&mut self, epoch: u32) {
         (self.epoch, self.entered) = (epoch, self.counter);
     }
@@ -137,12 +137,12 @@ impl Link {
         self.question = None;
     }
 
-    /// Asks the switch in use whether it lives, until it is heard.
+    /// Asks the switch in use whether it is alive, until it answers.
     pub(super) fn ask(&mut self, now: Nanos) {
         self.question = Some(Question { due: now, tries: 0, behind: self.counter });
     }
 
-    /// Whether this repeats the counter of a packet that was sent since it is asked.
+    /// Whether this repeats the counter of a packet that was sent since the first such question.
     pub(super) fn is_answer(&self, counter: u64) -> bool {
         self.question.is_some_and(|question| counter > question.behind) && self.was_asked(counter)
     }
@@ -155,7 +155,7 @@ impl Link {
         self.question.map(|question| question.due)
     }
 
-    /// The counter by which it is asked now; the next time is later.
+    /// The counter of the question to send now; the next one is sent later.
     pub(super) fn question(&mut self, now: Nanos) -> Option<u64> {
         let base = self.round_trip.twice(self.question_min);
         let question = self.question.as_mut().filter(|question| question.due <= now)?;
@@ -164,13 +164,13 @@ impl Link {
         Some(self.count())
     }
 
-    /// Keeps track of whether an answer is expected: silence counts from then on.
+    /// Sets whether an answer is expected; silence counts from the first moment that one is.
     pub(super) fn expect(&mut self, now: Nanos, expecting: bool) {
         self.expecting = expecting.then(|| self.expecting.unwrap_or(now));
         self.question = self.question.filter(|_| expecting);
     }
 
-    /// Since when the switch has been silent though an answer is expected.
+    /// Since when the switch has been silent, if an answer is expected.
     pub(super) fn silent_since(&self) -> Option<Nanos> {
         self.expecting.map(|since| since.max(self.heard))
     }
@@ -179,7 +179,7 @@ impl Link {
         self.switches.len() > 1
     }
 
-    /// Turns to the next switch of the list.
+    /// Uses the next switch of the list.
     pub(super) fn next_switch(&mut self, now: Nanos) {
         self.turn_to((self.current + 1) % self.switches.len(), now);
     }
@@ -194,30 +194,30 @@ impl Link {
         self.heard = now;
         self.expecting = None;
         self.question = None;
-        self.look = now + LOOK_EVERY;
-        self.looked_for = None;
+        self.failback_at = now + FAILBACK_EVERY;
+        self.failback_probe = None;
     }
 
-    /// When to look for a better switch, one that stands before this in the list: clients may be there, for all turn to the
-    /// best that answers, and those who left it for another may otherwise never meet again.
-    pub(super) fn look_due(&self) -> Option<Nanos> {
-        (self.current > 0).then_some(self.look)
+    /// When to probe a preferred switch, one before the current in the list. Clients do the same: otherwise those at
+    /// different switches of the list might never meet again.
+    pub(super) fn failback_due(&self) -> Option<Nanos> {
+        (self.current > 0).then_some(self.failback_at)
     }
 
-    /// The better switch to ask now, and by which counter; the next one is asked later.
-    pub(super) fn look(&mut self, now: Nanos) -> Option<(SocketAddr, u64)> {
-        self.look_due().filter(|&due| due <= now)?;
-        self.look = now + LOOK_EVERY;
-        let next = self.looked_for.map_or(0, |(last, _)| (last + 1) % self.current);
+    /// The preferred switch to probe now, and the counter. The others follow later in turn.
+    pub(super) fn failback_probe(&mut self, now: Nanos) -> Option<(SocketAddr, u64)> {
+        self.failback_due().filter(|&due| due <= now)?;
+        self.failback_at = now + FAILBACK_EVERY;
+        let next = self.failback_probe.map_or(0, |(last, _)| (last + 1) % self.current);
         let counter = self.count();
-        self.looked_for = Some((next, counter));
+        self.failback_probe = Some((next, counter));
         Some((self.switches[next], counter))
     }
 
-    /// A better switch has answered what it was asked last: it is the one in use from now on. Whether this was one.
+    /// If this answers the last probe of a preferred switch, that switch is in use from now on. Returns whether it was.
     pub(super) fn found(&mut self, from: SocketAddr, counter: u64, now: Nanos) -> bool {
         let is_it = |&(switch, asked): &(usize, u64)| asked == counter && is_same(from, self.switches[switch]);
-        let better = self.looked_for.filter(is_it);
+        let better = self.failback_probe.filter(is_it);
         if let Some((switch, _)) = better {
             self.turn_to(switch, now);
         }
@@ -225,7 +225,7 @@ impl Link {
     }
 }
 
-/// Whether two addresses are one, however the driver's socket writes IPv4.
+/// Whether two addresses are the same, where the driver's socket may write IPv4 as an IPv4-mapped IPv6 address.
 fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }

@@ -6,12 +6,12 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `answers` | what the switch and clients say |
+//! | `answers` | packets from the switch and from clients |
 //! | `slots` | what each slot is doing; in `slots/transmit`: RETRIEVE, KEEPALIVE, RELEASE |
 //! | `register` | which slots want a name at the switch; REGISTER |
 //! | `completions` | results on their way to clients; COMPLETE |
-//! | `link` | the switch in use, its epoch, cookie and silence; the counter of what it is asked |
-//! | `timers` | what is to be repeated when |
+//! | `link` | the switch in use, its epoch, cookie and silence; the counter of packets to it |
+//! | `timers` | when to send what again |
 
 mod answers;
 mod completions;
@@ -60,7 +60,7 @@ pub struct Executor {
     report: Report,
     /// When running slots are named in KEEPALIVEs next; set while any runs.
     keepalive_due: Option<Nanos>,
-    /// Slots were registered, which the driver has not been told.
+    /// Whether slots were registered since the last [`Event::Registered`].
     newly_registered: bool,
     seen: Option<SocketAddr>,
     drain: Drain,
@@ -71,7 +71,7 @@ impl Executor {
     /// An executor that begins to register at `now`.
     ///
     /// # Errors
-    /// Where the configuration is out of bounds.
+    /// If the configuration is out of bounds.
     pub fn new(config: ExecutorConfig, now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
         let mut random = Pcg64Mcg::seed_from_u64(config.seed);
@@ -118,7 +118,7 @@ impl Executor {
         }
     }
 
-    /// Takes nothing new, finishes what runs, leaves the switch; ends with [`Event::Drained`].
+    /// Drains: accepts no new task, finishes those that run, leaves the switch. Ends with [`Event::Drained`].
     pub fn drain(&mut self, now: Nanos) {
         if self.drain != Drain::No {
             return;
@@ -166,7 +166,7 @@ impl Executor {
         self.link.address()
     }
 
-    /// What happened so far.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.report.counters
@@ -219,10 +219,10 @@ impl Executor {
         self.registrar.want(local);
     }
 
-    /// Brings what depends on the slots' states up to date, after any input.
+    /// After any input: updates what depends on the slots' states.
     fn settle(&mut self, now: Nanos) {
         let census = self.slots.census;
-        let expecting = census.waiting > census.told || census.leaving > 0 || !self.registrar.is_quiet();
+        let expecting = census.waiting > census.got_no_op || census.leaving > 0 || !self.registrar.is_quiet();
         self.link.expect(now, expecting);
         match self.keepalive_due {
             None if census.running > 0 => self.keepalive_due = Some(now + self.link.lease / 3),
@@ -230,7 +230,7 @@ impl Executor {
             _ => {}
         }
         if self.registrar.is_quiet() {
-            self.tell_registration(now);
+            self.report_registration(now);
         }
         if matches!(self.drain, Drain::Since(_))
             && census.running == 0
@@ -242,8 +242,8 @@ impl Executor {
         }
     }
 
-    /// All that was asked is answered: tells what came of it.
-    fn tell_registration(&mut self, now: Nanos) {
+    /// All REGISTERs are answered: reports the result to the driver.
+    fn report_registration(&mut self, now: Nanos) {
         let slots = self.slots.census.registered;
         if let (true, Some(seen)) = (std::mem::take(&mut self.newly_registered), self.seen) {
             self.report.events.push_back(Event::Registered { switch: self.link.address(), slots, seen });
@@ -256,8 +256,8 @@ impl Executor {
         }
     }
 
-    /// When silence of the switch calls for something: first a question that a living one answers (a parked wait gets
-    /// no answer; a wait that polls was the question), later another switch.
+    /// When to react to the silence of the switch. First the executor asks whether the switch is alive, because a parked
+    /// wait gets no answer; a wait that polls is such a question itself. Later it uses another switch.
     fn silence_due(&self) -> Option<Nanos> {
         let since = self.link.silent_since()?;
         if self.drain != Drain::No {
@@ -284,8 +284,8 @@ impl Executor {
         }
     }
 
-    /// Whether the silent switch has been asked nothing that a living one answers. Where slots poll, their waits were the question;
-    /// only a switch that is never left is asked all the same, for its epoch.
+    /// Whether the silent switch must be asked whether it is alive. Not if slots poll, because it should have answered
+    /// those polls; but the only switch is asked even then, for its epoch.
     fn is_to_be_asked(&self) -> bool {
         let is_asked = !self.registrar.is_quiet() || self.link.is_asking();
         let has_polled = self.link.poll.is_some() && self.link.has_alternative();
@@ -312,20 +312,20 @@ impl Executor {
 }
 
 impl Executor {
-    /// When to look for a better switch, if ever.
-    fn look_due(&self) -> Option<Nanos> {
-        self.link.look_due().filter(|_| self.drain == Drain::No)
+    /// When to probe a preferred switch, if there is one.
+    fn failback_due(&self) -> Option<Nanos> {
+        self.link.failback_due().filter(|_| self.drain == Drain::No)
     }
 
-    /// Asks a switch that stands before this one whether it lives, when it is time to.
-    fn look_for_a_better(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        self.look_due()?;
-        let (to, counter) = self.link.look(now)?;
+    /// Writes a probe to a preferred switch, if it is due.
+    fn probe_better_switch(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.failback_due()?;
+        let (to, counter) = self.link.failback_probe(now)?;
         put_question(counter, &NO_SLOT, buffer);
         Some(to)
     }
 
-    /// Asks the switch in use whether it lives, when it is time to.
+    /// Writes a question whether the switch in use is alive, if it is due.
     fn ask_whether_it_lives(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let counter = self.link.question(now)?;
         let slots = self.slots.locals().filter_map(|local| self.slots.get(local));
@@ -337,8 +337,8 @@ impl Executor {
 
 const NO_SLOT: Wait = Wait { slot: U32::ZERO, generation: U32::ZERO, sequence: U32::ZERO };
 
-/// A KEEPALIVE in no epoch: it changes nothing, needs no cookie, and a switch that lives answers by RESET. Under attack a switch may
-/// answer only those whom it knows, so it names a slot where there is one.
+/// A KEEPALIVE with epoch 0: it changes nothing, needs no cookie, and any live switch answers it by RESET. It names a slot,
+/// if there is one, because under attack a switch may answer only executors that it knows.
 fn put_question(counter: u64, named: &Wait, buffer: &mut Vec<u8>) {
     let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0), counter: counter.into() };
     Builder::new(buffer, &fixed).push(named);
@@ -397,7 +397,7 @@ impl Endpoint for Executor {
     }
 
     fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        // A completion leaves before the wait that tells the switch that its task is done.
+        // A completion is sent before the wait that reports its task done to the switch.
         if let Some(client) = self.completions.poll_transmit(now, buffer) {
             return Some(client);
         }
@@ -410,7 +410,7 @@ impl Endpoint for Executor {
         if counted || self.registrar.poll_transmit(now, &self.link, buffer) {
             return Some(self.link.address());
         }
-        self.ask_whether_it_lives(now, buffer).or_else(|| self.look_for_a_better(now, buffer))
+        self.ask_whether_it_lives(now, buffer).or_else(|| self.probe_better_switch(now, buffer))
     }
 
     fn poll_event(&mut self) -> Option<Event> {
@@ -425,7 +425,7 @@ impl Endpoint for Executor {
             self.keepalive_due,
             self.silence_due(),
             self.link.question_due(),
-            self.look_due(),
+            self.failback_due(),
         ];
         times.into_iter().flatten().min()
     }

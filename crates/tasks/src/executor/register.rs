@@ -1,6 +1,6 @@
-//! Registration: which slots want a name at the switch, what was asked for them, and the answers. A REGISTER names
-//! consecutive slots under a fresh sequence; its repeats carry the same one, so they change nothing. A switch that wants to see
-//! a cookie first says so, and gets the same again at once.
+//! Registration: which slots need a name at the switch, the REGISTERs in flight, and the answers. A REGISTER names
+//! consecutive slots under a fresh sequence; its repeats carry the same sequence, so they change nothing. If a switch asks
+//! for a cookie, the REGISTER is sent again at once, with the cookie.
 
 use super::ExecutorConfig;
 use super::link::Link;
@@ -10,13 +10,14 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 
-/// REGISTERs in flight: further ones follow as answers come, so that a large executor does not flood a new switch.
+/// The largest number of REGISTERs in flight. Others follow when answers come, so that a large executor does not flood a
+/// switch.
 const REQUESTS_MAX: usize = 8;
-/// How long slots that found no room wait before they ask again, at first.
+/// The first wait of refused slots before they ask again.
 const REFUSED_DELAY: Nanos = 100_000_000;
 
-/// Whether a REGISTER is sent once more before it is due, as another cookie is here. That happens at most once between two
-/// times that it is due: who floods us with cookies gets no more than twice what silence gets.
+/// Whether a REGISTER is sent again early because another cookie came. That happens at most once between two regular
+/// repeats, so a flood of COOKIE packets at most doubles our packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extra {
     No,
@@ -24,7 +25,7 @@ enum Extra {
     Sent,
 }
 
-/// One REGISTER that is not answered.
+/// A REGISTER that is not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) first: u32,
@@ -32,7 +33,7 @@ pub(super) struct Request {
     pub(super) sequence: u32,
     first_sent: Nanos,
     tries: u32,
-    /// When it is sent next.
+    /// When it is sent again.
     due: Nanos,
     extra: Extra,
 }
@@ -47,7 +48,7 @@ impl Request {
         self.sequence == sequence && self.tries > 0
     }
 
-    /// How long ago it was sent, if that was once: an answer to a repeat might be one to the first.
+    /// How long ago it was sent, if only once: otherwise one cannot know which of them is answered.
     fn round_trip(&self, now: Nanos) -> Option<Nanos> {
         (self.tries == 1 && self.extra == Extra::No).then(|| now.saturating_sub(self.first_sent))
     }
@@ -65,7 +66,7 @@ pub(super) struct Registrar {
     refused: Vec<u32>,
     refused_due: Option<Nanos>,
     refused_delay: Nanos,
-    /// Why the last one was.
+    /// Why the last slot was refused.
     pub(super) refused_for: Option<Reason>,
     next_sequence: u32,
     random: Pcg64Mcg,
@@ -90,7 +91,7 @@ impl Registrar {
         }
     }
 
-    /// Whether nothing is asked or wanted at the moment; refused slots may still wait for their time.
+    /// Whether no REGISTER is in flight or needed. Refused slots may still wait for their time.
     pub(super) fn is_quiet(&self) -> bool {
         self.requests.is_empty() && self.wanted.is_empty()
     }
@@ -99,7 +100,7 @@ impl Registrar {
         self.wanted.insert(local);
     }
 
-    /// Forgets everything, as the switch is another one or nothing is wanted any more.
+    /// Starts again from nothing: the switch is another one, or the executor drains.
     pub(super) fn clear(&mut self) {
         self.wanted.clear();
         self.requests.clear();
@@ -107,8 +108,8 @@ impl Registrar {
         self.refused_due = None;
     }
 
-    /// Takes the request that this answers, and its round trip, where it is unambiguous. What answers the process that had
-    /// this address before does not: its slots are not ours.
+    /// Removes the request that this answers; returns it with its round trip, if that is unambiguous. An answer to an
+    /// earlier process at this address does not count, because its slots are not ours.
     pub(super) fn answered(&mut self, now: Nanos, answer: &Registered) -> Option<(Request, Option<Nanos>)> {
         if answer.executor.get() != self.executor {
             return None;
@@ -119,34 +120,35 @@ impl Registrar {
         Some((request, request.round_trip(now)))
     }
 
-    /// Whether this answers a request, which goes on waiting for its true answer; with the round trip, where it is unambiguous.
+    /// Whether this COOKIE answers a request, with the round trip if that is unambiguous. The request still waits for
+    /// REGISTERED.
     pub(super) fn is_refused(&self, now: Nanos, answer: &Cookie) -> Option<Option<Nanos>> {
         let is_ours = answer.identity.get() == self.executor;
         let request = self.requests.iter().find(|r| is_ours && r.is_asked(answer.header.sequence.get()))?;
         Some(request.round_trip(now))
     }
 
-    /// There is another cookie than the requests were sent with.
+    /// The cookie has changed since the requests were sent.
     pub(super) fn ask_again(&mut self) {
         for request in self.requests.iter_mut().filter(|r| r.tries > 0 && r.extra == Extra::No) {
             request.extra = Extra::Wanted;
         }
     }
 
-    /// A slot needs nothing any more: it has a name.
+    /// A slot has its name and needs no REGISTER any more.
     pub(super) fn satisfied(&mut self, local: u32) {
         self.wanted.remove(&local);
         self.refused_delay = REFUSED_DELAY.min(self.refused_max);
     }
 
-    /// The switch had no room for a slot, for this reason. It asks again later.
+    /// The switch refused a slot, for this reason. The slot asks again later.
     pub(super) fn refused(&mut self, local: u32, reason: Option<Reason>) {
         self.wanted.remove(&local);
         self.refused.push(local);
         self.refused_for = reason;
     }
 
-    /// Sets the time at which refused slots ask again; whether there are any for which it was not set before.
+    /// Sets the time at which refused slots ask again. Returns whether some slots had none before.
     pub(super) fn back_off(&mut self, now: Nanos) -> bool {
         if self.refused.is_empty() || self.refused_due.is_some() {
             return false;
@@ -188,7 +190,7 @@ impl Registrar {
         } else {
             request.extra = Extra::Sent;
         }
-        // The epoch is left open: whichever switch runs there may answer.
+        // With epoch 0: whichever switch runs there may answer.
         let header = Header::new(Operation::Register, 0, request.sequence);
         let fixed = Register {
             header,
@@ -202,7 +204,7 @@ impl Registrar {
         true
     }
 
-    /// Makes requests of consecutive slots that want a name.
+    /// Makes requests for consecutive slots that need a name.
     fn ask(&mut self, now: Nanos) {
         while self.requests.len() < REQUESTS_MAX
             && let Some(first) = self.wanted.pop_first()

@@ -1,11 +1,11 @@
-//! What an executor and its driver say to each other: tasks to run, how they ended, and what else happened.
+//! What an executor and its driver exchange: tasks to run, how they ended, and other events.
 
 use midflight_endpoint::Nanos;
 use midflight_wire::{BlobRef, Status, TaskInfo};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Names one run to the driver; unique for as long as the executor lives.
+/// Identifies a run; unique as long as the executor lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
     /// The slot, from 0.
@@ -17,11 +17,11 @@ pub struct RunKey {
 /// A task to run now. Its slot is taken until [`super::Executor::finish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// To be given back in [`super::Executor::finish`].
+    /// To be passed to [`super::Executor::finish`].
     pub key: RunKey,
     /// Function, argument, priority and attempt (from 1).
     pub task: TaskInfo,
-    /// Whose it is.
+    /// The user that it belongs to.
     pub uid: u32,
     /// The job it belongs to.
     pub jid: u32,
@@ -33,14 +33,14 @@ pub struct Run {
     pub waited_us: u32,
     /// When the ASSIGN arrived.
     pub arrived: Nanos,
-    /// When the slot first asked for this task; where it polls, when the request was first sent that this answers.
+    /// When the slot first asked for this task; if it polls, when it first sent the wait that this answers.
     pub asked: Nanos,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// What the client is told.
+    /// The status for the client.
     pub status: Status,
     /// The function's value, or the message of its failure.
     pub result: Output,
@@ -64,17 +64,17 @@ pub enum Output {
 pub enum Event {
     /// Run this task: exactly once for each assignment.
     Run(Run),
-    /// The driver may drop the result by reference of this run: the client has it, or it was given up. Not told of
-    /// runs with inline results.
+    /// The driver may drop the result by reference of this run: the client has it, or it was given up. There is no such
+    /// event for inline results.
     Settled {
         /// The run.
         run: RunKey,
         /// Whether the client has it.
         delivered: bool,
     },
-    /// Registered at a switch, at the start or anew.
+    /// Registered at a switch, for the first time or again.
     Registered {
-        /// Which one.
+        /// The switch.
         switch: SocketAddr,
         /// Slots that are registered now.
         slots: u32,
@@ -85,23 +85,24 @@ pub enum Event {
     SlotsFull {
         /// Slots that are registered.
         got: u32,
-        /// It has room, but not for this address: that holds its share (T14).
+        /// Whether it has room, but this address already uses its share (T14).
         is_share: bool,
     },
-    /// The switch was silent for two leases, or a better one answers again: this is the other one, where all slots register
-    /// now.
+    /// All slots now register at another switch, because the one before was silent for two leases, or a preferred one
+    /// answers again.
     SwitchChanged {
         /// Its address.
         switch: SocketAddr,
     },
-    /// The switch in use speaks another version of the format, and takes nothing of ours. Once for each switch and version.
+    /// The switch in use has another version of the wire format and accepts nothing of ours. Once for each switch and
+    /// version.
     OtherVersion {
         /// Its address.
         switch: SocketAddr,
         /// Its version.
         version: u8,
     },
-    /// [`super::Executor::drain`] has ended: nothing is held, nothing is owed. Once.
+    /// [`super::Executor::drain`] has ended: no task runs, and no completion waits for an acknowledgement. Once.
     Drained,
 }
 

@@ -1,4 +1,4 @@
-//! The slots: what each is doing, and under which name the switch knows it.
+//! The slots: the state of each, and its name at the switch.
 
 mod extra;
 mod transmit;
@@ -6,22 +6,22 @@ mod transmit;
 use super::hash::Keyed;
 use super::timers::Timers;
 use super::{ExecutorConfig, Run, RunKey};
-use extra::Surplus;
+use extra::ExtraTasks;
 use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, SlotName, Wait};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// What a slot is doing.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Has no name at the switch, wants one.
+    /// Has no name at the switch and needs one.
     Unregistered,
     /// Has asked for a task.
     Waiting,
-    /// Has a task. Its name may be void meanwhile; then it registers when the task is done.
+    /// Has a task. If its name becomes void meanwhile, it registers when the task is done.
     Running,
-    /// Has told the switch that it wants no more.
+    /// Has told the switch that it wants no more tasks.
     Leaving,
     /// Has left, for good.
     Gone,
@@ -45,23 +45,23 @@ pub(super) struct Slot {
     pub(super) state: State,
     /// Whether `name` is valid at the switch, as far as we know.
     pub(super) registered: bool,
-    /// Whether it stands in `waits` or `leaves`.
+    /// Whether it is in `waits` or `leaves`.
     queued: bool,
     /// Whether the last task is done: what RELEASE says.
     done: bool,
     pub(super) name: Name,
     sequence: u32,
     run: u32,
-    /// Whether the present wait was sent, so that a task may answer it.
+    /// Whether the current wait was sent, so that a task may answer it.
     sent: bool,
-    /// Whether the switch has said that it has no task for it (NO_OP): nothing is asked until the poll is due.
-    told: bool,
-    /// Times that the present wait was sent since it was told so, or the leave.
+    /// Whether the switch has answered NO_OP: it has no task for the slot, which asks again when the next poll is due.
+    got_no_op: bool,
+    /// How often the wait was sent since the last NO_OP, or the leave was sent.
     tries: u8,
-    /// When the first of them was.
+    /// When the first of these was sent.
     asked: Nanos,
     held: Option<Held>,
-    surplus: Surplus,
+    extra: ExtraTasks,
 }
 
 /// An assignment that was accepted, and when.
@@ -74,12 +74,12 @@ struct Given {
 }
 
 impl Slot {
-    /// Its present wait.
+    /// Its current wait.
     pub(super) fn wait(&self) -> Wait {
         Wait { slot: self.name.number.into(), generation: self.name.generation.into(), sequence: self.sequence.into() }
     }
 
-    /// How long ago the switch was asked, if it was asked once: an answer to a repeat might be one to the first.
+    /// How long ago the wait was sent, if only once: otherwise one cannot know which of them is answered.
     fn round_trip(&self, now: Nanos) -> Option<Nanos> {
         (self.tries == 1).then(|| now.saturating_sub(self.asked))
     }
@@ -108,8 +108,8 @@ impl From<&Wait> for Name {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) waiting: u32,
-    /// Of those that wait: told that there is no task now, and not yet asking again.
-    pub(super) told: u32,
+    /// Of those that wait: got NO_OP, and the next poll is not yet due.
+    pub(super) got_no_op: u32,
     pub(super) running: u32,
     pub(super) leaving: u32,
     /// With a valid name at the switch.
@@ -123,12 +123,12 @@ pub(super) struct Slots {
     poll_repeat_min: Nanos,
     slots: Vec<Slot>,
     by_number: HashMap<u32, u32, Keyed>,
-    /// Slots whose wait is to be sent, first or again. An entry whose slot moved on meanwhile is passed over.
+    /// Slots whose wait is to be sent, for the first time or again. An entry whose slot has changed state is skipped.
     waits: VecDeque<u32>,
     /// Slots whose leave is to be sent.
     leaves: VecDeque<u32>,
     timers: Timers,
-    /// The next slot that KEEPALIVE looks at; at the end while none is due.
+    /// The next slot for KEEPALIVE to consider; past the last one while none is due.
     keepalive: usize,
     pub(super) census: Census,
 }
@@ -144,11 +144,11 @@ impl Slots {
             sequence: 0,
             run: 0,
             sent: false,
-            told: false,
+            got_no_op: false,
             tries: 0,
             asked: 0,
             held: None,
-            surplus: Surplus::default(),
+            extra: ExtraTasks::default(),
         };
         Self {
             resources: config.resources,
@@ -182,12 +182,12 @@ impl Slots {
         (self.slots[local as usize].name == name).then_some(local)
     }
 
-    /// The slot that had this number last, if its name is still held to be valid.
+    /// The slot that last had this number, if its name still counts as valid.
     pub(super) fn holder(&self, number: u32) -> Option<u32> {
         self.by_number.get(&number).copied().filter(|&local| self.slots[local as usize].registered)
     }
 
-    /// An unregistered slot got a name, which no other has: it waits, from sequence 1.
+    /// An unregistered slot got a name that no other has. It waits, from sequence 1.
     pub(super) fn register(&mut self, local: u32, name: Name) {
         self.by_number.insert(name.number, local);
         let slot = &mut self.slots[local as usize];
@@ -196,8 +196,8 @@ impl Slots {
         self.wait(local);
     }
 
-    /// A slot's name, if it has one, is void: a waiting one has to register, a running one when it is done, a leaving one has
-    /// left. Returns whether the slot has to register now.
+    /// Voids a slot's name. A waiting slot must register again, a running one when its task is done; a leaving one has
+    /// left. Returns whether the slot must register now.
     pub(super) fn void(&mut self, local: u32) -> bool {
         let slot = &mut self.slots[local as usize];
         if !slot.registered {
@@ -219,7 +219,7 @@ impl Slots {
         false
     }
 
-    /// The slot whose present wait this is: it waits, or runs what it was given.
+    /// The slot whose current wait this is: it waits, or runs the task that answered it.
     pub(super) fn present(&self, wait: &Wait) -> Option<u32> {
         let local = self.find(wait.into())?;
         let slot = &self.slots[local as usize];
@@ -232,29 +232,29 @@ impl Slots {
         self.find(name).filter(|&local| self.slots[local as usize].state == State::Leaving)
     }
 
-    /// The slot whose present wait this is, if it waits and the wait was ever sent.
+    /// The slot whose current wait this is, if it waits and the wait was sent.
     fn asking(&self, wait: &Wait) -> Option<u32> {
         let local = self.present(wait)?;
         let slot = &self.slots[local as usize];
         (slot.state == State::Waiting && slot.sent).then_some(local)
     }
 
-    /// There is no task for a slot's present wait: it asks again `every` later. With the round trip, if it asked once; `None`
-    /// where nothing was being asked.
+    /// NO_OP for a slot's current wait: it polls again after `every`. Returns the round trip, if the wait was sent once;
+    /// `None` if no answer was expected.
     pub(super) fn no_op(&mut self, now: Nanos, every: Nanos, wait: &Wait) -> Option<Option<Nanos>> {
         let local = self.asking(wait)?;
         let slot = &mut self.slots[local as usize];
-        if slot.told || slot.tries == 0 {
+        if slot.got_no_op || slot.tries == 0 {
             return None;
         }
-        (slot.told, slot.queued) = (true, false);
-        self.census.told += 1;
+        (slot.got_no_op, slot.queued) = (true, false);
+        self.census.got_no_op += 1;
         self.timers.arm_poll(local, now, every);
         Some(slot.round_trip(now))
     }
 
-    /// Accepts an assignment if it answers a slot's present wait. With the round trip, where the answer was immediate: that
-    /// of a switch that is polled is.
+    /// Accepts an assignment if it answers a slot's current wait. Returns the round trip too, if the answer was immediate,
+    /// as a switch that is polled always answers.
     pub(super) fn assign(
         &mut self,
         now: Nanos,
@@ -265,18 +265,18 @@ impl Slots {
         let Assignment { slot, generation, sequence, .. } = *assignment;
         let local = self.asking(&Wait { slot, generation, sequence })?;
         let slot = &mut self.slots[local as usize];
-        // A task that waited longer than we did was there when the wait came: the answer was immediate.
+        // A task that waited longer than this slot was queued when the wait arrived, so the answer was immediate.
         let elapsed = now.saturating_sub(slot.asked);
         let waited = u64::from(assignment.waited_us.get()) * 1000;
         let round_trip = if is_polled { slot.round_trip(now) } else { (waited > elapsed).then_some(elapsed) };
         if is_polled {
-            slot.surplus.remember(assignment);
+            slot.extra.remember(assignment);
         }
         let given = Given { assignment: *assignment, epoch, arrived: now, asked: slot.asked };
         Some((self.begin(local, &given), round_trip))
     }
 
-    /// A slot runs what it was given.
+    /// A slot starts an assignment.
     fn begin(&mut self, local: u32, given: &Given) -> Run {
         let Given { assignment, epoch, arrived, asked } = given;
         let held = Held {
@@ -307,7 +307,7 @@ impl Slots {
         run
     }
 
-    /// What `run` held, if it runs. The caller says what the slot does next.
+    /// Ends `run`, if it runs, and returns its task. The caller sets the slot's next state.
     pub(super) fn finish(&mut self, run: RunKey) -> Option<Held> {
         let slot = self.slots.get_mut(run.slot as usize)?;
         if slot.state != State::Running || slot.run != run.run {
@@ -334,7 +334,7 @@ impl Slots {
         self.leaves.push_back(local);
     }
 
-    /// Moves a slot to a state whose entry needs nothing to be sent, and keeps the census.
+    /// Sets a slot's state without sending anything, and updates the census.
     pub(super) fn enter(&mut self, local: u32, state: State) {
         let slot = &mut self.slots[local as usize];
         for (of, change) in [(slot.state, -1), (state, 1)] {
@@ -348,11 +348,11 @@ impl Slots {
         }
         slot.state = state;
         slot.queued = false;
-        self.census.told -= u32::from(std::mem::take(&mut slot.told));
+        self.census.got_no_op -= u32::from(std::mem::take(&mut slot.got_no_op));
         self.timers.disarm(local);
     }
 
-    /// Queues the waits and leaves that are to be sent again; how many waits are repeated because no answer came.
+    /// Queues the waits and leaves that are due again. Returns how many waits are repeated because no answer came.
     pub(super) fn handle_timeout(&mut self, now: Nanos) -> u64 {
         let mut repeats = 0;
         while let Some(local) = self.timers.pop(now) {
@@ -362,9 +362,9 @@ impl Slots {
                 State::Leaving => &mut self.leaves,
                 State::Unregistered | State::Running | State::Gone => continue,
             };
-            if std::mem::take(&mut slot.told) {
+            if std::mem::take(&mut slot.got_no_op) {
                 slot.tries = 0;
-                self.census.told -= 1;
+                self.census.got_no_op -= 1;
             } else {
                 repeats += u64::from(slot.state == State::Waiting);
             }
@@ -374,7 +374,7 @@ impl Slots {
         repeats
     }
 
-    /// All slots that run are to be named in KEEPALIVEs.
+    /// Starts naming all running slots in KEEPALIVEs.
     pub(super) fn keep_alive(&mut self) {
         self.keepalive = 0;
     }

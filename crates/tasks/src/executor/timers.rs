@@ -1,14 +1,13 @@
-//! Timers of numbered items that ask again after a doubling time: slots that wait, completions that are not
-//! acknowledged. Items at the same step of their backoff wait equally long, so they stand in one list in the order
-//! of their times: arming, disarming and expiring an item each touch a constant number of entries, and parked
-//! slots cost nothing until they are due. Slots that poll stand in a list of their own: theirs is another time, and
-//! the same for all.
+//! Resend timers with exponential back-off for numbered items: slots that wait, completions that are not acknowledged.
+//! Items at the same back-off step wait equally long, so each step has one list in the order of due times. Arming,
+//! disarming and expiring an item each touch a constant number of entries, and parked slots cost nothing until they are
+//! due. Slots that poll have a list of their own, because their interval is the same for all.
 
 use midflight_endpoint::Nanos;
 
-/// Doublings that are told apart; the last list holds all further ones.
+/// The number of back-off steps with lists of their own; the last list holds all later steps.
 const STEPS: usize = 16;
-/// The list of items that poll; the steps follow.
+/// The list of items that poll; those of the steps follow.
 const POLLS: usize = 0;
 const LISTS: usize = 1 + STEPS;
 const NONE: u32 = u32::MAX;
@@ -18,7 +17,7 @@ struct Entry {
     due: Nanos,
     previous: u32,
     next: u32,
-    /// The list that the item stands in, while it is armed.
+    /// The list that the item is in, while it is armed.
     list: Option<u8>,
 }
 
@@ -41,8 +40,8 @@ impl Timers {
         Self { entries: Vec::new(), lists: [List { head: NONE, tail: NONE }; LISTS] }
     }
 
-    /// Arms `item`: `base` doubled `step` times after `now`, at most `max`. Later steps are rounded down to an eighth
-    /// of their time, so that items which back off together share packets.
+    /// Arms `item` for `base` doubled `step` times after `now`, at most `max`. The times of later steps are rounded down to
+    /// an eighth of the interval, so that items which back off together share packets.
     pub(super) fn arm(&mut self, item: u32, now: Nanos, step: u8, base: Nanos, max: Nanos) {
         let step = step.min(STEPS as u8 - 1);
         let delay = (base << step).min(max);
@@ -53,7 +52,7 @@ impl Timers {
         self.append(item, 1 + step, due);
     }
 
-    /// Arms `item`, which polls: `every` after `now`, which is the same for all that poll, but when a switch says another.
+    /// Arms `item`, which polls, for `every` after `now`. All items have the same `every`, unless a switch changes it.
     pub(super) fn arm_poll(&mut self, item: u32, now: Nanos, every: Nanos) {
         self.append(item, POLLS as u8, now + every);
     }
@@ -72,7 +71,7 @@ impl Timers {
         } else {
             let before = &mut self.entries[previous as usize];
             before.next = item;
-            due = due.max(before.due); // the time may have shrunk since
+            due = due.max(before.due); // the interval may have become shorter
         }
         self.entries[index] = Entry { due, previous, next: NONE, list: Some(number) };
     }
@@ -96,14 +95,14 @@ impl Timers {
         self.heads().map(|head| self.entries[head as usize].due).min()
     }
 
-    /// Takes an item that is due.
+    /// Removes an item that is due.
     pub(super) fn pop(&mut self, now: Nanos) -> Option<u32> {
         let due = self.heads().find(|&head| self.entries[head as usize].due <= now)?;
         self.disarm(due);
         Some(due)
     }
 
-    /// Takes the item that has backed off furthest.
+    /// Removes the item at the highest back-off step.
     pub(super) fn pop_furthest(&mut self) -> Option<u32> {
         let furthest = self.heads().last()?;
         self.disarm(furthest);
@@ -115,8 +114,8 @@ impl Timers {
     }
 }
 
-/// A smoothed round trip. Samples of repeated requests count from the first sending: a loss makes the estimate
-/// larger for a while, which errs on the side of fewer packets.
+/// A smoothed round trip. The sample of a repeated request is measured from its first sending: a loss makes the estimate
+/// too large for a while, and that costs no packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     smoothed: Nanos,
@@ -124,7 +123,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Longer samples are cut: they speak of a failure, not of the way.
+    /// Longer samples are cut: they show a failure, not the length of the path.
     const SAMPLE_MAX: Nanos = 250_000_000;
 
     pub(super) fn assumed(round_trip: Nanos) -> Self {
@@ -137,7 +136,7 @@ impl RoundTrip {
         self.measured = true;
     }
 
-    /// Twice the round trip, at least `min`: when to ask again.
+    /// Twice the round trip, at least `min`: the time until a repeat.
     pub(super) fn twice(&self, min: Nanos) -> Nanos {
         (2 * self.smoothed).max(min)
     }

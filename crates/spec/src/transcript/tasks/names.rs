@@ -117,8 +117,8 @@ impl Names {
         Some(SlotName { slot: found.slot.into(), generation: found.generation.into() })
     }
 
-    /// The name of a slot in a packet to `reader`: `0`; `eve/0` if it belongs to another executor; `0@1` if it was registered again
-    /// since; `#7` if nobody registered it.
+    /// The name of a slot in a packet to `reader`: `0`; `eve/0` if it belongs to another executor; `0@1` if it was
+    /// registered again since; `#7` if nobody registered it.
     pub(super) fn call(&self, reader: SocketAddr, slot: u32, generation: u32) -> String {
         let is_it = |known: &&Registration| known.slot == slot && known.generation == generation;
         let Some(found) = self.registrations.iter().rev().find(is_it) else { return format!("#{slot}") };

@@ -44,8 +44,8 @@ impl Poll {
 }
 
 impl PollingAsic {
-    /// A switch that has just started. It has four levels at most, each with as many entries as the transcript's queue has records,
-    /// rounded up to a power of two.
+    /// A switch that has just started. It has four levels at most, each with as many entries as the transcript's queue has
+    /// records, rounded up to a power of two.
     ///
     /// # Errors
     /// If a pipeline has no room for that.
@@ -118,8 +118,8 @@ impl PollingAsic {
         }
     }
 
-    /// Sends all waits again, the oldest first. A RESET in answer is hidden: that slot was released meanwhile, and a real executor
-    /// would not have polled.
+    /// Sends all waits again, the oldest first. A RESET in answer is hidden: that slot was released meanwhile, and a real
+    /// executor would not have polled.
     fn poll_all(&mut self, now: u64) -> Vec<Datagram> {
         let before = self.tasks.stats().reasons;
         let mut all = Vec::new();

@@ -80,21 +80,21 @@ fn t11_answers_that_contradict_their_packet_are_counted_and_another_is_awaited()
     assert_eq!(hand.events().len(), 2);
 }
 
-/// Whoever upgrades half of a cluster must hear why nothing is taken.
+/// Somebody who upgrades only half of a cluster must learn why nothing is accepted.
 #[test]
-fn t11_a_switch_of_another_version_is_told_once_for_each_version_and_never_answered() {
+fn t11_a_switch_of_another_version_is_reported_once_for_each_version_and_never_answered() {
     let mut hand = Hand::settled();
     hand.open(&[task()]);
     let says = |version| [0x4D, 0x46, version, 0, 0, 0, 0, 0];
     let mut old = probe_ack(EPOCH, 1, 0, 0);
     old[2] = 1;
-    let told = |version| Event::OtherVersion { switch: switch_a(), version };
+    let reported = |version| Event::OtherVersion { switch: switch_a(), version };
     for _ in 0..2 {
         hand.switch_says(&says(1));
         hand.switch_says(&old);
         hand.switch_says(&says(255));
     }
-    assert_eq!(hand.events(), [told(1), told(255)]);
+    assert_eq!(hand.events(), [reported(1), reported(255)]);
     hand.client.handle(hand.now, switch_b(), &says(1));
     assert_eq!(hand.events(), [Event::OtherVersion { switch: switch_b(), version: 1 }], "each switch for itself");
     hand.executor_says(&says(3));
@@ -105,7 +105,7 @@ fn t11_a_switch_of_another_version_is_told_once_for_each_version_and_never_answe
     assert!(hand.pass(1_050 * MS).iter().any(|sent| matches!(sent, Sent::Probe { to, .. } if *to == switch_b())));
 }
 
-/// What it sends again and again must end some time, also where it takes the answers for those of a past epoch.
+/// Retransmission must end, also if the client takes the answers for those of an earlier epoch.
 #[test]
 fn t16_a_client_with_nothing_but_a_cancel_in_flight_asks_its_switch() {
     let mut hand = Hand::new(|config| config.switches.truncate(1));

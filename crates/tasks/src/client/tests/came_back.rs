@@ -1,4 +1,4 @@
-//! A client that was away, or elsewhere, comes back to a switch that is strict.
+//! A client stood still or used another switch, and returns to a switch that asks for cookies.
 
 use super::switch::{FakeSwitch, Queued};
 use super::*;
@@ -17,7 +17,7 @@ impl Pair {
         Self { hand, switch: strict(7), answers: [0; 19] }
     }
 
-    /// Time passes; executors take and end these many tasks.
+    /// Time passes; executors take and complete this many tasks.
     fn run(&mut self, time: Nanos, executors: usize) {
         let end = self.hand.now + time;
         while self.hand.now < end {
@@ -63,7 +63,7 @@ fn t14_t16_a_client_that_stood_still_for_minutes_gets_all_its_tasks_done() {
     pair.run(500 * MS, 1);
     let before = pair.hand.client.open();
     assert!(before < tasks && pair.switch.queued() == before, "{before} are open and queued");
-    // What it sends last before it stops is not heard.
+    // The last packets before it stops are lost.
     pair.hand.client.submit(pair.hand.now, 1, &vec![task(); 64]).unwrap();
     assert_eq!(pair.hand.submits().len(), 2);
     pair.hand.now += 300_000 * MS;
@@ -97,7 +97,11 @@ fn t13_t16_a_client_that_was_elsewhere_is_asked_for_a_cookie_and_taken() {
     let [submit] = &pair.hand.sent()[..] else { panic!("one SUBMIT") };
     let cookies = pair.cookies();
     pair.deliver(submit);
-    assert_eq!((pair.cookies(), pair.switch.queued()), (cookies + 1, 0), "a sequence so far ahead may be a stranger's");
+    assert_eq!(
+        (pair.cookies(), pair.switch.queued()),
+        (cookies + 1, 0),
+        "a sequence so far ahead may be an attacker's"
+    );
     let [again] = &pair.hand.sent()[..] else { panic!("the SUBMIT again, at once") };
     let sequence = |sent: &Sent| if let Sent::Submit { sequence, .. } = sent { *sequence } else { panic!("{sent:?}") };
     assert_eq!(sequence(submit), sequence(again));

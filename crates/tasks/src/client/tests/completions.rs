@@ -17,7 +17,7 @@ fn ack(name: (u32, u8), state: u8) -> Sent {
 }
 
 #[test]
-fn t9_the_first_completion_is_told_and_all_are_acknowledged() {
+fn t9_the_first_completion_is_reported_and_all_are_acknowledged() {
     let mut hand = Hand::settled();
     let (sequence, keys) = hand.open(&[task(), task()]);
     hand.now += 7 * MS;

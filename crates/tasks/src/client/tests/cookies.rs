@@ -1,4 +1,4 @@
-//! Switches that want to see a cookie first.
+//! Switches that ask for a cookie first.
 
 use super::*;
 
@@ -97,7 +97,7 @@ fn t13_cookies_count_only_from_the_present_switch_to_this_client_for_what_awaits
     assert_eq!(with_cookies(&hand.sent()), [(sequence, 2)]);
 }
 
-/// Forty bytes must not cause 48 packets each.
+/// A forged COOKIE of 40 bytes must not cause 48 packets.
 #[test]
 fn t13_a_flood_of_ever_new_cookies_makes_the_client_send_little() {
     let mut hand = Hand::settled();
@@ -154,11 +154,11 @@ fn t16_a_cookie_of_a_better_switch_that_is_looked_for_is_a_sign_of_life() {
     assert_eq!(*to, switch_b());
     hand.client.handle(hand.now, switch_b(), &probe_ack(EPOCH + 1, *sequence, 0, 0));
     hand.sent();
-    let mut looked = None;
-    while looked.is_none() {
+    let mut probed = None;
+    while probed.is_none() {
         for sent in hand.pass(100 * MS) {
             match sent {
-                Sent::Probe { to, sequence, .. } if to == switch_a() => looked = Some(sequence),
+                Sent::Probe { to, sequence, .. } if to == switch_a() => probed = Some(sequence),
                 Sent::Probe { sequence, .. } => {
                     hand.client.handle(hand.now, switch_b(), &probe_ack(EPOCH + 1, sequence, 0, 0));
                 }
@@ -166,11 +166,11 @@ fn t16_a_cookie_of_a_better_switch_that_is_looked_for_is_a_sign_of_life() {
             }
         }
     }
-    let looked = looked.unwrap();
-    hand.switch_says(&cookie(looked - 1, 7));
-    hand.switch_says(&cookie_for(IDENTITY ^ 1, looked, 7));
+    let probed = probed.unwrap();
+    hand.switch_says(&cookie(probed - 1, 7));
+    hand.switch_says(&cookie_for(IDENTITY ^ 1, probed, 7));
     assert_eq!((hand.client.switch().0, hand.client.counters().cookies), (switch_b(), 0));
-    hand.switch_says(&cookie(looked, 7));
+    hand.switch_says(&cookie(probed, 7));
     assert_eq!(hand.client.switch().0, switch_a());
     let probe = hand.pass(0).into_iter().find(|sent| matches!(sent, Sent::Probe { .. }));
     assert!(matches!(probe, Some(Sent::Probe { to, cookie: 7, .. }) if to == switch_a()), "{probe:?}");
@@ -185,7 +185,7 @@ fn t13_a_look_for_a_better_switch_carries_that_switchs_cookie() {
     assert!(matches!(hand.sent()[..], [Sent::Probe { cookie: 0xA, sequence: 2, .. }]));
     hand.switch_says(&probe_ack(EPOCH, 2, 0, 0));
     hand.open(&[task()]);
-    let mut looked = Vec::new();
+    let mut probed = Vec::new();
     let mut seen = 0;
     for _ in 0..30 {
         for sent in hand.pass(100 * MS) {
@@ -195,10 +195,10 @@ fn t13_a_look_for_a_better_switch_carries_that_switchs_cookie() {
                 assert_eq!(cookie, 0, "A's is not for B");
                 hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, sequence, 0, 0));
             } else if hand.client.switch().0 == switch_b() {
-                looked.push(cookie);
+                probed.push(cookie);
             }
         }
         hand.sent();
     }
-    assert!(looked.len() > 1 && looked.iter().all(|&cookie| cookie == 0xA), "{looked:?} of {seen}");
+    assert!(probed.len() > 1 && probed.iter().all(|&cookie| cookie == 0xA), "{probed:?} of {seen}");
 }

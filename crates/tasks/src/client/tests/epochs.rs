@@ -60,7 +60,7 @@ fn t9_a_silent_switch_is_left_for_the_next_which_gets_all_tasks() {
     };
     assert_eq!(*sequence, in_flight);
     assert_eq!(hand.client.counters().failovers, 1);
-    // The first switch speaks again, too late.
+    // The first switch answers again, too late.
     hand.switch_says(&submit_ack(EPOCH, in_flight, 1, 1, Reason::None));
     assert_eq!(hand.client.counters().foreign_address, 1);
     hand.client.handle(hand.now, switch_b(), &probe_ack(900, *probe, 0, 0));
@@ -70,7 +70,7 @@ fn t9_a_silent_switch_is_left_for_the_next_which_gets_all_tasks() {
     assert_eq!(hand.sent().iter().filter(|s| to_b(s)).count(), 2, "all tasks are with the new one");
 }
 
-/// Else those who left a switch for a while and those who did not would never meet again.
+/// Otherwise clients that left a switch for a while and clients that did not would never use the same switch again.
 #[test]
 fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     let mut hand = Hand::settled();
@@ -82,19 +82,19 @@ fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     let [(submission, _)] = hand.submits()[..] else { panic!("one SUBMIT to the next switch") };
     hand.client.handle(hand.now, switch_b(), &submit_ack(NEXT, submission, 1, 1, Reason::None));
     hand.events();
-    let mut looked = None;
+    let mut probed = None;
     for _ in 0..20 {
         for sent in hand.pass(100 * MS) {
             match sent {
                 Sent::Probe { to, sequence, names, .. } if to == switch_b() => {
                     hand.client.handle(hand.now, to, &probe_ack(NEXT, sequence, names.len(), u32::MAX));
                 }
-                Sent::Probe { to, sequence, names, .. } if to == switch_a() => looked = Some((sequence, names)),
+                Sent::Probe { to, sequence, names, .. } if to == switch_a() => probed = Some((sequence, names)),
                 _ => {}
             }
         }
     }
-    let (sequence, names) = looked.expect("the first switch is looked for");
+    let (sequence, names) = probed.expect("the first switch is probed");
     assert!(names.is_empty(), "about nothing");
     hand.switch_says(&probe_ack(EPOCH, sequence, 0, 0));
     let sent = hand.pass(100 * MS);
@@ -106,7 +106,7 @@ fn t9_a_client_returns_to_a_better_switch_when_it_answers_again() {
     assert_eq!(hand.client.counters().failovers, 2);
 }
 
-/// As VRRP moves one: both switches live, and each time another one is at the address.
+/// VRRP moves an address between two live switches, so each time another switch answers there.
 #[test]
 fn t9_an_address_that_moves_to_another_switch_and_back_keeps_no_client_out() {
     let mut hand = Hand::new(|config| config.switches.truncate(1));

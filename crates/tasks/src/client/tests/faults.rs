@@ -1,15 +1,15 @@
-//! Whatever happens in a lossy world, each task gets exactly one final event; and if nothing happens, nothing is sent twice.
+//! With any network faults each task gets exactly one final event; without faults nothing is sent twice.
 
 use super::super::Counters;
-use super::world::{Hostile, Weather, World};
+use super::world::{Attacks, Faults, World};
 use super::*;
 use proptest::prelude::*;
 
-fn weather() -> impl Strategy<Value = Weather> {
+fn faults() -> impl Strategy<Value = Faults> {
     let network = (any::<u64>(), 0..30_u32, 0..20_u32, 1..50_u64, 1..200_usize, 0..4_usize);
     let executors = (0..20_u32, 0..20_u32, 0..50_u32, 0..30_u32, 0..10_u32, any::<bool>());
     let caller = (0..30_u32, prop::option::of(20..500_u64), any::<bool>(), 1..300_usize);
-    (network, executors, caller).prop_map(|(network, executors, caller)| Weather {
+    (network, executors, caller).prop_map(|(network, executors, caller)| Faults {
         seed: network.0,
         lost: network.1,
         repeated: network.2,
@@ -26,7 +26,7 @@ fn weather() -> impl Strategy<Value = Weather> {
         timeout: caller.1.map(|ms| ms * MS),
         retry_failed: caller.2,
         tasks: caller.3,
-        hostile: Hostile::default(),
+        attacks: Attacks::default(),
         calm_from: Nanos::MAX,
         end: 3_600_000 * MS,
     })
@@ -36,15 +36,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn t7_t8_t9_each_task_gets_exactly_one_final_event(weather in weather()) {
-        let counters = live_through(weather)?;
+    fn t7_t8_t9_each_task_gets_exactly_one_final_event(faults in faults()) {
+        let counters = live_through(faults)?;
         prop_assert_eq!((counters.bad_answers, counters.too_old), (0, 0));
     }
 }
 
 /// The client's counters, after each task has ended once.
-pub(super) fn live_through(weather: Weather) -> Result<Counters, TestCaseError> {
-    let mut world = World::new(weather);
+pub(super) fn live_through(faults: Faults) -> Result<Counters, TestCaseError> {
+    let mut world = World::new(faults);
     world.run();
     prop_assert_eq!(world.client.open(), 0);
     prop_assert_eq!(world.ended.len() as u64, world.submitted);
@@ -55,9 +55,9 @@ pub(super) fn live_through(weather: Weather) -> Result<Counters, TestCaseError> 
     Ok(*counters)
 }
 
-/// Nothing goes wrong.
-pub(super) fn fair() -> Weather {
-    Weather {
+/// No faults.
+pub(super) fn fair() -> Faults {
+    Faults {
         seed: 1,
         lost: 0,
         repeated: 0,
@@ -74,7 +74,7 @@ pub(super) fn fair() -> Weather {
         timeout: None,
         retry_failed: false,
         tasks: 500,
-        hostile: Hostile::default(),
+        attacks: Attacks::default(),
         calm_from: Nanos::MAX,
         end: 3_600_000 * MS,
     }
@@ -91,11 +91,10 @@ fn t8_in_fair_weather_nothing_is_sent_twice() {
 
 #[test]
 fn t9_in_foul_weather_each_remedy_is_needed_and_all_tasks_complete() {
-    let foul = Weather { lost: 20, repeated: 20, delay_max: 40 * MS, capacity: 40, executor_dies: 5, ..fair() };
+    let foul = Faults { lost: 20, repeated: 20, delay_max: 40 * MS, capacity: 40, executor_dies: 5, ..fair() };
     let mut seen = Counters::default();
     for seed in 0..6 {
-        let mut world =
-            World::new(Weather { seed, switch_deaths: 5, by_reference: 20, fetch_fails: 2, ..foul.clone() });
+        let mut world = World::new(Faults { seed, switch_deaths: 5, by_reference: 20, fetch_fails: 2, ..foul.clone() });
         world.run();
         let counters = world.client.counters();
         assert_eq!(counters.completed + counters.lost, 500);
@@ -114,9 +113,9 @@ fn t9_in_foul_weather_each_remedy_is_needed_and_all_tasks_complete() {
 
 #[test]
 fn t10_without_a_record_tasks_that_died_are_submitted_again_and_all_complete() {
-    let foul = Weather { lost: 10, repeated: 10, capacity: 400, executor_dies: 10, no_record: true, ..fair() };
+    let foul = Faults { lost: 10, repeated: 10, capacity: 400, executor_dies: 10, no_record: true, ..fair() };
     for seed in 0..4 {
-        let mut world = World::new(Weather { seed, ..foul.clone() });
+        let mut world = World::new(Faults { seed, ..foul.clone() });
         world.run();
         let counters = world.client.counters();
         assert_eq!((counters.completed, counters.resubmitted), (500, 0));

@@ -1,4 +1,4 @@
-//! A stranger on the path: sees what the client sends and what switches answer, and speaks in the names of all of them.
+//! An attacker on the path: it sees what the client sends and what switches answer, and forges packets of all of them.
 
 use super::*;
 use midflight_wire::{Cancel, Known, Probe, Submit, TaskName};
@@ -6,10 +6,10 @@ use rand::RngExt;
 use rand_pcg::Pcg32;
 use std::collections::VecDeque;
 
-/// What its completions say.
+/// The tokens for forged completions.
 pub(super) const RESULT: &[u8] = b"forged";
 
-/// Answers of switches that it may send again.
+/// Answers of switches, for replay.
 const REMEMBERED: usize = 32;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(super) struct Forger {
 }
 
 impl Forger {
-    /// A switch has answered this.
+    /// Records an answer of a switch.
     pub(super) fn has_seen(&mut self, answer: &[u8]) {
         self.seen.push_back(answer.to_vec());
         if self.seen.len() > REMEMBERED {
@@ -28,8 +28,8 @@ impl Forger {
         }
     }
 
-    /// Something for the switch that this packet goes to, in the client's name, with its cookie.
-    pub(super) fn speak(&self, rng: &mut Pcg32, packet: &Sent) -> Vec<u8> {
+    /// A forged packet in the client's name, with its cookie, for the switch that this packet goes to.
+    pub(super) fn query(&self, rng: &mut Pcg32, packet: &Sent) -> Vec<u8> {
         let &(Sent::Submit { sequence, cookie, .. }
         | Sent::Cancel { sequence, cookie, .. }
         | Sent::Probe { sequence, cookie, .. }) = packet
@@ -59,7 +59,7 @@ impl Forger {
         datagram
     }
 
-    /// Some datagram that the client shall take for an answer to this packet of its own.
+    /// A forged answer to this packet of the client.
     pub(super) fn answer(&mut self, rng: &mut Pcg32, present: [u32; 2], packet: &Sent) -> Vec<u8> {
         for epoch in present {
             if !self.epochs.contains(&epoch) {
@@ -95,7 +95,7 @@ impl Forger {
         }
     }
 
-    /// An answer of the kind that the packet wants, with random fields.
+    /// An answer of the right kind for the packet, with random fields.
     fn of_its_kind(&self, rng: &mut Pcg32, epoch: u32, sequence: u32, packet: &Sent) -> Vec<u8> {
         let bits = rng.random::<u32>() | if rng.random() { u32::MAX } else { 0 };
         match packet {

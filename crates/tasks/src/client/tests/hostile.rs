@@ -1,24 +1,24 @@
-//! T16: whatever strangers and operators do, once they stop, every task ends, once, within a stated time.
+//! T16: whatever attackers and operators do, after they stop, every task ends once, within a stated time.
 
 use super::faults::{fair, live_through};
-use super::world::{Hostile, Weather};
+use super::world::{Attacks, Faults};
 use super::*;
 use proptest::prelude::*;
 
-/// Until then all goes wrong that can.
+/// Until this time there are faults and attacks.
 const CALM_FROM: Nanos = 4_000 * MS;
-/// How long after that everything has ended: a silent switch is left after 1 s, a better one looked for each second, a full one
-/// asked again within 1 s; and the last attempts take their time.
+/// How long after that every task has ended. A silent switch is left after 1 s, a preferred one is probed each second, a
+/// full one is asked again within 1 s; and the last attempts need their time.
 const HEALED_AFTER: Nanos = 5_000 * MS;
-/// Where the switch keeps no record, a task that is lost is missed after 64 times `ClientConfig::timeout`, at most.
+/// At a switch that keeps no record, a lost task is submitted again after at most 64 times `ClientConfig::timeout`.
 const MISSED_AFTER: Nanos = 640_000 * MS;
 
-fn hostile() -> impl Strategy<Value = Weather> {
+fn attacks() -> impl Strategy<Value = Faults> {
     let network = (any::<u64>(), 0..30_u32, 0..20_u32, 1..50_u64, 100..400_usize, 0..4_usize);
-    let strangers = (any::<bool>(), any::<bool>(), 0..60_u32, 0..5_usize, 0..4_usize, 0..3_usize);
+    let attackers = (any::<bool>(), any::<bool>(), 0..60_u32, 0..5_usize, 0..4_usize, 0..3_usize);
     let no_record = prop::bool::weighted(0.1);
     let caller = (0..10_u32, 0..30_u32, prop::option::of(20..500_u64), 1..300_usize);
-    (network, strangers, caller, no_record).prop_map(|(network, strangers, caller, no_record)| Weather {
+    (network, attackers, caller, no_record).prop_map(|(network, attackers, caller, no_record)| Faults {
         seed: network.0,
         lost: network.1,
         repeated: network.2,
@@ -35,13 +35,13 @@ fn hostile() -> impl Strategy<Value = Weather> {
         timeout: caller.2.map(|ms| ms * MS),
         retry_failed: true,
         tasks: caller.3,
-        hostile: Hostile {
-            strict: strangers.0,
-            alone: strangers.1,
-            forged: strangers.2,
-            swaps: strangers.3,
-            moves: strangers.4,
-            stops: strangers.5,
+        attacks: Attacks {
+            strict: attackers.0,
+            alone: attackers.1,
+            forged: attackers.2,
+            swaps: attackers.3,
+            moves: attackers.4,
+            stops: attackers.5,
         },
         calm_from: CALM_FROM,
         end: CALM_FROM + HEALED_AFTER + if no_record { MISSED_AFTER } else { 0 },
@@ -52,21 +52,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn t16_every_task_ends_once_within_5_s_of_the_last_mischief(weather in hostile()) {
-        live_through(weather)?;
+    fn t16_every_task_ends_once_within_5_s_of_the_last_mischief(faults in attacks()) {
+        live_through(faults)?;
     }
 }
 
-/// Else the property would say little.
+/// Checks that attacks really happen; otherwise the property would prove little.
 #[test]
 fn t16_hostile_weather_brings_about_all_that_it_is_to_live_through() {
-    let mut weather = Weather { capacity: 100, delay_max: 40 * MS, lost: 10, repeated: 10, ..fair() };
-    weather.hostile = Hostile { strict: true, alone: false, forged: 40, swaps: 3, moves: 2, stops: 1 };
-    (weather.switch_deaths, weather.executor_dies) = (2, 5);
-    (weather.calm_from, weather.end) = (CALM_FROM, CALM_FROM + HEALED_AFTER);
+    let mut faults = Faults { capacity: 100, delay_max: 40 * MS, lost: 10, repeated: 10, ..fair() };
+    faults.attacks = Attacks { strict: true, alone: false, forged: 40, swaps: 3, moves: 2, stops: 1 };
+    (faults.switch_deaths, faults.executor_dies) = (2, 5);
+    (faults.calm_from, faults.end) = (CALM_FROM, CALM_FROM + HEALED_AFTER);
     let mut seen = [0; 11];
     for seed in 0..10 {
-        let c = live_through(Weather { seed, ..weather.clone() }).unwrap();
+        let c = live_through(Faults { seed, ..faults.clone() }).unwrap();
         let answers = [c.cookies, c.old_epoch, c.too_old, c.bad_answers, c.unexpected_answers];
         let remedies = [c.gone, c.resubmitted, c.failovers, c.over_share, c.foreign_token, c.other_version];
         seen.iter_mut().zip(answers.into_iter().chain(remedies)).for_each(|(all, one)| *all += one);

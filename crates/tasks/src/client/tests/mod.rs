@@ -1,6 +1,7 @@
 //! The client, driven by hand: the test plays switch, executors and clock.
 
 mod answers;
+mod attacks;
 mod came_back;
 mod cancel;
 mod completions;
@@ -8,7 +9,6 @@ mod cookies;
 mod epochs;
 mod faults;
 mod forger;
-mod hostile;
 mod no_record;
 mod probes;
 mod submit;

@@ -1,8 +1,8 @@
-//! A switch that keeps no record of tasks: it cannot say what it has.
+//! A switch that keeps no record of tasks, and cannot say which it has.
 
 use super::*;
 
-/// `ClientConfig::timeout`, unless told otherwise.
+/// `ClientConfig::timeout`, unless configured otherwise.
 const TIMEOUT: Nanos = 10_000 * MS;
 
 fn settled() -> Hand {
@@ -81,7 +81,7 @@ fn t9_a_switch_with_records_is_asked_for_tasks_again() {
     assert_eq!((hand.client.counters().resubmitted, hand.client.counters().gone), (1, 0));
 }
 
-/// It would never be asked for tasks again while it answers SUBMITs.
+/// Otherwise the client would never probe about tasks again while the switch answers SUBMITs.
 #[test]
 fn t16_what_says_that_a_switch_keeps_no_record_is_asked_again() {
     let mut hand = settled();

@@ -11,7 +11,7 @@ fn probes(sent: &[Sent]) -> Vec<(SocketAddr, u32)> {
     sent.iter().filter_map(of_probe).collect()
 }
 
-/// Else a copy of one would pass for the next, and keep a dead client alive.
+/// Otherwise a copy of a PROBE could pass for the next one, and keep a dead client alive.
 #[test]
 fn t13_each_probe_has_a_sequence_of_its_own_whichever_switch_it_goes_to() {
     let mut hand = Hand::new(|_| {});
@@ -22,8 +22,8 @@ fn t13_each_probe_has_a_sequence_of_its_own_whichever_switch_it_goes_to() {
     hand.client.handle(hand.now, switch_b(), &probe_ack(EPOCH, sequence, 0, 0));
     hand.submit(&[task()]);
     sent.extend(probes(&hand.pass(2_500 * MS)));
-    let looked = sent.iter().skip_while(|(to, _)| *to == switch_a()).filter(|(to, _)| *to == switch_a()).count();
-    assert!(looked > 0, "the first one is looked for: {sent:?}");
+    let probed = sent.iter().skip_while(|(to, _)| *to == switch_a()).filter(|(to, _)| *to == switch_a()).count();
+    assert!(probed > 0, "the first one is probed: {sent:?}");
     let sequences: Vec<u32> = sent.iter().map(|(_, sequence)| *sequence).collect();
     assert_eq!(sequences, (1..=sent.len() as u32).collect::<Vec<_>>());
 }
@@ -56,7 +56,7 @@ fn t9_an_answer_to_any_repeat_of_the_question_at_hand_counts_and_to_no_other() {
     assert_eq!(again, [1], "the second task was gone, says the answer that counted");
 }
 
-/// What Karn's rule is for cannot happen: the answer says which of the repeats it answers.
+/// Karn's rule is not needed: an answer names the repeat that it answers.
 #[test]
 fn an_answer_to_the_last_repeat_is_a_round_trip() {
     let mut hand = Hand::settled();
@@ -102,22 +102,22 @@ fn t13_a_better_switch_is_turned_to_only_for_an_answer_to_the_question_it_was_as
     assert_eq!(to, switch_b());
     hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, to_b, 0, 0));
     hand.sent();
-    let (mut looked, mut asked) = (None, to_b);
-    while looked.is_none() {
+    let (mut probed, mut asked) = (None, to_b);
+    while probed.is_none() {
         for (to, sequence) in probes(&hand.pass(100 * MS)) {
             if to == switch_a() {
-                looked = Some(sequence);
+                probed = Some(sequence);
             } else {
                 hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, sequence, 0, 0));
                 asked = sequence;
             }
         }
     }
-    let looked = looked.unwrap();
-    for late in [0, 1, asked, looked - 1, looked + 1] {
+    let probed = probed.unwrap();
+    for late in [0, 1, asked, probed - 1, probed + 1] {
         hand.switch_says(&probe_ack(EPOCH, late, 0, 0));
     }
     assert_eq!(hand.client.switch().0, switch_b());
-    hand.switch_says(&probe_ack(EPOCH, looked, 0, 0));
+    hand.switch_says(&probe_ack(EPOCH, probed, 0, 0));
     assert_eq!(hand.client.switch().0, switch_a());
 }

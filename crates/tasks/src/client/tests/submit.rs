@@ -94,7 +94,7 @@ fn t8_too_old_is_submitted_at_once_under_a_new_sequence() {
     );
 }
 
-/// However far ahead of us the switch believes us to be, because somebody has spoken in our name.
+/// An attacker has sent sequences in our name that are far ahead.
 #[test]
 fn t16_a_client_whose_sequences_are_all_too_old_gets_ahead_of_what_the_switch_has_seen() {
     for ahead in [64_u32, 1 << 20, (1 << 30) - 1, 1 << 30, (1 << 31) - 1] {

@@ -1,4 +1,4 @@
-//! A switch in miniature, written from the contract. Nothing here is shared with the real one.
+//! A small switch for tests, written from `docs/internals/tasks.md`. It shares no code with the real one.
 
 use super::*;
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ const COOKIE_WINDOW: Nanos = 500 * MS;
 /// A task, as its client named it.
 pub(super) type Named = (u32, u8);
 
-/// What it keeps of the client.
+/// What it stores about the client.
 struct Known {
     address: SocketAddr,
     heard: Nanos,
@@ -27,11 +27,11 @@ pub(super) struct FakeSwitch {
     pub(super) capacity: usize,
     /// It keeps no record of tasks: it cannot say what it has, takes nothing out, and takes a repeated SUBMIT twice.
     pub(super) no_record: bool,
-    /// It wants to see one where security.md says so.
+    /// Whether it asks for cookies, as `docs/internals/security.md` says.
     pub(super) cookies: bool,
     /// A client that was silent for so long loses its queued tasks, and then its record.
     pub(super) client_idle: Nanos,
-    /// Who submitted last: executors complete to there.
+    /// The address of the last SUBMIT: executors send completions there.
     pub(super) submitter: SocketAddr,
     client: Option<Known>,
     /// Queued or assigned; the value says whether it is still queued.

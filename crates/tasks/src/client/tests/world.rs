@@ -1,8 +1,8 @@
-//! A lossy world in miniature, for the property tests.
+//! A small simulated network with faults, for the property tests.
 //!
-//! Packets are lost, repeated, delayed and so reordered; switches are full, die, come back empty and change places;
-//! executors fail, abandon, die, and complete tasks that are taken from them; the client stands still and its address
-//! moves; and strangers who see all that it sends answer in the switches' names.
+//! Packets are lost, repeated, delayed and so reordered. Switches are full, die, come back empty and swap addresses.
+//! Executors fail, abandon, die, and complete tasks that were taken from them. The client stands still, and its address
+//! changes. Attackers who see all that it sends forge answers of the switches.
 
 use super::super::{LostWhy, Outcome};
 use super::forger::Forger;
@@ -15,9 +15,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use zerocopy::IntoBytes;
 
-/// How bad the world is, in percent or in times that something happens.
+/// The faults, in percent or as the number of times that something happens.
 #[derive(Clone, Debug)]
-pub(super) struct Weather {
+pub(super) struct Faults {
     pub(super) seed: u64,
     pub(super) lost: u32,
     pub(super) repeated: u32,
@@ -35,24 +35,24 @@ pub(super) struct Weather {
     pub(super) timeout: Option<Nanos>,
     pub(super) retry_failed: bool,
     pub(super) tasks: usize,
-    /// What only hostile weather has.
-    pub(super) hostile: Hostile,
+    /// Attacks, and what operators do.
+    pub(super) attacks: Attacks,
     /// From then on nothing is lost, repeated or forged, nobody dies, and addresses stay where they are.
     pub(super) calm_from: Nanos,
     /// All tasks have ended by then.
     pub(super) end: Nanos,
 }
 
-/// What strangers and operators do.
+/// What attackers and operators do.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hostile {
+pub(super) struct Attacks {
     /// Switches want cookies, and forget a client that stands still.
     pub(super) strict: bool,
     /// There is one switch only.
     pub(super) alone: bool,
-    /// Of the client's packets these many are answered by strangers, too.
+    /// Percentage of the client's packets that attackers answer too.
     pub(super) forged: u32,
-    /// Two switches change places.
+    /// How often two switches swap addresses.
     pub(super) swaps: usize,
     /// The client's address changes.
     pub(super) moves: usize,
@@ -66,7 +66,7 @@ enum Happening {
         from: SocketAddr,
         datagram: Vec<u8>,
     },
-    /// An executor ends an attempt, or tries again to tell that it has.
+    /// An executor completes an attempt, or sends the completion again.
     Ends {
         epoch: u32,
         to: SocketAddr,
@@ -99,7 +99,7 @@ enum Happening {
 }
 
 pub(super) struct World {
-    weather: Weather,
+    faults: Faults,
     rng: Pcg32,
     now: Nanos,
     pub(super) client: Client,
@@ -118,18 +118,18 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(weather: Weather) -> Self {
-        let mut config = ClientConfig::new(IDENTITY, weather.seed, vec![switch_a(), switch_b()]);
-        config.switches.truncate(if weather.hostile.alone { 1 } else { 2 });
+    pub(super) fn new(faults: Faults) -> Self {
+        let mut config = ClientConfig::new(IDENTITY, faults.seed, vec![switch_a(), switch_b()]);
+        config.switches.truncate(if faults.attacks.alone { 1 } else { 2 });
         config.max_open = 1_000;
         config.secret = SECRET;
         let mut world = Self {
-            rng: Pcg32::seed_from_u64(weather.seed),
+            rng: Pcg32::seed_from_u64(faults.seed),
             now: 0,
             client: Client::new(config, 0).unwrap(),
             home: address("10.0.9.9:1000"),
             stopped_until: 0,
-            switches: [1, 2].map(|epoch| built(&weather, epoch)),
+            switches: [1, 2].map(|epoch| built(&faults, epoch)),
             forger: Forger::default(),
             agenda: BinaryHeap::new(),
             happenings: HashMap::new(),
@@ -138,25 +138,25 @@ impl World {
             submitted: 0,
             ended: HashMap::new(),
             fetching: BTreeSet::new(),
-            weather,
+            faults,
         };
         world.plan_all();
         world
     }
 
     fn plan_all(&mut self) {
-        let mut left = self.weather.tasks;
+        let mut left = self.faults.tasks;
         while left > 0 {
             let count = self.rng.random_range(1..=left.min(50));
             left -= count;
             let at = self.rng.random_range(0..500 * MS);
             self.plan(at, Happening::Submit { count });
         }
-        for _ in 0..self.weather.switch_deaths {
+        for _ in 0..self.faults.switch_deaths {
             let (at, switch) = (self.rng.random_range(0..2_000 * MS), self.rng.random_range(0..2));
             self.plan(at, Happening::SwitchDies { switch });
         }
-        let Hostile { swaps, moves, stops, .. } = self.weather.hostile;
+        let Attacks { swaps, moves, stops, .. } = self.faults.attacks;
         for _ in 0..swaps {
             let at = self.rng.random_range(0..2_000 * MS);
             self.plan(at, Happening::Swap);
@@ -175,9 +175,9 @@ impl World {
         self.rng.random_range(0..100) < percent
     }
 
-    /// As `chance`, of what does not happen any more once it is calm.
+    /// As `chance`, but never after `calm_from`.
     fn mischance(&mut self, percent: u32) -> bool {
-        self.chance(percent) && self.now < self.weather.calm_from
+        self.chance(percent) && self.now < self.faults.calm_from
     }
 
     fn plan(&mut self, after: Nanos, happening: Happening) {
@@ -186,12 +186,12 @@ impl World {
         self.next += 1;
     }
 
-    /// Into the network, where it may be lost or repeated.
+    /// Sends a packet through the network, which may lose or repeat it.
     fn send(&mut self, from: SocketAddr, to: SocketAddr, datagram: &[u8]) {
-        let lost = self.mischance(self.weather.lost);
-        let copies = if lost { 0 } else { 1 + u32::from(self.mischance(self.weather.repeated)) };
+        let lost = self.mischance(self.faults.lost);
+        let copies = if lost { 0 } else { 1 + u32::from(self.mischance(self.faults.repeated)) };
         for _ in 0..copies {
-            let delay = self.rng.random_range(0..=self.weather.delay_max);
+            let delay = self.rng.random_range(0..=self.faults.delay_max);
             self.plan(delay, Happening::Arrives { to, from, datagram: datagram.to_vec() });
         }
     }
@@ -203,7 +203,7 @@ impl World {
             let happens = self.agenda.peek().map(|Reverse((at, _))| *at);
             let Some(next) = [due, happens].into_iter().flatten().min() else { break };
             let late = || format!("{} open, {:?}", self.client.open(), self.client.counters());
-            assert!(next < self.weather.end, "something is left to do: {}", late());
+            assert!(next < self.faults.end, "something is left to do: {}", late());
             self.now = self.now.max(next);
             while let Some(&Reverse((at, id))) = self.agenda.peek()
                 && at <= self.now
@@ -233,17 +233,17 @@ impl World {
         assert!(self.client.poll_timeout().is_none_or(|due| due > self.now), "the client spins");
     }
 
-    /// A stranger has seen a packet of the client's.
+    /// An attacker has seen a packet of the client.
     fn forge(&mut self, to: SocketAddr, datagram: &[u8]) {
         if let packet @ (Sent::Submit { .. } | Sent::Cancel { .. } | Sent::Probe { .. }) = read(to, datagram) {
             let epochs = [self.switches[0].epoch, self.switches[1].epoch];
-            if self.mischance(self.weather.hostile.forged) && self.chance(10) {
-                let forged = self.forger.speak(&mut self.rng, &packet);
+            if self.mischance(self.faults.attacks.forged) && self.chance(10) {
+                let forged = self.forger.query(&mut self.rng, &packet);
                 self.plan(0, Happening::Arrives { to, from: self.home, datagram: forged });
             }
-            while self.mischance(self.weather.hostile.forged) {
+            while self.mischance(self.faults.attacks.forged) {
                 let forged = self.forger.answer(&mut self.rng, epochs, &packet);
-                let delay = self.rng.random_range(0..=2 * self.weather.delay_max);
+                let delay = self.rng.random_range(0..=2 * self.faults.delay_max);
                 self.plan(delay, Happening::Arrives { to: self.home, from: to, datagram: forged });
             }
         }
@@ -258,15 +258,15 @@ impl World {
                 return;
             }
             Event::Completed { key, result: Outcome::Inline(result), .. } => {
-                assert_ne!(result, forger::RESULT, "a stranger's result");
+                assert_ne!(result, forger::RESULT, "an attacker's result");
                 key
             }
             Event::Cancelled { key } => key,
             Event::Lost { key, why } => {
                 let possible = match why {
-                    LostWhy::TimedOut => self.weather.timeout.is_some(),
-                    LostWhy::Abandoned => self.weather.abandoned > 0,
-                    LostWhy::FetchFailed => self.weather.fetch_fails > 0,
+                    LostWhy::TimedOut => self.faults.timeout.is_some(),
+                    LostWhy::Abandoned => self.faults.abandoned > 0,
+                    LostWhy::FetchFailed => self.faults.fetch_fails > 0,
                 };
                 assert!(possible, "{key:?} lost: {why}");
                 key
@@ -282,7 +282,7 @@ impl World {
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            // What its user does, it does when it runs again.
+            // Its user's calls wait until it runs again.
             Happening::Submit { .. } | Happening::Cancel { .. } | Happening::Fetched { .. }
                 if self.now < self.stopped_until =>
             {
@@ -301,7 +301,7 @@ impl World {
             }
             Happening::Assign { epoch } => self.assign(epoch),
             Happening::Fetched { key } => {
-                let ok = !self.chance(self.weather.fetch_fails);
+                let ok = !self.chance(self.faults.fetch_fails);
                 self.fetching.remove(&key);
                 if ok {
                     *self.ended.entry(key).or_default() += 1;
@@ -311,7 +311,7 @@ impl World {
             Happening::SwitchDies { switch } => {
                 let epoch = self.rng.random_range(10..u32::MAX);
                 let down_until = self.now + self.rng.random_range(0..1_500 * MS);
-                self.switches[switch] = built(&self.weather, epoch);
+                self.switches[switch] = built(&self.faults, epoch);
                 self.switches[switch].down_until = down_until;
             }
             Happening::Swap => self.switches.swap(0, 1),
@@ -327,12 +327,12 @@ impl World {
     }
 
     fn submit(&mut self, count: usize) {
-        let task = Task { timeout: self.weather.timeout, retry_failed: self.weather.retry_failed, ..task() };
+        let task = Task { timeout: self.faults.timeout, retry_failed: self.faults.retry_failed, ..task() };
         let jid = self.rng.random_range(0..2);
         let keys = self.client.submit(self.now, jid, &vec![task; count]).unwrap();
         self.submitted += count as u64;
         for key in keys {
-            if self.chance(self.weather.cancelled) {
+            if self.chance(self.faults.cancelled) {
                 let after = self.rng.random_range(0..50 * MS);
                 self.plan(after, Happening::Cancel { key: TaskKey(key) });
             }
@@ -368,17 +368,17 @@ impl World {
         let Some(switch) = self.switch_of(epoch) else { return };
         let to = switch.submitter;
         for Queued { name, token, attempt } in switch.assign(count) {
-            if self.mischance(self.weather.executor_dies) {
+            if self.mischance(self.faults.executor_dies) {
                 // With the completion, or before it was written: the switch has freed the record all the same.
                 self.plan(0, Happening::Ends { epoch, to, name, datagram: Vec::new(), tries: 20 });
                 continue;
             }
             let blob = BlobRef { id: 1.into(), length: 9.into(), port: 9.into(), reserved: 0.into() };
-            let datagram = if self.chance(self.weather.failed) {
+            let datagram = if self.chance(self.faults.failed) {
                 complete_with(token, name, attempt, Status::Failed, false, b"failed")
-            } else if self.chance(self.weather.abandoned) {
+            } else if self.chance(self.faults.abandoned) {
                 complete_with(token, name, attempt, Status::Abandoned, false, b"")
-            } else if self.chance(self.weather.by_reference) {
+            } else if self.chance(self.faults.by_reference) {
                 complete_with(token, name, attempt, Status::Ok, true, blob.as_bytes())
             } else {
                 complete_with(token, name, attempt, Status::Ok, false, b"value")
@@ -393,11 +393,11 @@ impl World {
     }
 }
 
-/// A switch as the weather has them.
-fn built(weather: &Weather, epoch: u32) -> FakeSwitch {
+/// A switch that is configured for these faults.
+fn built(faults: &Faults, epoch: u32) -> FakeSwitch {
     let mut switch = FakeSwitch::new(epoch);
-    (switch.capacity, switch.no_record) = (weather.capacity, weather.no_record);
-    if weather.hostile.strict {
+    (switch.capacity, switch.no_record) = (faults.capacity, faults.no_record);
+    if faults.attacks.strict {
         (switch.cookies, switch.client_idle) = (true, 1_000 * MS);
     }
     switch

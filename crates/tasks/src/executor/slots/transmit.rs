@@ -1,5 +1,4 @@
-//! The packets that speak for slots: RETRIEVE, RELEASE, KEEPALIVE. Each is written under the counter that comes next, which the
-//! caller raises when it was.
+//! The packets about slots: RETRIEVE, RELEASE, KEEPALIVE. Each carries the next counter, which the caller then increments.
 
 use super::super::link::Link;
 use super::{Slots, State};
@@ -8,8 +7,8 @@ use midflight_endpoint::Nanos;
 use midflight_wire::{Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {
-    /// Writes a RETRIEVE, if a wait is to be sent. Repeats back off to a third of the lease. A switch that is polled answers
-    /// one packet with one, so it gets one wait.
+    /// Writes a RETRIEVE, if a wait is to be sent. The time between repeats grows up to a third of the lease. A switch that
+    /// is polled sends one packet for one, so it gets one wait per packet.
     pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
         let header = Header::new(Operation::Retrieve, link.epoch(), 0);
         let counter = link.next_counter().into();
@@ -76,7 +75,7 @@ impl Slots {
                 packet.push(&slot.wait());
             }
             if planted(22) && packet.count() == 8 && self.slots.len() < REGISTER_MAX {
-                self.keepalive = self.slots.len(); // the others of a small executor are forgotten
+                self.keepalive = self.slots.len(); // a mutant: names no further slots
             }
         }
         packet.count() > 0

@@ -152,7 +152,7 @@ fn t13_an_acknowledgement_with_another_token_settles_nothing() {
 }
 
 #[test]
-fn t13_clients_are_told_a_name_that_is_no_secret() {
+fn t13_clients_get_a_name_that_is_no_secret() {
     let of = |identity, seed| ExecutorConfig::new(identity, seed, vec![switch(1)], 1, 0).public_name;
     assert_eq!(of(1, 1), of(2, 1), "not from the identity");
     assert_ne!(of(1, 1), of(1, 2));

@@ -1,4 +1,4 @@
-//! COOKIE: kept, and what waited for it sent again, but never more than is bounded.
+//! COOKIE: the cookie is stored and what waited for it is sent again, a bounded number of times.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn t13_a_register_that_was_not_sent_is_sent_once_with_the_cookie() {
     assert_eq!(asked(&world), []);
 }
 
-/// Whoever sends them need not be a switch that will ever take anything.
+/// A switch that only asks for cookies may never accept anything.
 #[test]
 fn t16_cookies_are_no_sign_of_life() {
     let mut world = World::new(2);

@@ -32,7 +32,7 @@ pub(super) fn client(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, n], 7000))
 }
 
-/// An executor, its clock, and what it sent and told in its last turn.
+/// An executor, its clock, and the packets and events of its last turn.
 pub(super) struct World {
     pub(super) executor: Executor,
     pub(super) now: Nanos,
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Lets time pass to `until`, and takes every turn that is due meanwhile; all that was sent and told.
+    /// Lets time pass to `until`, with every turn that is due meanwhile. Returns all packets and events.
     pub(super) fn pass(&mut self, until: Nanos) {
         let (mut sent, mut events) = (Vec::new(), Vec::new());
         while let Some(due) = self.executor.poll_timeout().filter(|&due| due <= until) {

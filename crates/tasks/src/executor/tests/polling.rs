@@ -1,4 +1,4 @@
-//! A switch that parks no slot: NO_OP, and asking again.
+//! A switch that is polled: NO_OP, and the next poll.
 
 use super::*;
 
@@ -34,10 +34,10 @@ fn t6_a_slot_that_finds_no_task_asks_again_under_its_sequence_for_as_long_as_the
     for round in 1..=100 {
         assert_eq!(world.waits(), [WAIT]);
         world.now += 20 * US;
-        let told = world.now;
+        let answered = world.now;
         world.no_op(WAIT);
         assert_eq!(world.waits(), [], "not before its time");
-        assert_eq!(world.turn_due(), told + POLL);
+        assert_eq!(world.turn_due(), answered + POLL);
         assert_eq!((world.counters().polls, world.counters().wait_repeats), (round, 0));
     }
     world.now += 20 * US;
@@ -51,7 +51,7 @@ fn t6_a_slot_that_finds_no_task_asks_again_under_its_sequence_for_as_long_as_the
 fn t12_a_switch_that_is_polled_gets_one_wait_in_a_packet() {
     let mut world = World::polling(40, POLL_US);
     assert_eq!(retrieves(&world), [1; 40]);
-    // A switch may still speak of several at once.
+    // A switch may still answer several at once.
     let waits = world.waits();
     for waits in waits.chunks(WAITS_MAX) {
         world.deliver(switch(1), &no_op(EPOCH, waits));
@@ -150,7 +150,7 @@ fn t2_a_task_that_comes_behind_a_no_op_is_run() {
     assert_eq!((world.counters().runs, world.counters().surplus), (2, 0));
 }
 
-/// Each of several RETRIEVEs found one. The switch has forgotten them.
+/// Each of several RETRIEVEs was answered by a task, and the switch keeps no record of them.
 #[test]
 fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
     let mut world = World::polling(1, POLL_US);
@@ -180,7 +180,7 @@ fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
     world.assign(&[assignment(0, 7, 1, 0)]);
     assert_eq!((world.runs(), world.counters().stale_assignments), (vec![], 1), "that one has run");
     let run = world.start(0, 1, 1);
-    // What the present wait is given comes next; a NO_OP to it means nothing any more.
+    // The task for the current wait comes next; a NO_OP for it means nothing any more.
     world.no_op((100, 7, 2));
     world.assign(&[assignment(0, 7, 2, 2)]);
     assert_eq!((world.runs(), world.counters().stale_no_ops), (vec![], 1));
@@ -188,7 +188,7 @@ fn t1_a_task_for_the_wait_before_the_present_one_is_run_at_once() {
     let run = world.runs()[0];
     world.finish(&run, b"");
     assert_eq!(world.waits(), [(100, 7, 3)]);
-    // Waits that are longer ago, or were never sent, are answered by nobody who means well.
+    // Answers to older waits, or to waits that were never sent, must be forged.
     for sequence in [0, 1, 4] {
         world.assign(&[assignment(0, 7, sequence, 9)]);
     }
@@ -232,7 +232,7 @@ fn a_drain_ends_when_what_was_kept_has_run() {
     assert_eq!((world.runs(), world.counters().runs), (vec![], 2), "that one has run");
 }
 
-/// Its RETRIEVE was out when it was told to leave, and nobody else would run what it was given.
+/// Its RETRIEVE was in flight when the drain began, and no other slot would run the task.
 #[test]
 fn t1_what_a_leaving_slot_is_given_is_run_before_it_leaves() {
     let mut world = World::polling(2, POLL_US);

@@ -174,7 +174,7 @@ proptest! {
 
 /// What happens to one slot of a switch that is polled and remembers nothing.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum PolledInput {
     /// A task that nobody was given, for the slot's present wait, or the one before.
     Fresh {
         late: bool,
@@ -190,13 +190,13 @@ enum Told {
     },
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn polled_input() -> impl Strategy<Value = PolledInput> {
     prop_oneof![
-        5 => prop::bool::weighted(0.3).prop_map(|late| Told::Fresh { late }),
-        3 => (0usize..8).prop_map(|nth| Told::Again { nth }),
-        2 => Just(Told::NoOp),
-        5 => Just(Told::Finish),
-        1 => (0u64..1_500).prop_map(|us| Told::Pass { us }),
+        5 => prop::bool::weighted(0.3).prop_map(|late| PolledInput::Fresh { late }),
+        3 => (0usize..8).prop_map(|nth| PolledInput::Again { nth }),
+        2 => Just(PolledInput::NoOp),
+        5 => Just(PolledInput::Finish),
+        1 => (0u64..1_500).prop_map(|us| PolledInput::Pass { us }),
     ]
 }
 
@@ -220,10 +220,10 @@ impl Polled {
         was_asked && (!is_running || kept < 7)
     }
 
-    fn apply(&mut self, told: Told) {
-        let pass = self.world.now + if let Told::Pass { us } = told { us * 1_000 } else { 0 };
-        match told {
-            Told::Fresh { late } => {
+    fn apply(&mut self, input: PolledInput) {
+        let pass = self.world.now + if let PolledInput::Pass { us } = input { us * 1_000 } else { 0 };
+        match input {
+            PolledInput::Fresh { late } => {
                 let sequence = self.sequence - u32::from(late);
                 if self.is_taken(late) {
                     self.expected.push(self.next);
@@ -232,19 +232,19 @@ impl Polled {
                 self.world.assign(&[assignment(0, 7, sequence, self.next)]);
                 self.next += 1;
             }
-            Told::Again { nth } => {
+            PolledInput::Again { nth } => {
                 if let Some(at) = self.expected.len().checked_sub(nth + 1) {
                     self.world.assign(&[assignment(0, 7, self.answered[at], self.expected[at])]);
                 }
             }
-            Told::NoOp => self.world.deliver(switch(1), &no_op(EPOCH, &[(100, 7, self.sequence)])),
-            Told::Finish => {
+            PolledInput::NoOp => self.world.deliver(switch(1), &no_op(EPOCH, &[(100, 7, self.sequence)])),
+            PolledInput::Finish => {
                 if let Some(run) = self.running.take() {
                     self.world.finish(&run, b"");
                     self.sequence += u32::from(self.expected.len() == self.begun);
                 }
             }
-            Told::Pass { .. } => self.world.pass(pass),
+            PolledInput::Pass { .. } => self.world.pass(pass),
         }
         let runs = self.world.runs();
         self.world.events.clear();
@@ -253,20 +253,20 @@ impl Polled {
             assert_eq!(run.task.tid.get(), u32::from(self.expected[self.begun]));
             self.begun += 1;
         }
-        assert!(self.running.is_some() || self.begun == self.expected.len(), "{told:?}: what was kept runs");
+        assert!(self.running.is_some() || self.begun == self.expected.len(), "{input:?}: what was kept runs");
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn t1_t2_a_slot_that_polls_runs_what_it_is_given_once_and_in_order(story in prop::collection::vec(told(), 1..150)) {
+    fn t1_t2_a_slot_that_polls_runs_what_it_is_given_once_and_in_order(story in prop::collection::vec(polled_input(), 1..150)) {
         let world = World::polling(1, 50);
         let (expected, answered) = (Vec::new(), Vec::new());
         let mut polled = Polled { world, sequence: 1, running: None, next: 0, expected, answered, begun: 0 };
-        story.into_iter().for_each(|told| polled.apply(told));
+        story.into_iter().for_each(|input| polled.apply(input));
         while polled.running.is_some() {
-            polled.apply(Told::Finish);
+            polled.apply(PolledInput::Finish);
         }
         prop_assert_eq!(polled.begun, polled.expected.len());
         prop_assert_eq!(polled.world.counters().runs, polled.begun as u64);

@@ -33,7 +33,7 @@ fn the_first_answer_of_several_asks_for_no_slot_again() {
     let mut world = World::new(64);
     let requests = world.registers();
     assert_eq!(requests.len(), 2);
-    // The later one comes first. What it tells, the switch's epoch, is no news to slots that nobody has named yet.
+    // The later one comes first. Its epoch changes nothing for slots that have no name yet.
     for (_, request) in requests.iter().rev() {
         world.deliver(switch(1), &registered(EPOCH, request, 32, 7));
         assert_eq!(world.registers(), []);
@@ -122,7 +122,7 @@ fn a_silent_switch_is_asked_and_then_left() {
     assert_eq!((world.executor.switch(), world.executor.registered()), (switch(2), 2));
 }
 
-/// Else those who left a switch for a while and those who did not would never meet again.
+/// Otherwise executors that left a switch for a while and those that did not would never use the same switch again.
 #[test]
 fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
     let mut world = World::registered(2);
@@ -133,13 +133,13 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         world.deliver(switch(2), &assign(0xBEEF, &[assignment(1, 9, 1, 0)]));
         world.runs()[0]
     };
-    // A RESET that it did not ask for says nothing.
+    // A RESET that answers no packet of ours means nothing.
     world.reset(switch(1), EPOCH, &[]);
     assert_eq!(world.executor.switch(), switch(2));
-    let looks = |world: &World| world.sent.iter().filter(|(to, _)| *to == switch(1)).count();
+    let probes = |world: &World| world.sent.iter().filter(|(to, _)| *to == switch(1)).count();
     for _ in 0..21 {
         world.pass(world.now + 50 * MS);
-        if looks(&world) > 0 {
+        if probes(&world) > 0 {
             break;
         }
         let asked = world.questions(switch(2));
@@ -148,7 +148,7 @@ fn t9_an_executor_returns_to_a_better_switch_when_it_answers_again() {
         }
     }
     let asked = world.question(switch(1));
-    // Only what answers it speaks of the switch that was asked.
+    // Only an answer to the probe shows that the preferred switch is alive.
     for (from, counter) in [(switch(1), asked - 1), (switch(1), asked + 1), (switch(3), asked)] {
         world.deliver(from, &reset(EPOCH, counter, &[]));
         assert_eq!(world.executor.switch(), switch(2));

@@ -96,7 +96,7 @@ fn t13_a_reset_that_names_no_present_wait_takes_no_slot() {
     assert_eq!((world.registers().len(), world.counters().resets), (1, 1));
 }
 
-/// Each slot of a switch that is polled speaks in a packet of its own.
+/// At a switch that is polled, each slot has a packet of its own.
 #[test]
 fn t16_a_large_executor_hears_the_answer_to_each_packet_of_a_burst() {
     let mut world = World::polling(300, 50);

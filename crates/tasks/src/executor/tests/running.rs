@@ -29,7 +29,7 @@ fn an_assignment_that_answers_no_present_wait_is_ignored() {
     assert_eq!(world.counters().runs, 1);
 }
 
-/// Whoever knows no more than the epoch may not speak for a dead switch.
+/// A forged packet with nothing but the right epoch must not hide that the switch is dead.
 #[test]
 fn t13_what_answers_nothing_is_no_sign_of_life() {
     for polled in [0, 50] {

@@ -1,4 +1,4 @@
-//! Switches that speak another version of the format.
+//! Switches of another version of the format.
 
 use super::*;
 use midflight_wire::{VERSION, Version};
@@ -16,22 +16,22 @@ fn of_version(version: u8) -> Vec<u8> {
 }
 
 #[test]
-fn t11_a_switch_of_another_version_is_told_of_once() {
+fn t11_a_switch_of_another_version_is_reported_once() {
     let mut world = World::new(2);
-    let told = |world: &mut World, datagram: &[u8]| {
+    let events_after = |world: &mut World, datagram: &[u8]| {
         world.deliver(switch(1), datagram);
         std::mem::take(&mut world.events)
     };
     for number in [3, 1] {
         let event = Event::OtherVersion { switch: switch(1), version: number };
-        assert_eq!(told(&mut world, &version(number)), [event]);
+        assert_eq!(events_after(&mut world, &version(number)), [event]);
         for _ in 0..10 {
-            assert_eq!(told(&mut world, &version(number)), []);
-            assert_eq!(told(&mut world, &of_version(number)), []);
+            assert_eq!(events_after(&mut world, &version(number)), []);
+            assert_eq!(events_after(&mut world, &of_version(number)), []);
         }
     }
     let event = Event::OtherVersion { switch: switch(1), version: 9 };
-    assert_eq!(told(&mut world, &of_version(9)), [event]);
+    assert_eq!(events_after(&mut world, &of_version(9)), [event]);
     assert_eq!(world.counters().other_versions, 43);
     assert!(world.sent.is_empty(), "never answered");
 }
@@ -45,7 +45,7 @@ fn t11_what_others_say_of_versions_is_counted() {
     assert_eq!((world.events, world.executor.counters().other_versions), (vec![], 3));
 }
 
-/// It takes nothing of ours: the next of the list may, and is told of for itself.
+/// It accepts nothing of ours. The next switch of the list may; its version is reported separately.
 #[test]
 fn t16_a_switch_of_another_version_is_left() {
     let mut world = World::new(2);

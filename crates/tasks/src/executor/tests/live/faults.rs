@@ -1,9 +1,9 @@
-//! What goes wrong, and what people do who mean harm.
+//! Faults and attacks.
 
 use super::network::{Datagram, FINE, Network, Weather};
 use super::*;
 
-/// What somebody forges who knows everything, or nothing that is a secret.
+/// Packets that an attacker forges, with or without knowing the secrets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Forged {
     ResetOfAll,
@@ -31,7 +31,7 @@ pub(super) enum Fault {
         index: usize,
         room: u32,
     },
-    /// A switch gives up the slots that have nothing: they were idle for long.
+    /// A switch drops the slots that have no task: they were idle for long.
     Forgotten {
         index: usize,
     },
@@ -128,7 +128,7 @@ impl Network {
         let mut bytes = datagram.bytes.clone();
         let at = at % bytes.len();
         bytes[at] ^= flip;
-        // What heals within some leases heals late where somebody says that they are long.
+        // Recovery takes some leases, so a forged long lease would delay it.
         if !matches!(parse(&bytes), Ok(Packet::Registered(fixed, _)) if u64::from(fixed.lease_ms.get()) > LEASE / MS) {
             self.arrive(&Datagram { bytes, to: self.here, ..*datagram });
         }

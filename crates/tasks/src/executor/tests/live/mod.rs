@@ -1,5 +1,5 @@
-//! No party is ever in a state that only its restart ends (T16): whatever happens to an executor, it serves the switch that is
-//! there when faults end.
+//! T16: no state lasts until a restart. Whatever happens to an executor, it serves the switch that is there when faults
+//! end.
 
 mod faults;
 mod network;
@@ -10,9 +10,9 @@ use network::{FINE, Network};
 use proptest::prelude::*;
 use switch::Switch;
 
-/// Of all switches; it is also what an executor assumes.
+/// The lease of all switches, which is also the one that an executor assumes.
 const LEASE: Nanos = 1_000 * MS;
-/// What `docs/internals/endpoints.md` states: two leases of a silent switch, or what slots wait that were refused (6.25 s), and
+/// The bound in `docs/internals/endpoints.md`: two leases of a silent switch, or the wait of refused slots (6.25 s), and
 /// some repeats of REGISTER.
 const HEALED_WITHIN: Nanos = 8 * LEASE;
 

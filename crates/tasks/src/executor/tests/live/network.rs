@@ -1,4 +1,4 @@
-//! An executor, some switches, and the ways between them, on which everything may happen.
+//! An executor, some switches, and the network between them, with faults.
 
 use super::switch::Switch;
 use super::*;
@@ -12,7 +12,7 @@ const TICK: Nanos = 50 * MS;
 const TASK: Nanos = 10 * MS;
 /// Packets that are remembered to be replayed.
 const REMEMBERED: usize = 2_000;
-/// Packets that an executor of some slots may send in a second: it may be nervous, but no storm.
+/// How many packets an executor of some slots may send in a second, so that repeats do not become a flood.
 const STORM: u64 = 20_000;
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Network {
     /// The executor's address.
     pub(super) here: SocketAddr,
     pub(super) switches: Vec<Switch>,
-    /// Which of them is to be met at an address.
+    /// Which of the switches has an address.
     pub(super) at: BTreeMap<SocketAddr, usize>,
     pub(super) weather: Weather,
     /// Whether functions end.
@@ -46,7 +46,7 @@ pub(super) struct Network {
     ends: VecDeque<(Nanos, RunKey)>,
     tick: Nanos,
     random: Pcg64Mcg,
-    /// What was sent, by whomever, lately.
+    /// The last packets of all senders.
     pub(super) remembered: VecDeque<Datagram>,
     pub(super) sent: u64,
 }

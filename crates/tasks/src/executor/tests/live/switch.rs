@@ -1,5 +1,5 @@
-//! A switch that tells executors the truth, as `docs/internals/tasks.md` ("The switch") says it: one that parks, or one that is
-//! polled and remembers nothing of what it gives.
+//! A correct switch for tests, written from `docs/internals/tasks.md` ("The switch"). It parks slots, or it is polled and
+//! keeps no record of what it assigns.
 
 use super::*;
 use midflight_wire::{Cookie, Keepalive};
@@ -54,7 +54,7 @@ impl Switch {
         Self { epoch, poll_us, room: 1_000, tasks: 0, slots: BTreeMap::new(), generations: epoch << 16, given: 0 }
     }
 
-    /// The same machine's next process.
+    /// The next switch process on the same machine.
     pub(super) fn started_anew(&self, polled: bool) -> Self {
         Self::new(self.epoch + 3, polled)
     }
