@@ -1,4 +1,4 @@
-//! Tells the command which commit it was built from: what measures prints it.
+//! Passes the commit that it was built from to the command, which prints it with measurements.
 
 use std::process::Command;
 

@@ -7,7 +7,7 @@ use midflight_host::Executor;
 use midflight_terminal::switches::ANSWER_WITHIN;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Has every resource: what runs on this machine may use all of it.
+/// All resources: executors on this machine may use all of it.
 const ALL_RESOURCES: u8 = u8::MAX;
 
 /// A running switch and its executors; dropping it ends them and kills what runs.
@@ -43,7 +43,7 @@ impl Embedded {
         Self::start(&Config { switch, ..Config::default() }, 1, slots)
     }
 
-    /// Where clients on this machine reach the switch.
+    /// The address of the switch for clients on this machine.
     pub(crate) fn address(&self) -> SocketAddr {
         loopback(self.running.switch.local_addr())
     }

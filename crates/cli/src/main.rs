@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|error| end(&error))
 }
 
-/// Says why a command did not do what it should, and with which exit code it ends.
+/// Prints why a command failed, and returns its exit code.
 fn end(error: &anyhow::Error) -> ExitCode {
     let is_interrupted = error.is::<Interrupted>() || matches!(error.downcast_ref(), Some(LabError::Interrupted(_)));
     if is_interrupted {
@@ -92,7 +92,7 @@ mod tests {
     use super::Cli;
     use clap::CommandFactory;
 
-    /// What is longer is broken by clap wherever it ends.
+    /// clap breaks longer lines at any place.
     const WIDTH: usize = 100;
 
     #[test]

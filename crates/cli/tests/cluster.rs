@@ -1,4 +1,4 @@
-//! Switch, executors and clients as processes: the ways of a newcomer, and how processes end.
+//! Switch, executors and clients as processes: the first steps of a new user, and how processes end.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -1,4 +1,4 @@
-//! The guide speaks of what there is: its commands have those flags, its errors and metrics those names.
+//! The user guide agrees with the code: flags of commands, texts of errors, names of metrics.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,5 +1,6 @@
-//! `midflight switch --engine kernel` as processes on the hosts of a lab: that nobody sees which engine serves, how it ends,
-//! what it leaves. Needs root, iproute2 and a kernel with BPF arenas; skips loudly without.
+//! `midflight switch --engine kernel` as processes on the hosts of a lab: clients and executors see no difference, how it ends, and
+//! what it leaves behind. Needs root, iproute2 and a kernel with BPF arenas; otherwise the tests are skipped with a
+//! message.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -275,7 +276,7 @@ fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
     let client = world.client(0);
     let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
     wait_until("all are queued", || world.status(&switch)["tasks"]["submitted"] == TASKS);
-    // A newcomer's cookie comes from the process: it is known before that dies.
+    // The process sends the cookie, so the new client must be known before the process dies.
     let executor = world.executor(1, 8);
     seen.take(1);
     switch.child.kill().unwrap();

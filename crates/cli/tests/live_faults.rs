@@ -1,6 +1,6 @@
-//! T16 with real processes in labs, both engines: processes stand still, links go down and away, rings fill up, versions and clocks
-//! differ. Every task ends, its caller sees one result, and nobody is stuck afterwards. Needs root and iproute2; skips loudly
-//! without.
+//! T16 with real processes in labs and both engines: processes stand still, links go down and away, rings fill up, versions
+//! and clocks differ. Every task ends, its caller sees one result, and no process is stuck afterwards. Needs root and
+//! iproute2; otherwise the tests are skipped with a message.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -30,7 +30,7 @@ const NEWCOMER: Place = Place::Host(3);
 const SLOTS: usize = 8;
 const ALL_SLOTS: usize = EXECUTORS.len() * SLOTS;
 const TASKS: usize = 3_000;
-/// Of the one who comes after a fault.
+/// How many tasks a client has that starts after a fault.
 const NEWCOMERS: usize = 100;
 const SHORT: Duration = Duration::from_millis(2);
 
@@ -43,7 +43,7 @@ struct World {
     executors: Vec<Running>,
 }
 
-/// Tells a story with each engine that this machine can run.
+/// Runs a scenario with each engine that this machine can run.
 fn each_engine(story: impl Fn(&mut World)) {
     if !labs_work() {
         return;
@@ -118,7 +118,7 @@ impl World {
         assert!(self.lab.command(place, "ip").args(args).status().unwrap().success(), "{place}: ip {args:?}");
     }
 
-    /// Now that the fault has ended: all slots wait for tasks, soon, and who comes is served.
+    /// After the fault has ended: soon all slots wait for tasks, and new clients are served.
     #[track_caller]
     fn is_well_soon(&self, ended: Instant) {
         wait_until("all slots wait", || {
@@ -159,7 +159,7 @@ fn assert_all_ended(said: Said, tasks: usize) {
     assert_eq!(json["results"][0], serde_json::json!({"name": "submit.ok", "value": tasks, "unit": "tasks"}));
 }
 
-/// It hears and does nothing for a while. When that ended.
+/// Stops the process for a while. Returns when it went on.
 fn stand_still(process: &Running, time: Duration) -> Instant {
     signal(&process.child, Signal::STOP);
     std::thread::sleep(time);
@@ -182,7 +182,8 @@ fn t16_a_switch_that_stood_still_for_leases_goes_on_and_punishes_nobody() {
     });
 }
 
-/// It still has tasks when it comes back, of a client that has had their results by the other one. Programs in the kernel serve on.
+/// It still has tasks when it comes back, of a client that has had their results by the other one. Programs in the kernel
+/// serve on.
 #[test]
 fn t16_a_switch_that_stood_still_is_left_for_the_next_and_returned_to() {
     each_engine(|world| {
@@ -335,7 +336,8 @@ impl Drop for Detached {
     }
 }
 
-/// Who is known is served by the programs alone; cookies for newcomers wait for the process, and those beyond the ring are lost.
+/// The programs serve known clients and executors alone; cookies for new ones wait for the process, and are lost when the
+/// ring is full.
 #[test]
 fn t16_a_ring_that_was_full_is_emptied_and_newcomers_are_served() {
     if !labs_work() || !kernel_works() {
@@ -383,7 +385,7 @@ fn ahead(lab: &Lab, place: Place, days: u32, command: &Command) -> Command {
     ahead
 }
 
-/// Nobody tells another a point in time.
+/// No packet carries a point in time.
 #[test]
 fn t16_clocks_may_differ() {
     each_engine(|world| {
@@ -430,7 +432,7 @@ fn t16_packets_of_an_older_version_are_answered_and_told_once() {
     });
 }
 
-/// A switch of a later version, which says so, stands before ours in the list of an executor and a client.
+/// A switch of a later version is before ours in the list of an executor and a client.
 #[test]
 fn t16_who_meets_a_switch_of_another_version_says_so_once_and_goes_to_the_next() {
     each_engine(|world| {

@@ -58,7 +58,7 @@ fn tasks_that_do_not_end_are_a_failure() {
     assert!(said.stdout.contains("PARTIAL: patience ended"), "{}", said.stdout);
 }
 
-/// Tasks run, and nobody is told that they ended.
+/// Tasks run, but no completion reaches a client.
 #[test]
 fn slots_are_never_busier_than_all_the_time() {
     let directory = Directory::new("sim-run-idle");

@@ -1,5 +1,5 @@
-//! TCP connections of a server, and a source address's share of them (T14): whoever opens connections without end, and
-//! never says anything, does not keep others out.
+//! The TCP connections of a server, shared between source addresses (T14): a host that opens connections without end, and
+//! never sends anything, cannot block others.
 //!
 //! A source (an IPv4 address, or the /64 of an IPv6 address) may open a further connection only while it holds fewer than
 //! eight times the connections that are free. Alone it gets 8/9 of the table, and a second source always finds room;
@@ -20,10 +20,10 @@ use table::{Source, Table};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// Connections that the kernel keeps until they are accepted, where `net.core.somaxconn` allows it. A burst that exceeds
-/// them makes others wait for TCP's repeats, seconds.
+/// The listen backlog, if `net.core.somaxconn` allows it. If a burst exceeds it, others wait seconds for TCP's
+/// retransmissions.
 const BACKLOG: i32 = 4096;
-/// Accepting fails for want of file descriptors, usually: others may be closed soon.
+/// The pause after `accept` failed, usually for lack of file descriptors, which may become free soon.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Counts of one table of connections, by name.
@@ -68,8 +68,8 @@ pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 }
 
 impl Connections {
-    /// A table of `max` connections. After `unread_timeout` the kernel, too, drops what was sent to who does not read it,
-    /// megabytes perhaps, which a closed connection would leave to it.
+    /// A table of `max` connections. After `unread_timeout` the kernel drops data that the other end does not read;
+    /// otherwise it could keep megabytes for a connection that we have closed.
     #[must_use]
     pub fn new(max: usize, unread_timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
@@ -81,8 +81,8 @@ impl Connections {
         })
     }
 
-    /// Accepts connections and serves each in a task of its own, which ends early where it has to make room. Who is
-    /// refused hears `refusal`.
+    /// Accepts connections and serves each in a task of its own, which ends early if its connection must make room. A
+    /// connection that is refused gets `refusal`.
     pub async fn accept<F>(
         self: &Arc<Self>,
         listener: &TcpListener,
@@ -106,7 +106,7 @@ impl Connections {
         }
     }
 
-    /// A socket that takes no option is dead, as who serves it will find.
+    /// Ignores errors: if setting an option fails, the socket is dead, and serving it will show that.
     fn prepare(&self, stream: &TcpStream) {
         let socket = socket2::SockRef::from(stream);
         let _ = socket.set_tcp_nodelay(true);
@@ -115,14 +115,14 @@ impl Connections {
 
     async fn failed(&self, error: &io::Error) {
         self.accept_failed.fetch_add(1, Relaxed);
-        // The other end may have left already; nobody has to wait for that.
+        // The other end may have closed already, so an error does not matter.
         if !matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
             tracing::warn!("cannot accept a connection: {error}");
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
 
-    /// A place for a connection, and what is ready once it has to leave.
+    /// A place for a connection, and a future that is ready when it must make room.
     fn enter(self: &Arc<Self>, peer: SocketAddr) -> Option<(Place, oneshot::Receiver<Infallible>)> {
         let (kept, gone) = oneshot::channel();
         let admitted = self.table().admit(Source::of(peer.ip()), Instant::now(), kept);
@@ -147,14 +147,14 @@ impl Connections {
         }
     }
 
-    /// A thread that panicked with the lock has left the table whole: no method of it stops half-way.
+    /// A thread that panicked while it held the lock left the table consistent: no method of the table panics half-way.
     fn table(&self) -> MutexGuard<'_, Table<oneshot::Sender<Infallible>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
-    /// The connection got on with its work: it is not idle.
+    /// The connection made progress: it is not idle.
     pub fn progress(&self) {
         self.connections.table().progress(self.id, Instant::now());
     }

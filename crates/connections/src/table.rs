@@ -7,7 +7,8 @@ use std::time::Instant;
 /// A source holds fewer than this many times the free places when it takes a further one.
 const SHARE: usize = 8;
 
-/// Whom a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, all of which one host can have.
+/// The source that a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, because one host can use
+/// all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     V4(Ipv4Addr),
@@ -47,11 +48,11 @@ struct Entry<T> {
 #[derive(Debug)]
 pub(super) struct Admitted<T> {
     pub(super) id: u64,
-    /// Of the connection that had to make room.
+    /// The value of the connection that had to make room.
     pub(super) made_room: Option<T>,
 }
 
-/// The source holds its share.
+/// The source already uses its share.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShareHeld;
 
@@ -64,8 +65,8 @@ impl<T> Table<T> {
         self.open.len()
     }
 
-    /// A place for a connection from `source`. In a full table the rule is asked as if the idlest had gone already; where
-    /// it then allows the place, the idlest goes.
+    /// Takes a place for a connection from `source`. If the table is full, the rule is applied as if the idlest connection
+    /// were gone; if it then allows the place, the idlest connection is closed.
     pub(super) fn admit(&mut self, source: Source, now: Instant, kept: T) -> Result<Admitted<T>, ShareHeld> {
         let mut free = self.max - self.open.len();
         let mut holds = self.held.get(&source).copied().unwrap_or(0);
@@ -85,14 +86,14 @@ impl<T> Table<T> {
         Ok(Admitted { id, made_room })
     }
 
-    /// The connection got on with its work.
+    /// The connection made progress.
     pub(super) fn progress(&mut self, id: u64, now: Instant) {
         if let Some(entry) = self.open.get_mut(&id) {
             entry.progress = now;
         }
     }
 
-    /// The connection's place is free; `None` where it had none any more.
+    /// Frees the connection's place; `None` if it had none any more.
     pub(super) fn leave(&mut self, id: u64) -> Option<T> {
         let Entry { source, kept, .. } = self.open.remove(&id)?;
         if let Some(held) = self.held.get_mut(&source) {
@@ -104,7 +105,8 @@ impl<T> Table<T> {
         Some(kept)
     }
 
-    /// Who is longest without progress. Looks at all: the table is full, which is rare, and has hundreds of entries.
+    /// The connection that is longest without progress. The linear search is fine: a full table is rare and has hundreds of
+    /// entries.
     fn idlest(&self) -> Option<(u64, Source)> {
         let idlest = self.open.iter().min_by_key(|&(&id, entry)| (entry.progress, id));
         idlest.map(|(&id, entry)| (id, entry.source))

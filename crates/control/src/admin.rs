@@ -1,7 +1,7 @@
-//! The operator's way to a running switch: a Unix socket of its machine, which only root and the user who started the switch
-//! may use. A request is one line of JSON, and so is its answer.
+//! The operator's interface to a running switch: a Unix socket on its machine, for root and the user who started the
+//! switch. A request is one line of JSON, and so is its answer.
 //!
-//! What may be asked changes what others have queued, so it is not to be had over HTTP, which a whole network may reach.
+//! Orders change what others have queued, so they are not offered over HTTP, which a whole network may reach.
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,16 +11,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A request that does not come whole, or an answer that is not taken, within this time is given up.
+/// How long the switch waits for a whole request, and for its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of the longest request.
 const REQUEST_MAX: u64 = 4096;
 
-/// What the operator asks.
+/// A request of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Take queued tasks out.
+    /// Purge queued tasks.
     Purge(Which),
 }
 
@@ -36,18 +36,18 @@ pub enum Which {
     Address(IpAddr),
 }
 
-/// What the switch says.
+/// The answer of the switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// So many tasks were taken out.
+    /// This many tasks were purged.
     Purged(u32),
     /// It could not be done; one line.
     Error(String),
 }
 
-/// Where the socket of a switch on this port is, by default: in `/run/midflight` for root, else in the user's
-/// own directory for such things.
+/// The default path of the socket of a switch on this port: in `/run/midflight` for root, else in the user's own runtime
+/// directory.
 #[must_use]
 pub fn default_path(port: u16) -> PathBuf {
     let user = rustix::process::geteuid();
@@ -81,7 +81,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// A directory that another user could write to would let him put a socket of his own there.
+/// Checks that no other user can write to the directory, because he could put a socket of his own there.
 fn own_directory(directory: &Path) -> io::Result<()> {
     if !directory.exists() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -96,7 +96,7 @@ fn own_directory(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// What is ours, or root's, is nobody else's doing.
+/// Whether a file belongs to us or root, so that no other user can have made it.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
@@ -126,8 +126,9 @@ fn serve_one(mut stream: UnixStream, answer: &mut impl FnMut(Request) -> Answer)
 /// Asks the switch that listens there.
 ///
 /// # Errors
-/// Where none does, this user may not ask it, or it is somebody else's: where we have no directory of our own for sockets, anybody
-/// may have put one there, who would hear a client's identity and answer what he likes. Root asks everybody.
+/// If no switch listens there, this user may not use the socket, or it belongs to another user. In a directory that is not
+/// our own, another user could have put a socket, read a client's identity from it and answer anything. Root may use all
+/// sockets.
 pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(path)?;
     let server = rustix::net::sockopt::socket_peercred(&stream)?.uid;

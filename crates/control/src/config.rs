@@ -1,6 +1,6 @@
-//! The configuration file of a switch: what all switches are told, and a table for the program that this one runs.
-//! [`Config::default_toml`] documents every key and is what `switch --print-config` prints; `docs/configuration.md` says when
-//! to change which.
+//! The configuration file of a switch: keys that all switches have, and a table for the program that this one runs.
+//! [`Config::default_toml`] documents every key and is what `switch --print-config` prints; `docs/configuration.md` says
+//! when to change which.
 
 use crate::admin;
 use crate::file::{self, FileError, Table, within};
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The commented default of what all switches are told.
+/// The default of the keys that all switches have, with comments.
 const DEFAULT_TOML: &str = include_str!("switch.toml");
 
 /// UDP port of a switch.
@@ -40,16 +40,16 @@ pub trait ProgramTable: Clone + Default + PartialEq {
     fn validate(&self) -> Result<(), String>;
 }
 
-/// All that a switch is told.
+/// The configuration of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config<T = TasksTable> {
-    /// What all switches are told.
+    /// The keys that all switches have.
     pub switch: SwitchTable,
     /// The program's bounds and times.
     pub program: T,
 }
 
-/// What all switches are told, whichever program they run.
+/// The keys that all switches have, whichever program they run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchTable {
@@ -89,7 +89,7 @@ impl Default for EngineConfig {
     }
 }
 
-/// Who decides.
+/// Which engine makes the decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
@@ -136,7 +136,7 @@ impl Default for SocketConfig {
 }
 
 impl SwitchTable {
-    /// Where the operator's socket is for a switch on this port, if it is to have one.
+    /// The path of the operator's socket for a switch on this port, if there is to be one.
     #[must_use]
     pub fn admin_path(&self, port: u16) -> Option<PathBuf> {
         match self.admin.as_str() {
@@ -196,7 +196,7 @@ impl<T: ProgramTable> Config<T> {
     }
 }
 
-/// The kernel's own rule, less names that no shell would take.
+/// The kernel's own rule for names of interfaces, without names that a shell cannot handle.
 fn interface(name: &str) -> Result<(), String> {
     const MAX: usize = 15; // IFNAMSIZ, less the NUL
     let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');

@@ -1,4 +1,5 @@
-//! Files in TOML that people write. Whatever is wrong with one is said on one line that names file, key and what is allowed.
+//! Files in TOML that people write. Whatever is wrong with one is said on one line that names file, key and what is
+//! allowed.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -100,7 +101,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, FileErro
     toml::from_str(text).map_err(|error| FileError::at_line(text, file, &error))
 }
 
-/// What `text` says, taken apart by `read`; `file` is what errors name.
+/// Parses `text` and passes it to `read`; errors name it `file`.
 ///
 /// # Errors
 /// [`FileError::Line`].
@@ -113,7 +114,7 @@ pub fn parse_by<T>(
     table.and_then(read).map_err(|error| FileError::at_line(text, file, &error))
 }
 
-/// A table of a file, of which each owner of keys takes its own.
+/// A table of a file. Each owner of keys takes its own keys out of it.
 #[derive(Debug)]
 pub struct Table<'a> {
     span: Range<usize>,
@@ -121,7 +122,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Takes a table that stands in this one; an empty one where there is none.
+    /// Takes out a table inside this one; an empty one if there is none.
     ///
     /// # Errors
     /// Where it is no table.
@@ -132,7 +133,7 @@ impl<'a> Table<'a> {
         let span = value.span();
         match value.into_inner() {
             DeValue::Table(entries) => Ok(Self { span, entries }),
-            // The error that says so, with its place.
+            // Parsing it again gives the error, with its position.
             other => {
                 let value = ValueDeserializer::from(Spanned::new(span, other));
                 toml::Table::deserialize(value).and_then(|_| Err(serde::de::Error::custom("expected a table")))

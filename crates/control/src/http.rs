@@ -19,10 +19,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// Silence of the data path's thread after which `/healthz` answers 503. It turns at least once a tick.
+/// `/healthz` answers 503 if the data path's thread made no progress for this long. Normally it does at least once a tick.
 pub const HEALTHY_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a client hears that is refused a connection.
+/// The answer to a connection that is refused.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n\
     too many connections from this address\n";
 
@@ -31,11 +31,12 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r
 pub struct Limits {
     /// Connections at once. A source address that is alone gets 8/9 of them (T14). Default 64.
     pub connections: usize,
-    /// The head of a request comes whole within this time of the connection's opening. Default 2 s.
+    /// The head of a request must be complete within this time from the opening of the connection. Default 2 s.
     pub head_timeout: Duration,
     /// Bytes of a head. Default 8 KiB.
     pub head_bytes: usize,
-    /// All is over within this time of the connection's opening, the answer read included. Default 10 s.
+    /// Everything, including reading the answer, must end within this time from the opening of the connection. Default 10
+    /// s.
     pub request_timeout: Duration,
 }
 
@@ -50,9 +51,9 @@ impl Default for Limits {
     }
 }
 
-/// What the server asks of a switch.
+/// What the server needs from a switch.
 pub trait Source: Send + Sync + 'static {
-    /// The switch now.
+    /// A snapshot of the switch.
     fn snapshot(&self) -> Box<dyn AnySnapshot>;
     /// Time since the data path's thread last made progress.
     fn silent_for(&self) -> Duration;
@@ -82,7 +83,7 @@ pub struct Server {
     limits: Limits,
 }
 
-/// Takes the address, which may need privileges; the server may come later.
+/// Listens on the address, which may need privileges; the server can be started later.
 ///
 /// # Errors
 /// The address is taken or not this machine's.
@@ -185,7 +186,7 @@ async fn connection(stream: TcpStream, _place: Place, served: Arc<Served>) {
         .max_header_size(limits.head_bytes);
     let service = TowerToHyperService::new(router(Arc::clone(&served)));
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
-    // Counted before the stream is dropped: who sees the end of the connection finds it counted.
+    // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
     served.counts.ended(timeout(limits.request_timeout, serving.as_mut()).await);
 }
 

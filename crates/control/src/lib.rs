@@ -1,8 +1,8 @@
-//! The control side of a switch: its configuration, and what it reports of itself.
+//! The control side of a switch: its configuration, and what it reports.
 //!
 //! - [`admin`]: the operator's requests, over a Unix socket of the switch's machine;
-//! - [`config`]: the documented TOML configuration: what all switches are told, and a table for the program of this one;
-//! - [`file`](mod@file): files that people write, and what is wrong with them, on one line;
+//! - [`config`]: the documented TOML configuration: keys of all switches, and a table for the program of this one;
+//! - [`file`](mod@file): files that people write, with one-line errors;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
 //! - [`tasks`]: the table and the metrics of the tasks program. Another program has a module beside it.

@@ -1,5 +1,5 @@
-//! What a switch says of itself: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. What its program
-//! counts is a [`ProgramStatus`] within.
+//! What a switch reports: a [`Snapshot`], as JSON for `midflight status` and as Prometheus text. The part of its program is
+//! a [`ProgramStatus`].
 
 use crate::tasks::TasksStatus;
 use midflight_dataplane::program::{Class, Program, Verdict};
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 /// Counters of the process around the core (its socket and threads), by name. A name says the unit.
 pub type ShellCounters = BTreeMap<String, u64>;
 
-/// What a program counts, and its gauges now.
+/// The counters and gauges of a program.
 pub trait ProgramStatus: Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The program.
     type Program: Program;
@@ -35,7 +35,7 @@ pub struct Snapshot<S = TasksStatus> {
     pub version: String,
     /// Where it serves.
     pub listen: SocketAddr,
-    /// Who decides.
+    /// The engine.
     pub engine: EngineStatus,
     /// Drawn at random at its start.
     pub epoch: u32,
@@ -43,23 +43,23 @@ pub struct Snapshot<S = TasksStatus> {
     pub uptime_ms: u64,
     /// Datagrams with a valid header, by operation.
     pub packets: BTreeMap<String, u64>,
-    /// Datagrams and records that were not taken, by reason; all reasons, also at 0.
+    /// Datagrams and records that were refused, by reason; all reasons, also those at 0.
     pub drops: BTreeMap<String, u64>,
-    /// Datagrams taken.
+    /// Datagrams accepted.
     pub taken: u64,
-    /// What its program says.
+    /// The part of its program.
     #[serde(flatten)]
     pub program: S,
     /// Socket and threads.
     pub shell: ShellCounters,
 }
 
-/// What stands around a program.
+/// The facts about a switch that do not depend on its program.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Where the switch serves.
     pub listen: SocketAddr,
-    /// Who decides.
+    /// The engine.
     pub engine: EngineStatus,
     /// Drawn at random at its start.
     pub epoch: u32,

@@ -1,4 +1,4 @@
-//! Sparrow over real sockets, driven as Midflight's own endpoints are: the same driver, the same functions. See
+//! Sparrow over real sockets, with the same driver and the same functions as Midflight's own endpoints. See
 //! [`midflight_baselines::sparrow`] for the protocol.
 
 mod client;
@@ -53,7 +53,7 @@ fn waker() -> Result<Waker, Error> {
     Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })
 }
 
-/// A scheduler has no events for anybody.
+/// Ignores a scheduler's events, which nobody needs.
 struct Silent;
 
 impl Handler<Scheduler> for Silent {
@@ -83,13 +83,13 @@ impl SparrowScheduler {
         Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
     }
 
-    /// Where it is reached.
+    /// Its address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.0.driver.socket.local_addr()
     }
 
-    /// What it has counted.
+    /// Its counters.
     #[must_use]
     pub fn counts(&self) -> (scheduler::Counters, SocketCounts) {
         let counters = self.0.driver.peek(|scheduler, _| scheduler.counters());

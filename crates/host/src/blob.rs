@@ -11,10 +11,10 @@
 //! | reserved, 0 | 32 bits | length of what follows, at most 64 MiB; 0 but with status 0 | 32 bits |
 //! | id | 64 bits | | |
 //!
-//! An id is random: knowing it is the permission to fetch. Places for connections are shared between source addresses
-//! (T14); a client that gets none receives status 2, before it asks for anything, and tries again a little later. A connection is
-//! closed on an unknown id, on a malformed request, and where one of the times of [`BlobOptions`] runs out. Each refusal
-//! and each closing has a count of its own in [`BlobCounters`].
+//! An id is random: whoever knows it may fetch. Places for connections are shared between source addresses (T14); a client
+//! that gets none receives status 2 before its first request, and tries again a little later. A connection is closed on an
+//! unknown id, on a malformed request, and when one of the times of [`BlobOptions`] runs out. Each reason for refusing or
+//! closing has a counter of its own in [`BlobCounters`].
 
 mod fetch;
 mod server;
@@ -39,9 +39,9 @@ const STATUS_NO_PLACE: u8 = 2;
 const REQUEST_BYTES: usize = 16;
 const ANSWER_BYTES: usize = 8;
 
-/// What has to be moved within [`BlobOptions::progress_timeout`], or the rest of the bytes if that is less.
+/// The bytes that must be transferred within [`BlobOptions::progress_timeout`], or the rest if that is less.
 const PROGRESS_BYTES: usize = 256 << 10;
-/// What a longer `progress_timeout` becomes: neither clock nor kernel takes any number.
+/// The longest `progress_timeout`; clock and kernel do not accept every number.
 const LONGEST_PROGRESS_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// Bounds of what is kept for others to fetch, and of fetching it.
@@ -101,11 +101,11 @@ pub struct BlobCounters {
     pub malformed: u64,
     /// Connections closed because their first request did not begin in time.
     pub silent: u64,
-    /// Connections closed because nothing more was asked for; the fetchers' way to end one.
+    /// Connections closed because no further request came: the normal end.
     pub idle: u64,
     /// Connections closed because a request that had begun did not end in time.
     pub late: u64,
-    /// Connections closed because an answer did not get on.
+    /// Connections closed because the other end did not read the answer fast enough.
     pub stalled: u64,
     /// Connections that the other end broke off in the middle of a request or an answer.
     pub broken: u64,
@@ -224,7 +224,7 @@ impl BlobStore {
         }
     }
 
-    /// Drops what is older than the bound; its lease then names nothing.
+    /// Drops blobs that are older than the bound; their ids are then unknown.
     pub(crate) fn expire(&self) {
         let mut kept = lock(&self.kept);
         let old = kept.blobs.iter().filter(|(_, blob)| blob.since.elapsed() > self.options.result_ttl);

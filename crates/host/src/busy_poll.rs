@@ -13,14 +13,14 @@ use crate::clock;
 use midflight_endpoint::Nanos;
 use std::time::Duration;
 
-/// How long busy polling takes unless its owner says otherwise.
+/// How long busy polling lasts by default.
 pub(crate) const BUSY_POLL: Duration = Duration::from_micros(100);
 /// A yield that took longer than this was another thread's time slice.
 const LATE_NS: Nanos = 1_000_000;
 /// After a late yield there is no polling for this many times as long: at most so small a part of all time is lost.
 const PAUSE: Nanos = 100;
 
-/// What time it is, and how to give the core to other threads. Tests have their own.
+/// The clock, and how to yield the core to other threads. Tests have their own.
 pub(crate) trait Cpu {
     fn now(&self) -> Nanos;
     fn yield_now(&self);
@@ -110,7 +110,7 @@ impl<C: Cpu> BusyPoll<C> {
         received
     }
 
-    /// Whether polling was interrupted: what is due done, the next call of `receive` goes on with it.
+    /// Whether polling was interrupted by something due. The next call of `receive` goes on with it.
     pub(crate) fn is_polling(&self) -> bool {
         self.polling_ends().is_some_and(|end| self.spin.cpu.now() < end)
     }

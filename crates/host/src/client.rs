@@ -1,5 +1,5 @@
-//! The client: jobs in, outcomes out. The thread that submits encodes and sends; the network thread receives and hands
-//! each outcome to whoever waits for it.
+//! The client: jobs in, outcomes out. The thread that submits a job also encodes and sends it; the network thread receives,
+//! and passes each outcome to the thread that waits for it.
 
 mod fetches;
 mod handler;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The network thread leaves polling to the threads that wait for results.
+/// The network thread does not poll: threads that wait for results do.
 const NO_POLLING: Duration = Duration::ZERO;
 /// A submitter that waits for room checks at least this often.
 const ROOM_POLL: Duration = Duration::from_millis(20);
@@ -36,7 +36,7 @@ pub struct ClientOptions {
     /// The local UDP address, also for the TCP server of arguments. Default: loopback where all switches are on
     /// loopback, else all interfaces.
     pub bind: Option<SocketAddr>,
-    /// Who asks, the first part of a task's name. Default: the user's number.
+    /// The user id, the first part of a task's name. Default: that of the process.
     pub uid: u32,
     /// Tasks that may be open at once. Default 1,048,576.
     pub max_open: usize,
@@ -98,11 +98,11 @@ struct Shared {
     room: Arc<Room>,
     closed: AtomicBool,
     busy_poll: Duration,
-    /// Of the one thread that polls the socket beside the network thread.
+    /// State of the one user's thread that may poll the socket.
     hands: Mutex<Option<(Hands, Spin)>>,
 }
 
-/// Where submitters wait for room.
+/// Submitters that wait for room.
 #[derive(Debug, Default)]
 struct Room {
     waiting: Mutex<usize>,
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that begins to talk to the first switch. It does not wait for its answer: see [`Self::wait_connected`].
+    /// Starts a client, which contacts the first switch. Does not wait for the answer: see [`Self::wait_connected`].
     ///
     /// # Errors
     /// Where the options are out of range or the kernel refuses sockets or threads.
@@ -264,7 +264,7 @@ impl Client {
         Ok(JobHandle { state, client: self.shared.clone(), first: keys.start, length: tasks.len(), jid })
     }
 
-    /// What the protocol wants to know of tasks, and the leases of their arguments.
+    /// The tasks as the protocol needs them, and the leases of their arguments.
     fn prepare(&self, specs: &[TaskSpec]) -> Result<(Vec<Task>, Leases), Error> {
         let mut tasks = Vec::with_capacity(specs.len());
         let mut leases = Leases::new();
@@ -330,7 +330,7 @@ impl Drop for Client {
 
 impl JobClient for Shared {
     fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
-        // A second thread that polls would only disturb the first.
+        // A second thread that polls would only slow down the first.
         let Ok(mut hands) = self.hands.try_lock() else { return };
         let (hands, spin) = hands.get_or_insert_with(|| (Hands::new(), Spin::default()));
         if !self.busy_poll.is_zero() && spin.is_allowed() {
@@ -378,7 +378,7 @@ impl Room {
     }
 }
 
-/// Where to bind: what is only on this machine is only reachable from it.
+/// The default local address: loopback if all switches are on loopback, so that other machines cannot reach it.
 pub(crate) fn local_for(switches: &[SocketAddr]) -> SocketAddr {
     let loopback = switches.iter().all(|switch| switch.ip().to_canonical().is_loopback());
     let ipv4 = switches.iter().all(SocketAddr::is_ipv4);

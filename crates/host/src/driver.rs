@@ -1,6 +1,6 @@
-//! Runs one endpoint over one socket. The endpoint is behind a mutex: a user's thread that submits, or a worker that
-//! finishes, does its turn itself and sends what that caused, without handing it to another thread. The network
-//! thread receives and keeps time. A thread that waits for a result may take turns at the socket, too (`help`).
+//! Runs one endpoint over one socket. The endpoint is behind a mutex. A user's thread that submits, or a worker that
+//! finishes, runs a turn of the endpoint itself and sends the packets of it, without handing over to another thread. The
+//! network thread receives and handles timers. A thread that waits for a result may receive too.
 
 use crate::busy_poll::BusyPoll;
 use crate::clock;
@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The endpoint's own timeouts may come this late, where being on time would cost a wake-up: they are retransmissions.
+/// How late the endpoint's own timers may fire, if that saves a wake-up: they are retransmissions.
 const SLACK_NS: Nanos = 1_000_000;
 /// For this long after a packet or a call the network thread sleeps at most `SLACK_NS`, so that the next call within
 /// that time need not wake it for its timeout.
 const LINGER_NS: Nanos = 10_000_000;
 
-/// A lock that does not care whether a holder panicked: what it guards is whole between statements that may panic.
+/// Locks even if a holder panicked: the data is consistent at every statement that may panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What acts on an endpoint's events. All is called with the endpoint locked, except the result of `after`.
+/// Handles an endpoint's events. Everything is called with the endpoint locked, except the result of `after`.
 pub(crate) trait Handler<E: Endpoint>: Send {
     /// An event of the endpoint.
     fn event(&mut self, endpoint: &mut E, event: E::Event);
@@ -34,7 +34,7 @@ pub(crate) trait Handler<E: Endpoint>: Send {
     }
     /// `deadline` may have come.
     fn due(&mut self, _now: Nanos, _endpoint: &mut E) {}
-    /// What is left to do once the endpoint is not locked any more, if anything.
+    /// Work for after the endpoint is unlocked, if there is any.
     fn after(&mut self) -> Option<impl FnOnce() + use<Self, E>>;
 }
 
@@ -42,16 +42,16 @@ pub(crate) struct Driver<E, H> {
     core: Mutex<Driven<E, H>>,
     pub(crate) socket: Socket,
     waker: Waker,
-    /// For the turns of users' threads: what a turn sends leaves after the endpoint is unlocked.
+    /// The packets of a turn of a user's thread, which are sent after the endpoint is unlocked.
     spare_sends: Mutex<Vec<SendQueue>>,
     /// Another thread polls the socket: the network thread need not be woken by it.
     polled: AtomicBool,
-    /// The network thread sleeps, and not even a packet wakes it.
+    /// Whether the network thread sleeps so that not even a packet wakes it.
     asleep: AtomicBool,
     stop: AtomicBool,
 }
 
-/// What a thread needs to take its turn at the socket.
+/// What a thread needs to receive.
 pub(crate) struct Hands {
     batch: ReceiveBatch,
     sends: SendQueue,
@@ -81,7 +81,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         Self { core: Mutex::new(core), socket, waker, spare_sends: Mutex::default(), polled, asleep, stop }
     }
 
-    /// Does something to the endpoint, then what follows from it, on the caller's thread.
+    /// Changes the endpoint, then handles all events and packets that follow, on the caller's thread.
     pub(crate) fn with<R>(&self, act: impl FnOnce(Nanos, &mut E, &mut H) -> R) -> R {
         let mut core = lock(&self.core);
         let now = clock::now();
@@ -134,7 +134,8 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     }
 
     fn sleep(&self, timeout: Option<Nanos>) {
-        // In this order, and the other way round in `end_polling`: one of the two sees the other.
+        // In this order, and in the reverse order in `end_polling`: so at least one of the two threads sees what the other
+        // did.
         self.asleep.store(true, Ordering::SeqCst);
         if self.polled.load(Ordering::SeqCst) {
             self.waker.sleep(timeout.map_or(SLACK_NS, |timeout| timeout.min(SLACK_NS)));
@@ -150,7 +151,9 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         self.polled.store(true, Ordering::SeqCst);
     }
 
-    /// The caller polls no more; `watch`: more is expected soon. Else the network thread is back within `SLACK_NS`.
+    /// The caller stops polling. With `watch`, the network thread takes over at once, because more is expected soon;
+    /// otherwise within
+    /// `SLACK_NS`.
     pub(crate) fn end_polling(&self, watch: bool) {
         self.polled.store(false, Ordering::SeqCst);
         if watch {
@@ -165,7 +168,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         }
     }
 
-    /// Takes what has arrived on the caller's thread, without waiting; `false` when that was nothing.
+    /// Receives on the caller's thread, without waiting; `false` if nothing had arrived.
     pub(crate) fn poll(&self, hands: &mut Hands) -> bool {
         let received = self.socket.receive(&mut hands.batch);
         if received && self.turn(hands, |state, _| state.must_wake()) {
@@ -174,8 +177,8 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         received
     }
 
-    /// Handles what was received and what is due, and sends what that caused. `last` is called before the endpoint is
-    /// unlocked.
+    /// Handles received datagrams and due timers, and sends the packets that follow. `last` is called before the endpoint
+    /// is unlocked.
     fn turn<R>(&self, hands: &mut Hands, last: impl FnOnce(&mut Driven<E, H>, Nanos) -> R) -> R {
         let mut core = lock(&self.core);
         let mut now = clock::now();
@@ -190,11 +193,11 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         state.handler.due(now, &mut state.endpoint);
         state.take_events();
         if let Some(after) = state.handler.after() {
-            // Whoever waits for a result comes before the datagrams that only acknowledge it.
+            // Threads that wait for a result are woken before the datagrams that only acknowledge it are sent.
             drop(core);
             after();
             core = lock(&self.core);
-            now = clock::now(); // others had their turn meanwhile, and time never goes back
+            now = clock::now(); // other threads had turns meanwhile, and the endpoint's time must not go back
         }
         let state = &mut *core;
         state.transmit(now, &self.socket, &mut hands.sends);
@@ -212,14 +215,14 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
 }
 
 impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
-    /// Events, which may cause more.
+    /// Handles events, which may cause more events.
     fn take_events(&mut self) {
         while let Some(event) = self.endpoint.poll_event() {
             self.handler.event(&mut self.endpoint, event);
         }
     }
 
-    /// What does not fit `sends` leaves at once.
+    /// Collects packets in `sends`; when it is full, sends them at once.
     fn transmit(&mut self, now: Nanos, socket: &Socket, sends: &mut SendQueue) {
         while let Some(to) = self.endpoint.poll_transmit(now, &mut self.packet) {
             sends.push(socket, to, &self.packet);
@@ -245,10 +248,10 @@ impl<E: Endpoint, H: Handler<E>> Driven<E, H> {
     }
 }
 
-/// Lines about other versions in one process: who forges them shall not fill its log.
+/// How many lines about other versions one process logs, so that forged packets cannot fill the log.
 const VERSIONS_TOLD: u32 = 4;
 
-/// Says what a switch of another version means to the user.
+/// Logs what a switch of another version means for the user.
 pub(crate) fn warn_of_version(switch: std::net::SocketAddr, version: u8) {
     static TOLD: AtomicU32 = AtomicU32::new(0);
     if TOLD.fetch_add(1, Ordering::Relaxed) >= VERSIONS_TOLD {

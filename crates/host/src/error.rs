@@ -1,4 +1,4 @@
-//! What can go wrong when a part is started: one line each that says what to do.
+//! Errors, each on one line that says what to do.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};

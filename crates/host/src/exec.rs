@@ -1,5 +1,5 @@
-//! `exec`: a command line by `/bin/sh -c`, in a process group of its own, with what it wrote and how it ended. It has
-//! ended when both of its outputs are closed and the shell is gone, so background processes that keep them count.
+//! `exec`: runs a command line by `/bin/sh -c`, in a process group of its own, and captures its output and exit status. It has ended
+//! when both outputs are closed and the shell has exited, so it waits for background processes that keep an output open.
 
 use crate::driver::lock;
 use crate::functions::TaskContext;
@@ -48,7 +48,7 @@ impl Processes {
         let mut groups = lock(&self.groups);
         groups.refused = true;
         for group in &groups.running {
-            let _ = kill_process_group(*group, Signal::KILL); // gone already, then
+            let _ = kill_process_group(*group, Signal::KILL); // an error means that it has ended already
         }
     }
 
@@ -88,7 +88,7 @@ impl Processes {
         Ok(child)
     }
 
-    /// A group is unlisted in the moment in which its number becomes free.
+    /// Removes a group from the list at the moment at which its number becomes free.
     fn reap(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
         let mut pause = REAP_FIRST;
         loop {

@@ -46,7 +46,7 @@ pub struct DrainError {
     pub timeout: Duration,
 }
 
-/// What an executor has counted.
+/// The counters of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorCounts {
     /// Of the protocol.
@@ -63,7 +63,7 @@ pub struct ExecutorCounts {
     pub workers: usize,
 }
 
-/// What happened last, for those who wait for it.
+/// The state that other threads wait for.
 #[derive(Debug, Default)]
 struct Status {
     now: Mutex<Now>,
@@ -146,7 +146,7 @@ impl Executor {
         }
     }
 
-    /// Begins to leave: takes nothing new. [`Self::drain`] waits for the end of it.
+    /// Starts to drain: accepts nothing new. [`Self::drain`] waits for the end.
     pub fn begin_drain(&self) {
         self.driver.with(|now, endpoint, _| endpoint.drain(now));
     }

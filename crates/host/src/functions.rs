@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What a function may know of the task that it runs.
+/// What a function can know about the task that it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskContext {
     /// Which attempt this is, from 1. Tasks may run more than once, so what they do is to be idempotent.
@@ -106,7 +106,7 @@ pub(crate) fn duration_ns(function: &str, argument: &[u8]) -> Result<Nanos, Stri
     bytes.map(u64::from_be_bytes).map_err(|_| no_duration(function, argument.len()))
 }
 
-/// What is said of an argument of that many bytes, which [`duration_ns`] does not take.
+/// The error for an argument of this many bytes, which [`duration_ns`] does not accept.
 pub(crate) fn no_duration(function: &str, length: usize) -> String {
     format!("{function} wants 8 bytes in the packet, nanoseconds in network byte order, not {length}")
 }

@@ -1,5 +1,5 @@
-//! Giving up privileges. A switch needs them to load and attach its programs and to listen on low ports; to go on serving it
-//! needs none: who holds the descriptors of programs, links and maps may use them.
+//! Giving up privileges. A switch needs them to load and attach its programs and to listen on low ports. To serve it needs
+//! none, because a process may use the descriptors of programs, links and maps that it has open.
 
 use crate::error::Error;
 use rustix::process::{Gid, Uid};
@@ -26,8 +26,8 @@ impl fmt::Display for Left {
     }
 }
 
-/// Gives up all capabilities for good, and root for `nobody`. Capabilities are a thread's own: call it before the first thread
-/// is started, and they inherit it.
+/// Gives up all capabilities for good, and root for `nobody`. Capabilities are a thread's own: call it before the first
+/// thread is started, and they inherit it.
 ///
 /// Where there is no such user, as in some containers, root remains root, but without capabilities.
 ///

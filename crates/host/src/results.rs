@@ -147,7 +147,7 @@ impl JobState {
         self.announce();
     }
 
-    /// Wakes those who wait. Called with nothing locked.
+    /// Wakes waiting threads. No lock is held.
     pub(crate) fn announce(&self) {
         let mut inner = lock(&self.inner);
         let fired = std::mem::take(&mut inner.fired);
@@ -224,10 +224,10 @@ fn deadline(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-/// Asks the client for what only it can do.
+/// What a job needs from its client.
 pub(crate) trait JobClient: Send + Sync {
     fn cancel(&self, keys: &[u64]);
-    /// Looks at the socket for a short while, until `done`: an outcome that comes soon costs no sleep.
+    /// Polls the socket for a short while, until `done`: an outcome that comes soon needs no wake-up.
     fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool);
     /// A caller waits, and no thread polls for it.
     fn watch(&self);
@@ -311,8 +311,8 @@ impl JobHandle {
         (0..self.length).map(handle).collect()
     }
 
-    /// Asks for what has not been assigned not to be run. Each such task ends as [`TaskError::Cancelled`]; the others
-    /// end as they would have.
+    /// Cancels the tasks that have not been assigned. Each of them ends as [`TaskError::Cancelled`]; the others are not
+    /// affected.
     pub fn cancel(&self) {
         let keys: Vec<u64> = (self.first..self.first + self.length as u64).collect();
         self.client.cancel(&keys);
@@ -394,7 +394,7 @@ impl TaskHandle {
     /// Where the task ended without a value.
     pub fn wait(self) -> TaskOutcome {
         let outcome = self.wait_until(None);
-        outcome.unwrap_or(Err(TaskError::Closed)) // a wait without deadline always has one
+        outcome.unwrap_or(Err(TaskError::Closed)) // without a deadline there is always an outcome
     }
 
     /// Waits for its end, at most this long; `None` when it has not ended. The outcome is given once.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// A task on its way to a thread.
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
-/// The pool. What waits in it is bounded by the slots that cause it.
+/// The pool. The number of slots bounds how much work waits in it.
 pub(crate) struct Workers {
     max: usize,
     /// Taken when the pool is closed.

@@ -1,4 +1,4 @@
-//! A switch that listens on all addresses of its machine: by which of them it talks to whom (T13).
+//! A switch that listens on all addresses of its machine: which of them it uses for which peer (T13).
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -30,7 +30,7 @@ impl Party {
         (from, bytes[..length].to_vec())
     }
 
-    /// Asks, shows the cookie that is wanted, and asks again.
+    /// Sends a request, gets a cookie, and sends the request again with the cookie.
     fn ask(&self, to: [u8; 4], datagram: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
         self.send(to, &datagram(0));
         let cookie = match parse(&self.receive().1) {
@@ -90,7 +90,7 @@ fn t13_tasks_come_from_the_address_that_the_executor_itself_asked_last() {
     let another_generation = SlotName { generation: (name.generation.get() ^ 1).into(), ..name };
 
     executor.send([127, 0, 0, 1], &retrieve(epoch, name, 1));
-    // What anybody could send who forges its address, and a copy.
+    // Packets that an attacker with a forged source address could send, and a copy.
     executor.send([127, 0, 0, 9], b"x");
     executor.send([127, 0, 0, 9], &retrieve(epoch, another_generation, 2));
     assert!(matches!(parse(&executor.receive().1), Ok(Packet::Reset(..))));

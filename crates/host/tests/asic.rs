@@ -16,8 +16,8 @@ fn count(switch: &Switch, name: &str) -> u64 {
     switch.shell_counts().into_iter().find_map(|(other, count)| (other == name).then_some(count)).unwrap_or(0)
 }
 
-/// Idle slots are told so, ask again, and get what comes. Where an answer is late a SUBMIT is repeated, and runs again (T8): each
-/// task at least once.
+/// Idle slots get NO_OP, poll again, and get the tasks that come. If an answer is late, the SUBMIT is repeated and its
+/// tasks run again (T8): each task runs at least once.
 #[test]
 fn idle_slots_poll_and_get_what_comes() {
     for program in [Program::Safe, Program::Published] {

@@ -1,4 +1,4 @@
-//! A network that loses, doubles and reorders, and parties that die meanwhile.
+//! A network that loses, duplicates and reorders packets, while processes die.
 
 #![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
 

@@ -1,4 +1,4 @@
-//! What executors run, and what callers get of it.
+//! Functions of executors, and their results.
 
 mod common;
 

@@ -8,8 +8,8 @@ use std::io;
 const BPFFS: &str = "/sys/fs/bpf";
 const BPFFS_MAGIC: u64 = 0xcafe_4a11;
 
-/// Mounts it where it is missing, for all who see this process's mounts. Where that cannot be, a switch that wants to keep its
-/// queue says what is missing.
+/// Mounts it if it is missing, in the mount namespace of this process. Errors are ignored: a switch with `--keep` reports
+/// what is missing.
 pub(crate) fn provide() {
     if let Err(error) = mount_unless_mounted() {
         tracing::info!("{BPFFS} is not mounted, and mounting it failed: {error}");
@@ -20,7 +20,7 @@ fn mount_unless_mounted() -> io::Result<()> {
     if is_mounted() {
         return Ok(());
     }
-    // Of two mounts at once the second would hide what the first has got meanwhile.
+    // If two processes mounted it at once, the second mount would hide the files in the first.
     let below = File::open(BPFFS)?;
     flock(&below, FlockOperation::LockExclusive)?;
     if !is_mounted() {

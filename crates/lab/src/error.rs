@@ -68,13 +68,13 @@ pub enum LabError {
         "there is no lab {0}: `midflight lab up --name {0}` sets it up, `midflight lab status` lists what there is"
     )]
     NotFound(String),
-    /// Not, or not yet, whole.
+    /// It is not set up completely, or not yet.
     #[error(
         "lab {0} is not complete: it is being set up, or that was cut off; then `midflight lab down --name {0}` takes \
          it away"
     )]
     Incomplete(String),
-    /// Someone else is at it.
+    /// Another process sets it up or takes it down.
     #[error("lab {0} is just being set up or taken down by another process: try again when that has ended")]
     Busy(String),
     /// Asked from within.
@@ -104,7 +104,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`: what was tried.
+    /// For `map_err`; `what` was tried.
     pub(crate) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         |source| Self::Io { what: what.into(), source: source.into() }
     }

@@ -1,4 +1,5 @@
-//! What `ip` cannot do, and `ethtool` can: generic receive offload, checksums by hardware, and waiting for an interface's queue.
+//! Settings that `ethtool` can change and `ip` cannot: generic receive offload, checksums by hardware; and waiting for an
+//! interface's queue.
 
 use crate::LabError;
 use std::io;
@@ -12,15 +13,16 @@ pub(crate) fn enable_gro(interface: &str) -> Result<(), LabError> {
     switch(interface, (ETHTOOL_SGRO, ETHTOOL_GGRO), true).map_err(LabError::io(format!("switch on GRO of {interface}")))
 }
 
-/// Whether the hardware completes the checksums of what an interface of this namespace sends; on a veth nobody does, and the
-/// receiver is informed of it.
+/// Whether the hardware completes the checksums of what an interface of this namespace sends; on a veth nobody does, and
+/// the receiver is informed of it.
 pub(crate) fn complete_checksums(interface: &str, by_hardware: bool) -> Result<(), LabError> {
     let what = format!("switch checksums of {interface}");
     switch(interface, (ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM), by_hardware).map_err(LabError::io(what))
 }
 
-/// Waits until frames can leave by an interface of this namespace. The kernel gives it its queue a while after it is up, and drops
-/// what is sent before; but it does so at once (from Linux 6.8 on) where somebody asks whether there is a link.
+/// Waits until frames can leave by an interface of this namespace. The kernel gives an interface its queue only a while
+/// after it is up, and drops what is sent before. From Linux 6.8 on it does so at once when it is asked whether there is a
+/// link.
 pub(crate) fn await_queue(interface: &str) -> Result<(), LabError> {
     let socket = any_socket();
     let has_link = socket.and_then(|socket| ethtool(&socket, interface, ETHTOOL_GLINK, 0));

@@ -1,4 +1,4 @@
-//! A laboratory on one machine: network namespaces for hosts, and a switch in the middle that all their packets pass.
+//! A lab on one machine: network namespaces for hosts, and a switch in the middle that all their packets pass.
 //!
 //! ```text
 //!   mf-NAME-host0              mf-NAME-switch              mf-NAME-host1
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Every link is a veth pair and a network of its own. The switch's namespace forwards between them, and has one pair of
-//! addresses, [`SWITCH_IPV4`] and [`SWITCH_IPV6`], that is the same for all. No way leads out of the lab.
+//! addresses, [`SWITCH_IPV4`] and [`SWITCH_IPV6`], that is the same for all. No route leads out of the lab.
 //!
 //! ```no_run
 //! use midflight_lab::{Lab, Options, Place};
@@ -111,7 +111,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Sets a lab up; its links carry frames when this returns. What a lab of this name left that was cut off is removed before.
+    /// Sets a lab up; its links carry frames when this returns. First removes what an interrupted setup of the same name
+    /// left.
     ///
     /// # Errors
     /// [`LabError`], in which case nothing is left of it.
@@ -273,8 +274,8 @@ impl Lab {
         netns::within(self.netns(place)?, act)
     }
 
-    /// Whether hardware completes the checksums of what an interface sends, as by `ethtool -K INTERFACE tx on|off`. A veth has no
-    /// hardware: its peer gets the datagram with the checksum to be completed.
+    /// Whether hardware completes the checksums of what an interface sends, as by `ethtool -K INTERFACE tx on|off`. A veth
+    /// has no hardware: its peer gets the datagram with the checksum to be completed.
     ///
     /// # Errors
     /// [`LabError::NoSuchHost`]; where there is no such interface, or it does not know the setting.
@@ -282,8 +283,8 @@ impl Lab {
         self.within(place, || ethtool::complete_checksums(interface, on))?
     }
 
-    /// Deletes the link between a host and the switch and makes it again, as where a network card is taken out and put back: what
-    /// was attached to its interfaces is gone, and so is what their settings were.
+    /// Deletes the link between a host and the switch and makes it again, as where a network card is taken out and put
+    /// back: what was attached to its interfaces is gone, and so is what their settings were.
     ///
     /// # Errors
     /// [`LabError::NoSuchHost`]; where the lab is gone, or is being taken down.

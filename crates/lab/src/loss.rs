@@ -1,8 +1,8 @@
 //! Packets lost at random, for tests.
 //!
 //! Each host's interface gets a filter in either direction, a classic BPF program that draws a random number and drops the
-//! packet or not. It is set by `tc`, which comes with `ip`. netem would not do: it works on what leaves by a queue, and what
-//! an XDP program sends back has passed none. Here both are met, because the filters sit at the host.
+//! packet or not. It is set by `tc`, which comes with `ip`. netem would not work: it acts on packets in a queue, and what
+//! an XDP program sends back passes no queue. These filters see both, because they are at the host.
 
 use crate::LabError;
 use crate::iproute::{Batch, Tool};
@@ -42,7 +42,7 @@ impl Loss {
 
     /// Below which a random number of 32 bits means that the packet is lost.
     fn threshold(self) -> u32 {
-        // At most 0.99 · 2^32; the cast drops what is behind the point.
+        // At most 0.99 · 2^32; the cast drops the fraction.
         (self.0 * f64::from(u32::MAX)).round() as u32
     }
 }

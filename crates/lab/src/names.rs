@@ -1,4 +1,4 @@
-//! Who is called what in a lab, and has which address. All of it follows from the lab's name and the host's number.
+//! Names and addresses in a lab. All of them follow from the lab's name and the host's number.
 
 use crate::LabError;
 use std::fmt;

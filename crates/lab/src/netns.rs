@@ -43,7 +43,7 @@ pub(crate) fn of(lab: &str) -> Result<Vec<String>, LabError> {
     Ok(all()?.into_iter().filter(|(owner, _)| owner == lab).map(|(_, namespace)| namespace).collect())
 }
 
-/// Moves the calling thread. Neither allocates nor locks, so that it may stand between fork and exec.
+/// Moves the calling thread. Neither allocates nor locks, so it may be called between fork and exec.
 fn enter(path: &CStr) -> io::Result<()> {
     let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)

@@ -38,7 +38,7 @@ pub(crate) fn end_all(namespaces: &[String]) -> Result<(), LabError> {
     for signal in [Signal::TERM, Signal::KILL] {
         let processes = inside(&namespaces)?;
         for process in &processes {
-            let _ = pidfd_send_signal(process, signal); // gone already, then
+            let _ = pidfd_send_signal(process, signal); // an error means that it has ended already
         }
         wait_for(&processes);
     }
@@ -69,7 +69,7 @@ fn wait_for(processes: &[OwnedFd]) {
     for process in processes {
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(timeout) = Timespec::try_from(left) else { return };
-        // An error is like a process that does not end: the next signal is for it.
+        // An error counts as a process that has not ended: it gets the next signal.
         let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout));
     }
 }

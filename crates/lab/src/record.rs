@@ -1,8 +1,8 @@
-//! What is known of a lab beyond its namespaces: a small file, which is also the lock.
+//! The record of a lab: a small file, which is also the lock.
 //!
-//! `/run/midflight/labs/NAME` is empty while a lab is set up or taken down, and says what the lab is like once it is whole.
-//! Whoever sets up or takes down holds a lock on it, which ends with the process; an empty file that nobody holds is
-//! what was cut off.
+//! `/run/midflight/labs/NAME` is empty while a lab is set up or taken down, and describes the lab once it is complete. The process
+//! that sets it up or takes it down holds a lock on the file, which ends with the process. An empty file without a lock
+//! means that this process was killed.
 
 use crate::{HOSTS_MAX, LabError, Loss, names};
 use rustix::fs::{FlockOperation, flock};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// With the parent, which goes too when it is empty.
 const DIRECTORY: &str = "/run/midflight/labs";
-/// How long to wait for someone who is at it.
+/// How long to wait for another process that holds the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -67,7 +67,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits a while for someone else; makes the file where there is none.
+    /// Takes the lock, after waiting a while if another process holds it; creates the file if there is none.
     pub(crate) fn take(lab: &str) -> Result<Self, LabError> {
         let path = path(lab);
         let deadline = Instant::now() + PATIENCE;
@@ -89,12 +89,12 @@ impl Lock {
         Err(LabError::Busy(lab.to_owned()))
     }
 
-    /// What holds the lock: whoever has it open, has the lock too.
+    /// The open file that holds the lock. A process that inherits it holds the lock too.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The lab is whole.
+    /// Records that the lab is complete.
     pub(crate) fn complete(&self, record: Record) -> Result<(), LabError> {
         let failed = || LabError::io(format!("write {}", self.path.display()));
         self.incomplete()?;
@@ -102,12 +102,12 @@ impl Lock {
         (&self.file).write_all(&text).map_err(failed())
     }
 
-    /// It no longer is.
+    /// Records that it no longer is.
     pub(crate) fn incomplete(&self) -> Result<(), LabError> {
         self.file.set_len(0).map_err(LabError::io(format!("write {}", self.path.display())))
     }
 
-    /// The lab is gone.
+    /// Removes the record: the lab is gone.
     pub(crate) fn remove(self) -> Result<(), LabError> {
         std::fs::remove_file(&self.path).map_err(LabError::io(format!("remove {}", self.path.display())))?;
         // They stay while there is something in them.

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The group of the switch's interfaces, by which they are deleted in one go.
 const LINK_GROUP: u32 = 77;
 
-/// Neither detection of duplicate addresses (a second, in which an address cannot be used) nor search for routers.
+/// Switches off duplicate address detection (for a second an address could not be used) and router solicitation.
 const QUIET: [(&str, &str); 5] = [
     ("ipv6/conf/all/disable_ipv6", "0"),
     ("ipv6/conf/default/disable_ipv6", "0"),
@@ -18,7 +18,7 @@ const QUIET: [(&str, &str); 5] = [
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
 ];
-/// What makes the switch's namespace a router.
+/// The settings that make the switch's namespace a router.
 const FORWARD: [(&str, &str); 3] =
     [("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/forwarding", "1")];
 

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use midflight_lab::{Lab, Place};
 use std::process::Command;
 
-/// Who decides in a switch.
+/// The engine of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LabEngine {
     /// A process

@@ -1,4 +1,4 @@
-//! Labs for as long as a command takes, whatever ends it: they go as they are dropped, and a signal takes them down.
+//! Labs that live as long as a command: they are taken down when they are dropped, and on a signal.
 
 use crate::processes;
 use anyhow::{Context, Result};
@@ -49,7 +49,7 @@ impl LabGuard {
 }
 
 impl LabGuard {
-    /// What came of something that a signal may have ended: then this does not return, and the process ends.
+    /// Passes a result on. If a signal has ended the work, the process ends here instead.
     pub(crate) fn unless_interrupted<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() && self.0.interrupted.load(SeqCst) {
             std::thread::sleep(Duration::MAX);

@@ -1,13 +1,14 @@
-//! What measures Midflight, and what checks it. Each study is a subcommand of `midflight`, with its arguments (`Args`) and
+//! The studies: what measures Midflight, and what checks it. Each is a subcommand of `midflight`, with its arguments
+//! (`Args`) and
 //! `run`, which returns the exit code.
 //!
 //! | study | subject |
 //! |---|---|
 //! | [`mod@bench`] | numbers of this machine: the core, processes, labs, other systems |
 //! | [`replay`] | a workload through a switch in real time |
-//! | [`sim`] | the simulated world: figures, sweeps, scenarios, the fault campaign |
+//! | [`sim`] | the simulator: figures, sweeps, scenarios, the fault campaign |
 //! | [`check`] | every state of small instances of the asic engine |
-//! | [`soak`], [`attack`] | a cluster in a lab, disturbed for long, and attacked |
+//! | [`soak`], [`attack`] | a cluster in a lab, under load and disturbances, and under attack |
 
 pub mod attack;
 pub mod bench;

@@ -1,6 +1,6 @@
 //! The median of a few measurements.
 
-/// The middle one, or the mean of the two in the middle; of nothing it is not a number.
+/// The middle value, or the mean of the two in the middle; not a number if there are no values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

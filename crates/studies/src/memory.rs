@@ -1,13 +1,13 @@
-//! Whether a run fits this machine's memory: asked before it starts.
+//! Checks, before a run starts, whether it fits this machine's memory.
 
 use anyhow::{Result, ensure};
 
-/// An error where a run needs more than the system could give; the advice says what would need less.
+/// An error if a run needs more memory than is available; `advice` says what would need less.
 pub(crate) fn check(needed: u64, advice: &str) -> Result<()> {
     compare(needed, available_bytes(), advice)
 }
 
-/// What the system could give, if it says so.
+/// The available memory, if the system reports it.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -74,9 +74,9 @@ impl Process {
         Ok(Duration::from_nanos(ns))
     }
 
-    /// Nothing, if it has ended by itself.
+    /// Does nothing if it has ended by itself.
     pub(crate) fn signal(&self, signal: Signal) {
-        // Until it is waited for, nobody else gets its number.
+        // Its process id stays reserved until it is waited for.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, signal);
         }

@@ -1,4 +1,4 @@
-//! What every command that measures prints with `--json`: one object that says what was measured, where and of which commit.
+//! The JSON object that every measuring command prints with `--json`: the results, the machine and the commit.
 
 use crate::columns::aligned;
 use crate::machine::cores;
@@ -37,13 +37,13 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// A measured quantity, rounded to three decimals; null where there is none (not a number).
+    /// A measured quantity, rounded to three decimals; null if it is not a number.
     pub fn quantity(name: &str, value: f64, unit: impl Into<Cow<'static, str>>) -> Self {
         let value = Number::from_f64(rounded(value)).map_or(Value::Null, Value::Number);
         Self { name: name.into(), value, unit: unit.into() }
     }
 
-    /// Something that is no number, such as a version.
+    /// A text, such as a version.
     pub fn text(name: &str, text: &str) -> Self {
         Self { name: name.into(), value: text.into(), unit: "".into() }
     }
@@ -60,7 +60,7 @@ impl Envelope {
         Self { bench: bench.into(), machine: Machine::this(), commit: commit().into(), results }
     }
 
-    /// What a benchmark that ran as a process printed with `--json`.
+    /// Parses what a benchmark in another process printed with `--json`.
     pub fn parse(printed: &str) -> Result<Self> {
         serde_json::from_str(printed).context("the benchmark printed no results")
     }
@@ -101,7 +101,7 @@ impl Envelope {
     }
 }
 
-/// As results are: to three decimals.
+/// Rounds to three decimals.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -1,13 +1,13 @@
-//! What the command and the studies say on a terminal, and how: one way for all of them.
+//! Output on a terminal, in the same form for the command and the studies.
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`envelope`] | results: names, values and units, as JSON or for people |
 //! | [`columns`], [`units`] | text in columns; times and large numbers for people |
-//! | [`progress`] | how far a job is |
+//! | [`progress`] | progress bars |
 //! | [`stdout`], [`files`] | output that may fail |
-//! | [`signals`] | what asks a process to end |
-//! | [`machine`] | the machine that this is |
+//! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
+//! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |
 //! | [`switches`] | a running switch: a client of it, and its status |
 

@@ -1,4 +1,4 @@
-//! The machine that this is.
+//! This machine.
 
 /// How many threads run at a time.
 #[must_use]

@@ -1,10 +1,10 @@
-//! How far a job is: a bar on a terminal, a plain line now and then in a pipe. Always on stderr.
+//! The progress of a job: a bar on a terminal, a line now and then in a pipe. Always on stderr.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// A job of which nothing has ended for this long may be waiting for executors that do not exist.
+/// If no task of a job has ended for this long, there may be no executors.
 const HINT_AFTER: Duration = Duration::from_secs(5);
 /// Between two lines in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -69,7 +69,7 @@ impl Progress {
     }
 }
 
-/// A moment that this process will not see.
+/// A time so late that it never comes.
 fn far() -> Instant {
     Instant::now() + Duration::from_secs(100 * 365 * 86_400)
 }
@@ -78,7 +78,7 @@ fn far() -> Instant {
 mod tests {
     use super::*;
 
-    /// A job of which nothing has ended although it is time to ask why.
+    /// A job of which no task has ended for too long.
     fn overdue() -> Progress {
         Progress { hint: Some(Instant::now()), ..Progress::new(2, true) }
     }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as something to wait for, and SIGPIPE.
+//! Waiting for SIGINT and SIGTERM; the default action for SIGPIPE.
 
 use crate::usage;
 use anyhow::{Context, Result};
@@ -67,8 +67,9 @@ pub fn end_flag() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// From now on writing to a pipe that nobody reads ends the process in silence, as other commands do; Rust's default is an
-/// error, which `println!` turns into a panic.
+/// From now on writing to a closed pipe ends the process silently, as with other commands. Rust's default is an error,
+/// which
+/// `println!` turns into a panic.
 pub fn end_with_the_reader() {
     // SAFETY: the default action runs no code of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };

@@ -1,10 +1,10 @@
-//! What goes to stdout.
+//! Writing to stdout.
 
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 
-/// Writes `text` at once. `println!` panics where that fails; here a full disk is an error of one line, and a reader that
-/// went away wants nothing more.
+/// Writes `text` at once. `println!` panics on errors; here a full disk gives a one-line error, and a closed pipe is no
+/// error.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,10 +1,10 @@
-//! Exit codes and the errors that they stand for, and what several commands parse alike.
+//! Exit codes, the errors behind them, and parsers that several commands use.
 
 use anyhow::Result;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What was asked for does not make sense; the message says what would.
+/// The command line does not make sense; the message says what would.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
@@ -14,7 +14,7 @@ pub fn error(message: impl std::fmt::Display) -> anyhow::Error {
     UsageError(message.to_string()).into()
 }
 
-/// A signal ended the work; the message says what has become of it.
+/// A signal ended the work; the message says what was done until then.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Interrupted(pub &'static str);
@@ -26,7 +26,7 @@ pub const USAGE: u8 = 2;
 /// Exit code after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// An error and its causes, less those that it has quoted, on one line.
+/// An error and its causes on one line, without those that its text already contains.
 #[must_use]
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();

@@ -1,4 +1,4 @@
-//! The client: submits jobs, and is told the ends of their tasks.
+//! The client: submits jobs and learns how their tasks ended.
 
 use super::retry::Requests;
 use super::wire::{self, Ended, JOB_MAX, Operation, Packet, Part, RECORDS_MAX};
@@ -8,12 +8,12 @@ use midflight_wire::{Status, TaskInfo};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// What a client is.
+/// The configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Random, another for each process.
+    /// Its identity: a random number, different for each process.
     pub identity: u64,
-    /// Jobs go to them in turn.
+    /// The schedulers; jobs go to them in turn.
     pub schedulers: Vec<SocketAddr>,
     /// How requests are repeated.
     pub retry: RetryConfig,
@@ -27,10 +27,10 @@ impl ClientConfig {
     }
 }
 
-/// What a client tells.
+/// An event of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A task has ended. Told once for each.
+    /// A task has ended. Once for each task.
     Ended {
         /// Its job.
         job: u32,
@@ -39,16 +39,16 @@ pub enum Event {
         /// How.
         status: Status,
     },
-    /// No scheduler took the job, or not all of it. No more is told of it.
+    /// No scheduler accepted the job, or only a part of it. No more events of it follow.
     Failed {
         /// Which.
         job: u32,
-        /// Tasks whose end was not told.
+        /// Tasks whose end was not reported.
         open: u32,
     },
 }
 
-/// Why a job was not taken.
+/// Why a job was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// Nothing to run.
@@ -60,7 +60,7 @@ pub enum SubmitError {
 }
 
 struct Job {
-    /// Those whose end is not told.
+    /// Tasks whose end was not reported.
     open: Vec<bool>,
     left: u32,
     parts: Vec<u64>,
@@ -94,7 +94,7 @@ impl Client {
     /// A client without jobs.
     ///
     /// # Errors
-    /// Where there is no scheduler.
+    /// If there is no scheduler.
     pub fn new(config: ClientConfig) -> Result<Self, ConfigError> {
         config.retry.check()?;
         if config.schedulers.is_empty() {
@@ -111,10 +111,10 @@ impl Client {
         })
     }
 
-    /// Submits a job; its number. Tasks are numbered by their places, whatever `tid` says.
+    /// Submits a job and returns its number. Tasks are numbered by their index, whatever `tid` says.
     ///
     /// # Errors
-    /// Where the job is empty or too large.
+    /// If the job is empty or too large.
     pub fn submit(&mut self, tasks: &[TaskInfo]) -> Result<u32, SubmitError> {
         if tasks.is_empty() {
             return Err(SubmitError::NoTasks);
@@ -134,7 +134,7 @@ impl Client {
         Ok(job)
     }
 
-    /// Jobs whose end was not told.
+    /// Jobs whose end was not reported.
     #[must_use]
     pub fn open_jobs(&self) -> usize {
         self.jobs.len()

@@ -1,4 +1,5 @@
-//! Sparrow (Ousterhout and others, SOSP 2013), as both Midflight's papers compare with: batch sampling with late binding.
+//! Sparrow (Ousterhout and others, SOSP 2013): batch sampling with late binding. Both of Midflight's papers compare with
+//! it.
 //!
 //! ```text
 //! client ── SUBMIT ──► scheduler ── RESERVE ──► worker: waits in its queue
@@ -8,25 +9,25 @@
 //! client ◄── ENDED ─── scheduler ◄── DONE ── worker
 //! ```
 //!
-//! For a job of m tasks the scheduler places ceil(ratio · m) reservations on executors drawn at random, all different (each once
-//! more, where there are fewer). A worker keeps them in one queue for all its slots. A task goes to the reservation that asks
-//! first: late binding. When none is left, what still waits is cancelled at once.
-//! Without probing ([`SchedulerConfig::probing`]) there are no reservations: free slots ask by themselves, and again a while after
-//! they were told that there is nothing.
+//! For a job of m tasks the scheduler places ceil(ratio · m) reservations on executors drawn at random, all different (if
+//! there are too few, each is used once before any is used again). A worker keeps them in one queue for all its slots. A
+//! task goes to the reservation that asks first: late binding. When no task is left, the waiting reservations are cancelled
+//! at once. Without probing ([`SchedulerConfig::probing`]) there are no reservations: free slots ask by themselves, and if
+//! there was no task, again after a while.
 //!
 //! **Loss.** The original runs on TCP. Here each request is repeated until it is answered, first after
-//! [`RetryConfig::first`], then at twice that, four times that …, at most [`RetryConfig::tries`] times in all. The default of 20 ms
-//! is a tenth of the least that TCP waits on Linux, so loss does not favour Midflight. Every request may come twice: an answer is
-//! remembered as long as the job is.
-//! What follows from giving up: a reservation that a worker does not acknowledge is placed on another executor, while tasks are
-//! unassigned; a slot that gets no answer drops the reservation; a client tells [`client::Event::Failed`]. A task that died with its
-//! worker is for the client's framework to notice, as in the original.
+//! [`RetryConfig::first`], then at twice that, four times that …, at most [`RetryConfig::tries`] times in all. The default
+//! of 20 ms is a tenth of the shortest time that TCP waits on Linux, so loss does not favour Midflight. Every request may
+//! arrive twice, so each answer is kept as long as its job. After the last try: a reservation that a worker does not
+//! acknowledge is placed on another executor, while tasks are unassigned; a slot that gets no answer drops the reservation;
+//! a client reports [`client::Event::Failed`]. A task that was lost with its worker must be noticed by the client's
+//! framework, as in the original.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `wire` | the packets |
-//! | `retry` | requests that await answers |
-//! | `sampling` | which executors are asked |
+//! | `retry` | requests that wait for answers |
+//! | `sampling` | which executors are sampled |
 //! | `scheduler`, `worker`, `client` | the parties |
 
 pub mod client;
@@ -44,10 +45,10 @@ pub use retry::RetryConfig;
 pub use scheduler::{Scheduler, SchedulerConfig};
 pub use worker::{Worker, WorkerConfig};
 
-/// Why a party cannot be made like that.
+/// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// Nobody to place tasks on.
+    /// There are no workers or schedulers.
     #[error("no executors: name at least one worker with at least one slot")]
     NoExecutors,
     /// Out of bounds.

@@ -1,4 +1,4 @@
-//! Requests that await their answers, and are repeated until these come or hope is given up.
+//! Requests that wait for answers. They are repeated until the answer comes, or given up after the last try.
 
 use midflight_endpoint::Nanos;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -37,7 +37,7 @@ struct Pending<W> {
     due: Nanos,
 }
 
-/// Requests by number. `W` is what each asks for: enough to write its packet.
+/// Requests by number. `W` is the content of one: enough to write its packet.
 pub(super) struct Requests<W> {
     config: RetryConfig,
     pending: HashMap<u64, Pending<W>>,
@@ -54,7 +54,7 @@ impl<W> Requests<W> {
         Self { config, pending, due, to_send, next: first, repeated: 0 }
     }
 
-    /// A new request; its number.
+    /// Adds a request and returns its number.
     pub(super) fn ask(&mut self, to: SocketAddr, what: W) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -63,7 +63,8 @@ impl<W> Requests<W> {
         number
     }
 
-    /// It is answered, if that comes from where it went; what it asked for.
+    /// Removes a request that `from` has answered, and returns its content. The answer must come from where the request
+    /// went.
     pub(super) fn answered(&mut self, number: u64, from: SocketAddr) -> Option<W> {
         if self.pending.get(&number)?.to != from {
             return None;
@@ -71,7 +72,7 @@ impl<W> Requests<W> {
         self.forget(number)
     }
 
-    /// Nobody waits for it any more.
+    /// Removes a request whose answer is not needed any more.
     pub(super) fn forget(&mut self, number: u64) -> Option<W> {
         let pending = self.pending.remove(&number)?;
         self.due.remove(&(pending.due, number));
@@ -91,7 +92,8 @@ impl<W> Requests<W> {
         }
     }
 
-    /// What is due is to be sent again; what was sent often enough is given up and returned, in the order of its time.
+    /// Queues the requests that are due to be sent again. Returns those that had their last try, in the order of their
+    /// times.
     pub(super) fn expire(&mut self, now: Nanos) -> Vec<(u64, W)> {
         let mut given_up = Vec::new();
         while let Some(&(due, number)) = self.due.first()

@@ -1,4 +1,4 @@
-//! Which executors are asked: all different, as long as there are enough.
+//! Which executors get reservations: all different, as long as there are enough.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;

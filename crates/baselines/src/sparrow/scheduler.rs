@@ -1,4 +1,4 @@
-//! The scheduler: places reservations, and gives a task to the one that asks first.
+//! The scheduler: places reservations, and gives each task to the reservation that asks first.
 
 mod config;
 mod job;
@@ -21,15 +21,15 @@ use std::net::SocketAddr;
 pub const TASKS_MAX: usize = 4 << 20;
 /// Clients whose ended jobs are remembered.
 const CLIENTS_MAX: usize = 65_536;
-/// A job of which not all packets have come within this time is forgotten: its client has given it up, or died.
+/// A job is dropped if not all of its packets have come within this time: its client has given it up, or died.
 pub const INCOMPLETE_NS: Nanos = 60_000_000_000;
-/// A task's number is its job's, shifted, and its place.
+/// A task's number is that of its job, shifted by this many bits, plus its index.
 const PLACE_BITS: u32 = JOB_MAX.trailing_zeros();
 
-/// What a scheduler tells.
+/// An event of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has all of a job, and its reservations are on their way.
+    /// A job has arrived completely, and its reservations are on their way.
     Placed {
         /// The client's identity.
         client: u64,
@@ -40,7 +40,7 @@ pub enum Event {
     },
 }
 
-/// What happened so far.
+/// The counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Jobs that arrived whole.
@@ -49,7 +49,7 @@ pub struct Counters {
     pub reservations: u64,
     /// Tasks given to workers.
     pub given: u64,
-    /// Requests for a task that were told that there is none.
+    /// Requests for a task when there was none.
     pub refused: u64,
     /// Reservations that were cancelled.
     pub cancelled: u64,
@@ -90,7 +90,7 @@ pub struct Scheduler {
     incomplete: VecDeque<(Nanos, u64)>,
     reservations: HashMap<u64, Reservation>,
     next_reservation: u64,
-    /// Without probing: jobs with unassigned tasks, and what each request was given.
+    /// Without probing: jobs with unassigned tasks, and the task that each request got.
     waiting: VecDeque<u64>,
     unbound: HashMap<(SocketAddr, u64), u64>,
     unbound_of: HashMap<u64, (SocketAddr, u64)>,
@@ -119,7 +119,8 @@ impl Scheduler {
         let workers = config.workers.iter().enumerate();
         let executors: Vec<u32> =
             workers.flat_map(|(worker, &(_, slots))| (0..slots).map(move |_| worker as u32)).collect();
-        // Numbers of another life of this scheduler mean nothing to this one. A job's has 44 bits beside its tasks' places.
+        // Starts at a random number, so that numbers of an earlier process of this scheduler are unknown to this one. A
+        // job's number has 44 bits beside the index of its tasks.
         let first = u64::from(random.random::<u32>()) << 11 | 1;
         Ok(Self {
             sampler: Sampler::new(executors.len()),
@@ -146,7 +147,7 @@ impl Scheduler {
         })
     }
 
-    /// What happened so far.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { repeated: self.requests.repeated, ..self.counters }
@@ -171,7 +172,7 @@ impl Scheduler {
             let Some(key) = self.job(now, name, from, total) else { return };
             let Some(job) = self.jobs.get_mut(&key) else { return };
             if job.tasks.len() != total {
-                self.counters.rejected += 1; // another job by the same name
+                self.counters.rejected += 1; // another job with the same name
                 return;
             }
             for (place, task) in (part.first.get() as usize..).zip(tasks) {
@@ -180,7 +181,7 @@ impl Scheduler {
                     job.missing -= 1;
                     if job.missing == 0 {
                         if self.incomplete.back().is_some_and(|&(_, last)| last == key) {
-                            self.incomplete.pop_back(); // as most jobs, it came at once
+                            self.incomplete.pop_back(); // like most jobs, it came in one packet
                         }
                         self.place(key);
                         break;
@@ -191,7 +192,7 @@ impl Scheduler {
         self.answers.push_back((from, request, Answer::Ack(Operation::SubmitAck)));
     }
 
-    /// The job of this name, perhaps a new one; `None` where there is no room.
+    /// The job with this name, perhaps a new one; `None` if there is no room.
     fn job(&mut self, now: Nanos, name: (u64, u32), address: SocketAddr, total: usize) -> Option<u64> {
         if let Some(&key) = self.by_client.get(&name) {
             return Some(key);
@@ -315,7 +316,7 @@ impl Scheduler {
         }
     }
 
-    /// Proactive cancellation: nothing is left for those that have not asked.
+    /// Proactive cancellation: cancels the reservations that have not asked, because no task is left for them.
     fn cancel_rest(&mut self, key: u64) {
         let Some(job) = self.jobs.get(&key) else { return };
         let mut by_worker: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -399,8 +400,8 @@ impl Scheduler {
         }
     }
 
-    /// What ended since becomes requests.
-    fn tell_clients(&mut self) {
+    /// Sends requests for the tasks that ended since.
+    fn report_to_clients(&mut self) {
         while let Some((client, ended)) = self.to_tell.pop_first() {
             for ended in ended.chunks(RECORDS_MAX) {
                 self.requests.ask(client, Ask::Ended(ended.to_vec()));
@@ -450,7 +451,7 @@ impl Endpoint for Scheduler {
             }
             return Some(to);
         }
-        self.tell_clients();
+        self.report_to_clients();
         let (number, to, ask) = self.requests.next_to_send(now)?;
         match ask {
             Ask::Reserve(reservation) => {

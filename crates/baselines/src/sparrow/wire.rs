@@ -14,7 +14,7 @@ use midflight_wire::TaskInfo;
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// "SP".
+/// The letters "SP".
 pub const MAGIC: u16 = 0x5350;
 /// Of this format.
 pub const VERSION: u8 = 1;
@@ -45,11 +45,11 @@ layout! {
         pub count: u8,
         /// Zero.
         pub reserved: [u8; 3],
-        /// Names the request: its answer carries the same.
+        /// The number of the request, which its answer repeats.
         pub request: U64,
     }
 
-    /// What SUBMIT says of its job, before its tasks.
+    /// The job of a SUBMIT, before its tasks.
     pub struct Part {
         /// The client's identity: random, another for each process.
         pub client: U64,
@@ -142,11 +142,11 @@ pub enum Packet<'a> {
     Cancel(&'a [Number]),
     Done(&'a [Done]),
     Ended(&'a [Ended]),
-    /// An answer without contents; which request it answers is said beside it.
+    /// An answer without contents; the number of its request is in the header.
     Ack(Operation),
 }
 
-/// Why a datagram is none of these.
+/// Why a datagram is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
     /// Shorter or longer than it says.
@@ -160,7 +160,7 @@ pub enum Reject {
     Bounds,
 }
 
-/// Reads a datagram: the request's number and what it is. Nothing is trusted.
+/// Parses a datagram from the network: the request's number and the packet. All fields are checked.
 ///
 /// # Errors
 /// A [`Reject`] where it is malformed in any way.

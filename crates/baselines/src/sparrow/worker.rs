@@ -11,16 +11,16 @@ use std::net::SocketAddr;
 /// Reservations that wait, at most; those beyond are not acknowledged.
 pub const RESERVATIONS_MAX: usize = 1 << 20;
 
-/// What a worker is.
+/// The configuration of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
     /// Tasks that run at once: 1 to 65,536.
     pub slots: u32,
-    /// Without probing: whom its slots ask, in turn; with probing none.
+    /// Without probing: the schedulers that its slots ask, in turn; empty with probing.
     pub ask: Vec<SocketAddr>,
-    /// Without probing: nanoseconds between "there is nothing" and the next question. Default 50 µs.
+    /// Without probing: nanoseconds between the answer "no task" and the next request. Default 50 µs.
     pub poll: Nanos,
-    /// Names its requests apart from those of another life: random.
+    /// A random number, which distinguishes its requests from those of an earlier process.
     pub seed: u64,
     /// How requests are repeated.
     pub retry: RetryConfig,
@@ -34,7 +34,7 @@ impl WorkerConfig {
     }
 }
 
-/// Names a run on this worker.
+/// Identifies a run on this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
     /// From 0.
@@ -48,7 +48,7 @@ pub struct RunKey {
 pub struct Run {
     /// To be given to [`Worker::finish`].
     pub key: RunKey,
-    /// What the client says of the task.
+    /// The task as the client described it.
     pub task: TaskInfo,
     /// The client's identity.
     pub client: u64,
@@ -60,25 +60,25 @@ pub struct Run {
     pub asked: Nanos,
 }
 
-/// What a worker tells.
+/// An event of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// A task is to be run.
     Run(Run),
 }
 
-/// What happened so far.
+/// The counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Reservations that came.
     pub reservations: u64,
-    /// Of these, those that were taken back in time.
+    /// Those of them that were cancelled in time.
     pub cancelled: u64,
     /// Tasks that were run.
     pub runs: u64,
-    /// Questions that were told that there is nothing.
+    /// Requests that were answered by "no task".
     pub nothing: u64,
-    /// Questions and ends that no scheduler answered.
+    /// Requests and reports that no scheduler answered.
     pub unreachable: u64,
     /// Datagrams that are no packets, or not for a worker.
     pub rejected: u64,
@@ -165,7 +165,7 @@ impl Worker {
         self.fill(now);
     }
 
-    /// What happened so far.
+    /// The counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { repeated: self.requests.repeated, ..self.counters }
@@ -259,8 +259,8 @@ impl Worker {
         }
     }
 
-    /// What ended since becomes requests.
-    fn tell_schedulers(&mut self) {
+    /// Sends requests for the tasks that ended since.
+    fn report_to_schedulers(&mut self) {
         while let Some((scheduler, done)) = self.to_tell.pop_first() {
             for done in done.chunks(RECORDS_MAX) {
                 self.requests.ask(scheduler, Ask::Done(done.to_vec()));
@@ -305,7 +305,7 @@ impl Endpoint for Worker {
             wire::write(buffer, operation, request);
             return Some(to);
         }
-        self.tell_schedulers();
+        self.report_to_schedulers();
         let (request, to, ask) = self.requests.next_to_send(now)?;
         match ask {
             Ask::Task { number, .. } => {

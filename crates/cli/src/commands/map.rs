@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let (sender, events) = mpsc::channel();
     let signals = sender.clone();
     Shutdown::new()?.each(move |count| {
-        // The session is over when nobody listens.
+        // An error means that the session is over.
         let _ = signals.send(Event::Interrupted(count));
     });
     let settings = Settings {

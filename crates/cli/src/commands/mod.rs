@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Replay(replay::command::Args),
     /// Show what a switch is doing
     Status(status::Args),
-    /// Take queued tasks out of a switch of this machine
+    /// Remove queued tasks from a switch on this machine
     Purge(purge::Args),
     /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
     Lab(lab::Args),
@@ -45,8 +45,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// What is logged unless the user says otherwise. An operator of a service wants to know what could be better (such as
-    /// small kernel buffers), a user who runs a job wants its output. A cluster under attack logs very much, on purpose.
+    /// The default log level. An operator of a service wants to know what could be better (such as small kernel buffers); a
+    /// user who runs a job wants its output. A cluster under attack would log very much.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
             Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Baseline(_) => "warn",
@@ -55,7 +55,7 @@ impl Command {
         }
     }
 
-    /// Whether a reader that went away (`| head`) ends it at once. Those that run children end them first.
+    /// Whether a closed pipe (`| head`) ends it at once. Commands that run children end them first.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match self {
             Self::Status(_) | Self::Submit(_) | Self::Replay(_) => true,

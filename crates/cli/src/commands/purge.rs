@@ -1,4 +1,4 @@
-//! `midflight purge`: takes queued tasks out of a switch of this machine.
+//! `midflight purge`: removes queued tasks from a switch on this machine.
 
 use crate::options;
 use anyhow::{Context, Result, bail};

@@ -1,6 +1,6 @@
 //! `midflight up`: everything on this machine.
 
-use crate::commands::switch::Door;
+use crate::commands::switch::OperatorSocket;
 use crate::embedded::Embedded;
 use crate::options;
 use anyhow::Result;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let embedded = Embedded::start(&config, args.executors, slots)?;
     let switch = &embedded.running.switch;
-    Door::bind(&config, switch.local_addr().port())?.open(switch)?;
+    OperatorSocket::bind(&config, switch.local_addr().port())?.serve(switch)?;
     stdout::print(&greeting(&embedded, args.executors, slots))?;
     shutdown.wait();
     eprintln!("finishing what runs; Ctrl-C again ends at once");

@@ -1,4 +1,5 @@
-//! What this machine can do. Where it cannot, a test says so past the capture of what tests print, and is skipped.
+//! What this machine can do. A test that it cannot run reports that, even if the test harness captures output, and is
+//! skipped.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 

@@ -77,7 +77,7 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// A subcommand that runs until it is told to end; dropping it kills it.
+/// A subcommand that runs until it is asked to end; dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub child: Child,

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// What a test waits for that sees a time run out.
+/// A short limit, for tests that wait until a time runs out.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Nobody is closed because a time ran out.
+/// A limit so long that no connection is closed because of it.
 fn patient() -> Limits {
     Limits { head_timeout: PATIENCE, request_timeout: PATIENCE, ..Limits::default() }
 }

@@ -1,4 +1,4 @@
-//! What the control side knows of the tasks program.
+//! The configuration table and the metrics of the tasks program.
 
 pub(crate) mod status;
 mod table;

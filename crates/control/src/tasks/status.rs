@@ -1,4 +1,4 @@
-//! What the tasks program says of itself.
+//! The status and the metrics of the tasks program.
 
 use crate::metrics::{ProgramStatus, counter, gauge, gauges};
 use midflight_dataplane::{Stats, TasksProgram};
@@ -43,16 +43,16 @@ pub struct TaskTotals {
     pub expired: u64,
     /// Queued again because their slot gave them back.
     pub returned: u64,
-    /// Taken out by their client.
+    /// Cancelled by their client.
     pub cancelled: u64,
-    /// Given up, queued, because their client was silent (T14).
+    /// Dropped from the queue, because their client was silent (T14).
     pub dropped: u64,
-    /// Taken out by the operator.
+    /// Purged by the operator.
     pub purged: u64,
 }
 
 impl TasksStatus {
-    /// Of what the queue has counted; `levels` as configured.
+    /// From the counters of the queue; `levels` as configured.
     #[must_use]
     pub fn new(stats: &Stats, levels: u32) -> Self {
         Self {
@@ -90,7 +90,8 @@ impl TasksStatus {
         bucket.filter(|_| count > 0).map(|b| 1 << b)
     }
 
-    /// The core's powers of two, in seconds, up to 2^26 µs (about a minute); longer waits are in `+Inf`.
+    /// Writes the histogram of waits, with the core's buckets in seconds up to 2^26 µs (about a minute); longer waits are
+    /// in `+Inf`.
     fn encode_waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         const LAST: usize = 26;
         let bounded = self.wait_us.iter().take(LAST + 1).enumerate();

@@ -19,11 +19,11 @@ pub struct TasksTable {
     pub resources: ResourceNames,
 }
 
-/// What only the asic engine knows.
+/// Keys of the asic engine only.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AsicTable {
-    /// After how long a slot asks again that found no task.
+    /// How long a slot that found no task waits before it polls again.
     #[serde(deserialize_with = "duration")]
     pub poll: Duration,
 }
@@ -63,7 +63,7 @@ impl ProgramTable for TasksTable {
     }
 }
 
-/// A copy of the packet that made a record must not make it again: its cookie runs out before the record is given up.
+/// A record must outlive the cookie that it was made with; otherwise a copy of that packet could make the record again.
 fn outlives_cookies(key: &str, idle: Duration, cookie: Duration) -> Result<(), String> {
     if idle >= 2 * cookie {
         return Ok(());

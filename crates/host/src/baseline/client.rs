@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What became of a task, or of all of a job that no scheduler took.
+/// How a task ended, or that no scheduler accepted a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It ended.
@@ -65,7 +65,7 @@ impl Handler<Client> for Teller {
                 Outcome::Lost { tasks: open }
             }
         };
-        let _ = self.sender.send(outcome); // whoever waited may have gone
+        let _ = self.sender.send(outcome); // the receiver may be gone
     }
 
     fn after(&mut self) -> Option<impl FnOnce() + use<>> {
@@ -90,7 +90,7 @@ impl SparrowClient {
     /// Connects to these schedulers, which take jobs in turn.
     ///
     /// # Errors
-    /// Where there is none, or a socket or a thread cannot be had.
+    /// If there is no scheduler, or the system refuses a socket or a thread.
     pub fn connect(schedulers: Vec<SocketAddr>) -> Result<Self, Error> {
         let local = local_for(&schedulers);
         let identity = rand::random();
@@ -100,7 +100,7 @@ impl SparrowClient {
         Ok(Self { identity, running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
     }
 
-    /// Sent to workers, to say whose job it is: random, different for each client.
+    /// Identifies this client to workers: random, different for each client.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.identity
@@ -120,7 +120,7 @@ impl SparrowClient {
             .map_err(|error: midflight_baselines::sparrow::client::SubmitError| Error::Configuration(error.to_string()))
     }
 
-    /// The next outcome; `None` where none comes in time.
+    /// The next outcome; `None` if none comes in time.
     #[must_use]
     pub fn next(&self, patience: Duration) -> Option<Outcome> {
         self.outcomes.recv_timeout(patience).ok()

@@ -1,4 +1,4 @@
-//! A worker and what its slots run.
+//! A worker and the functions that its slots run.
 
 use super::{Running, birth, waker};
 use crate::clock;
@@ -37,13 +37,13 @@ pub struct Start {
     pub at: Nanos,
 }
 
-/// Runs what schedulers give. Results other than the status stay here: Sparrow's packets have no room for them.
+/// Runs tasks. Of their results only the status is reported: Sparrow's packets have no room for more.
 struct Runner {
     functions: Functions,
     workers: Arc<Workers>,
     driver: Weak<WorkerDriver>,
     sleeping: BinaryHeap<Reverse<(Nanos, RunKey)>>,
-    /// What was started, where that is wanted: Sparrow's packets do not say it.
+    /// The starts of tasks, if they are recorded: Sparrow's packets do not carry them.
     starts: Option<Vec<Start>>,
 }
 
@@ -140,7 +140,7 @@ impl std::fmt::Debug for SparrowWorker {
 }
 
 impl SparrowWorker {
-    /// Starts it on this address: the one that schedulers know it by. Its seed is drawn.
+    /// Starts it on the address by which schedulers know it, with a random seed.
     ///
     /// # Errors
     /// Where the configuration is out of bounds, or the address or a thread cannot be had.
@@ -172,7 +172,7 @@ impl SparrowWorker {
         Ok(Self { running: Running::start("mf-sparrow", driver)?, workers, processes })
     }
 
-    /// Where it is reached.
+    /// Its address.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.running.driver.socket.local_addr()
@@ -184,7 +184,7 @@ impl SparrowWorker {
         self.running.driver.with(|_, _, runner| runner.starts.as_mut().map(std::mem::take).unwrap_or_default())
     }
 
-    /// What it has counted.
+    /// Its counters.
     #[must_use]
     pub fn counts(&self) -> (Counters, SocketCounts) {
         let counters = self.running.driver.peek(|worker, _| worker.counters());

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections kept for the next fetch, over all servers.
 const IDLE_MAX: usize = 32;
-/// What is allocated before bytes have arrived: a forged length costs no more.
+/// The largest buffer that is allocated before bytes arrive, so that a forged length costs no more.
 const FIRST_ALLOCATION: usize = 1 << 20;
-/// The first pause of a fetch that found no place. Each further one is twice as long.
+/// The first pause of a fetch that got no place. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -59,7 +59,7 @@ impl Fetcher {
             return Err(FetchError::Length { expected, got: BLOB_MAX });
         }
         if let Some(kept) = self.take_idle(address) {
-            // The server may have closed it meanwhile: then, and only then, a new one.
+            // The server may have closed a kept connection meanwhile: only then a new one is opened.
             match self.request(kept, address, blob) {
                 Err(FetchError::NoPlace(_)) => {}
                 answer => return answer,
@@ -94,7 +94,7 @@ impl Fetcher {
         request[8..].copy_from_slice(&blob.id.get().to_be_bytes());
         let mut answer = [0; ANSWER_BYTES];
         let asked = stream.write_all(&request).and_then(|()| self.within(&stream).read_exact(&mut answer));
-        // A server that closes a connection, for whatever reason, before it has answered gives others its place.
+        // A server that closes a connection before it answers has given its place to others.
         asked.map_err(|error| if is_closed(&error) { FetchError::NoPlace(address) } else { failed(error) })?;
 
         let [m0, m1, version, status, length @ ..] = answer;
@@ -143,7 +143,7 @@ impl Fetcher {
     fn keep_idle(&self, address: SocketAddr, stream: TcpStream) {
         let mut idle = lock(&self.idle);
         if idle.values().map(Vec::len).sum::<usize>() >= IDLE_MAX {
-            idle.clear(); // servers that are gone must not hold all places
+            idle.clear(); // connections to servers that are gone must not fill the list
         }
         idle.entry(address).or_default().push(stream);
     }
@@ -163,7 +163,7 @@ impl Read for Within<'_> {
         }
         self.stream.set_read_timeout(Some(left))?;
         let read = self.stream.read(buffer);
-        // So the kernel says that the time is over.
+        // The kernel reports a timeout like this.
         read.map_err(|error| if error.kind() == ErrorKind::WouldBlock { ErrorKind::TimedOut.into() } else { error })
     }
 }

@@ -78,7 +78,7 @@ async fn sweep(store: &BlobStore, expire: bool) {
     }
 }
 
-/// Ends only where it cannot begin.
+/// Returns only if it cannot start.
 async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::Error {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -92,13 +92,13 @@ async fn accept(listener: std::net::TcpListener, store: &Arc<BlobStore>) -> io::
 }
 
 async fn serve(mut stream: TcpStream, store: &BlobStore, place: &Place) {
-    // Counted before the stream is dropped: who sees the end of the connection finds it counted.
+    // Counted before the stream is dropped, so that a test that sees the connection end finds it counted.
     if let Err(closing) = converse(&mut stream, store, place).await {
         store.counts.closed(closing);
     }
 }
 
-/// One request after the other, until the other end leaves between two of them or asks for what is not there.
+/// Serves one request after the other, until the other end closes between two of them or asks for an unknown id.
 async fn converse(stream: &mut TcpStream, store: &BlobStore, place: &Place) -> Result<(), Closing> {
     let options = store.options();
     let mut patience = (options.request_timeout, Closing::Silent);
@@ -147,7 +147,7 @@ fn broken(_: io::Error) -> Closing {
     Closing::Broken
 }
 
-/// What precedes `length` bytes.
+/// The header of an answer of `length` bytes.
 fn answer(status: u8, length: u32) -> [u8; ANSWER_BYTES] {
     let mut answer = [0; ANSWER_BYTES];
     answer[..2].copy_from_slice(&MAGIC);

@@ -6,10 +6,10 @@ use midflight_connections::testing::{PATIENCE, connect};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// What a test waits for that sees a time run out.
+/// A short limit, for tests that wait until a time runs out.
 const SOON: Duration = Duration::from_millis(50);
 
-/// Nobody is closed because a time ran out.
+/// A limit so long that no connection is closed because of it.
 fn patient() -> BlobOptions {
     let [request_timeout, idle_timeout, progress_timeout] = [PATIENCE; 3];
     BlobOptions { request_timeout, idle_timeout, progress_timeout, ..BlobOptions::default() }

@@ -1,12 +1,12 @@
-//! Results by reference that wait to be fetched. Addresses share the fetchers: one that sends slowly, or nothing at all, holds up
-//! its own results, and never all fetchers (T14).
+//! Results by reference that wait to be fetched. Addresses share the fetchers: one that sends slowly, or nothing at all,
+//! delays its own results but never blocks all fetchers (T14).
 
 use crate::driver::lock;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What is to be fetched, by who has it.
+/// Results to fetch, by the address that has them.
 #[derive(Debug)]
 pub(crate) struct Fetches<T> {
     state: Mutex<State<T>>,
@@ -33,7 +33,7 @@ impl<T> Fetches<T> {
         }
     }
 
-    /// Whether it will be fetched: not where all is closed.
+    /// Adds a result. Returns whether it will be fetched: not after `close`.
     pub(crate) fn push(&self, from: IpAddr, wanted: T) -> bool {
         let mut state = lock(&self.state);
         if state.closed {
@@ -48,7 +48,7 @@ impl<T> Fetches<T> {
         true
     }
 
-    /// Nothing is fetched any more, not even what waits.
+    /// Fetches nothing any more, not even what waits.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -57,7 +57,7 @@ impl<T> Fetches<T> {
         self.changed.notify_all();
     }
 
-    /// What a fetcher's thread does until all is closed.
+    /// The loop of a fetcher's thread.
     pub(crate) fn serve(&self, mut fetch: impl FnMut(T)) {
         while let Some((from, wanted)) = self.next() {
             fetch(wanted);
@@ -79,8 +79,8 @@ impl<T> Fetches<T> {
 }
 
 impl<T> State<T> {
-    /// In turns; but an address whose fetchers are as many as the idle ones waits. So alone it gets half of them, and another one
-    /// always finds some.
+    /// The next result: addresses take turns, but one that already has as many fetchers as are idle must wait. So alone it
+    /// gets half of them, and another address always finds some.
     fn begin(&mut self) -> Option<(IpAddr, T)> {
         let may_begin = |from: &IpAddr| self.busy.get(from).copied().unwrap_or(0) < self.idle;
         let from = self.turns.iter().position(may_begin).and_then(|turn| self.turns.remove(turn))?;

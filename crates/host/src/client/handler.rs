@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Knows who waits for what.
+/// Knows which thread waits for which outcome.
 pub(crate) struct ResultHandler {
     local: SocketAddr,
     seen_as: Option<SocketAddr>,
@@ -62,7 +62,7 @@ impl ResultHandler {
         }
     }
 
-    /// Nothing is expected or fetched any more; returns whoever still waits.
+    /// Stops expecting and fetching outcomes. Returns the jobs that still wait.
     pub(crate) fn close(&mut self) -> Vec<Arc<JobState>> {
         self.fetches.close();
         std::mem::take(&mut self.jobs).into_values().map(|expected| expected.state).collect()

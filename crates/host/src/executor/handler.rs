@@ -1,5 +1,5 @@
-//! What an executor does with the events of the protocol: each run goes to where its function runs, and comes back as
-//! an end.
+//! How an executor handles the events of the protocol: each run goes to the thread of its function, and its result comes
+//! back.
 
 use super::{ExecutorDriver, Status};
 use crate::blob::{BlobLease, BlobStore, Fetcher};

@@ -1,5 +1,6 @@
-//! A bad network: every endpoint X has a door in the relay, and what Y sends to X's door reaches X out of Y's own door.
-//! So all endpoints know each other by doors only, and every datagram passes here, to be lost, doubled or held back.
+//! A network with faults: a relay that has one address for each endpoint. What Y sends to the relay's address of X reaches
+//! X from the relay's address of Y. So endpoints know only addresses of the relay, and it can drop, duplicate or delay
+//! every datagram.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,7 +36,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// In front of the switch.
+    /// Starts a relay for this switch.
     pub(crate) fn start(switch: SocketAddr, faults: Faults, seed: u64) -> Self {
         let mut mesh = Mesh::new(faults, seed);
         mesh.door_of(switch);
@@ -51,7 +52,7 @@ impl Relay {
         Self { door, stop, thread: Some(thread) }
     }
 
-    /// The switch, as its clients and executors see it.
+    /// The relay's address of the switch.
     pub(crate) fn door(&self) -> SocketAddr {
         self.door
     }

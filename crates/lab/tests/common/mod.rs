@@ -18,7 +18,7 @@ pub(crate) fn available() -> bool {
     midflight_lab::available().map_err(skip).is_ok()
 }
 
-/// Says that the current test does nothing, past the capture of what tests print.
+/// Reports that the current test is skipped; written directly, because the test harness captures what `eprintln!` prints.
 pub(crate) fn skip(why: impl Display) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();

@@ -1,4 +1,5 @@
-//! The attacker: sends what a kind of attack makes, at a rate, from a host of the lab that is on nobody's path.
+//! The attacker: sends the packets of a kind of attack, at a rate, from a host of the lab that is not on the path of
+//! others.
 
 use super::datagram::Datagram;
 use super::forge::Forge;
@@ -18,19 +19,19 @@ use std::time::{Duration, Instant};
 
 /// Packets that leave by one system call.
 const BATCH: usize = 64;
-/// Between two batches: long enough to cost little, short enough to be a stream.
+/// The time between two batches: long enough to cost little, short enough for a steady stream.
 const BREATH: Duration = Duration::from_millis(1);
-/// What it may catch up with at once, after the machine had no time for it.
+/// How far it may catch up at once, after the machine had no time for it.
 const BEHIND_MOST: u64 = 1024;
 const SEND_BUFFER: usize = 4 << 20;
 
-/// What an attacker has done.
+/// The counters of an attacker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) packets: u64,
-    /// Packets that its own kernel did not take.
+    /// Packets that its own kernel refused.
     pub(super) refused: u64,
-    /// Processor time of its thread. What the kernel does for a packet on its way through veth pairs is in it.
+    /// Processor time of its thread, including the kernel's work for a packet on its way through veth pairs.
     pub(super) busy: Duration,
     pub(super) lasted: Duration,
 }
@@ -63,7 +64,7 @@ pub(super) fn attack(forge: &mut Forge, make: fn(&mut Forge), rate: u64, ended: 
     Ok(sent)
 }
 
-/// One that takes IP headers from us, of the family of this address.
+/// A raw socket, for packets with our own IP headers, of the family of this address.
 fn open(of: IpAddr) -> Result<OwnedFd> {
     let family = if of.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, Some(ipproto::RAW))?;
@@ -83,7 +84,7 @@ struct Batch {
 impl Batch {
     fn push(&mut self, datagram: &Datagram) -> Result<()> {
         datagram.write(&mut self.bytes)?;
-        // The port stands in the packet. Here IPv6 takes it for a protocol.
+        // The port is in the packet. In this address IPv6 would take it for a protocol number.
         let to = SocketAddr::new(datagram.to.ip(), 0);
         self.packets.push((self.bytes.len(), to.as_any()));
         Ok(())
@@ -107,7 +108,7 @@ impl Batch {
                 }
                 Err(Errno::INTR) => {}
                 Err(_) => {
-                    // The first one; the others may go.
+                    // Skips the first one, which was refused, and sends the others.
                     done += 1;
                     sent.refused += 1;
                 }
@@ -124,7 +125,7 @@ fn busy() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// One packet of no meaning, from any address, in the network namespace of this thread.
+/// Sends one meaningless packet with any source address, in the network namespace of this thread.
 ///
 /// # Errors
 /// Where the kernel refuses the socket.

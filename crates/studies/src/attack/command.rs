@@ -1,4 +1,4 @@
-//! `midflight lab attack`: a cluster in a lab, and everything that a stranger may send to it.
+//! `midflight lab attack`: a cluster in a lab, and everything that a host off its path can send to it.
 
 use crate::attack::{self, Attack, Family, KINDS, Plan};
 use crate::engines::LabEngines;

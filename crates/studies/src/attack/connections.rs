@@ -1,15 +1,15 @@
-//! Connections that are opened and say nothing.
+//! Idle connections: opened, and then nothing is sent.
 
 use anyhow::Result;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Open at each server.
+/// How many are open at each server.
 const EACH: usize = 640;
 /// A server in the same machine answers at once; one that is full of connections may not.
 const ANSWER_WITHIN: Duration = Duration::from_millis(100);
-/// Between two looks at which ones were closed.
+/// The time between two checks which ones were closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Keeps connections to each server open until asked to end; how many were opened.
@@ -26,7 +26,7 @@ pub(super) fn hold(servers: &[SocketAddr], ended: &AtomicBool) -> Result<u64> {
                 if ended.load(Relaxed) {
                     break;
                 }
-                // What is refused is asked for again in the next round.
+                // A refused connection is tried again in the next round.
                 let Ok(stream) = TcpStream::connect_timeout(&server, ANSWER_WITHIN) else { break };
                 stream.set_nonblocking(true)?;
                 open.push((server, stream));

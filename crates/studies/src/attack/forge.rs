@@ -1,4 +1,4 @@
-//! What an attacker off the path knows, and the packets that he makes of it.
+//! What an attacker off the path knows, and how he forges packets from it.
 
 use super::datagram::{Datagram, Flaw};
 use super::listener::Heard;
@@ -16,15 +16,16 @@ const SLOTS_GUESSED: u32 = 128;
 /// A submission's number is guessed below this: clients may begin anywhere, but not all do.
 const SUBMISSIONS_GUESSED: u32 = 8192;
 
-/// What the attacker knows: all addresses, and what the switch answers to everybody. No name and no cookie but his own.
+/// What the attacker knows: all addresses, and the switch's answers to requests that anybody may send. He has no identity
+/// and no cookie but his own.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) switch: SocketAddr,
     pub(super) clients: Vec<SocketAddr>,
     pub(super) executors: Vec<SocketAddr>,
-    /// Where he is himself.
+    /// His own address.
     pub(super) own: SocketAddr,
-    /// Somebody who has nothing to do with all this.
+    /// A host that is not part of the cluster.
     pub(super) bystander: SocketAddr,
     pub(super) epoch: u32,
 }
@@ -47,7 +48,7 @@ impl Forge {
         Self { random: Pcg32::seed_from_u64(seed), known, heard, out, count: 0 }
     }
 
-    /// Begins the next packet: from the attacker to the switch, if nobody says otherwise.
+    /// Begins the next packet: by default from the attacker to the switch.
     pub(super) fn begin(&mut self) {
         self.out.payload.clear();
         self.out.flaw = Flaw::None;
@@ -83,7 +84,7 @@ impl Forge {
         SocketAddr::new(ip, self.port())
     }
 
-    /// Who has this number in the attacker's network.
+    /// The host with this number in the attacker's network.
     pub(super) fn neighbour(&self, last: u8) -> IpAddr {
         match self.known.own.ip() {
             IpAddr::V4(own) => {
@@ -110,13 +111,13 @@ impl Forge {
         self.random.random_ratio(1, of)
     }
 
-    /// Of an operation, in the switch's epoch, with a sequence that may well be somebody's.
+    /// A header for an operation, with the switch's epoch and a sequence that a client or executor may use.
     pub(super) fn header(&mut self, operation: Operation) -> Header {
         let sequence = if self.one_in(2) { self.submission() } else { self.number() };
         Header::new(operation, self.known.epoch, sequence)
     }
 
-    /// As `header`, in an epoch that is not the switch's.
+    /// As `header`, but with an epoch that is not the switch's.
     pub(super) fn header_of_another_epoch(&mut self, operation: Operation) -> Header {
         Header { epoch: self.number().max(1).into(), ..self.header(operation) }
     }
@@ -129,7 +130,7 @@ impl Forge {
         self.random.random_range(0..SUBMISSIONS_GUESSED)
     }
 
-    /// Of a slot that there is, under a generation that is hardly its own.
+    /// A slot that exists, with a generation that is almost surely wrong.
     pub(super) fn wait(&mut self) -> Wait {
         Wait { slot: self.slot().into(), generation: self.number().into(), sequence: self.submission().into() }
     }
@@ -145,7 +146,7 @@ impl Forge {
         records.iter().for_each(|record| builder.push(record));
     }
 
-    /// A SUBMIT of tasks that nobody can run.
+    /// A SUBMIT of tasks that no executor can run.
     pub(super) fn submit(&mut self, client: u64, cookie: u64, sequence: u32, tasks: usize) {
         let header = Header::new(Operation::Submit, self.known.epoch, sequence);
         let (uid, jid) = (self.number().into(), 1.into());

@@ -1,4 +1,4 @@
-//! What the attacker hears on his own link: the cookies that the switch sends there.
+//! Listens on the attacker's own link for cookies that the switch sends there.
 
 use anyhow::{Context, Result};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// More are of no use: cookies run out.
+/// More would be of no use, because cookies expire.
 const KEPT_MAX: usize = 1 << 16;
 /// How often to look whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -21,11 +21,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(super) struct Given {
     pub(super) identity: u64,
     pub(super) cookie: u64,
-    /// For whom: another than the attacker, if the switch let itself be deceived.
+    /// The address that it is for: not the attacker's own, if the switch was deceived.
     pub(super) at: SocketAddr,
 }
 
-/// What was heard and not used yet; clones share it.
+/// Cookies that were not used yet; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard(Arc<Shared>);
 
@@ -76,7 +76,7 @@ impl Heard {
     }
 }
 
-/// Gets every packet of this address's family that passes an interface of this namespace, whoever it is for.
+/// A socket that gets every packet of this address's family on an interface of this namespace, whatever its destination.
 fn open(of: IpAddr) -> Result<OwnedFd> {
     let protocol = if of.is_ipv4() { eth::IP } else { eth::IPV6 };
     let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(protocol))?;

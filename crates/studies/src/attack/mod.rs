@@ -1,14 +1,15 @@
 //! A campaign of attacks: in a lab, an attacker off the path of a cluster sends what he can forge, while the cluster runs
-//! tasks. Every task must end, once, with its result; who comes meanwhile must be served; and all must work when it is over.
+//! tasks. Every task must end once, with its result; new clients and executors must be served; and everything must work
+//! afterwards.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `kinds` | what is sent, kind by kind |
-//! | `forge`, `datagram` | what he knows, and packets with any source and flaw |
-//! | `attacker`, `connections`, `listener` | sending at a rate; idle connections; what comes back to him |
-//! | `places` | who is where in the lab |
-//! | `victims` | the cluster, what it is asked to do, and what must be so |
-//! | `outcome` | what came of it, as results and as a table |
+//! | `forge`, `datagram` | what he knows, and packets with any source and any error |
+//! | `attacker`, `connections`, `listener` | sending at a rate; idle connections; the cookies that come back to him |
+//! | `places` | addresses in the lab |
+//! | `victims` | the cluster, its tasks, and what must hold |
+//! | `outcome` | the results, as numbers and as a table |
 
 mod attacker;
 pub mod command;
@@ -40,15 +41,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use victims::Victims;
 
-/// Runs without an attack before it, and again after it: they are what it is compared with.
+/// How many runs without an attack before it, and again after it. The attack is compared with them.
 const QUIET_RUNS: usize = 2;
-/// What an attack is given to begin before the tasks do.
+/// How long the attack runs before the tasks begin.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Bytes by which a host and the router learn of each other, whoever is attacked.
+/// Bytes of neighbour discovery between a host and the router, which are no effect of the attack.
 const NEIGHBOURS: u64 = 512;
 
-/// What is asked of a campaign.
+/// The options of a campaign.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) kinds: Vec<&'static Attack>,
@@ -64,7 +65,7 @@ pub(crate) struct Plan {
 /// The whole campaign.
 ///
 /// # Errors
-/// Where it cannot be held; [`midflight_lab::LabError::Interrupted`] once the flag is set.
+/// If it cannot run; [`midflight_lab::LabError::Interrupted`] once the flag is set.
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     let lab = Lab::up_unless(&Options::new(format!("attack{}", std::process::id()), HOSTS), interrupted)?;
     places::allow_forgery(&lab)?;
@@ -75,7 +76,8 @@ pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     Ok(Report { outcomes: outcomes? })
 }
 
-/// The switch's port: what a kernel engine has in the kernel goes by it, and nobody else's shall be touched.
+/// The switch's port. A kernel engine's objects in the kernel are named after it, and those of other switches must not be
+/// touched.
 fn port() -> u16 {
     20_000 + (std::process::id() % 20_000) as u16
 }
@@ -115,7 +117,7 @@ impl Campaign<'_> {
         let victims = Victims::start(lab, engine, family, port(), Arc::clone(&findings), self.interrupted);
         let mut victims = victims::started(victims)?;
         let mut quiet = Vec::new();
-        // The first run finds everything cold.
+        // The first run only warms caches.
         victims.run(self.plan.tasks)?;
         for _ in 0..QUIET_RUNS {
             quiet.extend(victims.run(self.plan.tasks)?);
@@ -132,7 +134,7 @@ impl Campaign<'_> {
         Ok(Outcome { kind, engine, quiet, attacked, sent: deeds.sent, connections: deeds.connections, findings })
     }
 
-    /// Attacks while tasks run; the times that these took.
+    /// Attacks while tasks run. Returns the times that the tasks took.
     fn attack(&self, kind: &Attack, victims: &Victims<'_>) -> Result<(Vec<Duration>, Deeds)> {
         let (known, servers, heard) = (victims.known()?, victims.servers()?, Heard::default());
         let ended = AtomicBool::new(false);
@@ -169,7 +171,7 @@ impl Campaign<'_> {
         attacker::attack(&mut forge, make, self.plan.rate, ended)
     }
 
-    /// The client's tasks again and again, and newcomers' once, until it is time.
+    /// Runs the client's tasks again and again, and those of new clients once, until the end.
     fn run_tasks(&self, victims: &Victims<'_>) -> Result<Vec<Duration>> {
         std::thread::sleep(HEAD_START);
         let (started, mut times) = (Instant::now(), Vec::new());
@@ -187,7 +189,7 @@ impl Campaign<'_> {
     }
 }
 
-/// What holds of every attack beside its tasks.
+/// Checks what must hold for every attack besides its tasks.
 fn judge(findings: &Findings, deeds: &Deeds, before: (u64, u64), after: (u64, u64)) {
     let (left, got) = (after.0 - before.0, after.1 - before.1);
     if got > left + NEIGHBOURS {

@@ -1,4 +1,4 @@
-//! What came of a campaign.
+//! The results of a campaign.
 
 use super::attacker::Sent;
 use super::kinds::{Attack, LINK};
@@ -31,7 +31,7 @@ impl Outcome {
         self.findings.count() > 0
     }
 
-    /// Not a number where a run did not end.
+    /// Not a number if a run did not end.
     fn slowdown(&self) -> f64 {
         median_s(&self.attacked) / median_s(&self.quiet)
     }
@@ -141,7 +141,7 @@ fn median_s(times: &[Duration]) -> f64 {
     median(times.iter().map(Duration::as_secs_f64).collect())
 }
 
-/// The larger one; not a number, which is worst, if one is none.
+/// The larger one; not a number, which counts as the worst, if one is not a number.
 fn worse(one: f64, other: f64) -> f64 {
     if one.is_nan() || other.is_nan() { f64::NAN } else { one.max(other) }
 }

@@ -1,4 +1,4 @@
-//! Who is where in the lab, and how forged packets get there.
+//! Addresses in the lab, and the settings that let forged packets pass.
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -15,10 +15,10 @@ pub(super) const EXECUTORS: [Place; 2] = [Place::Host(1), Place::Host(2)];
 pub(super) const NEWCOMERS: Place = Place::Host(2);
 pub(super) const ATTACKER: Place = Place::Host(3);
 pub(super) const BYSTANDER: Place = Place::Host(4);
-/// Where the attacker sends from under his own address, and what he sends to the bystander.
+/// The port from which the attacker sends with his own address, and the one to which he sends at the bystander.
 pub(super) const OWN_PORT: u16 = 6666;
 
-/// Which of a place's addresses are used: a lab has both kinds.
+/// The version of IP to use: every place in a lab has addresses of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Family {
     /// IPv4
@@ -62,7 +62,8 @@ impl Family {
     }
 }
 
-/// The lab's router takes forged sources, its own address too, as a network without filters would. Of IPv6 it takes them anyway.
+/// Lets the lab's router accept forged sources, even its own address, like a network without filters. For IPv6 it always
+/// does.
 pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
     lab.within(Place::Switch, || {
         let all = Path::new("/proc/sys/net/ipv4/conf");
@@ -76,7 +77,8 @@ pub(super) fn allow_forgery(lab: &Lab) -> Result<()> {
     })?
 }
 
-/// Whether a packet from the switch's address that the attacker forges arrives: an attack that nobody gets says nothing.
+/// Checks that a packet with the switch's address, forged by the attacker, arrives: otherwise the attacks would prove
+/// nothing.
 pub(super) fn check_forgery(lab: &Lab, family: Family, port: u16) -> Result<()> {
     let (from, to) = (family.switch(port), SocketAddr::new(family.address_of(lab, BYSTANDER)?, OWN_PORT));
     let socket = lab.within(BYSTANDER, || UdpSocket::bind(to))?.context("cannot bind the bystander's socket")?;
@@ -88,7 +90,7 @@ pub(super) fn check_forgery(lab: &Lab, family: Family, port: u16) -> Result<()> 
     Ok(())
 }
 
-/// The ports on which a place has sockets of `protocol` ("udp", "tcp") that wait for anybody.
+/// The ports on which a place has sockets of `protocol` ("udp", "tcp") that accept packets from any peer.
 pub(super) fn ports_at(lab: &Lab, place: Place, protocol: &str) -> Result<Vec<u16>> {
     let tables = [protocol.to_owned(), format!("{protocol}6")];
     let read = |table: &String| std::fs::read_to_string(format!("/proc/thread-self/net/{table}"));

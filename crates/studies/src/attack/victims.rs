@@ -1,4 +1,4 @@
-//! The victims of an attack: a switch, two executors, a client that stays, and newcomers who ask for little.
+//! The victims of an attack: a switch, two executors, a client that stays, and new clients and executors with little work.
 
 use super::forge::Known;
 use super::places::{ATTACKER, BYSTANDER, CLIENT, EXECUTORS, Family, NEWCOMERS, OWN_PORT, Place, ports_at};
@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 
 /// Slots of each executor.
 const SLOTS: u32 = 16;
-/// Tasks that have not ended after this long are taken not to end. It is a minute and a half, for the machine may be busy, and
-/// is more than any bound of the switch (`client_idle` is a minute).
+/// Tasks that have not ended after this long count as lost. It is longer than any bound of the switch (`client_idle` is a
+/// minute), with time to spare for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A newcomer within its share is served at once (T14), as far as the machine allows: before any bound of the switch's (`slot_idle`,
-/// `client_idle`) makes room.
+/// A new client or executor within its share must be served at once (T14), as far as the machine allows: before a bound of
+/// the switch (`slot_idle`, `client_idle`) makes room.
 const AT_ONCE: Duration = Duration::from_secs(8);
 /// How often to look whether something has come, or Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Tasks whose arguments go by reference, so that the servers of blobs are needed.
 const BY_REFERENCE: usize = 16;
-/// What a newcomer asks for.
+/// The tasks of a new client.
 const NEWCOMERS_TASKS: usize = 32;
 const NEWCOMERS_SLOTS: u32 = 2;
 
@@ -55,7 +55,7 @@ impl<'a> Victims<'a> {
         findings: Arc<Findings>,
         interrupted: &'a AtomicBool,
     ) -> Result<Self> {
-        // On all addresses, as it is if nobody says otherwise.
+        // On all addresses, as by default.
         let (listen, asked) = (family.any(port), family.switch(port));
         let mut command = quiet(engine.switch(lab)?);
         command.args(["--listen", &listen.to_string(), "--http", &http(asked).to_string()]);
@@ -88,7 +88,7 @@ impl<'a> Victims<'a> {
         })
     }
 
-    /// Where all that serves TCP is: HTTP of the switch, blobs of client and executors.
+    /// The addresses of all TCP servers: HTTP of the switch, blobs of client and executors.
     pub(super) fn servers(&self) -> Result<Vec<SocketAddr>> {
         let mut servers = vec![http(self.switch_address)];
         for place in [CLIENT].into_iter().chain(EXECUTORS) {
@@ -98,7 +98,7 @@ impl<'a> Victims<'a> {
         Ok(servers)
     }
 
-    /// The time that so many no-op tasks take; nothing where they do not end. Some more have arguments by reference.
+    /// The time that this many no-op tasks take, and some more with arguments by reference; `None` if they do not end.
     pub(super) fn run(&self, tasks: usize) -> Result<Option<Duration>> {
         let started = Instant::now();
         let by_reference = self.submit_by_reference(&self.client)?;
@@ -126,7 +126,7 @@ impl<'a> Victims<'a> {
         Ok(ended)
     }
 
-    /// Whether it is so in time.
+    /// Waits until the condition holds; `false` if it does not in time.
     fn until(&self, patience: Duration, mut so: impl FnMut() -> Result<bool>) -> Result<bool> {
         let deadline = Instant::now() + patience;
         while !so()? {
@@ -173,7 +173,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Whoever has ended by itself is a finding.
+    /// A process that has ended by itself is a finding.
     pub(super) fn look_for_the_dead(&mut self) -> Result<()> {
         let executors = self.executors.iter_mut().map(|process| ("an executor", process));
         for (who, process) in [("the switch", &mut self.switch)].into_iter().chain(executors) {
@@ -190,7 +190,8 @@ fn http(switch: SocketAddr) -> SocketAddr {
     SocketAddr::new(switch.ip(), switch.port() + 1)
 }
 
-/// It says nothing: under attack it has much to say. Ctrl-C is for the campaign to act on.
+/// Its log is switched off, because under attack there are many lines. Ctrl-C is handled by the campaign, so it must not
+/// reach it.
 fn quiet(mut command: Command) -> Command {
     use std::os::unix::process::CommandExt;
     command.env("RUST_LOG", "off").process_group(0).stderr(Stdio::null());

@@ -1,7 +1,7 @@
-//! `--against BINARY`: this build and another one of the same benchmark in turns, and how their results stand to each other.
+//! `--against BINARY`: runs this build and another one in turns, and prints the ratio of each result.
 //!
 //! The turns are ABBA: other, this, this, other, and so on. Each build goes first as often as second (of an even number of
-//! rounds), so what only rises or falls meanwhile favours neither. The other begins: whatever is wrong with it shows at once.
+//! rounds), so a steady drift of the machine favours neither. The other build begins, so that errors of it show at once.
 
 mod build;
 mod comparison;
@@ -98,7 +98,7 @@ fn measure(this: &Build, other: &Build, keeper: &Keeper, benchmark: Benchmark<'_
     Ok(runs)
 }
 
-/// What is still to come, by what the runs took that are done.
+/// The remaining time, estimated from the runs so far.
 fn to_go(elapsed: Duration, done: u32, all: u32) -> String {
     if done < 2 {
         return String::new();
@@ -107,7 +107,7 @@ fn to_go(elapsed: Duration, done: u32, all: u32) -> String {
     format!(", {} to go", humantime::format_duration(Duration::from_secs(left.as_secs().max(1))))
 }
 
-/// Fails where this build is slower than `limit` allows, beyond doubt; what is in doubt is named.
+/// Fails if this build is surely slower than `limit` allows; names results that may be.
 fn judge(rows: &[Row], limit: f64) -> Result<()> {
     let mut slower = Vec::new();
     for row in rows {

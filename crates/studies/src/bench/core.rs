@@ -1,4 +1,4 @@
-//! `midflight bench core`: what a decision costs. The C core alone, on packets that lie in memory.
+//! `midflight bench core`: what a decision costs. Measures the C core alone, on packets in memory.
 
 use super::How;
 use super::workload::{Cost, DEPTH, EPOCH, Mix, Packets, SECRET, STEP_NS, Size, Timed, measure};

@@ -1,8 +1,8 @@
 //! Measurements that run as processes, one at a time: when one ends, nothing that it started is left.
 //!
-//! They start others: switches, executors, and peers start daemons in process groups and sessions of their own. This process
-//! adopts what loses its parent (it is a "subreaper"), so whatever is still there after one has ended is found among its
-//! descendants. It holds the other end of a pipe of ours as its stdin: should we be killed, it may notice and end too.
+//! They start other processes: switches, executors; and peers start daemons in process groups and sessions of their own.
+//! This process adopts orphans (it is a "subreaper"), so whatever a measurement leaves behind is found among our
+//! descendants. Its stdin is a pipe from us: if we are killed, it can notice that and end too.
 
 use anyhow::{Context, Result};
 use midflight_terminal::signals::Shutdown;
@@ -36,7 +36,7 @@ const REASON_MAX: usize = 400;
 pub(super) enum Failure {
     #[error("cannot start {0}")]
     Start(String, #[source] std::io::Error),
-    /// The complaint is what it said of that, if anything.
+    /// With its error message, if there was one.
     #[error("{}", complaint.clone().unwrap_or_else(|| status.to_string()))]
     Ended { status: ExitStatus, complaint: Option<String> },
     #[error("it took longer than {}", humantime::format_duration(*.0))]
@@ -134,7 +134,7 @@ fn end(child: &mut Child, ended: bool) {
     if !await_that(GRACE, || left(Some(Signal::KILL)) == 0) {
         eprintln!("{} processes cannot be killed", left(None));
     }
-    // If it is among them, it has been waited for in vain.
+    // If it is still among them, it did not end in time.
     let _ = child.try_wait();
 }
 
@@ -185,8 +185,8 @@ fn read_all(stdout: ChildStdout) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Hands the lines of stderr on, and returns the complaint: the first line that says it is one, because others follow from it,
-/// or else the last line.
+/// Hands the lines of stderr on, and returns the complaint: the first line that says it is one, because others follow from
+/// it, or else the last line.
 fn listen(stderr: ChildStderr, mut heard: impl FnMut(&str) -> bool) -> Option<String> {
     let (mut first, mut last) = (None, None);
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {

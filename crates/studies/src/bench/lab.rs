@@ -1,5 +1,5 @@
-//! `midflight bench lab`: the whole way of a task between hosts: client, switch and executor are processes in network
-//! namespaces of their own, and packets between them pass veth links as they would pass cables.
+//! `midflight bench lab`: a task's whole path between hosts. Client, switch and executor are processes in network namespaces of
+//! their own, and packets between them pass veth links as they would pass cables.
 
 use super::load::{self, Effort, Run, SLOTS};
 use super::{Comparable, How};
@@ -77,7 +77,7 @@ fn alone(how: &How, which: LabEngines) -> Result<ExitCode> {
 
 /// All results of one engine, in a lab of its own.
 fn measure(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
-    // What the kernel engine sends back needs XDP at the hosts; to the switch in user space it would be a burden.
+    // The kernel engine's answers need XDP at the hosts; the switch in user space would be slower with it.
     let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == LabEngine::Kernel);
     let lab = guard.up(&options)?;
     eprintln!("engine {}", engine.name());

@@ -1,4 +1,4 @@
-//! What the benchmarks of whole clusters ask of one: no-op tasks one at a time, and as many as go through.
+//! The load of benchmarks of whole clusters: no-op tasks one at a time, and as many as possible.
 
 use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;

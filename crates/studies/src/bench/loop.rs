@@ -1,4 +1,4 @@
-//! `midflight bench loop`: the whole way of a task, through the kernel's loopback. Client, switch and executors are processes.
+//! `midflight bench loop`: a task's whole path, over the kernel's loopback. Client, switch and executors are processes.
 
 use super::How;
 use super::load::{self, Effort, Run, SLOTS};

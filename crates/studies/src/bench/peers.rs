@@ -1,8 +1,8 @@
 //! `midflight bench peers`: the same no-op tasks on other systems and on Midflight, one after the other on this machine.
 //!
 //! How a peer is installed and measured is in the scripts in `bench/peers`: `setup` prepares it, `run` prints a line of
-//! JSON for each row. Here they are called, with whatever they start kept in check, and their rows become a table. A peer
-//! that fails is named with its reason, and the others go on. docs/peers.md says what is measured and why so.
+//! JSON for each row. This file calls them, ends every process that they leave behind, and makes a table of their rows. A
+//! peer that fails is named with the reason, and the others go on. docs/peers.md says what is measured and why.
 
 mod child;
 mod row;

@@ -1,4 +1,5 @@
-//! What `bench core` and `bench xdp` ask of a core, be it native or in the kernel: packets of one client and one executor.
+//! The load of `bench core` and `bench xdp`: packets of one client and one executor, for the core in user space or in the
+//! kernel.
 //!
 //! An operation is one packet. The queue is kept at its depth: blocks of submits and of retrieves take turns, and only the
 //! calls are timed. Every block checks that as many tasks were assigned as were accepted.
@@ -29,7 +30,7 @@ pub(super) const STEP_NS: u64 = 20;
 
 /// An engine with an empty queue, whose calls are timed.
 pub(super) trait Timed: Engine<Program = TasksProgram> {
-    /// Takes packets one after the other, none of which it may refuse, and returns the nanoseconds that it took.
+    /// Handles packets one after the other, and must refuse none. Returns the nanoseconds that it took.
     fn feed(&mut self, now_ns: u64, from: Address, packets: &Packets, out: &mut Out) -> Result<f64>;
 }
 

@@ -2,14 +2,14 @@
 
 use hdrhistogram::Histogram;
 
-/// Where the time of one task went, in nanoseconds of one clock.
+/// The times of one task, in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passage {
     /// Submitted to the client.
     pub submitted_ns: u64,
     /// First sent by the client.
     pub sent_ns: u64,
-    /// The executor's slot asked for a task, where its clock is ours.
+    /// When the executor's slot asked for a task, if its clock is ours.
     pub asked_ns: Option<u64>,
     /// Started by an executor.
     pub started_ns: u64,
@@ -32,9 +32,9 @@ impl Passage {
         self.sent_ns.saturating_sub(self.submitted_ns)
     }
 
-    /// The most that may have passed between the switch knowing both the task and an executor for it, and the start. It is
-    /// the delay less pacing and queueing. Of a task that queued the executor came last, so it is no more than the time since
-    /// that asked.
+    /// An upper bound of the time from the moment when the switch knew both the task and an executor for it, to the start:
+    /// the delay without pacing and queueing. If the task queued, the executor came last, so it is at most the time since
+    /// that executor asked.
     pub(crate) fn dispatch_ns(&self) -> u64 {
         let rest = self.delay_ns().saturating_sub(self.pacing_ns() + self.queueing_ns);
         match self.asked_ns {
@@ -56,7 +56,7 @@ impl Distribution {
     }
 
     pub(crate) fn record(&mut self, ns: u64) {
-        // The histogram grows as needed; what it cannot grow to is recorded as the largest value.
+        // The histogram grows as needed; a value beyond its limits is recorded as the largest one.
         if self.0.record(ns).is_err() {
             self.0.saturating_record(ns);
         }

@@ -1,9 +1,9 @@
-//! The main job: a workload through a switch and real executors, in real time, with its scheduling delays.
+//! Replays a workload through a switch and real executors, in real time, and measures scheduling delays.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `plan` | which jobs, scaled how, with which priorities |
-//! | `pacer` | submitting each at its time, whatever the system does (open loop) |
+//! | `plan` | the jobs, how they are scaled, and their priorities |
+//! | `pacer` | submits each job at its time, even if the system is late (open loop) |
 //! | `run` | switch, executors and client, and collecting the ends of tasks |
 //! | `delays`, `series`, `outcome` | what was measured |
 //! | `summary` | the same as numbers with names and as a table |

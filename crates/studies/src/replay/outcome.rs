@@ -1,4 +1,4 @@
-//! What a replay found.
+//! The results of a replay.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::series::Series;
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// All that was to be submitted was, and all of it ended.
+    /// All jobs were submitted, and all tasks ended.
     Complete,
-    /// By Ctrl-C: what had not been submitted by then was not.
+    /// By Ctrl-C: the remaining jobs were not submitted.
     Interrupted,
-    /// Nothing ended for so long that the rest was given up.
+    /// No task ended for so long that the rest was given up.
     Stalled,
 }
 

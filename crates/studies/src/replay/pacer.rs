@@ -1,4 +1,4 @@
-//! Submitting jobs at their times, whatever the system does (open loop): a late answer never delays the next arrival.
+//! Submits jobs at their times, even if the system is late (open loop): a late answer never delays the next arrival.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use midflight_host::clock;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, set_current_timer_slack};
 
-/// The kernel wakes a sleeper late by about this much; the rest is spent looking at the clock.
+/// The kernel wakes a sleeping thread about this late, so it sleeps this much shorter and then spins on the clock.
 const SPIN_NS: u64 = 30_000;
-/// A sleeper looks this often whether it is to stop.
+/// How often a sleeping pacer checks whether it must stop.
 const LOOK_NS: u64 = 50_000_000;
 
 /// Waits precisely, on a thread of its own.

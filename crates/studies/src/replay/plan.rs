@@ -1,4 +1,4 @@
-//! What will be played: jobs from a file or the generator, scaled, with priorities.
+//! The plan of a replay: jobs from a file or the generator, scaled, with priorities.
 
 use midflight_terminal::units;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Work {
     }
 }
 
-/// What was asked for.
+/// The options.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub file: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub(crate) struct Wanted {
     pub limit: Option<u64>,
 }
 
-/// What will be played.
+/// The plan of a replay.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Where the jobs come from, for people.
@@ -64,14 +64,14 @@ pub(crate) struct Plan {
     pub seed: u64,
     /// Malformed lines of the file.
     pub malformed: u64,
-    /// What reading had to say.
+    /// Warnings from reading the file.
     pub notes: Vec<String>,
     /// Jobs and tasks that will be submitted.
     pub jobs: u64,
     pub tasks: u64,
     /// The last arrival.
     planned_ns: u64,
-    /// The last end if scheduling cost nothing.
+    /// When the last task would end if scheduling took no time.
     ideal_ns: u64,
     /// The longest task.
     pub longest: Duration,
@@ -170,7 +170,7 @@ impl Plan {
         self.ideal_ns as f64 / 1e9
     }
 
-    /// What will be played, for people.
+    /// Describes the plan for people.
     pub(crate) fn describe(&self) -> Vec<String> {
         let mut lines =
             vec![format!("{}: {} jobs, {} tasks in {:.1} s", self.source, self.jobs, self.tasks, self.planned_s())];

@@ -19,7 +19,7 @@ use super::pacer::Pacer;
 use super::plan::Plan;
 use midflight_terminal::progress::Progress;
 
-/// Slots of one executor; more executors are made of several.
+/// The most slots of one executor; for more slots there are several executors.
 const SLOTS_PER_EXECUTOR: u32 = 1_024;
 /// How long the switch may take to answer, and executors to register.
 const START_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
@@ -63,7 +63,7 @@ pub(crate) fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress
     let address = match (&embedded, switch) {
         (Some(embedded), _) => embedded.local_addr(),
         (None, Some(address)) => address,
-        (None, None) => bail!("no switch"), // one of the two always is
+        (None, None) => bail!("no switch"), // cannot happen: there is always one of the two
     };
     let executors = start_executors(address, plan.executors)?;
     let client = Client::connect(ClientOptions::new(vec![address]))?;
@@ -77,7 +77,7 @@ pub(crate) fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress
         pacer.spawn_scoped(scope, || submit_all(plan, &client, origin_ns, stop, &sender))?;
         collector.collect(&news)
     })?;
-    // Closing the client first leaves no completion to be acknowledged by nobody.
+    // Before the client closes, so that it acknowledges all completions.
     drop(client);
     drop(executors);
     Ok(collector.outcome)
@@ -85,7 +85,7 @@ pub(crate) fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress
 
 fn start_switch(plan: &Plan) -> Result<Switch> {
     let mut config = SwitchConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
-    // A burst that does not fit would wait in the client, and be counted as dispatch.
+    // Otherwise a burst that does not fit would wait in the client, and that time would count as dispatch.
     const MOST: u32 = 1 << 20;
     config.program.queue = config.program.queue.max(u32::try_from(plan.tasks).unwrap_or(MOST).min(MOST));
     config.program.slots = config.program.slots.max(plan.executors);
@@ -197,8 +197,8 @@ impl Collector<'_> {
     }
 }
 
-/// `sleep` and `spin` return when they began, by the clock that all processes of a machine share. An executor of
-/// another machine may serve the same switch: its clock does not fit, and its start is taken from the durations instead.
+/// `sleep` and `spin` return when they began, by the clock that all processes of a machine share. The clock of an executor on
+/// another machine is different; then the start is computed from the durations.
 fn passage(level: u8, result: &TaskResult) -> Passage {
     let timing = &result.timing;
     let fits = |began: &Began| {
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_switch_that_does_not_answer_is_named() {
         let plan = Plan::new(&wanted()).unwrap();
-        // Bound and silent, so nobody else answers there.
+        // The socket is bound and never answers, so nothing else can answer there.
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap();
         let error = run(&plan, Some(address), &Stop::default(), &mut Progress::new(1, true)).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! What happened when: tasks that arrived, started and ended, per step of time. The number of steps is bounded: a run that
-//! outgrows them gets steps of twice the length.
+//! Time series: tasks that arrived, started and ended, per step of time. The number of steps is bounded: when a run needs
+//! more, each step becomes twice as long.
 
 use super::delays::Passage;
 

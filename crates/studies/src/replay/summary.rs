@@ -55,7 +55,7 @@ fn push_delays(list: &mut Vec<Measure>, prefix: &str, delays: &Delays) {
     }
 }
 
-/// What the numbers mean where they need a word.
+/// Explanations of the numbers that need one.
 pub(crate) fn remarks(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     let mut list = Vec::new();
     match outcome.ended {

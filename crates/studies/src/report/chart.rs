@@ -1,4 +1,4 @@
-//! The plots of figures, as SVG: axes that are chosen by what is drawn, a legend above, the paper's values as hollow marks.
+//! The plots of figures, as SVG: axes that fit the values, a legend above, the paper's values as hollow marks.
 
 use super::plots::{AXIS, Area, Colour, GRID, INK, WIDTH, failed, svg, text};
 use super::ticks::Ticks;
@@ -80,7 +80,7 @@ pub(crate) fn colour(hue: Hue) -> RGBColor {
     RGBColor(red, green, blue)
 }
 
-/// How far to the side each curve stands, so that whiskers do not cover one another.
+/// How far each curve is moved to the side, so that error bars do not cover one another.
 fn asides(plot: &Plot) -> impl Iterator<Item = i32> + use<> {
     const WHISKER: i32 = 10;
     let whiskers = plot.curves.iter().any(|curve| curve.points.iter().any(|point| point.spread.is_some()));

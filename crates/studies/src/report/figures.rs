@@ -1,4 +1,5 @@
-//! The papers' figures as one page, that reads like an evaluation: each with its plots, its table, and what differs and why.
+//! The papers' figures as one page, like an evaluation section: each with its plots, its table, and the differences and
+//! their reasons.
 
 use super::{chart, document};
 use anyhow::Result;
@@ -8,7 +9,7 @@ use midflight_papers::findings::{Estimate, Findings, Paper, Row, Unit, Verdict, 
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
 
-/// A figure, and what came out of it.
+/// A figure and its results.
 #[derive(Debug)]
 pub(crate) struct Shown<'a> {
     pub figure: &'a Figure,
@@ -34,7 +35,7 @@ pub(crate) struct Spent {
 pub(crate) struct HowRun {
     pub seeds: u64,
     pub quick: bool,
-    /// What to type for all of it again.
+    /// The command that produces all of it again.
     pub command: String,
 }
 

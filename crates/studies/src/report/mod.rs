@@ -1,4 +1,4 @@
-//! Results as self-contained pages: no script, no font, no picture is fetched from anywhere. Here is a replay's.
+//! Results as self-contained pages: they load no script, font or picture. This file makes the page of a replay.
 
 pub(crate) mod bars;
 pub(crate) mod chart;

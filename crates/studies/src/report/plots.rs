@@ -76,7 +76,7 @@ pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw a plot: {error}")
 }
 
-/// Cumulative distributions over a logarithmic axis of time. What is shorter than the axis stands at its left edge.
+/// Cumulative distributions over a logarithmic axis of time. Values below the axis are drawn at its left edge.
 pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
     const SHORTEST_NS: f64 = 1e3;
     let longest_ns = curves.iter().map(|curve| curve.distribution.max_ns()).max().unwrap_or(0) as f64;

@@ -15,7 +15,7 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// An axis with room for all `values`; what is not finite, or not above zero on a logarithmic axis, is none.
+    /// An axis with room for all `values`, without those that are not finite, or not above zero on a logarithmic axis.
     pub(super) fn of(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let usable = |value: &f64| value.is_finite() && (!logarithmic(scale) || *value > 0.0);
         let (low, high) = values.filter(usable).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
@@ -34,7 +34,7 @@ impl Ticks {
         self.first
     }
 
-    /// Where on the axis, from 0 to 1; what is beyond an end stands at it.
+    /// The position on the axis, from 0 to 1; a value beyond an end is drawn at the end.
     pub(super) fn share(&self, value: f64) -> f64 {
         let share = if logarithmic(self.scale) {
             (value.max(f64::MIN_POSITIVE).log10() - self.first.log10()) / (self.last.log10() - self.first.log10())
@@ -52,7 +52,7 @@ impl Ticks {
 
     fn decades(&self) -> Vec<f64> {
         let (first, last) = (self.first.log10(), self.last.log10());
-        // Within few decades those alone say too little.
+        // Within few decades, labels at the decades alone would be too few.
         let multiples: &[f64] = if last - first <= 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let powers = first.floor() as i32..=last.ceil() as i32;
         let all = powers.flat_map(|power| multiples.iter().map(move |multiple| multiple * 10f64.powi(power)));

@@ -1,4 +1,4 @@
-//! What must be so when a cluster is at rest: all that was submitted has ended, counters add up, nothing has grown.
+//! What must hold when a cluster is at rest: all tasks have ended, counters add up, memory has not grown.
 
 use super::cluster::Cluster;
 use super::findings::Findings;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long counters that are read one after the other may disagree.
 const AGREE_WITHIN: Duration = Duration::from_secs(10);
-/// Drops of whole datagrams. There is nobody here who sends such.
+/// Verdicts on malformed datagrams, which no process of a soak sends.
 const MALFORMED: [&str; 9] = [
     "truncated",
     "trailing",
@@ -103,7 +103,8 @@ impl Audit {
         let deadline = Instant::now() + AGREE_WITHIN;
         let mut wrong = of_switch(&cluster.snapshot()?);
         while !wrong.is_empty() && Instant::now() < deadline {
-            // What parked executors repeat goes on, and its counters are not read at one moment.
+            // Parked executors go on repeating packets, and counters of different processes are not read at the same
+            // moment.
             std::thread::sleep(Duration::from_millis(20));
             wrong = of_switch(&cluster.snapshot()?);
         }
@@ -190,7 +191,7 @@ fn of_switch(s: &Snapshot) -> Vec<String> {
     };
     must(packets == given, &|| format!("the shells gave {given} datagrams to the core, which counts {packets}"));
     must(shell("asserted") == 0, &|| format!("the shells count {} asserted", shell("asserted")));
-    // While the process is dead, or starved, nobody empties the ring, and answers that found no room are asked for again.
+    // While the process is dead or starved, nothing empties the ring; answers that found no room are requested again.
     let (left, lost) = (shell("handed_over"), shell("hand_over_failed"));
     must(lost <= left, &|| format!("of {} answers left to the process, {lost} found no room", left + lost));
     wrong

@@ -1,5 +1,5 @@
-//! The cluster of a soak: one switch, seats for executors, and clients that visit. All are processes that may be ended in any
-//! way; who comes back does so by itself (`tend`).
+//! The cluster of a soak: one switch, seats for executors, and clients that come and go. All are processes that may be
+//! ended in any way; `tend` starts those again that are to come back.
 
 use super::findings::Findings;
 use super::gauges::BpfObject;
@@ -27,7 +27,7 @@ const VISITORS: Place = Place::Host(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What an executor is given to end its tasks, each of which takes milliseconds.
 const DRAIN: &str = "30s";
-/// A process that is younger may not have taken its signals in hand.
+/// A younger process may not handle signals yet.
 const CHILDHOOD: Duration = Duration::from_secs(2);
 
 /// Where executors run and what they offer. The first stays; it can run everything, so nothing waits for the others.
@@ -51,7 +51,7 @@ struct SeatPlan {
 
 #[derive(Debug)]
 enum Seat {
-    /// Nobody, until then.
+    /// Empty until this time.
     Empty(Instant),
     Taken {
         process: Process,
@@ -74,7 +74,7 @@ struct Visitor {
     excused: bool,
 }
 
-/// How the switch goes.
+/// How the switch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Departure {
     /// It is asked to.
@@ -82,7 +82,7 @@ pub(super) enum Departure {
     Killed,
 }
 
-/// What becomes of the queue.
+/// What happens to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     /// The next one takes it over. Only the kernel engine can.
@@ -175,7 +175,7 @@ impl<'lab> Cluster<'lab> {
         Ok(self.expired_before + self.snapshot()?.program.tasks.expired)
     }
 
-    /// Sees who has ended, and lets come who is to come. Call it often.
+    /// Notices processes that have ended, and starts those that are due. Must be called often.
     pub(super) fn tend(&mut self) -> Result<()> {
         for number in 0..self.seats.len() {
             self.tend_seat(number)?;
@@ -289,7 +289,7 @@ impl<'lab> Cluster<'lab> {
         self.visitors.is_empty() && all_taken && snapshot.program.slots >= slots
     }
 
-    /// Everyone comes back at once.
+    /// Starts all missing processes at once.
     pub(super) fn call_back(&mut self) {
         let now = Instant::now();
         for seat in &mut self.seats {
@@ -423,7 +423,7 @@ impl<'lab> Cluster<'lab> {
     }
 }
 
-/// What a switch says, but for what it says whenever its queue is kept.
+/// The log of a switch, without the lines that it always writes when its queue is kept.
 fn pass_on(said: ChildStderr) {
     for line in BufReader::new(said).lines().map_while(Result::ok) {
         if !line.starts_with("its programs serve on") {
@@ -432,7 +432,7 @@ fn pass_on(said: ChildStderr) {
     }
 }
 
-/// It says what went wrong, and nothing else. Ctrl-C is for the soak to act on.
+/// It logs only errors. Ctrl-C is handled by the soak, so it must not reach it.
 fn quiet(mut command: Command) -> Command {
     use std::os::unix::process::CommandExt;
     command.env("RUST_LOG", "error").process_group(0);

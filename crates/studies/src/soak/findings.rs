@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is kept; all are counted. One fault tends to be found many times.
+/// How many findings are kept; all are counted. One bug is usually found many times.
 const KEPT_MAX: usize = 30;
 
 /// From any thread.

@@ -1,4 +1,4 @@
-//! What a process holds: memory, descriptors, BPF objects. In a soak none of it may grow.
+//! The resources of a process: memory, descriptors, BPF objects. In a soak none of them may grow.
 
 use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ const RSS_SLACK_PART: u64 = 4;
 /// Connections for arguments by reference: executors keep some for the next one, for half a minute.
 const FDS_SLACK: usize = 64;
 
-/// What one process holds.
+/// The resources of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gauges {
     /// Resident memory.

@@ -1,4 +1,5 @@
-//! The books: every task that was submitted, and what came back for it. A task ends once, in its job's function's way.
+//! The ledger: every task that was submitted, and its results. A task must end exactly once, with the result of its
+//! function.
 
 use super::findings::Findings;
 use anyhow::Result;

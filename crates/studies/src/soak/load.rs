@@ -1,4 +1,4 @@
-//! What clients ask for, all at the same time: jobs of all sizes, levels and masks, single tasks, tasks that are cancelled,
+//! The load of a soak, all at the same time: jobs of all sizes, levels and masks, single tasks, tasks that are cancelled,
 //! commands with short and long arguments.
 
 use super::ledger::{Entry, Expected, Ledger};
@@ -162,7 +162,7 @@ impl Load {
         Ok(())
     }
 
-    /// Commands that say who they are; their arguments travel in the packet, or by reference.
+    /// Commands that print a text of their own; their arguments are in the packet, or by reference.
     fn commands(mut self) -> Result<()> {
         let mut jobs = VecDeque::new();
         let mut number = 0_u64;

@@ -1,13 +1,12 @@
-//! A soak: a cluster in a lab that loses packets, under a load of everything that clients may ask for, while executors,
-//! clients and the switch itself come, go and are killed. Now and then all load stops, and the counters of all parties
-//! must add up.
+//! A soak: a cluster in a lab that loses packets, under a load of all kinds of tasks, while executors, clients and the
+//! switch itself start, end and are killed. Now and then all load stops, and the counters of all processes must add up.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `cluster` | the processes: how they start, end, and start again |
 //! | `load` | what clients ask for |
-//! | `ledger` | every task and what came back for it |
-//! | `story` | what happens when, from a seed |
+//! | `ledger` | every task and its results |
+//! | `disturbances` | which process starts, ends or is killed when, from a seed |
 //! | `audit` | what must hold when nothing runs |
 //! | `gauges` | memory, descriptors and BPF objects |
 //! | `findings` | what was wrong |
@@ -15,16 +14,17 @@
 mod audit;
 mod cluster;
 pub mod command;
+mod disturbances;
 pub(crate) mod findings;
 mod gauges;
 pub(crate) mod ledger;
 mod load;
-mod story;
 
 use crate::engines::LabEngine;
 use anyhow::Result;
 use audit::Audit;
 use cluster::{CLIENTS, Cluster, HOSTS};
+use disturbances::Disturbances;
 use findings::Findings;
 use ledger::Ledger;
 use load::Loads;
@@ -34,20 +34,19 @@ use midflight_terminal::envelope::Measure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use story::Story;
 
 /// Clients that stay, in this process.
 const RESIDENTS: usize = 2;
 /// Between two checks of which processes have ended and what is to happen.
 const TURN: Duration = Duration::from_millis(20);
-/// Between two lines about how far it is.
+/// Between two lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Between two rests: a part of the whole, within bounds.
 const RESTS: u32 = 8;
 const REST_LEAST: Duration = Duration::from_secs(8);
 const REST_MOST: Duration = Duration::from_secs(120);
 
-/// What is asked of a soak.
+/// The options of a soak.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) time: Duration,
@@ -56,18 +55,18 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// What came of it.
+/// The results of a soak.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) measures: Vec<Measure>,
-    /// What was wrong, the first of it.
+    /// The first findings.
     pub(crate) findings: Vec<String>,
 }
 
 /// The whole soak.
 ///
 /// # Errors
-/// Where it cannot be held, or the switch ended by itself; [`LabError::Interrupted`] once the flag is set.
+/// If it cannot run, or the switch ended by itself; [`LabError::Interrupted`] once the flag is set.
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     let options = Options::new(format!("soak{}", std::process::id()), HOSTS).loss(plan.loss);
     let lab = Lab::up_unless(&options, interrupted)?;
@@ -77,12 +76,12 @@ pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     report
 }
 
-/// What the switch keeps, by port, goes with this process.
+/// Detaches what the switch on this port kept, when it is dropped.
 struct KeptQueue {
     engine: LabEngine,
 }
 
-/// The switch's port: what is kept goes by it, and nobody else's shall be touched.
+/// The switch's port. A kept queue is named after it, and those of other switches must not be touched.
 fn port() -> u16 {
     20_000 + (std::process::id() % 20_000) as u16
 }
@@ -137,11 +136,11 @@ impl<'a> Soak<'a> {
 
     fn hold(mut self) -> Result<Report> {
         let rest_every = (self.plan.time / RESTS).clamp(REST_LEAST, REST_MOST);
-        let mut story = Story::new(self.plan.engine, self.plan.seed);
+        let mut disturbances = Disturbances::new(self.plan.engine, self.plan.seed);
         let mut next_rest = Instant::now() + rest_every;
         while self.started.elapsed() < self.plan.time {
             self.turn()?;
-            story.go_on(&mut self.cluster)?;
+            disturbances.go_on(&mut self.cluster)?;
             if Instant::now() >= next_rest {
                 self.rest()?;
                 next_rest = Instant::now() + rest_every;
@@ -151,7 +150,7 @@ impl<'a> Soak<'a> {
         self.end()
     }
 
-    /// The little that is always to be done.
+    /// The work of every turn: tends the cluster and reports progress.
     fn turn(&mut self) -> Result<()> {
         if self.interrupted.load(Relaxed) {
             return Err(LabError::Interrupted(self.lab.name().to_owned()).into());
@@ -183,7 +182,7 @@ impl<'a> Soak<'a> {
         );
     }
 
-    /// Everyone comes back, everything ends, and the books are balanced.
+    /// Starts all missing processes, waits until all tasks have ended, and checks the ledger.
     fn rest(&mut self) -> Result<()> {
         self.loads.gate().pause(true);
         self.cluster.call_back();

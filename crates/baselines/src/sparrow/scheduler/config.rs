@@ -1,18 +1,18 @@
-//! What a scheduler is given.
+//! The configuration of a scheduler.
 
 use super::super::{ConfigError, RetryConfig};
 use std::net::SocketAddr;
 
-/// What a scheduler is.
+/// The configuration of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerConfig {
-    /// The workers and how many slots each has. Without probing they come by themselves.
+    /// The workers and how many slots each has. Not needed without probing.
     pub workers: Vec<(SocketAddr, u32)>,
     /// Reservations for each task: 1 to 64. Default 2.
     pub ratio: f64,
     /// `false`: no reservations, slots ask by themselves. Default `true`.
     pub probing: bool,
-    /// Where randomness comes from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// How requests are repeated.
     pub retry: RetryConfig,

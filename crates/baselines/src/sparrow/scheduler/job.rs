@@ -1,4 +1,4 @@
-//! What a scheduler remembers of jobs and of reservations.
+//! A scheduler's records of jobs and reservations.
 
 use midflight_wire::TaskInfo;
 use std::collections::BTreeSet;
@@ -31,14 +31,14 @@ pub(super) struct Reservation {
     pub(super) worker: u32,
     /// The request that places it, while it is not acknowledged.
     pub(super) placing: Option<u64>,
-    /// Once it has asked: by which request, and what it was given.
+    /// Once it has asked: the number of that request, and the task that it got.
     pub(super) asked: Option<(u64, Option<u64>)>,
 }
 
 /// Jobs of a client that have ended, so that a late SUBMIT does not run them again.
 #[derive(Default)]
 pub(super) struct EndedJobs {
-    /// All below.
+    /// All jobs below this number have ended.
     floor: u32,
     above: BTreeSet<u32>,
 }

@@ -1,4 +1,4 @@
-//! The parties together, over a network that loses, duplicates and delays.
+//! Client, scheduler and workers together, over a network that loses, duplicates and delays packets.
 
 use super::client::Event as Told;
 use super::worker::Event as Work;
@@ -207,7 +207,7 @@ impl World {
         worker
     }
 
-    /// Every task ran once and was told once, and nobody keeps anything.
+    /// Every task ran once and was reported once, and no record is left.
     fn assert_all_once(&self, jobs: &[(u32, usize)], workers: usize) {
         for &(job, tasks) in jobs {
             for tid in 0..tasks as u32 {
@@ -288,7 +288,7 @@ fn a_job_that_no_scheduler_takes_fails() {
 fn a_job_that_never_comes_whole_is_forgotten() {
     let mut world = World::new(&CALM);
     let (client, mut buffer) = (world.parties.len() - 1, Vec::new());
-    world.trouble = 1.0; // all is lost but what is handed over here
+    world.trouble = 1.0; // the network loses everything; this test delivers packets itself
     world.submit(70, MS);
     let Party::Client(endpoint) = &mut world.parties[client] else { unreachable!() };
     endpoint.handle_timeout(20 * MS);
@@ -305,7 +305,7 @@ fn a_job_that_never_comes_whole_is_forgotten() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn whatever_the_network_does_each_task_runs_once_and_is_told_once(
+    fn whatever_the_network_does_each_task_runs_once_and_is_reported_once(
         workers in 1usize..5, slots in 1u32..4, ratio in prop_oneof![Just(1.05), Just(2.0), Just(3.0)],
         trouble in 0.0f64..0.3, seed: u64, jobs in proptest::collection::vec(1usize..70, 1..5),
     ) {

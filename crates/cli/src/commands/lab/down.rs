@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     midflight_lab::check_privileges().map_err(lab_error)?;
     for name in Lab::names().map_err(lab_error)? {
         match Lab::remove(&name) {
-            // Someone else was faster.
+            // Another process has taken it down meanwhile.
             Err(midflight_lab::LabError::NotFound(_)) => {}
             removed => {
                 removed.map_err(lab_error)?;

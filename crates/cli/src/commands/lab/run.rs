@@ -65,7 +65,7 @@ fn wait(mut child: Child, signals: &mut Signals) -> Result<ExitStatus> {
         }
         for signal in signals.pending().filter(|signal| !told_by_terminal(*signal)) {
             if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
-                let _ = kill_process(pid, signal); // gone already, then
+                let _ = kill_process(pid, signal); // an error means that it has ended already
             }
         }
         std::thread::sleep(LOOK_EVERY);

@@ -1,4 +1,4 @@
-//! What `map` prints: each command's output in the order of the input, and in the end what became of all of them.
+//! The output of `map`: each command's output in the order of the input, and a summary at the end.
 
 use anyhow::{Context, Result};
 use midflight_tasks::functions::ExecResult;
@@ -17,10 +17,10 @@ pub(super) enum End {
     Cancelled,
 }
 
-/// Ends in, output out, in order.
+/// Takes the ends of commands in any order, and prints their output in the order of the input.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Ended before one that stands above them in the input.
+    /// Ended before a command above them in the input.
     early: BTreeMap<usize, (usize, End)>,
     /// Commands that are printed.
     printed: usize,
@@ -75,7 +75,7 @@ impl Report {
         self.failed.len() + self.lost.len() + self.cancelled.len()
     }
 
-    /// What became of all, for people; `None` where all went well.
+    /// The summary for people; `None` if all commands succeeded.
     pub(super) fn summary(&self, interrupted: bool) -> Option<String> {
         if self.not_ok() == 0 && !interrupted {
             return None;

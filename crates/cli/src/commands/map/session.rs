@@ -1,4 +1,4 @@
-//! One run of `map`: a window of commands is with the switch, what ends makes room for more.
+//! One run of `map`: a window of commands is at the switch; each that ends makes room for the next.
 
 use super::lines::{CommandLine, within};
 use super::report::{End, Report};
@@ -24,7 +24,7 @@ pub(super) const WINDOW: usize = 16_384;
 pub(super) struct Settings {
     pub priority: u8,
     pub resources: u8,
-    /// Of one run of a command.
+    /// The timeout of one run of a command.
     pub timeout: Option<Duration>,
     /// Further runs of a command that failed.
     pub retries: u32,
@@ -37,7 +37,7 @@ pub(super) struct Settings {
 pub(super) enum Event {
     /// A run ended.
     Ended(Run, TaskOutcome),
-    /// Ctrl-C, for the how-many-eth time.
+    /// Ctrl-C, and how often it was pressed.
     Interrupted(u32),
 }
 
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
                 Ok(Event::Ended(run, outcome)) => self.ended(run, outcome)?,
                 Ok(Event::Interrupted(1)) => self.interrupt()?,
                 Ok(Event::Interrupted(_)) => break,
-                // Nothing happened: the session itself holds a sender.
+                // Cannot be closed: the session itself holds a sender.
                 Err(_) => self.progress.wait(),
             }
             self.fill()?;
@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
         self.open += runs.len();
         let events = self.events.clone();
         let handle = self.client.submit_to(job, move |place, outcome| {
-            // Nobody listens any more after a second Ctrl-C.
+            // After a second Ctrl-C the receiver is gone.
             let _ = events.send(Event::Ended(runs[place], outcome));
         })?;
         self.jobs.retain(|job| job.open() > 0);
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
         End::Ran(result)
     }
 
-    /// Takes out what has not started; what runs is waited for.
+    /// Cancels commands that have not started; waits for those that run.
     fn interrupt(&mut self) -> Result<()> {
         self.interrupted = true;
         for job in &self.jobs {

@@ -1,4 +1,4 @@
-//! Which engine serves: flags, configuration, and how it is named.
+//! The choice of the engine, from flags and configuration, and its names.
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -13,8 +13,8 @@ use serde::de::value::Error as ValueError;
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
 pub(super) struct Options {
-    /// Who decides: this process, XDP and TC programs in the kernel (root, Linux 6.12), or a model of a switch's pipeline in this
-    /// process, with our program or the papers'; default: user
+    /// Who decides: this process, XDP and TC programs in the kernel (root, Linux 6.12), or a model of a switch's pipeline
+    /// in this process, with our program or the papers'; default: user
     #[arg(long, value_name = "ENGINE", value_parser = engine_kind())]
     engine: Option<EngineKind>,
     /// Interfaces that the kernel engine serves
@@ -77,7 +77,7 @@ impl Options {
     }
 }
 
-/// Of the kinds that need nothing of the kernel.
+/// An engine of the kinds that run in user space.
 pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<SwitchEngine> {
     let program = match kind {
         EngineKind::AsicSafe => Program::Safe,
@@ -127,7 +127,7 @@ pub(super) fn describe(engine: &SwitchEngine) -> String {
     format!(", in the kernel on {}, XDP {mode}{kept}", interfaces.join(" and "))
 }
 
-/// The interfaces on which a switch stays that ends now.
+/// The interfaces on which the programs of a switch stay after its process ends.
 pub(super) fn kept_on(engine: &SwitchEngine) -> Option<String> {
     match engine {
         SwitchEngine::Kernel(options) if options.keep => Some(options.interfaces.join(", ")),

@@ -1,10 +1,10 @@
 //! `midflight switch`: the task queue on this machine.
 
-mod door;
 mod engine;
+mod operator_socket;
 mod running;
 
-pub(crate) use door::Door;
+pub(crate) use operator_socket::OperatorSocket;
 pub(crate) use running::Running;
 
 use crate::options;
@@ -71,13 +71,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let engine = args.engine.apply(&config)?;
     let mut shutdown = Shutdown::new()?;
     let prepared = Running::prepare(&config, engine)?;
-    let door = Door::bind(&config, prepared.port())?;
+    let operator_socket = OperatorSocket::bind(&config, prepared.port())?;
     if prepared.is_privileged() {
         let left = privileges::drop_all()?;
         tracing::info!("{left}");
     }
     let running = prepared.run(shutdown.ender())?;
-    door.open(&running.switch)?;
+    operator_socket.serve(&running.switch)?;
     stdout::print(&greeting(&running))?;
     let signal = shutdown.wait();
     if let Some(why) = running.switch.failure() {

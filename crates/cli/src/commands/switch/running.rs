@@ -1,4 +1,4 @@
-//! A switch and its HTTP server, in the order that privileges ask for.
+//! Starts a switch and its HTTP server: first what needs privileges, then the threads.
 
 use super::engine;
 use anyhow::{Context, Result};
@@ -21,7 +21,7 @@ pub(crate) struct Running {
     _runtime: Option<tokio::runtime::Runtime>,
 }
 
-/// Both with their addresses and all that needs privileges, but without a thread.
+/// Both, with all that needs privileges done, but without threads.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     switch: BoundSwitch,
@@ -45,7 +45,7 @@ impl Running {
         let program = config.program.bounds;
         let (privileged, levels) = (matches!(engine, SwitchEngine::Kernel(_)), engine::levels(&engine, config));
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
-        // First what may fail without a trace: with --keep, the other serves on whatever comes of this process.
+        // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, busy_poll })?;
         Ok(Prepared { switch, listener, levels, privileged })

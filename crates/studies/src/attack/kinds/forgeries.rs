@@ -1,5 +1,5 @@
-//! What claims to come from the switch, an executor or the client. Names are guessed: numbers of slots and submissions as
-//! they are likely to be, what is random at random.
+//! Packets that claim to come from the switch, an executor or the client. The attacker guesses: likely numbers of slots and
+//! submissions, and random values where the protocol has random ones.
 
 use crate::attack::forge::{Forge, task};
 use midflight_wire::{
@@ -9,7 +9,7 @@ use midflight_wire::{
 };
 use rand::RngExt;
 
-/// What no function of a campaign gives back: a caller that sees it was deceived.
+/// A result that no function of a campaign returns: a caller that gets it was deceived.
 pub(in crate::attack) const FORGED: &[u8] = b"forged";
 
 /// Half of them in the switch's epoch, half in another.

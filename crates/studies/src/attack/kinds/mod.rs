@@ -1,35 +1,35 @@
-//! The kinds of attack, each with what makes its packets.
+//! The kinds of attack, each with the function that makes its packets.
 //!
 //! | file | what is sent |
 //! |---|---|
-//! | `noise` | what is no packet of this version, or is broken on its way |
-//! | `strangers` | what any stranger may send under names of his own, much of it |
-//! | `forgeries` | what claims to come from the switch, an executor or the client |
+//! | `noise` | datagrams that are no packets of this version, or are damaged |
+//! | `requests` | floods of requests that anybody may send, with identities of the attacker's own |
+//! | `forgeries` | packets that claim to come from the switch, an executor or the client |
 
 mod forgeries;
 mod noise;
-mod strangers;
+mod requests;
 
 use super::forge::Forge;
 
 /// One kind of attack.
 #[derive(Debug)]
 pub(crate) struct Attack {
-    /// Part of the names of its results.
+    /// Its name, which is part of the names of its results.
     pub(crate) name: &'static str,
     /// For people.
     pub(crate) what: &'static str,
     pub(super) means: Means,
 }
 
-/// What the attacker does.
+/// How the attacker acts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Means {
-    /// Sends packets that this makes, and knows no answer.
+    /// Sends the packets that this function makes, and sees no answers.
     Send(fn(&mut Forge)),
-    /// The same, and uses the cookies that come by his link.
+    /// The same, and uses the cookies that arrive on his link.
     SendAndHear(fn(&mut Forge)),
-    /// Opens TCP connections to all servers, and says nothing.
+    /// Opens TCP connections to all servers, and sends nothing.
     Connect,
 }
 
@@ -41,8 +41,8 @@ const fn hear(name: &'static str, what: &'static str, make: fn(&mut Forge)) -> A
     Attack { name, what, means: Means::SendAndHear(make) }
 }
 
-/// As many packets, of the usual length, to a host that has nothing to do with the cluster: what the flood itself takes of
-/// a machine that attacker and victims share.
+/// For comparison: as many packets of the usual length to a host outside the cluster. It shows what the flood itself costs
+/// on a machine that attacker and victims share.
 pub(super) static LINK: Attack = send("link", "as many packets past everybody", noise::past_everybody);
 
 /// All kinds.
@@ -63,21 +63,21 @@ pub(crate) static KINDS: [Attack; 43] = [
         noise::odd_sources,
     ),
     send("misdirected", "a byte from clients' and executors' addresses to another of the switch's", noise::misdirected),
-    send("port_zero", "all that is answered, from port 0", strangers::port_zero),
-    send("absent", "all that is answered, from neighbours who are not there", strangers::absent),
-    send("submit_no_cookie", "SUBMITs of new clients", strangers::submit_without_cookie),
-    send("submit_anywhere", "SUBMITs of new clients from any address", strangers::submit_from_anywhere),
-    hear("clients", "SUBMITs of new clients with cookies, of tasks that nobody can run", strangers::clients),
-    hear("queue", "full SUBMITs of few clients with cookies, of tasks that nobody can run", strangers::queue),
-    hear("slots", "REGISTERs of new executors with cookies", strangers::slots),
-    hear("probes", "PROBEs of new clients, then with cookies", strangers::probes),
+    send("port_zero", "all that is answered, from port 0", requests::port_zero),
+    send("absent", "all that is answered, from neighbours who are not there", requests::absent),
+    send("submit_no_cookie", "SUBMITs of new clients", requests::submit_without_cookie),
+    send("submit_anywhere", "SUBMITs of new clients from any address", requests::submit_from_anywhere),
+    hear("clients", "SUBMITs of new clients with cookies, of tasks that nobody can run", requests::clients),
+    hear("queue", "full SUBMITs of few clients with cookies, of tasks that nobody can run", requests::queue),
+    hear("slots", "REGISTERs of new executors with cookies", requests::slots),
+    hear("probes", "PROBEs of new clients, then with cookies", requests::probes),
     hear(
         "stolen_cookies",
         "new clients and executors at any address, if its cookie comes back to us",
-        strangers::stolen,
+        requests::stolen,
     ),
-    send("reflection", "all that is answered, from a bystander's address", strangers::reflection),
-    send("mixed_requests", "all that is answered, from any address", strangers::requests_from_anywhere),
+    send("reflection", "all that is answered, from a bystander's address", requests::reflection),
+    send("mixed_requests", "all that is answered, from any address", requests::requests_from_anywhere),
     send("reset_all", "RESETs of everything to executors", forgeries::reset_all),
     send("reset_named", "RESETs that name waits to executors", forgeries::reset_named),
     send("registered", "REGISTEREDs to executors", forgeries::registered),

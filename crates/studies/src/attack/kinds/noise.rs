@@ -1,4 +1,4 @@
-//! What is no packet of this version, or is broken on its way.
+//! Datagrams that are no packets of this version, or are damaged.
 
 use crate::attack::datagram::Flaw;
 use crate::attack::forge::Forge;
@@ -44,7 +44,7 @@ fn operation(forge: &mut Forge) -> Operation {
     Operation::ALL[forge.random.random_range(0..Operation::ALL.len())]
 }
 
-/// Any operation: a right header, and random bytes where the rest should be, often as long as some record makes it.
+/// Any operation: a correct header and then random bytes, often of a length that fits the operation's records.
 fn any(forge: &mut Forge) {
     let operation = operation(forge);
     let header = Header { count: forge.random.random_range(0..40), ..forge.header(operation) };
@@ -79,7 +79,7 @@ pub(super) fn oversized(forge: &mut Forge) {
     forge.out.payload.resize(length, 0);
 }
 
-/// To the address of the switch's machine in the attacker's network, which nobody uses.
+/// To the address of the switch's machine in the attacker's network, which the cluster does not use.
 pub(super) fn misdirected(forge: &mut Forge) {
     random(forge, 1..=1);
     forge.out.from = if forge.one_in(2) { forge.client() } else { forge.executor() };

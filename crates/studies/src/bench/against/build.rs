@@ -17,13 +17,13 @@ const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// A build of this command.
 #[derive(Debug)]
 pub(super) struct Build {
-    /// As results and messages call it: this or other.
+    /// Its name in results and messages: this or other.
     pub word: &'static str,
     path: PathBuf,
     file: Identity,
 }
 
-/// Which file it is: the compiler puts another one in its place.
+/// The identity of the file, because a compiler may replace it.
 #[derive(Debug, PartialEq)]
 struct Identity {
     device: u64,
@@ -75,7 +75,7 @@ impl Build {
         Envelope::parse(&printed).map_err(|error| failed(midflight_terminal::usage::one_line(&error)))
     }
 
-    /// Whether it is still the same build: a compiler may have worked meanwhile.
+    /// Whether it is still the same build: a compiler may have replaced the file.
     fn check(&self) -> Result<()> {
         let (word, path) = (self.word, self.path.display());
         let same = self.path.metadata().is_ok_and(|now| Identity::of(&now) == self.file);
@@ -95,7 +95,7 @@ impl Identity {
     }
 }
 
-/// Why it failed, on one line: how it ended, and what it said last.
+/// Why it failed, on one line: how it ended, and its last line of stderr.
 fn reason(failure: &Failure) -> String {
     match failure {
         Failure::Ended { status, complaint: Some(complaint) } => format!("{status}; it said: {complaint}"),

@@ -1,4 +1,4 @@
-//! What two builds printed, result by result: which are compared, what came out, and what cannot be compared and why.
+//! The results of two builds, one by one: the ratio of each, or why it cannot be compared.
 
 use super::ratio::Ratio;
 use crate::median::median;
@@ -50,7 +50,7 @@ impl Comparison {
 }
 
 impl Row {
-    /// How many times as slow this build is, at least and at most; nothing for what is neither a time nor a rate.
+    /// How many times as slow this build is, at least and at most; `None` for what is neither a time nor a rate.
     pub(super) fn slowdown(&self) -> Option<(f64, f64)> {
         let Ratio { low, high, .. } = self.ratio;
         match Counted::of(&self.unit) {
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// What a number counts, which says whether more of it is good.
+/// The kind of a quantity, which decides whether more of it is better.
 enum Counted {
     Time,
     Rate,
@@ -104,7 +104,7 @@ fn names(runs: &Runs) -> Vec<&str> {
     names
 }
 
-/// A result of both builds, or why there is no comparing.
+/// A result of both builds, or why it cannot be compared.
 fn row(name: &str, runs: &Runs) -> Result<Row, String> {
     let (this, other) = match (unit(name, &runs.this), unit(name, &runs.other)) {
         (Some(this), Some(other)) => (this, other),

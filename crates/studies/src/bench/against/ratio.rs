@@ -1,4 +1,4 @@
-//! How one build's values stand to another's, from pairs of runs: a ratio, and how far it may be off.
+//! The ratio of one build's values to another's, from pairs of runs, with its confidence interval.
 //!
 //! Each pair gives the logarithm of a ratio, and the interval is Student's of their mean, taken back to a ratio. Why so:
 //!
@@ -7,15 +7,15 @@
 //! - On the scale of logarithms twice as slow and twice as fast are as far from "the same", and swapping the builds swaps
 //!   the ends of the interval, each inverted.
 //! - A run's value is a median of many already, so what is left in the logarithms is small and nearly symmetrical: what
-//!   Student's t is for. It holds from two pairs on, where ranks (Wilcoxon, Hodges and Lehmann) need six to say anything with
-//!   95 %, and a bootstrap of ten values is known to be too sure of itself.
+//!   Student's t is for. It works from two pairs on; methods with ranks (Wilcoxon, Hodges and Lehmann) need six for 95 %, and a
+//!   bootstrap of ten values is known to give intervals that are too narrow.
 //! - A disturbed pair makes the interval wider. The mistake is then "the same", with a width that shows it.
 
 use midflight_papers::findings::Estimate;
 use midflight_terminal::envelope::rounded;
 
-/// This build's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so that
-/// verdicts are of the numbers that everybody sees.
+/// This build's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so
+/// that verdicts are of the numbers that everybody sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     pub value: f64,
@@ -48,7 +48,8 @@ mod tests {
         // 12.706 × 0.490129 / √2 = 4.40358.
         let ratio = Ratio::of(&[2.0, 8.0], &[1.0, 2.0]).unwrap();
         assert_eq!(ratio, Ratio { value: 2.828, low: 0.035, high: 231.2 });
-        // Ratios 1.1, 1.2, 1.1 and 1.2: mean 0.138816, deviation 0.0502363, t(3) = 3.182: 3.182 × 0.0502363 / 2 = 0.0799259.
+        // Ratios 1.1, 1.2, 1.1 and 1.2: mean 0.138816, deviation 0.0502363, t(3) = 3.182: 3.182 × 0.0502363 / 2 =
+        // 0.0799259.
         let ratio = Ratio::of(&[11.0, 12.0, 22.0, 24.0], &[10.0, 10.0, 20.0, 20.0]).unwrap();
         assert_eq!(ratio, Ratio { value: 1.149, low: 1.061, high: 1.245 });
     }

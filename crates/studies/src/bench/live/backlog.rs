@@ -1,4 +1,4 @@
-//! As many empty tasks as go through: some jobs are always in flight.
+//! The throughput of empty tasks: some jobs are always in flight.
 
 use super::arrivals::{sparrow_ended, sparrow_task};
 use super::cluster::Submitter;

@@ -31,7 +31,7 @@ pub(super) struct Ground<'a> {
     pub switch: Option<SocketAddr>,
 }
 
-/// Who is where.
+/// The cluster's layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub clients: usize,
@@ -55,7 +55,7 @@ pub(super) enum Sparrow {
 /// A running cluster; dropping it kills its processes.
 pub(super) struct Cluster<'a> {
     ground: Ground<'a>,
-    /// Whom each client talks to.
+    /// The switch or scheduler of each client.
     entries: Vec<SocketAddr>,
     executors: Vec<Process>,
     /// Sparrow's schedulers.
@@ -129,8 +129,8 @@ impl<'a> Cluster<'a> {
         })?
     }
 
-    /// Lets the executors leave, so that the switch expects nothing of them any more. Of Sparrow's, what they started and were
-    /// to record.
+    /// Lets the executors leave, so that the switch expects nothing of them any more. Of Sparrow's, what they started and
+    /// were to record.
     pub(super) fn end(mut self) -> Result<Vec<Start>> {
         for executor in &self.executors {
             executor.signal(Signal::TERM);
@@ -152,7 +152,7 @@ pub(super) fn start_switch(lab: &Lab, engine: LabEngine) -> Result<(Process, Soc
     switch(engine.switch(lab)?.args(["--listen", &listen, "--http", "off"]))
 }
 
-/// Without what it would warn of, unless that is asked for: that others keep it from its core is in the nature of this.
+/// Without warnings, unless they are asked for: that others use its core is normal here.
 fn quiet(mut command: Command) -> Command {
     const LOG: &str = "RUST_LOG";
     if std::env::var_os(LOG).is_none() {

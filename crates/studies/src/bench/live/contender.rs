@@ -1,4 +1,4 @@
-//! Who is compared.
+//! The schedulers that are compared.
 
 use crate::engines::LabEngine;
 use midflight_papers::findings::plot::Hue;

@@ -3,12 +3,12 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `contender` | who is compared |
-//! | `cluster` | its processes in a lab |
+//! | `contender` | the schedulers that are compared |
+//! | `cluster` | their processes in a lab |
 //! | `arrivals`, `starts` | jobs at their times, and when their tasks began |
-//! | `backlog` | as many tasks as go through |
-//! | `rounds` | what was measured |
-//! | `falcon_8`, `bolt_11` | the figures: what is measured, and what it shows |
+//! | `backlog` | the highest throughput |
+//! | `rounds` | the measurements |
+//! | `falcon_8`, `bolt_11` | the figures: what is measured, and what must hold |
 
 mod arrivals;
 mod backlog;
@@ -143,7 +143,7 @@ fn measure(
     duration: Duration,
     guard: &LabGuard,
 ) -> Result<Rounds> {
-    // One with XDP at the hosts, for what the kernel engine sends back; to the others it would be a burden.
+    // A lab with XDP at the hosts, which only the kernel engine needs; the others would be slower with it.
     let up = |xdp: bool| {
         let name = format!("live{}{}", std::process::id(), if xdp { "x" } else { "" });
         guard.up(&Options::new(name, figure.hosts).xdp(xdp))

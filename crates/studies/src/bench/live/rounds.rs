@@ -1,4 +1,4 @@
-//! What was measured: of each contender at each place a sample a round, of which the median counts.
+//! The measurements: one sample per round for each contender at each place; the median counts.
 
 use super::contender::{ALL, Contender};
 use crate::median::median;

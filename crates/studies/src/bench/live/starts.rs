@@ -1,4 +1,4 @@
-//! When tasks began: Midflight's executors say so in the result, Sparrow's workers at their end.
+//! When tasks began: Midflight's executors report it in the result, Sparrow's workers when they end.
 
 use anyhow::{Context, Result, ensure};
 use midflight_endpoint::Nanos;

@@ -6,7 +6,7 @@ use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
 use serde::Deserialize;
 
-/// Longer names, versions and descriptions are nobody's.
+/// The longest name, version or description that is accepted.
 const TEXT_MAX: usize = 400;
 
 /// What was measured of one system, used in one way.

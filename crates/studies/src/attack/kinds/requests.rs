@@ -1,4 +1,4 @@
-//! What any stranger may send under names of his own, much of it.
+//! Floods of requests that anybody may send, with identities of the attacker's own.
 
 use crate::attack::forge::{Forge, NOBODY_HAS};
 use midflight_wire::{Cancel, Header, Keepalive, Operation, Probe, Register, Release, Retrieve, TaskName};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// Clients that fill the queue together.
 const FEW: u64 = 8;
-/// Cookies run out. Once in about so many packets an attacker that fills the queue sends one that needs a new cookie.
+/// Cookies expire. An attacker that fills the queue sends about one in this many packets with a new cookie.
 const REFRESH: u32 = 64;
 
 pub(super) fn submit_without_cookie(forge: &mut Forge) {
@@ -77,7 +77,7 @@ pub(super) fn probes(forge: &mut Forge) {
     probe(forge, client, cookie);
 }
 
-/// Where the answer to a forged address comes back to him, the address is as good as his own.
+/// If the answer to a forged address comes back to him, he can use that address like his own.
 pub(super) fn stolen(forge: &mut Forge) {
     let given = forge.heard.take();
     forge.out.from = given.map_or_else(|| forge.somebody(), |given| given.at);
@@ -85,7 +85,7 @@ pub(super) fn stolen(forge: &mut Forge) {
     if identity % 2 == 0 { register(forge, identity, cookie) } else { forge.submit(identity, cookie, 1, 32) }
 }
 
-/// All that the switch answers to strangers, in turn.
+/// All requests that the switch answers to anybody, in turn.
 fn request(forge: &mut Forge) {
     let name = forge.name();
     let wait = forge.wait();
@@ -129,7 +129,7 @@ pub(super) fn port_zero(forge: &mut Forge) {
     forge.out.from.set_port(0);
 }
 
-/// The switch is in the attacker's network, and its machine looks there for whom it answers.
+/// From addresses in the attacker's network that no host has: the switch's machine must resolve them to answer.
 pub(super) fn absent(forge: &mut Forge) {
     request(forge);
     let nobody = forge.random.random_range(100..250);

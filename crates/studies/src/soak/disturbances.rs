@@ -1,4 +1,4 @@
-//! What happens in a soak, and when: drawn from a seed.
+//! The disturbances of a soak and their times, drawn from a seed.
 
 use super::cluster::{Cluster, Departure, FICKLE, Queue};
 use crate::engines::LabEngine;
@@ -7,12 +7,12 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use std::time::{Duration, Instant};
 
-/// Between two events, at most.
+/// The longest time between two events.
 const CALM_MS: u64 = 1_200;
-/// How long executors stay away, and how long there is no switch, at most.
+/// The longest time that an executor stays away, and that there is no switch.
 const AWAY_MS: u64 = 3_000;
 const GAP_MS: u64 = 800;
-/// How long clients live that are to be killed, at most.
+/// The longest life of clients that are to be killed.
 const LIFE_MS: u64 = 500;
 
 /// One event.
@@ -26,18 +26,18 @@ enum Event {
 }
 
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct Disturbances {
     random: Pcg32,
     engine: LabEngine,
     next: Instant,
 }
 
-impl Story {
+impl Disturbances {
     pub(super) fn new(engine: LabEngine, seed: u64) -> Self {
         Self { random: Pcg32::seed_from_u64(seed), engine, next: Instant::now() }
     }
 
-    /// Does what is due.
+    /// Causes the next event, if it is due.
     pub(super) fn go_on(&mut self, cluster: &mut Cluster<'_>) -> Result<()> {
         if Instant::now() < self.next {
             return Ok(());
@@ -102,8 +102,8 @@ mod tests {
     use std::collections::HashSet;
 
     fn events(engine: LabEngine) -> Vec<Event> {
-        let mut story = Story::new(engine, 7);
-        (0..1_000).map(|_| story.event()).collect()
+        let mut disturbances = Disturbances::new(engine, 7);
+        (0..1_000).map(|_| disturbances.event()).collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The operator's way to a switch: `midflight purge` over a Unix socket.
+//! The operator's socket: `midflight purge` reaches the switch over it.
 
 use anyhow::{Context, Result};
 use midflight_control::Config;
@@ -7,12 +7,13 @@ use midflight_host::Switch;
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Weak};
 
-/// A socket that listens, which may need privileges, but does not answer yet.
+/// The operator's socket, which listens but does not answer yet: listening may need privileges, answering needs none.
 #[derive(Debug)]
-pub(crate) struct Door(Option<UnixListener>);
+pub(crate) struct OperatorSocket(Option<UnixListener>);
 
-impl Door {
-    /// Listens where the configuration says. What was chosen for the user, and cannot be had, is gone without.
+impl OperatorSocket {
+    /// Listens at the path in the configuration. If that is "auto" and the path cannot be used, warns and goes on without a
+    /// socket.
     pub(crate) fn bind(config: &Config, port: u16) -> Result<Self> {
         let Some(path) = config.switch.admin_path(port) else { return Ok(Self(None)) };
         match admin::listen(&path) {
@@ -31,12 +32,12 @@ impl Door {
         }
     }
 
-    /// Answers for this switch, on a thread of its own, for as long as there is one.
-    pub(crate) fn open(self, switch: &Arc<Switch>) -> Result<()> {
+    /// Answers requests to this switch, on a thread of its own.
+    pub(crate) fn serve(self, switch: &Arc<Switch>) -> Result<()> {
         let Some(listener) = self.0 else { return Ok(()) };
         let switch = Arc::downgrade(switch);
-        let serve = move || admin::serve(&listener, |request| answer(&switch, request));
-        let thread = std::thread::Builder::new().name("mf-admin".into()).spawn(serve);
+        let run = move || admin::serve(&listener, |request| answer(&switch, request));
+        let thread = std::thread::Builder::new().name("mf-admin".into()).spawn(run);
         thread.map(drop).context("cannot start a thread for the operator's socket")
     }
 }
