@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use midflight_dataplane::program::{Class, Verdict as _};
 use midflight_dataplane::{TasksConfig, TasksProgram, Verdict};
-use midflight_spec::transcript::{EngineExt, CheckedNative};
+use midflight_spec::transcript::{CheckedNative, EngineExt};
 use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, parse};
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};

@@ -69,7 +69,7 @@ impl Process {
             let path = thread?.path().join("schedstat");
             let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let on_cpu = text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok());
-            ns += on_cpu.with_context(|| format!("{} is not what it should be", path.display()))?;
+            ns += on_cpu.with_context(|| format!("{} has an unknown format", path.display()))?;
         }
         Ok(Duration::from_nanos(ns))
     }

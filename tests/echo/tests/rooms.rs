@@ -147,8 +147,9 @@ stats
 
 #[test]
 fn transcript() {
-    let mut start =
-        |first: &u64, epoch, secret| -> AnyEngine<Words> { Box::new(CheckedNative::new(first, epoch, secret).unwrap()) };
+    let mut start = |first: &u64, epoch, secret| -> AnyEngine<Words> {
+        Box::new(CheckedNative::new(first, epoch, secret).unwrap())
+    };
     assert_eq!(run::<Words>(STORY, &mut start).unwrap(), STORY);
 }
 

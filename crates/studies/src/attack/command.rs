@@ -40,7 +40,7 @@ pub struct Args {
     /// The switch's engine
     #[arg(long, value_enum, default_value_t = LabEngines::Both)]
     engine: LabEngines,
-    /// The version of IP that everybody speaks
+    /// The version of IP
     #[arg(long, value_enum, default_value_t = Family::V4)]
     ip: Family,
     /// Packets a second of the attacker
@@ -55,7 +55,7 @@ pub struct Args {
     /// Only these kinds of attack, separated by commas
     #[arg(long, value_name = "KIND,...", value_delimiter = ',')]
     kinds: Vec<String>,
-    /// Say which kinds there are
+    /// List the kinds of attack
     #[arg(long)]
     list: bool,
     /// One JSON object on stdout

@@ -1,5 +1,5 @@
-//! Cells of the simulator as processes of their own: what a crash, a lack of memory or Ctrl-C ends is one cell, and what has been
-//! done is kept. Figures and sweeps are lists of them.
+//! Cells of the simulator as processes of their own: a crash, a lack of memory or Ctrl-C ends only one cell, and the
+//! results of finished cells are kept. Figures and sweeps are lists of cells.
 
 mod pool;
 mod store;
@@ -16,14 +16,14 @@ use std::time::Instant;
 pub(crate) const INTERRUPTED: Interrupted =
     Interrupted("interrupted; what has been done is kept, and the same command goes on from there");
 
-/// Runs a cell in this process, or takes what the store has of it.
+/// Runs a cell in this process, or returns its result from the store.
 pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
     if let Some(kept) = store.and_then(|store| store.load(cell)) {
         return Ok(kept);
     }
     let began = Instant::now();
     let result = midflight_papers::cell::run(cell).map_err(usage::error)?;
-    // What a run cost is kept beside its result, which is the same on every machine.
+    // The cost of a run is kept beside its result, because the result is the same on every machine and the cost is not.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(cell.clone(), result.deterministic(), cost);
     if let Some(store) = store {
@@ -32,7 +32,7 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
     Ok(kept)
 }
 
-/// The most memory that this process has had; 0 where the system does not say.
+/// The peak memory of this process; 0 if the system does not report it.
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

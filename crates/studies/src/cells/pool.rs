@@ -26,10 +26,11 @@ pub(crate) struct Job {
     pub cell: Cell,
 }
 
-/// Runs what the store does not have, `parallel` at a time, and returns all in the order of `jobs`.
+/// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`.
 ///
 /// # Errors
-/// The first cell's that fails, after those that run have ended; [`INTERRUPTED`] after a signal, which ends them.
+/// The error of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal, which ends
+/// them.
 pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Vec<Kept>> {
     let stop = Arc::new(AtomicBool::new(false));
     let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
@@ -66,7 +67,9 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Ve
     if let Some(error) = first_error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    jobs.iter().map(|job| store.load(&job.cell).with_context(|| format!("{}: its result is gone", job.name))).collect()
+    jobs.iter()
+        .map(|job| store.load(&job.cell).with_context(|| format!("{}: its result was deleted meanwhile", job.name)))
+        .collect()
 }
 
 fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
@@ -82,7 +85,7 @@ fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
         .with_context(|| format!("cannot start {command:?}"))?;
     let spec = serde_json::to_string(&job.cell)? + "\n";
     let mut input = child.stdin.take().context("a child without stdin")?;
-    // Where it ended before it read, its exit status says why.
+    // If it ended before it read, its exit status says why.
     let _ = input.write_all(spec.as_bytes());
     let complaint = child.stderr.take().map(|mut stderr| {
         std::thread::spawn(move || {
@@ -104,7 +107,7 @@ fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
     }
 }
 
-/// What a cell's process said last that is an error; of a panic, where it was.
+/// The last error that a cell's process printed; of a panic, its position.
 fn complaint_in(said: &str) -> Option<String> {
     let of = |mark: &str| said.lines().rev().find(|line| line.contains(mark));
     let line = of("error: ").or_else(|| of("panicked at")).or_else(|| said.lines().last())?;

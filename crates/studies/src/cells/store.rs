@@ -1,5 +1,5 @@
-//! A directory of results, one file a cell. A file is reused where it is of the same cell and of the same sources; another one
-//! is replaced. Files appear whole or not at all.
+//! A directory of results, one file per cell. A file is reused if it is for the same cell and the same sources; otherwise
+//! it is replaced. Files are written atomically.
 
 use anyhow::{Context, Result};
 use midflight_papers::cell::{Cell, CellResult};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// What is kept of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// Of the sources that decide the result.
+    /// The hash of the sources that decide the result.
     version: String,
     pub cell: Cell,
     pub result: CellResult,
@@ -56,7 +56,7 @@ impl Store {
         Ok(self.0.join(format!("{hash:016x}.json")))
     }
 
-    /// What is kept of `cell`. Files that are damaged, of other sources or of another cell are as good as none.
+    /// The stored result of `cell`. Files that are damaged, of other sources or of another cell are ignored.
     pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
         let text = fs::read(self.path(cell).ok()?).ok()?;
         let kept: Kept = serde_json::from_slice(&text).ok()?;

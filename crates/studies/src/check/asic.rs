@@ -108,7 +108,7 @@ fn choose(args: &Args) -> Result<Vec<Named>> {
     Ok(chosen)
 }
 
-/// What a program takes of the switch.
+/// How much of the switch a program uses.
 struct Size {
     name: &'static str,
     report: Report,
@@ -154,7 +154,7 @@ fn summary(sizes: &[Size]) -> String {
     text + "\n"
 }
 
-/// Each as it comes; when the user has enough, those that there are.
+/// Reports each search when it ends; after Ctrl-C, those that have ended so far.
 fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec<Searched>> {
     let (table, mut searched) = (Table::of(&chosen), Vec::new());
     print(args, &table.head())?;

@@ -1,4 +1,4 @@
-//! `midflight check`: small instances, searched to the end. Each file is a subcommand.
+//! `midflight check`: exhaustive search of small instances. Each file is a subcommand.
 
 mod asic;
 mod progress;
@@ -16,7 +16,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The asic engine's programs: what they take of a switch, which rules the published one breaks, and that the safe one
+    /// The asic engine's programs: what they use of a switch, which rules the published one breaks, and that the safe one
     /// breaks none
     #[command(after_help = asic::EXAMPLES)]
     Asic(asic::Args),

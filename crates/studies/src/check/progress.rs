@@ -1,4 +1,5 @@
-//! How far a search is, once it takes longer than a moment: a spinner on a terminal, a line now and then in a pipe. On stderr.
+//! The progress of a search that takes longer than a moment: a spinner on a terminal, a line now and then in a pipe. On
+//! stderr.
 
 use indicatif::ProgressBar;
 use midflight_rmt::tasks::check::Watch;
@@ -7,14 +8,14 @@ use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What ends sooner needs no progress.
+/// A search that ends sooner shows no progress.
 const AFTER: Duration = Duration::from_secs(2);
 /// Between two lines in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Between two pictures of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs a search and shows how far it is.
+/// Runs a search and shows its progress.
 pub(super) fn shown<T>(name: &str, watch: &Watch, search: impl FnOnce() -> T) -> T {
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {

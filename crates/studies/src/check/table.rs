@@ -1,4 +1,4 @@
-//! What was found, for people: a line each, as they come.
+//! The findings for people: one line each, as they come.
 
 use midflight_rmt::tasks::check::Verdict;
 use midflight_rmt::tasks::check::instances::{Judgement, Named};
@@ -33,7 +33,7 @@ impl Table {
     }
 }
 
-/// What broke; and what should have, where that is something else.
+/// The rule that broke; and the rule that was expected to break, if that is another one.
 fn found(named: &Named, verdict: &Verdict) -> String {
     let way = |rule: &str, steps: usize| format!("{rule} in {steps} steps");
     let found = verdict.violations.first().map(|violation| way(violation.broken.rule, violation.steps));

@@ -63,7 +63,7 @@ pub struct Args {
     /// Submit for this long: repeats a shorter trace, cuts a longer one
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
     duration: Option<Duration>,
-    /// Submit no further job once this many tasks have been
+    /// Submit no further job once this many tasks have been submitted
     #[arg(long, value_name = "TASKS")]
     limit: Option<u64>,
     /// Four levels (the trace's, or drawn), or one queue

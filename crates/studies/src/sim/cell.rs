@@ -1,4 +1,4 @@
-//! `midflight sim cell`: one cell; a description in, a result out. Figures and sweeps run each of theirs so.
+//! `midflight sim cell`: runs one cell: a description in, a result out. Figures and sweeps run each of their cells like this.
 
 use super::SMALLER;
 use crate::cells::{self, Store};
@@ -74,7 +74,7 @@ fn read(args: &Args) -> Result<(String, String)> {
     Ok((source, text))
 }
 
-/// Whoever started this holds the other end.
+/// Ends this process when its stdin closes: the parent holds the other end.
 fn end_with_stdin() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

@@ -1,4 +1,4 @@
-//! `midflight sim check`: clusters drawn from seeds, disturbed in every way, held to the rules.
+//! `midflight sim check`: the fault campaign: random clusters with faults of all kinds, checked against the rules.
 
 use super::seeds::Seeds;
 use anyhow::Result;
@@ -40,29 +40,29 @@ EXIT CODES
 
 /// Lines of a trace that are printed.
 const LINES: usize = 60;
-/// Seeds that are tried unless the user says otherwise.
+/// How many seeds are tried by default.
 const SEEDS: u64 = 200;
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
-    /// Whose rules
+    /// The program whose rules are checked
     program: Program,
-    /// Try so many seeds, from 0 or from --seed on [default: 200]
+    /// Try this many seeds, from 0 or from --seed on [default: 200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
     seeds: Option<u64>,
-    /// Try this one; with --seeds, begin with it
+    /// Try this seed; with --seeds, begin with it
     #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..1 << 62))]
     seed: Option<u64>,
-    /// Try what this file says (TOML, as --shrink writes it)
+    /// Run the trial in this file (TOML, as --shrink writes it)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed"])]
     trial: Option<PathBuf>,
-    /// Make the first trial that breaks a rule as small as possible, and write it to trial-SEED.toml
+    /// Shrink the first trial that breaks a rule, and write it to trial-SEED.toml
     #[arg(long)]
     shrink: bool,
-    /// Where --shrink writes, in the place of trial-SEED.toml
+    /// The file that --shrink writes, instead of trial-SEED.toml
     #[arg(long, value_name = "FILE", requires = "shrink")]
     out: Option<PathBuf>,
-    /// Write all that happened in a single trial to this file
+    /// Write all events of a single trial to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Trials at a time [default: the number of cores]
@@ -126,7 +126,7 @@ fn campaign<S: Subject>(args: &Args) -> Result<ExitCode> {
         eprintln!("interrupted");
         return Ok(ExitCode::from(usage::INTERRUPTED));
     }
-    // Not with the results, which are the same each time.
+    // Not among the results, which are the same each time.
     eprintln!("{} events in {:.1} s", totals.events, started.elapsed().as_secs_f64());
     if let Some((seed, _)) = totals.first {
         report::<S>(args, &S::draw(seed), &replay_seed::<S>(seed))?;
@@ -154,7 +154,7 @@ fn print<S: Subject>(args: &Args, totals: &Totals) -> Result<ExitCode> {
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs a trial once more, now for people; makes it smaller if that is wanted.
+/// Runs a trial again and prints it for people; shrinks it if that is asked for.
 fn report<S: Subject>(args: &Args, trial: &S::Trial, replay: &str) -> Result<Outcome> {
     let (outcome, lines) = run_traced::<S>(trial);
     if let Some(file) = &args.trace {
@@ -182,7 +182,7 @@ fn tell(args: &Args, text: &str) -> Result<()> {
     stdout::print(text)
 }
 
-/// The last that happened, which rule it broke, and how to see it again.
+/// The last events, the rule that they broke, and the command that shows them again.
 fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
     let Some(violation) = &outcome.violation else { return String::new() };
     let mut text = String::new();
@@ -197,7 +197,7 @@ fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
     text
 }
 
-/// Ctrl-C ends the search, with the smallest so far.
+/// Shrinks a trial; Ctrl-C ends the search with the smallest so far.
 fn make_small<S: Subject>(trial: &S::Trial, rule: Rule) -> Result<S::Trial> {
     let stop = interrupted_flag()?;
     let progress = Seeds::new(0, "smaller trials");
@@ -213,7 +213,7 @@ fn make_small<S: Subject>(trial: &S::Trial, rule: Rule) -> Result<S::Trial> {
     Ok(small)
 }
 
-/// As many as asked for, or as there are cores.
+/// The number of threads: as asked for, or one per core.
 pub(super) fn threads(jobs: Option<u16>) -> usize {
     jobs.map_or(cores() as usize, usize::from)
 }

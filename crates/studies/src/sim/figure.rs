@@ -1,4 +1,4 @@
-//! `midflight sim figure`: the papers' figures, run again in the simulator.
+//! `midflight sim figure`: reproduces the papers' figures in the simulator.
 
 mod output;
 
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// A trace instead of the generated one, for the figures with a trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Shorter runs: to see that it works
+    /// Shorter runs, to see that it works
     #[arg(long)]
     quick: bool,
     /// One JSON object on stdout
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(trace) = &args.trace {
         std::fs::File::open(trace).map_err(|error| usage::error(format!("--trace {}: {error}", trace.display())))?;
     }
-    // Now rather than after hours of cells.
+    // Checked now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
     let kept = run_all(&jobs, &store, parallel(args.jobs))?;
@@ -154,7 +154,7 @@ fn show<'a>(
     Ok(Shown { figure, findings, pictures, spent })
 }
 
-/// What to type for it again.
+/// The command that produces it again.
 fn how(args: &Args) -> HowRun {
     let names = if args.all { "--all".to_owned() } else { args.names.join(" ") };
     let trace = args.trace.as_ref().map_or(String::new(), |trace| format!(" --trace {}", trace.display()));

@@ -1,4 +1,4 @@
-//! `midflight sim`: the simulated world. Each file is a subcommand.
+//! `midflight sim`: the simulator. Each file is a subcommand.
 
 mod cell;
 mod check;
@@ -11,7 +11,7 @@ mod sweep;
 use clap::{Args as ClapArgs, Subcommand};
 use std::process::ExitCode;
 
-/// What needs less memory.
+/// The advice for runs that need too much memory.
 const SMALLER: &str = "fewer executors or slots, a lower load or a shorter duration; --force starts it all the same";
 
 /// What the command line says.
@@ -23,22 +23,22 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// A scenario: a cluster, its network, what is submitted, and what goes wrong
+    /// Run a scenario: a cluster, its network, its load and its faults
     #[command(after_help = run::EXAMPLES)]
     Run(run::Args),
-    /// Clusters drawn from seeds, disturbed in every way, held to the rules
+    /// The fault campaign: random clusters with faults of all kinds, checked against the rules
     #[command(after_help = check::EXAMPLES)]
     Check(check::Args),
-    /// Bugs planted in a build of its own, which check must find
+    /// Plant bugs, in a build of their own, and see whether the fault campaign finds them
     #[command(after_help = mutants::EXAMPLES)]
     Mutants(mutants::Args),
-    /// The papers' figures, run again: verdicts, plots, a report
+    /// Reproduce the papers' figures: verdicts, plots, a report
     #[command(after_help = figure::EXAMPLES)]
     Figure(figure::Args),
-    /// All combinations of some values of a cell's parameters
+    /// Run all combinations of some values of a cell's parameters
     #[command(after_help = sweep::EXAMPLES)]
     Sweep(sweep::Args),
-    /// One cell of a figure or a sweep: JSON in, JSON out
+    /// Run one cell of a figure or a sweep: JSON in, JSON out
     #[command(after_help = cell::EXAMPLES)]
     Cell(cell::Args),
 }

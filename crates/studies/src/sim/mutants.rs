@@ -1,4 +1,4 @@
-//! `midflight sim mutants`: does the fault campaign find bugs? It is given some.
+//! `midflight sim mutants`: plants bugs, to see whether the fault campaign finds them.
 
 use super::check::{Program, threads};
 use super::seeds::Seeds;
@@ -30,9 +30,9 @@ EXIT CODES
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
-    /// Of which program
+    /// The program whose bugs are planted
     program: Program,
-    /// This one only
+    /// Only this bug
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Trials at a time [default: the number of cores]

@@ -1,4 +1,4 @@
-//! `midflight sim run`: a scenario from a file.
+//! `midflight sim run`: runs a scenario from a file.
 
 use super::SMALLER;
 use crate::memory;
@@ -33,19 +33,19 @@ EXIT CODES
   0 all tasks ended, 1 tasks were lost or did not end in time, 2 wrong usage or a scenario that
   cannot be run, 130 interrupted";
 
-/// Events between two looks at clock and signals.
+/// How many events are simulated between two checks of clock and signals.
 const TURN: u64 = 1 << 17;
 /// Between two lines of progress in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
-    /// What to run (TOML)
+    /// The scenario (TOML)
     scenario: PathBuf,
-    /// In the place of the scenario's own
+    /// Instead of the scenario's own seed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// What the switches run, in the place of the scenario's own
+    /// The engine of the switches, instead of the scenario's own
     #[arg(long, value_name = "ENGINE", value_parser = engines())]
     engine: Option<ScenarioEngine>,
     /// Print the results as one JSON object
@@ -117,14 +117,14 @@ fn play(run: &mut Run, stop: &AtomicBool) -> bool {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    // Not with the results, which are the same each time.
+    // Not among the results, which are the same each time.
     let seconds = start.elapsed().as_secs_f64();
     let events = run.world().events();
     eprintln!("{events} events in {seconds:.1} s, {:.1} million a second", events as f64 / seconds / 1e6);
     true
 }
 
-/// Share of the slots' time that tasks took, until the last had ended; while some have not, until now.
+/// The share of the slots' time in which they ran tasks, until the last task ended, or until now.
 fn utilisation(scenario: &Scenario, run: &Run) -> f64 {
     let (slots, outcome) = (scenario.cluster.all_slots() as f64, run.outcome());
     let until = if outcome.open() == 0 { outcome.last_end } else { run.world().now() };

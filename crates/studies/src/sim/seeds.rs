@@ -1,4 +1,4 @@
-//! How far a campaign is, reported by several threads: a bar on a terminal, a line now and then in a pipe. Always on stderr.
+//! The progress of a campaign on several threads: a bar on a terminal, a line now and then in a pipe. Always on stderr.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;

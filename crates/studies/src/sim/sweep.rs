@@ -1,4 +1,4 @@
-//! `midflight sim sweep`: all combinations of some values of a cell's parameters.
+//! `midflight sim sweep`: runs all combinations of some values of a cell's parameters.
 
 mod results;
 mod spec;
@@ -46,7 +46,7 @@ EXIT CODES
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// What to run
+    /// The file that describes the sweep (TOML)
     #[arg(value_name = "SPEC.toml")]
     spec: PathBuf,
     /// Cells at a time; default: one a core

@@ -147,7 +147,7 @@ impl<'lab> Cluster<'lab> {
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
         let http = format!("127.0.0.1:{DEFAULT_HTTP_PORT}");
         let text = self.lab.within(Place::Switch, || switches::status(&http))??;
-        serde_json::from_str(&text).context("/status is not what it should be")
+        serde_json::from_str(&text).context("/status is no valid JSON of a status")
     }
 
     pub(super) fn switch_id(&self) -> Option<u32> {

@@ -36,7 +36,7 @@ const MINUTES_MAX: f64 = 525_600.0;
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// How long, such as 30 or 0.5
+    /// Duration in minutes, such as 30 or 0.5
     #[arg(long, value_name = "N", default_value = "2", value_parser = minutes)]
     minutes: Duration,
     /// The switch's engine
@@ -45,7 +45,7 @@ pub struct Args {
     /// Lose this part of the packets at random, on each link in each direction
     #[arg(long, value_name = "RATE", default_value = "0.1%")]
     loss: Loss,
-    /// What is drawn at random follows from it; default: another one each time, which is printed
+    /// Seed of all random choices; default: a new one each time, which is printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// One JSON object on stdout

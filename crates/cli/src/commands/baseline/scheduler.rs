@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Reservations for each task: 1 to 64
     #[arg(long, value_name = "R", default_value_t = 2.0)]
     ratio: f64,
-    /// No reservations: free slots of workers that were started with --ask come by themselves
+    /// No reservations: free slots of workers that were started with --ask ask by themselves
     #[arg(long, conflicts_with_all = ["worker", "ratio"])]
     no_probing: bool,
 }

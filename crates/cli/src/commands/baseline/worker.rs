@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// How long a slot that got no task waits before it asks again
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "50us", requires = "ask")]
     poll: std::time::Duration,
-    /// At the end, say of each task when it was started: CLIENT JOB TASK NANOSECONDS, of CLOCK_MONOTONIC
+    /// At the end, print when each task was started: CLIENT JOB TASK NANOSECONDS, of CLOCK_MONOTONIC
     #[arg(long)]
     starts: bool,
 }

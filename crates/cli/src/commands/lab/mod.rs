@@ -52,7 +52,7 @@ enum Command {
     Run(run::Args),
     /// Load a cluster in a lab that loses packets, stop and kill its parts, and check that no task was lost
     Soak(soak::command::Args),
-    /// Send a cluster in a lab everything that a host off the path can forge, and check that it does no harm
+    /// Attack a cluster in a lab with everything that a host off its path can forge, and check that it does no harm
     Attack(attack::command::Args),
 }
 
@@ -95,7 +95,7 @@ impl Name {
     }
 }
 
-/// What kind of lab is asked for.
+/// The options of a new lab.
 #[derive(ClapArgs)]
 struct Wanted {
     /// Hosts around the switch

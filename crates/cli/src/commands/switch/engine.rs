@@ -13,8 +13,8 @@ use serde::de::value::Error as ValueError;
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
 pub(super) struct Options {
-    /// Who decides: this process, XDP and TC programs in the kernel (root, Linux 6.12), or a model of a switch's pipeline
-    /// in this process, with our program or the papers'; default: user
+    /// Where tasks are scheduled: in this process, by XDP and TC programs in the kernel (root, Linux 6.12), or in a model
+    /// of a switch's pipeline in this process, with our program or the papers'; default: user
     #[arg(long, value_name = "ENGINE", value_parser = engine_kind())]
     engine: Option<EngineKind>,
     /// Interfaces that the kernel engine serves
@@ -23,7 +23,7 @@ pub(super) struct Options {
     /// How XDP is attached: in the driver, or behind it on any interface, slower; default: native
     #[arg(long, value_name = "MODE", value_parser = xdp_mode())]
     mode: Option<XdpMode>,
-    /// The kernel engine's queue and programs outlive this process, and the next start with --keep takes them over
+    /// Keep the kernel engine's queue and programs when this process ends; the next start with --keep takes them over
     #[arg(long)]
     keep: bool,
     /// Throw away what was kept before

@@ -47,7 +47,10 @@ pub(super) fn join(given: &[Given], starts: &[Start]) -> Result<Vec<Begun>> {
     let mut begun = HashMap::new();
     for start in starts {
         let key = (start.client, start.job);
-        let job = jobs.get(&key).filter(|job| start.tid < job.tasks).context("a worker started what nobody gave it")?;
+        let job = jobs
+            .get(&key)
+            .filter(|job| start.tid < job.tasks)
+            .context("a worker started a task that no client submitted")?;
         let once = begun.insert((key, start.tid), Begun { submitted: job.job.at, started: start.at }).is_none();
         ensure!(once, "a task was started twice");
     }

@@ -1,4 +1,4 @@
-//! What came out of a sweep: a line for each cell, as CSV and as JSON; means over the seeds on stdout.
+//! The results of a sweep: a line for each cell, as CSV and as JSON; means over the seeds on stdout.
 
 use super::spec::{Point, Spec};
 use crate::cells::Kept;

@@ -1,4 +1,4 @@
-//! What a sweep runs: a cell, and values for some of its parameters.
+//! The description of a sweep: a cell, and values for some of its parameters.
 
 use anyhow::Result;
 use midflight_control::file;
@@ -9,7 +9,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// More are a mistake.
+/// The largest number of cells; more are surely a mistake.
 const MOST_CELLS: u64 = 100_000;
 
 #[derive(Debug, Deserialize)]
@@ -124,7 +124,7 @@ fn set(cell: &mut Value, path: &str, value: Value) -> Result<(), String> {
         let last = depth + 1 == steps.len();
         let so_far = steps[..=depth].join(".");
         place = match place {
-            // A key that is not there may have a default; whether it exists at all, the cell says.
+            // A missing key may have a default. Parsing the cell shows whether the key exists at all.
             Value::Object(keys) => match keys.entry((*step).to_owned()) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) if last => entry.insert(Value::Null),
