@@ -1,11 +1,11 @@
-//! Any story of packets and ticks before the asic engine: its books balance after each, and what it sends are packets.
+//! Any sequence of packets and ticks for the asic engine: after each its counters add up, and what it sends is well-formed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midflight_spec::model::interpret_asic;
 
-fuzz_target!(|story: &[u8]| {
-    if let Err(what) = interpret_asic(story) {
+fuzz_target!(|input: &[u8]| {
+    if let Err(what) = interpret_asic(input) {
         panic!("{what}");
     }
 });

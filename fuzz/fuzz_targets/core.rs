@@ -1,4 +1,4 @@
-//! Any story of packets and ticks: the C core, under ASan and UBSan, must do what the model says and keep the T rules
+//! Any sequence of packets and ticks: the C core, under ASan and UBSan, must do what the model says and keep the T rules
 //! after each of them.
 #![no_main]
 
@@ -6,10 +6,10 @@ use libfuzzer_sys::fuzz_target;
 use midflight_spec::model::{EPOCH, interpret};
 use midflight_spec::transcript::CheckedNative;
 
-fuzz_target!(|story: &[u8]| {
-    let secret = story.len() as u128;
+fuzz_target!(|input: &[u8]| {
+    let secret = input.len() as u128;
     if let Err(difference) =
-        interpret(story, secret, |config| CheckedNative::new(config, EPOCH, secret).expect("within its bounds"))
+        interpret(input, secret, |config| CheckedNative::new(config, EPOCH, secret).expect("within its bounds"))
     {
         panic!("{difference}");
     }

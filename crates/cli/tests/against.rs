@@ -37,14 +37,14 @@ fn against(other: &str, more: &[&str]) -> Said {
 #[test]
 fn both_builds_run_in_turns_and_each_result_of_both_has_a_ratio_with_its_interval() {
     let directory = Directory::new("against-turns");
-    let told = directory.path("told");
+    let output = directory.path("output");
     let results = r#"{"name": "core.submit_ns", "value": 1000000, "unit": "ns"},
         {"name": "core.state_bytes", "value": 1, "unit": "kilobytes"},
         {"name": "core.gone_ns", "value": 5, "unit": "ns"}"#;
-    let other = build(&directory, &format!("echo \"$@\" >>{told}\n{}", printing(results)));
+    let other = build(&directory, &format!("echo \"$@\" >>{output}\n{}", printing(results)));
     let said = against(&other, &["--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(std::fs::read_to_string(told).unwrap(), "bench core --json --quick\n".repeat(2));
+    assert_eq!(std::fs::read_to_string(output).unwrap(), "bench core --json --quick\n".repeat(2));
     let turns = said.stderr.lines().map(|line| line.split_once(',').map_or(line, |(turn, _to_go)| turn));
     let expected = ["round 1 of 2: other", "round 1 of 2: this", "round 2 of 2: this", "round 2 of 2: other"];
     assert_eq!(turns.collect::<Vec<_>>(), expected);

@@ -48,9 +48,9 @@ fn jobs_run_on_workers_by_reservations() {
     assert!(said.stderr.contains("no such function") && said.stderr.contains("0 ok, 1 failed"), "{said:?}");
 
     signal(&scheduler.child, Signal::INT);
-    let (code, told) = scheduler.end();
+    let (code, output) = scheduler.end();
     assert_eq!(code, Some(0));
-    assert!(told.contains("517 tasks given") && told.contains("1034 reservations"), "{told}");
+    assert!(output.contains("517 tasks given") && output.contains("1034 reservations"), "{output}");
 }
 
 #[test]
@@ -66,17 +66,17 @@ fn a_worker_says_when_it_started_what() {
     let (_scheduler, address) = scheduler(&["--worker", &format!("{address}/2")]);
     submit(&["sleep", "20ms", "-n", "4", "--job", "4", "--scheduler", &address]);
     signal(&worker.child, Signal::TERM);
-    let (code, told) = worker.end();
+    let (code, output) = worker.end();
     assert_eq!(code, Some(0));
     let numbers = |line: &str| line.split(' ').map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().ok();
-    let starts: Vec<_> = told.lines().map_while(numbers).collect();
-    assert!(starts.iter().all(|start| start.len() == 4 && start[..2] == starts[0][..2]), "{told}");
+    let starts: Vec<_> = output.lines().map_while(numbers).collect();
+    assert!(starts.iter().all(|start| start.len() == 4 && start[..2] == starts[0][..2]), "{output}");
     let mut tasks: Vec<_> = starts.iter().map(|start| start[2]).collect();
     tasks.sort_unstable();
-    assert_eq!(tasks, [0, 1, 2, 3], "{told}");
+    assert_eq!(tasks, [0, 1, 2, 3], "{output}");
     let (first, last) = (starts[0][3], starts[3][3]);
-    assert!((20_000_000..10_000_000_000).contains(&(last - first)), "two slots take turns: {told}");
-    assert!(told.lines().last().unwrap().contains("4 tasks run"), "{told}");
+    assert!((20_000_000..10_000_000_000).contains(&(last - first)), "two slots take turns: {output}");
+    assert!(output.lines().last().unwrap().contains("4 tasks run"), "{output}");
 }
 
 #[test]

@@ -26,10 +26,10 @@ fn up_then_submit_map_and_status() {
     let said = run_with(&["map", "--switch", &switch, "--", "echo {}"], "1\n2\n3\n");
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "1\n2\n3\n"), "{said:?}");
     signal(&up.child, Signal::INT);
-    let (code, told) = up.end();
+    let (code, output) = up.end();
     assert_eq!(code, Some(0));
     for next in ["midflight submit noop", "midflight map --switch", "midflight status --http"] {
-        assert!(told.contains(next), "{next} is not in {told}");
+        assert!(output.contains(next), "{next} is not in {output}");
     }
 }
 
@@ -73,7 +73,7 @@ fn t7_a_small_queue_refuses_tasks_and_none_is_lost() {
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
     let address = switch.address();
     let _executor = Running::executor(address, 2, &[]);
-    // More tasks than the client's share of the queue (T14): it is told so and sends the rest again; none is lost.
+    // More tasks than the client's share of the queue (T14): it gets FULL or SHARE and sends the rest again; none is lost.
     let said = run(&["submit", "noop", "-n", "200", "--priority", "2", "--switch", &address.to_string()]);
     assert_eq!(said.code, Some(0), "{said:?}");
     wait_until("all are completed", || status(&switch.http())["tasks"]["completed"] == 200);

@@ -288,7 +288,7 @@ fn t16_an_executors_own_link_goes_down_for_leases() {
     });
 }
 
-/// A switch in the kernel ends, for its programs went with the interface, and whoever keeps it running starts it again.
+/// A switch in the kernel ends, because its programs went with the interface, and its supervisor starts it again.
 #[test]
 fn t16_an_interface_goes_away_and_comes_back() {
     each_engine(|world| {

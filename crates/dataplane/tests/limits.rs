@@ -19,7 +19,7 @@ const SECRET: u128 = 9;
 const SECOND: u64 = 1_000_000_000;
 
 struct Switch {
-    duel: Differential<Core>,
+    both: Differential<Core>,
     cookies: Cookies,
     now: u64,
 }
@@ -32,12 +32,12 @@ impl Switch {
     fn with(config: TasksConfig) -> Self {
         let core = Core::new(&config, EPOCH, SECRET).expect("within its bounds");
         let cookies = Cookies::new(SECRET, config.cookie_ns);
-        Self { duel: Differential::new(core, &config, EPOCH, SECRET), cookies, now: SECOND }
+        Self { both: Differential::new(core, &config, EPOCH, SECRET), cookies, now: SECOND }
     }
 
     fn send(&mut self, from: SocketAddr, datagram: &[u8]) -> Vec<Datagram> {
         self.now += 1;
-        self.duel.packet(self.now, from, datagram).expect("agreement")
+        self.both.packet(self.now, from, datagram).expect("agreement")
     }
 
     /// Of the client at host 1.
@@ -160,13 +160,13 @@ fn t12_a_tick_stops_when_it_owes_enough() {
     switch.park(2..2 + 80);
     let mut woken = 0;
     for right in [36, 36, 8, 0] {
-        let sent = switch.duel.tick(switch.now).expect("agreement");
+        let sent = switch.both.tick(switch.now).expect("agreement");
         assert_eq!(sent.len(), right);
         assert_fits(&sent);
         woken += sent.len();
     }
     assert_eq!(woken, 80);
-    assert_eq!(switch.duel.stats().expired, 80);
+    assert_eq!(switch.both.stats().expired, 80);
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn t12_a_tick_looks_at_1024_slots() {
     }
     switch.now += 10 * SECOND;
     for left in [1024, 0] {
-        switch.duel.tick(switch.now).expect("agreement");
-        assert_eq!(switch.duel.stats().slots, left);
+        switch.both.tick(switch.now).expect("agreement");
+        assert_eq!(switch.both.stats().slots, left);
     }
 }
 
@@ -188,14 +188,14 @@ fn t12_a_tick_looks_at_64_clients() {
     let mut switch = Switch::new();
     for identity in 1..=150 {
         switch.submit_of(identity, client(1), 1, 1);
-        switch.duel.purge(Which::Client(identity)).expect("agreement");
+        switch.both.purge(Which::Client(identity)).expect("agreement");
     }
     switch.now += 60 * SECOND;
     // Client 65 lives, and two come that are not silent.
     switch.submit_of(65, client(1), 2, 1);
     for left in [86, 23, 1, 1] {
-        switch.duel.tick(switch.now).expect("agreement");
-        assert_eq!(switch.duel.stats().clients, left);
+        switch.both.tick(switch.now).expect("agreement");
+        assert_eq!(switch.both.stats().clients, left);
     }
 }
 
@@ -260,7 +260,7 @@ fn t7_full_queue_reports_every_task() {
         assert_eq!(ack.taken.get().trailing_ones() as usize, taken, "tasks are taken in order");
         let why = if size <= 8 { Reason::Full } else { Reason::Share };
         assert_eq!(ack.reason, why as u8);
-        assert_eq!(switch.duel.stats().submitted, share(size) as u64);
+        assert_eq!(switch.both.stats().submitted, share(size) as u64);
     }
 }
 
@@ -277,12 +277,12 @@ fn t14_a_second_source_always_finds_room() {
             switch.register_at(from(1), port, 1, 0, 1);
         }
         let left = size - share(size);
-        let stats = switch.duel.stats();
+        let stats = switch.both.stats();
         let used = |n: u32| size - n as usize;
         assert_eq!([used(stats.clients), used(stats.slots), used(stats.queued[0])], [left; 3]);
         switch.submit_of(99, client(2), 1, 1);
         switch.register_at(client(2), 99, 1, 0, 1);
-        let stats = switch.duel.stats();
+        let stats = switch.both.stats();
         assert_eq!([used(stats.clients), used(stats.slots), used(stats.queued[0])], [left.saturating_sub(1); 3]);
         assert_eq!(left > 0, size > 8);
     }
@@ -293,10 +293,10 @@ fn t14_a_second_source_always_finds_room() {
 fn t14_a_share_moves_with_who_holds_it() {
     let mut switch = Switch::with(TasksConfig { queue: 18, ..TasksConfig::default() });
     switch.submit(1, SUBMIT_MAX);
-    assert_eq!(switch.duel.stats().queued[0], 16);
+    assert_eq!(switch.both.stats().queued[0], 16);
     let mut ask = |identity, host, sequence| {
         switch.submit_of(identity, client(host), sequence, SUBMIT_MAX);
-        switch.duel.stats().queued[0]
+        switch.both.stats().queued[0]
     };
     assert_eq!(ask(2, 1, 1), 16, "another client of the same source");
     assert_eq!(ask(1, 3, 2), 16, "it has moved, and holds there what it held");

@@ -1,5 +1,5 @@
-//! Arguments and results that exceed a packet, by reference: whoever has the bytes serves them over TCP, whoever needs
-//! them fetches them. A reference (`BlobRef`: id, length, port) travels in the packet; the IP address is its sender's.
+//! Arguments and results that exceed a packet, by reference: the side that has the bytes serves them over TCP, the other
+//! side fetches them. A reference (`BlobRef`: id, length, port) is in the packet; the IP address is that of its sender.
 //!
 //! Format, integers in network byte order. A connection carries any number of requests, one after another:
 //!

@@ -47,7 +47,7 @@ pub struct ClientOptions {
     /// Results by reference that are fetched at once: of one address at most half of them, rounded up. Default 16.
     pub fetchers: usize,
     /// How long a thread that waits for a result polls the socket itself before it sleeps: a result that comes within
-    /// that time costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for never.
+    /// that time costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
     pub busy_poll: Duration,
 }
 

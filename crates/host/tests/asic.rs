@@ -50,7 +50,7 @@ fn arguments_of_any_size_arrive_whole() {
     }
 }
 
-/// T5 by searching: the first task of the queue is for others, whoever asks.
+/// T5 by searching: the first task of the queue may run only on other executors.
 #[test]
 fn t5_a_search_finds_what_a_slot_may_run() {
     let switch = switch(Program::Safe);

@@ -32,8 +32,8 @@ fn run_all(client: &Client, job: Job, mut midway: impl FnMut()) {
 fn t1_t8_a_bad_network_loses_and_doubles_no_task() {
     let switch = switch();
     let relay = Relay::start(switch.local_addr(), BAD, 1);
-    let executors: Vec<_> = (0..2).map(|_| started(Executor::builder(), relay.door(), 32)).collect();
-    let client = client(relay.door());
+    let executors: Vec<_> = (0..2).map(|_| started(Executor::builder(), relay.switch_address(), 32)).collect();
+    let client = client(relay.switch_address());
     run_all(&client, Job::builder("noop").repeat(100_000, "").build(), || {});
     let runs: u64 = executors.iter().map(|executor| executor.counts().protocol.runs).sum();
     println!("100,000 tasks took {runs} runs; {:?}", client.counts().protocol);
@@ -47,8 +47,8 @@ fn t9_t10_a_bad_network_a_new_switch_and_dying_executors_lose_nothing() {
     let mut switch = Some(switch());
     let address = switch.as_ref().unwrap().local_addr();
     let relay = Relay::start(address, BAD, 2);
-    let mut executors: Vec<_> = (0..4).map(|_| started(Executor::builder(), relay.door(), 8)).collect();
-    let client = client(relay.door());
+    let mut executors: Vec<_> = (0..4).map(|_| started(Executor::builder(), relay.switch_address(), 8)).collect();
+    let client = client(relay.switch_address());
     let sleeps = Job::builder("sleep").repeat(4_000, 1_000_000u64.to_be_bytes()).build();
     let mut died = None;
     run_all(&client, sleeps, || {

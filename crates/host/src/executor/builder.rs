@@ -75,7 +75,7 @@ impl ExecutorBuilder {
     }
 
     /// How long the network thread polls the socket before it sleeps, while packets come in intervals shorter than that: a
-    /// task that comes so soon costs no wake-up. It yields its core to whoever wants it. Default 100 µs; zero for never.
+    /// task that comes so soon costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
     #[must_use]
     pub fn busy_poll(mut self, longest: Duration) -> Self {
         self.busy_poll = Some(longest);

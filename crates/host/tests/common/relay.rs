@@ -30,7 +30,7 @@ pub(crate) struct Done {
 }
 
 pub(crate) struct Relay {
-    door: SocketAddr,
+    switch_address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Done>>,
 }
@@ -39,8 +39,8 @@ impl Relay {
     /// Starts a relay for this switch.
     pub(crate) fn start(switch: SocketAddr, faults: Faults, seed: u64) -> Self {
         let mut mesh = Mesh::new(faults, seed);
-        mesh.door_of(switch);
-        let door = mesh.doors[0].local_addr().unwrap();
+        mesh.socket_of(switch);
+        let switch_address = mesh.sockets[0].local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -49,12 +49,12 @@ impl Relay {
             }
             mesh.done
         });
-        Self { door, stop, thread: Some(thread) }
+        Self { switch_address, stop, thread: Some(thread) }
     }
 
     /// The relay's address of the switch.
-    pub(crate) fn door(&self) -> SocketAddr {
-        self.door
+    pub(crate) fn switch_address(&self) -> SocketAddr {
+        self.switch_address
     }
 
     pub(crate) fn stop(mut self) -> Done {
@@ -67,7 +67,7 @@ struct Mesh {
     faults: Faults,
     random: StdRng,
     owners: Vec<SocketAddr>,
-    doors: Vec<UdpSocket>,
+    sockets: Vec<UdpSocket>,
     known: HashMap<SocketAddr, usize>,
     held: Vec<(Instant, usize, SocketAddr, Vec<u8>)>,
     done: Done,
@@ -76,37 +76,37 @@ struct Mesh {
 impl Mesh {
     fn new(faults: Faults, seed: u64) -> Self {
         let random = StdRng::seed_from_u64(seed);
-        let (owners, doors, known, held) = Default::default();
-        Self { faults, random, owners, doors, known, held, done: Done::default() }
+        let (owners, sockets, known, held) = Default::default();
+        Self { faults, random, owners, sockets, known, held, done: Done::default() }
     }
 
-    fn door_of(&mut self, owner: SocketAddr) -> usize {
+    fn socket_of(&mut self, owner: SocketAddr) -> usize {
         *self.known.entry(owner).or_insert_with(|| {
-            let door = UdpSocket::bind(super::loopback()).unwrap();
-            door.set_nonblocking(true).unwrap();
-            let _ = socket2::SockRef::from(&door).set_recv_buffer_size(4 << 20);
-            self.doors.push(door);
+            let socket = UdpSocket::bind(super::loopback()).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+            self.sockets.push(socket);
             self.owners.push(owner);
-            self.doors.len() - 1
+            self.sockets.len() - 1
         })
     }
 
     fn step(&mut self) {
-        let mut fds: Vec<_> = self.doors.iter().map(|door| PollFd::new(door, PollFlags::IN)).collect();
+        let mut fds: Vec<_> = self.sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 500_000 }));
         let ready: Vec<usize> = (0..fds.len()).filter(|&i| !fds[i].revents().is_empty()).collect();
         drop(fds);
         let mut buffer = [0; 2048];
         for to in ready {
             for _ in 0..256 {
-                let Ok((length, from)) = self.doors[to].recv_from(&mut buffer) else { break };
-                let from = self.door_of(from);
+                let Ok((length, from)) = self.sockets[to].recv_from(&mut buffer) else { break };
+                let from = self.socket_of(from);
                 self.pass(from, self.owners[to], &buffer[..length]);
             }
         }
         let now = Instant::now();
         for (_, from, to, datagram) in self.held.extract_if(.., |(due, ..)| *due <= now) {
-            let _ = self.doors[from].send_to(&datagram, to);
+            let _ = self.sockets[from].send_to(&datagram, to);
         }
     }
 
@@ -122,10 +122,10 @@ impl Mesh {
             return;
         }
         self.done.passed += 1;
-        let _ = self.doors[from].send_to(datagram, to);
+        let _ = self.sockets[from].send_to(datagram, to);
         if self.random.random_bool(self.faults.duplication) {
             self.done.duplicated += 1;
-            let _ = self.doors[from].send_to(datagram, to);
+            let _ = self.sockets[from].send_to(datagram, to);
         }
     }
 }

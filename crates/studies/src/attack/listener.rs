@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn a_cookie_of_the_switch_is_taken_from_a_packet_of_either_family() {
-        for (switch, at, stranger) in [
+        for (switch, at, other) in [
             ("10.0.0.1:7700", "10.0.0.2:6666", "10.0.0.3:7700"),
             ("[fd00::1]:7700", "[fd00::2]:6666", "[fd00::3]:7700"),
         ] {
-            let [switch, at, stranger] = [switch, at, stranger].map(|text| text.parse().unwrap());
+            let [switch, at, other] = [switch, at, other].map(|text| text.parse().unwrap());
             let mut datagram = Datagram::new(switch, at);
             let header = Header::new(Operation::Cookie, 7, 1);
             let fixed = Cookie { header, identity: 2.into(), cookie: 3.into() };
@@ -123,7 +123,7 @@ mod tests {
             let mut packet = Vec::new();
             datagram.write(&mut packet).unwrap();
             assert_eq!(cookie_in(&packet, switch), Some(Given { identity: 2, cookie: 3, at }));
-            assert_eq!(cookie_in(&packet, stranger), None);
+            assert_eq!(cookie_in(&packet, other), None);
         }
     }
 }

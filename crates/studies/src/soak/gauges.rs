@@ -84,7 +84,7 @@ impl BpfObject {
             Self::Link(id) => (BPF_LINK_GET_FD_BY_ID, id),
         };
         let attributes = ById([id, 0, 0]);
-        // SAFETY: the kernel reads as much as it is told of `attributes`, which outlive the call.
+        // SAFETY: the kernel reads the given length of `attributes`, which outlives the call.
         let fd = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attributes, size_of::<ById>()) };
         if let Ok(fd) = i32::try_from(fd)
             && fd >= 0

@@ -130,7 +130,7 @@ impl Executor {
                 self.run(run);
             } else if let Some(local) = is_polled.then(|| self.slots.keep(now, epoch, assignment)).flatten() {
                 self.link.heard(now);
-                self.report.counters.surplus += 1;
+                self.report.counters.extra_tasks += 1;
                 self.run_kept(local);
             } else {
                 self.report.counters.stale_assignments += 1;

@@ -106,7 +106,7 @@ pub enum Event {
     Drained,
 }
 
-/// What happened so far, by count.
+/// The counters of an executor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Assignments accepted: tasks run.
@@ -119,21 +119,21 @@ pub struct Counters {
     pub given_up: u64,
     /// COMPLETE records sent again.
     pub complete_repeats: u64,
-    /// Waits sent again, as no answer came.
+    /// Waits sent again because no answer came.
     pub wait_repeats: u64,
-    /// Assignments to a wait that had been answered by another, kept and run next.
-    pub surplus: u64,
-    /// NO_OPs heard: waits that asked, found no task and ask again.
+    /// Extra tasks: second assignments to one wait, kept and run next.
+    pub extra_tasks: u64,
+    /// NO_OPs received: polls that found no task.
     pub polls: u64,
-    /// Assignments that answered no present wait, ignored.
+    /// Assignments that answered no current wait, ignored.
     pub stale_assignments: u64,
-    /// NO_OPs to no present wait, or repeated ones, ignored.
+    /// NO_OPs that answered no current wait, or were repeated, ignored.
     pub stale_no_ops: u64,
     /// Slots declared void by a switch.
     pub resets: u64,
-    /// Waits declared void that are no present ones, ignored.
+    /// Waits declared void that are not current, ignored.
     pub stale_resets: u64,
-    /// Slots released that do not leave, ignored.
+    /// RELEASED for slots that are not leaving, ignored.
     pub stale_releases: u64,
     /// Cookies that answered a REGISTER.
     pub cookies: u64,
@@ -141,14 +141,14 @@ pub struct Counters {
     pub slots_full: u64,
     /// Changes to another switch of the list.
     pub switch_changes: u64,
-    /// Datagrams that were malformed, or never sent to executors.
+    /// Datagrams that were malformed, or of an operation that is not for executors.
     pub rejected: u64,
-    /// Datagrams of another version of the format, or that name one.
+    /// Datagrams of another version of the format, and VERSION packets.
     pub other_versions: u64,
-    /// Well-formed datagrams from another address than the present switch's, of an epoch that has passed, or that
-    /// answer nothing that was asked, ignored.
+    /// Well-formed datagrams that came from another address than the current switch's, had an earlier epoch, or answered
+    /// nothing, ignored.
     pub foreign: u64,
-    /// Acknowledgements of completions that are not (any more) kept.
+    /// Acknowledgements of completions that are not kept, or no longer.
     pub unknown_acks: u64,
     /// Calls of `finish` for a run that does not run, ignored.
     pub unknown_finishes: u64,

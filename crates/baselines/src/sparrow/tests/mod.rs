@@ -1,6 +1,6 @@
 //! Client, scheduler and workers together, over a network that loses, duplicates and delays packets.
 
-use super::client::Event as Told;
+use super::client::Event as ClientEvent;
 use super::worker::Event as Work;
 use super::*;
 use midflight_endpoint::{Endpoint, Nanos};
@@ -42,7 +42,7 @@ struct World {
     trouble: f64,
     /// Runs of each task, by job and number.
     ran: HashMap<(u32, u32), u32>,
-    told: HashMap<(u32, u32), u32>,
+    reported: HashMap<(u32, u32), u32>,
     failed: Vec<(u32, u32)>,
     most_running: usize,
 }
@@ -71,9 +71,10 @@ impl World {
         }
         parties.push(Party::Client(Box::new(Client::new(ClientConfig::new(9, vec![address(0)])).unwrap())));
         let random = Pcg64::new(u128::from(shape.seed), 2);
-        let (ran, told, failed) = (HashMap::new(), HashMap::new(), Vec::new());
+        let (ran, reported, failed) = (HashMap::new(), HashMap::new(), Vec::new());
         let (heap, trouble) = (BinaryHeap::new(), shape.trouble);
-        let mut world = Self { parties, heap, order: 0, now: 0, random, trouble, ran, told, failed, most_running: 0 };
+        let mut world =
+            Self { parties, heap, order: 0, now: 0, random, trouble, ran, reported, failed, most_running: 0 };
         (0..world.parties.len()).for_each(|party| world.drive(party));
         world
     }
@@ -115,8 +116,8 @@ impl World {
             Party::Client(client) => {
                 while let Some(event) = client.poll_event() {
                     match event {
-                        Told::Ended { job, tid, .. } => *self.told.entry((job, tid)).or_default() += 1,
-                        Told::Failed { job, open } => self.failed.push((job, open)),
+                        ClientEvent::Ended { job, tid, .. } => *self.reported.entry((job, tid)).or_default() += 1,
+                        ClientEvent::Failed { job, open } => self.failed.push((job, open)),
                     }
                 }
             }
@@ -212,7 +213,7 @@ impl World {
         for &(job, tasks) in jobs {
             for tid in 0..tasks as u32 {
                 assert_eq!(self.ran.get(&(job, tid)), Some(&1), "runs of {job}/{tid}");
-                assert_eq!(self.told.get(&(job, tid)), Some(&1), "told of {job}/{tid}");
+                assert_eq!(self.reported.get(&(job, tid)), Some(&1), "reports of {job}/{tid}");
             }
         }
         assert_eq!((self.scheduler().open_tasks(), self.scheduler().unanswered()), (0, 0));
@@ -248,7 +249,7 @@ fn late_binding_gives_tasks_to_those_who_are_free() {
     let short = world.submit(3, MS);
     world.run(60 * MS);
     for tid in 0..3 {
-        assert_eq!(world.told.get(&(short, tid)), Some(&1), "none waits behind the long one");
+        assert_eq!(world.reported.get(&(short, tid)), Some(&1), "none waits behind the long one");
     }
     world.run(60_000 * MS);
     world.assert_all_once(&[(long, 1), (short, 3)], 2);
@@ -259,7 +260,7 @@ fn without_probing_slots_ask_by_themselves() {
     let mut world = World::new(&Shape { probing: false, ..CALM });
     let job = world.submit(50, MS);
     world.run(100 * MS);
-    assert!((0..50).all(|tid| world.told.get(&(job, tid)) == Some(&1)));
+    assert!((0..50).all(|tid| world.reported.get(&(job, tid)) == Some(&1)));
     assert_eq!(world.scheduler().counters().reservations, 0);
 }
 
@@ -271,7 +272,7 @@ fn a_dead_workers_reservations_go_elsewhere() {
     }
     let job = world.submit(20, MS);
     world.run(200_000 * MS);
-    assert!((0..20).all(|tid| world.told.get(&(job, tid)) == Some(&1)));
+    assert!((0..20).all(|tid| world.reported.get(&(job, tid)) == Some(&1)));
     assert!(world.scheduler().counters().unreachable > 0);
 }
 

@@ -81,7 +81,7 @@ pub(super) fn fair() -> Faults {
 }
 
 #[test]
-fn t8_in_fair_weather_nothing_is_sent_twice() {
+fn t8_without_faults_nothing_is_sent_twice() {
     let mut world = World::new(fair());
     world.run();
     let counters = world.client.counters();
@@ -90,7 +90,7 @@ fn t8_in_fair_weather_nothing_is_sent_twice() {
 }
 
 #[test]
-fn t9_in_foul_weather_each_remedy_is_needed_and_all_tasks_complete() {
+fn t9_with_faults_each_remedy_is_needed_and_all_tasks_complete() {
     let foul = Faults { lost: 20, repeated: 20, delay_max: 40 * MS, capacity: 40, executor_dies: 5, ..fair() };
     let mut seen = Counters::default();
     for seed in 0..6 {

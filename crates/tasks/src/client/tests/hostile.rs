@@ -59,7 +59,7 @@ proptest! {
 
 /// Checks that attacks really happen; otherwise the property would prove little.
 #[test]
-fn t16_hostile_weather_brings_about_all_that_it_is_to_live_through() {
+fn t16_the_attacks_and_faults_really_happen() {
     let mut faults = Faults { capacity: 100, delay_max: 40 * MS, lost: 10, repeated: 10, ..fair() };
     faults.attacks = Attacks { strict: true, alone: false, forged: 40, swaps: 3, moves: 2, stops: 1 };
     (faults.switch_deaths, faults.executor_dies) = (2, 5);

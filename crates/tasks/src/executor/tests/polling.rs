@@ -147,7 +147,7 @@ fn t2_a_task_that_comes_behind_a_no_op_is_run() {
     world.executor.handle_timeout(world.now);
     world.start(0, 2, 2);
     assert_eq!(world.waits(), []);
-    assert_eq!((world.counters().runs, world.counters().surplus), (2, 0));
+    assert_eq!((world.counters().runs, world.counters().extra_tasks), (2, 0));
 }
 
 /// Each of several RETRIEVEs was answered by a task, and the switch keeps no record of them.
@@ -159,7 +159,7 @@ fn t1_all_tasks_that_one_wait_was_given_are_run_each_once() {
         world.assign(&[assignment(0, 7, 1, index)]);
         assert_eq!(world.runs(), [], "one at a time");
     }
-    assert_eq!((world.counters().surplus, world.counters().stale_assignments), (2, 4));
+    assert_eq!((world.counters().extra_tasks, world.counters().stale_assignments), (2, 4));
     for index in [1, 2] {
         world.finish(&run, b"");
         assert_eq!((world.waits(), world.runs().len()), (vec![], 1), "nothing is asked for meanwhile");
@@ -201,7 +201,7 @@ fn t12_few_tasks_are_kept_for_a_slot() {
     for index in 0..100 {
         world.assign(&[assignment(0, 7, 1, index)]);
     }
-    assert_eq!((world.counters().surplus, world.counters().stale_assignments), (7, 92));
+    assert_eq!((world.counters().extra_tasks, world.counters().stale_assignments), (7, 92));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Faults and attacks.
 
-use super::network::{Datagram, FINE, Network, Weather};
+use super::network::{Datagram, NO_FAULTS, Network, NetworkFaults};
 use super::*;
 
 /// Packets that an attacker forges, with or without knowing the secrets.
@@ -35,7 +35,7 @@ pub(super) enum Fault {
     Forgotten {
         index: usize,
     },
-    Weather(Weather),
+    Network(NetworkFaults),
     /// The executor has another address.
     Roamed {
         to: u8,
@@ -84,8 +84,8 @@ pub(super) fn fault() -> impl Strategy<Value = Fault> {
         1 => (0usize..3, any::<bool>()).prop_map(|(index, polled)| Fault::Restarted { index, polled }),
         1 => (0usize..3, 0u32..60).prop_map(|(index, room)| Fault::Full { index, room }),
         1 => (0usize..3).prop_map(|index| Fault::Forgotten { index }),
-        2 => (0u32..100, 0u64..2_000).prop_map(|(loss, ms)| Fault::Weather(Weather { loss, delay_max: ms * MS })),
-        1 => Just(Fault::Weather(FINE)),
+        2 => (0u32..100, 0u64..2_000).prop_map(|(loss, ms)| Fault::Network(NetworkFaults { loss, delay_max: ms * MS })),
+        1 => Just(Fault::Network(NO_FAULTS)),
         1 => (1u8..4).prop_map(|to| Fault::Roamed { to }),
         2 => (0usize..3, 0u32..20).prop_map(|(index, tasks)| Fault::Tasks { index, tasks }),
         6 => any::<usize>().prop_map(|nth| Fault::Replayed { nth }),
@@ -104,7 +104,7 @@ impl Network {
             Fault::Restarted { index, polled } => self.switches[index] = self.switches[index].started_anew(polled),
             Fault::Full { index, room } => self.switches[index].room = room,
             Fault::Forgotten { index } => self.switches[index].forget_idle(),
-            Fault::Weather(weather) => self.weather = weather,
+            Fault::Network(loss) => self.network_faults = loss,
             Fault::Roamed { to } => self.here = client(to),
             Fault::Tasks { index, tasks } => self.switches[index].tasks += tasks,
             Fault::Replayed { nth } => self.replay(nth),

@@ -6,7 +6,7 @@ mod network;
 mod switch;
 
 use super::*;
-use network::{FINE, Network};
+use network::{NO_FAULTS, Network};
 use proptest::prelude::*;
 use switch::Switch;
 
@@ -19,7 +19,7 @@ const HEALED_WITHIN: Nanos = 8 * LEASE;
 impl Network {
     /// From now on nothing goes wrong.
     fn end_faults(&mut self, alive: &[u8]) {
-        self.weather = FINE;
+        self.network_faults = NO_FAULTS;
         self.at = alive.iter().map(|&address| (switch(address), usize::from(address))).collect();
         for switch in &mut self.switches {
             (switch.room, switch.tasks) = (1_000, 0);

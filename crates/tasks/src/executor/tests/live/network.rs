@@ -24,12 +24,12 @@ pub(super) struct Datagram {
 
 /// What is lost, in percent, and how long the rest may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weather {
+pub(super) struct NetworkFaults {
     pub(super) loss: u32,
     pub(super) delay_max: Nanos,
 }
 
-pub(super) const FINE: Weather = Weather { loss: 0, delay_max: 2 * MS };
+pub(super) const NO_FAULTS: NetworkFaults = NetworkFaults { loss: 0, delay_max: 2 * MS };
 
 pub(super) struct Network {
     pub(super) executor: Executor,
@@ -38,7 +38,7 @@ pub(super) struct Network {
     pub(super) switches: Vec<Switch>,
     /// Which of the switches has an address.
     pub(super) at: BTreeMap<SocketAddr, usize>,
-    pub(super) weather: Weather,
+    pub(super) network_faults: NetworkFaults,
     /// Whether functions end.
     pub(super) functions_end: bool,
     pub(super) now: Nanos,
@@ -59,7 +59,7 @@ impl Network {
             here: client(1),
             switches,
             at: BTreeMap::from([(switch(1), 0), (switch(2), 1)]),
-            weather: FINE,
+            network_faults: NO_FAULTS,
             functions_end: true,
             now: 0,
             flying: BTreeMap::new(),
@@ -130,8 +130,8 @@ impl Network {
         if self.remembered.len() > REMEMBERED {
             self.remembered.pop_front();
         }
-        if self.random.random_range(0..100) >= self.weather.loss {
-            let arrival = self.now + self.random.random_range(0..=self.weather.delay_max);
+        if self.random.random_range(0..100) >= self.network_faults.loss {
+            let arrival = self.now + self.random.random_range(0..=self.network_faults.delay_max);
             self.flying.insert((arrival, self.random.random()), datagram);
         }
     }
