@@ -31,7 +31,7 @@ RESULTS
   check.simulated_hours        virtual time of all runs
   check.faults                 crashes, pauses, partitions, ... that befell them
 
-A violation is printed with its seed, its rule, and the last lines of what happened. docs/checking.md
+A violation is printed with its seed, its rule, and the last events before it. docs/checking.md
 explains the rules and what a trial is. The same seeds have the same result, whatever -j is. Ctrl-C
 while --shrink looks for smaller trials keeps the smallest so far.
 
