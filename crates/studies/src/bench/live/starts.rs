@@ -81,8 +81,8 @@ mod tests {
         let message = |text: &str| join(&[given(0, 100, 2)], &parse(text).unwrap()).unwrap_err().to_string();
         assert!(message("7 0 0 120").contains("1 of 2 tasks"));
         assert!(message("7 0 0 120\n7 0 0 130").contains("twice"));
-        assert!(message("8 0 0 120").contains("nobody gave"));
-        assert!(message("7 0 2 120").contains("nobody gave"));
+        assert!(message("8 0 0 120").contains("no client submitted"));
+        assert!(message("7 0 2 120").contains("no client submitted"));
         assert!(parse("7 0 x 120").is_err());
     }
 }
