@@ -33,7 +33,7 @@ impl Cluster {
     fn with(seed: u64, faults: Faults, queue: u32, switches: usize, resources: &[u8]) -> Self {
         let mut world = World::new(seed, faults);
         let config = TasksConfig { queue, slots: 1024, clients: 8, ..TasksConfig::default() };
-        world.set_observer(Box::new(RulesObserver::new(config)));
+        world.set_observer(Box::<RulesObserver>::default());
         world.set_sink(Box::<History>::default());
         let switches: Vec<_> = (0..switches).map(|_| nodes::add_switch(&mut world, config).unwrap()).collect();
         let at: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();

@@ -12,7 +12,7 @@ use midflight_endpoint::{Endpoint, Nanos};
 use midflight_sim::Place;
 use midflight_sim::tasks::asic::{Pipeline, Tally};
 use midflight_sim::tasks::executor::ExecutorActor;
-use midflight_sim::tasks::switch::Switch;
+use midflight_sim::tasks::switch::{Origin, Switch};
 use midflight_sim::tasks::{TaskEvent, nodes};
 use midflight_sim::{Actor, Birth, Wake};
 use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, Topology, World};
@@ -148,7 +148,7 @@ fn switches(cell: &Cell, engine: CellEngine, tally: &Tally, world: &mut World) -
             place,
             Box::new(move |birth: &mut Birth| {
                 let (epoch, secret) = (birth.random.random_range(1..=u32::MAX), birth.random.random());
-                let switch = Switch::new(Tasks::new(&config, epoch, secret).expect("checked above"));
+                let switch = Switch::new(Origin { config, epoch, secret }).expect("checked above");
                 if server { Box::new(Server(switch)) as Box<dyn Actor> } else { Box::new(switch) }
             }),
         );

@@ -4,7 +4,7 @@ use super::Submissions;
 use super::asic::{AsicSwitch, Pipeline, Tally};
 use super::client::ClientActor;
 use super::executor::ExecutorActor;
-use super::switch::Switch;
+use super::switch::{Origin, Switch};
 use crate::{Actor, Birth, NodeId, Place, World};
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks};
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
@@ -41,8 +41,8 @@ pub fn add_switch_at(
             let (lives, before) = last.get();
             let epoch = if planted(42) && lives > 1 { before } else { drawn };
             last.set((lives + 1, epoch));
-            let tasks = Tasks::new(&config, epoch, birth.random.random());
-            Box::new(Switch::new(tasks.expect("checked by nodes::add_switch"))) as Box<dyn Actor>
+            let switch = Switch::new(Origin { config, epoch, secret: birth.random.random() });
+            Box::new(switch.expect("checked by nodes::add_switch")) as Box<dyn Actor>
         }),
     ))
 }

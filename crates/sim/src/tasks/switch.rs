@@ -1,26 +1,47 @@
 //! The production switch: the C core, as `midflight switch` drives it.
 
 use crate::{Actor, Context, TICK, Wake};
-use midflight_dataplane::{Out, Tasks, Verdict};
+use midflight_dataplane::{ConfigError, Out, Tasks, TasksConfig, Verdict};
 use midflight_endpoint::Nanos;
 use midflight_tasks::mutants::planted;
 use std::net::SocketAddr;
 
+/// What the process of a switch was started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Its bounds.
+    pub config: TasksConfig,
+    /// Its epoch.
+    pub epoch: u32,
+    /// The secret of its cookies.
+    pub secret: u128,
+}
+
 /// The core, and what it did last.
 #[derive(Debug)]
 pub struct Switch {
+    origin: Origin,
     tasks: Tasks,
     out: Out,
     now: Nanos,
-    looked: u32,
+    visited: u32,
     took: Option<(SocketAddr, Verdict, bool)>,
 }
 
 impl Switch {
-    /// Around this core.
+    /// A core that starts.
+    ///
+    /// # Errors
+    /// Where the configuration is out of bounds.
+    pub fn new(origin: Origin) -> Result<Self, ConfigError> {
+        let tasks = Tasks::new(&origin.config, origin.epoch, origin.secret)?;
+        Ok(Self { origin, tasks, out: Out::new(), now: 0, visited: 0, took: None })
+    }
+
+    /// What its process began with.
     #[must_use]
-    pub fn new(tasks: Tasks) -> Self {
-        Self { tasks, out: Out::new(), now: 0, looked: 0, took: None }
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// The core.
@@ -34,7 +55,7 @@ impl Switch {
     pub fn last_turn<'a>(&'a self, datagram: Option<&'a [u8]>) -> Turn<'a> {
         let took = self.took.zip(datagram);
         let took = took.map(|((from, verdict, several), datagram)| Took { from, datagram, several, verdict });
-        Turn { now: self.now, looked: self.looked, took, gave: &self.out, tasks: &self.tasks }
+        Turn { now: self.now, visited: self.visited, took, gave: &self.out, tasks: &self.tasks }
     }
 
     fn send(&self, context: &mut Context<'_>) {
@@ -49,8 +70,8 @@ impl Switch {
 pub struct Turn<'a> {
     /// By the switch's clock.
     pub now: Nanos,
-    /// Slots that it looked at as time passed.
-    pub looked: u32,
+    /// Slots that a tick visited.
+    pub visited: u32,
     /// The datagram that it took; `None` where time passed.
     pub took: Option<Took<'a>>,
     /// What it owes for it.
@@ -81,14 +102,14 @@ impl Actor for Switch {
         let now = context.now();
         let several = context.is_observed() && self.tasks.owes_several(from, datagram);
         let verdict = self.tasks.packet(now, from, datagram, &mut self.out);
-        (self.now, self.looked, self.took) = (now, 0, Some((from, verdict, several)));
+        (self.now, self.visited, self.took) = (now, 0, Some((from, verdict, several)));
         self.send(context);
     }
 
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
         let now = context.now();
         let by = if planted(45) { now - now % 1_000_000_000 } else { now };
-        (self.now, self.looked, self.took) = (now, self.tasks.tick(by, &mut self.out), None);
+        (self.now, self.visited, self.took) = (now, self.tasks.tick(by, &mut self.out), None);
         self.send(context);
         context.wake_at(context.now() + TICK);
     }

@@ -48,6 +48,30 @@ use zerocopy::byteorder::network_endian::U64;
 /// Nanoseconds by which the acceptance times of two tasks differ at least.
 const TASK_APART_NS: u64 = 8;
 
+/// A registered slot, as others may know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotView {
+    /// Its number.
+    pub number: u32,
+    /// Its executor's.
+    pub address: SocketAddr,
+    /// What it offers, a bit a resource.
+    pub resources: u8,
+    /// What it does.
+    pub state: SlotState,
+}
+
+/// What a registered slot does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotState {
+    /// Neither waits nor works.
+    Free,
+    /// Is parked.
+    Waiting,
+    /// Has a task.
+    Assigned,
+}
+
 /// The switch, as `docs/internals/tasks.md` describes it.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -151,6 +175,24 @@ impl Model {
         stats.slots = self.slots.len() as u32;
         stats.clients = self.clients.iter().count() as u32;
         stats
+    }
+
+    /// Whether a task is queued or assigned under this name.
+    #[must_use]
+    pub fn is_open(&self, client: u64, submission: u32, index: u8) -> bool {
+        self.open_tasks().any(|task| (task.client, task.submission, task.index) == (client, submission, index))
+    }
+
+    /// The registered slots, by number.
+    pub fn slots(&self) -> impl Iterator<Item = SlotView> + '_ {
+        self.slots.iter().map(|(&number, slot)| {
+            let state = match &slot.state {
+                executors::State::Free { .. } => SlotState::Free,
+                executors::State::Waiting => SlotState::Waiting,
+                executors::State::Assigned(_) => SlotState::Assigned,
+            };
+            SlotView { number, address: slot.address, resources: slot.resources, state }
+        })
     }
 
     /// Checks the rules that must hold at every moment: T1, T5, T6, T7.

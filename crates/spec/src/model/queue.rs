@@ -64,11 +64,14 @@ impl Model {
 
     /// The oldest head of the lists that a slot may run, at the highest level that has one (T3, T4, T5).
     pub(super) fn dequeue(&mut self, offered: u8) -> Option<Task> {
-        let mut heads: Vec<usize> = Vec::new();
+        let (mut lists, mut heads) = (Vec::new(), Vec::new());
         for (position, task) in self.queued.iter().enumerate() {
-            let list = |other: &Task| (other.info.priority, other.info.resources);
-            let is_head = !self.queued[..position].iter().any(|before| list(before) == list(task));
-            if is_head && suffices(offered, task.info.resources) {
+            let list = (task.info.priority, task.info.resources);
+            if lists.contains(&list) {
+                continue;
+            }
+            lists.push(list);
+            if suffices(offered, task.info.resources) {
                 heads.push(position);
             }
         }

@@ -42,8 +42,8 @@ impl Model {
     fn visit_slots(&mut self, answers: &mut Answers) -> u32 {
         let mut visited = 0;
         while visited < TICK_SLOTS.min(self.known_slots.len() as u32) && answers.assigns() < OUT_MAX {
-            let behind = self.known_slots.iter().find(|&&number| self.slot_cursor.is_none_or(|cursor| number > cursor));
-            let Some(&next) = behind.or(self.known_slots.first()) else { break };
+            let unvisited = self.slot_cursor.map_or(0, |cursor| cursor + 1);
+            let Some(&next) = self.known_slots.range(unvisited..).next().or(self.known_slots.first()) else { break };
             self.visit_slot(next, answers);
             self.slot_cursor = Some(next);
             visited += 1;
@@ -79,8 +79,8 @@ impl Model {
             let place = self.next_client;
             self.next_client = (place + 1) % self.clients.high_water();
             let Some(client) = self.clients.get(place) else { continue };
-            let has_open = self.open_tasks().any(|task| task.client == client.identity);
-            if !has_open && self.is_silent(client.identity) {
+            let identity = client.identity;
+            if self.is_silent(identity) && !self.open_tasks().any(|task| task.client == identity) {
                 self.clients.remove(place);
             }
         }
@@ -88,7 +88,9 @@ impl Model {
 
     /// Drops the queued tasks of silent clients: nobody waits for their results.
     fn drop_tasks(&mut self) {
-        self.stats.dropped += self.take_out_all(|model, task| model.is_silent(task.client));
+        if self.clients.iter().any(|client| self.is_silent(client.identity)) {
+            self.stats.dropped += self.take_out_all(|model, task| model.is_silent(task.client));
+        }
     }
 
     fn is_silent(&self, client: u64) -> bool {

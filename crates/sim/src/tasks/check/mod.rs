@@ -7,12 +7,12 @@
 //! | `smaller` | what makes a trial smaller |
 //! | `run` | a world from a trial; after the last fault all must heal |
 //! | `rules` | what may be broken |
-//! | `ledger` | what a switch must do: T1 to T8, T10 to T14 |
+//! | `follower` | what a switch must do, T1 to T8 and T10 to T14: follows the reference model step by step |
 //! | `callers` | what callers must see: T9 |
 //! | `excuses` | which fault excuses what |
 //! | `bound` | how soon after the faults all must have ended: T16 |
 //! | `monitor` | shows a run to all of them |
-//! | `rules_observer` | the ledger, for tests of other worlds |
+//! | `rules_observer` | the follower, for tests of other worlds |
 //! | `attacker` | sends what nobody should |
 //! | `stranger` | keeps to the protocol, and wants all there is |
 //! | `trace` | what happens, in words |
@@ -23,7 +23,7 @@ mod bound;
 mod callers;
 mod draw;
 mod excuses;
-mod ledger;
+mod follower;
 mod monitor;
 mod mutants;
 mod rules;

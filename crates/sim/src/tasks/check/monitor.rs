@@ -3,14 +3,13 @@
 use super::attacker::Recent;
 use super::callers::Callers;
 use super::excuses::Excuses;
-use super::ledger::{Ledger, Name, Seen};
+use super::follower::{Follower, Name, Seen};
 use super::rules::*;
 use super::trace;
 use crate::check::{Broken, Checked, Trace, holds};
 use crate::tasks::TaskEvent;
-use crate::tasks::switch::{self, Turn};
+use crate::tasks::switch::{self, Origin, Turn};
 use crate::{Actor, Happening, NodeId, Observer};
-use midflight_dataplane::TasksConfig;
 use midflight_endpoint::Nanos;
 use midflight_wire::{PACKET_MAX, parse};
 use std::any::Any;
@@ -31,10 +30,9 @@ pub(super) struct Places {
 }
 
 /// The process that a switch's node runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Switch {
-    config: TasksConfig,
-    ledger: Option<Ledger>,
+    follower: Option<Follower>,
     turns: u32,
     /// Under which names each task is, or was, with this process.
     names: HashMap<(u32, u32), Vec<Name>>,
@@ -56,14 +54,13 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(places: Places, excuses: Excuses, configs: &[TasksConfig], traced: bool, recent: Recent) -> Self {
-        let switch = |&config: &TasksConfig| Switch { config, ledger: None, turns: 0, names: HashMap::new() };
+    pub(super) fn new(places: Places, excuses: Excuses, traced: bool, recent: Recent) -> Self {
         Self {
             callers: Callers::default(),
             broken: None,
             trace: traced.then(|| trace::of(&places)),
             requeued: 0,
-            switches: configs.iter().map(switch).collect(),
+            switches: places.switches.iter().map(|_| Switch::default()).collect(),
             places,
             excuses,
             epochs: BTreeSet::new(),
@@ -73,7 +70,7 @@ impl Findings {
 
     /// Tasks that switches which are up hold.
     pub(super) fn open(&self) -> usize {
-        self.switches.iter().filter_map(|switch| switch.ledger.as_ref()).map(Ledger::open).sum()
+        self.switches.iter().filter_map(|switch| switch.follower.as_ref()).map(Follower::open).sum()
     }
 
     fn check(&mut self, at: Nanos, what: impl FnOnce(&mut Self) -> Checked) {
@@ -87,14 +84,14 @@ impl Findings {
         }
     }
 
-    fn turn(&mut self, at: Nanos, number: usize, turn: &Turn<'_>) -> Checked {
+    fn turn(&mut self, at: Nanos, number: usize, origin: &Origin, turn: &Turn<'_>) -> Checked {
         let switch = &mut self.switches[number];
-        let ledger = switch.ledger.get_or_insert_with(|| Ledger::new(switch.config));
-        let known = ledger.epoch();
-        let seen = ledger.turn(turn)?;
-        if let (None, Some(epoch)) = (known, ledger.epoch()) {
+        if switch.follower.is_none() {
+            let epoch = origin.epoch;
             holds!(T9, self.epochs.insert(epoch), "a switch begins with epoch {epoch}, which another had before");
         }
+        let follower = switch.follower.get_or_insert_with(|| Follower::new(origin));
+        let seen = follower.turn(turn)?;
         switch.turns += 1;
         if switch.turns.is_multiple_of(SOUND_EVERY) {
             sound(turn)?;
@@ -106,14 +103,14 @@ impl Findings {
     fn seen(&mut self, at: Nanos, number: usize, seen: Seen) -> Checked {
         for (jid, tid, name) in seen.accepted {
             let switch = &mut self.switches[number];
-            let ledger = switch.ledger.as_ref();
+            let follower = switch.follower.as_ref();
             let names = switch.names.entry((jid, tid)).or_default();
-            let open = names.iter().find(|name| ledger.is_some_and(|ledger| ledger.is_open(**name)));
+            let open = names.iter().find(|name| follower.is_some_and(|follower| follower.is_open(**name)));
             let excused = open.is_none() || self.excuses.forgets || self.callers.has_timeout(jid, tid);
             holds!(T2, excused, "task {tid} of job {jid} is queued as {name:?} while it is open as {open:?}");
             names.push(name);
         }
-        for (_, jid, tid, attempt) in seen.assigned {
+        for (jid, tid, attempt) in seen.assigned {
             self.callers.assigned(jid, tid, attempt)?;
         }
         for (silent, what) in [(&seen.expired, "the lease runs out of"), (&seen.unparked, "silence takes out")] {
@@ -123,7 +120,7 @@ impl Findings {
                 holds!(T10, excused, "{what} a slot at {holder}, whom nothing befell");
             }
         }
-        self.requeued += (seen.expired.len() + seen.returned.len()) as u64;
+        self.requeued += seen.expired.len() as u64 + seen.returned;
         Ok(())
     }
 
@@ -131,7 +128,7 @@ impl Findings {
     fn crashed(&mut self, at: Nanos, node: NodeId) {
         if let Some(number) = self.switch_number(node) {
             let switch = &mut self.switches[number];
-            (switch.ledger, switch.names) = (None, HashMap::new());
+            (switch.follower, switch.names) = (None, HashMap::new());
         }
         self.callers.crashed(at, node);
     }
@@ -160,7 +157,7 @@ impl Observer for Monitor {
         let turn = switch.last_turn(datagram);
         let findings = &mut *self.0.borrow_mut();
         let Some(number) = findings.switch_number(node) else { return };
-        findings.check(at, |findings| findings.turn(at, number, &turn));
+        findings.check(at, |findings| findings.turn(at, number, switch.origin(), &turn));
         if let Some(trace) = &mut findings.trace {
             trace::turn(trace, at, node, &turn);
         }

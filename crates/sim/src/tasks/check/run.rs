@@ -61,7 +61,7 @@ impl Subject for TasksSubject {
 
     fn build(trial: &Trial, traced: bool) -> Self {
         let mut world = World::new(trial.seed, trial.network.faults());
-        let mut configs: Vec<_> = trial.switches.iter().map(config).collect();
+        let configs: Vec<_> = trial.switches.iter().map(config).collect();
         let sound = "a trial is validated before it is run";
         let mut switches: Vec<_> =
             configs.iter().map(|config| nodes::add_switch(&mut world, *config).expect(sound)).collect();
@@ -81,12 +81,11 @@ impl Subject for TasksSubject {
             let node = nodes::add_switch(&mut world, configs[switch]).expect(sound);
             standbys.insert(switch, node);
             switches.push(node);
-            configs.push(configs[switch]);
         }
         let recent = attacker(trial, &mut world);
         strangers(trial, &mut world, &at);
         let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
-        let mut findings = Findings::new(places, Excuses::of(trial), &configs, traced, recent);
+        let mut findings = Findings::new(places, Excuses::of(trial), traced, recent);
         findings.callers.calm = Excuses::of(trial).calm;
         let findings = Rc::new(RefCell::new(findings));
         for (jid, job) in (0..).zip(&trial.jobs) {

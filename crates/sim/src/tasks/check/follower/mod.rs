@@ -1,0 +1,162 @@
+//! Follows a switch step by step: the reference model is given what the switch takes, and must say the same answers, the same
+//! verdict and the same counters, byte for byte. Where they differ, the rule is named that the switch has broken: T1 to T8 and
+//! T10 to T14.
+//!
+//! No fault excuses any of them here: a switch answers for what reaches it, when it reaches it, by its own clock. Only a switch's
+//! death ends its model, and with it what it had acknowledged (T9 takes over: `callers.rs`).
+
+mod differences;
+#[cfg(test)]
+mod tests;
+
+use super::rules::*;
+use crate::check::{Broken, Checked, holds};
+use crate::tasks::switch::{Origin, Took, Turn};
+use differences::{Difference, assignments};
+use midflight_dataplane::{Datagram, Out, Stats, TICK_SLOTS, Verdict};
+use midflight_endpoint::Nanos;
+use midflight_spec::model::{Model, SlotState, SlotView};
+use midflight_wire::{PACKET_MAX, Packet, parse};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// A task, as its client submitted it: client, submission, index.
+pub(super) type Name = (u64, u32, u8);
+
+/// Of a slot: which assignment it had last (generation, sequence).
+type Answered = HashMap<u32, (u32, u32)>;
+
+/// What one turn of a switch shows to those who check more than the switch.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Tasks accepted: their jid and tid, and the name.
+    pub(super) accepted: Vec<(u32, u32, Name)>,
+    /// Assignments, repeats not: jid, tid, attempt.
+    pub(super) assigned: Vec<(u32, u32, u8)>,
+    /// Leases that ran out: of whom.
+    pub(super) expired: Vec<SocketAddr>,
+    /// Slots that were taken out though they wait, for silence: whose.
+    pub(super) unparked: Vec<SocketAddr>,
+    /// Tasks that slots gave back.
+    pub(super) returned: u64,
+}
+
+/// The model of one switch process.
+#[derive(Debug)]
+pub(super) struct Follower {
+    model: Model,
+    before: Stats,
+    answered: Answered,
+}
+
+impl Follower {
+    /// Of a switch that has just started.
+    pub(super) fn new(Origin { config, epoch, secret }: &Origin) -> Self {
+        let model = Model::new(config, *epoch, *secret);
+        Self { model, before: Stats::NOTHING, answered: Answered::new() }
+    }
+
+    /// Whether a task is queued or assigned under this name.
+    pub(super) fn is_open(&self, (client, submission, index): Name) -> bool {
+        self.model.is_open(client, submission, index)
+    }
+
+    /// Tasks that are queued or assigned.
+    pub(super) fn open(&self) -> usize {
+        self.before.queued.iter().sum::<u32>() as usize + self.before.busy as usize
+    }
+
+    /// The switch had its turn.
+    pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Checked<Seen> {
+        let stats = turn.tasks.stats();
+        match &turn.took {
+            Some(took) => self.packet(turn.now, took, turn.gave, &stats),
+            None => self.tick(turn.now, turn.visited, turn.gave, &stats),
+        }
+    }
+
+    /// The switch took a datagram.
+    fn packet(&mut self, now: Nanos, took: &Took<'_>, gave: &Out, stats: &Stats) -> Checked<Seen> {
+        let sent = datagrams(gave);
+        bounded(took, &sent)?;
+        let followed = self.model.follow(now, took.from, took.datagram, &sent);
+        let (right, owed) = followed.map_err(|what| Broken { rule: T2, what })?;
+        Difference { model: &self.model, question: Some((took.datagram, right)) }.of_answers(&sent, &owed)?;
+        differences::of_verdicts(took.verdict, right)?;
+        let seen = Seen { accepted: accepted(took, &sent), ..Seen::default() };
+        self.settle(stats, &sent, seen)
+    }
+
+    /// Time passed for the switch, and it checked so many slots.
+    fn tick(&mut self, now: Nanos, visited: u32, gave: &Out, stats: &Stats) -> Checked<Seen> {
+        holds!(T12, visited <= TICK_SLOTS, "a tick visited {visited} slots");
+        let sent = datagrams(gave);
+        let held: Vec<_> = self.model.slots().filter(|slot| slot.state != SlotState::Free).collect();
+        let (right, owed) = self.model.tick(now);
+        Difference { model: &self.model, question: None }.of_answers(&sent, &owed)?;
+        let seen = self.silenced(&held);
+        let seen = self.settle(stats, &sent, seen)?;
+        holds!(BOOKS, visited == right, "a tick visited {visited} slots, not {right}");
+        Ok(seen)
+    }
+
+    /// Of slots that waited or had a task before a tick: those that do no more, as they were silent.
+    fn silenced(&self, held: &[SlotView]) -> Seen {
+        let (mut seen, mut after) = (Seen::default(), self.model.slots().peekable());
+        for before in held {
+            while after.next_if(|slot| slot.number < before.number).is_some() {}
+            let is_held = after.peek().is_some_and(|now| now.number == before.number && now.state != SlotState::Free);
+            match before.state {
+                _ if is_held => {}
+                SlotState::Assigned => seen.expired.push(before.address),
+                _ => seen.unparked.push(before.address),
+            }
+        }
+        seen
+    }
+
+    /// After a turn: all is counted.
+    fn settle(&mut self, stats: &Stats, sent: &[Datagram], mut seen: Seen) -> Checked<Seen> {
+        differences::of_stats(stats, &self.model.stats())?;
+        seen.returned = stats.returned - self.before.returned;
+        self.before = *stats;
+        self.note_assignments(sent, &mut seen);
+        Ok(seen)
+    }
+
+    /// A slot's wait is answered once; the same assignment again is a repeat.
+    fn note_assignments(&mut self, sent: &[Datagram], seen: &mut Seen) {
+        for given in assignments(sent).values() {
+            let wait = (given.generation.get(), given.sequence.get());
+            if self.answered.insert(given.slot.get(), wait) != Some(wait) {
+                seen.assigned.push((given.jid.get(), given.task.tid.get(), given.task.attempt));
+            }
+        }
+    }
+}
+
+/// T12: what is sent for one packet is bounded, and foreseen by `owes_several`.
+fn bounded(took: &Took<'_>, sent: &[Datagram]) -> Checked {
+    holds!(T12, sent.len() <= 33, "{} datagrams for one packet", sent.len());
+    let to_sender = sent.iter().all(|(to, _)| *to == took.from);
+    holds!(T12, took.several || (sent.len() <= 1 && to_sender), "more is sent than one answer, unforeseen");
+    let longest = sent.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
+    holds!(T12, longest <= PACKET_MAX, "an answer of {longest} bytes");
+    Ok(())
+}
+
+/// Tasks of a SUBMIT that was taken just now.
+fn accepted(took: &Took<'_>, sent: &[Datagram]) -> Vec<(u32, u32, Name)> {
+    let (Verdict::Ok, Ok(Packet::Submit(submit, tasks))) = (took.verdict, parse(took.datagram)) else { return vec![] };
+    let acknowledged = sent.iter().find_map(|(_, bytes)| match parse(bytes) {
+        Ok(Packet::SubmitAck(ack)) => Some(ack.taken.get()),
+        _ => None,
+    });
+    let taken = (0..).zip(tasks).filter(|(index, _)| acknowledged.unwrap_or(0) >> index & 1 == 1);
+    let name = |index| (submit.client.get(), submit.header.sequence.get(), index);
+    taken.map(|(index, task)| (submit.jid.get(), task.tid.get(), name(index))).collect()
+}
+
+fn datagrams(out: &Out) -> Vec<Datagram> {
+    out.iter().map(|(to, bytes)| (to, bytes.to_vec())).collect()
+}
