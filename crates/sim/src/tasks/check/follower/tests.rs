@@ -166,7 +166,7 @@ fn probe() -> Vec<u8> {
 
 #[track_caller]
 fn broken(checked: Checked<Seen>) -> Rule {
-    checked.expect_err("the ledger believes it").rule
+    checked.expect_err("the follower accepts it").rule
 }
 
 #[test]
