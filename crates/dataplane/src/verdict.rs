@@ -6,7 +6,7 @@ macro_rules! verdicts {
     ($(#[$doc:meta])* $name:ident { $($own:tt)* }) => {
         $crate::verdicts! { @all $(#[$doc])* $name {
             Ok Taken "ok" "taken",
-            Forwarded Taken "forwarded" "taken, and passed on to somebody else",
+            Forwarded Taken "forwarded" "taken, and forwarded to another address",
             Truncated Refused "truncated" "shorter than its header and its records",
             Trailing Refused "trailing" "longer than its header and its records",
             BadMagic Refused "bad_magic" "not a Midflight packet",

@@ -1,5 +1,5 @@
-//! The packet structures, field for field as `dataplane/include/midflight/wire.h` lays them out, where each
-//! field is explained. A test compares the two layouts and `docs/wire.md`.
+//! The packet structures, field for field as `dataplane/include/midflight/wire.h` lays them out, which
+//! says more of each field. A test compares the two layouts and `docs/wire.md`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
@@ -46,47 +46,67 @@ macro_rules! layout {
 layout! {
     /// 24 bytes that open every packet but VERSION.
     pub struct Header {
+        /// Recognises a datagram of another protocol.
         pub magic: U16,
+        /// Another version is answered by [`Version`].
         pub version: u8,
         pub operation: u8,
+        /// Records that follow: with the operation it says how long the datagram must be (T11).
         pub count: u8,
+        /// Names the key of `tag`; 0 until there are keys.
         pub key: u8,
         pub reserved: U16,
+        /// Drawn by the switch at its start: tells packets for an earlier switch from those for this one (T9).
         pub epoch: U32,
+        /// The sender's: tells repeats apart; an answer repeats it.
         pub sequence: U32,
+        /// Room for a signature, which a later version could not insert.
         pub tag: U64,
     }
 
     /// switch → any: the answer to a packet of another version, the same in all versions.
     pub struct Version {
         pub magic: U16,
+        /// The one that the sender speaks.
         pub version: u8,
         pub operation: u8,
+        /// Makes the packet one word of 64 bits.
         pub reserved: [u8; 4],
     }
 
     /// An IPv6 address (IPv4 mapped) and a UDP port.
     pub struct Address {
+        /// IPv4 as ::ffff:a.b.c.d, so that all addresses have one size.
         pub ip: [u8; 16],
         pub port: U16,
+        /// 0, so that an address can be compared as whole words.
         pub reserved: U16,
     }
 
     /// TASK_INFO: what a client says of a task.
     pub struct TaskInfo {
+        /// For people, who name a task by `<uid, jid, tid>`.
         pub tid: U32,
+        /// A number, because a switch cannot parse names.
         pub function: U32,
+        /// The queue's level (T4).
         pub priority: u8,
+        /// A mask of what the executor must have (T5).
         pub resources: u8,
+        /// 255: `argument` is a [`BlobRef`].
         pub argument_length: u8,
+        /// Tells the completions of a task apart that ran twice.
         pub attempt: u8,
         pub argument: [u8; 16],
     }
 
     /// Where bytes that exceed the packet are.
     pub struct BlobRef {
+        /// Random: whoever knows it may fetch the bytes.
         pub id: U64,
+        /// Bytes: the receiver can refuse before it connects.
         pub length: U32,
+        /// TCP; the receiver has the IP address from the packet.
         pub port: U16,
         pub reserved: U16,
     }
@@ -94,30 +114,43 @@ layout! {
     /// client → switch; [`TaskInfo`] records follow.
     pub struct Submit {
         pub header: Header,
+        /// Random and secret: names the process to the switch.
         pub client: U64,
+        /// Proves that the sender receives what is sent to its address (T13).
         pub cookie: U64,
+        /// An executor repeats it to prove that it was given a task of this SUBMIT.
         pub token: U64,
         pub uid: U32,
+        /// Once for all tasks here: a SUBMIT never mixes jobs.
         pub jid: U32,
     }
 
     /// switch → client.
     pub struct SubmitAck {
         pub header: Header,
+        /// The SUBMIT's: an attacker that forges an answer must know it.
         pub client: U64,
+        /// Bitmap of the tasks that the switch is now responsible for.
         pub taken: U32,
+        /// Bitmap of the tasks that the client still has to submit.
         pub not_taken: U32,
+        /// Of `not_taken`: decides when to try again.
         pub reason: u8,
         pub reserved: [u8; 3],
+        /// Tasks that the queue still had room for: the client paces itself by it.
         pub room: U32,
     }
 
     /// executor → switch.
     pub struct Register {
         pub header: Header,
+        /// Random and secret: names the process to the switch.
         pub executor: U64,
+        /// As in [`Submit`].
         pub cookie: U64,
+        /// The executor's own number of the first slot; a repeat gets the same slots.
         pub first: U32,
+        /// A mask of what these slots offer.
         pub resources: u8,
         pub reserved: [u8; 3],
     }
@@ -126,17 +159,23 @@ layout! {
     pub struct Registered {
         pub header: Header,
         pub executor: U64,
+        /// The REGISTER's: says which slots these are.
         pub first: U32,
+        /// Sets how often the executor sends KEEPALIVE (T10).
         pub lease_ms: U32,
+        /// The sender as the switch sees it: differs behind a NAT.
         pub seen: Address,
+        /// Why there are fewer slots than asked for.
         pub reason: u8,
         pub reserved: u8,
+        /// Not 0: the switch parks no slots, and a slot asks again after this time.
         pub poll_us: U16,
     }
 
     /// A registered slot.
     pub struct SlotName {
         pub slot: U32,
+        /// Random, new at each registration: nobody else can act for the slot.
         pub generation: U32,
     }
 
@@ -144,19 +183,23 @@ layout! {
     pub struct Wait {
         pub slot: U32,
         pub generation: U32,
+        /// Larger than the last: the last task is done; equal: a repeat.
         pub sequence: U32,
     }
 
     /// switch → executor; [`Wait`] records follow, or none: all are void.
     pub struct Reset {
         pub header: Header,
+        /// Of the packet that this answers: an attacker must guess it.
         pub counter: U64,
     }
 
     /// executor → switch; [`Wait`] records follow.
     pub struct Retrieve {
         pub header: Header,
+        /// One more in each packet: a copy has an old counter (T13).
         pub counter: U64,
+        /// What these slots offer from now on, without a new registration.
         pub resources: u8,
         pub reserved: [u8; 7],
     }
@@ -171,12 +214,16 @@ layout! {
         pub token: U64,
         pub slot: U32,
         pub generation: U32,
+        /// The wait that this answers: the executor ignores answers to older ones.
         pub sequence: U32,
+        /// By the switch's clock, for the client's statistics.
         pub waited_us: U32,
         pub task: TaskInfo,
         pub uid: U32,
         pub jid: U32,
+        /// The client's: the completion goes there, not through the switch.
         pub address: Address,
+        /// With `index`: names the task to the client.
         pub submission: U32,
         pub index: u8,
         pub reserved: [u8; 3],
@@ -189,13 +236,16 @@ layout! {
 
     /// executor → switch; [`Wait`] records follow.
     pub struct Keepalive {
+        /// Epoch 0: only asks whether a switch is alive.
         pub header: Header,
+        /// As in [`Retrieve`].
         pub counter: U64,
     }
 
     /// executor → switch; [`Leave`] records follow.
     pub struct Release {
         pub header: Header,
+        /// As in [`Retrieve`].
         pub counter: U64,
     }
 
@@ -203,7 +253,9 @@ layout! {
     pub struct Leave {
         pub slot: U32,
         pub generation: U32,
+        /// The slot's last wait.
         pub sequence: U32,
+        /// 0: a task given to the slot meanwhile is queued again.
         pub done: u8,
         pub reserved: [u8; 3],
     }
@@ -211,26 +263,33 @@ layout! {
     /// switch → executor; [`SlotName`] records follow.
     pub struct Released {
         pub header: Header,
+        /// As in [`Reset`].
         pub counter: U64,
     }
 
     /// executor → client; [`Completion`] records follow, each with its result.
     pub struct Complete {
         pub header: Header,
+        /// A public name, not the secret identity.
         pub executor: U64,
     }
 
     /// How an attempt ended.
     pub struct Completion {
+        /// As assigned: the client ignores another one.
         pub token: U64,
+        /// For the client's statistics, as the next two times.
         pub ran_ns: U64,
         pub submission: U32,
         pub waited_us: U32,
         pub held_us: U32,
+        /// Bytes that follow, before padding to a multiple of four.
         pub result_length: U16,
         pub index: u8,
+        /// The acknowledgement repeats it.
         pub attempt: u8,
         pub status: u8,
+        /// 1: the result is a [`BlobRef`].
         pub by_reference: u8,
         pub reserved: U16,
     }
@@ -246,6 +305,7 @@ layout! {
         pub submission: U32,
         pub index: u8,
         pub attempt: u8,
+        /// Whether the executor may forget the result.
         pub state: u8,
         pub reserved: u8,
     }
@@ -259,6 +319,7 @@ layout! {
 
     /// client → switch; [`TaskName`] records follow.
     pub struct Probe {
+        /// Its sequence counts repeats too, so that the round trip can be measured.
         pub header: Header,
         pub client: U64,
         pub cookie: U64,
@@ -270,13 +331,16 @@ layout! {
         pub client: U64,
         pub seen: Address,
         pub room: U32,
+        /// Bitmap of the tasks that are queued or assigned.
         pub open: U32,
+        /// A switch that has forgotten the client cannot recognise repeats.
         pub known: u8,
         pub reserved: [u8; 3],
     }
 
     /// client → switch; [`TaskName`] records follow.
     pub struct Cancel {
+        /// Its sequence is from the window of SUBMIT, so that a repeat gets the same answer.
         pub header: Header,
         pub client: U64,
         pub cookie: U64,
@@ -286,6 +350,7 @@ layout! {
     pub struct CancelAck {
         pub header: Header,
         pub client: U64,
+        /// Bitmap of the tasks that will not run; the others may.
         pub taken_out: U32,
         pub reason: u8,
         pub reserved: [u8; 3],
@@ -293,7 +358,9 @@ layout! {
 
     /// switch → client or executor: repeat the packet with this cookie.
     pub struct Cookie {
+        /// Its sequence is that of the packet that this answers.
         pub header: Header,
+        /// Says whose cookie this is.
         pub identity: U64,
         pub cookie: U64,
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
 /*
- * The interface of every program of the soft engine, for whoever runs it: a process, or XDP and TC programs in the kernel.
+ * The interface of every program of the soft engine to its caller: a process, or XDP and TC programs in the kernel.
  *
  * A program NAME consists of pure functions over memory that the caller owns. Time and randomness are arguments; nothing is
  * allocated; no packet costs more than a constant amount of work. The functions have the same shape in every program:
@@ -50,7 +50,7 @@ struct mf_forward {
 struct mf_out {
     uint32_t count;        /* of `packet` */
     uint32_t is_genuine;   /* 1: only the holder of the address `from` can have sent the datagram, and it is no copy of an
-                            * earlier one. So whoever runs the program may learn from it where that peer is */
+                            * earlier one. So the caller may learn from it where that peer is */
     uint32_t is_forwarded; /* 1: forward the datagram as `forward` says; the verdict is FORWARDED */
     uint32_t note;         /* scratch word of the program while it takes a packet; of no meaning afterwards */
     struct mf_out_packet packet[MF_OUT_MAX];

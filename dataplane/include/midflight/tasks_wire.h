@@ -85,8 +85,8 @@ enum mf_known {
  *   cookie             the last one that the switch gave, or 0. It proves that the sender receives what is sent to its address;
  *                      without that the switch makes no record (T13).
  *   token              random, of one SUBMIT: an executor that repeats it proves that it was given a task of that SUBMIT.
- *   slot, generation   a slot's number in the switch, and a random number of its registration: whoever does not know the
- *                      generation cannot speak for the slot.
+ *   slot, generation   a slot's number in the switch, and a random number of its registration: without the generation nobody
+ *                      can act for the slot.
  *   counter            of the executor, +1 for each RETRIEVE, KEEPALIVE and RELEASE from a random start: a copy of an old packet
  *                      has an old counter, and is refused (T13). An answer repeats it, so it cannot be taken for another's.
  *   seen               the sender's address as the switch sees it. If it differs from the sender's own, there is NAT between them,
@@ -127,7 +127,7 @@ struct MF_WIRE mf_submit {
  * can store it and repeat it (T8). */
 struct MF_WIRE mf_submit_ack {
     struct mf_header header;
-    uint64_t client;    /* the SUBMIT's: whoever forges an answer must know it */
+    uint64_t client;    /* the SUBMIT's: an attacker that forges an answer must know it */
     uint32_t taken;     /* tasks that the switch is now responsible for */
     uint32_t not_taken; /* tasks that the client still has to submit; taken | not_taken covers all */
     uint8_t reason;     /* enum mf_reason, of not_taken: it decides when trying again makes sense */
@@ -181,7 +181,7 @@ struct MF_WIRE mf_reset {
     uint64_t counter; /* of the packet that this answers: a forged RESET must guess it */
 };
 
-/* executor -> switch: a task for each of these, please. `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
+/* executor -> switch: these slots want a task. `count` (1 to MF_SLOTS_MAX) mf_wait follow. */
 struct MF_WIRE mf_retrieve {
     struct mf_header header;
     uint64_t counter;
@@ -219,7 +219,7 @@ struct MF_WIRE mf_no_op {
 /* executor -> switch: the tasks of the `count` (1 to MF_REGISTER_MAX) mf_wait that follow still run. It renews their leases.
  * Answered only by RESET. */
 struct MF_WIRE mf_keepalive {
-    struct mf_header header; /* epoch 0: asks whether a switch lives here, and renews nothing */
+    struct mf_header header; /* epoch 0: only asks whether a switch is alive, and for its epoch; it renews nothing */
     uint64_t counter;
 };
 
@@ -229,6 +229,7 @@ struct MF_WIRE mf_release {
     uint64_t counter;
 };
 
+/* A slot that its executor gives up, in RELEASE. */
 struct MF_WIRE mf_leave {
     uint32_t slot;
     uint32_t generation;
@@ -244,12 +245,13 @@ struct MF_WIRE mf_released {
 };
 
 /* executor -> client: `count` (1 to MF_COMPLETE_MAX) mf_completion follow, each with its result behind it, padded to a multiple
- * of four bytes. The switch only passes it through, so its records may differ in length. */
+ * of four bytes. No switch parses it, so its records may differ in length. */
 struct MF_WIRE mf_complete {
     struct mf_header header; /* epoch: of the switch that assigned */
     uint64_t executor;       /* a public name of the executor, to tell executors apart; not its identity, which stays secret */
 };
 
+/* The end of one attempt, in COMPLETE. */
 struct MF_WIRE mf_completion {
     uint64_t token;         /* as assigned: the client ignores a completion with another one */
     uint64_t ran_ns;        /* from start to end of the function, for the client's statistics as the next two times */
@@ -257,7 +259,7 @@ struct MF_WIRE mf_completion {
     uint32_t waited_us;     /* repeated from ASSIGN: the time in the queue */
     uint32_t held_us;       /* from the arrival of ASSIGN to the start of the function */
     uint16_t result_length; /* bytes that follow, before padding: at most MF_RESULT_MAX */
-    uint8_t index;
+    uint8_t index;        /* the task's record in the SUBMIT */
     uint8_t attempt;      /* as assigned: the acknowledgement says which attempt it means */
     uint8_t status;       /* enum mf_status */
     uint8_t by_reference; /* 1: the result did not fit, and is a mf_blob_ref of 16 bytes */
@@ -269,7 +271,7 @@ struct MF_WIRE mf_complete_ack {
     struct mf_header header;
 };
 
-/* All but the state are copied from the completion, and name it. */
+/* An acknowledged completion. All fields but the state are copied from it, and name it. */
 struct MF_WIRE mf_completed {
     uint64_t token;
     uint32_t submission;

@@ -18,7 +18,7 @@
  */
 #define MF_COMMON_VERDICTS(X)                                                                              \
     X(OK, TAKEN, "taken")                                                                                  \
-    X(FORWARDED, TAKEN, "taken, and passed on to somebody else")                                           \
+    X(FORWARDED, TAKEN, "taken, and forwarded to another address")                                         \
     X(TRUNCATED, REFUSED, "shorter than its header and its records")                                       \
     X(TRAILING, REFUSED, "longer than its header and its records")                                         \
     X(BAD_MAGIC, REFUSED, "not a Midflight packet")                                                        \

@@ -50,7 +50,7 @@ struct MF_WIRE mf_version {
 /* An IPv6 address and a UDP port. */
 struct MF_WIRE mf_address {
     uint8_t ip[16];    /* IPv4 as ::ffff:a.b.c.d, so that all addresses have one size and one comparison */
-    uint16_t port;
+    uint16_t port;     /* UDP */
     uint16_t reserved; /* 0: an address is compared as whole words */
 };
 
