@@ -39,7 +39,7 @@ pub(crate) struct Op {
 pub enum Destination {
     /// Out of this port.
     Port(Operand),
-    /// To whom the packet's own address fields name: the switch's routes, which the controller writes, know the port.
+    /// To the receiver that the packet's own address fields name: the controller's routes in the switch know the port.
     Requester,
     /// Through egress and back into ingress, as a new packet.
     Recirculate,
@@ -54,7 +54,7 @@ pub(crate) enum Effect {
     Pop,
 }
 
-/// Writes to fields, at most one access to a register, and what becomes of the packet.
+/// Writes to fields, at most one access to a register, and where the packet goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Action {
     pub(crate) name: String,
@@ -145,28 +145,28 @@ impl Action {
         Self { access: Some(access), ..self }
     }
 
-    /// Sends the packet on; what a later stage says replaces it. Ingress only.
+    /// Forwards the packet; a later stage may choose again. Ingress only.
     #[track_caller]
     #[must_use]
     pub fn forward(self, to: Destination) -> Self {
         self.effect(Effect::Forward(to))
     }
 
-    /// Drops the packet under a name, unless a later stage of ingress says otherwise.
+    /// Drops the packet under a name, unless a later stage of ingress forwards it.
     #[track_caller]
     #[must_use]
     pub fn drop(self, reason: &'static str) -> Self {
         self.effect(Effect::Drop(reason))
     }
 
-    /// Makes a copy as `mirror` says, at the end of this pipeline; it is recirculated.
+    /// Makes the copy that `mirror` describes, at the end of this pipeline; it is recirculated.
     #[track_caller]
     #[must_use]
     pub fn mirror(self, mirror: Mirror) -> Self {
         self.effect(Effect::Mirror(mirror))
     }
 
-    /// Takes the first record off the packet, at the end of this pipeline: the next one stands in its fields in the next pass.
+    /// Removes the packet's first record, at the end of this pipeline: in the next pass the fields hold the next record.
     #[track_caller]
     #[must_use]
     pub fn pop(self) -> Self {

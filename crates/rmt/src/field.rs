@@ -1,9 +1,9 @@
-//! Fields of the packet header vector, and what stands where a field may: operands.
+//! Fields of the packet header vector, and operands: a field, a constant or an argument.
 
 use crate::table::{Compare, Relation};
 use std::panic::Location;
 
-/// Where in the source something was said.
+/// The line of source that declared something.
 pub type At = &'static Location<'static>;
 
 /// Bits of a field: those of the containers that the header vector is made of.
@@ -35,7 +35,7 @@ impl Width {
     }
 }
 
-/// What becomes of a field between passes and pipelines.
+/// Whether a field keeps its value between passes and pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Space {
     /// Travels with the packet.
@@ -114,7 +114,7 @@ impl Field {
     }
 }
 
-/// What the program knows of a field.
+/// A field, as the program declared it.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldInfo {
     pub(crate) name: String,

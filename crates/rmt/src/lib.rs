@@ -1,10 +1,10 @@
-//! The asic engine's model: a switch like the papers' Tofino (RMT: Bosshart et al., SIGCOMM 2013), and the programs written
-//! under its laws. `docs/internals/asic.md` has the laws and says how each is enforced.
+//! The asic engine's model: a switch like the papers' Tofino (RMT: Bosshart et al., SIGCOMM 2013), and the programs that keep
+//! its laws. `docs/internals/asic.md` has the laws and says how each is enforced.
 //!
 //! A program is data. A [`Builder`] declares fields, registers and tables; [`Builder::build`] checks them once, on all paths, and
 //! refuses what the switch could not do, naming the lines ([`Refusal`]), or gives a [`Program`] with its [`Report`]. A
 //! [`Machine`] runs it, one [`pass`](Machine::pass) a packet, or in two halves ([`ingress`](Machine::ingress),
-//! [`egress`](Machine::egress)) where other packets are to come between.
+//! [`egress`](Machine::egress)), so that other packets can come between.
 //!
 //! # A counter
 //!
@@ -35,9 +35,9 @@
 //!
 //! # A tiny queue
 //!
-//! Four values, put and got. A value is answered in the pass that asks for it; what finds the queue empty or full is dropped
-//! under a name. Each register is touched once a packet, so both pointers are compared *in* the access that moves them, with
-//! what an earlier stage read: a lagging copy of the other. (`shadow` is written by every get, one pass late.)
+//! A queue of four values. A GET is answered in its own pass; a packet that finds the queue empty or full is dropped under a
+//! name. A packet accesses each register once, so both pointers are compared *in* the access that moves them, with a
+//! lagging copy of the other that an earlier stage read. (Every GET writes `shadow`, one pass late.)
 //!
 //! ```
 //! use midflight_rmt::*;
@@ -57,7 +57,7 @@
 //! let get_ptr = b.register(Ingress, 3, "get_ptr", Cell::W32, 1).at(Index::Const(0));
 //! let entries = b.register(Ingress, 5, "entries", Cell::W32, 4);
 //!
-//! // Stage 0: two tables touch the same register. Their gateways exclude each other, or the program would be refused.
+//! // Stage 0: two tables access the same register. Their gateways exclude each other, or the program would be refused.
 //! b.table(Ingress, 0, "read shadow").when(kind.is(PUT)).run(&Action::new("read").access(shadow.give_old(limit)));
 //! let credit = shadow.test(Test::Before, value).then(Alu::set(value));
 //! b.table(Ingress, 0, "credit").when(kind.is(CREDIT)).run(&Action::new("credit").access(credit).drop("credit"));
@@ -71,7 +71,7 @@
 //! let get = get_ptr.test(Test::NotEqual, added).then(Alu::add(1)).give_old(got);
 //! b.table(Ingress, 3, "get").when(kind.is(GET)).run(&Action::new("get").access(get));
 //! b.table(Ingress, 3, "full").when(kind.is(PUT)).when(added.equals(limit)).run(&Action::new("full").drop("full"));
-//! // Stage 4: what the credit will say. Its copy goes round and becomes a packet of its own.
+//! // Stage 4: the value of the credit. The mirrored copy recirculates as a packet of its own.
 //! let copy = b.mirror("credit", (kind, CREDIT), &[(value, next)]);
 //! b.table(Ingress, 4, "next").when(kind.is(GET)).run(&Action::new("next").add(next, got, 1));
 //! // Stage 5: the entry itself.

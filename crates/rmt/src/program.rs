@@ -11,7 +11,7 @@ use std::panic::Location;
 /// A pipeline: a packet passes ingress, then the traffic manager, then egress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pipeline {
-    /// The first, which says where the packet goes.
+    /// The first, which chooses where the packet goes.
     Ingress,
     /// The second, behind the traffic manager.
     Egress,
@@ -40,12 +40,12 @@ pub(crate) struct MirrorInfo {
     pub(crate) at: At,
 }
 
-/// How often a packet of a kind passes the switch at most.
+/// How many passes a packet of a kind takes at most.
 #[derive(Clone, Debug)]
 pub struct Bound {
     /// What kind of packet.
     pub kind: String,
-    /// Passes, the first included: a number, or what it depends on.
+    /// Passes, the first included: a number, or the quantity that it depends on.
     pub passes: String,
     /// Why no more, or why there is no bound.
     pub why: String,
@@ -63,7 +63,7 @@ pub(crate) struct Source {
     /// Header fields that a packet carries more than once.
     pub(crate) record: Vec<Field>,
     pub(crate) bounds: Vec<Bound>,
-    /// What values of a field are called, for readers.
+    /// Names of a field's values, for readers.
     pub(crate) names: Vec<(Field, u32, &'static str)>,
 }
 
@@ -92,7 +92,7 @@ impl Builder {
         Self { source: Source { name: name.into(), ..Source::default() } }
     }
 
-    /// A field that travels with the packet. All packets carry all header fields; what a kind of packet has no use for is zero.
+    /// A field that travels with the packet. All packets carry all header fields; those that a kind of packet does not use are zero.
     pub fn header(&mut self, name: impl Into<String>, width: Width) -> Field {
         self.declare(Space::Header, name.into(), width, false)
     }
@@ -161,12 +161,12 @@ impl Builder {
         self.source.tables.last_mut().expect("just pushed")
     }
 
-    /// What values of a field are called, where the program is printed.
+    /// Names a field's values, for the printed program.
     pub fn name_values(&mut self, field: Field, names: &[(u32, &'static str)]) {
         self.source.names.extend(names.iter().map(|&(value, name)| (field, value, name)));
     }
 
-    /// States how often a kind of packet passes the switch at most, if that is bounded. Nothing checks it here.
+    /// States how many passes a kind of packet takes at most, if that is bounded. The build does not check it.
     pub fn bound(&mut self, kind: impl Into<String>, passes: impl fmt::Display, why: impl Into<String>) {
         self.source.bounds.push(Bound { kind: kind.into(), passes: passes.to_string(), why: why.into() });
     }
@@ -192,7 +192,7 @@ impl Program {
         &self.source.name
     }
 
-    /// What it takes of the target.
+    /// The resources of the target that it uses.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report

@@ -82,7 +82,7 @@ impl fmt::Display for Resource {
 /// The law that a program breaks, and where. Locations are lines of the source that built it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A packet could touch a register twice.
+    /// A packet could access a register twice.
     #[error(
         "touches register twice: {register}, {place}, at {first} and at {second}; \
          gateways and keys do not prove that these exclude each other"
@@ -97,7 +97,7 @@ pub enum Refusal {
         /// The other.
         second: At,
     },
-    /// A value is wanted before it is there.
+    /// A value is read before it is written.
     #[error("reads a later stage's result: {field}, read in {place} at {read}, written in {by} at {written}")]
     ReadsLater {
         /// The field's name.
@@ -111,7 +111,7 @@ pub enum Refusal {
         /// The line that writes.
         written: At,
     },
-    /// Metadata of ingress is wanted in egress, and was not declared to go there.
+    /// Egress reads metadata of ingress that was not declared as bridged.
     #[error("not bridged: {field}, written in ingress at {written}, read in {place} at {read}")]
     NotBridged {
         /// The field's name.
@@ -133,10 +133,10 @@ pub enum Refusal {
         /// The line that reads.
         read: At,
     },
-    /// Two writes to one thing in one stage could befall one packet.
+    /// One packet could write one thing twice in one stage.
     #[error("writes twice in a stage: {what}, {place}, at {first} and at {second}")]
     WritesTwice {
-        /// A field's name, or what else.
+        /// A field's name, or that of the other thing.
         what: String,
         /// Where.
         place: Place,
@@ -145,7 +145,7 @@ pub enum Refusal {
         /// The other.
         second: At,
     },
-    /// A register is used where it is not.
+    /// A register is used in another stage than its own.
     #[error("register {register} is in {home}, and used in {place} at {at}")]
     Elsewhere {
         /// Its name.
@@ -195,7 +195,7 @@ pub enum Refusal {
         /// The line that chooses.
         at: At,
     },
-    /// A gateway looks at a difference.
+    /// A gateway compares a difference.
     #[error(
         "condition on a subtracted value: {field}, {place}, compared at {at}, subtracted at {written}; make it a table"
     )]

@@ -101,7 +101,7 @@ pub enum Test {
     After,
 }
 
-/// What becomes of a word. Arithmetic is modulo the word's width.
+/// How an access changes a word. Arithmetic is modulo the word's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Alu {
     /// It stays.
@@ -155,7 +155,7 @@ impl Alu {
     }
 }
 
-/// What a stateful ALU hands to the packet.
+/// What a stateful ALU writes to the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
     /// The word as it was.
@@ -166,7 +166,7 @@ pub enum Output {
     Predicate,
 }
 
-/// One arm: what becomes of the low and the high word.
+/// One arm: how it changes the low and the high word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Arm {
     pub(crate) low: Alu,
@@ -190,7 +190,7 @@ pub struct Access {
 }
 
 impl Register {
-    /// An access to the cell at `index`, which changes nothing until it is told to.
+    /// An access to the cell at `index`, which changes nothing until the methods below say so.
     #[track_caller]
     #[must_use]
     pub fn at(self, index: Index) -> Access {
@@ -212,8 +212,8 @@ impl Access {
         Self { test: Some((Word::High, test, value.into())), ..self }
     }
 
-    /// The ALU's second comparator: what is said of `otherwise` happens only where this holds of a word too. Where neither
-    /// test does, nothing changes.
+    /// The ALU's second comparator: `otherwise` applies only if this test holds too. If neither test holds, nothing
+    /// changes.
     #[must_use]
     pub fn otherwise_if(self, word: Word, test: Test, value: impl Into<Operand>) -> Self {
         Self { second: Some((word, test, value.into())), ..self }

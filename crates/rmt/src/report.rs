@@ -1,4 +1,4 @@
-//! What a program takes of its target.
+//! The resources of its target that a program uses.
 
 use crate::action::Effect;
 use crate::check::{Reads, table_reads, table_writes};
@@ -57,7 +57,7 @@ pub struct RegisterUse {
 pub struct Report {
     /// The program's name.
     pub program: String,
-    /// What it was held against.
+    /// The target that it was checked against.
     pub target: Target,
     /// Physical stages, from 0 to the last used.
     pub stages: Vec<StageUse>,
@@ -216,7 +216,7 @@ fn touched(source: &Source, table: &Table) -> Reads {
                 let carries = &source.mirrors[usize::from(mirror.0)].carries;
                 fields.extend(carries.iter().map(|&(_, from)| (from, *at)));
             }
-            // What is taken off must have been parsed.
+            // A record can be removed only if it was parsed.
             Effect::Pop => fields.extend(source.record.iter().map(|&field: &Field| (field, *at))),
             Effect::Forward(_) | Effect::Drop(_) => {}
         }

@@ -1,4 +1,4 @@
-//! A program as tables for readers: stage by stage, what runs when, what it does, and what for.
+//! A program as tables for readers, stage by stage: what runs when, what it does, and why.
 
 use crate::action::{Action, Destination, Effect, Op, Verb};
 use crate::field::{Field, Operand};

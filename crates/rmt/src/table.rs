@@ -21,7 +21,7 @@ pub(crate) enum Relation {
     Field { other: Field, equal: bool },
 }
 
-/// How a key is matched, which says in which memory.
+/// How a key is matched, which decides its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum KeyKind {
     /// SRAM.
@@ -39,7 +39,7 @@ pub(crate) struct Key {
     pub(crate) at: At,
 }
 
-/// What an entry asks of one key.
+/// What an entry requires of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Match {
     /// The bits under `mask` are those of `value`.
@@ -118,7 +118,7 @@ impl Table {
         self.key(field, KeyKind::Range)
     }
 
-    /// An entry: what it asks of each key, in their order, and its action with arguments. Of those that match the first wins.
+    /// An entry: what it requires of each key, in their order, and its action with arguments. The first that matches wins.
     pub fn entry<const N: usize>(&mut self, matches: [Match; N], action: &Action, arguments: &[u32]) -> &mut Self {
         let action = self.action(action);
         self.entries.push(Entry { matches: matches.to_vec(), action, arguments: arguments.to_vec() });

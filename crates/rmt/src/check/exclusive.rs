@@ -1,7 +1,7 @@
 //! Proofs that no packet meets two conditions at once.
 //!
-//! Sound, not complete: all conditions of a stage are about the packet as it entered the stage, so two that contradict each
-//! other in one field exclude each other; what is not seen to contradict may coincide.
+//! They are sound, not complete. All conditions of a stage are about the packet as it entered the stage, so two that contradict
+//! each other in one field exclude each other. Without such a proof, both may hold.
 
 use crate::field::{Field, Width};
 use crate::table::{Match, Relation, Table};
@@ -27,8 +27,8 @@ pub(super) fn ways(table: &Table, action: usize) -> Vec<Condition> {
         if entry.action == action {
             ways.push([condition.clone(), matches.clone()].concat());
         }
-        // The entries behind this one, and the default, run where it does not match. A single literal can be negated; of
-        // several only one is false, which is left out.
+        // The entries behind this one, and the default, run only if it does not match. A single literal can be negated. Of
+        // several any one may be false, so they give no condition.
         if let [only] = matches[..] {
             condition.extend(negated(only));
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is said to exclude each other does, for all small values.
+        /// Conditions that are proved to exclude each other do so, for all small values.
         #[test]
         fn proofs_of_exclusion_are_sound(
             a in prop::collection::vec(literal(), 0..4),

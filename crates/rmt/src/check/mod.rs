@@ -9,7 +9,7 @@ mod uses;
 use crate::program::Source;
 use crate::{Refusal, Report, Target};
 
-/// Refuses the program, or says what it takes.
+/// Refuses the program, or reports the resources that it uses.
 pub(crate) fn check(source: &Source, target: &Target) -> Result<Report, Refusal> {
     form::check(source, target)?;
     order::check(source)?;

@@ -1,4 +1,4 @@
-//! A packet touches a register once, and each field once in a stage.
+//! A packet accesses a register once, and writes each field once in a stage.
 
 use super::exclusive::{Condition, excluded, ways};
 use super::uses::{Written, action_writes, place};
@@ -30,7 +30,7 @@ pub(super) fn check(source: &Source) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Something that both may do to one packet.
+/// Something that two tables may do to one packet.
 fn clash<T: Copy + PartialEq>(a: &[Deed<T>], b: &[Deed<T>]) -> Option<(T, At, At)> {
     let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
     let mut same = pairs.filter(|(x, y)| x.what == y.what);

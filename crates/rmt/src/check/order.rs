@@ -1,4 +1,4 @@
-//! Values flow forward: a stage reads what the packet came with, or what an earlier stage wrote.
+//! Values flow forward: a stage reads values that the packet brought or an earlier stage wrote.
 
 use super::uses::{place, table_reads, table_writes};
 use crate::Refusal;
@@ -9,7 +9,7 @@ use crate::refusal::Place;
 use crate::table::Relation;
 use std::collections::HashMap;
 
-/// Of each field, where it is written.
+/// Where each field is written.
 type Writes = HashMap<Field, Vec<(Place, At)>>;
 
 pub(super) fn check(source: &Source) -> Result<(), Refusal> {
@@ -51,7 +51,7 @@ fn check_read(source: &Source, writes: &Writes, field: Field, here: Place, read:
     }
 }
 
-/// A copy is made of what stands in the fields at the end of the pipeline.
+/// A copy has the values of the fields at the end of the pipeline.
 fn check_copies(source: &Source, writes: &Writes, table: &crate::Table) -> Result<(), Refusal> {
     let end = Place { pipeline: table.pipeline, stage: usize::MAX };
     for (effect, at) in table.actions.iter().flat_map(|action| &action.effects) {
@@ -63,7 +63,7 @@ fn check_copies(source: &Source, writes: &Writes, table: &crate::Table) -> Resul
     Ok(())
 }
 
-/// A gateway compares what is there; a difference must be matched in a table, whatever else writes the field.
+/// A gateway cannot compare a difference, which needs a table, even if something else writes the field too.
 fn check_gateway(source: &Source, table: &crate::Table) -> Result<(), Refusal> {
     for compare in &table.gateway {
         let other = if let Relation::Field { other, .. } = compare.relation { Some(other) } else { None };

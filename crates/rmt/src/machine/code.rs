@@ -1,4 +1,4 @@
-//! A program in the form in which it runs: flat arrays, names gone, arguments in place.
+//! A compiled program: flat arrays, without names, with arguments filled in.
 
 use crate::action::{Action, Destination, Effect, Op, Verb};
 use crate::field::{Field, Operand, Space, Width};
@@ -57,7 +57,7 @@ pub(super) struct Step {
     pub(super) verb: Verb,
     pub(super) a: Source32,
     pub(super) b: Source32,
-    /// A table that runs behind this one reads what this step replaces: it is written when the stage ends.
+    /// A table that runs after this one reads the old value, so this step writes when the stage ends.
     pub(super) late: bool,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct TableCode {
     pub(super) default: Option<Body>,
 }
 
-/// A key of 8 bits that narrows a table's entries down, so that few of many are looked at.
+/// A key of 8 bits that selects some of a table's entries, so that only these are compared.
 #[derive(Debug)]
 pub(super) struct Selector {
     pub(super) slot: Slot,

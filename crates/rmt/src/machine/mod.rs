@@ -1,4 +1,4 @@
-//! The machine: a program compiled, its registers, and a packet's way through it.
+//! The machine: a compiled program, its registers, and a packet's pass through it.
 
 mod code;
 mod packet;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub use packet::Packet;
 pub(crate) use run::SLOTS;
 
-/// A program that runs. What it remembers between packets are its registers and nothing else, and by these two machines of one
-/// program are compared and hashed.
+/// A running program. Its registers are all that it keeps between packets, so two machines of one program are compared and
+/// hashed by them.
 #[derive(Clone, Debug)]
 pub struct Machine {
     code: Arc<Code>,
@@ -29,7 +29,7 @@ pub struct Machine {
 pub enum To {
     /// Out of this port.
     Port(u32),
-    /// To whom its address fields name.
+    /// To the receiver that its address fields name.
     Requester,
     /// Back into the switch, after the delay of recirculation.
     Recirculated,
@@ -59,7 +59,7 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// Where ingress sends it. What it dropped does nothing in egress.
+    /// Where ingress sends it. Egress does nothing with a dropped packet.
     #[must_use]
     pub fn to(&self) -> To {
         self.to
@@ -122,7 +122,7 @@ impl Machine {
     }
 
     /// An empty packet with records, each with one value for each field of the record, in the order of its declaration. The first
-    /// stands in the header, the others follow as passes take them off.
+    /// is in the header; the others follow as passes remove records.
     #[must_use]
     pub fn packet_with_records(&self, records: &[&[u32]]) -> Packet {
         let mut packet = self.packet();
@@ -140,7 +140,7 @@ impl Machine {
         run::pass(&self.code, &mut self.words, packet)
     }
 
-    /// The first half of a pass, and its copy: what another packet does before the second half comes between the two.
+    /// The first half of a pass, and its copy. Other packets may run before the second half.
     #[must_use]
     pub fn ingress(&mut self, packet: Packet) -> (Crossing, Option<Packet>) {
         run::ingress(&self.code, &mut self.words, packet)

@@ -6,7 +6,7 @@ use crate::field::{Field, Space};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Packet {
     pub(super) header: Box<[u32]>,
-    /// Records behind the first, which stands in the header; the last one first, so that taking one off is a truncation.
+    /// Records behind the first, which is in the header; the last one first, so that removing one is a truncation.
     pub(super) tail: Vec<u32>,
 }
 
@@ -15,7 +15,7 @@ impl Packet {
         Self { header: vec![0; fields].into(), tail: Vec::new() }
     }
 
-    /// What stands in a header field.
+    /// The value of a header field.
     #[must_use]
     pub fn get(&self, field: Field) -> u32 {
         assert!(field.space == Space::Header, "a packet has header fields only");

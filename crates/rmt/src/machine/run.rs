@@ -1,5 +1,5 @@
-//! The interpreter. Within a stage all is read as it was when the packet entered it: what a later table still reads is written
-//! when the stage ends.
+//! The interpreter. A stage reads values as they were when the packet entered it: a write to a field that a later table still
+//! reads is delayed until the stage ends.
 
 use super::code::{
     ArmSource, Ask, Body, Code, Ending, Entry, GateRelation, Slot, Source32, Span, Step, TableCode, Touch,
@@ -11,12 +11,12 @@ use crate::register::{Output, Test};
 /// Fields at most: more than a switch has containers, and as many as a [`Slot`] can name.
 pub(crate) const SLOTS: usize = 1 << Slot::BITS;
 
-/// A packet on its way.
+/// A packet in a pipeline.
 struct Pass<'a> {
     code: &'a Code,
     words: &'a mut [u32],
     phv: [u32; SLOTS],
-    /// What is written when the stage ends, in the first `lates` of both; each field at most once.
+    /// Delayed writes, in the first `lates` of both; each field at most once.
     late_slots: [Slot; SLOTS],
     late_values: [u32; SLOTS],
     lates: usize,
@@ -52,7 +52,7 @@ pub(super) fn egress(code: &Code, words: &mut [u32], crossing: Crossing) -> (Sen
     (Sent { to: pass.to, packet }, copy)
 }
 
-/// The next record takes the first one's place; behind the last one come zeros.
+/// The next record replaces the first one; after the last one the fields are zero.
 fn take_off(code: &Code, packet: &mut Packet) {
     let rest = packet.tail.len().saturating_sub(code.record.len());
     for (number, &slot) in code.record.iter().enumerate() {
@@ -247,7 +247,7 @@ fn holds(test: Test, word: u32, value: u32) -> bool {
     }
 }
 
-/// An ALU, on its two sources; to set is to take the second. Deposits know their destination and are no business of this.
+/// An ALU, on its two sources; setting takes the second. Deposits also read their destination, so they are not done here.
 fn compute(verb: Verb, a: u32, b: u32) -> u32 {
     match verb {
         Verb::Set => b,

@@ -1,4 +1,4 @@
-//! The machine against a second reading of the same program, as simple as possible: each stage looks at a copy of what came in.
+//! The machine against a second, simple interpreter of the same program, in which each stage reads a copy of its input.
 
 use super::*;
 use crate::action::{Effect, Op, Verb};
@@ -168,7 +168,7 @@ fn add_table(b: &mut Builder, all: &[Field], taken: &mut Vec<(usize, Field)>, nu
     let [gate, gate_field, to, a, verb, key, stateful, test] = choices.map(usize::from);
     let (wide, narrow) = (&all[..4], &all[4..]);
     let (to, a) = (wide[to % 4], wide[a % 4]);
-    // One write a field and stage: what is taken is not written again.
+    // One write for each field in a stage: a written field is not chosen again.
     let mut claim = |field: Field| {
         let free = !taken.contains(&(stage, field));
         taken.push((stage, field));
@@ -237,7 +237,7 @@ proptest! {
         }
         let port = Action::new("port").forward(Destination::Port(all[0].into()));
         b.table(Pipeline::Ingress, 3, "port").when(all[4].below(9)).run(&port);
-        // Eight registers may fall into one stage; this is not about budgets. Nor may a gateway see a difference.
+        // Eight registers may be in one stage, because this test is not about budgets. A gateway must not compare a difference.
         let target = Target { stateful_alus: 9, map_rams: 99, ..Target::TOFINO_1 };
         let Ok(program) = b.build(&target) else { return Err(TestCaseError::reject("a gateway on a difference")) };
         let (mut machine, mut reference) = (Machine::load(&program), Reference::new(&program.source));
@@ -280,7 +280,7 @@ fn records_come_off_one_a_pass() {
     assert_eq!(packet.tail(), &[] as &[u32]);
 }
 
-/// A record that ingress takes off is gone in egress; what ingress drops never gets there.
+/// A record that ingress removes is gone in egress; a packet that ingress drops never gets there.
 #[test]
 fn records_that_ingress_takes_off_are_gone_in_egress() {
     let mut b = Builder::new("records");
@@ -298,7 +298,7 @@ fn records_that_ingress_takes_off_are_gone_in_egress() {
     }
 }
 
-/// Egress starts with what is bridged and with nothing else; a copy carries what stood at the end of its pipeline.
+/// Egress starts with bridged metadata only; a copy carries the values at the end of its pipeline.
 #[test]
 fn egress_sees_what_is_bridged_and_copies_carry_what_they_say() {
     let mut b = Builder::new("pipelines");

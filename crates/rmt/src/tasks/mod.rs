@@ -1,4 +1,4 @@
-//! The tasks program under the switch's laws: the cluster's one task queue, in registers.
+//! The tasks program within the switch's laws: the cluster's one task queue, in registers.
 
 #[cfg(feature = "check")]
 pub mod check;

@@ -1,10 +1,10 @@
-//! What clients and executors hear, and the rules of that.
+//! The answers that clients and executors get, and their rules.
 
 use super::world::{Broken, Executor, Fate, World};
 use super::{Order, Subject, Told};
 
 impl<S: Subject> World<'_, S> {
-    /// What somebody outside hears.
+    /// An answer to a client or an executor.
     pub(super) fn told(&mut self, told: Told) -> Result<(), Broken> {
         match told {
             Told::Round | Told::Gone => Ok(()),
@@ -75,7 +75,7 @@ impl<S: Subject> World<'_, S> {
         Ok(())
     }
 
-    /// T7: what was taken is not refused afterwards. Where it is, the client has it again.
+    /// T7: a taken task is not refused afterwards. If it is, it belongs to the client again.
     fn given_back(&mut self, number: u8, tids: &[u32]) -> Result<(), Broken> {
         for &tid in tids {
             if !self.accepted(tid) {
@@ -94,7 +94,7 @@ impl<S: Subject> World<'_, S> {
         Ok(())
     }
 
-    /// T7: what a client hears is so.
+    /// T7: an answer to a client is true.
     fn refused(&mut self, client: u8, sent: &[u32], refused: Vec<u32>) -> Result<(), Broken> {
         for &tid in sent {
             let (inside, told) = (self.fates[tid as usize - 1] != Fate::Outside, refused.contains(&tid));

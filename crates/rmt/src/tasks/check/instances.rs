@@ -1,4 +1,4 @@
-//! The instances that are searched, by name: the tests, `midflight check asic` and the pages have them from here.
+//! The instances to search, by name: the tests, `midflight check asic` and the pages use them.
 
 use super::{Instance, Order, Verdict, Watch, run};
 use crate::tasks::published::{self, Empty, Published};
@@ -9,10 +9,10 @@ const A: u8 = 1;
 const B: u8 = 2;
 /// Just before the serial numbers, and the pointers of two levels, wrap.
 const START: u32 = u32::MAX - 2;
-/// Memory that a search takes, measured, with what it has yet to look at.
+/// Measured memory of a search, the states that it has yet to visit included.
 const BYTES_A_STATE: u64 = 150;
 
-/// A program, an instance, and what is to be found there.
+/// A program, an instance, and the expected result of its search.
 #[derive(Clone, Debug)]
 pub struct Named {
     /// Its name.
@@ -23,9 +23,9 @@ pub struct Named {
     pub program: Program,
     /// What happens.
     pub instance: Instance,
-    /// The rule that breaks, and in how many steps; none, where all is kept.
+    /// The rule that breaks, and in how many steps; `None` if it keeps all rules.
     pub finds: Option<(&'static str, usize)>,
-    /// About so many states, where they are a million or more.
+    /// About how many states, if they are a million or more.
     pub large: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ pub enum Program {
     Safe(safe::Config),
 }
 
-/// Whether a search found what it was to find.
+/// Whether a search found the expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// That and nothing else.
@@ -69,7 +69,7 @@ impl Named {
             (_, None) if !verdict.exhaustive => Judgement::Open,
             (None, None) => Judgement::AsExpected,
             (Some(expected), Some(found)) if expected == (found.broken.rule, found.steps) => Judgement::AsExpected,
-            // The search ended before a way as short as the expected one could be found.
+            // The search ended before it could find as few steps as expected.
             (Some((rule, steps)), Some(found))
                 if !found.shortest && found.broken.rule == rule && found.steps > steps =>
             {
@@ -104,12 +104,12 @@ fn plain(jobs: &[usize]) -> Vec<Vec<(u8, u8)>> {
     jobs.iter().map(|&tasks| vec![(1, 0); tasks]).collect()
 }
 
-/// Jobs of tasks that ask for A, this many each.
+/// Jobs of tasks that need A, this many each.
 fn wants_a(jobs: &[usize]) -> Vec<Vec<(u8, u8)>> {
     jobs.iter().map(|&tasks| vec![(1, A); tasks]).collect()
 }
 
-/// Jobs, executors, and the one rule that is held.
+/// Jobs, executors, and the one rule that the search checks.
 fn only(rule: &'static str, jobs: Vec<Vec<(u8, u8)>>, executors: &[(u8, u8)]) -> Instance {
     Instance { jobs, executors: executors.to_vec(), rules: Some(vec![rule]), ..Instance::default() }
 }
@@ -138,9 +138,9 @@ fn hazard(
     Named { name, about, program: published(size), instance, finds, large: None }
 }
 
-/// `docs/internals/asic-hazards.md` has the ways.
+/// `docs/internals/asic-hazards.md` has the steps to each.
 fn hazards() -> Vec<Named> {
-    // Where no SUBMIT meets a full queue and nobody polls an empty one.
+    // No SUBMIT finds a full queue, and no executor polls an empty one.
     let no_error = Instance {
         jobs: vec![vec![(1, A), (1, B), (1, A)]],
         executors: vec![(B, 2), (A, 2), (A | B, 1)],
@@ -224,7 +224,7 @@ fn hazards() -> Vec<Named> {
     ]
 }
 
-/// The same where the queue has four entries, and pointers wrap: no hazard is one of the smallest queue only.
+/// The same with four entries, and pointers that wrap: no hazard exists only in the smallest queue.
 fn hazards_of_four() -> Vec<Named> {
     let of = |name: (&'static str, &'static str), instance, finds| {
         hazard(name, 4, Instance { start: START, ..instance }, finds)
@@ -282,7 +282,7 @@ fn safe(
 fn kept() -> Vec<Named> {
     let crossing = |name| safe(name, 2, &[&[(1, A), (2, B)], &[(1, B)], &[(1, A)]], 0, &[(A, 2), (B, 2), (A | B, 1)]);
     vec![
-        // Enough for credit that is late: it was read, and others have filled the queue anew before it arrives.
+        // Enough for late credit: after a packet read it, others fill the queue again before it arrives.
         safe(
             ("ordered-small", "nobody searches"),
             2,
@@ -359,7 +359,7 @@ fn large_kept() -> Vec<Named> {
     ]
 }
 
-/// What the safe program does not keep: `docs/internals/asic.md` has the ways.
+/// The rules that the safe program does not keep: `docs/internals/asic.md` has the steps to each.
 fn not_kept() -> Vec<Named> {
     let one = |name, instance, finds| Named {
         instance,
@@ -367,7 +367,7 @@ fn not_kept() -> Vec<Named> {
         program: Program::Safe(safe::Config { levels: 1, size: 4, words: 1 }),
         ..safe(name, 4, &[], 0, &[])
     };
-    // Who could run these tasks does not ask.
+    // An executor that could run these tasks does not ask.
     let order = Instance { order: Some(Order::Kept), ..only("T3", wants_a(&[3]), &[(B, 1), (B, 1), (A, 0)]) };
     let place = only("registers", wants_a(&[1]), &[(B, 1)]);
     let again = Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) };

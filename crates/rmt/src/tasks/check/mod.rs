@@ -191,9 +191,9 @@ pub struct Violation {
     pub broken: Broken,
     /// Steps to it.
     pub steps: usize,
-    /// Whether there is no shorter way: the search for one came to its end.
+    /// Whether no shorter sequence exists: the search for one was complete.
     pub shortest: bool,
-    /// The way there, a step a line.
+    /// The steps to it, one a line.
     pub transcript: String,
 }
 
@@ -203,7 +203,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// What steps came to, so that a reader sees what an instance reaches.
+/// Counts of events over all steps, so that a reader sees what an instance reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Tasks assigned.
@@ -223,12 +223,12 @@ pub struct Verdict {
     pub states: usize,
     /// Steps between them.
     pub steps: usize,
-    /// Of the longest of the shortest ways to a state, in steps.
+    /// Steps to the state that is farthest from the start.
     pub depth: usize,
     /// All states were reached, and not only as many as the instance allows.
     pub exhaustive: bool,
     /// None, or the first.
     pub violations: Vec<Violation>,
-    /// What all the steps came to.
+    /// Counts over all steps.
     pub seen: Seen,
 }

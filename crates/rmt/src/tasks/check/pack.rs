@@ -65,7 +65,7 @@ fn packed(packet: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// Puts a state into the form in which it is kept: tidy, its packets sorted.
+/// Puts a state into its stored form: unread values overwritten, packets sorted.
 pub(super) fn sort<S: Subject>(world: &mut World<'_, S>) {
     let World { setting, machine, flight, .. } = world;
     // Between the pipelines there are packets that read what the registers no longer call live.

@@ -1,4 +1,4 @@
-//! What is asked of states in which nothing moves, and whether the work can end.
+//! The checks of states without packets in the switch, and whether the work can end.
 
 use super::Subject;
 use super::world::{Broken, Client, Fate, World};
@@ -11,9 +11,9 @@ const PROGRESS: &str = "progress";
 const MANY: u32 = 1000;
 
 impl<S: Subject> World<'_, S> {
-    /// At rest no client waits in vain, and nothing is left behind in the registers. And the work can end: packets inside come to
-    /// rest, by steps that the search takes too; so it is enough to ask of states in which they rest whether clients that send what is not taken, and executors that poll, end it in a few rounds. Another
-    /// rule that breaks on the way is for the search to find.
+    /// At rest no client waits in vain, and the registers hold nothing of a finished packet. And the work can end: the packets
+    /// inside come to rest, by steps that the search takes too. So it is enough to check states at rest: clients that send
+    /// tasks again and executors that poll must end the work in a few rounds. The search finds other rules that break meanwhile.
     pub(super) fn finish(mut self) -> Result<(), Broken> {
         let (halves, progress) = (self.setting.instance.halves, self.setting.holds(PROGRESS));
         match () {
@@ -28,7 +28,7 @@ impl<S: Subject> World<'_, S> {
         self.rounds().or_else(|broken| if broken.rule == PROGRESS { Err(broken) } else { Ok(()) })
     }
 
-    /// T7: what is not in the switch, its client has heard of.
+    /// T7: a client has an answer for each task that is not in the switch.
     fn nobody_waits(&self) -> Result<(), Broken> {
         for (number, client) in self.clients.iter().enumerate() {
             if let Some(tid) = self.unheard(client) {
@@ -49,7 +49,7 @@ impl<S: Subject> World<'_, S> {
     }
 
     fn rounds(&mut self) -> Result<(), Broken> {
-        // A round assigns a task that is in, or else submits one; a head that is astray may first have to go round all entries.
+        // A round assigns a queued task, or else submits one; a wrong head pointer may first have to pass all entries.
         for _ in 0..=2 * (self.fates.len() + self.setting.subject.size()) {
             if self.fates.iter().all(|fate| *fate == Fate::Assigned) {
                 return Ok(());

@@ -74,7 +74,7 @@ pub fn run<S: Subject>(subject: S, instance: &Instance, threads: usize, watch: &
     let setting = Arc::new(Setting::new(subject, instance.clone()));
     let (mut verdict, mut way) = search(&setting, threads, None, watch);
     let (mut last, mut shortest) = (None, false);
-    // The searcher stops some states behind the first that it finds. As long as there is a shorter way, it is searched for.
+    // The searcher stops some states after its first find. So search again until no shorter sequence is found.
     while let Some(steps) = way {
         let shorter = steps.len();
         last = Some(steps);
@@ -91,7 +91,7 @@ fn violation<S: Subject>(setting: &Setting<S>, steps: &[Step], shortest: bool) -
     Violation { broken, steps: steps.len(), shortest, transcript }
 }
 
-/// Ways of fewer than `shorter` steps, and the one to a state that breaks a rule.
+/// The states within fewer than `shorter` steps, and the steps to one that breaks a rule.
 fn search<S: Subject>(
     setting: &Arc<Setting<S>>,
     threads: usize,
@@ -105,7 +105,7 @@ fn search<S: Subject>(
         builder = builder.target_state_count(limit);
     }
     if let Some(shorter) = shorter {
-        // A state's depth counts the first state too; those of this depth are not looked at.
+        // A state's depth counts the first state too; states of this depth are not visited.
         builder = builder.target_max_depth(shorter + 1);
     }
     let checker = builder.spawn_bfs().join();

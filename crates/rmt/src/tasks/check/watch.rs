@@ -1,4 +1,4 @@
-//! Looking at a search while it runs.
+//! The progress of a running search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ impl Watch {
         Self { stop, ..Self::default() }
     }
 
-    /// States that were looked at so far.
+    /// States visited so far.
     #[must_use]
     pub fn states(&self) -> u64 {
         self.states.load(Ordering::Relaxed)

@@ -41,7 +41,7 @@ pub(super) struct Executor {
     pub(super) waits: bool,
 }
 
-/// What became of a task.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The switch has not taken it.
@@ -92,7 +92,7 @@ pub(super) struct World<'a, S> {
     /// Of each level the tasks that were accepted and are not assigned, in the order of their acceptance.
     pub(super) order: Vec<Vec<u32>>,
     pub(super) seen: Seen,
-    /// What happens, where somebody wants to read it.
+    /// The text of the steps, if a caller asked for it.
     pub(super) log: Option<String>,
 }
 
@@ -141,7 +141,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.setting.instance.timeouts && rest && self.unheard(client).is_some()
     }
 
-    /// A task that was sent, is not in, and whose client waits.
+    /// A task that was sent and is not in the switch, while its client waits.
     pub(super) fn unheard(&self, client: &Client) -> Option<u32> {
         client.sent.iter().copied().find(|&tid| self.fates[tid as usize - 1] == Fate::Outside)
     }
@@ -241,13 +241,13 @@ impl<'a, S: Subject> World<'a, S> {
         self.come(outputs, levels)
     }
 
-    /// What a pass came to, and what is known of it already.
+    /// Records and checks the result of a pass; `known` is the result of the checks before it.
     fn come(&mut self, outputs: Outputs, known: Result<(), Broken>) -> Result<(), Broken> {
         let subject = &self.setting.subject;
         let told: Vec<_> = outputs.into_iter().map(|sent| (subject.told(&sent), sent.packet)).collect();
         self.say(|_| told.iter().fold(String::new(), |text, (told, _)| format!("{text} → {told:?}")) + "\n");
         known?;
-        // What was accepted in this pass is known before anybody is told.
+        // Tasks accepted in this pass are recorded before any answer is checked.
         let (round, out): (Vec<_>, Vec<_>) = told.into_iter().partition(|(told, _)| *told == Told::Round);
         self.flight.extend(round.into_iter().map(|(_, packet)| packet));
         let mut leaving: Vec<u32> = out.iter().flat_map(|(told, _)| told.tids()).copied().collect();
@@ -345,7 +345,7 @@ impl<'a, S: Subject> World<'a, S> {
     }
 }
 
-/// The way of these steps as a text, and where it ends.
+/// These steps as a text, and the state in which they end.
 pub(super) fn narrate<S: Subject>(setting: &Setting<S>, steps: &[Step]) -> (String, Option<Broken>) {
     let mut world = World::new(setting);
     let mut text = String::new();

@@ -48,7 +48,7 @@ fn store(b: &mut Builder, f: &Fields, config: Config, stage: usize, word: &Word)
     }
 }
 
-/// What becomes of the packet itself, behind all entries.
+/// What happens to the packet itself, behind all entries.
 fn finish(b: &mut Builder, f: &Fields) {
     let next = Action::new("next task").sub(f.tasks, f.tasks, 1).pop();
     let done = Action::new("done").drop("submitted");
@@ -82,7 +82,7 @@ impl Room {
         Self { stages }
     }
 
-    /// The first stage with room; the last, where none has, and the check of the program will say what is too much.
+    /// The first stage with room. If none has, the last one: the check of the program then names what exceeds the budget.
     fn take(&mut self, blocks: u32) -> usize {
         let fits = |(alus, rams): &(u32, u32)| *alus > 0 && *rams >= blocks;
         let Some(stage) = self.stages.iter().position(fits) else { return self.stages.len() - 1 };

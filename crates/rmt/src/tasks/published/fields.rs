@@ -1,4 +1,4 @@
-//! What the packets of the published queue carry, and what its stages pass on to each other.
+//! The header fields of the published queue's packets, and the metadata that its stages pass to later ones.
 
 use super::Config;
 use crate::{Builder, Field, Width};
@@ -106,7 +106,7 @@ pub struct Fields {
 /// Metadata.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
-    /// `op` of a lawful packet, else zero. A REPAIR has a kind for each pointer.
+    /// `op` of a well-formed packet, else zero. A REPAIR has a kind for each pointer.
     pub(super) kind: Field,
     /// The queue's number, from 0.
     pub(super) level: Field,
@@ -135,7 +135,7 @@ pub(super) struct Inside {
     /// `is_valid` and TRSRC: what the packet stores, and what was there.
     pub(super) mine: Field,
     pub(super) theirs: Field,
-    /// `is_valid`, and what the task asks for and the executor does not have.
+    /// `is_valid`, and the resources that the task needs and the executor does not have.
     pub(super) missing: Field,
     /// The entry's number among those of all levels.
     pub(super) cell: Field,

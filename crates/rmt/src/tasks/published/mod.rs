@@ -1,24 +1,24 @@
 //! The papers' queue, as published: Falcon's listings 1 to 3 (falcon-flair-thesis §3.3) and Bolt's priorities, constraints and
 //! layout (bolt-thesis §3.2–3.4, ch. 4).
 //!
-//! Kept to the letter, errors included, so that a model checker can judge them: a submit always increments `add_ptr` and a
+//! The listings are kept exactly, errors included, so that a model checker can test them: a submit always increments `add_ptr` and a
 //! retrieve always increments `retrieve_ptr`; a wrong pointer is corrected by a recirculated REPAIR packet, under a flag that allows
 //! one REPAIR at a time; the eight flags (two a level) are one bitmap. One task enters a pass, the rest of the job recirculates. A
-//! retrieve goes from level to level by RTRV_PRIO. A task that the executor may not run travels on in a SWAP packet.
+//! retrieve goes from level to level by RTRV_PRIO. A SWAP packet carries a task that the executor may not run.
 //! `docs/internals/asic.md` shows the program stage by stage.
 //!
-//! # Where the listings meet the laws
+//! # Where the listings break the switch's laws
 //!
-//! What cannot be built as it is written, and what is built instead:
+//! Some of the listings cannot be built as written. This is built instead:
 //!
 //! - **Listing 1, line 17** compares `retrieve_ptr_val > add_ptr_val`. No gateway orders 32 bits; the difference that
 //!   tells "full" from "has space" (§3.3.2) is matched in a ternary table, and its sign is this comparison. So the comparison is
 //!   serial: it survives the wrap of the round number, which the listing's would not.
-//! - **Listing 1, lines 9 and 19** set two flags. They are bits of one register (Bolt, ch. 4) and a packet touches it once: that
-//!   suffices, because a queue is not full and overrun at once. Which bit is decided a stage before.
+//! - **Listing 1, lines 9 and 19** set two flags. They are bits of one register (Bolt, ch. 4), which a packet accesses once. That
+//!   suffices, because a queue is not full and overrun at once. The stage before decides which bit.
 //! - **Listing 2, line 3** asks whether the *entry* is valid, and Bolt keeps entries in egress. But an invalid one sends the packet to
-//!   the next level, which is a port, which only ingress chooses. So `is_valid` must stand in ingress; it shares a 16-bit word
-//!   with TRSRC, which Bolt keeps there for the same reason. Setting it and reading it stay one access.
+//!   the next level, which needs a port, and only ingress chooses ports. So `is_valid` must be in ingress. It shares a 16-bit word
+//!   with TRSRC, which Bolt keeps there for the same reason. One access still reads and sets it.
 //! - **Listing 3** sets a pointer and clears its flag: two registers, two stages, one packet.
 //! - **The last task of a job** is stored in egress, so its packet cannot end in ingress: it is sent towards recirculation and
 //!   dropped at the end of egress.
@@ -26,7 +26,7 @@
 //!   tail, so it cannot increment it: it recirculates once more as a SUBMIT of one task. The executor's no-op is a
 //!   mirrored copy, which recirculates once, because one packet has one port.
 //!
-//! Where the texts leave it open:
+//! Where the texts leave a choice:
 //!
 //! - The tail is SWAP_IDX *equal to* `add_ptr` or beyond. "Larger than" alone, as the text has it, would put the task where the next
 //!   submit stores its own.

@@ -1,7 +1,7 @@
 //! The published queue for the checker.
 //!
-//! What counts as queued is each entry that is valid, wherever the pointers stand: a task is lost only when its entry is
-//! overwritten, or when the packet is gone that held it.
+//! Each valid entry counts as queued, wherever the pointers are: a task is lost only if its entry is overwritten, or if the
+//! packet that held it is lost.
 
 use super::fields::{VALID, pointer};
 use super::{Answer, Kind, Published, Task};
@@ -43,8 +43,8 @@ impl Published {
         (read("add_ptr"), read("retrieve_ptr"))
     }
 
-    /// The cells of the valid entries of a level, the oldest place first. A pointer that erred is ahead of the other, which tells
-    /// where the oldest is.
+    /// The cells of the valid entries of a level, the oldest place first. A wrong pointer is ahead of the other, so the other
+    /// one shows where the oldest is.
     fn valid(&self, machine: &Machine, level: u8) -> Vec<u32> {
         let (add, retrieve) = self.pointers(machine, level);
         let size = self.config().size;
@@ -54,7 +54,7 @@ impl Published {
         (0..size).map(cell).filter(|&cell| self.register(machine, "is_valid", cell) & VALID != 0).collect()
     }
 
-    /// A SUBMIT that was a SWAP, and speaks for one task.
+    /// A SUBMIT that was a SWAP, and carries one task.
     fn is_put_back(&self, packet: &Packet) -> bool {
         self.kind(packet) == Some(Kind::Submit) && packet.get(self.fields().client_ip) != 0
     }
@@ -115,7 +115,7 @@ impl Subject for Published {
         (self.kind(packet) == Some(Kind::Retrieve)).then(|| packet.get(self.fields().rtrv_prio) as u8)
     }
 
-    /// Its pointers may stand anyhow: they are to be repaired.
+    /// Its pointers may have any value: they will be repaired.
     fn sound(&self, _: &Machine, _: u8, _: usize) -> Result<(), String> {
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Stages 6 to 11: the entries, a register for each of their words. 32 + 8 bits a stage, at the full 128 K entries: a stage has 48
-//! map RAMs, of which a word of 32 bits takes 33 and a byte 9. With half as many entries the last stages have room for a word more. The index is counted in stage 8, so its register stands behind.
+//! map RAMs, of which a word of 32 bits takes 33 and a byte 9. With half as many entries the last stages have room for one more.
+//! Stage 8 counts the index, so its register is in a later stage.
 
 use super::Config;
 use super::fields::{Fields, any_level, role};
@@ -30,7 +31,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Vec<Regist
     registers
 }
 
-/// The mask comes first: what follows from it takes two stages more.
+/// The mask comes first: the decisions that depend on it need two more stages.
 fn words(f: &Fields) -> Vec<Stored> {
     let same = |stage, name, field| Stored { stage, name, submitted: field, carried: field };
     let client = |stage, name, submitted, carried| Stored { stage, name, submitted, carried };

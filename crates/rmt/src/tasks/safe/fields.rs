@@ -1,4 +1,4 @@
-//! What the packets of the safe queue carry, and what its stages pass on to each other.
+//! The header fields of the safe queue's packets, and the metadata that its stages pass to later ones.
 
 use super::Config;
 use crate::{Builder, Field, Match, Width};
@@ -113,9 +113,9 @@ pub struct Fields {
     pub level: Field,
     /// SWAP_IDX: with which entry a SWAP is exchanged next.
     pub swap_idx: Field,
-    /// What a REST knows of `credit`.
+    /// The value of `credit` that a REST carries.
     pub credit: Field,
-    /// Of which level it knows that; 0: of none.
+    /// The level of that value; 0: the REST carries none.
     pub credit_of: Field,
     pub(super) inside: Inside,
 }
@@ -135,15 +135,15 @@ pub(super) struct Inside {
     pub(super) at: Field,
     /// Which of two levels gave a task: 1 or 2; 0: none.
     pub(super) found: [Field; 2],
-    /// What the task asks for and the executor does not have.
+    /// The resources that the task needs and the executor does not have.
     pub(super) missing: Field,
 }
 
 /// What a packet is doing. The lowest two bits of the field are the level, from 0.
 pub(super) mod role {
-    /// A task wants in; the limit is the lagging copy.
+    /// A task is to be queued; the limit is the lagging copy.
     pub(in super::super) const SUBMIT: u32 = 1;
-    /// A task wants in; the limit is what the packet has read of `credit`, or what is newer.
+    /// A task is to be queued; the limit is the value of `credit` that the packet has read, or a newer one.
     pub(in super::super) const REST: u32 = 2;
     /// A task of a level that does not exist.
     pub(in super::super) const REFUSE: u32 = 3;
@@ -157,7 +157,7 @@ pub(super) mod role {
     pub(in super::super) const PLACE: u32 = 7;
     /// An executor takes the head.
     pub(in super::super) const TAKE: u32 = 8;
-    /// A search under which the queue ran empty: [`SWAP`] with one bit more.
+    /// A search during which the queue ran empty: [`SWAP`] with one more bit.
     pub(in super::super) const AGAIN: u32 = SWAP | 8;
 }
 

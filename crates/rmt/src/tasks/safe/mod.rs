@@ -1,19 +1,19 @@
-//! The same queue, with pointers that never err: nothing is repaired, nothing is lost.
+//! The same queue, with pointers that are never wrong: nothing needs repair, and no task is lost.
 //!
-//! `docs/internals/asic.md` has it stage by stage, why it is safe, what it does not keep, and how that was proved.
+//! `docs/internals/asic.md` shows it stage by stage, and says why it is safe, which rules it breaks, and how that was proved.
 //!
-//! - **One order.** All of the queue is in ingress: every packet meets the registers in the order in which it entered, and no
-//!   traffic manager stands between a pointer and its entry.
-//! - **Credit.** A level has `accepted` ≠ limit before it takes a task; the limit is a lagging copy of `credit`, N above the number
-//!   of tasks that have left. A submission that finds the copy used up reads the original behind the entries, carries it round
-//!   once, and is refused only if that is used up too. A lagging limit refuses too early, never too late.
+//! - **One order.** All of the queue is in ingress: packets access each register in the order in which they entered, and no
+//!   traffic manager is between a pointer and its entry.
+//! - **Credit.** A level takes a task only if `accepted` ≠ limit; the limit is a lagging copy of `credit`, N above the number
+//!   of tasks that have left. A submission that finds the copy used up reads the original behind the entries, recirculates
+//!   once with it, and is refused only if that is used up too. A lagging limit refuses too early, never too late.
 //! - **Counts.** A retrieve must know in one pass which level has a task. So each level counts its entries, in one access for two
-//!   levels; behind the counts no pointer is moved in vain.
-//! - **Room for what travels.** `accepted` − (`credit` − N) counts the tasks that searches carry as well, so a search that ends at the
-//!   tail finds room, always.
+//!   levels; behind the counts a pointer moves only if there is a task.
+//! - **Room for searches.** `accepted` − (`credit` − N) also counts the tasks that searches carry, so a search that ends at the
+//!   tail always finds room.
 //!
 //! A pointer counts entries in its upper bits and has its level in its lowest two (none with one level, one with two), so
-//! that its low bits are the entry's index among those of all levels, as they stand.
+//! that its low bits are the entry's index among those of all levels, without a computation.
 
 mod entries;
 mod fields;

@@ -46,7 +46,7 @@ pub enum Answer {
         /// The executor's address.
         executor: u32,
     },
-    /// What became of a client's tasks.
+    /// Which of a client's tasks were taken.
     Ack {
         /// The client's address.
         client: u32,

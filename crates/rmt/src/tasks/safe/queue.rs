@@ -39,7 +39,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Pointers {
     Pointers { credit_seen, accepted, add, queued, retrieve: retrieve(b, f, config) }
 }
 
-/// Stage 0: what the packet does and at which level; for a task that wants in, the limit.
+/// Stage 0: what the packet does and at which level; for a task that is to be queued, the limit.
 fn kinds(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let seen = b.register(Ingress, 0, "credit_seen", Cell::W32, LEVELS);
@@ -76,7 +76,7 @@ fn kinds(b: &mut Builder, f: &Fields, config: Config) -> Register {
     seen
 }
 
-/// Stage 1: a task more, unless that is beyond the limit.
+/// Stage 1: counts one more task, unless that is beyond the limit.
 fn accept(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let accepted = b.register(Ingress, 1, "accepted", Cell::W32, LEVELS);
@@ -92,7 +92,7 @@ fn accept(b: &mut Builder, f: &Fields, config: Config) -> Register {
     accepted
 }
 
-/// Stage 2: where the task goes, or whether a search has come to the tail.
+/// Stage 2: where the task goes, or whether a search has reached the tail.
 fn add(b: &mut Builder, f: &Fields, config: Config) -> Register {
     let i = &f.inside;
     let add = b.register(Ingress, 2, "add_ptr", Cell::W32, LEVELS);

@@ -15,7 +15,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Register {
     credit(b, f)
 }
 
-/// Stage 7: what the executor lacks; where a search looks next.
+/// Stage 7: the resources that the executor lacks; the entry that a search reads next.
 fn compare(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let missing = Action::new("compare").and_not(i.missing, f.trsrc, f.exec_rsrc);
@@ -27,7 +27,7 @@ fn compare(b: &mut Builder, f: &Fields, config: Config) {
     table.entry([any_level(role::AGAIN)], &there, &[]).note("SWAP_IDX: the entry behind this one");
 }
 
-/// Stage 8: N more than the tasks that have left.
+/// Stage 8: `credit`, N more than the tasks that have left.
 fn credit(b: &mut Builder, f: &Fields) -> Register {
     let i = &f.inside;
     let credit = b.register(Ingress, 8, "credit", Cell::W32, 4);
@@ -45,7 +45,7 @@ fn credit(b: &mut Builder, f: &Fields) -> Register {
     credit
 }
 
-/// Stage 8: where it goes, as what.
+/// Stage 8: where the packet goes, and as which kind.
 fn route(b: &mut Builder, f: &Fields, config: Config) {
     let i = &f.inside;
     let answer = |name: &str, kind: Kind| Action::new(name).forward(Destination::Requester).set(f.op, kind as u32);

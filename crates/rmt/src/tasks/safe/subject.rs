@@ -5,8 +5,8 @@ use super::{Answer, Config, Safe, Task};
 use crate::tasks::check::{self, Subject, Told};
 use crate::{Machine, Packet, Sent, Word};
 
-/// A task whose every word is known again from its TID, level and resources, and from its place in the SUBMIT: that is in the upper
-/// half of `attempt`, and the index must say the same.
+/// A task whose every word follows from its TID, level, resources and place in the SUBMIT, so that a mixed entry is noticed. The
+/// place is in the upper half of `attempt`, and the index must be the same.
 fn task(place: u8, &check::Task { tid, level, resources }: &check::Task, config: Config) -> Task {
     let attempt = (place << 4) | (tid as u8 & 0xF);
     let [high, low] = [level, resources].map(u32::from);
@@ -24,7 +24,7 @@ impl Safe {
         Kind::from_number(packet.get(self.fields().op))
     }
 
-    /// Zero in what a packet of this kind does not mean: a request that held a task before.
+    /// Zeros fields that a packet of this kind does not use, such as those of a task that a request held before.
     fn tidy_packet(&self, packet: &mut Packet) {
         let f = self.fields();
         if self.kind(packet) == Some(Kind::Retrieve) {

@@ -1,4 +1,4 @@
-//! What the registers say, as the controller reads them.
+//! The values of the registers, as the controller reads them.
 
 use super::entries::TID;
 use super::{Safe, Word};
@@ -15,7 +15,7 @@ pub struct Level {
     pub queued: u32,
     /// Tasks ever accepted.
     pub accepted: u32,
-    /// How many may ever have been: N more than have left.
+    /// The limit of `accepted`: N more than the tasks that have left.
     pub credit: u32,
     /// The lagging copy of that.
     pub credit_seen: u32,
@@ -46,7 +46,7 @@ impl Safe {
         self.cells(machine, level).map(|cell| machine.read(tids, cell, Word::Low)).collect()
     }
 
-    /// Where the tasks of a level are, the head first; no more than there are cells.
+    /// The places of a level's tasks, the head first; at most as many as there are cells.
     pub(super) fn cells(&self, machine: &Machine, level: u32) -> impl Iterator<Item = u32> {
         let (Level { add, retrieve, .. }, step, size) =
             (self.level(machine, level), self.config.step(), self.config.size);
