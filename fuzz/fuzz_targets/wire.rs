@@ -6,9 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use midflight_dataplane::program::{Class, Verdict as _};
 use midflight_dataplane::{TasksConfig, TasksProgram, Verdict};
 use midflight_spec::transcript::{CheckedNative, EngineExt};
-use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, parse};
+use midflight_wire::{Builder, PACKET_MAX, Packet, Reject, Version, packet, parse};
 use std::net::SocketAddr;
-use zerocopy::{Immutable, IntoBytes};
+use zerocopy::IntoBytes;
 
 fuzz_target!(|datagram: &[u8]| {
     let packet = parse(datagram);
@@ -38,51 +38,34 @@ fuzz_target!(|datagram: &[u8]| {
     }
 });
 
-fn rebuild(packet: &Packet<'_>) -> Vec<u8> {
-    match packet {
-        Packet::Submit(fixed, tasks) => with(*fixed, tasks),
-        Packet::SubmitAck(fixed) => alone(*fixed, fixed.header.count),
-        Packet::Register(fixed) => alone(*fixed, fixed.header.count),
-        Packet::Registered(fixed, slots) => with(*fixed, slots),
-        Packet::Reset(fixed, slots) => with(*fixed, slots),
-        Packet::Retrieve(fixed, waits) => with(*fixed, waits),
-        Packet::Assign(fixed, assignments) => with(*fixed, assignments),
-        Packet::Keepalive(fixed, slots) => with(*fixed, slots),
-        Packet::Release(fixed, leaves) => with(*fixed, leaves),
-        Packet::Released(fixed, slots) => with(*fixed, slots),
+fn rebuild(read: &Packet<'_>) -> Vec<u8> {
+    match read {
+        Packet::Submit(fixed, tasks) => packet(*fixed, tasks),
+        Packet::SubmitAck(fixed) => fixed.as_bytes().to_vec(),
+        Packet::Register(fixed) => fixed.as_bytes().to_vec(),
+        Packet::Registered(fixed, slots) => packet(*fixed, slots),
+        Packet::Reset(fixed, slots) => packet(*fixed, slots),
+        Packet::Retrieve(fixed, waits) => packet(*fixed, waits),
+        Packet::Assign(fixed, assignments) => packet(*fixed, assignments),
+        Packet::Keepalive(fixed, slots) => packet(*fixed, slots),
+        Packet::Release(fixed, leaves) => packet(*fixed, leaves),
+        Packet::Released(fixed, slots) => packet(*fixed, slots),
         Packet::Complete(fixed, completions) => {
             let mut buffer = Vec::new();
-            let mut header = **fixed;
-            header.header.count = 0;
-            let mut builder = Builder::new(&mut buffer, &header);
+            let mut builder = Builder::new(&mut buffer, *fixed);
+            builder.set_count(0);
             for (completion, result) in *completions {
                 assert!(builder.push_completion(completion, result), "what fitted a datagram fits again");
             }
             buffer
         }
-        Packet::CompleteAck(fixed, completed) => with(*fixed, completed),
-        Packet::Probe(fixed, names) => with(*fixed, names),
-        Packet::ProbeAck(fixed) => alone(*fixed, fixed.header.count),
-        Packet::Cancel(fixed, names) => with(*fixed, names),
-        Packet::CancelAck(fixed) => alone(*fixed, fixed.header.count),
-        Packet::NoOp(fixed, waits) => with(*fixed, waits),
-        Packet::Cookie(fixed) => alone(*fixed, 0),
+        Packet::CompleteAck(fixed, completed) => packet(*fixed, completed),
+        Packet::Probe(fixed, names) => packet(*fixed, names),
+        Packet::ProbeAck(fixed) => fixed.as_bytes().to_vec(),
+        Packet::Cancel(fixed, names) => packet(*fixed, names),
+        Packet::CancelAck(fixed) => fixed.as_bytes().to_vec(),
+        Packet::NoOp(fixed, waits) => packet(*fixed, waits),
+        Packet::Cookie(fixed) => fixed.as_bytes().to_vec(),
         Packet::Version(fixed) => fixed.as_bytes().to_vec(),
     }
-}
-
-fn alone<H: IntoBytes + Immutable>(fixed: &H, count: u8) -> Vec<u8> {
-    let mut buffer = Vec::new();
-    Builder::new(&mut buffer, fixed).set_count(count);
-    buffer
-}
-
-fn with<H: IntoBytes + Immutable, R: IntoBytes + Immutable>(fixed: &H, records: &[R]) -> Vec<u8> {
-    let mut buffer = Vec::new();
-    let mut builder = Builder::new(&mut buffer, fixed);
-    builder.set_count(0);
-    for record in records {
-        builder.push(record);
-    }
-    buffer
 }

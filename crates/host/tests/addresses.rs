@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_host::{Switch, SwitchConfig};
-use midflight_wire::{Builder, Header, Operation, Packet, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse};
+use midflight_wire::{Packet, Register, Retrieve, SlotName, Submit, TaskInfo, counting, packet, parse};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -45,39 +45,15 @@ impl Party {
 }
 
 fn register(cookie: u64) -> Vec<u8> {
-    let header = Header::new(Operation::Register, 0, 1);
-    let fixed =
-        Register { header, executor: 7.into(), cookie: cookie.into(), first: 0.into(), resources: 0, reserved: [0; 3] };
-    let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &fixed).set_count(1);
-    datagram
+    counting(&Register { executor: 7.into(), cookie: cookie.into(), ..Register::new(0, 1) }, 1)
 }
 
 fn retrieve(epoch: u32, name: SlotName, sequence: u32) -> Vec<u8> {
-    let header = Header::new(Operation::Retrieve, epoch, 0);
-    let fixed = Retrieve { header, counter: u64::from(sequence).into(), resources: 0, reserved: [0; 7] };
-    let mut datagram = Vec::new();
-    let wait = Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() };
-    Builder::new(&mut datagram, &fixed).push(&wait);
-    datagram
+    packet(&Retrieve { counter: u64::from(sequence).into(), ..Retrieve::new(epoch, 0) }, &[name.wait(sequence)])
 }
 
 fn submit(sequence: u32, cookie: u64) -> Vec<u8> {
-    let header = Header::new(Operation::Submit, 0, sequence);
-    let (client, token) = (9.into(), 1.into());
-    let fixed = Submit { header, client, cookie: cookie.into(), token, uid: 0.into(), jid: 0.into() };
-    let task = TaskInfo {
-        tid: 0.into(),
-        function: 0.into(),
-        priority: 1,
-        resources: 0,
-        argument_length: 0,
-        attempt: 0,
-        argument: [0; 16],
-    };
-    let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &fixed).push(&task);
-    datagram
+    packet(&Submit { client: 9.into(), cookie: cookie.into(), ..Submit::new(0, sequence) }, &[TaskInfo::PLAIN])
 }
 
 #[test]

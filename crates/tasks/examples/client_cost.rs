@@ -5,7 +5,7 @@
 
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
-use midflight_wire::{Builder, Complete, Completion, Header, Operation, Packet, SubmitAck, parse};
+use midflight_wire::{Builder, Complete, Completion, Packet, SubmitAck, counting, parse};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -67,18 +67,9 @@ impl World {
                 Ok(Packet::Submit(submit, tasks)) => {
                     let (token, sequence) = (submit.token, submit.header.sequence);
                     self.held.extend((0_u8..).zip(tasks).map(|(index, _)| (token, sequence, index)));
-                    let fixed = SubmitAck {
-                        header: Header::new(Operation::SubmitAck, 5, sequence.get()),
-                        client: submit.client,
-                        taken: (u32::MAX >> (32 - tasks.len())).into(),
-                        not_taken: 0.into(),
-                        reason: 0,
-                        reserved: [0; 3],
-                        room: 1000.into(),
-                    };
-                    let mut buffer = Vec::new();
-                    Builder::new(&mut buffer, &fixed).set_count(tasks.len() as u8);
-                    self.packets.push((SWITCH.into(), buffer));
+                    let taken = (u32::MAX >> (32 - tasks.len())).into();
+                    let fixed = SubmitAck { client: submit.client, taken, ..SubmitAck::new(5, sequence.get()) };
+                    self.packets.push((SWITCH.into(), counting(&fixed, tasks.len() as u8)));
                 }
                 Ok(_) => {}
                 Err(reject) => panic!("the client sent a {reject} packet"),
@@ -90,9 +81,8 @@ impl World {
     fn complete(&mut self, mut count: usize) {
         count = count.min(self.held.len());
         while count > 0 {
-            let header = Header::new(Operation::Complete, 5, 0);
             let mut buffer = Vec::new();
-            let mut packet = Builder::new(&mut buffer, &Complete { header, executor: 1.into() });
+            let mut packet = Builder::new(&mut buffer, &Complete::new(5, 0));
             for (token, submission, index) in self.held.drain(..count.min(32)) {
                 count -= 1;
                 let completion = Completion {

@@ -6,6 +6,24 @@ use zerocopy::{Immutable, IntoBytes};
 /// Where the header keeps the number of records.
 const COUNT_OFFSET: usize = 4;
 
+/// A whole packet: its fixed part, and its records (at most 255), which `count` counts.
+pub fn packet<H, R>(fixed: &H, records: &[R]) -> Vec<u8>
+where
+    H: IntoBytes + Immutable,
+    R: IntoBytes + Immutable,
+{
+    let mut bytes = counting(fixed, records.len() as u8);
+    bytes.extend_from_slice(records.as_bytes());
+    bytes
+}
+
+/// A whole packet without records, whose `count` only says a number.
+pub fn counting<H: IntoBytes + Immutable>(fixed: &H, count: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Builder::new(&mut bytes, fixed).set_count(count);
+    bytes
+}
+
 /// Appends records to a packet and keeps its `count`. The buffer is cleared first and never grows beyond
 /// [`PACKET_MAX`].
 ///

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Derives what makes a structure readable from and writable to bytes at any alignment.
 macro_rules! layout {
@@ -381,6 +381,40 @@ impl Header {
             sequence: sequence.into(),
             tag: 0.into(),
         }
+    }
+}
+
+/// Gives each fixed part its operation.
+macro_rules! fixed_parts {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// With its operation, this epoch and this sequence in the header; all other fields are zero.
+            #[must_use]
+            pub fn new(epoch: u32, sequence: u32) -> Self {
+                Self { header: Header::new(crate::Operation::$name, epoch, sequence), ..Self::new_zeroed() }
+            }
+        }
+    )*};
+}
+
+fixed_parts! {
+    Submit SubmitAck Register Registered Reset Retrieve Assign Keepalive Release Released Complete CompleteAck Probe
+    ProbeAck Cancel CancelAck NoOp Cookie
+}
+
+impl SlotName {
+    /// Its wait with this sequence.
+    #[must_use]
+    pub fn wait(&self, sequence: u32) -> Wait {
+        Wait { slot: self.slot, generation: self.generation, sequence: sequence.into() }
+    }
+}
+
+impl TaskName {
+    /// The task at this index of a SUBMIT.
+    #[must_use]
+    pub const fn new(submission: u32, index: u8) -> Self {
+        Self { submission: U32::new(submission), index, reserved: [0; 3] }
     }
 }
 

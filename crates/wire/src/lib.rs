@@ -1,14 +1,14 @@
 //! The packet formats of Midflight.
 //!
 //! [`layout`](crate::Header) holds the structures, byte for byte as in `dataplane/include/midflight/wire.h`;
-//! [`parse`] reads a datagram into a [`Packet`] or says why it is none; [`Builder`] writes one.
+//! [`parse`] reads a datagram into a [`Packet`] or says why it is none; [`Builder`] writes one into a buffer, [`packet`] a new one.
 //! `docs/wire.md` explains each field.
 
 mod builder;
 mod layout;
 mod parse;
 
-pub use builder::Builder;
+pub use builder::{Builder, counting, packet};
 pub use layout::*;
 pub use parse::{Completions, Packet, Reject, parse};
 

@@ -5,12 +5,12 @@ use super::parser::{Asked, Origin};
 use super::pipeline::Assigned;
 use crate::Datagram;
 use midflight_wire::{
-    Assign, Assignment, Builder, Cancel, CancelAck, Cookie, Header, Known, NoOp, Operation, Probe, ProbeAck, Reason,
-    Register, Registered, Released, Reset, SlotName, SubmitAck, TaskInfo, Version, Wait,
+    Assign, Assignment, Cancel, CancelAck, Cookie, Header, Known, NoOp, Probe, ProbeAck, Reason, Register, Registered,
+    Released, Reset, SlotName, SubmitAck, TaskInfo, Version, Wait, counting, packet,
 };
 use std::net::SocketAddr;
+use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::U64;
-use zerocopy::{Immutable, IntoBytes};
 
 /// A number that no user has. In an entry, half of the token takes the place of the user, and that must not be shown as one.
 const NOBODY: u32 = u32::MAX;
@@ -30,24 +30,18 @@ impl Deparser {
         header.epoch.get() == self.epoch
     }
 
-    fn header(&self, operation: Operation, sequence: u32) -> Header {
-        Header::new(operation, self.epoch, sequence)
-    }
-
     /// Nothing where it does not answer a SUBMIT.
     pub(super) fn submit_ack(&self, origin: &Origin, taken: u32, refused: u32) -> Option<Datagram> {
         let Asked::Submit { sequence, client, count } = origin.asked else { return None };
         let reason = if refused == 0 { Reason::None } else { Reason::Full };
         let ack = SubmitAck {
-            header: self.header(Operation::SubmitAck, sequence),
             client: client.into(),
             taken: taken.into(),
             not_taken: refused.into(),
             reason: reason as u8,
-            reserved: [0; 3],
-            room: 0.into(),
+            ..SubmitAck::new(self.epoch, sequence)
         };
-        Some(counting(origin.from, &ack, count))
+        Some((origin.from, counting(&ack, count)))
     }
 
     /// Nothing where it does not answer a RETRIEVE.
@@ -76,13 +70,12 @@ impl Deparser {
             index: task.index,
             reserved: [0; 3],
         };
-        Some(listing(origin.from, &Assign { header: self.header(Operation::Assign, 0) }, &[assignment]))
+        Some((origin.from, packet(&Assign::new(self.epoch, 0), &[assignment])))
     }
 
     /// Nothing where it does not answer a RETRIEVE.
     pub(super) fn no_op(&self, origin: &Origin) -> Option<Datagram> {
-        let wait = wait(origin)?;
-        Some(listing(origin.from, &NoOp { header: self.header(Operation::NoOp, 0) }, &[wait]))
+        Some((origin.from, packet(&NoOp::new(self.epoch, 0), &[wait(origin)?])))
     }
 
     pub(super) fn registered(
@@ -94,65 +87,54 @@ impl Deparser {
         config: &AsicConfig,
     ) -> Datagram {
         let registered = Registered {
-            header: self.header(Operation::Registered, register.header.sequence.get()),
             executor: register.executor,
             first: register.first,
             lease_ms: config.lease_ms.into(),
             seen: to.into(),
             reason: reason as u8,
-            reserved: 0,
             poll_us: config.poll_us.into(),
+            ..Registered::new(self.epoch, register.header.sequence.get())
         };
-        listing(to, &registered, names)
+        (to, packet(&registered, names))
     }
 
     /// A RESET for the void waits of the packet with this counter; nothing if there are none.
     pub(super) fn reset(&self, to: SocketAddr, counter: U64, void: &[Wait]) -> Option<Datagram> {
-        let reset = Reset { header: self.header(Operation::Reset, 0), counter };
-        (!void.is_empty()).then(|| listing(to, &reset, void))
+        let reset = Reset { counter, ..Reset::new(self.epoch, 0) };
+        (!void.is_empty()).then(|| (to, packet(&reset, void)))
     }
 
     /// A RESET without records: all slots are void.
     /// `is_known`: it answers an executor's question whether the switch lives, and the executor has named one of its slots.
     pub(super) fn reset_all(&self, to: SocketAddr, counter: U64, is_known: bool) -> Datagram {
-        let header = self.header(Operation::Reset, u32::from(is_known));
-        listing::<_, Wait>(to, &Reset { header, counter }, &[])
+        (to, counting(&Reset { counter, ..Reset::new(self.epoch, is_known.into()) }, 0))
     }
 
     /// Nothing if no slot was released.
     pub(super) fn released(&self, to: SocketAddr, counter: U64, gone: &[SlotName]) -> Option<Datagram> {
-        let released = Released { header: self.header(Operation::Released, 0), counter };
-        (!gone.is_empty()).then(|| listing(to, &released, gone))
+        let released = Released { counter, ..Released::new(self.epoch, 0) };
+        (!gone.is_empty()).then(|| (to, packet(&released, gone)))
     }
 
     /// Asks the sender to repeat its packet with this cookie.
     pub(super) fn cookie(&self, to: SocketAddr, question: &Header, identity: U64, cookie: u64) -> Datagram {
-        let header = self.header(Operation::Cookie, question.sequence.get());
-        counting(to, &Cookie { header, identity, cookie: cookie.into() }, 0)
+        let sequence = question.sequence.get();
+        (to, counting(&Cookie { identity, cookie: cookie.into(), ..Cookie::new(self.epoch, sequence) }, 0))
     }
 
     pub(super) fn probe_ack(&self, to: SocketAddr, probe: &Probe) -> Datagram {
         let ack = ProbeAck {
-            header: self.header(Operation::ProbeAck, probe.header.sequence.get()),
             client: probe.client,
             seen: to.into(),
-            room: 0.into(),
-            open: 0.into(),
             known: Known::NoRecord as u8,
-            reserved: [0; 3],
+            ..ProbeAck::new(self.epoch, probe.header.sequence.get())
         };
-        counting(to, &ack, probe.header.count)
+        (to, counting(&ack, probe.header.count))
     }
 
     pub(super) fn cancel_ack(&self, to: SocketAddr, cancel: &Cancel) -> Datagram {
-        let ack = CancelAck {
-            header: self.header(Operation::CancelAck, cancel.header.sequence.get()),
-            client: cancel.client,
-            taken_out: 0.into(),
-            reason: Reason::None as u8,
-            reserved: [0; 3],
-        };
-        counting(to, &ack, cancel.header.count)
+        let ack = CancelAck { client: cancel.client, ..CancelAck::new(self.epoch, cancel.header.sequence.get()) };
+        (to, counting(&ack, cancel.header.count))
     }
 }
 
@@ -165,21 +147,4 @@ pub(super) fn version(to: SocketAddr) -> Datagram {
 fn wait(origin: &Origin) -> Option<Wait> {
     let Asked::Retrieve { slot, generation, sequence } = origin.asked else { return None };
     Some(Wait { slot: slot.into(), generation: generation.into(), sequence: sequence.into() })
-}
-
-fn listing<H, R>(to: SocketAddr, fixed: &H, records: &[R]) -> Datagram
-where
-    H: IntoBytes + Immutable,
-    R: IntoBytes + Immutable,
-{
-    let mut bytes = Vec::new();
-    let mut packet = Builder::new(&mut bytes, fixed);
-    records.iter().for_each(|record| packet.push(record));
-    (to, bytes)
-}
-
-fn counting<H: IntoBytes + Immutable>(to: SocketAddr, fixed: &H, count: u8) -> Datagram {
-    let mut bytes = Vec::new();
-    Builder::new(&mut bytes, fixed).set_count(count);
-    (to, bytes)
 }

@@ -9,16 +9,11 @@
 //! ```
 //! use midflight_dataplane::asic::{AsicConfig, AsicTasks, Turn};
 //! use midflight_dataplane::Verdict;
-//! use midflight_wire::{Builder, Header, Operation, Packet, Submit, TaskInfo, parse};
+//! use midflight_wire::{Packet, Submit, TaskInfo, packet, parse};
 //!
 //! let mut switch = AsicTasks::new(&AsicConfig::default(), 7, 1)?;
-//! let header = Header::new(Operation::Submit, 0, 1);
-//! let mut submit = Vec::new();
 //! let task = TaskInfo { tid: 100.into(), ..TaskInfo::PLAIN };
-//! let fixed = Submit {
-//!     header, client: 5.into(), cookie: 0.into(), token: 6.into(), uid: 0.into(), jid: 0.into(),
-//! };
-//! Builder::new(&mut submit, &fixed).push(&task);
+//! let submit = packet(&Submit { client: 5.into(), token: 6.into(), ..Submit::new(0, 1) }, &[task]);
 //!
 //! let mut turn = Turn::default();
 //! assert_eq!(switch.packet(0, "10.0.0.1:7000".parse()?, &submit, &mut turn), Verdict::Ok);

@@ -1,7 +1,7 @@
 //! COMPLETE_ACKs that wait to be sent. All completions of one executor in one turn of the driver are acknowledged in one
 //! packet.
 
-use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion, Header, Operation};
+use midflight_wire::{AckState, Builder, COMPLETE_MAX, CompleteAck, Completed, Completion};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -58,8 +58,7 @@ impl Acks {
     /// Writes the next packet.
     pub(super) fn transmit(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let batch = self.batches.pop_front()?;
-        let header = Header::new(Operation::CompleteAck, 0, 0);
-        let mut packet = Builder::new(buffer, &CompleteAck { header });
+        let mut packet = Builder::new(buffer, &CompleteAck::new(0, 0));
         batch.records[..batch.count].iter().for_each(|record| packet.push(record));
         Some(batch.to)
     }

@@ -23,7 +23,7 @@ pub(super) struct Name {
 
 impl Name {
     pub(super) fn on_the_wire(self) -> TaskName {
-        TaskName { submission: self.submission.into(), index: self.index, reserved: [0; 3] }
+        TaskName::new(self.submission, self.index)
     }
 }
 

@@ -4,7 +4,7 @@ use super::Client;
 use super::in_flight::{Cancellation, Request};
 use super::table::{List, State};
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, CANCEL_MAX, Cancel, Header, Operation, Probe, SUBMIT_MAX, Submit};
+use midflight_wire::{Builder, CANCEL_MAX, Cancel, Probe, SUBMIT_MAX, Submit};
 use std::net::SocketAddr;
 
 impl Client {
@@ -27,8 +27,8 @@ impl Client {
             return None;
         }
         let (switch, sequence) = self.switches.failback_probe(now, || self.probe.count())?;
-        let header = Header::new(Operation::Probe, 0, sequence);
-        Builder::new(buffer, &Probe { header, client: self.config.identity.into(), cookie: switch.cookie.into() });
+        let (client, cookie) = (self.config.identity.into(), switch.cookie.into());
+        Builder::new(buffer, &Probe { client, cookie, ..Probe::new(0, sequence) });
         Some(switch.address)
     }
 
@@ -85,19 +85,15 @@ impl Client {
         true
     }
 
-    fn header(&self, operation: Operation, sequence: u32) -> Header {
-        Header::new(operation, self.switches.epoch(), sequence)
-    }
-
     fn cancel_some(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> bool {
         if self.cancellations.is_empty() || !self.flights.has_room() || !self.may_go() {
             return false;
         }
         let count = self.cancellations.len().min(CANCEL_MAX);
         let some: Vec<Cancellation> = self.cancellations.drain(..count).collect();
-        let header = self.header(Operation::Cancel, self.flights.next());
         let (client, cookie) = (self.config.identity.into(), self.switches.cookie().into());
-        let mut packet = Builder::new(buffer, &Cancel { header, client, cookie });
+        let fixed = Cancel { client, cookie, ..Cancel::new(self.switches.epoch(), self.flights.next()) };
+        let mut packet = Builder::new(buffer, &fixed);
         some.iter().for_each(|it| packet.push(&it.name.on_the_wire()));
         self.put_in_flight(now, buffer, Request::Cancel(some));
         true
@@ -132,10 +128,10 @@ impl Client {
         }
         let sequence = self.flights.next();
         self.table.name(sequence, &records[..count]);
-        let header = self.header(Operation::Submit, sequence);
-        let (client, uid) = (self.config.identity.into(), self.config.uid.into());
+        let (client, uid, jid) = (self.config.identity.into(), self.config.uid.into(), jid.into());
         let (cookie, token) = (self.switches.cookie().into(), self.tokens.of(sequence).into());
-        let mut packet = Builder::new(buffer, &Submit { header, client, cookie, token, uid, jid: jid.into() });
+        let fixed = Submit { client, cookie, token, uid, jid, ..Submit::new(self.switches.epoch(), sequence) };
+        let mut packet = Builder::new(buffer, &fixed);
         records[..count].iter().for_each(|&at| packet.push(&self.table.get(at).info));
         let count = packet.count() as u8;
         self.put_in_flight(now, buffer, Request::Submit { count, unwanted: Vec::new() });
@@ -157,9 +153,9 @@ impl Client {
         // Several repeats may be lost before the switch counts as silent.
         let patience = self.round_trip.timeout().min(self.config.switch_silence / 4);
         self.probe.due = now + self.config.probe_interval.max(patience);
-        let header = self.header(Operation::Probe, sequence);
         let (client, cookie) = (self.config.identity.into(), self.switches.cookie().into());
-        let mut packet = Builder::new(buffer, &Probe { header, client, cookie });
+        let fixed = Probe { client, cookie, ..Probe::new(self.switches.epoch(), sequence) };
+        let mut packet = Builder::new(buffer, &fixed);
         self.probe.tasks.iter().for_each(|it| packet.push(&it.name.on_the_wire()));
     }
 }

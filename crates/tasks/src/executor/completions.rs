@@ -6,7 +6,7 @@ use super::run::Report;
 use super::timers::{RoundTrip, Timers};
 use super::{Event, ExecutorConfig, Output, RunKey};
 use midflight_endpoint::Nanos;
-use midflight_wire::{AckState, Builder, Complete, Completed, Completion, Header, Operation};
+use midflight_wire::{AckState, Builder, Complete, Completed, Completion};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use zerocopy::IntoBytes;
@@ -223,10 +223,7 @@ impl Completions {
     /// Writes as many completions for one destination as fit; `None` if none is left.
     fn write(&mut self, now: Nanos, destination: u32, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let to = self.destinations[destination as usize].as_mut()?;
-        let fixed = Complete {
-            header: Header::new(Operation::Complete, to.recipient.epoch, 0),
-            executor: self.public_name.into(),
-        };
+        let fixed = Complete { executor: self.public_name.into(), ..Complete::new(to.recipient.epoch, 0) };
         let mut packet = Builder::new(buffer, &fixed);
         let base = to.round_trip.twice(self.delay_min);
         while let Some(&(number, stamp)) = to.unsent.front() {

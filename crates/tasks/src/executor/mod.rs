@@ -32,9 +32,7 @@ use crate::mutants::planted;
 use completions::{Completions, Recipient};
 use link::Link;
 use midflight_endpoint::{Endpoint, Nanos};
-use midflight_wire::{
-    Builder, Completion, Header, Keepalive, Operation, Packet, RESULT_MAX, Reason, Reject, Status, Wait, parse,
-};
+use midflight_wire::{Builder, Completion, Keepalive, Packet, RESULT_MAX, Reason, Reject, Status, Wait, parse};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use register::Registrar;
@@ -340,8 +338,7 @@ const NO_SLOT: Wait = Wait { slot: U32::ZERO, generation: U32::ZERO, sequence: U
 /// A KEEPALIVE with epoch 0: it changes nothing, needs no cookie, and any live switch answers it by RESET. It names a slot,
 /// if there is one, because under attack a switch may answer only executors that it knows.
 fn put_question(counter: u64, named: &Wait, buffer: &mut Vec<u8>) {
-    let fixed = Keepalive { header: Header::new(Operation::Keepalive, 0, 0), counter: counter.into() };
-    Builder::new(buffer, &fixed).push(named);
+    Builder::new(buffer, &Keepalive { counter: counter.into(), ..Keepalive::new(0, 0) }).push(named);
 }
 
 impl Endpoint for Executor {

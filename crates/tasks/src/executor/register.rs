@@ -5,7 +5,7 @@
 use super::ExecutorConfig;
 use super::link::Link;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Cookie, Header, Operation, REGISTER_MAX, Reason, Register, Registered};
+use midflight_wire::{Builder, Cookie, REGISTER_MAX, Reason, Register, Registered};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
@@ -191,14 +191,12 @@ impl Registrar {
             request.extra = Extra::Sent;
         }
         // With epoch 0: whichever switch runs there may answer.
-        let header = Header::new(Operation::Register, 0, request.sequence);
         let fixed = Register {
-            header,
             executor: self.executor.into(),
             cookie: link.cookie.into(),
             first: request.first.into(),
             resources: self.resources,
-            reserved: [0; 3],
+            ..Register::new(0, request.sequence)
         };
         Builder::new(buffer, &fixed).set_count(request.count as u8);
         true

@@ -50,22 +50,16 @@ fn slot(number: u32) -> SlotName {
     SlotName { slot: number.into(), generation: (0x6E00 + number).into() }
 }
 
-/// The first wait of slot 100.
 fn first_wait() -> Wait {
-    Wait { slot: 100.into(), generation: 0x6E64.into(), sequence: 1.into() }
+    slot(100).wait(1)
 }
 
-/// The ninth wait of slot 101.
 fn ninth_wait() -> Wait {
-    Wait { slot: 101.into(), generation: 0x6E65.into(), sequence: 9.into() }
+    slot(101).wait(9)
 }
 
 fn leave(wait: Wait, done: u8) -> Leave {
     Leave { slot: wait.slot, generation: wait.generation, sequence: wait.sequence, done, reserved: [0; 3] }
-}
-
-fn name(submission: u32, index: u8) -> TaskName {
-    TaskName { submission: submission.into(), index, reserved: [0; 3] }
 }
 
 /// A story to read: its name, what it says, and the packet.
@@ -225,7 +219,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "Does the switch still have both tasks?",
             Owned::Probe(
                 Probe { header: header(Op::Probe, 2, 77), client: CLIENT.into(), cookie: CLIENTS_COOKIE.into() },
-                vec![name(1, 0), name(1, 1)],
+                vec![TaskName::new(1, 0), TaskName::new(1, 1)],
             ),
         ),
         (
@@ -246,7 +240,7 @@ fn samples() -> Vec<(&'static str, &'static str, Owned)> {
             "Do not run the second task.",
             Owned::Cancel(
                 Cancel { header: header(Op::Cancel, 1, 2), client: CLIENT.into(), cookie: CLIENTS_COOKIE.into() },
-                vec![name(1, 1)],
+                vec![TaskName::new(1, 1)],
             ),
         ),
         (

@@ -1,6 +1,7 @@
 //! A packet with its records, owned: what a test builds, compares and encodes.
 
 use midflight_wire::*;
+use zerocopy::IntoBytes;
 
 /// Declares `Owned` for packets without records, with records of one type, and for COMPLETE.
 macro_rules! owned {
@@ -26,23 +27,19 @@ macro_rules! owned {
 
         impl Owned {
             pub(crate) fn encode(&self) -> Vec<u8> {
-                let mut buffer = Vec::new();
                 match self {
-                    $(Self::$plain(fixed) => {
-                        Builder::new(&mut buffer, fixed);
-                    })*
-                    $(Self::$name(fixed, records) => {
-                        let mut builder = Builder::new(&mut buffer, &without_count(fixed, |f| &mut f.header));
-                        records.iter().for_each(|record| builder.push(record));
-                    })*
+                    $(Self::$plain(fixed) => fixed.as_bytes().to_vec(),)*
+                    $(Self::$name(fixed, records) => packet(fixed, records),)*
                     Self::Complete(fixed, completions) => {
-                        let mut builder = Builder::new(&mut buffer, &without_count(fixed, |f| &mut f.header));
+                        let mut buffer = Vec::new();
+                        let mut builder = Builder::new(&mut buffer, fixed);
+                        builder.set_count(0);
                         for (completion, result) in completions {
                             assert!(builder.push_completion(completion, result), "no room for a completion");
                         }
+                        buffer
                     }
                 }
-                buffer
             }
         }
     };
@@ -53,11 +50,4 @@ owned! {
     records: Submit(TaskInfo) Registered(SlotName) Reset(Wait) Retrieve(Wait) Assign(Assignment) Keepalive(Wait)
         Release(Leave) Released(SlotName) CompleteAck(Completed) Probe(TaskName) Cancel(TaskName)
         NoOp(Wait)
-}
-
-/// The fixed part as it is before the builder has counted the records.
-fn without_count<F: Copy>(fixed: &F, header: impl Fn(&mut F) -> &mut Header) -> F {
-    let mut fixed = *fixed;
-    header(&mut fixed).count = 0;
-    fixed
 }

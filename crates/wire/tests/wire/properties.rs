@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::mem::offset_of;
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Where every header has them.
 const VERSION_BYTE: usize = offset_of!(Header, version);
@@ -277,22 +277,9 @@ fn no_fixed_part_exceeds_96_bytes() {
 
 #[test]
 fn a_complete_takes_results_until_it_is_full() {
-    let completion = Completion {
-        token: 0.into(),
-        ran_ns: 0.into(),
-        submission: 0.into(),
-        waited_us: 0.into(),
-        held_us: 0.into(),
-        result_length: (RESULT_MAX as u16).into(),
-        index: 0,
-        attempt: 1,
-        status: 0,
-        by_reference: 0,
-        reserved: 0.into(),
-    };
-    let fixed = Complete { header: Header::new(Operation::Complete, 1, 0), executor: 2.into() };
+    let completion = Completion { result_length: (RESULT_MAX as u16).into(), attempt: 1, ..Completion::new_zeroed() };
     let mut buffer = Vec::new();
-    let mut builder = Builder::new(&mut buffer, &fixed);
+    let mut builder = Builder::new(&mut buffer, &Complete::new(1, 0));
     assert!(builder.push_completion(&completion, &[7; RESULT_MAX]));
     assert!(!builder.push_completion(&completion, &[7; RESULT_MAX]), "a second one of this size cannot fit");
     let small = Completion { result_length: 3.into(), ..completion };

@@ -4,10 +4,11 @@
 use crate::Context;
 use crate::{Actor, Wake};
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Header, Operation, Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, parse};
+use midflight_wire::{Packet, REGISTER_MAX, Register, SUBMIT_MAX, Submit, TaskInfo, counting, packet, parse};
 use rand::RngExt;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use zerocopy::byteorder::network_endian::U64;
 
 /// What was asked lately, and may want a cookie.
 const REMEMBERED: usize = 64;
@@ -63,23 +64,16 @@ impl Stranger {
 
     fn packet(&self, wish: Wish, cookie: u64) -> Vec<u8> {
         let Wish { identity, sequence, slots } = wish;
-        let (identity, cookie) = (identity.into(), cookie.into());
-        let mut buffer = Vec::new();
+        let (identity, cookie) = (U64::new(identity), cookie.into());
         if slots {
-            let header = Header::new(Operation::Register, 0, sequence);
             let first = (sequence * REGISTER_MAX as u32).into();
-            let fixed = Register { header, executor: identity, cookie, first, resources: 0, reserved: [0; 3] };
-            Builder::new(&mut buffer, &fixed).set_count(REGISTER_MAX as u8);
-            return buffer;
+            let fixed = Register { executor: identity, cookie, first, ..Register::new(0, sequence) };
+            return counting(&fixed, REGISTER_MAX as u8);
         }
-        let header = Header::new(Operation::Submit, 0, sequence);
-        let (token, uid, jid) = (identity.get().rotate_left(sequence).into(), 0.into(), self.plan.jid.into());
-        let mut packet = Builder::new(&mut buffer, &Submit { header, client: identity, cookie, token, uid, jid });
-        for n in 0..SUBMIT_MAX as u32 {
-            let tid = (sequence * SUBMIT_MAX as u32 + n).into();
-            packet.push(&TaskInfo { tid, ..TASK });
-        }
-        buffer
+        let (token, jid) = (identity.get().rotate_left(sequence).into(), self.plan.jid.into());
+        let task = |n| TaskInfo { tid: (sequence * SUBMIT_MAX as u32 + n as u32).into(), ..TASK };
+        let tasks: [_; SUBMIT_MAX] = std::array::from_fn(task);
+        packet(&Submit { client: identity, cookie, token, jid, ..Submit::new(0, sequence) }, &tasks)
     }
 
     fn next(&self, context: &mut Context<'_>) {

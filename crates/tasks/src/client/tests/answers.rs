@@ -26,10 +26,7 @@ fn t11_garbage_and_truncation_change_nothing_and_are_counted() {
 #[test]
 fn t11_operations_that_are_not_for_clients_are_counted() {
     let mut hand = Hand::settled();
-    let mut datagram = Vec::new();
-    let header = Header::new(Operation::Probe, 0, 1);
-    Builder::new(&mut datagram, &midflight_wire::Probe { header, client: IDENTITY.into(), cookie: 0.into() });
-    hand.switch_says(&datagram);
+    hand.switch_says(&counting(&midflight_wire::Probe::new(0, 1), 0));
     assert_eq!(hand.client.counters().not_for_client, 1);
     assert_eq!((hand.events(), hand.sent()), (vec![], vec![]));
 }

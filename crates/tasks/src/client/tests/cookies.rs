@@ -2,15 +2,8 @@
 
 use super::*;
 
-fn cookie_for(identity: u64, sequence: u32, cookie: u64) -> Vec<u8> {
-    let header = Header::new(Operation::Cookie, EPOCH, sequence);
-    let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &midflight_wire::Cookie { header, identity: identity.into(), cookie: cookie.into() });
-    datagram
-}
-
 fn cookie(sequence: u32, cookie: u64) -> Vec<u8> {
-    cookie_for(IDENTITY, sequence, cookie)
+    cookie_for(IDENTITY, EPOCH, sequence, cookie)
 }
 
 /// The sequences and cookies of the packets to a switch.
@@ -87,7 +80,7 @@ fn t13_cookies_count_only_from_the_present_switch_to_this_client_for_what_awaits
     let (sequence, _) = hand.submit(&[task()]);
     hand.client.handle(hand.now, switch_b(), &cookie(sequence, 1));
     hand.client.handle(hand.now, executor(), &cookie(sequence, 1));
-    hand.switch_says(&cookie_for(IDENTITY ^ 1, sequence, 1));
+    hand.switch_says(&cookie_for(IDENTITY ^ 1, EPOCH, sequence, 1));
     hand.switch_says(&cookie(sequence.wrapping_add(1), 1));
     hand.switch_says(&cookie(1, 1));
     let counters = hand.client.counters();
@@ -168,7 +161,7 @@ fn t16_a_cookie_of_a_better_switch_that_is_looked_for_is_a_sign_of_life() {
     }
     let probed = probed.unwrap();
     hand.switch_says(&cookie(probed - 1, 7));
-    hand.switch_says(&cookie_for(IDENTITY ^ 1, probed, 7));
+    hand.switch_says(&cookie_for(IDENTITY ^ 1, EPOCH, probed, 7));
     assert_eq!((hand.client.switch().0, hand.client.counters().cookies), (switch_b(), 0));
     hand.switch_says(&cookie(probed, 7));
     assert_eq!(hand.client.switch().0, switch_a());

@@ -38,25 +38,19 @@ impl Forger {
         };
         let (client, cookie) = (IDENTITY.into(), cookie.into());
         let ahead = rng.random::<u32>() >> rng.random_range(1..32);
-        let mut datagram = Vec::new();
+        let sequence = sequence.wrapping_add(ahead);
         match packet {
             Sent::Submit { tasks, .. } => {
-                let header = Header::new(Operation::Submit, 0, sequence.wrapping_add(ahead));
-                let (token, uid, jid) = (rng.random::<u64>().into(), 0.into(), 0.into());
-                let mut forged = Builder::new(&mut datagram, &Submit { header, client, cookie, token, uid, jid });
-                tasks.iter().take(rng.random_range(1..=tasks.len())).for_each(|task| forged.push(task));
+                let token = rng.random::<u64>().into();
+                let fixed = Submit { client, cookie, token, ..Submit::new(0, sequence) };
+                midflight_wire::packet(&fixed, &tasks[..rng.random_range(1..=tasks.len())])
             }
             Sent::Cancel { names, .. } => {
-                let header = Header::new(Operation::Cancel, 0, sequence.wrapping_add(ahead));
-                let mut forged = Builder::new(&mut datagram, &Cancel { header, client, cookie });
-                names.iter().for_each(|&name| forged.push(&on_the_wire(name)));
+                let names: Vec<_> = names.iter().map(|&(submission, index)| TaskName::new(submission, index)).collect();
+                midflight_wire::packet(&Cancel { client, cookie, ..Cancel::new(0, sequence) }, &names)
             }
-            _ => {
-                let header = Header::new(Operation::Probe, 0, sequence.wrapping_add(ahead));
-                Builder::new(&mut datagram, &Probe { header, client, cookie });
-            }
+            _ => counting(&Probe { client, cookie, ..Probe::new(0, sequence) }, 0),
         }
-        datagram
     }
 
     /// A forged answer to this packet of the client.
@@ -82,13 +76,7 @@ impl Forger {
             return late.clone();
         }
         match rng.random_range(0..8) {
-            0 | 1 => {
-                let header = Header::new(Operation::Cookie, epoch, sequence);
-                let (identity, cookie) = (IDENTITY.into(), rng.random::<u64>().into());
-                let mut datagram = Vec::new();
-                Builder::new(&mut datagram, &midflight_wire::Cookie { header, identity, cookie });
-                datagram
-            }
+            0 | 1 => cookie_for(IDENTITY, epoch, sequence, rng.random()),
             2 => complete_with(rng.random(), (sequence, rng.random_range(0..32)), 1, Status::Ok, false, RESULT),
             3 => vec![0x4D, 0x46, rng.random(), 0, 0, 0, 0, 0],
             _ => self.of_its_kind(rng, epoch, sequence, packet),
@@ -116,8 +104,4 @@ impl Forger {
             Sent::CompleteAck { .. } => unreachable!("for switches"),
         }
     }
-}
-
-fn on_the_wire((submission, index): (u32, u8)) -> TaskName {
-    TaskName { submission: submission.into(), index, reserved: [0; 3] }
 }

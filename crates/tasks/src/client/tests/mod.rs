@@ -20,8 +20,8 @@ use super::token::Tokens;
 use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
 use midflight_endpoint::{Endpoint, Nanos};
 use midflight_wire::{
-    Address, Builder, CancelAck, Complete, Completion, Header, Known, Operation, Packet, ProbeAck, Reason, Status,
-    SubmitAck, TaskInfo, parse,
+    Address, Builder, CancelAck, Complete, Completion, Cookie, Known, Operation, Packet, ProbeAck, Reason, Status,
+    SubmitAck, TaskInfo, counting, parse,
 };
 use std::net::SocketAddr;
 
@@ -102,30 +102,18 @@ fn read(to: SocketAddr, datagram: &[u8]) -> Sent {
 fn submit_ack(epoch: u32, sequence: u32, count: usize, taken: u32, reason: Reason) -> Vec<u8> {
     let all = u32::MAX >> (32 - count);
     let fixed = SubmitAck {
-        header: Header::new(Operation::SubmitAck, epoch, sequence),
         client: IDENTITY.into(),
         taken: taken.into(),
         not_taken: (all & !taken).into(),
         reason: reason as u8,
-        reserved: [0; 3],
-        room: 0.into(),
+        ..SubmitAck::new(epoch, sequence)
     };
-    let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &fixed).set_count(count as u8);
-    datagram
+    counting(&fixed, count as u8)
 }
 
 fn cancel_ack(epoch: u32, sequence: u32, count: usize, taken_out: u32) -> Vec<u8> {
-    let fixed = CancelAck {
-        header: Header::new(Operation::CancelAck, epoch, sequence),
-        client: IDENTITY.into(),
-        taken_out: taken_out.into(),
-        reason: 0,
-        reserved: [0; 3],
-    };
-    let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &fixed).set_count(count as u8);
-    datagram
+    let (client, taken_out) = (IDENTITY.into(), taken_out.into());
+    counting(&CancelAck { client, taken_out, ..CancelAck::new(epoch, sequence) }, count as u8)
 }
 
 fn probe_ack(epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {
@@ -134,17 +122,18 @@ fn probe_ack(epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {
 
 fn probe_ack_of(known: Known, epoch: u32, sequence: u32, count: usize, open: u32) -> Vec<u8> {
     let fixed = ProbeAck {
-        header: Header::new(Operation::ProbeAck, epoch, sequence),
         client: IDENTITY.into(),
         seen: Address::from(address("10.0.9.9:99")),
-        room: 0.into(),
         open: open.into(),
         known: known as u8,
-        reserved: [0; 3],
+        ..ProbeAck::new(epoch, sequence)
     };
-    let mut datagram = Vec::new();
-    Builder::new(&mut datagram, &fixed).set_count(count as u8);
-    datagram
+    counting(&fixed, count as u8)
+}
+
+fn cookie_for(identity: u64, epoch: u32, sequence: u32, cookie: u64) -> Vec<u8> {
+    let (identity, cookie) = (identity.into(), cookie.into());
+    counting(&Cookie { identity, cookie, ..Cookie::new(epoch, sequence) }, 0)
 }
 
 /// The token of a SUBMIT of the client's.
@@ -165,9 +154,8 @@ fn complete_with(
     by_reference: bool,
     result: &[u8],
 ) -> Vec<u8> {
-    let header = Header::new(Operation::Complete, EPOCH, 0);
     let mut datagram = Vec::new();
-    let mut packet = Builder::new(&mut datagram, &Complete { header, executor: 1.into() });
+    let mut packet = Builder::new(&mut datagram, &Complete { executor: 1.into(), ..Complete::new(EPOCH, 0) });
     let completion = Completion {
         token: token.into(),
         submission: name.0.into(),

@@ -91,11 +91,7 @@ impl FakeSwitch {
         };
         let present = [now, now.saturating_sub(COOKIE_WINDOW)].map(|time| self.cookie_at(time, from));
         if self.cookies && self.wants_cookie(from, packet) && !present.contains(&cookie) {
-            let header = Header::new(Operation::Cookie, self.epoch, sequence);
-            let (identity, cookie) = (IDENTITY.into(), present[0].into());
-            let mut datagram = Vec::new();
-            Builder::new(&mut datagram, &midflight_wire::Cookie { header, identity, cookie });
-            return Some(datagram);
+            return Some(cookie_for(IDENTITY, self.epoch, sequence, present[0]));
         }
         Some(match packet {
             Sent::Probe { names, .. } => self.probed(now, from, sequence, names),

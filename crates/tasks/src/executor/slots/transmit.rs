@@ -4,16 +4,14 @@ use super::super::link::Link;
 use super::{Slots, State};
 use crate::mutants::planted;
 use midflight_endpoint::Nanos;
-use midflight_wire::{Builder, Header, Keepalive, Leave, Operation, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
+use midflight_wire::{Builder, Keepalive, Leave, REGISTER_MAX, Release, Retrieve, SLOTS_MAX};
 
 impl Slots {
     /// Writes a RETRIEVE, if a wait is to be sent. The time between repeats grows up to a third of the lease. A switch that
     /// is polled sends one packet for one, so it gets one wait per packet.
     pub(in super::super) fn transmit_retrieve(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
-        let header = Header::new(Operation::Retrieve, link.epoch(), 0);
-        let counter = link.next_counter().into();
-        let mut packet =
-            Builder::new(buffer, &Retrieve { header, counter, resources: self.resources, reserved: [0; 7] });
+        let (counter, resources) = (link.next_counter().into(), self.resources);
+        let mut packet = Builder::new(buffer, &Retrieve { counter, resources, ..Retrieve::new(link.epoch(), 0) });
         let (most, least) = if link.poll.is_some() { (1, self.poll_repeat_min) } else { (SLOTS_MAX, self.repeat_min) };
         let base = link.round_trip.twice(least);
         while packet.count() < most
@@ -36,8 +34,8 @@ impl Slots {
 
     /// Writes a RELEASE, if a leave is to be sent.
     pub(in super::super) fn transmit_release(&mut self, now: Nanos, link: &Link, buffer: &mut Vec<u8>) -> bool {
-        let header = Header::new(Operation::Release, link.epoch(), 0);
-        let mut packet = Builder::new(buffer, &Release { header, counter: link.next_counter().into() });
+        let counter = link.next_counter().into();
+        let mut packet = Builder::new(buffer, &Release { counter, ..Release::new(link.epoch(), 0) });
         let base = link.round_trip.twice(self.repeat_min);
         while packet.count() < SLOTS_MAX
             && let Some(local) = self.leaves.pop_front()
@@ -65,8 +63,8 @@ impl Slots {
         if self.keepalive >= self.slots.len() {
             return false;
         }
-        let header = Header::new(Operation::Keepalive, link.epoch(), 0);
-        let mut packet = Builder::new(buffer, &Keepalive { header, counter: link.next_counter().into() });
+        let counter = link.next_counter().into();
+        let mut packet = Builder::new(buffer, &Keepalive { counter, ..Keepalive::new(link.epoch(), 0) });
         while packet.count() < REGISTER_MAX
             && let Some(slot) = self.slots.get(self.keepalive)
         {

@@ -19,16 +19,11 @@ fn t13_a_cookie_is_kept_and_what_was_asked_is_asked_again_with_it() {
     assert_eq!(asked(&world), [(0, 1, 5), (32, 2, 5)], "the same registrations");
     world.deliver(switch(1), &cookie(2, IDENTITY, 5));
     assert_eq!(asked(&world), [], "it is held already");
-    let requests = [(0, 32), (32, 8)].map(|(first, count)| Register {
-        header: Header { count, ..Header::new(Operation::Register, 0, 1 + first / 32) },
-        executor: IDENTITY.into(),
-        cookie: 5.into(),
-        first: first.into(),
-        resources: 0,
-        reserved: [0; 3],
-    });
-    for request in requests {
-        world.deliver(switch(1), &registered(EPOCH, &request, u32::from(request.header.count), 7));
+    for (first, count) in [(0, 32), (32, 8)] {
+        let new = Register::new(0, 1 + first / 32);
+        let mut request = Register { executor: IDENTITY.into(), cookie: 5.into(), first: first.into(), ..new };
+        request.header.count = count;
+        world.deliver(switch(1), &registered(EPOCH, &request, count.into(), 7));
     }
     assert_eq!((world.executor.registered(), world.counters().cookies), (40, 2));
     world.reset(switch(1), 0xBEEF, &[]);

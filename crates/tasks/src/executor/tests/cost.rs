@@ -84,19 +84,9 @@ fn at_round(mut assignment: Assignment, round: u32) -> Assignment {
 }
 
 fn ack_all(tasks: &[Assignment]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let fixed = CompleteAck { header: Header::new(Operation::CompleteAck, EPOCH, 0) };
-    let mut packet = Builder::new(&mut bytes, &fixed);
-    for task in tasks {
-        let (submission, index, attempt) = (task.submission, task.index, task.task.attempt);
-        packet.push(&Completed {
-            token: task.token,
-            submission,
-            index,
-            attempt,
-            state: AckState::Done as u8,
-            reserved: 0,
-        });
-    }
-    bytes
+    let done = |&Assignment { token, submission, index, task, .. }: &Assignment| {
+        let (attempt, state) = (task.attempt, AckState::Done as u8);
+        Completed { token, submission, index, attempt, state, reserved: 0 }
+    };
+    packet(&CompleteAck::new(EPOCH, 0), &tasks.iter().map(done).collect::<Vec<_>>())
 }

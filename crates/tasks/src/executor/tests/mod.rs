@@ -14,9 +14,9 @@ mod versions;
 use super::link::ANSWERABLE;
 use super::*;
 use midflight_wire::{
-    AckState, Address, Assign, Assignment, Builder, Complete, CompleteAck, Completed, Cookie, Header, NoOp, Operation,
-    PACKET_MAX, REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, SLOTS_MAX as WAITS_MAX,
-    SlotName, TaskInfo,
+    AckState, Address, Assign, Assignment, Complete, CompleteAck, Completed, Cookie, NoOp, Operation, PACKET_MAX,
+    REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, SLOTS_MAX as WAITS_MAX, SlotName, TaskInfo,
+    counting, packet,
 };
 
 pub(super) const MS: Nanos = 1_000_000;
@@ -211,23 +211,22 @@ pub(super) fn answer_to(request: &Register, epoch: u32, count: u32, generation: 
 
 /// REGISTERED with these names.
 pub(super) fn answer_with(request: &Register, epoch: u32, names: &[(u32, u32)], lease: Nanos, poll_us: u16) -> Vec<u8> {
-    let mut bytes = Vec::new();
     let full = names.len() < usize::from(request.header.count);
     let fixed = Registered {
-        header: Header::new(Operation::Registered, epoch, request.header.sequence.get()),
         executor: request.executor,
         first: request.first,
         lease_ms: ((lease / MS) as u32).into(),
         seen: Address::from(client(200)),
         reason: if full { Reason::SlotsFull } else { Reason::None } as u8,
-        reserved: 0,
         poll_us: poll_us.into(),
+        ..Registered::new(epoch, request.header.sequence.get())
     };
-    let mut packet = Builder::new(&mut bytes, &fixed);
-    for &(slot, generation) in names {
-        packet.push(&SlotName { slot: slot.into(), generation: generation.into() });
-    }
-    bytes
+    packet(&fixed, &slot_names(names))
+}
+
+fn slot_names(names: &[(u32, u32)]) -> Vec<SlotName> {
+    let name = |&(slot, generation): &(u32, u32)| SlotName { slot: slot.into(), generation: generation.into() };
+    names.iter().map(name).collect()
 }
 
 /// Task `index` of submission 9, for local slot `slot`.
@@ -250,10 +249,7 @@ pub(super) fn assignment(slot: u32, generation: u32, sequence: u32, index: u8) -
 }
 
 pub(super) fn assign(epoch: u32, assignments: &[Assignment]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut packet = Builder::new(&mut bytes, &Assign { header: Header::new(Operation::Assign, epoch, 0) });
-    assignments.iter().for_each(|assignment| packet.push(assignment));
-    bytes
+    packet(&Assign::new(epoch, 0), assignments)
 }
 
 pub(super) fn wait((slot, generation, sequence): (u32, u32, u32)) -> Wait {
@@ -275,45 +271,29 @@ pub(super) fn counter(packet: &[u8]) -> Option<u64> {
 }
 
 pub(super) fn reset(epoch: u32, counter: u64, waits: &[(u32, u32, u32)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let fixed = Reset { header: Header::new(Operation::Reset, epoch, 0), counter: counter.into() };
-    let mut packet = Builder::new(&mut bytes, &fixed);
-    waits.iter().for_each(|&one| packet.push(&wait(one)));
-    bytes
+    let waits: Vec<_> = waits.iter().copied().map(wait).collect();
+    packet(&Reset { counter: counter.into(), ..Reset::new(epoch, 0) }, &waits)
 }
 
 pub(super) fn cookie(sequence: u32, identity: u64, cookie: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let header = Header::new(Operation::Cookie, EPOCH, sequence);
-    Builder::new(&mut bytes, &Cookie { header, identity: identity.into(), cookie: cookie.into() });
-    bytes
+    let (identity, cookie) = (identity.into(), cookie.into());
+    counting(&Cookie { identity, cookie, ..Cookie::new(EPOCH, sequence) }, 0)
 }
 
 pub(super) fn released(epoch: u32, counter: u64, slots: &[(u32, u32)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let fixed = Released { header: Header::new(Operation::Released, epoch, 0), counter: counter.into() };
-    let mut packet = Builder::new(&mut bytes, &fixed);
-    for &(slot, generation) in slots {
-        packet.push(&SlotName { slot: slot.into(), generation: generation.into() });
-    }
-    bytes
+    packet(&Released { counter: counter.into(), ..Released::new(epoch, 0) }, &slot_names(slots))
 }
 
 /// NO_OP to these waits: slot, generation, sequence.
 pub(super) fn no_op(epoch: u32, waits: &[(u32, u32, u32)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut packet = Builder::new(&mut bytes, &NoOp { header: Header::new(Operation::NoOp, epoch, 0) });
-    waits.iter().for_each(|&one| packet.push(&wait(one)));
-    bytes
+    let waits: Vec<_> = waits.iter().copied().map(wait).collect();
+    packet(&NoOp::new(epoch, 0), &waits)
 }
 
 pub(super) fn ack(index: u8, state: AckState) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let fixed = CompleteAck { header: Header::new(Operation::CompleteAck, EPOCH, 0) };
     let one =
         Completed { token: TOKEN.into(), submission: 9.into(), index, attempt: 2, state: state as u8, reserved: 0 };
-    Builder::new(&mut bytes, &fixed).push(&one);
-    bytes
+    packet(&CompleteAck::new(EPOCH, 0), &[one])
 }
 
 /// Slot numbers named by the packets of one operation in the last turn, a list a packet.

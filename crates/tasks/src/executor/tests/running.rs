@@ -166,11 +166,7 @@ fn t11_bad_packets_are_counted_and_change_nothing() {
     for length in 0..good.len() {
         world.deliver(switch(1), &good[..length]);
     }
-    let mut bytes = Vec::new();
-    let header = Header::new(Operation::Retrieve, EPOCH, 0);
-    let fixed = Retrieve { header, counter: 1.into(), resources: 0, reserved: [0; 7] };
-    Builder::new(&mut bytes, &fixed).push(&wait((100, 7, 1)));
-    world.deliver(switch(1), &bytes);
+    world.deliver(switch(1), &packet(&Retrieve::new(EPOCH, 0), &[wait((100, 7, 1))]));
     assert_eq!(world.counters().rejected, good.len() as u64 + 1);
     assert_eq!(world.executor.running(), 0);
     world.assign(&[assignment(0, 7, 1, 0)]);

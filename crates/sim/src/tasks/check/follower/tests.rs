@@ -8,7 +8,7 @@ use crate::tasks::switch::{Origin, Took};
 use midflight_dataplane::{Out, Stats, TICK_SLOTS, Tasks, TasksConfig, Verdict};
 use midflight_endpoint::{MS, Nanos};
 use midflight_wire::{
-    Builder, Header, Keepalive, Operation, Packet, Probe, Register, Retrieve, SlotName, Submit, TaskInfo, Wait, parse,
+    Keepalive, Packet, Probe, Register, Retrieve, SlotName, Submit, TaskInfo, counting, packet, parse,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -79,18 +79,14 @@ impl Followed {
     }
 
     fn wait(&self, slot: usize, sequence: u32, resources: u8) -> Vec<u8> {
-        let SlotName { slot, generation } = self.slots[slot];
-        let header = Header::new(Operation::Retrieve, EPOCH, 0);
-        let wait = Wait { slot, generation, sequence: sequence.into() };
-        packet(&Retrieve { header, counter: self.count(), resources, reserved: [0; 7] }, &[wait])
+        let fixed = Retrieve { counter: self.count(), resources, ..Retrieve::new(EPOCH, 0) };
+        packet(&fixed, &[self.slots[slot].wait(sequence)])
     }
 
     /// The first slot's wait of this sequence was answered, and its task runs.
     fn keepalive(&self, sequence: u32) -> Vec<u8> {
-        let SlotName { slot, generation } = self.slots[0];
-        let header = Header::new(Operation::Keepalive, EPOCH, 0);
-        let wait = Wait { slot, generation, sequence: sequence.into() };
-        packet(&Keepalive { header, counter: self.count() }, &[wait])
+        let fixed = Keepalive { counter: self.count(), ..Keepalive::new(EPOCH, 0) };
+        packet(&fixed, &[self.slots[0].wait(sequence)])
     }
 
     fn count(&self) -> U64 {
@@ -130,38 +126,20 @@ fn party() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 7700))
 }
 
-fn packet<H, R>(fixed: &H, records: &[R]) -> Vec<u8>
-where
-    H: zerocopy::IntoBytes + zerocopy::Immutable,
-    R: zerocopy::IntoBytes + zerocopy::Immutable,
-{
-    let mut bytes = Vec::new();
-    let mut builder = Builder::new(&mut bytes, fixed);
-    records.iter().for_each(|record| builder.push(record));
-    bytes
-}
-
 fn register(cookie: u64) -> Vec<u8> {
-    let header = Header { count: 2, ..Header::new(Operation::Register, 0, 1) };
-    let (executor, cookie, first, reserved) = (EXECUTOR.into(), cookie.into(), 0.into(), [0; 3]);
-    packet::<_, Wait>(&Register { header, executor, cookie, first, resources: 0, reserved }, &[])
+    counting(&Register { executor: EXECUTOR.into(), cookie: cookie.into(), ..Register::new(0, 1) }, 2)
 }
 
 /// Tasks of these levels and masks.
 fn submit(cookie: u64, sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
     let task = |&(priority, resources): &(u8, u8)| TaskInfo { priority, resources, ..TaskInfo::PLAIN };
-    let header = Header::new(Operation::Submit, 0, sequence);
-    let token = u64::from(sequence) + 100;
-    let (client, cookie, token) = (CLIENT.into(), cookie.into(), token.into());
-    let fixed = Submit { header, client, cookie, token, uid: 0.into(), jid: 0.into() };
+    let (client, cookie, token) = (CLIENT.into(), cookie.into(), (u64::from(sequence) + 100).into());
+    let fixed = Submit { client, cookie, token, ..Submit::new(0, sequence) };
     packet(&fixed, &tasks.iter().map(task).collect::<Vec<_>>())
 }
 
 fn probe() -> Vec<u8> {
-    packet::<_, Wait>(
-        &Probe { header: Header::new(Operation::Probe, 0, 3), client: CLIENT.into(), cookie: 0.into() },
-        &[],
-    )
+    counting(&Probe { client: CLIENT.into(), ..Probe::new(0, 3) }, 0)
 }
 
 #[track_caller]

@@ -107,11 +107,9 @@ impl Switch {
         let executor = request.executor.get();
         let window = now / COOKIE;
         let taken = [window, window.saturating_sub(1)].map(|window| self.cookie(executor, from, window));
-        let mut bytes = Vec::new();
         if !taken.contains(&request.cookie.get()) {
-            let header = Header::new(Operation::Cookie, self.epoch, request.header.sequence.get());
-            Builder::new(&mut bytes, &Cookie { header, identity: request.executor, cookie: taken[0].into() });
-            return vec![bytes];
+            let fresh = Cookie::new(self.epoch, request.header.sequence.get());
+            return vec![counting(&Cookie { identity: request.executor, cookie: taken[0].into(), ..fresh }, 0)];
         }
         let registration = request.header.sequence.get();
         let first = request.first.get();
