@@ -1,56 +1,25 @@
 //! The header fields of the safe queue's packets, and the metadata that its stages pass to later ones.
 
 use super::Config;
-use crate::{Builder, Field, Match, Width};
+use crate::Width::{W8, W32};
+use crate::{Builder, Field, Match};
 
-/// What a packet is: the field `op`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Kind {
+kinds! {
     /// client → switch: tasks.
-    Submit = 1,
+    Submit = 1, "SUBMIT";
     /// executor → switch: wants a task.
-    Retrieve = 2,
+    Retrieve = 2, "RETRIEVE";
     /// switch → switch: a search. It carries a task that needs a place, and an executor that needs a task. The parser accepts
     /// it from the recirculation port only.
-    Swap = 3,
+    Swap = 3, "SWAP";
     /// switch → switch: the rest of a SUBMIT. Likewise.
-    Rest = 4,
+    Rest = 4, "REST";
     /// switch → executor: a task.
-    Assign = 6,
+    Assign = 6, "ASSIGN";
     /// switch → executor: no task.
-    NoOp = 7,
+    NoOp = 7, "NO_OP";
     /// switch → client: which tasks were taken, which were not.
-    SubmitAck = 8,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Submit, Self::Retrieve, Self::Swap, Self::Rest, Self::Assign, Self::NoOp, Self::SubmitAck];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Submit => "SUBMIT",
-            Self::Retrieve => "RETRIEVE",
-            Self::Swap => "SWAP",
-            Self::Rest => "REST",
-            Self::Assign => "ASSIGN",
-            Self::NoOp => "NO_OP",
-            Self::SubmitAck => "SUBMIT_ACK",
-        }
-    }
-
-    /// Numbers and names, for tables to read.
-    fn names() -> [(u32, &'static str); 7] {
-        Self::ALL.map(|kind| (kind as u32, kind.name()))
-    }
-
-    /// The one with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|&kind| kind as u32 == number)
-    }
+    SubmitAck = 8, "SUBMIT_ACK";
 }
 
 /// Why a task was not taken: the field `why`.
@@ -63,102 +32,106 @@ pub enum Why {
     Level = 2,
 }
 
-/// The header fields. A packet has all of them; those that its kind does not name mean nothing.
-#[derive(Clone, Debug)]
-pub struct Fields {
-    /// [`Kind`].
-    pub op: Field,
-    /// The receiver of the answer: the client of a SUBMIT, else the executor. The source of the IP packet.
-    pub address: Field,
-    /// Its UDP port, upper and lower byte.
-    pub port: [Field; 2],
-    /// The requester's own number of the request; the answer carries it.
-    pub sequence: Field,
-    /// UID of a SUBMIT, of its tasks.
-    pub uid: Field,
-    /// JID, likewise.
-    pub jid: Field,
-    /// How many records, 1 to 32; in REST and SUBMIT_ACK those left.
-    pub tasks: Field,
-    /// The first record's bit in the next two.
-    pub bit: Field,
-    /// The tasks that were taken; the lowest bit is the first task.
-    pub taken: Field,
-    /// Those that were not.
-    pub refused: Field,
-    /// [`Why`], of the last that was not.
-    pub why: Field,
-    /// TID, the first record's, or the one task's that the packet carries.
-    pub tid: Field,
-    /// TPRIO, 1 (the highest) to the number of levels.
-    pub tprio: Field,
-    /// TRSRC.
-    pub trsrc: Field,
-    /// TDESC: function id and inline argument, as many words as the program has.
-    pub tdesc: Vec<Field>,
-    /// How often the client has submitted the task before, the first record's, or the one task's that the packet carries.
-    pub attempt: Field,
-    /// Bytes of the inline argument, likewise.
-    pub argument_length: Field,
-    /// The number, in its SUBMIT, of the last record that was taken or refused, from 0, and 255 before the first; of the one task that
-    /// the packet carries, its own.
-    pub index: Field,
-    /// The address of the task's client, in ASSIGN and SWAP.
-    pub client_ip: Field,
-    /// Its port, upper and lower byte.
-    pub client_port: [Field; 2],
-    /// EXEC_RSRC: what the executor has.
-    pub exec_rsrc: Field,
-    /// MIN_LEVEL of a RETRIEVE: the first level at which it looks; the level of a SWAP.
-    pub level: Field,
-    /// SWAP_IDX: with which entry a SWAP is exchanged next.
-    pub swap_idx: Field,
-    /// The value of `credit` that a REST carries.
-    pub credit: Field,
-    /// The level of that value; 0: the REST carries none.
-    pub credit_of: Field,
-    pub(super) inside: Inside,
+fields! {
+    /// The header fields. A packet has all of them; those that its kind does not name mean nothing.
+    pub struct Fields(b, config) {
+        /// [`Kind`].
+        pub op: Field = b.header("op", W8),
+        /// The receiver of the answer: the client of a SUBMIT, else the executor. The source of the IP packet.
+        pub address: Field = b.header("address", W32),
+        /// Its UDP port, upper and lower byte.
+        pub port: [Field; 2] = ["port_high", "port_low"].map(|name| b.header(name, W8)),
+        /// The requester's own number of the request; the answer carries it.
+        pub sequence: Field = b.header("sequence", W32),
+        /// UID of a SUBMIT, of its tasks.
+        pub uid: Field = b.header("uid", W32),
+        /// JID, likewise.
+        pub jid: Field = b.header("jid", W32),
+        /// How many records, 1 to 32; in REST and SUBMIT_ACK those left.
+        pub tasks: Field = b.header("tasks", W8),
+        /// The first record's bit in the next two.
+        pub bit: Field = b.header("bit", W32),
+        /// The tasks that were taken; the lowest bit is the first task.
+        pub taken: Field = b.header("taken", W32),
+        /// Those that were not.
+        pub refused: Field = b.header("refused", W32),
+        /// [`Why`], of the last that was not.
+        pub why: Field = b.header("why", W8),
+        /// TID, the first record's, or the one task's that the packet carries.
+        pub tid: Field = b.header("tid", W32),
+        /// TPRIO, 1 (the highest) to the number of levels.
+        pub tprio: Field = b.header("tprio", W8),
+        /// TRSRC.
+        pub trsrc: Field = b.header("trsrc", W8),
+        /// TDESC: function id and inline argument, as many words as the program has.
+        pub tdesc: Vec<Field> = TDESC[..=config.words as usize].iter().map(|name| b.header(*name, W32)).collect(),
+        /// How often the client has submitted the task before, the first record's, or the one task's that the packet carries.
+        pub attempt: Field = b.header("attempt", W8),
+        /// Bytes of the inline argument, likewise.
+        pub argument_length: Field = b.header("argument_length", W8),
+        /// The number, in its SUBMIT, of the last record that was taken or refused, from 0, and 255 before the first; of the one task that
+        /// the packet carries, its own.
+        pub index: Field = b.header("index", W8),
+        /// The address of the task's client, in ASSIGN and SWAP.
+        pub client_ip: Field = b.header("client_ip", W32),
+        /// Its port, upper and lower byte.
+        pub client_port: [Field; 2] = ["client_port_high", "client_port_low"].map(|name| b.header(name, W8)),
+        /// EXEC_RSRC: what the executor has.
+        pub exec_rsrc: Field = b.header("exec_rsrc", W8),
+        /// MIN_LEVEL of a RETRIEVE: the first level at which it looks; the level of a SWAP.
+        pub level: Field = b.header("level", W8),
+        /// SWAP_IDX: with which entry a SWAP is exchanged next.
+        pub swap_idx: Field = b.header("swap_idx", W32),
+        /// The value of `credit` that a REST carries.
+        pub credit: Field = b.header("credit", W32),
+        /// The level of that value; 0: the REST carries none.
+        pub credit_of: Field = b.header("credit_of", W8),
+        pub(super) inside: Inside = Inside::declared(b, config),
+    }
 }
 
-/// Metadata.
-#[derive(Clone, Debug)]
-pub(super) struct Inside {
-    /// What the packet is doing, and its level: [`role`].
-    pub(super) role: Field,
-    /// `accepted` may not go beyond this.
-    pub(super) limit: Field,
-    /// `accepted` as it was.
-    pub(super) number: Field,
-    /// `add_ptr` as a SWAP found it.
-    pub(super) add: Field,
-    /// The pointer to the entry that this packet is about.
-    pub(super) at: Field,
-    /// Which of two levels gave a task: 1 or 2; 0: none.
-    pub(super) found: [Field; 2],
-    /// The resources that the task needs and the executor does not have.
-    pub(super) missing: Field,
+fields! {
+    /// Metadata.
+    pub(super) struct Inside(b, _config) {
+        /// What the packet is doing, and its level: [`role`].
+        pub(super) role: Field = b.metadata("role", W8),
+        /// `accepted` may not go beyond this.
+        pub(super) limit: Field = b.metadata("limit", W32),
+        /// `accepted` as it was.
+        pub(super) number: Field = b.metadata("number", W32),
+        /// `add_ptr` as a SWAP found it.
+        pub(super) add: Field = b.metadata("add", W32),
+        /// The pointer to the entry that this packet is about.
+        pub(super) at: Field = b.metadata("at", W32),
+        /// Which of two levels gave a task: 1 or 2; 0: none.
+        pub(super) found: [Field; 2] = ["found12", "found34"].map(|name| b.metadata(name, W8)),
+        /// The resources that the task needs and the executor does not have.
+        pub(super) missing: Field = b.metadata("missing", W8),
+    }
 }
 
-/// What a packet is doing. The lowest two bits of the field are the level, from 0.
-pub(super) mod role {
-    /// A task is to be queued; the limit is the lagging copy.
-    pub(in super::super) const SUBMIT: u32 = 1;
-    /// A task is to be queued; the limit is the value of `credit` that the packet has read, or a newer one.
-    pub(in super::super) const REST: u32 = 2;
-    /// A task of a level that does not exist.
-    pub(in super::super) const REFUSE: u32 = 3;
-    /// An executor wants a task of this level or a lower one; behind the counts: there is none.
-    pub(in super::super) const RETRIEVE: u32 = 4;
-    /// A search within the queue.
-    pub(in super::super) const SWAP: u32 = 5;
-    /// A task was taken in, and is written.
-    pub(in super::super) const STORE: u32 = 6;
-    /// A search is at the tail, where its task is written.
-    pub(in super::super) const PLACE: u32 = 7;
-    /// An executor takes the head.
-    pub(in super::super) const TAKE: u32 = 8;
-    /// A search during which the queue ran empty: [`SWAP`] with one more bit.
-    pub(in super::super) const AGAIN: u32 = SWAP | 8;
+values! {
+    /// What a packet is doing. The lowest two bits of the field are the level, from 0.
+    role {
+        /// A task is to be queued; the limit is the lagging copy.
+        SUBMIT = 1,
+        /// A task is to be queued; the limit is the value of `credit` that the packet has read, or a newer one.
+        REST = 2,
+        /// A task of a level that does not exist.
+        REFUSE = 3,
+        /// An executor wants a task of this level or a lower one; behind the counts: there is none.
+        RETRIEVE = 4,
+        /// A search within the queue.
+        SWAP = 5,
+        /// A task was taken in, and is written.
+        STORE = 6,
+        /// A search is at the tail, where its task is written.
+        PLACE = 7,
+        /// An executor takes the head.
+        TAKE = 8,
+        /// A search during which the queue ran empty: [`SWAP`] with one more bit.
+        AGAIN = SWAP | 8,
+    }
 }
 
 /// This role at this level.
@@ -176,44 +149,11 @@ const TDESC: [&str; 5] = ["function", "argument", "argument_2", "argument_3", "a
 
 impl Fields {
     pub(super) fn declare(b: &mut Builder, config: Config) -> Self {
-        use Width::{W8, W32};
-        let fields = Self {
-            op: b.header("op", W8),
-            address: b.header("address", W32),
-            port: ["port_high", "port_low"].map(|name| b.header(name, W8)),
-            sequence: b.header("sequence", W32),
-            uid: b.header("uid", W32),
-            jid: b.header("jid", W32),
-            tasks: b.header("tasks", W8),
-            bit: b.header("bit", W32),
-            taken: b.header("taken", W32),
-            refused: b.header("refused", W32),
-            why: b.header("why", W8),
-            tid: b.header("tid", W32),
-            tprio: b.header("tprio", W8),
-            trsrc: b.header("trsrc", W8),
-            tdesc: TDESC[..=config.words as usize].iter().map(|name| b.header(*name, W32)).collect(),
-            attempt: b.header("attempt", W8),
-            argument_length: b.header("argument_length", W8),
-            index: b.header("index", W8),
-            client_ip: b.header("client_ip", W32),
-            client_port: ["client_port_high", "client_port_low"].map(|name| b.header(name, W8)),
-            exec_rsrc: b.header("exec_rsrc", W8),
-            level: b.header("level", W8),
-            swap_idx: b.header("swap_idx", W32),
-            credit: b.header("credit", W32),
-            credit_of: b.header("credit_of", W8),
-            inside: Inside {
-                role: b.metadata("role", W8),
-                limit: b.metadata("limit", W32),
-                number: b.metadata("number", W32),
-                add: b.metadata("add", W32),
-                at: b.metadata("at", W32),
-                found: ["found12", "found34"].map(|name| b.metadata(name, W8)),
-                missing: b.metadata("missing", W8),
-            },
-        };
-        fields.name_values(b);
+        let fields = Self::declared(b, config);
+        b.name_values(fields.op, Kind::NAMES);
+        b.name_values(fields.why, &[(Why::Full as u32, "FULL"), (Why::Level as u32, "LEVEL")]);
+        let roles: Vec<_> = role::NAMES.iter().map(|&(role, name)| (at_level(role, 0), name)).collect();
+        b.name_values(fields.inside.role, &roles);
         b.record(&fields.record());
         fields
     }
@@ -221,22 +161,5 @@ impl Fields {
     /// The fields of a task in a SUBMIT.
     fn record(&self) -> Vec<Field> {
         [&[self.tid, self.tprio, self.trsrc, self.attempt, self.argument_length], &self.tdesc[..]].concat()
-    }
-
-    fn name_values(&self, b: &mut Builder) {
-        b.name_values(self.op, &Kind::names());
-        b.name_values(self.why, &[(Why::Full as u32, "FULL"), (Why::Level as u32, "LEVEL")]);
-        let roles = [
-            (role::SUBMIT, "SUBMIT"),
-            (role::REST, "REST"),
-            (role::REFUSE, "REFUSE"),
-            (role::RETRIEVE, "RETRIEVE"),
-            (role::SWAP, "SWAP"),
-            (role::STORE, "STORE"),
-            (role::PLACE, "PLACE"),
-            (role::TAKE, "TAKE"),
-            (role::AGAIN, "AGAIN"),
-        ];
-        b.name_values(self.inside.role, &roles.map(|(role, name)| (at_level(role, 0), name)));
     }
 }
