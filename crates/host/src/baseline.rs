@@ -9,7 +9,7 @@ pub use worker::{SparrowWorker, Start};
 
 use crate::busy_poll::BUSY_POLL;
 use crate::clock;
-use crate::driver::{Driver, Handler};
+use crate::driver::{Driver, Handler, spawn};
 use crate::error::Error;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
@@ -34,8 +34,7 @@ struct Running<E: Endpoint + Send + 'static, H: Handler<E> + 'static> {
 impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Running<E, H> {
     fn start(name: &str, driver: Arc<Driver<E, H>>) -> Result<Self, Error> {
         let network = Arc::clone(&driver);
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || network.run(BUSY_POLL));
-        let thread = thread.map_err(|source| Error::Resources { what: "start a thread", source })?;
+        let thread = spawn(name, move || network.run(BUSY_POLL))?;
         Ok(Self { driver, thread: Some(thread) })
     }
 }
@@ -49,19 +48,11 @@ impl<E: Endpoint + Send + 'static, H: Handler<E> + 'static> Drop for Running<E, 
     }
 }
 
-fn waker() -> Result<Waker, Error> {
-    Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })
-}
-
 /// Ignores a scheduler's events, which nobody needs.
 struct Silent;
 
 impl Handler<Scheduler> for Silent {
     fn event(&mut self, _endpoint: &mut Scheduler, _event: scheduler::Event) {}
-
-    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
-        None::<fn()>
-    }
 }
 
 /// A running Sparrow scheduler; dropping it ends it.
@@ -79,7 +70,7 @@ impl SparrowScheduler {
     /// # Errors
     /// Where the configuration is out of bounds, or the address or a thread cannot be had.
     pub fn start(listen: SocketAddr, config: SchedulerConfig) -> Result<Self, Error> {
-        let driver = Driver::new(Scheduler::new(config)?, Silent, Socket::bind(listen)?, waker()?);
+        let driver = Driver::new(Scheduler::new(config)?, Silent, Socket::bind(listen)?, Waker::new()?);
         Ok(Self(Running::start("mf-sparrow", Arc::new(driver))?))
     }
 

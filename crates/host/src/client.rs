@@ -7,7 +7,7 @@ mod handler;
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::{BUSY_POLL, Spin};
 use crate::clock;
-use crate::driver::{Driver, Hands, lock};
+use crate::driver::{Driver, Hands, lock, spawn};
 use crate::error::Error;
 use crate::job::{Job, TaskSpec};
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
@@ -136,7 +136,7 @@ impl Client {
         let blobs = BlobStore::new(options.blobs);
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), false)?;
         let socket = Socket::bind(bind)?;
-        let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
+        let waker = Waker::new()?;
         let room = Arc::new(Room::default());
         let fetches = Arc::new(Fetches::new(options.fetchers));
         let handler = ResultHandler::new(socket.local_addr(), Arc::clone(&fetches), Arc::clone(&room));
@@ -156,17 +156,13 @@ impl Client {
     }
 
     fn start_threads(&self, fetchers: usize, fetches: &Arc<Fetches<Fetch>>) -> Result<(), Error> {
-        let refused = |source| Error::Resources { what: "start a thread", source };
         let mut threads = lock(&self.threads);
         let shared = Arc::clone(&self.shared);
-        let network = std::thread::Builder::new().name("mf-client".into()).spawn(move || shared.driver.run(NO_POLLING));
-        threads.push(network.map_err(refused)?);
+        threads.push(spawn("mf-client", move || shared.driver.run(NO_POLLING))?);
         let fetcher = Arc::new(Fetcher::new(self.blobs.options().progress_timeout));
         for _ in 0..fetchers {
             let (shared, fetcher, fetches) = (Arc::clone(&self.shared), Arc::clone(&fetcher), Arc::clone(fetches));
-            let serve = move || fetches.serve(|fetch| fetch.run(&fetcher, &shared.driver));
-            let thread = std::thread::Builder::new().name("mf-fetch".into()).spawn(serve);
-            threads.push(thread.map_err(refused)?);
+            threads.push(spawn("mf-fetch", move || fetches.serve(|fetch| fetch.run(&fetcher, &shared.driver)))?);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use crate::busy_poll::BusyPoll;
 use crate::clock;
+use crate::error::Error;
 use crate::socket::{ReceiveBatch, SendQueue, Socket};
 use crate::waker::Waker;
 use midflight_endpoint::{Endpoint, Nanos};
@@ -11,6 +12,7 @@ use midflight_wire::{PACKET_MAX, VERSION};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How late the endpoint's own timers may fire, if that saves a wake-up: they are retransmissions.
@@ -24,6 +26,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Starts a thread of this name.
+pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let thread = std::thread::Builder::new().name(name.into()).spawn(run);
+    thread.map_err(|source| Error::Resources { what: "start a thread", source })
+}
+
 /// Handles an endpoint's events. Everything is called with the endpoint locked, except the result of `after`.
 pub(crate) trait Handler<E: Endpoint>: Send {
     /// An event of the endpoint.
@@ -35,7 +43,9 @@ pub(crate) trait Handler<E: Endpoint>: Send {
     /// `deadline` may have come.
     fn due(&mut self, _now: Nanos, _endpoint: &mut E) {}
     /// Work for after the endpoint is unlocked, if there is any.
-    fn after(&mut self) -> Option<impl FnOnce() + use<Self, E>>;
+    fn after(&mut self) -> Option<impl FnOnce() + use<Self, E>> {
+        None::<fn()>
+    }
 }
 
 pub(crate) struct Driver<E, H> {

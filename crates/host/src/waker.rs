@@ -1,8 +1,8 @@
 //! Unparks a thread that waits for packets.
 
+use crate::error::Error;
 use midflight_endpoint::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,8 +15,10 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { fd: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?, pending: AtomicBool::new(false) })
+    pub(crate) fn new() -> Result<Self, Error> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        let fd = fd.map_err(|source| Error::Resources { what: "create an eventfd", source: source.into() })?;
+        Ok(Self { fd, pending: AtomicBool::new(false) })
     }
 
     pub(crate) fn wake(&self) {

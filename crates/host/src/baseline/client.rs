@@ -1,11 +1,12 @@
 //! A client, and the events that it gets.
 
-use super::{Running, waker};
+use super::Running;
 use crate::client::local_for;
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::socket::Socket;
+use crate::waker::Waker;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use midflight_baselines::sparrow::client::Event;
 use midflight_baselines::sparrow::{Client, ClientConfig};
@@ -67,10 +68,6 @@ impl Handler<Client> for Teller {
         };
         let _ = self.sender.send(outcome); // the receiver may be gone
     }
-
-    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
-        None::<fn()>
-    }
 }
 
 /// A client of Sparrow schedulers; dropping it forgets its jobs.
@@ -96,7 +93,7 @@ impl SparrowClient {
         let identity = rand::random();
         let client = Client::new(ClientConfig::new(identity, schedulers))?;
         let (sender, outcomes) = unbounded();
-        let driver = Driver::new(client, Teller { sender, jobs: HashMap::new() }, Socket::bind(local)?, waker()?);
+        let driver = Driver::new(client, Teller { sender, jobs: HashMap::new() }, Socket::bind(local)?, Waker::new()?);
         Ok(Self { identity, running: Running::start("mf-sparrow", Arc::new(driver))?, outcomes })
     }
 

@@ -1,12 +1,13 @@
 //! A worker and the functions that its slots run.
 
-use super::{Running, birth, waker};
+use super::{Running, birth};
 use crate::clock;
 use crate::driver::{Driver, Handler};
 use crate::error::Error;
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, duration_ns};
 use crate::socket::{Socket, SocketCounts};
+use crate::waker::Waker;
 use crate::workers::Workers;
 use midflight_baselines::sparrow::worker::{Counters, Event, Run, RunKey};
 use midflight_baselines::sparrow::{Worker, WorkerConfig};
@@ -120,10 +121,6 @@ impl Handler<Worker> for Runner {
             worker.finish(now, run, Status::Ok);
         }
     }
-
-    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
-        None::<fn()>
-    }
 }
 
 /// A running Sparrow worker, which knows `noop`, `sleep`, `spin` and `exec`; dropping it kills what it runs.
@@ -162,7 +159,7 @@ impl SparrowWorker {
         let processes = Arc::new(Processes::default());
         let functions = Functions::built_in(&processes)?;
         let workers = Arc::new(Workers::new(worker.slots()));
-        let (socket, waker) = (Socket::bind(listen)?, waker()?);
+        let (socket, waker) = (Socket::bind(listen)?, Waker::new()?);
         let driver = Arc::new_cyclic(|driver| {
             let (workers, driver) = (Arc::clone(&workers), driver.clone());
             let sleeping = BinaryHeap::new();

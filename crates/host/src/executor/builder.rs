@@ -6,7 +6,7 @@ use crate::blob::{BlobOptions, BlobServer, BlobStore, Fetcher};
 use crate::busy_poll::BUSY_POLL;
 use crate::client::local_for;
 use crate::clock;
-use crate::driver::Driver;
+use crate::driver::{Driver, spawn};
 use crate::error::Error;
 use crate::exec::Processes;
 use crate::functions::{Call, Function, Functions, TaskContext, wrap};
@@ -125,7 +125,7 @@ impl ExecutorBuilder {
         let blobs = BlobStore::new(self.blobs);
         let server = BlobServer::start(SocketAddr::new(bind.ip(), 0), Arc::clone(&blobs), true)?;
         let socket = Socket::bind(bind)?;
-        let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
+        let waker = Waker::new()?;
         let (status, workers) = (Arc::new(Status::default()), Arc::new(Workers::new(slots as usize)));
         let driver = Arc::new_cyclic(|driver| {
             let runner = Runner {
@@ -139,8 +139,7 @@ impl ExecutorBuilder {
             Driver::new(endpoint, handler, socket, waker)
         });
         let (network, busy_poll) = (Arc::clone(&driver), self.busy_poll.unwrap_or(BUSY_POLL));
-        let thread = std::thread::Builder::new().name("mf-executor".into()).spawn(move || network.run(busy_poll));
-        let thread = Some(thread.map_err(|source| Error::Resources { what: "start a thread", source })?);
+        let thread = Some(spawn("mf-executor", move || network.run(busy_poll))?);
         Ok(Executor { driver, status, workers, processes, blobs, _server: server, thread })
     }
 }

@@ -173,10 +173,6 @@ impl Handler<Executor> for RunHandler {
             executor.finish(now, run, End { status: EndStatus::Ok, result, started: began.started, ended: now });
         }
     }
-
-    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
-        None::<fn()>
-    }
 }
 
 /// How a run ended, and the lease of its result.

@@ -18,7 +18,7 @@ pub use hosted::{Hosted, HostedProgram, SendFrom};
 pub use options::{AsicOptions, KernelOptions, SwitchConfig, SwitchEngine};
 
 use crate::clock;
-use crate::driver::lock;
+use crate::driver::{lock, spawn};
 use crate::error::Error;
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
@@ -117,7 +117,7 @@ impl<P: HostedProgram> Switch<P> {
     pub fn bind(config: &SwitchConfig<P>) -> Result<BoundSwitch<P>, Error> {
         let epoch = rand::random_range(1..=u32::MAX);
         let socket = Socket::bind_with(config.listen, config.buffers)?;
-        let waker = Waker::new().map_err(|source| Error::Resources { what: "create an eventfd", source })?;
+        let waker = Waker::new()?;
         let facts = Facts { epoch, engine: config.engine.clone(), inheritance: Inheritance::None };
         let (engine, facts): (Box<dyn Hosted<P>>, Facts) = match &config.engine {
             SwitchEngine::User => {
@@ -254,9 +254,8 @@ impl<P: SoftProgram> BoundSwitch<P> {
                 on_failure();
             }
         };
-        let thread = std::thread::Builder::new().name("mf-switch".into()).spawn(serve);
-        let thread = thread.map_err(|source| Error::Resources { what: "start a thread", source })?;
-        Ok(Switch { shared, facts, thread: Some(thread) })
+        let thread = Some(spawn("mf-switch", serve)?);
+        Ok(Switch { shared, facts, thread })
     }
 }
 
