@@ -1,6 +1,9 @@
 //! What a call of a program owes to the network.
 
+use crate::Datagram;
+use crate::program::CallError;
 use crate::raw::{OUT_MAX, RawOut};
+use midflight_wire::PACKET_MAX;
 use std::net::SocketAddr;
 
 /// What a call owes to the network. One for the life of a switch: it is large, and calls overwrite it.
@@ -53,28 +56,23 @@ impl Out {
         }
     }
 
-    /// Owes these datagrams instead of the present ones. Returns how many have no room: the last ones, and those
-    /// that are longer than a packet.
-    pub fn replace<'a>(&mut self, datagrams: impl IntoIterator<Item = (SocketAddr, &'a [u8])>) -> usize {
+    /// Owes these datagrams instead of the present ones.
+    ///
+    /// # Errors
+    /// Where some have no room, and are left out: the last ones, and those that are longer than a packet.
+    pub fn owe(&mut self, datagrams: &[Datagram]) -> Result<(), CallError> {
         self.clear();
-        let (mut count, mut left_out) = (0, 0);
-        for (to, bytes) in datagrams {
-            match self
-                .0
-                .packet
-                .get_mut(count)
-                .and_then(|own| Some((own.data.get_mut(..bytes.len())?, &mut own.to, &mut own.length)))
-            {
-                Some((data, own_to, length)) => {
-                    data.copy_from_slice(bytes);
-                    (*own_to, *length) = (to.into(), bytes.len() as u32);
-                    count += 1;
-                }
-                None => left_out += 1,
-            }
+        let mut places = self.0.packet.iter_mut();
+        let fitting = datagrams.iter().filter(|(_, bytes)| bytes.len() <= PACKET_MAX);
+        for ((to, bytes), own) in fitting.zip(&mut places) {
+            own.data[..bytes.len()].copy_from_slice(bytes);
+            (own.to, own.length) = ((*to).into(), bytes.len() as u32);
+            self.0.count += 1;
         }
-        self.0.count = count as u32;
-        left_out
+        match datagrams.len() - self.len() {
+            0 => Ok(()),
+            left_out => Err(CallError(format!("{left_out} answers are more than a call may owe"))),
+        }
     }
 
     /// Removes everything.

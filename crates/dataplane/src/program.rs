@@ -5,6 +5,7 @@ use crate::raw::{RawDatagram, RawOut};
 use midflight_endpoint::{MS, Nanos};
 use std::fmt::{Debug, Display};
 use std::net::SocketAddr;
+use std::ops::DerefMut;
 
 /// A program of the switch, such as [`TasksProgram`](crate::TasksProgram): what differs between programs. A switch runs
 /// one program, behind one port.
@@ -311,4 +312,39 @@ pub trait Engine {
     /// # Errors
     /// Says which structures do not.
     fn check(&self) -> Result<(), String>;
+}
+
+/// What holds an engine is one.
+impl<H> Engine for H
+where
+    H: DerefMut,
+    H::Target: Engine,
+{
+    type Program = <H::Target as Engine>::Program;
+
+    fn packet(
+        &mut self,
+        now_ns: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        out: &mut Out,
+    ) -> Result<<Self::Program as Program>::Verdict, CallError> {
+        (**self).packet(now_ns, from, datagram, out)
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+        (**self).tick(now_ns, out)
+    }
+
+    fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Result<bool, CallError> {
+        (**self).order(order)
+    }
+
+    fn stats(&self) -> <Self::Program as Program>::Stats {
+        (**self).stats()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        (**self).check()
+    }
 }

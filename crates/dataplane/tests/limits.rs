@@ -3,12 +3,11 @@
 
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Datagram, Out, Purge, Tasks, TasksConfig, TasksProgram, Which};
-use midflight_spec::model::Differential;
+use midflight_spec::model::{Checker, Differential};
 use midflight_spec::transcript::{CheckedNative, EngineExt};
-
 use midflight_wire::{
-    Builder, Header, Operation, PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX,
-    SlotName, Submit, TaskInfo, Wait, parse,
+    PACKET_MAX, Packet, REGISTER_MAX, Reason, Register, Retrieve, SLOTS_MAX, SUBMIT_MAX, SlotName, Submit, TaskInfo,
+    counting, packet, parse,
 };
 use std::net::SocketAddr;
 
@@ -63,28 +62,19 @@ impl Switch {
         first: u32,
         count: usize,
     ) -> (Vec<SlotName>, Vec<Datagram>) {
-        let mut header = Header::new(Operation::Register, 0, sequence);
-        header.count = count as u8;
         let identity = u64::from(executor);
         let cookie = self.cookies.give(self.now, identity, from).into();
         let (executor, first) = (identity.into(), first.into());
-        let fixed = Register { header, executor, cookie, first, resources: 0, reserved: [0; 3] };
-        let mut datagram = Vec::new();
-        Builder::new(&mut datagram, &fixed).set_count(count as u8);
-        let sent = self.send(from, &datagram);
+        let fixed = Register { executor, cookie, first, ..Register::new(0, sequence) };
+        let sent = self.send(from, &counting(&fixed, count as u8));
         let Ok(Packet::Registered(_, names)) = parse(&sent[0].1) else { panic!("REGISTERED comes first") };
         (names.to_vec(), sent)
     }
 
     fn retrieve(&mut self, executor: u16, names: &[SlotName]) -> Vec<Datagram> {
-        let header = Header::new(Operation::Retrieve, EPOCH, 0);
-        let mut datagram = Vec::new();
-        let fixed = Retrieve { header, counter: self.now.into(), resources: 0, reserved: [0; 7] };
-        let mut builder = Builder::new(&mut datagram, &fixed);
-        for name in names {
-            builder.push(&Wait { slot: name.slot, generation: name.generation, sequence: 1.into() });
-        }
-        self.send(address(executor), &datagram)
+        let waits: Vec<_> = names.iter().map(|name| name.wait(1)).collect();
+        let fixed = Retrieve { counter: self.now.into(), ..Retrieve::new(EPOCH, 0) };
+        self.send(address(executor), &packet(&fixed, &waits))
     }
 
     /// As many executor processes with one parked slot each.
@@ -109,15 +99,9 @@ impl Switch {
 }
 
 fn submit(identity: u64, cookie: u64, sequence: u32, tasks: usize) -> Vec<u8> {
-    let header = Header::new(Operation::Submit, 0, sequence);
-    let (client, cookie, token) = (identity.into(), cookie.into(), 1.into());
-    let mut datagram = Vec::new();
-    let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
-    let mut builder = Builder::new(&mut datagram, &fixed);
-    for tid in 0..tasks as u32 {
-        builder.push(&TaskInfo { tid: tid.into(), ..TaskInfo::PLAIN });
-    }
-    datagram
+    let fixed = Submit { client: identity.into(), cookie: cookie.into(), ..Submit::new(0, sequence) };
+    let tasks: Vec<_> = (0..tasks as u32).map(|tid| TaskInfo { tid: tid.into(), ..TaskInfo::PLAIN }).collect();
+    packet(&fixed, &tasks)
 }
 
 fn client(host: u8) -> SocketAddr {

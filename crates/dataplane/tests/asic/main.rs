@@ -1,8 +1,8 @@
 //! The asic engine on the wire: what its parser, deparser and controller do with each packet, and that no interleaving of
 //! what goes round loses a task or changes it.
 
+mod interleavings;
 mod packets;
-mod story;
 mod strangers;
 
 use midflight_dataplane::Verdict;
@@ -23,8 +23,7 @@ fn an_assignment_says_what_the_submission_said() {
         assert_eq!(acked(&give(&mut switch, address(1), &submit(41, &tasks)).1[0].1), (0b11, 0, 0), "{program}");
         let name = slots(&mut switch, 1)[0];
         for (index, task) in (0..).zip(&tasks) {
-            let (_, sent) =
-                give(&mut switch, address(9), &retrieve(5 + u64::from(index), 1, &[wait(&name, 5 + index)]));
+            let (_, sent) = give(&mut switch, address(9), &retrieve(5 + u64::from(index), 1, &[name.wait(5 + index)]));
             let Ok(Packet::Assign(_, [a])) = parse(&sent[0].1) else { panic!("{program}: {sent:?}") };
             assert_eq!(a.task, TaskInfo { attempt: task.attempt + 1, ..*task }, "{program}");
             assert_eq!((a.slot, a.generation, a.sequence.get()), (name.slot, name.generation, 5 + index));
@@ -32,8 +31,8 @@ fn an_assignment_says_what_the_submission_said() {
             assert_eq!((a.submission.get(), u32::from(a.index)), (41, index));
             assert_eq!((a.uid.get(), a.jid.get()), (u32::MAX, 41), "no half of a token is shown");
         }
-        let (_, sent) = give(&mut switch, address(9), &retrieve(9, 1, &[wait(&name, 9)]));
-        assert!(matches!(parse(&sent[0].1), Ok(Packet::NoOp(_, [told])) if *told == wait(&name, 9)), "{program}");
+        let (_, sent) = give(&mut switch, address(9), &retrieve(9, 1, &[name.wait(9)]));
+        assert!(matches!(parse(&sent[0].1), Ok(Packet::NoOp(_, [told])) if *told == name.wait(9)), "{program}");
         assert_eq!((switch.stats().submitted, switch.stats().assigned, switch.counters().no_ops), (2, 2, 1));
     }
 }
@@ -80,7 +79,7 @@ fn t11_what_no_entry_holds_is_refused() {
         assert_eq!(refused(&mut switch, ipv6, &datagram), Verdict::NotForSwitch, "it would be heard, and get nothing");
     }
     let names = slots(&mut switch, 2);
-    let two = retrieve(1, 0, &[wait(&names[0], 1), wait(&names[1], 1)]);
+    let two = retrieve(1, 0, &[names[0].wait(1), names[1].wait(1)]);
     assert_eq!(refused(&mut switch, address(9), &two), Verdict::BadCount);
     assert_eq!((switch.counters().passes, switch.counters().dropped), (0, 0));
 }
@@ -105,12 +104,12 @@ fn t14_slots_are_bounded_and_forgotten_when_they_are_silent() {
     let (further, reason) = registered(0, &mut switch, address(9), register(2, 3, 2));
     assert_eq!((further.len(), reason, counted(&switch, Verdict::SlotsFull)), (1, Reason::SlotsFull, 1));
 
-    let heard = retrieve(1, 0, &[wait(&names[1], 1)]);
+    let heard = retrieve(1, 0, &[names[1].wait(1)]);
     assert_eq!(give_at(900, &mut switch, address(9), &heard).0, Verdict::Ok);
     assert_eq!((switch.tick(1_000), switch.stats().slots), (4, 1), "one of them has spoken");
-    let (_, sent) = give_at(1_000, &mut switch, address(9), &retrieve(2, 0, &[wait(&names[1], 1)]));
+    let (_, sent) = give_at(1_000, &mut switch, address(9), &retrieve(2, 0, &[names[1].wait(1)]));
     assert!(matches!(parse(&sent[0].1), Ok(Packet::NoOp(..))));
-    let (_, sent) = give_at(1_000, &mut switch, address(9), &retrieve(3, 0, &[wait(&names[0], 1)]));
+    let (_, sent) = give_at(1_000, &mut switch, address(9), &retrieve(3, 0, &[names[0].wait(1)]));
     assert!(matches!(parse(&sent[0].1), Ok(Packet::Reset(..))));
 }
 

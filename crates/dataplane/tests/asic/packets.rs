@@ -48,32 +48,21 @@ pub(crate) fn task(tid: u32, priority: u8, resources: u8, argument: &[u8]) -> Ta
 }
 
 pub(crate) fn submit(sequence: u32, tasks: &[TaskInfo]) -> Vec<u8> {
-    let header = Header::new(Operation::Submit, 0, sequence);
-    let mut bytes = Vec::new();
-    let (client, cookie, token) = (CLIENT.into(), 0.into(), TOKEN.into());
-    let mut packet = Builder::new(&mut bytes, &Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() });
-    tasks.iter().for_each(|task| packet.push(task));
-    bytes
+    let (client, token, uid, jid) = (CLIENT.into(), TOKEN.into(), 1.into(), 1.into());
+    packet(&Submit { client, token, uid, jid, ..Submit::new(0, sequence) }, tasks)
 }
 
 /// Without a cookie.
 pub(crate) fn register(sequence: u32, first: u32, count: u8) -> Vec<u8> {
-    let header = Header::new(Operation::Register, 0, sequence);
-    let (executor, cookie, first) = (EXECUTOR.into(), 0.into(), first.into());
-    let mut bytes = Vec::new();
-    let fixed = Register { header, executor, cookie, first, resources: 0, reserved: [0; 3] };
-    Builder::new(&mut bytes, &fixed).set_count(count);
-    bytes
+    counting(&Register { executor: EXECUTOR.into(), first: first.into(), ..Register::new(0, sequence) }, count)
 }
 
 pub(crate) fn retrieve(counter: u64, resources: u8, waits: &[Wait]) -> Vec<u8> {
-    let header = Header::new(Operation::Retrieve, EPOCH, 0);
-    listing(&Retrieve { header, counter: counter.into(), resources, reserved: [0; 7] }, waits)
+    packet(&Retrieve { counter: counter.into(), resources, ..Retrieve::new(EPOCH, 0) }, waits)
 }
 
 pub(crate) fn keepalive(counter: u64, waits: &[Wait]) -> Vec<u8> {
-    let header = Header::new(Operation::Keepalive, EPOCH, 0);
-    listing(&Keepalive { header, counter: counter.into() }, waits)
+    packet(&Keepalive { counter: counter.into(), ..Keepalive::new(EPOCH, 0) }, waits)
 }
 
 pub(crate) fn release(counter: u64, waits: &[Wait]) -> Vec<u8> {
@@ -82,31 +71,16 @@ pub(crate) fn release(counter: u64, waits: &[Wait]) -> Vec<u8> {
         Leave { slot, generation, sequence, done: 1, reserved: [0; 3] }
     };
     let leaves: Vec<_> = waits.iter().map(leave).collect();
-    listing(&Release { header: Header::new(Operation::Release, EPOCH, 0), counter: counter.into() }, &leaves)
+    packet(&Release { counter: counter.into(), ..Release::new(EPOCH, 0) }, &leaves)
 }
 
 /// Of one task, without a cookie.
 pub(crate) fn probe() -> Vec<u8> {
-    let header = Header::new(Operation::Probe, 0, 3);
-    listing(&Probe { header, client: CLIENT.into(), cookie: 0.into() }, &[SOME_TASK])
+    packet(&Probe { client: CLIENT.into(), ..Probe::new(0, 3) }, &[TaskName::new(1, 0)])
 }
 
 pub(crate) fn cancel() -> Vec<u8> {
-    let header = Header::new(Operation::Cancel, 0, 4);
-    listing(&Cancel { header, client: CLIENT.into(), cookie: 0.into() }, &[SOME_TASK])
-}
-
-const SOME_TASK: TaskName = TaskName { submission: U32::new(1), index: 0, reserved: [0; 3] };
-
-fn listing<H, R>(fixed: &H, records: &[R]) -> Vec<u8>
-where
-    H: zerocopy::IntoBytes + zerocopy::Immutable,
-    R: zerocopy::IntoBytes + zerocopy::Immutable,
-{
-    let mut bytes = Vec::new();
-    let mut packet = Builder::new(&mut bytes, fixed);
-    records.iter().for_each(|record| packet.push(record));
-    bytes
+    packet(&Cancel { client: CLIENT.into(), ..Cancel::new(0, 4) }, &[TaskName::new(1, 0)])
 }
 
 pub(crate) fn in_epoch(epoch: u32, mut datagram: Vec<u8>) -> Vec<u8> {
@@ -116,10 +90,6 @@ pub(crate) fn in_epoch(epoch: u32, mut datagram: Vec<u8>) -> Vec<u8> {
 
 /// A wait that nobody has.
 pub(crate) const SOMEBODY: Wait = Wait { slot: U32::new(0), generation: U32::new(0), sequence: U32::new(1) };
-
-pub(crate) fn wait(name: &SlotName, sequence: u32) -> Wait {
-    Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() }
-}
 
 /// A datagram and all that it causes, at once.
 pub(crate) fn give(switch: &mut AsicTasks, from: SocketAddr, datagram: &[u8]) -> Told {

@@ -70,10 +70,9 @@ fn t13_what_comes_twice_is_replayed() {
     let mut switch = switch(Program::Safe, 1, 4);
     let name = slots(&mut switch, 1)[0];
     give(&mut switch, address(1), &submit(1, &[task(1, 1, 0, &[]), task(2, 1, 0, &[])]));
-    let asks = retrieve(7, 0, &[wait(&name, 1)]);
+    let asks = retrieve(7, 0, &[name.wait(1)]);
     assert!(matches!(parse(&give(&mut switch, address(9), &asks).1[0].1), Ok(Packet::Assign(..))));
-    let copies =
-        [asks, retrieve(6, 0, &[wait(&name, 2)]), keepalive(7, &[wait(&name, 1)]), release(7, &[wait(&name, 1)])];
+    let copies = [asks, retrieve(6, 0, &[name.wait(2)]), keepalive(7, &[name.wait(1)]), release(7, &[name.wait(1)])];
     for (times, copy) in (1..).zip(&copies) {
         let told = give_at(900, &mut switch, address(9), copy);
         assert_eq!((told, counted(&switch, Verdict::Replayed)), ((Verdict::Ok, vec![]), times));
@@ -87,7 +86,7 @@ fn t13_what_comes_twice_is_replayed() {
 fn t11_nobody_speaks_for_anothers_slot() {
     let mut switch = switch(Program::Safe, 1, 4);
     let name = slots(&mut switch, 1)[0];
-    let asked = wait(&name, 3);
+    let asked = name.wait(3);
     let foreign = Wait { generation: (name.generation.get() ^ 1).into(), ..asked };
     let reset = |told: (Verdict, Vec<(SocketAddr, Vec<u8>)>), from| {
         let [(to, answer)] = &told.1[..] else { panic!("one answer: {told:?}") };
@@ -142,7 +141,7 @@ fn t14_slots_that_are_gone_count_no_more() {
     let config = AsicConfig { slots: 18, lease_ms: 30_000, ..AsicConfig::default() };
     let mut switch = AsicTasks::new(&config, EPOCH, 1).expect("fits Tofino 1");
     let (names, _) = registered(0, &mut switch, address(9), register(1, 0, 16));
-    let waits: Vec<_> = names.iter().take(13).map(|name| wait(name, 1)).collect();
+    let waits: Vec<_> = names.iter().take(13).map(|name| name.wait(1)).collect();
     give(&mut switch, address(9), &release(1, &waits));
     let again = registered(0, &mut switch, address(9), register(2, 100, 14));
     assert_eq!((again.0.len(), again.1, counted(&switch, Verdict::SlotsShare)), (13, Reason::Share, 1));

@@ -1,8 +1,8 @@
 //! Datagrams that clients and executors send.
 
 use midflight_wire::{
-    Builder, Cancel, Header, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo,
-    TaskName, VERSION, Wait,
+    Cancel, Keepalive, Operation, Probe, Register, Registered, Retrieve, SlotName, Submit, TaskInfo, TaskName, VERSION,
+    Wait, counting, packet,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::FromBytes;
@@ -11,39 +11,18 @@ use zerocopy::FromBytes;
 pub(crate) const EPOCH: u32 = 7;
 
 pub(crate) fn probe(client: u64, sequence: u32) -> Vec<u8> {
-    let mut datagram = Vec::new();
-    let header = Header::new(Operation::Probe, 0, sequence);
-    Builder::new(&mut datagram, &Probe { header, client: client.into(), cookie: 0.into() });
-    datagram
+    counting(&Probe { client: client.into(), ..Probe::new(0, sequence) }, 0)
 }
 
 pub(crate) fn submit(client: u64, sequence: u32, tasks: u32) -> Vec<u8> {
-    let mut datagram = Vec::new();
-    let header = Header::new(Operation::Submit, EPOCH, sequence);
-    let (client, cookie, token) = (client.into(), 0.into(), 3.into());
-    let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 2.into() };
-    let mut builder = Builder::new(&mut datagram, &fixed);
-    for tid in 0..tasks {
-        builder.push(&TaskInfo {
-            tid: tid.into(),
-            function: 9.into(),
-            priority: 1,
-            resources: 0,
-            argument_length: 16,
-            attempt: 0,
-            argument: *b"sixteen of bytes",
-        });
-    }
-    datagram
+    let (client, token, uid, jid) = (client.into(), 3.into(), 1.into(), 2.into());
+    let task = TaskInfo { function: 9.into(), argument_length: 16, argument: *b"sixteen of bytes", ..TaskInfo::PLAIN };
+    let tasks: Vec<_> = (0..tasks).map(|tid| TaskInfo { tid: tid.into(), ..task }).collect();
+    packet(&Submit { client, token, uid, jid, ..Submit::new(EPOCH, sequence) }, &tasks)
 }
 
 pub(crate) fn register(executor: u64, slots: u8) -> Vec<u8> {
-    let mut datagram = Vec::new();
-    let header = Header::new(Operation::Register, EPOCH, 1);
-    let (executor, cookie) = (executor.into(), 0.into());
-    let fixed = Register { header, executor, cookie, first: 0.into(), resources: 0, reserved: [0; 3] };
-    Builder::new(&mut datagram, &fixed).set_count(slots);
-    datagram
+    counting(&Register { executor: executor.into(), ..Register::new(EPOCH, 1) }, slots)
 }
 
 /// The slots that a REGISTERED names.
@@ -61,31 +40,19 @@ fn counter() -> u64 {
 }
 
 pub(crate) fn retrieve(slots: &[SlotName], sequence: u32) -> Vec<u8> {
-    let mut datagram = Vec::new();
-    let header = Header::new(Operation::Retrieve, EPOCH, 0);
-    let fixed = Retrieve { header, counter: counter().into(), resources: 0, reserved: [0; 7] };
-    let mut builder = Builder::new(&mut datagram, &fixed);
-    for name in slots {
-        builder.push(&Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
-    }
-    datagram
+    let waits: Vec<_> = slots.iter().map(|name| name.wait(sequence)).collect();
+    packet(&Retrieve { counter: counter().into(), ..Retrieve::new(EPOCH, 0) }, &waits)
 }
 
 /// A KEEPALIVE for a switch that ran before: answered by RESET.
 pub(crate) fn keepalive_of_another_epoch() -> Vec<u8> {
-    let mut datagram = Vec::new();
-    let header = Header::new(Operation::Keepalive, EPOCH + 1, 0);
     let wait = Wait { slot: 1.into(), generation: 1.into(), sequence: 1.into() };
-    Builder::new(&mut datagram, &Keepalive { header, counter: counter().into() }).push(&wait);
-    datagram
+    packet(&Keepalive { counter: counter().into(), ..Keepalive::new(EPOCH + 1, 0) }, &[wait])
 }
 
 /// What anybody may ask, and is answered by whoever the frame came from: a CANCEL of a client that the switch does not know.
 pub(crate) fn question(client: u64, sequence: u32) -> Vec<u8> {
-    let mut datagram = Vec::new();
-    let fixed = Cancel { header: Header::new(Operation::Cancel, 0, sequence), client: client.into(), cookie: 0.into() };
-    Builder::new(&mut datagram, &fixed).push(&TaskName { submission: 1.into(), index: 0, reserved: [0; 3] });
-    datagram
+    packet(&Cancel { client: client.into(), ..Cancel::new(0, sequence) }, &[TaskName::new(1, 0)])
 }
 
 /// A packet of so many bytes, at least 8, of a version that the switch does not speak: answered by VERSION, the shortest

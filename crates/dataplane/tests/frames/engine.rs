@@ -2,10 +2,10 @@
 //! takes. The answers are read from what they send, on a real interface.
 
 use crate::capture::Port;
-use crate::frame::{Flow, get16, read};
-use crate::shells::{PEER_MAC, PORT, Shells, handed_over, own, shells_with};
+use crate::frame::{Flow, is_of_switch, read};
+use crate::shells::{PEER_MAC, Shells, handed_over, own, shells_with};
 use crate::stand_in::StandIns;
-use midflight_dataplane::kernel::{Action, Arrival, Departure};
+use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
 use midflight_dataplane::program::{CallError, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict, Which};
 use midflight_wire::PACKET_MAX;
@@ -35,14 +35,6 @@ impl FrameEngine {
 
     /// What left by the interface since the last time, in the order of the core's answers: TC sends the last one first.
     fn left(&self) -> Vec<Vec<u8>> {
-        let is_of_switch = |frame: &[u8]| {
-            let udp = match get16(frame, 12) {
-                crate::frame::IPV4 => 14 + 20,
-                crate::frame::IPV6 => 14 + 40,
-                _ => return false,
-            };
-            frame.len() >= udp + 8 && get16(frame, udp) == PORT
-        };
         let mut frames: Vec<_> =
             self.port.all(|seen| is_of_switch(&seen.frame)).into_iter().map(|seen| seen.frame).collect();
         frames.reverse();
@@ -52,7 +44,7 @@ impl FrameEngine {
     /// What user space does with what the shells leave to it.
     fn call(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
         let (from, mut out) = (self.flow(from).from, Out::new());
-        let verdict = self.shells.packet(now_ns, from, datagram, &mut out).unwrap();
+        let verdict = KernelTasks::packet(&mut self.shells, now_ns, from, datagram, &mut out).unwrap();
         (verdict, self.of_originals(now_ns, &out))
     }
 
@@ -115,10 +107,6 @@ impl FrameEngine {
     }
 }
 
-fn owe(out: &mut Out, sent: &[Datagram]) {
-    assert_eq!(out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))), 0, "there is room for all answers");
-}
-
 impl Engine for FrameEngine {
     type Program = TasksProgram;
 
@@ -130,14 +118,14 @@ impl Engine for FrameEngine {
         out: &mut Out,
     ) -> Result<Verdict, CallError> {
         let (verdict, sent) = self.by_frames(now_ns, from, datagram);
-        owe(out, &sent);
+        out.owe(&sent)?;
         Ok(verdict)
     }
 
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
         let looked = self.shells.tick(now_ns, out).unwrap();
         let sent = self.of_originals(now_ns, out);
-        owe(out, &sent);
+        out.owe(&sent)?;
         Ok(looked)
     }
 
@@ -156,6 +144,6 @@ impl Engine for FrameEngine {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.shells.check().map_err(|line| format!("tasks_check.c, line {line}"))
+        self.shells.check()
     }
 }

@@ -1,6 +1,9 @@
 //! Ethernet frames with a UDP datagram, written and read.
 
-use etherparse::{IpDscp, IpFragOffset, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, UdpHeader};
+use crate::shells::PORT;
+use etherparse::{
+    IpDscp, IpFragOffset, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, SlicedPacket, TransportSlice, UdpHeader,
+};
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) const IPV4: u16 = 0x0800;
@@ -168,6 +171,18 @@ fn take_apart(frame: &[u8]) -> (Flow, Vec<u8>) {
         to: SocketAddr::new(to, get16(udp, 2)),
     };
     (flow, udp[8..usize::from(get16(udp, 4))].to_vec())
+}
+
+/// The ports of a UDP datagram in a frame.
+pub(crate) fn ports(frame: &[u8]) -> Option<(u16, u16)> {
+    match SlicedPacket::from_ethernet(frame).ok()?.transport? {
+        TransportSlice::Udp(udp) => Some((udp.source_port(), udp.destination_port())),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_of_switch(frame: &[u8]) -> bool {
+    ports(frame).is_some_and(|(from, _)| from == PORT)
 }
 
 pub(crate) fn bytes<const N: usize>(from: &[u8], at: usize) -> [u8; N] {

@@ -1,10 +1,11 @@
 //! Frames through the shells: what XDP and TC take, leave alone, answer and send, byte for byte. The frames are written and
-//! read by a library that knows nothing of Midflight. Needs root and a kernel with BPF arenas, and where frames leave by
-//! interfaces, iproute2; skips loudly without.
+//! read by a library that knows nothing of Midflight. And the shells on interfaces: attached, found, kept, taken over. Needs
+//! root and a kernel with BPF arenas, and where there are interfaces, iproute2; skips loudly without.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod answers;
+mod attach;
 mod capture;
 mod cookies;
 mod corpora;

@@ -2,15 +2,13 @@
 
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
-use midflight_dataplane::TasksConfig;
-use midflight_dataplane::Verdict;
-use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{Departure, KernelTasks, SHELL_COUNTS};
-use midflight_lab::{Lab, Options};
+use midflight_dataplane::{TasksConfig, TasksProgram, Verdict, XdpMode};
+use midflight_lab::{Lab, Options, Place};
+use midflight_spec::transcript::{KernelOnce, Spare};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::{Deref, DerefMut};
-use std::sync::Mutex;
+use std::sync::LazyLock;
 
 /// The time of everything.
 pub(crate) const TIME: u64 = 1_000_000_000;
@@ -22,10 +20,8 @@ pub(crate) const OWN_MAC: [u8; 6] = [0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee];
 /// Loopback's: TC takes only what is sent to the interface that it came by.
 pub(crate) const NO_MAC: [u8; 6] = [0; 6];
 
-static FREE: Mutex<Vec<KernelTasks>> = Mutex::new(Vec::new());
-
 /// Shells with an empty queue; they serve [`own`].
-pub(crate) struct Shells(Option<KernelTasks>);
+pub(crate) type Shells = KernelOnce<TasksProgram>;
 
 pub(crate) fn config() -> TasksConfig {
     TasksConfig { queue: 64, slots: 64, clients: 16, ..TasksConfig::default() }
@@ -48,18 +44,18 @@ pub(crate) fn shells() -> Option<Shells> {
 }
 
 pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u128) -> Option<Shells> {
-    let free = FREE.lock().unwrap().pop();
-    let mut tasks = match free.map_or_else(|| KernelTasks::new(&largest(), epoch, secret, 0), Ok) {
+    static SPARE: LazyLock<Spare<TasksProgram>> = LazyLock::new(Spare::default);
+    let mut shells = match KernelOnce::new(&SPARE, &largest(), epoch, secret) {
         Err(missing) if missing.is_unavailable() => {
             skip(&missing.to_string());
             return None;
         }
         loaded => loaded.unwrap(),
     };
-    tasks.restart(config, epoch, secret).unwrap();
-    tasks.set_mode(XdpMode::Native, &[]);
-    tasks.serve(PORT, &[own(true).ip(), own(false).ip()]);
-    Some(Shells(Some(tasks)))
+    shells.restart(config, epoch, secret).unwrap();
+    shells.set_mode(XdpMode::Native, &[]);
+    shells.serve(PORT, &[own(true).ip(), own(false).ip()]);
+    Some(shells)
 }
 
 /// A lab, where this machine can have one.
@@ -73,23 +69,10 @@ pub(crate) fn lab(hosts: usize) -> Option<Lab> {
     }
 }
 
-impl Deref for Shells {
-    type Target = KernelTasks;
-    fn deref(&self) -> &KernelTasks {
-        self.0.as_ref().unwrap()
-    }
-}
-
-impl DerefMut for Shells {
-    fn deref_mut(&mut self) -> &mut KernelTasks {
-        self.0.as_mut().unwrap()
-    }
-}
-
-impl Drop for Shells {
-    fn drop(&mut self) {
-        FREE.lock().unwrap().extend(self.0.take());
-    }
+/// Runs `ip` on the lab's switch.
+pub(crate) fn ip(lab: &Lab, arguments: &str) {
+    let status = lab.command(Place::Switch, "ip").args(arguments.split(' ')).status().unwrap();
+    assert!(status.success(), "ip {arguments}");
 }
 
 /// Where the switch serves: nobody in a story is there.

@@ -3,8 +3,8 @@
 use crate::capture::Port;
 use crate::cookies::with_cookie;
 use crate::datagrams::{EPOCH, operation, register, registered, retrieve, submit};
-use crate::frame::{AD, Flow, Q, get16, read};
-use crate::shells::{PORT, SECRET, Shells, TIME, config, counted, flow, handed_over, lab, shells};
+use crate::frame::{Flow, is_of_switch, read};
+use crate::shells::{SECRET, Shells, TIME, config, counted, flow, handed_over, ip, lab, shells};
 use midflight_dataplane::Verdict;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_lab::{Lab, Place};
@@ -113,16 +113,6 @@ impl Stage<'_> {
     }
 
     pub(crate) fn ip(&self, arguments: &str) {
-        let status = self.lab.command(Place::Switch, "ip").args(arguments.split(' ')).status().unwrap();
-        assert!(status.success(), "ip {arguments}");
+        ip(self.lab, arguments);
     }
-}
-
-fn is_of_switch(frame: &[u8]) -> bool {
-    let mut at = 12;
-    while [Q, AD].contains(&get16(frame, at)) {
-        at += 4;
-    }
-    let udp = at + 2 + if get16(frame, at) == crate::frame::IPV4 { 20 } else { 40 };
-    frame.len() >= udp + 8 && get16(frame, udp) == PORT
 }

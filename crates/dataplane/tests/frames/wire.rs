@@ -6,7 +6,7 @@ use crate::cookies::with_cookie_at;
 use crate::datagrams::{
     EPOCH, of_another_version, operation, probe, question, records, register, registered, retrieve, submit,
 };
-use crate::frame::{AD, Flow, IPV4, IPV6, Q, Tag, bytes, get16, read, read_partial};
+use crate::frame::{AD, Flow, Q, Tag, bytes, ports, read, read_partial};
 use crate::shells::{PORT, SECRET, config, lab, shells};
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder};
 use midflight_dataplane::TasksProgram;
@@ -143,20 +143,6 @@ impl Endpoint {
         self.send(datagram);
         self.receive()
     }
-}
-
-/// The ports of a UDP datagram in a frame with any tags.
-fn ports(frame: &[u8]) -> Option<(u16, u16)> {
-    let mut at = 12;
-    while [Q, AD].contains(&get16(frame, at)) {
-        at += 4;
-    }
-    let (protocol, udp) = match get16(frame, at) {
-        IPV4 => (frame[at + 2 + 9], at + 2 + 20),
-        IPV6 => (frame[at + 2 + 6], at + 2 + 40),
-        _ => return None,
-    };
-    (protocol == 17 && frame.len() >= udp + 8).then(|| (get16(frame, udp), get16(frame, udp + 2)))
 }
 
 #[test]

@@ -71,8 +71,8 @@ impl AsicEngine {
     }
 
     fn owe(&mut self, out: &mut Out) {
-        let left_out = out.replace(self.sent.iter().map(|(to, bytes)| (*to, &bytes[..])));
-        debug_assert_eq!(left_out, 0, "a call owes no more than there is room for");
+        let owed = out.owe(&self.sent);
+        debug_assert_eq!(owed, Ok(()), "a call owes no more than there is room for");
         self.sent.clear();
     }
 }

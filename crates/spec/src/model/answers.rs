@@ -2,9 +2,8 @@
 //! order in which the addresses were first used; then what must follow the ASSIGNs.
 
 use midflight_dataplane::Datagram;
-use midflight_wire::{Assign, Assignment, Builder, Header, Operation, SLOTS_MAX};
+use midflight_wire::{Assign, Assignment, SLOTS_MAX, packet};
 use std::net::SocketAddr;
-use zerocopy::{Immutable, IntoBytes};
 
 #[derive(Debug)]
 pub(super) struct Answers {
@@ -19,38 +18,14 @@ impl Answers {
         Self { epoch, first: Vec::new(), assigns: Vec::new(), last: Vec::new() }
     }
 
-    /// The header of an answer that repeats the sequence of its question.
-    pub(super) fn header(&self, operation: Operation, question: &Header) -> Header {
-        Header::new(operation, self.epoch, question.sequence.get())
-    }
-
-    /// The header of an answer to an operation that has no sequence.
-    pub(super) fn plain_header(&self, operation: Operation) -> Header {
-        Header::new(operation, self.epoch, 0)
-    }
-
-    /// Adds an answer that goes before the ASSIGNs. `count` is that of the answer's header: the number of its records, or,
-    /// if it has none, the number of records in the packet that it answers.
-    pub(super) fn answer<H, R>(&mut self, to: SocketAddr, fixed: &H, records: &[R], count: u8)
-    where
-        H: IntoBytes + Immutable,
-        R: IntoBytes + Immutable,
-    {
-        self.first.push((to, write(fixed, records, count)));
-    }
-
-    /// Adds an answer that has no header.
-    pub(super) fn answer_as_it_is(&mut self, to: SocketAddr, bytes: &[u8]) {
-        self.first.push((to, bytes.to_vec()));
+    /// Adds an answer that goes before the ASSIGNs.
+    pub(super) fn answer(&mut self, to: SocketAddr, packet: Vec<u8>) {
+        self.first.push((to, packet));
     }
 
     /// Adds an answer that goes after the ASSIGNs.
-    pub(super) fn answer_last<H, R>(&mut self, to: SocketAddr, fixed: &H, records: &[R])
-    where
-        H: IntoBytes + Immutable,
-        R: IntoBytes + Immutable,
-    {
-        self.last.push((to, write(fixed, records, records.len() as u8)));
+    pub(super) fn answer_last(&mut self, to: SocketAddr, packet: Vec<u8>) {
+        self.last.push((to, packet));
     }
 
     /// Adds an assignment: to the last ASSIGN for this address, or to a new one if that is full.
@@ -70,24 +45,9 @@ impl Answers {
     pub(super) fn finish(self) -> Vec<Datagram> {
         let mut all = self.first;
         for (to, assignments) in &self.assigns {
-            let fixed = Assign { header: Header::new(Operation::Assign, self.epoch, 0) };
-            all.push((*to, write(&fixed, assignments, assignments.len() as u8)));
+            all.push((*to, packet(&Assign::new(self.epoch, 0), assignments)));
         }
         all.extend(self.last);
         all
     }
-}
-
-fn write<H, R>(fixed: &H, records: &[R], count: u8) -> Vec<u8>
-where
-    H: IntoBytes + Immutable,
-    R: IntoBytes + Immutable,
-{
-    let mut bytes = Vec::new();
-    let mut builder = Builder::new(&mut bytes, fixed);
-    for record in records {
-        builder.push(record);
-    }
-    builder.set_count(count);
-    bytes
 }

@@ -1,39 +1,36 @@
 //! How the interpreter checks an engine: against the model, or, if that does not fit, by invariants.
 
-use super::differential::Differential;
 use crate::transcript::{EngineExt, PollingAsic};
 use midflight_dataplane::program::Engine;
-use midflight_dataplane::{Datagram, Stats, TasksProgram, Which};
+use midflight_dataplane::{Datagram, Stats, Which};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
-pub(super) trait Checker {
+/// An engine that is checked after each call: against the model, or by invariants.
+pub trait Checker {
     /// Whether the engine supports IPv6.
     const IPV6: bool;
+
+    /// Gives it a datagram.
+    ///
+    /// # Errors
+    /// If the engine does not do what it should, or a rule is broken afterwards.
     fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String>;
+
+    /// Ticks it.
+    ///
+    /// # Errors
+    /// As for [`packet`](Self::packet).
     fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String>;
+
+    /// Purges it.
+    ///
+    /// # Errors
+    /// As for [`packet`](Self::packet).
     fn purge(&mut self, which: Which) -> Result<(), String>;
+
+    /// The engine's counters.
     fn stats(&self) -> Stats;
-}
-
-impl<E: Engine<Program = TasksProgram>> Checker for Differential<E> {
-    const IPV6: bool = true;
-
-    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
-        Self::packet(self, now_ns, from, datagram)
-    }
-
-    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        Self::tick(self, now_ns)
-    }
-
-    fn purge(&mut self, which: Which) -> Result<(), String> {
-        Self::purge(self, which)
-    }
-
-    fn stats(&self) -> Stats {
-        Self::stats(self)
-    }
 }
 
 /// T1 and T2 for the asic engine: between two packets, when nothing recirculates, each task that was accepted is queued or

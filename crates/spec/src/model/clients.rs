@@ -7,7 +7,7 @@ use super::{Model, TASK_APART_NS};
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Cancel, CancelAck, Operation, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW,
+    Cancel, CancelAck, Probe, ProbeAck, Reason, Submit, SubmitAck, TaskInfo, TaskName, WINDOW, counting,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -162,15 +162,14 @@ impl Model {
         let asked = all(submit.header.count);
         let not_taken = asked & !taken;
         let ack = SubmitAck {
-            header: answers.header(Operation::SubmitAck, &submit.header),
             client: submit.client,
             taken: (taken & asked).into(),
             not_taken: not_taken.into(),
             reason: if not_taken == 0 { Reason::None } else { why } as u8,
-            reserved: [0; 3],
             room: self.room().into(),
+            ..SubmitAck::new(self.epoch, submit.header.sequence.get())
         };
-        answers.answer::<_, u8>(to, &ack, &[], submit.header.count);
+        answers.answer(to, counting(&ack, submit.header.count));
     }
 
     /// Adds a new client and returns its index.
@@ -221,13 +220,12 @@ impl Model {
         };
         let reason = if verdict == Verdict::TooOld { Reason::TooOld } else { Reason::None };
         let ack = CancelAck {
-            header: answers.header(Operation::CancelAck, &cancel.header),
             client: cancel.client,
             taken_out: (taken_out & all(cancel.header.count)).into(),
             reason: reason as u8,
-            reserved: [0; 3],
+            ..CancelAck::new(self.epoch, sequence)
         };
-        answers.answer::<_, u8>(from, &ack, &[], cancel.header.count);
+        answers.answer(from, counting(&ack, cancel.header.count));
         verdict
     }
 
@@ -278,15 +276,14 @@ impl Model {
             }
         }
         let ack = ProbeAck {
-            header: answers.header(Operation::ProbeAck, &probe.header),
             client: probe.client,
             seen: from.into(),
             room: self.room().into(),
             open: open.into(),
             known: u8::from(known.is_some()),
-            reserved: [0; 3],
+            ..ProbeAck::new(self.epoch, sequence)
         };
-        answers.answer::<_, u8>(from, &ack, &[], probe.header.count);
+        answers.answer(from, counting(&ack, probe.header.count));
         Verdict::Ok
     }
 }

@@ -1,6 +1,6 @@
 //! The differential test: an engine and the model get the same datagrams, and every difference is an error.
 
-use super::Model;
+use super::{Checker, Model};
 use crate::transcript::EngineExt;
 use midflight_dataplane::program::{Class, Engine, Verdict as _};
 use midflight_dataplane::{Datagram, Stats, TasksConfig, TasksProgram, Verdict, Which};
@@ -20,55 +20,6 @@ impl<E: Engine<Program = TasksProgram>> Differential<E> {
         Self { engine, model: Model::new(config, epoch, secret) }
     }
 
-    /// Gives a datagram to both.
-    ///
-    /// # Errors
-    /// If the engine does not do what the model does, or a rule is broken afterwards.
-    pub fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
-        let (verdict, sent) = self.engine.ask(now_ns, from, datagram);
-        let context = || format!("{} from {from} at {now_ns} ns", describe(datagram));
-        let (right, owed) =
-            self.model.follow(now_ns, from, datagram, &sent).map_err(|what| format!("{what}\nafter {}", context()))?;
-        if verdict != right {
-            return Err(format!("verdict {verdict:?} instead of {right:?} on {}", context()));
-        }
-        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter {}", context()))?;
-        check_refusal(verdict, datagram, &sent).map_err(|what| format!("{what}, on {}", context()))?;
-        Ok(sent)
-    }
-
-    /// Ticks both.
-    ///
-    /// # Errors
-    /// As for [`Differential::packet`].
-    pub fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
-        let (visited, sent) = self.engine.ask_tick(now_ns);
-        let (right, owed) = self.model.tick(now_ns);
-        if visited != right {
-            return Err(format!("tick at {now_ns} ns visited {visited} slots instead of {right}"));
-        }
-        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
-        Ok(sent)
-    }
-
-    /// Purges both.
-    ///
-    /// # Errors
-    /// As for [`Differential::packet`].
-    pub fn purge(&mut self, which: Which) -> Result<(), String> {
-        let (purged, right) = (self.engine.ask_purge(which), self.model.purge(which));
-        if purged != right {
-            return Err(format!("purged {purged} tasks instead of {right} of {which:?}"));
-        }
-        self.compare(&[], &[]).map_err(|what| format!("{what}\nafter purge of {which:?}"))
-    }
-
-    /// The counters, which are the same in both.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.model.stats()
-    }
-
     fn compare(&self, sent: &[Datagram], owed: &[Datagram]) -> Result<(), String> {
         if sent != owed {
             let list = |all: &[Datagram]| -> String {
@@ -85,6 +36,45 @@ impl<E: Engine<Program = TasksProgram>> Differential<E> {
         }
         self.engine.check().map_err(|what| format!("engine unsound: {what}"))?;
         self.model.check()
+    }
+}
+
+impl<E: Engine<Program = TasksProgram>> Checker for Differential<E> {
+    const IPV6: bool = true;
+
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &[u8]) -> Result<Vec<Datagram>, String> {
+        let (verdict, sent) = self.engine.ask(now_ns, from, datagram);
+        let context = || format!("{} from {from} at {now_ns} ns", describe(datagram));
+        let (right, owed) =
+            self.model.follow(now_ns, from, datagram, &sent).map_err(|what| format!("{what}\nafter {}", context()))?;
+        if verdict != right {
+            return Err(format!("verdict {verdict:?} instead of {right:?} on {}", context()));
+        }
+        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter {}", context()))?;
+        check_refusal(verdict, datagram, &sent).map_err(|what| format!("{what}, on {}", context()))?;
+        Ok(sent)
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<Vec<Datagram>, String> {
+        let (visited, sent) = self.engine.ask_tick(now_ns);
+        let (right, owed) = self.model.tick(now_ns);
+        if visited != right {
+            return Err(format!("tick at {now_ns} ns visited {visited} slots instead of {right}"));
+        }
+        self.compare(&sent, &owed).map_err(|what| format!("{what}\nafter tick at {now_ns} ns"))?;
+        Ok(sent)
+    }
+
+    fn purge(&mut self, which: Which) -> Result<(), String> {
+        let (purged, right) = (self.engine.ask_purge(which), self.model.purge(which));
+        if purged != right {
+            return Err(format!("purged {purged} tasks instead of {right} of {which:?}"));
+        }
+        self.compare(&[], &[]).map_err(|what| format!("{what}\nafter purge of {which:?}"))
+    }
+
+    fn stats(&self) -> Stats {
+        self.model.stats()
     }
 }
 

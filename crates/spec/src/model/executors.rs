@@ -7,8 +7,8 @@ use super::shares::Refusal;
 use midflight_dataplane::Verdict;
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    Header, Keepalive, Leave, Operation, Reason, Register, Registered, Release, Released, Reset, Retrieve, SlotName,
-    Wait,
+    Header, Keepalive, Leave, Reason, Register, Registered, Release, Released, Reset, Retrieve, SlotName, Wait,
+    counting, packet,
 };
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
@@ -74,16 +74,14 @@ impl Model {
             }
         }
         let fixed = Registered {
-            header: answers.header(Operation::Registered, &register.header),
             executor: register.executor,
             first: register.first,
             lease_ms: ((self.config.lease_ns / 1_000_000) as u32).into(),
             seen: from.into(),
             reason: reason as u8,
-            reserved: 0,
-            poll_us: 0.into(),
+            ..Registered::new(self.epoch, register.header.sequence.get())
         };
-        answers.answer(from, &fixed, &names, names.len() as u8);
+        answers.answer(from, packet(&fixed, &names));
         self.requeue_all(returned, answers);
         Verdict::Ok
     }
@@ -324,8 +322,7 @@ impl Model {
             }
         }
         if !released.is_empty() {
-            let fixed = Released { header: answers.plain_header(Operation::Released), counter };
-            answers.answer(from, &fixed, &released, released.len() as u8);
+            answers.answer(from, packet(&Released { counter, ..Released::new(self.epoch, 0) }, &released));
         }
         self.requeue_all(returned, answers);
         Verdict::Ok
@@ -355,8 +352,7 @@ impl Model {
         if header.epoch.get() == self.epoch {
             return false;
         }
-        let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
-        answers.answer_last::<_, Wait>(from, &reset, &[]);
+        answers.answer_last(from, counting(&Reset { counter, ..Reset::new(self.epoch, 0) }, 0));
         true
     }
 
@@ -367,16 +363,14 @@ impl Model {
             let slot = self.slots.get(&wait.slot.get());
             slot.is_some_and(|slot| slot.generation == wait.generation.get() && slot.address == from)
         };
-        let mut header = answers.plain_header(Operation::Reset);
-        header.sequence = u32::from(waits.first().is_some_and(is_of)).into();
-        answers.answer_last::<_, Wait>(from, &Reset { header, counter }, &[]);
+        let is_known = waits.first().is_some_and(is_of);
+        answers.answer_last(from, counting(&Reset { counter, ..Reset::new(self.epoch, is_known.into()) }, 0));
         Verdict::Ok
     }
 
     fn say_reset(&self, to: SocketAddr, counter: U64, void: &[Wait], answers: &mut Answers) {
         if !void.is_empty() {
-            let reset = Reset { header: answers.plain_header(Operation::Reset), counter };
-            answers.answer_last(to, &reset, void);
+            answers.answer_last(to, packet(&Reset { counter, ..Reset::new(self.epoch, 0) }, void));
         }
     }
 

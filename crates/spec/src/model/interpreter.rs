@@ -11,8 +11,8 @@ use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Cookies, Stats, TasksConfig, TasksProgram, Which};
 use midflight_endpoint::serial::is_later;
 use midflight_wire::{
-    BY_REFERENCE, Builder, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve,
-    SlotName, Submit, TaskInfo, TaskName, Wait, parse,
+    BY_REFERENCE, Cancel, Header, Keepalive, Leave, Operation, Packet, Probe, Register, Release, Retrieve, SlotName,
+    Submit, TaskInfo, TaskName, counting, packet, parse,
 };
 use std::mem::offset_of;
 use std::net::SocketAddr;
@@ -161,12 +161,12 @@ impl<C: Checker> Interpreter<'_, C> {
         let count = self.bytes.count(32);
         let tasks: Vec<_> = (0..count).map(|_| self.task()).collect();
         let fixed = Submit {
-            header: self.header(Operation::Submit, sequence),
             client: identity(who).into(),
             cookie: self.cookie(who, self.client_address(who)),
             token: (u64::from(sequence) << 32 | identity(who)).into(),
             uid: (sequence % 3).into(),
             jid: sequence.into(),
+            ..Submit::new(0, sequence)
         };
         self.send(self.client_address(who), &fixed, &tasks)
     }
@@ -175,9 +175,8 @@ impl<C: Checker> Interpreter<'_, C> {
         let who = self.client();
         let sequence = self.next_sequence(who);
         let names = self.task_names(who, 1);
-        let header = self.header(Operation::Cancel, sequence);
-        let cookie = self.cookie(who, self.client_address(who));
-        self.send(self.client_address(who), &Cancel { header, client: identity(who).into(), cookie }, &names)
+        let (client, cookie) = (identity(who).into(), self.cookie(who, self.client_address(who)));
+        self.send(self.client_address(who), &Cancel { client, cookie, ..Cancel::new(0, sequence) }, &names)
     }
 
     fn probe(&mut self) -> Result<(), String> {
@@ -185,9 +184,8 @@ impl<C: Checker> Interpreter<'_, C> {
         let names = self.task_names(who, 0);
         let probe = self.bytes.sequence(self.clients[who].probe);
         self.clients[who].probe = probe;
-        let header = self.header(Operation::Probe, probe);
-        let cookie = self.cookie(who, self.client_address(who));
-        self.send(self.client_address(who), &Probe { header, client: identity(who).into(), cookie }, &names)
+        let (client, cookie) = (identity(who).into(), self.cookie(who, self.client_address(who)));
+        self.send(self.client_address(who), &Probe { client, cookie, ..Probe::new(0, probe) }, &names)
     }
 
     fn register(&mut self) -> Result<(), String> {
@@ -199,17 +197,15 @@ impl<C: Checker> Interpreter<'_, C> {
             _ => last + 1,
         };
         self.executors[who].registration = last.max(registration);
-        let mut header = self.header(Operation::Register, registration);
-        header.count = 1 + self.bytes.below(6) as u8;
+        let count = 1 + self.bytes.below(6) as u8;
         let fixed = Register {
-            header,
             executor: identity(who).into(),
             cookie: self.cookie(who, self.executor_address(who)),
             first: self.bytes.below(4).into(),
             resources: self.bytes.pick(&MASKS),
-            reserved: [0; 3],
+            ..Register::new(0, registration)
         };
-        self.send_bytes(self.executor_address(who), fixed.as_bytes().to_vec())
+        self.send_bytes(self.executor_address(who), counting(&fixed, count))
     }
 
     fn retrieve(&mut self) -> Result<(), String> {
@@ -218,11 +214,11 @@ impl<C: Checker> Interpreter<'_, C> {
         let mut waits = Vec::new();
         for _ in 0..count {
             let (name, sequence) = self.slot_and_sequence(who);
-            waits.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
+            waits.push(name.wait(sequence));
         }
         let resources = self.bytes.pick(&MASKS);
-        let (header, counter) = (self.executor_header(Operation::Retrieve), self.counter(who));
-        self.send(self.executor_address(who), &Retrieve { header, counter, resources, reserved: [0; 7] }, &waits)
+        let (epoch, counter) = (self.epoch(), self.counter(who));
+        self.send(self.executor_address(who), &Retrieve { counter, resources, ..Retrieve::new(epoch, 0) }, &waits)
     }
 
     fn keepalive(&mut self) -> Result<(), String> {
@@ -232,10 +228,10 @@ impl<C: Checker> Interpreter<'_, C> {
         for _ in 0..count {
             let (name, last) = self.slot(who);
             let sequence = if self.bytes.below(8) == 0 { self.bytes.sequence(last) } else { last };
-            waits.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
+            waits.push(name.wait(sequence));
         }
-        let (header, counter) = (self.executor_header(Operation::Keepalive), self.counter(who));
-        self.send(self.executor_address(who), &Keepalive { header, counter }, &waits)
+        let (epoch, counter) = (self.epoch(), self.counter(who));
+        self.send(self.executor_address(who), &Keepalive { counter, ..Keepalive::new(epoch, 0) }, &waits)
     }
 
     fn release(&mut self) -> Result<(), String> {
@@ -248,8 +244,8 @@ impl<C: Checker> Interpreter<'_, C> {
             let (slot, generation, done) = (name.slot, name.generation, self.bytes.below(2) as u8);
             leaves.push(Leave { slot, generation, sequence: sequence.into(), done, reserved: [0; 3] });
         }
-        let (header, counter) = (self.executor_header(Operation::Release), self.counter(who));
-        self.send(self.executor_address(who), &Release { header, counter }, &leaves)
+        let (epoch, counter) = (self.epoch(), self.counter(who));
+        self.send(self.executor_address(who), &Release { counter, ..Release::new(epoch, 0) }, &leaves)
     }
 
     /// Sends bytes that no client or executor would send.
@@ -347,8 +343,8 @@ impl<C: Checker> Interpreter<'_, C> {
         let count = self.bytes.count(32).saturating_sub(1).max(least);
         let mut names = Vec::new();
         for _ in 0..count {
-            let submission = self.clients[client].sequence.wrapping_sub(self.bytes.below(4)).into();
-            names.push(TaskName { submission, index: self.bytes.below(4) as u8, reserved: [0; 3] });
+            let submission = self.clients[client].sequence.wrapping_sub(self.bytes.below(4));
+            names.push(TaskName::new(submission, self.bytes.below(4) as u8));
         }
         names
     }
@@ -377,13 +373,9 @@ impl<C: Checker> Interpreter<'_, C> {
         (name, sequence)
     }
 
-    fn header(&self, operation: Operation, sequence: u32) -> Header {
-        Header::new(operation, 0, sequence)
-    }
-
-    fn executor_header(&mut self, operation: Operation) -> Header {
-        let epoch = if self.bytes.next() == 255 { EPOCH + 1 } else { EPOCH };
-        Header::new(operation, epoch, 0)
+    /// The epoch in a packet of an executor: seldom a wrong one.
+    fn epoch(&mut self) -> u32 {
+        if self.bytes.next() == 255 { EPOCH + 1 } else { EPOCH }
     }
 
     fn send<H, R>(&mut self, from: SocketAddr, fixed: &H, records: &[R]) -> Result<(), String>
@@ -391,10 +383,7 @@ impl<C: Checker> Interpreter<'_, C> {
         H: IntoBytes + Immutable,
         R: IntoBytes + Immutable,
     {
-        let mut datagram = Vec::new();
-        Builder::new(&mut datagram, fixed).set_count(records.len() as u8);
-        datagram.extend_from_slice(records.as_bytes());
-        self.send_bytes(from, datagram)
+        self.send_bytes(from, packet(fixed, records))
     }
 
     /// Sends a datagram; rarely corrupted, from another address, or twice.

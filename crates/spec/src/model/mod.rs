@@ -27,6 +27,7 @@ mod shares;
 mod slab;
 mod tick;
 
+pub use checker::Checker;
 pub use differential::Differential;
 pub use interpreter::{EPOCH, interpret, interpret_asic};
 
@@ -37,7 +38,7 @@ use midflight_dataplane::Cookies;
 use midflight_dataplane::program::{CallError, Engine};
 use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
-use midflight_wire::{Cookie, Header, Operation, Packet, SlotName, Version, parse};
+use midflight_wire::{Cookie, Header, Packet, SlotName, Version, counting, parse};
 use queue::Task;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,20 +164,6 @@ impl Model {
         self.objection.take().map_or(Ok(said), Err)
     }
 
-    /// The counters, and the gauges as they stand now.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let mut stats = self.stats;
-        for task in &self.queued {
-            stats.queued[usize::from(task.info.priority) - 1] += 1;
-        }
-        stats.parked = self.parked.len() as u32;
-        stats.busy = self.slots.values().filter(|slot| slot.task().is_some()).count() as u32;
-        stats.slots = self.slots.len() as u32;
-        stats.clients = self.clients.iter().count() as u32;
-        stats
-    }
-
     /// Whether a task is queued or assigned under this name.
     #[must_use]
     pub fn is_open(&self, client: u64, submission: u32, index: u8) -> bool {
@@ -195,39 +182,12 @@ impl Model {
         })
     }
 
-    /// Checks the rules that must hold at every moment: T1, T5, T6, T7.
-    ///
-    /// # Errors
-    /// Names the rule that does not hold.
-    pub fn check(&self) -> Result<(), String> {
-        let stats = self.stats();
-        let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
-        let ended = stats.completed + stats.cancelled + stats.dropped + stats.purged;
-        let accounted = queued + u64::from(stats.busy) + ended;
-        if stats.submitted != accounted {
-            return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.submitted));
-        }
-        for (number, slot) in &self.slots {
-            if slot.task().is_some_and(|task| !suffices(slot.resources, task.info.resources)) {
-                return Err(format!("T5: slot {number} has a task that it may not run"));
-            }
-            let is_parked = self.parked.contains(number);
-            if is_parked && self.queued.iter().any(|task| suffices(slot.resources, task.info.resources)) {
-                return Err(format!("T6: slot {number} is parked while a task that it may run is queued"));
-            }
-        }
-        if self.records() > self.config.queue as usize {
-            return Err(format!("T7: {} tasks in a queue of {}", self.records(), self.config.queue));
-        }
-        Ok(())
-    }
-
     fn take(&mut self, from: SocketAddr, datagram: &[u8], answers: &mut Answers) -> Verdict {
         let packet = match read(datagram, self.config.levels, &mut self.stats) {
             Ok(packet) => packet,
             Err(verdict) => {
                 if verdict == Verdict::BadVersion {
-                    answers.answer_as_it_is(from, Version::OURS.as_bytes());
+                    answers.answer(from, Version::OURS.as_bytes().to_vec());
                 }
                 return verdict;
             }
@@ -257,8 +217,8 @@ impl Model {
         let takes = self.cookies.takes(self.now, identity.get(), from, cookie.get());
         if !takes {
             let cookie = self.cookies.give(self.now, identity.get(), from).into();
-            let answer = Cookie { header: answers.header(Operation::Cookie, header), identity, cookie };
-            answers.answer::<_, u8>(from, &answer, &[], 0);
+            let answer = Cookie { identity, cookie, ..Cookie::new(self.epoch, header.sequence.get()) };
+            answers.answer(from, counting(&answer, 0));
         }
         takes
     }
@@ -279,13 +239,13 @@ impl Engine for Model {
         out: &mut Out,
     ) -> Result<Verdict, CallError> {
         let (verdict, sent) = Model::packet(self, now_ns, from, datagram);
-        owe(out, &sent)?;
+        out.owe(&sent)?;
         Ok(verdict)
     }
 
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
         let (visited, sent) = Model::tick(self, now_ns);
-        owe(out, &sent)?;
+        out.owe(&sent)?;
         Ok(visited)
     }
 
@@ -294,19 +254,41 @@ impl Engine for Model {
         Ok(true)
     }
 
+    /// The counters, and the gauges as they stand now.
     fn stats(&self) -> Stats {
-        Model::stats(self)
+        let mut stats = self.stats;
+        for task in &self.queued {
+            stats.queued[usize::from(task.info.priority) - 1] += 1;
+        }
+        stats.parked = self.parked.len() as u32;
+        stats.busy = self.slots.values().filter(|slot| slot.task().is_some()).count() as u32;
+        stats.slots = self.slots.len() as u32;
+        stats.clients = self.clients.iter().count() as u32;
+        stats
     }
 
+    /// Checks the rules that must hold at every moment: T1, T5, T6, T7.
     fn check(&self) -> Result<(), String> {
-        Model::check(self)
-    }
-}
-
-fn owe(out: &mut Out, sent: &[Datagram]) -> Result<(), CallError> {
-    match out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))) {
-        0 => Ok(()),
-        left_out => Err(CallError(format!("{left_out} answers are more than a call may owe"))),
+        let stats = self.stats();
+        let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
+        let ended = stats.completed + stats.cancelled + stats.dropped + stats.purged;
+        let accounted = queued + u64::from(stats.busy) + ended;
+        if stats.submitted != accounted {
+            return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.submitted));
+        }
+        for (number, slot) in &self.slots {
+            if slot.task().is_some_and(|task| !suffices(slot.resources, task.info.resources)) {
+                return Err(format!("T5: slot {number} has a task that it may not run"));
+            }
+            let is_parked = self.parked.contains(number);
+            if is_parked && self.queued.iter().any(|task| suffices(slot.resources, task.info.resources)) {
+                return Err(format!("T6: slot {number} is parked while a task that it may run is queued"));
+            }
+        }
+        if self.records() > self.config.queue as usize {
+            return Err(format!("T7: {} tasks in a queue of {}", self.records(), self.config.queue));
+        }
+        Ok(())
     }
 }
 

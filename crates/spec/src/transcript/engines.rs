@@ -100,7 +100,7 @@ impl<P: SoftProgram> Engine for CheckedNative<P> {
 }
 
 /// A program in the kernel, called through `BPF_PROG_RUN`. Loading it takes a second, so it is kept for the next switch of
-/// a transcript.
+/// a test.
 #[cfg(feature = "kernel")]
 #[derive(Debug)]
 pub struct KernelOnce<P: SoftProgram> {
@@ -111,7 +111,7 @@ pub struct KernelOnce<P: SoftProgram> {
 
 /// Loaded programs whose switches are no longer used.
 #[cfg(feature = "kernel")]
-pub type Spare<P> = std::rc::Rc<std::cell::RefCell<Vec<Kernel<P>>>>;
+pub type Spare<P> = std::sync::Arc<std::sync::Mutex<Vec<Kernel<P>>>>;
 
 #[cfg(feature = "kernel")]
 use midflight_dataplane::kernel::{Kernel, KernelError};
@@ -123,55 +123,38 @@ impl<P: SoftProgram> KernelOnce<P> {
     /// # Errors
     /// If the kernel lacks something.
     pub fn new(spare: &Spare<P>, config: &P::Config, epoch: u32, secret: u128) -> Result<Self, KernelError> {
-        let spared = spare.borrow_mut().pop();
+        let spared = lock(spare).pop();
         let again = spared.and_then(|mut kernel| kernel.restart(config, epoch, secret).map(|()| kernel).ok());
         let kernel = again.map_or_else(|| Kernel::new(config, epoch, secret, 0), Ok)?;
         Ok(Self { kernel: Some(kernel), spare: Spare::clone(spare) })
     }
+}
 
-    fn kernel(&self) -> &Kernel<P> {
-        self.kernel.as_ref().expect("there until it is dropped")
-    }
-
-    fn kernel_mut(&mut self) -> &mut Kernel<P> {
-        self.kernel.as_mut().expect("there until it is dropped")
-    }
+/// A test that failed has left the list as it was.
+#[cfg(feature = "kernel")]
+fn lock<P>(spare: &Spare<P>) -> std::sync::MutexGuard<'_, Vec<Kernel<P>>> {
+    spare.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(feature = "kernel")]
 impl<P: SoftProgram> Drop for KernelOnce<P> {
     fn drop(&mut self) {
-        self.spare.borrow_mut().extend(self.kernel.take());
+        lock(&self.spare).extend(self.kernel.take());
     }
 }
 
 #[cfg(feature = "kernel")]
-impl<P: SoftProgram> Engine for KernelOnce<P> {
-    type Program = P;
+impl<P: SoftProgram> std::ops::Deref for KernelOnce<P> {
+    type Target = Kernel<P>;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<P::Verdict, CallError> {
-        Engine::packet(self.kernel_mut(), now_ns, from, datagram, out)
+    fn deref(&self) -> &Kernel<P> {
+        self.kernel.as_ref().expect("there until it is dropped")
     }
+}
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
-        Engine::tick(self.kernel_mut(), now_ns, out)
-    }
-
-    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
-        Engine::order(self.kernel_mut(), order)
-    }
-
-    fn stats(&self) -> P::Stats {
-        self.kernel().stats()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        Engine::check(self.kernel())
+#[cfg(feature = "kernel")]
+impl<P: SoftProgram> std::ops::DerefMut for KernelOnce<P> {
+    fn deref_mut(&mut self) -> &mut Kernel<P> {
+        self.kernel.as_mut().expect("there until it is dropped")
     }
 }

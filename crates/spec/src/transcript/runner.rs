@@ -15,21 +15,14 @@ pub type AnyEngine<V> = Box<dyn Engine<Program = <V as Vocabulary>::Program>>;
 pub type Start<'a, V> = dyn FnMut(&ConfigOf<V>, u32, u128) -> AnyEngine<V> + 'a;
 
 /// A command that makes no sense, and its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
 pub struct TranscriptError {
     /// Counted from 1.
     pub line: usize,
     /// What is wrong, and what to write instead.
     pub what: String,
 }
-
-impl std::fmt::Display for TranscriptError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
-}
-
-impl std::error::Error for TranscriptError {}
 
 /// Gives the commands of a transcript to an engine, and returns the transcript with the answers of that engine.
 ///

@@ -6,11 +6,10 @@ use super::context::Context;
 use super::names::{Endpoint, Names};
 use crate::transcript::Sending;
 use midflight_wire::{
-    BY_REFERENCE, BlobRef, Builder, Cancel, Complete, Header, Keepalive, Leave, Operation, Probe, Register, Release,
-    Retrieve, SlotName, Submit, TaskInfo, TaskName, Wait,
+    BY_REFERENCE, BlobRef, Cancel, Complete, Keepalive, Leave, Probe, Register, Release, Retrieve, SlotName, Submit,
+    TaskInfo, TaskName, Wait, counting, packet,
 };
-use zerocopy::IntoBytes;
-use zerocopy::byteorder::network_endian::U64;
+use zerocopy::{Immutable, IntoBytes};
 
 /// The name of the sender, and the datagram.
 pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str, Sending), String> {
@@ -23,8 +22,7 @@ pub(super) fn parse<'a>(line: &'a str, context: &Context<'_>) -> Result<(&'a str
     let verb = words.next().unwrap_or_default();
     let sequence = words.next().map_or(Ok(0), number)?;
     let changes = &changes::parse(changes, sender, context)?;
-    let mut datagram = Vec::new();
-    Command { sender, verb, sequence, records, changes, names }.write(&mut datagram)?;
+    let mut datagram = Command { sender, verb, sequence, records, changes, names }.datagram()?;
     for &(offset, value) in &changes.bytes {
         *datagram.get_mut(offset).ok_or("the datagram has no such byte")? = value;
     }
@@ -45,7 +43,7 @@ struct Command<'a> {
 }
 
 impl Command<'_> {
-    fn write(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
+    fn datagram(&self) -> Result<Vec<u8>, String> {
         let is_of_client = matches!(self.verb, "submit" | "cancel" | "probe");
         if is_of_client != self.sender.is_client {
             return Err(format!(
@@ -53,81 +51,52 @@ impl Command<'_> {
                 self.sender.name, self.verb
             ));
         }
-        if is_of_client { self.write_of_client(buffer) } else { self.write_of_executor(buffer) }
+        if is_of_client { self.of_client() } else { self.of_executor() }
     }
 
-    fn write_of_client(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
+    fn of_client(&self) -> Result<Vec<u8>, String> {
         let Self { sender, sequence, records, changes, .. } = *self;
-        let client: U64 = sender.identity.into();
-        let cookie = changes.cookie.into();
+        let (epoch, client, cookie) = (changes.epoch, sender.identity.into(), changes.cookie.into());
         match self.verb {
             "submit" => {
                 let token = changes.token.unwrap_or_else(|| sender.token(sequence)).into();
                 let (uid, jid) = ((sender.identity as u32).into(), changes.jid.into());
-                let fixed = Submit { header: self.header(Operation::Submit), client, cookie, token, uid, jid };
-                push_all(buffer, &fixed, tasks(records)?)
+                written(&Submit { client, cookie, token, uid, jid, ..Submit::new(epoch, sequence) }, &tasks(records)?)
             }
-            "cancel" => {
-                let fixed = Cancel { header: self.header(Operation::Cancel), client, cookie };
-                push_all(buffer, &fixed, task_names(records)?)
-            }
-            _ => {
-                let fixed = Probe { header: self.header(Operation::Probe), client, cookie };
-                push_all(buffer, &fixed, task_names(records)?)
-            }
+            "cancel" => written(&Cancel { client, cookie, ..Cancel::new(epoch, sequence) }, &task_names(records)?),
+            _ => written(&Probe { client, cookie, ..Probe::new(epoch, sequence) }, &task_names(records)?),
         }
     }
 
-    fn write_of_executor(&self, buffer: &mut Vec<u8>) -> Result<(), String> {
-        let Self { sender, records, changes, names, .. } = *self;
-        let executor: U64 = sender.identity.into();
-        let counter = changes.counter.into();
+    fn of_executor(&self) -> Result<Vec<u8>, String> {
+        let Self { sender, sequence, records, changes, names, .. } = *self;
+        let (epoch, executor, counter) = (changes.epoch, sender.identity.into(), changes.counter.into());
         let resources = changes.offers.unwrap_or(sender.offers);
+        let waits = || waits(records, sender, names);
         match self.verb {
             "register" => {
                 let locals = parse_range(records.trim())?;
-                let header = self.header(Operation::Register);
                 let (cookie, first) = (changes.cookie.into(), (*locals.start()).into());
-                let fixed = Register { header, executor, cookie, first, resources, reserved: [0; 3] };
-                Builder::new(buffer, &fixed).set_count(locals.count() as u8);
-                Ok(())
+                let fixed = Register { executor, cookie, first, resources, ..Register::new(epoch, sequence) };
+                Ok(counting(&fixed, locals.count() as u8))
             }
-            "retrieve" => {
-                let fixed = Retrieve { header: self.header(Operation::Retrieve), counter, resources, reserved: [0; 7] };
-                push_all(buffer, &fixed, waits(records, sender, names)?)
-            }
-            "keepalive" => {
-                let fixed = Keepalive { header: self.header(Operation::Keepalive), counter };
-                push_all(buffer, &fixed, waits(records, sender, names)?)
-            }
+            "retrieve" => written(&Retrieve { counter, resources, ..Retrieve::new(epoch, sequence) }, &waits()?),
+            "keepalive" => written(&Keepalive { counter, ..Keepalive::new(epoch, sequence) }, &waits()?),
             "release" => {
-                let fixed = Release { header: self.header(Operation::Release), counter };
-                push_all(buffer, &fixed, leaves(records, sender, names)?)
+                written(&Release { counter, ..Release::new(epoch, sequence) }, &leaves(records, sender, names)?)
             }
-            "complete" => {
-                let fixed = Complete { header: self.header(Operation::Complete), executor };
-                push_all::<_, TaskName>(buffer, &fixed, Vec::new())
-            }
+            "complete" => Ok(counting(&Complete { executor, ..Complete::new(epoch, sequence) }, 0)),
             verb => Err(format!("{verb:?} is no operation of a transcript")),
         }
     }
-
-    fn header(&self, operation: Operation) -> Header {
-        Header::new(operation, self.changes.epoch, self.sequence)
-    }
 }
 
-fn push_all<H, R>(buffer: &mut Vec<u8>, fixed: &H, records: Vec<R>) -> Result<(), String>
+fn written<H, R>(fixed: &H, records: &[R]) -> Result<Vec<u8>, String>
 where
-    H: zerocopy::IntoBytes + zerocopy::Immutable,
-    R: zerocopy::IntoBytes + zerocopy::Immutable,
+    H: IntoBytes + Immutable,
+    R: IntoBytes + Immutable,
 {
-    let count = u8::try_from(records.len()).map_err(|_| "more than 255 records")?;
-    Builder::new(buffer, fixed).set_count(count);
-    for record in records {
-        buffer.extend_from_slice(record.as_bytes());
-    }
-    Ok(())
+    if records.len() > 255 { Err("more than 255 records".into()) } else { Ok(packet(fixed, records)) }
 }
 
 /// `100`, `100-103 level 2 needs AB attempt 1 function 7 argument 5` (bytes) `or argument reference`.
@@ -171,10 +140,10 @@ fn task_names(records: &str) -> Result<Vec<TaskName>, String> {
     let mut all = Vec::new();
     for item in items(records) {
         let (submission, indices) = item.split_once('.').ok_or("a task is named by submission.index")?;
-        let submission = number::<u32>(submission)?.into();
+        let submission = number(submission)?;
         for index in parse_range(indices)? {
             let index = u8::try_from(index).map_err(|_| "an index is below 256")?;
-            all.push(TaskName { submission, index, reserved: [0; 3] });
+            all.push(TaskName::new(submission, index));
         }
     }
     Ok(all)
@@ -185,10 +154,8 @@ fn waits(records: &str, sender: &Endpoint, names: &Names) -> Result<Vec<Wait>, S
     let mut all = Vec::new();
     for item in items(records) {
         let (slot, sequence) = item.split_once(" wait ").ok_or("say: <slot> wait <sequence>")?;
-        let sequence = number::<u32>(sequence)?;
-        for name in slots(slot, sender, names)? {
-            all.push(Wait { slot: name.slot, generation: name.generation, sequence: sequence.into() });
-        }
+        let sequence = number(sequence)?;
+        all.extend(slots(slot, sender, names)?.iter().map(|name| name.wait(sequence)));
     }
     Ok(all)
 }

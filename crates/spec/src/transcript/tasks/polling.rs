@@ -3,7 +3,7 @@
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
 use midflight_dataplane::program::{CallError, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
-use midflight_wire::{Builder, Header, Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, parse};
+use midflight_wire::{Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, packet, parse};
 use std::mem::offset_of;
 use std::net::SocketAddr;
 use zerocopy::{Immutable, IntoBytes};
@@ -97,9 +97,7 @@ impl PollingAsic {
     }
 
     fn ask(&mut self, now: u64, poll: &Poll) -> (Verdict, Vec<Datagram>) {
-        let mut datagram = Vec::new();
-        Builder::new(&mut datagram, &poll.retrieve).push(&poll.wait);
-        let (verdict, mut sent) = self.give(now, poll.from, &datagram);
+        let (verdict, mut sent) = self.give(now, poll.from, &packet(&poll.retrieve, &[poll.wait]));
         // A newer wait of a slot replaces the older one; a late copy does not.
         let is_over = |other: &Poll| {
             other.is_of(poll.from, &poll.wait) && other.retrieve.counter.get() < poll.retrieve.counter.get()
@@ -182,15 +180,6 @@ fn merged(sent: Vec<Datagram>) -> Vec<Datagram> {
     all
 }
 
-/// Hands over the merged answers.
-fn owe(out: &mut Out, sent: Vec<Datagram>) -> Result<(), CallError> {
-    let sent = merged(sent);
-    match out.replace(sent.iter().map(|(to, bytes)| (*to, &bytes[..]))) {
-        0 => Ok(()),
-        left_out => Err(CallError(format!("{left_out} answers are more than a call may owe"))),
-    }
-}
-
 /// Merges two packets, if they are of one kind and there is room.
 fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
     match (parse(first).ok()?, parse(second).ok()?) {
@@ -203,16 +192,9 @@ fn joined(first: &[u8], second: &[u8]) -> Option<Vec<u8>> {
 fn join<H, R>(fixed: &H, a: &[R], b: &[R], most: usize) -> Option<Vec<u8>>
 where
     H: IntoBytes + Immutable,
-    R: IntoBytes + Immutable,
+    R: IntoBytes + Immutable + Copy,
 {
-    if a.len() + b.len() > most {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    let mut packet = Builder::new(&mut bytes, fixed);
-    packet.set_count(0);
-    a.iter().chain(b).for_each(|record| packet.push(record));
-    Some(bytes)
+    (a.len() + b.len() <= most).then(|| packet(fixed, &[a, b].concat()))
 }
 
 impl Engine for PollingAsic {
@@ -227,10 +209,7 @@ impl Engine for PollingAsic {
     ) -> Result<Verdict, CallError> {
         let datagram = &with_room_for_polls(datagram);
         let (verdict, mut sent) = match parse(datagram) {
-            Ok(Packet::Retrieve(retrieve, waits)) => {
-                let retrieve = Retrieve { header: Header { count: 0, ..retrieve.header }, ..*retrieve };
-                self.retrieve(now_ns, from, &retrieve, waits)
-            }
+            Ok(Packet::Retrieve(retrieve, waits)) => self.retrieve(now_ns, from, retrieve, waits),
             Ok(Packet::Keepalive(keepalive, waits)) => {
                 self.renew_counters(from, keepalive.counter.get(), waits);
                 self.give(now_ns, from, datagram)
@@ -238,13 +217,13 @@ impl Engine for PollingAsic {
             _ => self.give(now_ns, from, datagram),
         };
         sent.extend(self.poll_all(now_ns));
-        owe(out, sent)?;
+        out.owe(&merged(sent))?;
         Ok(verdict)
     }
 
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
         let visited = self.tasks.tick(now_ns);
-        owe(out, self.poll_all(now_ns))?;
+        out.owe(&merged(self.poll_all(now_ns)))?;
         Ok(visited)
     }
 

@@ -13,6 +13,7 @@ use super::rules::*;
 use crate::check::{Broken, Checked, holds};
 use crate::tasks::switch::{Origin, Took, Turn};
 use differences::{Difference, assignments};
+use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Datagram, Out, Stats, TICK_SLOTS, Verdict};
 use midflight_endpoint::Nanos;
 use midflight_spec::model::{Model, SlotState, SlotView};

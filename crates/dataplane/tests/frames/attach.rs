@@ -1,48 +1,23 @@
-//! The shells on interfaces: attached, found, kept, taken over, and gone. Needs root, iproute2 and a kernel with BPF arenas;
-//! skips loudly without.
-#![cfg(feature = "kernel")]
-#![allow(clippy::unwrap_used, reason = "tests may")]
+//! The shells on interfaces: attached, found, kept, taken over, and gone.
 
+use crate::shells::{config, ip, shells, skip};
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{Found, KernelError, KernelTasks, NOW, Place};
 use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_dataplane::{TasksProgram, kernel};
-use midflight_lab::{Lab, Options, Place as At};
-use midflight_wire::{Builder, Header, Operation, Packet, Submit, TaskInfo, parse};
+use midflight_lab::{Lab, Place as At};
+use midflight_wire::{Packet, Submit, TaskInfo, packet, parse};
 use std::ffi::CStr;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 type KernelEngine = kernel::KernelEngine<TasksProgram>;
 
-/// A small queue: the default's pages take a while to make.
-fn config() -> TasksConfig {
-    TasksConfig { queue: 64, slots: 64, clients: 16, ..TasksConfig::default() }
-}
-
-/// Says on the terminal, past the tests' capture, that a test was skipped.
-fn skip(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-}
-
 /// A lab, where there can be one and the kernel has arenas; else it says so.
 fn lab(hosts: usize) -> Option<Lab> {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let missing = MISSING.get_or_init(|| match KernelTasks::new(&config(), 1, 1, 0) {
-        Err(missing) if missing.is_unavailable() => Some(missing.to_string()),
-        loaded => loaded.map(drop).map(|()| None).unwrap(),
-    });
-    if let Some(missing) = missing {
-        skip(missing);
-        return None;
-    }
-    midflight_lab::available().map_err(|missing| skip(&missing.to_string())).ok()?;
-    Some(Lab::up(&Options::temporary(hosts)).unwrap())
+    shells().and_then(|_| crate::shells::lab(hosts))
 }
 
 /// A port that no other test keeps anything on.
@@ -132,15 +107,11 @@ fn kept(interfaces: &[&str]) -> (Place, Cleanup) {
 
 /// Queues one task.
 fn submit(engine: &mut KernelEngine, sequence: u32) {
-    let header = Header::new(Operation::Submit, 0, sequence);
-    let mut datagram = Vec::new();
-    let task = TaskInfo { tid: 1.into(), ..TaskInfo::PLAIN };
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
     let mut out = Out::new();
     let mut send = |cookie: u64, out: &mut Out| {
-        let (client, cookie, token) = (1.into(), cookie.into(), 1.into());
-        let fixed = Submit { header, client, cookie, token, uid: 1.into(), jid: 1.into() };
-        Builder::new(&mut datagram, &fixed).push(&task);
+        let fixed = Submit { client: 1.into(), cookie: cookie.into(), ..Submit::new(0, sequence) };
+        let datagram = packet(&fixed, &[TaskInfo::PLAIN]);
         engine.kernel_mut().packet(NOW, from, &datagram, out).unwrap()
     };
     if send(0, &mut out) == Verdict::NoCookie {
@@ -193,7 +164,7 @@ fn an_interface_that_is_missing_or_down_is_refused_before_anything_is_attached()
     let Some(lab) = lab(2) else { return };
     let error = refused(&lab, At::Switch, &place(&["host0", "host7"]));
     assert_eq!(error, "there is no interface host7: `ip link` lists what there is");
-    assert!(lab.command(At::Switch, "ip").args(["link", "set", "host1", "down"]).status().unwrap().success());
+    ip(&lab, "link set host1 down");
     let error = refused(&lab, At::Switch, &place(&["host0", "host1"]));
     assert_eq!(error, "interface host1 is down: `ip link set host1 up` first");
     assert_eq!(refused(&lab, At::Switch, &place(&[])), KernelError::NoInterfaces.to_string());
@@ -203,23 +174,19 @@ fn an_interface_that_is_missing_or_down_is_refused_before_anything_is_attached()
 #[test]
 fn an_interface_that_answers_do_not_fit_is_refused() {
     let Some(lab) = lab(1) else { return };
-    let ip = |arguments: &str| {
-        let status = lab.command(At::Switch, "ip").args(arguments.split(' ')).status().unwrap();
-        assert!(status.success(), "{arguments}");
-    };
-    ip("link set host0 mtu 1279");
+    ip(&lab, "link set host0 mtu 1279");
     let error = refused(&lab, At::Switch, &place(&["host0"]));
     assert!(
         error.starts_with("interface host0 has an MTU of 1279, and answers take up to 1280: `ip link set"),
         "{error}"
     );
-    ip("link set host0 mtu 1280");
+    ip(&lab, "link set host0 mtu 1280");
     start(&lab, &place(&["host0"])).unwrap();
     let add = ["tuntap", "add", "dev", "tunnel", "mode", "tun"];
     if !lab.command(At::Switch, "ip").args(add).status().unwrap().success() {
         return skip("no kernel module for tunnels");
     }
-    ip("link set tunnel up");
+    ip(&lab, "link set tunnel up");
     let error = refused(&lab, At::Switch, &place(&["tunnel"]));
     assert!(error.starts_with("interface tunnel is no Ethernet interface"), "{error}");
 }
@@ -409,7 +376,7 @@ fn an_interface_that_goes_away_is_noticed_and_its_pins_do_no_harm() {
     let Some(lab) = lab(2) else { return };
     let (place, _cleanup) = kept(&["host0", "host1"]);
     let engine = start(&lab, &place).unwrap();
-    assert!(lab.command(At::Switch, "ip").args(["link", "delete", "host1"]).status().unwrap().success());
+    ip(&lab, "link delete host1");
     assert_eq!(engine.lost_interface(), Some("host1"));
     drop(engine);
     assert!(refused(&lab, At::Switch, &place).starts_with("there is no interface host1"));
@@ -425,10 +392,7 @@ fn addresses_that_come_are_served() {
     let refresh = |engine: &mut KernelEngine| lab.within(At::Switch, || engine.refresh_addresses()).unwrap().unwrap();
     assert_eq!(refresh(&mut engine), 0);
     for last in 1..=70 {
-        let address = format!("10.99.0.{last}/32");
-        assert!(
-            lab.command(At::Switch, "ip").args(["address", "add", &address, "dev", "lo"]).status().unwrap().success()
-        );
+        ip(&lab, &format!("address add 10.99.0.{last}/32 dev lo"));
     }
     // Its own two IPv4 addresses and these, of which 64 fit; IPv6 is not listened to.
     assert_eq!(refresh(&mut engine), 72 - 64);

@@ -1,6 +1,6 @@
 //! No interleaving of what goes round loses a task or changes it.
 
-use crate::packets::{address, retrieve, slots, submit, switch, task, wait};
+use crate::packets::{address, retrieve, slots, submit, switch, task};
 use midflight_dataplane::Verdict;
 use midflight_dataplane::asic::{AsicTasks, Inside, Program, Turn};
 use midflight_spec::model::interpret_asic;
@@ -11,7 +11,7 @@ use rand::Rng;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// A step of a story: something arrives, or something comes round.
+/// A step: something arrives, or something comes round.
 #[derive(Clone, Debug)]
 enum Step {
     Submit(Vec<(u8, u8)>),
@@ -29,7 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// What has been submitted and what has come out, with what goes round in any order.
-struct Story {
+struct Crossing {
     switch: AsicTasks,
     names: Vec<SlotName>,
     round: Vec<Inside>,
@@ -40,7 +40,7 @@ struct Story {
     waits: BTreeMap<u32, Wait>,
 }
 
-impl Story {
+impl Crossing {
     fn new() -> Self {
         let mut switch = switch(Program::Safe, 2, 8);
         let names = slots(&mut switch, 4);
@@ -60,7 +60,7 @@ impl Story {
             }
             Step::Poll { slot, resources } => {
                 self.sequence += 1;
-                let wait = wait(&self.names[*slot], self.sequence);
+                let wait = self.names[*slot].wait(self.sequence);
                 self.waits.insert(self.sequence, wait);
                 let asks = retrieve(self.sequence.into(), *resources, &[wait]);
                 self.switch.packet(0, address(9), &asks, &mut turn);
@@ -119,34 +119,34 @@ proptest! {
     /// T1, T2, T7 on the wire: whatever comes between a packet and its next round, each acknowledged task is assigned once.
     #[test]
     fn t1_each_acknowledged_task_is_assigned_once(steps in prop::collection::vec(step(), 1..120)) {
-        let mut story = Story::new();
-        steps.iter().try_for_each(|step| story.take(step))?;
-        while !story.round.is_empty() {
-            story.take(&Step::Round(0))?;
+        let mut crossing = Crossing::new();
+        steps.iter().try_for_each(|step| crossing.take(step))?;
+        while !crossing.round.is_empty() {
+            crossing.take(&Step::Round(0))?;
         }
-        story.switch.check_at_rest().map_err(TestCaseError::fail)?;
+        crossing.switch.check_at_rest().map_err(TestCaseError::fail)?;
         for _ in 0..=16 {
-            story.take(&Step::Poll { slot: 0, resources: 3 })?;
+            crossing.take(&Step::Poll { slot: 0, resources: 3 })?;
         }
-        prop_assert!(story.round.is_empty(), "an executor that may run all searches nothing");
-        for (name, (_, acknowledged, assigned)) in &story.tasks {
+        prop_assert!(crossing.round.is_empty(), "an executor that may run all searches nothing");
+        for (name, (_, acknowledged, assigned)) in &crossing.tasks {
             prop_assert!(*acknowledged && *assigned, "T1: {:?} is acknowledged {}, assigned {}", name, acknowledged, assigned);
         }
-        prop_assert!(story.waits.is_empty(), "each is answered: {:?}", story.waits);
-        prop_assert_eq!(story.switch.counters().dropped, 0);
+        prop_assert!(crossing.waits.is_empty(), "each is answered: {:?}", crossing.waits);
+        prop_assert_eq!(crossing.switch.counters().dropped, 0);
     }
 
     /// T1, T2, T11: packets that are repeated, late and forged, from executors that poll: the books balance after each.
     #[test]
-    fn t1_books_balance_whatever_is_sent(story in prop::collection::vec(any::<u8>(), 0..2000)) {
-        let told = interpret_asic(&story);
-        prop_assert!(told.is_ok(), "{}: b\"{}\"", told.unwrap_err(), story.escape_ascii());
+    fn t1_books_balance_whatever_is_sent(input in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let told = interpret_asic(&input);
+        prop_assert!(told.is_ok(), "{}: b\"{}\"", told.unwrap_err(), input.escape_ascii());
     }
 }
 
-/// These stories are worth telling: tasks are taken, refused, assigned, and strangers are met.
+/// Such input is worth its time: tasks are taken, refused, assigned, and strangers are met.
 #[test]
-fn stories_reach_the_queue() {
+fn random_input_reaches_the_queue() {
     use Verdict::{ForeignSlot, Full, NoCookie, Replayed, SlotsFull, SlotsShare, SpoofedSlot, StaleRegister};
     const MET: [Verdict; 8] =
         [Full, NoCookie, ForeignSlot, SpoofedSlot, Replayed, StaleRegister, SlotsFull, SlotsShare];
