@@ -206,12 +206,6 @@ impl Access {
         Self { test: Some((Word::Low, test, value.into())), ..self }
     }
 
-    /// Tests a pair's high word.
-    #[must_use]
-    pub fn test_high(self, test: Test, value: impl Into<Operand>) -> Self {
-        Self { test: Some((Word::High, test, value.into())), ..self }
-    }
-
     /// The ALU's second comparator: `otherwise` applies only if this test holds too. If neither test holds, nothing
     /// changes.
     #[must_use]

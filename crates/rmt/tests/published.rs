@@ -70,11 +70,6 @@ impl Switch {
         let register = self.published.program().register(name).expect("declared");
         self.machine.read(register, level, Word::Low)
     }
-
-    fn set_pointer(&mut self, name: &str, value: u32) {
-        let register = self.published.program().register(name).expect("declared");
-        self.machine.write(register, 0, Word::Low, value);
-    }
 }
 
 fn task(tid: u32, level: u8, resources: u8) -> Task {
@@ -264,20 +259,6 @@ fn a_search_that_is_reset_to_an_empty_queue_is_at_the_tail() {
     assert_eq!(switch.step(), [Answer::Dropped("submitted")]);
     assert_eq!(switch.step(), no_op(51));
     assert_eq!(switch.retrieve(53, 1), assigned(53, task(1, 1, 1)));
-}
-
-/// The round number wraps; differences do not mind.
-#[test]
-fn pointers_wrap() {
-    let mut switch = Switch::new(1, 4, Empty::NoOp);
-    ["add_ptr", "retrieve_ptr"].iter().for_each(|name| switch.set_pointer(name, u32::MAX - 1));
-    assert_eq!(switch.submit(&[1, 2, 3, 4, 5].map(plain)), full(&[5]));
-    for tid in 1..=4 {
-        assert_eq!(switch.retrieve(51, 0), assigned(51, plain(tid)));
-    }
-    assert_eq!(switch.retrieve(51, 0), no_op(51));
-    assert_eq!(switch.submit(&[plain(6)]), []);
-    assert_eq!(switch.retrieve(51, 0), assigned(51, plain(6)));
 }
 
 #[test]

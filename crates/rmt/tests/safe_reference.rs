@@ -77,12 +77,14 @@ fn run(safe: &Safe, machine: &mut Machine, mut packet: Packet) -> (Answer, usize
 }
 
 proptest! {
+    /// Whatever the levels, the number at which serial numbers begin, and the words of an entry.
     #[test]
-    fn it_is_a_list_for_each_level(
+    fn t3_t4_t5_t7_it_is_a_list_for_each_level(
         (levels, deeds) in (1u8..=4).prop_flat_map(|levels| (Just(levels), prop::collection::vec(deed(levels), 1..60))),
         bits in 1u32..4,
         words in 1u32..=4,
-        start in prop_oneof![Just(0), Just(u32::MAX - 6), (u32::MAX >> 2) - 9..=(u32::MAX >> 2), any::<u32>()],
+        start in prop_oneof![Just(0), Just(u32::MAX - 6), (u32::MAX >> 2) - 9..=(u32::MAX >> 2), (1u32 << 31) - 9..=1 << 31,
+            any::<u32>()],
     ) {
         let config = Config { levels: levels.into(), size: 1 << bits, words };
         let safe = Safe::build(config, &Target::TOFINO_1).expect("it fits");

@@ -129,13 +129,21 @@ fn published(size: u32) -> Program {
 }
 
 /// One of the published program, with so many entries.
-fn hazard(
-    (name, about): (&'static str, &'static str),
-    size: u32,
-    instance: Instance,
-    finds: Option<(&'static str, usize)>,
-) -> Named {
-    Named { name, about, program: published(size), instance, finds, large: None }
+fn hazard(name: &'static str, about: &'static str, size: u32, instance: Instance) -> Named {
+    Named { name, about, program: published(size), instance, finds: None, large: None }
+}
+
+impl Named {
+    /// The rule that is held breaks in so many steps.
+    fn breaks_in(self, steps: usize) -> Self {
+        let held = self.instance.rules.as_ref().and_then(|rules| rules.first());
+        Self { finds: held.map(|&rule| (rule, steps)), ..self }
+    }
+
+    /// About so many states.
+    fn large(self, states: u64) -> Self {
+        Self { large: Some(states), ..self }
+    }
 }
 
 /// `docs/internals/asic-hazards.md` has the steps to each.
@@ -148,87 +156,42 @@ fn hazards() -> Vec<Named> {
         ..Instance::default()
     };
     let order = |instance, order| Instance { order: Some(order), ..instance };
-    let again = Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) };
+    let overwritten = informed(only("T1", plain(&[3, 1, 1, 1]), &[(0, 2)]));
+    let hole = informed(only("T4", plain(&[3, 1]), &[(0, 3)]));
+    let lost = informed(only("T1", wants_a(&[1, 1, 1, 1]), &[(B, 1), (A, 1)]));
+    let full = informed(only("T7", wants_a(&[2, 1]), &[(B, 1), (A, 1)]));
+    let changed = order(informed(only("T3", wants_a(&[2]), &[(B, 1), (A, 1)])), Order::Kept);
+    let broken = order(only("T3", plain(&[1, 1]), &[(0, 2)]), Order::Held);
+    let flag = lossy(only("registers", plain(&[1]), &[(0, 1)]));
+    let delay = lossy(only("progress", plain(&[1, 1]), &[(0, 2)]));
+    let swap = lossy(informed(only("T1", wants_a(&[1]), &[(B, 1)])));
+    let rest = lossy(only("T7", plain(&[2]), &[]));
+    let again = lossy(Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) });
     let halves = Instance { halves: true, ..only("T1", plain(&[1]), &[(0, 1)]) };
+    let measured = only("T1", plain(&[1, 1, 1]), &[(0, 1)]);
     vec![
-        hazard(
-            ("hazard-1", "a task stored beyond the repair is overwritten"),
-            2,
-            informed(only("T1", plain(&[3, 1, 1, 1]), &[(0, 2)])),
-            Some(("T1", 9)),
-        ),
-        hazard(("hazard-2", "each full is reported"), 2, only("T7", plain(&[1, 2, 1, 1]), &[(0, 2)]), None),
-        hazard(
-            ("hazard-3", "a hole is taken for the end"),
-            2,
-            informed(only("T4", plain(&[3, 1]), &[(0, 3)])),
-            Some(("T4", 7)),
-        ),
-        hazard(("hazard-5", "searches lose nothing while no pointer errs"), 4, informed(no_error), None),
-        hazard(
-            ("hazard-5-lost", "a search's task is lost"),
-            2,
-            informed(only("T1", wants_a(&[1, 1, 1, 1]), &[(B, 1), (A, 1)])),
-            Some(("T1", 8)),
-        ),
-        hazard(
-            ("hazard-5-full", "a search's task meets a full queue"),
-            2,
-            informed(only("T7", wants_a(&[2, 1]), &[(B, 1), (A, 1)])),
-            Some(("T7", 6)),
-        ),
-        hazard(
-            ("hazard-5-order", "one search changes the order"),
-            4,
-            order(informed(only("T3", wants_a(&[2]), &[(B, 1), (A, 1)])), Order::Kept),
-            Some(("T3", 5)),
-        ),
-        hazard(
-            ("hazard-6", "order breaks before the repair"),
-            2,
-            order(only("T3", plain(&[1, 1]), &[(0, 2)]), Order::Held),
-            Some(("T3", 4)),
-        ),
-        hazard(
-            ("hazard-7-repair", "a lost REPAIR leaves its flag up"),
-            2,
-            lossy(only("registers", plain(&[1]), &[(0, 1)])),
-            Some(("registers", 3)),
-        ),
-        hazard(
-            ("hazard-7-delay", "a lost REPAIR delays, and the work can end"),
-            4,
-            lossy(only("progress", plain(&[1, 1]), &[(0, 2)])),
-            None,
-        ),
-        hazard(
-            ("hazard-7-swap", "a lost SWAP loses its task"),
-            2,
-            lossy(informed(only("T1", wants_a(&[1]), &[(B, 1)]))),
-            Some(("T1", 3)),
-        ),
-        hazard(
-            ("hazard-7-submit", "a lost rest of a job is silence"),
-            2,
-            lossy(only("T7", plain(&[2]), &[])),
-            Some(("T7", 2)),
-        ),
-        hazard(("hazard-7-again", "a job sent again doubles its head"), 2, lossy(again), Some(("T2", 3))),
-        hazard(("hazard-8", "an entry is read before it is written"), 2, halves, Some(("T1", 3))),
-        hazard(
-            ("hazard-9", "room is measured from a pointer that erred"),
-            2,
-            only("T1", plain(&[1, 1, 1]), &[(0, 1)]),
-            Some(("T1", 4)),
-        ),
+        hazard("hazard-1", "a task stored beyond the repair is overwritten", 2, overwritten).breaks_in(9),
+        hazard("hazard-2", "each full is reported", 2, only("T7", plain(&[1, 2, 1, 1]), &[(0, 2)])),
+        hazard("hazard-3", "a hole is taken for the end", 2, hole).breaks_in(7),
+        hazard("hazard-5", "searches lose nothing while no pointer errs", 4, informed(no_error)),
+        hazard("hazard-5-lost", "a search's task is lost", 2, lost).breaks_in(8),
+        hazard("hazard-5-full", "a search's task meets a full queue", 2, full).breaks_in(6),
+        hazard("hazard-5-order", "one search changes the order", 4, changed).breaks_in(5),
+        hazard("hazard-6", "order breaks before the repair", 2, broken).breaks_in(4),
+        hazard("hazard-7-repair", "a lost REPAIR leaves its flag up", 2, flag).breaks_in(3),
+        hazard("hazard-7-delay", "a lost REPAIR delays, and the work can end", 4, delay),
+        hazard("hazard-7-swap", "a lost SWAP loses its task", 2, swap).breaks_in(3),
+        hazard("hazard-7-submit", "a lost rest of a job is silence", 2, rest).breaks_in(2),
+        hazard("hazard-7-again", "a job sent again doubles its head", 2, again).breaks_in(3),
+        hazard("hazard-8", "an entry is read before it is written", 2, halves).breaks_in(3),
+        hazard("hazard-9", "room is measured from a pointer that erred", 2, measured).breaks_in(4),
     ]
 }
 
 /// The same with four entries, and pointers that wrap: no hazard exists only in the smallest queue.
 fn hazards_of_four() -> Vec<Named> {
-    let of = |name: (&'static str, &'static str), instance, finds| {
-        hazard(name, 4, Instance { start: START, ..instance }, finds)
-    };
+    let of = |name, about, instance| hazard(name, about, 4, Instance { start: START, ..instance });
+    let overwritten = informed(only("T1", plain(&[4, 2, 1, 1]), &[(0, 2)]));
     let silence = Instance { retries: 1, ..only("T7", plain(&[4, 2, 2]), &[(0, 3)]) };
     let search = Instance {
         jobs: vec![vec![(1, A), (1, B)]; 2],
@@ -236,31 +199,23 @@ fn hazards_of_four() -> Vec<Named> {
         rules: Some(vec!["T1", "T2", "T5", "T7", "progress"]),
         ..Instance::default()
     };
+    let lost = informed(only("T1", wants_a(&[4, 1, 1]), &[(B, 2), (A, 4)]));
+    let flag = lossy(only("registers", wants_a(&[2, 1]), &[(B, 2), (A, 2)]));
+    let measured = only("T1", plain(&[3, 2, 1]), &[(0, 2)]);
     vec![
-        of(
-            ("hazard-1-of-4", "hazard 1, four entries"),
-            informed(only("T1", plain(&[4, 2, 1, 1]), &[(0, 2)])),
-            Some(("T1", 11)),
-        ),
-        of(("hazard-2-of-4", "each full is reported, four entries"), silence, None),
-        of(("hazard-5-of-4", "searches lose nothing, two jobs"), informed(search), None),
-        of(
-            ("hazard-5-lost-of-4", "a search's task is lost, four entries"),
-            informed(only("T1", wants_a(&[4, 1, 1]), &[(B, 2), (A, 4)])),
-            Some(("T1", 12)),
-        ),
-        of(
-            ("hazard-7-repair-of-4", "a lost REPAIR leaves its flag up, four entries"),
-            lossy(only("registers", wants_a(&[2, 1]), &[(B, 2), (A, 2)])),
-            Some(("registers", 3)),
-        ),
-        of(("hazard-9-of-4", "hazard 9, four entries"), only("T1", plain(&[3, 2, 1]), &[(0, 2)]), Some(("T1", 6))),
+        of("hazard-1-of-4", "hazard 1, four entries", overwritten).breaks_in(11),
+        of("hazard-2-of-4", "each full is reported, four entries", silence),
+        of("hazard-5-of-4", "searches lose nothing, two jobs", informed(search)),
+        of("hazard-5-lost-of-4", "a search's task is lost, four entries", lost).breaks_in(12),
+        of("hazard-7-repair-of-4", "a lost REPAIR leaves its flag up, four entries", flag).breaks_in(3),
+        of("hazard-9-of-4", "hazard 9, four entries", measured).breaks_in(6),
     ]
 }
 
 /// One of the safe program with two levels of so many entries, whose serial numbers wrap; no rule breaks.
 fn safe(
-    (name, about): (&'static str, &'static str),
+    name: &'static str,
+    about: &'static str,
     size: u32,
     jobs: &[&[(u8, u8)]],
     retries: u8,
@@ -268,114 +223,59 @@ fn safe(
 ) -> Named {
     let jobs = jobs.iter().map(|job| job.to_vec()).collect();
     let instance = Instance { start: START, jobs, retries, executors: executors.to_vec(), ..Instance::default() };
-    Named {
-        name,
-        about,
-        program: Program::Safe(safe::Config { levels: 2, size, words: 1 }),
-        instance,
-        finds: None,
-        large: None,
-    }
+    let program = Program::Safe(safe::Config { levels: 2, size, words: 1 });
+    Named { name, about, program, instance, finds: None, large: None }
 }
 
 /// What the safe program keeps, in seconds.
 fn kept() -> Vec<Named> {
-    let crossing = |name| safe(name, 2, &[&[(1, A), (2, B)], &[(1, B)], &[(1, A)]], 0, &[(A, 2), (B, 2), (A | B, 1)]);
+    let of = |levels, words, named| Named { program: Program::Safe(safe::Config { levels, size: 2, words }), ..named };
+    let all: &[(u8, u8)] = &[(A, 2), (B, 2), (A | B, 1)];
+    let crossing = |name, about| safe(name, about, 2, &[&[(1, A), (2, B)], &[(1, B)], &[(1, A)]], 0, all);
+    let levels = safe("four-levels", "two search, at all levels", 2, &[&[(1, A), (3, B)], &[(4, A), (2, B)]], 0, all);
+    // Enough for late credit: after a packet read it, others fill the queue again before it arrives.
+    let ordered: &[&[(u8, u8)]] = &[&[(1, 0), (1, 0)], &[(1, 0)], &[(1, 0), (2, 0)]];
+    let searched: &[&[(u8, u8)]] = &[&[(1, A), (1, B)], &[(1, A), (2, B)], &[(1, B), (1, 0)]];
+    let (one, two) = ("one searches: the queue stays in order", &[(B, 2), (A | B, 2)]);
     vec![
-        // Enough for late credit: after a packet read it, others fill the queue again before it arrives.
-        safe(
-            ("ordered-small", "nobody searches"),
-            2,
-            &[&[(1, 0), (1, 0)], &[(1, 0)], &[(1, 0), (2, 0)]],
-            1,
-            &[(0, 2), (0, 1)],
-        ),
-        safe(
-            ("kept-small", "one searches: the queue stays in order"),
-            4,
-            &[&[(1, A), (1, B)], &[(1, A)]],
-            0,
-            &[(B, 2), (A | B, 2)],
-        ),
-        crossing(("crossing-small", "two search, and cross")),
-        Named {
-            program: Program::Safe(safe::Config { levels: 2, size: 2, words: 4 }),
-            ..crossing(("crossing-wide", "the same with whole arguments"))
-        },
-        Named {
-            program: Program::Safe(safe::Config { levels: 4, size: 2, words: 1 }),
-            ..safe(
-                ("four-levels", "two search, at all levels"),
-                2,
-                &[&[(1, A), (3, B)], &[(4, A), (2, B)]],
-                0,
-                &[(A, 2), (B, 2), (A | B, 1)],
-            )
-        },
-        safe(
-            ("kept", "one of three searches, four entries"),
-            4,
-            &[&[(1, A), (1, B)], &[(1, A), (2, B)], &[(1, B), (1, 0)]],
-            1,
-            &[(B, 3), (A | B, 3), (A | B, 2)],
-        ),
+        safe("ordered-small", "nobody searches", 2, ordered, 1, &[(0, 2), (0, 1)]),
+        safe("kept-small", one, 4, &[&[(1, A), (1, B)], &[(1, A)]], 0, two),
+        crossing("crossing-small", "two search, and cross"),
+        of(2, 4, crossing("crossing-wide", "the same with whole arguments")),
+        of(4, 1, levels),
+        safe("kept", "one of three searches, four entries", 4, searched, 1, &[(B, 3), (A | B, 3), (A | B, 2)]),
     ]
 }
 
 /// The same, in minutes.
 fn large_kept() -> Vec<Named> {
-    let large = |named, states| Named { large: Some(states), ..named };
+    let ordered: &[&[(u8, u8)]] = &[&[(1, 0), (2, 0), (1, 0)], &[(1, 0), (1, 0)], &[(2, 0), (1, 0)]];
+    let crossing: &[&[(u8, u8)]] = &[&[(1, A), (2, B)], &[(1, A), (1, B)], &[(1, B), (2, 0)]];
+    let batches: &[&[(u8, u8)]] = &[&[(1, A), (1, B), (2, A)], &[(1, B), (1, A)], &[(1, 0), (2, 0)]];
+    let (full, all) = ("a queue of two that is full most of the time", &[(A, 2), (B, 2), (A | B, 2)]);
     vec![
-        large(
-            safe(
-                ("ordered", "three that do not search"),
-                2,
-                &[&[(1, 0), (2, 0), (1, 0)], &[(1, 0), (1, 0)], &[(2, 0), (1, 0)]],
-                1,
-                &[(0, 3), (0, 3), (0, 3)],
-            ),
-            1_908_138,
-        ),
-        large(
-            safe(
-                ("crossing", "two of three search, four entries"),
-                4,
-                &[&[(1, A), (2, B)], &[(1, A), (1, B)], &[(1, B), (2, 0)]],
-                1,
-                &[(A, 3), (B, 3), (A | B, 2)],
-            ),
-            3_065_389,
-        ),
-        large(
-            safe(
-                ("batches", "a queue of two that is full most of the time"),
-                2,
-                &[&[(1, A), (1, B), (2, A)], &[(1, B), (1, A)], &[(1, 0), (2, 0)]],
-                1,
-                &[(A, 2), (B, 2), (A | B, 2)],
-            ),
-            12_160_666,
-        ),
+        safe("ordered", "three that do not search", 2, ordered, 1, &[(0, 3); 3]).large(1_908_138),
+        safe("crossing", "two of three search, four entries", 4, crossing, 1, &[(A, 3), (B, 3), (A | B, 2)])
+            .large(3_065_389),
+        safe("batches", full, 2, batches, 1, all).large(12_160_666),
     ]
 }
 
 /// The rules that the safe program does not keep: `docs/internals/asic.md` has the steps to each.
 fn not_kept() -> Vec<Named> {
-    let one = |name, instance, finds| Named {
-        instance,
-        finds: Some(finds),
-        program: Program::Safe(safe::Config { levels: 1, size: 4, words: 1 }),
-        ..safe(name, 4, &[], 0, &[])
-    };
+    let program = Program::Safe(safe::Config { levels: 1, size: 4, words: 1 });
+    let one = |name, about, instance| Named { name, about, program, instance, finds: None, large: None };
     // An executor that could run these tasks does not ask.
     let order = Instance { order: Some(Order::Kept), ..only("T3", wants_a(&[3]), &[(B, 1), (B, 1), (A, 0)]) };
-    let place = only("registers", wants_a(&[1]), &[(B, 1)]);
-    let again = Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) };
+    let swap = lossy(only("T1", wants_a(&[1]), &[(B, 1)]));
+    let place = lossy(only("registers", wants_a(&[1]), &[(B, 1)]));
+    let rest = lossy(only("T7", plain(&[2]), &[]));
+    let again = lossy(Instance { timeouts: true, ..only("T2", plain(&[2]), &[]) });
     vec![
-        one(("order-of-crossing", "searches that cross change the order"), order, ("T3", 8)),
-        one(("lost-swap", "a lost SWAP loses its task"), lossy(only("T1", wants_a(&[1]), &[(B, 1)])), ("T1", 3)),
-        one(("lost-place", "and one place of the queue"), lossy(place), ("registers", 3)),
-        one(("lost-rest", "a lost rest of a SUBMIT is silence"), lossy(only("T7", plain(&[2]), &[])), ("T7", 2)),
-        one(("lost-rest-again", "a SUBMIT sent again doubles its head"), lossy(again), ("T2", 3)),
+        one("order-of-crossing", "searches that cross change the order", order).breaks_in(8),
+        one("lost-swap", "a lost SWAP loses its task", swap).breaks_in(3),
+        one("lost-place", "and one place of the queue", place).breaks_in(3),
+        one("lost-rest", "a lost rest of a SUBMIT is silence", rest).breaks_in(2),
+        one("lost-rest-again", "a SUBMIT sent again doubles its head", again).breaks_in(3),
     ]
 }
