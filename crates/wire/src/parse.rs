@@ -5,6 +5,7 @@ use crate::{
     ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
     RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
 };
+use std::ops::RangeInclusive;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// Why a datagram is no packet. The names are those of `verdict.h`.
@@ -104,71 +105,35 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         return Err(Reject::UnknownKey);
     }
     let operation = Operation::from_number(header.operation).ok_or(Reject::UnknownOperation)?;
-    Ok(match operation {
-        Operation::Submit => {
-            let (fixed, tasks) = with_records(datagram, header, 1..=SUBMIT_MAX)?;
-            tasks.iter().try_for_each(check_task)?;
-            Packet::Submit(fixed, tasks)
-        }
-        Operation::SubmitAck => Packet::SubmitAck(counting(datagram, header, 1..=SUBMIT_MAX)?),
-        Operation::Register => Packet::Register(counting(datagram, header, 1..=REGISTER_MAX)?),
-        Operation::Registered => {
-            let (fixed, slots) = with_records(datagram, header, 0..=REGISTER_MAX)?;
-            Packet::Registered(fixed, slots)
-        }
-        Operation::Reset => {
-            let (fixed, slots) = with_records(datagram, header, 0..=REGISTER_MAX)?;
-            Packet::Reset(fixed, slots)
-        }
-        Operation::Retrieve => {
-            let (fixed, waits) = with_records(datagram, header, 1..=SLOTS_MAX)?;
-            Packet::Retrieve(fixed, waits)
-        }
-        Operation::Assign => {
-            let (fixed, assignments) = with_records::<_, Assignment>(datagram, header, 1..=SLOTS_MAX)?;
-            assignments.iter().try_for_each(|a| check_task(&a.task))?;
-            Packet::Assign(fixed, assignments)
-        }
-        Operation::Keepalive => {
-            let (fixed, slots) = with_records(datagram, header, 1..=REGISTER_MAX)?;
-            Packet::Keepalive(fixed, slots)
-        }
-        Operation::Release => {
-            let (fixed, leaves) = with_records(datagram, header, 1..=SLOTS_MAX)?;
-            Packet::Release(fixed, leaves)
-        }
-        Operation::Released => {
-            let (fixed, slots) = with_records(datagram, header, 1..=REGISTER_MAX)?;
-            Packet::Released(fixed, slots)
-        }
-        Operation::Complete => {
-            let (fixed, completions) = complete(datagram, header)?;
-            Packet::Complete(fixed, completions)
-        }
-        Operation::CompleteAck => {
-            let (fixed, completed) = with_records(datagram, header, 1..=COMPLETE_MAX)?;
-            Packet::CompleteAck(fixed, completed)
-        }
-        Operation::Probe => {
-            let (fixed, names) = with_records(datagram, header, 0..=PROBE_MAX)?;
-            Packet::Probe(fixed, names)
-        }
-        Operation::ProbeAck => Packet::ProbeAck(counting(datagram, header, 0..=PROBE_MAX)?),
-        Operation::Cancel => {
-            let (fixed, names) = with_records(datagram, header, 1..=CANCEL_MAX)?;
-            Packet::Cancel(fixed, names)
-        }
-        Operation::CancelAck => Packet::CancelAck(counting(datagram, header, 1..=CANCEL_MAX)?),
-        Operation::NoOp => {
-            let (fixed, waits) = with_records(datagram, header, 1..=SLOTS_MAX)?;
-            Packet::NoOp(fixed, waits)
-        }
-        Operation::Cookie => Packet::Cookie(counting(datagram, header, 0..=0)?),
-    })
+    match operation {
+        Operation::Submit => with_records(datagram, header, 1..=SUBMIT_MAX, Packet::Submit).and_then(with_good_tasks),
+        Operation::SubmitAck => counting(datagram, header, 1..=SUBMIT_MAX, Packet::SubmitAck),
+        Operation::Register => counting(datagram, header, 1..=REGISTER_MAX, Packet::Register),
+        Operation::Registered => with_records(datagram, header, 0..=REGISTER_MAX, Packet::Registered),
+        Operation::Reset => with_records(datagram, header, 0..=REGISTER_MAX, Packet::Reset),
+        Operation::Retrieve => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Retrieve),
+        Operation::Assign => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Assign).and_then(with_good_tasks),
+        Operation::Keepalive => with_records(datagram, header, 1..=REGISTER_MAX, Packet::Keepalive),
+        Operation::Release => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Release),
+        Operation::Released => with_records(datagram, header, 1..=REGISTER_MAX, Packet::Released),
+        Operation::Complete => complete(datagram, header),
+        Operation::CompleteAck => with_records(datagram, header, 1..=COMPLETE_MAX, Packet::CompleteAck),
+        Operation::Probe => with_records(datagram, header, 0..=PROBE_MAX, Packet::Probe),
+        Operation::ProbeAck => counting(datagram, header, 0..=PROBE_MAX, Packet::ProbeAck),
+        Operation::Cancel => with_records(datagram, header, 1..=CANCEL_MAX, Packet::Cancel),
+        Operation::CancelAck => counting(datagram, header, 1..=CANCEL_MAX, Packet::CancelAck),
+        Operation::NoOp => with_records(datagram, header, 1..=SLOTS_MAX, Packet::NoOp),
+        Operation::Cookie => counting(datagram, header, 0..=0, Packet::Cookie),
+    }
 }
 
 /// A packet without records, whose `count` only says a number.
-fn counting<'a, H>(datagram: &'a [u8], header: &Header, bound: std::ops::RangeInclusive<usize>) -> Result<&'a H, Reject>
+fn counting<'a, H>(
+    datagram: &'a [u8],
+    header: &Header,
+    bound: RangeInclusive<usize>,
+    read_as: fn(&'a H) -> Packet<'a>,
+) -> Result<Packet<'a>, Reject>
 where
     H: FromBytes + KnownLayout + Immutable + Unaligned,
 {
@@ -176,15 +141,16 @@ where
         return Err(Reject::BadCount);
     }
     let (fixed, rest) = H::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
-    if rest.is_empty() { Ok(fixed) } else { Err(Reject::Trailing) }
+    if rest.is_empty() { Ok(read_as(fixed)) } else { Err(Reject::Trailing) }
 }
 
 /// A packet with `count` records of one size.
 fn with_records<'a, H, R>(
     datagram: &'a [u8],
     header: &Header,
-    bound: std::ops::RangeInclusive<usize>,
-) -> Result<(&'a H, &'a [R]), Reject>
+    bound: RangeInclusive<usize>,
+    read_as: fn(&'a H, &'a [R]) -> Packet<'a>,
+) -> Result<Packet<'a>, Reject>
 where
     H: FromBytes + KnownLayout + Immutable + Unaligned,
     R: FromBytes + KnownLayout + Immutable + Unaligned,
@@ -195,7 +161,17 @@ where
     }
     let (fixed, rest) = H::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
     let (records, rest) = <[R]>::ref_from_prefix_with_elems(rest, count).map_err(|_| Reject::Truncated)?;
-    if rest.is_empty() { Ok((fixed, records)) } else { Err(Reject::Trailing) }
+    if rest.is_empty() { Ok(read_as(fixed, records)) } else { Err(Reject::Trailing) }
+}
+
+/// The same packet, if a switch may take the tasks in it.
+fn with_good_tasks(packet: Packet<'_>) -> Result<Packet<'_>, Reject> {
+    match packet {
+        Packet::Submit(_, tasks) => tasks.iter().try_for_each(check_task)?,
+        Packet::Assign(_, assignments) => assignments.iter().try_for_each(|a| check_task(&a.task))?,
+        _ => {}
+    }
+    Ok(packet)
 }
 
 fn check_task(task: &TaskInfo) -> Result<(), Reject> {
@@ -208,7 +184,7 @@ fn check_task(task: &TaskInfo) -> Result<(), Reject> {
     Ok(())
 }
 
-fn complete<'a>(datagram: &'a [u8], header: &Header) -> Result<(&'a Complete, Completions<'a>), Reject> {
+fn complete<'a>(datagram: &'a [u8], header: &Header) -> Result<Packet<'a>, Reject> {
     if !(1..=COMPLETE_MAX).contains(&usize::from(header.count)) {
         return Err(Reject::BadCount);
     }
@@ -218,7 +194,7 @@ fn complete<'a>(datagram: &'a [u8], header: &Header) -> Result<(&'a Complete, Co
     while unread.count > 0 {
         unread.read()?;
     }
-    if unread.rest.is_empty() { Ok((fixed, completions)) } else { Err(Reject::Trailing) }
+    if unread.rest.is_empty() { Ok(Packet::Complete(fixed, completions)) } else { Err(Reject::Trailing) }
 }
 
 impl<'a> Completions<'a> {
