@@ -9,30 +9,26 @@ use std::net::SocketAddr;
 /// What runs on a node.
 pub trait Actor: Any {
     /// It begins to run.
-    fn start(&mut self, context: &mut Context<'_>);
+    fn start(&mut self, _context: &mut Context<'_>) {}
 
     /// A datagram has arrived.
-    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]);
+    fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
 
     /// A datagram to another node passes the switch that it is in ([`crate::World::attach`]). It may change the datagram and
     /// where it goes, or keep it.
-    fn passing(&mut self, context: &mut Context<'_>, passing: &mut Passing<'_>) -> Passage {
-        let (_, _) = (context, passing);
+    fn passing(&mut self, _context: &mut Context<'_>, _passing: &mut Passing<'_>) -> Passage {
         Passage::GoesOn
     }
 
     /// A time that it asked for has come.
-    fn wake(&mut self, context: &mut Context<'_>, wake: Wake);
+    fn wake(&mut self, _context: &mut Context<'_>, _wake: Wake) {}
 
     /// Its user wants something of it ([`crate::Action::Command`]). What means nothing to it, it ignores.
-    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
-        let (_, _) = (context, command);
-    }
+    fn command(&mut self, _context: &mut Context<'_>, _command: Box<dyn Any>) {}
 
     /// How long it takes to decide about this datagram, one after the other, before [`Actor::datagram`] is called:
     /// what a scheduler of one thread costs.
-    fn cost(&self, from: SocketAddr, datagram: &[u8]) -> Nanos {
-        let (_, _) = (from, datagram);
+    fn cost(&self, _from: SocketAddr, _datagram: &[u8]) -> Nanos {
         0
     }
 }

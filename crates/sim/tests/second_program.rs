@@ -27,15 +27,11 @@ thread_local! {
 struct Server(u8);
 
 impl Actor for Server {
-    fn start(&mut self, _context: &mut Context<'_>) {}
-
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         self.0 = self.0.saturating_add(1);
         let is_wrong = PLANTED.get() == 1 && self.0 == 3;
         context.send(from, &[datagram[0] ^ u8::from(is_wrong), self.0]);
     }
-
-    fn wake(&mut self, _context: &mut Context<'_>, _wake: Wake) {}
 }
 
 /// Asks one question after the other, each until it is answered.

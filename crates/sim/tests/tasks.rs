@@ -64,6 +64,14 @@ impl Cluster {
         nodes::switch(&self.world, self.switches[0]).unwrap()
     }
 
+    /// 2,000 tasks are submitted, this happens, and each completes once.
+    fn completes(&mut self, happens: impl FnOnce(&mut Self)) {
+        self.submit(task);
+        happens(self);
+        self.finish();
+        self.assert_each_completed_once();
+    }
+
     /// Runs until every task has ended; then a little longer, to see that nothing ends twice.
     fn finish(&mut self) {
         let tasks = self.tasks as usize;
@@ -148,9 +156,7 @@ fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders()
     for seed in seeds(20) {
         let faults = Faults::lossy([0.01, 0.03, 0.05][seed as usize % 3]);
         let mut cluster = Cluster::new(seed, faults, 4096);
-        cluster.submit(task);
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        cluster.completes(|_| ());
         let network = cluster.world.network();
         assert!(network.lost > 0 && network.duplicated > 0 && network.held_back > 0);
     }
@@ -160,9 +166,7 @@ fn every_task_completes_once_over_a_network_that_loses_duplicates_and_reorders()
 fn t7_every_task_completes_through_a_queue_that_is_far_too_small() {
     for seed in seeds(4) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.02), 48);
-        cluster.submit(task);
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        cluster.completes(|_| ());
         let full = cluster.stats().reasons[Verdict::Full as usize];
         assert!(full > 0, "the queue was full");
     }
@@ -173,14 +177,13 @@ fn t9_a_switch_that_restarts_costs_no_task() {
     let mut recoveries = Vec::new();
     for seed in seeds(20) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
-        cluster.submit(task);
-        let (crash, back) = ((20 + seed % 40) * MS, (40 + seed % 40) * MS);
-        cluster.world.at(crash, Action::Crash(cluster.switches[0]));
-        cluster.world.at(back, Action::Restart(cluster.switches[0]));
-        cluster.world.at(back + 25 * MS, Action::Crash(cluster.switches[0]));
-        cluster.world.at(back + 26 * MS, Action::Restart(cluster.switches[0]));
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        let back = (40 + seed % 40) * MS;
+        cluster.completes(|Cluster { world, switches, .. }| {
+            world.at(back - 20 * MS, Action::Crash(switches[0]));
+            world.at(back, Action::Restart(switches[0]));
+            world.at(back + 25 * MS, Action::Crash(switches[0]));
+            world.at(back + 26 * MS, Action::Restart(switches[0]));
+        });
         recoveries.push(first_start_after(&cluster, back) - back);
     }
     print_recovery("a switch restart, until the first task starts", &recoveries);
@@ -198,14 +201,13 @@ fn t10_executors_that_die_cost_no_task() {
     let mut recoveries = Vec::new();
     for seed in seeds(20) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
-        cluster.submit(task);
         let crash = (15 + seed % 40) * MS;
         let [first, second, ..] = cluster.executors[..] else { unreachable!("four") };
-        cluster.world.at(crash, Action::Crash(first));
-        cluster.world.at(crash, Action::Crash(second));
-        cluster.world.at(crash + 300 * MS, Action::Restart(second));
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        cluster.completes(|Cluster { world, .. }| {
+            world.at(crash, Action::Crash(first));
+            world.at(crash, Action::Crash(second));
+            world.at(crash + 300 * MS, Action::Restart(second));
+        });
         recoveries.push(last_rerun(&cluster, &[first, second], crash) - crash);
     }
     print_recovery("the death of two executors, until their last task starts elsewhere", &recoveries);
@@ -265,30 +267,25 @@ fn t9_t10_a_hundred_thousand_tasks_survive_the_switch_and_half_of_the_executors(
 fn t9_all_turn_to_the_next_switch_when_the_first_dies_for_good() {
     for seed in seeds(5) {
         let mut cluster = Cluster::with(seed, Faults::lossy(0.02), 4096, 2, &[0; 4]);
-        cluster.submit(task);
-        cluster.world.at((20 + seed % 40) * MS, Action::Crash(cluster.switches[0]));
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        let crash = Action::Crash(cluster.switches[0]);
+        cluster.completes(|cluster| cluster.world.at((20 + seed % 40) * MS, crash));
     }
 }
 
 #[test]
 fn everything_at_once_costs_no_task() {
     for seed in seeds(20) {
-        let mut cluster = Cluster::new(seed, Faults::lossy(0.03), 96);
-        cluster.submit(task);
         let at = |ms: u64| (ms + seed % 40) * MS;
-        let (world, switch) = (&mut cluster.world, cluster.switches[0]);
-        world.at(at(10), Action::Crash(cluster.executors[0]));
-        world.at(at(25), Action::Crash(switch));
-        world.at(at(30), Action::Restart(switch));
-        world.at(at(45), Action::Restart(cluster.executors[0]));
-        world.at(at(50), Action::Crash(cluster.executors[1]));
-        world.at(at(60), Action::command(cluster.executors[2], Command::Drain));
-        world.at(at(70), Action::Crash(switch));
-        world.at(at(71), Action::Restart(switch));
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        Cluster::new(seed, Faults::lossy(0.03), 96).completes(|Cluster { world, switches, executors, .. }| {
+            world.at(at(10), Action::Crash(executors[0]));
+            world.at(at(25), Action::Crash(switches[0]));
+            world.at(at(30), Action::Restart(switches[0]));
+            world.at(at(45), Action::Restart(executors[0]));
+            world.at(at(50), Action::Crash(executors[1]));
+            world.at(at(60), Action::command(executors[2], Command::Drain));
+            world.at(at(70), Action::Crash(switches[0]));
+            world.at(at(71), Action::Restart(switches[0]));
+        });
     }
 }
 
@@ -316,12 +313,11 @@ fn a_client_that_dies_does_not_disturb_the_other() {
 fn a_drained_executor_leaves_nothing_behind() {
     for seed in seeds(5) {
         let mut cluster = Cluster::new(seed, Faults::lossy(0.01), 4096);
-        cluster.submit(task);
-        for (i, &executor) in cluster.executors[..3].iter().enumerate() {
-            cluster.world.at((10 + 10 * i as u64) * MS, Action::command(executor, Command::Drain));
-        }
-        cluster.finish();
-        cluster.assert_each_completed_once();
+        cluster.completes(|Cluster { world, executors, .. }| {
+            for (i, &executor) in executors[..3].iter().enumerate() {
+                world.at((10 + 10 * i as u64) * MS, Action::command(executor, Command::Drain));
+            }
+        });
         let drained = history(&cluster.world).iter().filter(|(_, h)| matches!(h, TaskEvent::Drained { .. })).count();
         assert_eq!(drained, 3);
         assert_eq!(cluster.stats().expired, 0, "no lease had to run out");

@@ -26,13 +26,9 @@ struct Host(Got);
 type Send = (SocketAddr, Vec<u8>);
 
 impl Actor for Host {
-    fn start(&mut self, _context: &mut Context<'_>) {}
-
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         self.0.borrow_mut().push((context.node(), context.now(), from, datagram.to_vec()));
     }
-
-    fn wake(&mut self, _context: &mut Context<'_>, _wake: Wake) {}
 
     fn command(&mut self, context: &mut Context<'_>, command: Box<dyn std::any::Any>) {
         let (to, bytes) = *command.downcast::<Send>().unwrap();
@@ -58,8 +54,6 @@ struct OnTheWay {
 }
 
 impl Actor for OnTheWay {
-    fn start(&mut self, _context: &mut Context<'_>) {}
-
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         self.got.borrow_mut().push((context.node(), context.now(), from, datagram.to_vec()));
     }

@@ -168,8 +168,6 @@ impl Actor for Alarm {
         context.wake_at(self.0); // replaces it
     }
 
-    fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
-
     fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
         assert_eq!(wake, Wake::Time);
         context.send(self.1, &context.now().to_be_bytes());
@@ -323,10 +321,6 @@ impl Actor for Drawing {
         let value = (0..self.0).map(|_| context.random().random::<u64>()).last().unwrap();
         context.record(&value);
     }
-
-    fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
-
-    fn wake(&mut self, _context: &mut Context<'_>, _wake: Wake) {}
 }
 
 #[test]

@@ -87,8 +87,6 @@ impl Actor for Attacker {
         self.next(context);
     }
 
-    fn datagram(&mut self, _context: &mut Context<'_>, _from: SocketAddr, _datagram: &[u8]) {}
-
     fn wake(&mut self, context: &mut Context<'_>, _wake: Wake) {
         while let Some((_, attack)) = self.attacks.pop_front_if(|(at, _)| *at <= context.now()) {
             let random = context.random();

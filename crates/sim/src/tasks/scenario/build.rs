@@ -189,17 +189,12 @@ impl Scenario {
 }
 
 fn actions(fault: &Fault, nodes: &Nodes) -> Vec<Action> {
-    let Fault { crash, restart, pause, resume, drain, partition, heal, drift, datagrams, link, .. } = fault;
-    type Kind<'a> = (&'a Option<Who>, fn(NodeId) -> Action);
-    let kinds: [Kind<'_>; 5] = [
-        (crash, Action::Crash),
-        (restart, Action::Restart),
-        (pause, Action::Pause),
-        (resume, Action::Resume),
-        (drain, |node| Action::command(node, Command::Drain)),
-    ];
+    let Fault { partition, heal, drift, datagrams, link, .. } = fault;
+    let drained = |node| Action::command(node, Command::Drain);
+    // In the order of `Fault::whos`.
+    let kinds: [fn(NodeId) -> Action; 5] = [Action::Crash, Action::Restart, Action::Pause, Action::Resume, drained];
     let mut actions = Vec::new();
-    for (who, action) in kinds {
+    for ((_, who), action) in fault.whos().into_iter().zip(kinds) {
         actions.extend(who.map_or(vec![], |who| nodes.who(who)).into_iter().map(action));
     }
     if let Some(Partition { from, to, both }) = partition {
@@ -222,9 +217,8 @@ fn actions(fault: &Fault, nodes: &Nodes) -> Vec<Action> {
 }
 
 fn words(fault: &Fault) -> String {
-    let Fault { crash, restart, pause, resume, drain, partition, drift, datagrams, link, .. } = fault;
-    let whos = [("crash", crash), ("restart", restart), ("pause", pause), ("resume", resume), ("drain", drain)];
-    if let Some((verb, who)) = whos.iter().find_map(|(verb, who)| who.map(|who| (verb, who))) {
+    let Fault { partition, drift, datagrams, link, .. } = fault;
+    if let Some((verb, who)) = fault.whos().into_iter().find_map(|(verb, who)| Some((verb, who?))) {
         return format!("{verb} {who}");
     }
     match (partition, drift, datagrams, link) {

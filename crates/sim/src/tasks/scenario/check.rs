@@ -158,10 +158,8 @@ impl Scenario {
     fn check_fault(&self, number: usize, fault: &Fault) -> Result<(), String> {
         let key = |name: &str| format!("faults[{number}].{name}");
         within(&key("at"), fault.at, Time(0)..=LONGEST)?;
-        let Fault { lasts, crash, restart, pause, resume, drain, partition, heal, drift, datagrams: d, link, .. } =
-            fault;
-        let whos = [("crash", crash), ("restart", restart), ("pause", pause), ("resume", resume), ("drain", drain)];
-        let said = whos.iter().filter(|(_, who)| who.is_some()).count()
+        let Fault { lasts, crash, pause, drain, partition, heal, drift, datagrams: d, link, .. } = fault;
+        let said = fault.whos().iter().filter(|(_, who)| who.is_some()).count()
             + [partition.is_some(), *heal, drift.is_some(), d.is_some(), link.is_some()]
                 .iter()
                 .filter(|said| **said)
@@ -172,7 +170,7 @@ impl Scenario {
                  `drain`, `partition`, `heal`, `drift`, `datagrams`, `link`"
             ));
         }
-        for (name, who) in whos {
+        for (name, who) in fault.whos() {
             who.map_or(Ok(()), |who| self.check_who(&key(name), who))?;
         }
         if drain.is_some_and(|who| !matches!(who, Who::Executor(_))) {

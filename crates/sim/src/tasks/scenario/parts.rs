@@ -303,6 +303,14 @@ pub struct Fault {
     pub link: Option<Link>,
 }
 
+impl Fault {
+    /// What may befall nodes by name, and whom it befalls.
+    pub(super) fn whos(&self) -> [(&'static str, Option<Who>); 5] {
+        let Self { crash, restart, pause, resume, drain, .. } = *self;
+        [("crash", crash), ("restart", restart), ("pause", pause), ("resume", resume), ("drain", drain)]
+    }
+}
+
 /// Some do not reach others.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

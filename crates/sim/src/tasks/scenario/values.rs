@@ -28,22 +28,27 @@ impl fmt::Display for Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
+        const EXPECTED: &str = "a time of at least 0, such as \"500ns\", \"20us\" or \"1m 30s\"";
+        let parse = |text: &str| humantime::parse_duration(text).ok()?.as_nanos().try_into().ok().map(Time);
+        deserializer.deserialize_str(Words { expected: EXPECTED, parse })
+    }
+}
 
-        impl Visitor<'_> for Words {
-            type Value = Time;
+/// Reads words, and says what it expected instead of others.
+struct Words<P> {
+    expected: &'static str,
+    parse: P,
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time of at least 0, such as \"500ns\", \"20us\" or \"1m 30s\"")
-            }
+impl<T, P: Fn(&str) -> Option<T>> Visitor<'_> for Words<P> {
+    type Value = T;
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
-                let time = humantime::parse_duration(text).ok().and_then(|time| time.as_nanos().try_into().ok());
-                time.map(Time).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
-            }
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
 
-        deserializer.deserialize_str(Words)
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
 }
 
@@ -92,22 +97,8 @@ impl Who {
 
 impl<'de> Deserialize<'de> for Who {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-
-        impl Visitor<'_> for Words {
-            type Value = Who;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "\"switch N\", \"executor N\" or \"client N\", or all: \"switches\", \"executors\", \"clients\"",
-                )
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Who, E> {
-                Who::parse(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
-            }
-        }
-
-        deserializer.deserialize_str(Words)
+        const EXPECTED: &str =
+            "\"switch N\", \"executor N\" or \"client N\", or all: \"switches\", \"executors\", \"clients\"";
+        deserializer.deserialize_str(Words { expected: EXPECTED, parse: Who::parse })
     }
 }

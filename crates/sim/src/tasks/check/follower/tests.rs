@@ -60,6 +60,26 @@ impl Followed {
         followed
     }
 
+    /// The client has submitted tasks of these levels and masks.
+    fn queued(tasks: &[(u8, u8)]) -> Self {
+        let mut followed = Self::new(8);
+        followed.take(&followed.submit(1, tasks)).unwrap();
+        followed
+    }
+
+    /// The first slot runs a task.
+    fn running() -> Self {
+        let mut followed = Self::queued(&[(1, 0)]);
+        followed.take(&followed.wait(0, 1, 0)).unwrap();
+        followed
+    }
+
+    /// The core ticks at a time, and the follower believes that it is now.
+    fn tick_at(&mut self, time: Nanos) -> Checked<Seen> {
+        let visited = self.core.tick(time, &mut self.out);
+        self.follower.tick(self.now, visited, &self.out, &self.core.stats())
+    }
+
     /// The core takes one datagram, and the follower hears of another.
     fn lie(&mut self, truth: &[u8], datagram: &[u8]) -> Checked<Seen> {
         self.now += MS;
@@ -104,8 +124,7 @@ impl Followed {
         let until = self.now + time;
         loop {
             self.now = until.min(self.now + TICK);
-            let visited = self.core.tick(self.now, &mut self.out);
-            let seen = self.follower.tick(self.now, visited, &self.out, &self.core.stats())?;
+            let seen = self.tick_at(self.now)?;
             if self.now == until {
                 return Ok(seen);
             }
@@ -149,32 +168,26 @@ fn broken(checked: Checked<Seen>) -> Rule {
 
 #[test]
 fn the_truth_breaks_no_rule() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(2, 0), (1, 0)])).unwrap();
+    let mut followed = Followed::queued(&[(2, 0), (1, 0)]);
     followed.take(&followed.submit(1, &[(2, 0), (1, 0)])).unwrap();
     for sequence in 1..=3 {
         followed.take(&followed.wait(0, sequence, 0)).unwrap();
     }
     followed.take(&probe()).unwrap();
-    let visited = followed.core.tick(followed.now, &mut followed.out);
-    followed.follower.tick(followed.now, visited, &followed.out, &followed.core.stats()).unwrap();
+    followed.tick_at(followed.now).unwrap();
     assert_eq!(followed.follower.open(), 0);
 }
 
 #[test]
 fn t1_a_core_that_forgets() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
+    let mut followed = Followed::queued(&[(1, 0)]);
     followed.core = core(8, EPOCH);
-    let visited = followed.core.tick(followed.now, &mut followed.out);
-    let seen = followed.follower.tick(followed.now, visited, &followed.out, &followed.core.stats());
-    assert_eq!(broken(seen), T1);
+    assert_eq!(broken(followed.tick_at(followed.now)), T1);
 }
 
 #[test]
 fn t2_a_slot_that_is_given_what_another_has() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
+    let mut followed = Followed::queued(&[(1, 0)]);
     let [one, again, other] = [0, 0, 1].map(|slot| followed.wait(slot, 1, 0));
     followed.take(&one).unwrap();
     assert_eq!(broken(followed.lie(&again, &other)), T2);
@@ -193,24 +206,20 @@ fn t3_what_came_last_goes_first() {
 
 #[test]
 fn t4_a_task_of_a_lower_level_goes_first() {
-    let (mut followed, mut other) = (Followed::new(8), Followed::new(8));
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
-    other.take(&other.submit(1, &[(2, 0)])).unwrap();
-    followed.core = other.core;
+    let mut followed = Followed::queued(&[(1, 0)]);
+    followed.core = Followed::queued(&[(2, 0)]).core;
     assert_eq!(broken(followed.take(&followed.wait(0, 1, 0))), T4);
 }
 
 #[test]
 fn t5_a_slot_that_lacks_what_its_task_asks_for() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 1)])).unwrap();
+    let mut followed = Followed::queued(&[(1, 1)]);
     assert_eq!(broken(followed.lie(&followed.wait(0, 1, 1), &followed.wait(0, 1, 0))), T5);
 }
 
 #[test]
 fn t6_a_slot_that_is_parked_before_a_task_that_it_may_run() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 1)])).unwrap();
+    let mut followed = Followed::queued(&[(1, 1)]);
     assert_eq!(broken(followed.lie(&followed.wait(0, 1, 0), &followed.wait(0, 1, 1))), T6);
 }
 
@@ -238,23 +247,16 @@ fn t9_an_epoch_that_changes_though_the_switch_lives() {
 
 #[test]
 fn t10_a_lease_that_ends_too_soon() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
-    followed.take(&followed.wait(0, 1, 0)).unwrap();
+    let mut followed = Followed::running();
     followed.pass(90 * MS).unwrap();
     followed.take(&followed.wait(1, 1, 0)).unwrap();
-    let later = followed.now + 20 * MS;
-    let visited = followed.core.tick(later, &mut followed.out);
+    assert_eq!(broken(followed.tick_at(followed.now + 20 * MS)), T10);
     assert_eq!(followed.out.len(), 1, "the slot that waits gets the task");
-    let seen = followed.follower.tick(followed.now, visited, &followed.out, &followed.core.stats());
-    assert_eq!(broken(seen), T10);
 }
 
 #[test]
 fn t10_a_wait_that_is_repeated_does_not_renew_the_lease() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
-    followed.take(&followed.wait(0, 1, 0)).unwrap();
+    let mut followed = Followed::running();
     followed.pass(90 * MS).unwrap();
     followed.take(&followed.wait(0, 1, 0)).unwrap();
     assert_eq!(followed.pass(TICK).unwrap().expired, [party()]);
@@ -291,8 +293,7 @@ fn t13_a_packet_without_its_cookie_that_is_taken() {
 
 #[test]
 fn t13_a_packet_that_came_before_and_is_taken_again() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
+    let mut followed = Followed::queued(&[(1, 0)]);
     let wait = followed.wait(0, 1, 0);
     followed.take(&wait).unwrap();
     followed.take(&wait).unwrap();
@@ -313,8 +314,7 @@ fn t14_a_slot_that_is_registered_where_there_is_no_room() {
 
 #[test]
 fn t14_a_client_that_falls_silent_loses_what_it_has_queued_and_is_forgotten() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0), (1, 0)])).unwrap();
+    let mut followed = Followed::queued(&[(1, 0), (1, 0)]);
     followed.pass(CONFIG.client_idle_ns + 2 * TICK).unwrap();
     let stats = followed.core.stats();
     assert_eq!((stats.dropped, stats.clients, followed.follower.open()), (2, 0, 0));
@@ -342,9 +342,7 @@ fn counts_and_waits_that_do_not_add_up() {
 
 #[test]
 fn a_slot_that_is_heard_keeps_its_task() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
-    followed.take(&followed.wait(0, 1, 0)).unwrap();
+    let mut followed = Followed::running();
     for _ in 0..5 {
         followed.take(&followed.keepalive(1)).unwrap();
         assert!(followed.pass(60 * MS).unwrap().expired.is_empty());
@@ -354,9 +352,7 @@ fn a_slot_that_is_heard_keeps_its_task() {
 
 #[test]
 fn t16_a_switch_that_stood_still_waits_for_a_lease() {
-    let mut followed = Followed::new(8);
-    followed.take(&followed.submit(1, &[(1, 0)])).unwrap();
-    followed.take(&followed.wait(0, 1, 0)).unwrap();
+    let mut followed = Followed::running();
     followed.pass(TICK).unwrap();
     followed.now += 5 * CONFIG.lease_ns;
     followed.pass(TICK).unwrap();
