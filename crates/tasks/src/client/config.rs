@@ -1,12 +1,9 @@
 //! The configuration of a client, with the default of every bound and time.
 
 use super::same_host_and_port;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use siphasher::sip128::SipHasher24;
 use std::net::SocketAddr;
-
-/// One millisecond.
-pub(super) const MS: Nanos = 1_000_000;
 
 /// Identity, switches and bounds of a client. [`ClientConfig::new`] has the defaults.
 #[derive(Clone, Debug)]

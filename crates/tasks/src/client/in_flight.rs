@@ -245,7 +245,7 @@ impl Flights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::config::MS;
+    use midflight_endpoint::MS;
 
     fn submit(flights: &mut Flights, now: Nanos) -> u32 {
         let sequence = flights.next();

@@ -1,11 +1,9 @@
 //! The configuration of an executor: identity, switches, and every bound and time.
 
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{MS, Nanos};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::net::SocketAddr;
-
-const MS: Nanos = 1_000_000;
 
 /// The largest number of slots of one executor.
 pub const SLOTS_MAX: u32 = 4096;

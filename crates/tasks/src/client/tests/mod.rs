@@ -15,10 +15,9 @@ mod submit;
 mod switch;
 mod world;
 
-use super::config::MS;
 use super::token::Tokens;
 use super::{Argument, Client, ClientConfig, Event, Task, TaskKey};
-use midflight_endpoint::{Endpoint, Nanos};
+use midflight_endpoint::{Endpoint, MS, Nanos};
 use midflight_wire::{
     Address, Builder, CancelAck, Complete, Completion, Cookie, Known, Operation, Packet, ProbeAck, Reason, Status,
     SubmitAck, TaskInfo, counting, parse,

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use zerocopy::IntoBytes;
 
 /// The faults, in percent or as the number of times that something happens.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     pub(super) seed: u64,
     pub(super) lost: u32,

@@ -13,13 +13,13 @@ mod versions;
 
 use super::link::ANSWERABLE;
 use super::*;
+use midflight_endpoint::MS;
 use midflight_wire::{
     AckState, Address, Assign, Assignment, Complete, CompleteAck, Completed, Cookie, NoOp, Operation, PACKET_MAX,
     REGISTER_MAX, Reason, Register, Registered, Released, Reset, Retrieve, SLOTS_MAX as WAITS_MAX, SlotName, TaskInfo,
     counting, packet,
 };
 
-pub(super) const MS: Nanos = 1_000_000;
 pub(super) const EPOCH: u32 = 0xE90C;
 /// Of the tasks that are assigned.
 pub(super) const TOKEN: u64 = 77;
