@@ -47,22 +47,13 @@ impl Deparser {
     /// Nothing where it does not answer a RETRIEVE.
     pub(super) fn assign(&self, origin: &Origin, task: &Assigned) -> Option<Datagram> {
         let Wait { slot, generation, sequence } = wait(origin)?;
-        let info = TaskInfo {
-            tid: task.tid.into(),
-            function: task.function.into(),
-            priority: task.level,
-            resources: task.resources,
-            argument_length: task.argument_length,
-            attempt: task.attempt.saturating_add(1),
-            argument: task.argument,
-        };
         let assignment = Assignment {
             token: u64::from(task.token).into(),
             slot,
             generation,
             sequence,
             waited_us: 0.into(),
-            task: info,
+            task: TaskInfo { attempt: task.info.attempt.saturating_add(1), ..task.info },
             uid: NOBODY.into(),
             jid: task.submission.into(),
             address: SocketAddr::from(task.address).into(),

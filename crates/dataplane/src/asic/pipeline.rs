@@ -38,14 +38,8 @@ pub(super) struct Assigned {
     pub(super) address: SocketAddrV4,
     pub(super) submission: u32,
     pub(super) index: u8,
-    /// Attempts made before, as the client said.
-    pub(super) attempt: u8,
-    pub(super) tid: u32,
-    pub(super) level: u8,
-    pub(super) resources: u8,
-    pub(super) function: u32,
-    pub(super) argument_length: u8,
-    pub(super) argument: [u8; 16],
+    /// As the client submitted it.
+    pub(super) info: TaskInfo,
 }
 
 #[derive(Clone, Debug)]
@@ -186,19 +180,17 @@ fn safe_told(program: &Safe, sent: Sent) -> Told {
         Some(safe::Answer::Ack { taken, refused, .. }) => Told::Submitted { taken, refused },
         Some(safe::Answer::Dropped(_)) => Told::Dropped,
         Some(safe::Answer::Assign { client: (ip, port), job: (token, submission), index, task, .. }) => {
-            Told::Assigned(Assigned {
-                token,
-                address: SocketAddrV4::new(Ipv4Addr::from(ip), port),
-                submission,
-                index,
-                attempt: task.attempt,
-                tid: task.tid,
-                level: task.level,
+            let info = TaskInfo {
+                tid: task.tid.into(),
+                function: task.words[0].into(),
+                priority: task.level,
                 resources: task.resources,
-                function: task.words[0],
                 argument_length: task.argument_length,
+                attempt: task.attempt,
                 argument: bytes_of(&task.words[1..]),
-            })
+            };
+            let address = SocketAddrV4::new(Ipv4Addr::from(ip), port);
+            Told::Assigned(Assigned { token, address, submission, index, info })
         }
     }
 }
@@ -237,20 +229,18 @@ fn published_told(program: &Published, sent: Sent, origin: &Origin) -> Told {
         (Some(published::Answer::Assign { client: ip, job: (token, submission), task, .. }), _) => {
             let word = |number: usize| task.words.get(number).copied().unwrap_or(0);
             let [_, index, attempt, argument_length] = word(5).to_be_bytes();
-            let port = sent.packet.get(program.fields().client_port) as u16;
-            Told::Assigned(Assigned {
-                token,
-                address: SocketAddrV4::new(Ipv4Addr::from(ip), port),
-                submission,
-                index,
-                attempt,
-                tid: task.tid,
-                level: task.level,
+            let info = TaskInfo {
+                tid: task.tid.into(),
+                function: word(0).into(),
+                priority: task.level,
                 resources: task.resources,
-                function: word(0),
                 argument_length,
+                attempt,
                 argument: bytes_of(task.words.get(1..5).unwrap_or_default()),
-            })
+            };
+            let port = sent.packet.get(program.fields().client_port) as u16;
+            let address = SocketAddrV4::new(Ipv4Addr::from(ip), port);
+            Told::Assigned(Assigned { token, address, submission, index, info })
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::cookies::{cookie, put_cookie, with_cookie};
 use crate::datagrams::{self, of_another_version, operation, probe, question, register, registered, retrieve, submit};
 use crate::frame::{AD, Flow, LEAST, Q, Tag, hex, put16};
-use crate::shells::{NO_MAC, SECRET, TIME, counted, flow, handed_over, shells};
+use crate::shells::{NO_MAC, SECRET, TIME, by_both, counted, flow, handed_over, shells};
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
 use midflight_dataplane::{Out, Tasks, Verdict};
@@ -53,8 +53,7 @@ fn an_answer_is_the_frame_turned_round() {
 /// The shortest answer is shorter than a frame may be; what is filled in is zeros, whatever the request had there.
 #[test]
 fn a_short_answer_is_filled_up() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         for tags in TAGS {
             for length in [8, 10, 24, 40, PACKET_MAX] {
                 let flow = Flow { tags: tags.to_vec(), ..flow(ipv4, 0) };
@@ -62,14 +61,14 @@ fn a_short_answer_is_filled_up() {
                 let mut frame = flow.request(&datagram);
                 frame[flow.l4() + 8 + length..].fill(0xee);
                 frame.resize(frame.len().max(90), 0xee); // what follows the datagram in a frame is nobody's
-                let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+                let (departure, counts) = counted(shells, |shells| run(shells, &frame));
                 assert_eq!((departure.action, counts), (Action::Transmit, vec![("xdp_taken", 1), ("xdp_answered", 1)]));
                 assert_eq!(departure.asked, Some((datagram, Verdict::BadVersion)));
                 assert_eq!(hex(&departure.frame), hex(&flow.back().answer(Version::OURS.as_bytes())), "{flow:?}");
                 assert_eq!(departure.frame.len(), LEAST.max(flow.l4() + 8 + 8));
             }
         }
-    }
+    });
 }
 
 /// Who does not show that it receives what is sent to its address is told its cookie, by the socket: a frame turned round would
@@ -103,14 +102,13 @@ fn t13_a_cookie_is_given_without_a_record() {
 /// A frame grows by what the answer is longer.
 #[test]
 fn a_long_answer_makes_the_frame_longer() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         let mut native = native();
         shells.restart(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap();
         let (client, executor) = (flow(ipv4, 1), flow(ipv4, 2));
         let mut ask = |flow: &Flow, datagram: Vec<u8>| {
             let datagram = with_cookie(flow.from, datagram);
-            let departure = run(&mut shells, &flow.request(&datagram));
+            let departure = run(shells, &flow.request(&datagram));
             let (verdict, answer) = native_answer(&mut native, flow, &datagram);
             assert_eq!(departure.asked, Some((datagram, verdict)));
             let answer = answer.expect("each of these is answered");
@@ -131,29 +129,28 @@ fn a_long_answer_makes_the_frame_longer() {
         assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, SLOTS_MAX as u8));
         let assigned = ask(&executor, retrieve(other, 1));
         assert_eq!((operation(&assigned), datagrams::records(&assigned)), (Operation::Assign, 1));
-    }
+    });
 }
 
 #[test]
 fn what_owes_nothing_is_dropped_and_what_may_owe_several_is_left_to_tc() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         shells.restart(&crate::shells::config(), datagrams::EPOCH, SECRET).unwrap();
         let (client, executor) = (flow(ipv4, 1), flow(ipv4, 2));
-        let departure = run(&mut shells, &executor.request(&with_cookie(executor.from, register(3, 2))));
+        let departure = run(shells, &executor.request(&with_cookie(executor.from, register(3, 2))));
         let names = registered(&crate::frame::read(&departure.frame).1);
         for name in &names {
             let parks = executor.request(&retrieve(std::slice::from_ref(name), 1));
-            let (departure, counts) = counted(&mut shells, |shells| run(shells, &parks));
+            let (departure, counts) = counted(shells, |shells| run(shells, &parks));
             assert_eq!((departure.action, counts), (Action::Drop, vec![("xdp_taken", 1)]));
         }
         assert_eq!(shells.stats().parked, 2);
         let frame = client.request(&submit(1, 1, 1));
-        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+        let (departure, counts) = counted(shells, |shells| run(shells, &frame));
         assert_eq!(departure, Departure { action: Action::Pass, frame, asked: None });
         assert_eq!(counts, []);
         assert_eq!((shells.stats().parked, shells.stats().submitted), (2, 0));
-    }
+    });
 }
 
 /// Datagrams of every length, with bytes of every kind: the core gets exactly them, and the checksum is that of all.
@@ -221,15 +218,14 @@ fn a_checksum_may_be_absent_in_ipv4_only() {
 /// frame to TC, and so it does in generic mode, where hardware would spoil the answer's.
 #[test]
 fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         let flow = flow(ipv4, 0);
         let frame = flow.partial(flow.request(&question(1, 1)), &question(1, 1));
         let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
         let all: Vec<u32> = (2..=64).chain([1]).collect();
         for (unsummed, taken) in [(&[][..], false), (&[1], true), (&[2, 3], false), (&[2, 1], true), (&all, true)] {
             shells.set_mode(XdpMode::Native, unsummed);
-            let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+            let (departure, counts) = counted(shells, |shells| run(shells, &frame));
             if taken {
                 assert_eq!((departure.action, counts[0]), (Action::Transmit, ("xdp_taken", 1)), "{unsummed:?}");
                 assert_eq!(crate::frame::read(&departure.frame).0, flow.back());
@@ -238,35 +234,32 @@ fn a_checksum_may_be_left_to_hardware_where_there_is_none() {
             }
         }
         shells.set_mode(XdpMode::Generic, &[1]);
-        let (departure, counts) = counted(&mut shells, |shells| run(shells, &frame));
+        let (departure, counts) = counted(shells, |shells| run(shells, &frame));
         assert_eq!((departure, counts), (left_alone, vec![]));
-        assert_eq!(run(&mut shells, &flow.request(&question(1, 1))).action, Action::Transmit);
-    }
+        assert_eq!(run(shells, &flow.request(&question(1, 1))).action, Action::Transmit);
+    });
 }
 
 /// TC asks the kernel whether hardware is to complete a checksum. Who only looks as if is refused, and counted.
 #[test]
 fn a_sum_of_the_pseudo_header_is_no_checksum() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
         let frame = flow.partial(flow.request(&question(1, 1)), &question(1, 1));
         for unsummed in [&[][..], &[1]] {
             shells.set_mode(XdpMode::Native, unsummed);
-            let (departure, counts) =
-                counted(&mut shells, |shells| shells.run_tc(TIME, &Arrival::new(&frame)).unwrap());
+            let (departure, counts) = counted(shells, |shells| shells.run_tc(TIME, &Arrival::new(&frame)).unwrap());
             let left_alone = Departure { action: Action::Pass, frame: frame.clone(), asked: None };
             assert_eq!((departure, counts), (left_alone, vec![("passed_checksum", 1)]));
         }
-    }
+    });
 }
 
 /// By chance the sum of the pseudo-header is a whole checksum, too. In generic mode only TC can tell; with a datagram that is
 /// repeated as it is, XDP's wrong guess would be one for ever.
 #[test]
 fn a_checksum_may_be_both() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         let flow = Flow { to_mac: NO_MAC, ..flow(ipv4, 0) };
         let is_both = |sequence: &u32| {
             let datagram = with_cookie(flow.from, probe(1, *sequence));
@@ -277,11 +270,11 @@ fn a_checksum_may_be_both() {
         let frame = flow.request(&with_cookie(flow.from, probe(1, sequence)));
         for (mode, by_xdp) in [(XdpMode::Native, Action::Transmit), (XdpMode::Generic, Action::Pass)] {
             shells.set_mode(mode, &[]);
-            assert_eq!(run(&mut shells, &frame).action, by_xdp);
+            assert_eq!(run(shells, &frame).action, by_xdp);
             let by_tc = shells.run_tc(TIME, &Arrival::new(&frame)).unwrap();
             assert_eq!((by_tc.action, by_tc.asked.unwrap().1), (Action::Transmit, Verdict::Ok));
         }
-    }
+    });
 }
 
 /// Payloads whose checksum is written as 0xffff, because 0 would say that there is none.

@@ -2,7 +2,7 @@
 
 use crate::datagrams::question;
 use crate::frame::{AD, Flow, IPV4, IPV6, Q, get16, put16, sum_ipv4};
-use crate::shells::{NO_MAC, PORT, TIME, counted, flow, shells};
+use crate::shells::{NO_MAC, PORT, TIME, by_both, counted, flow, shells};
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
 use midflight_wire::PACKET_MAX;
 use std::net::{IpAddr, SocketAddr};
@@ -385,13 +385,12 @@ fn extension_headers_and_fragments_of_ipv6() {
 /// The frame may go on behind the datagram: Ethernet fills short ones up, and some hardware leaves its checksum.
 #[test]
 fn bytes_behind_the_datagram_are_nobodys() {
-    let Some(mut shells) = shells() else { return };
-    for ipv4 in [true, false] {
+    by_both(|shells, ipv4| {
         let mut frame = ours(ipv4).request(&payload());
         frame.extend_from_slice(b"nobody's");
         let departure = shells.run_xdp(TIME, &Arrival::new(&frame)).unwrap();
         assert_eq!(departure.action, Action::Transmit);
         assert_eq!(departure.asked.unwrap().0, payload());
         crate::frame::read(&departure.frame);
-    }
+    });
 }

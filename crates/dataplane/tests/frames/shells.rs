@@ -58,6 +58,12 @@ pub(crate) fn shells_with(config: &TasksConfig, epoch: u32, secret: u128) -> Opt
     Some(shells)
 }
 
+/// Does something with shells, by each version of IP.
+pub(crate) fn by_both(act: impl Fn(&mut Shells, bool)) {
+    let Some(mut shells) = shells() else { return };
+    [true, false].into_iter().for_each(|ipv4| act(&mut shells, ipv4));
+}
+
 /// A lab, where this machine can have one.
 pub(crate) fn lab(hosts: usize) -> Option<Lab> {
     match midflight_lab::available() {
