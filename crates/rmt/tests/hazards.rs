@@ -6,29 +6,18 @@ mod common;
 mod ways;
 
 use midflight_rmt::Target;
+use midflight_rmt::tasks::check::instances::all;
 use midflight_rmt::tasks::check::{Instance, Verdict, Watch, run};
 use midflight_rmt::tasks::published::{Config, Empty, Published};
 use ways::{page_shows_way, searched};
 
-/// The way into each that the search finds is the one on the page.
+/// The way into each that the search finds is the one on the page. Those of queues of four entries are not shown.
 #[test]
 fn the_page_shows_a_shortest_way_into_each_hazard() {
-    for name in [
-        "hazard-1",
-        "hazard-3",
-        "hazard-5-lost",
-        "hazard-5-full",
-        "hazard-5-order",
-        "hazard-6",
-        "hazard-7-repair",
-        "hazard-7-swap",
-        "hazard-7-submit",
-        "hazard-7-again",
-        "hazard-8",
-        "hazard-9",
-    ] {
-        page_shows_way("asic-hazards.md", name);
-    }
+    let is_shown = |name: &str| name.starts_with("hazard") && !name.ends_with("-of-4");
+    let shown: Vec<_> = all().into_iter().filter(|named| named.finds.is_some() && is_shown(named.name)).collect();
+    assert_eq!(shown.len(), 12);
+    shown.iter().for_each(|named| page_shows_way("asic-hazards.md", named.name));
 }
 
 /// Full queues, and repairs in flight: who is not taken in hears of it. (That silence would be found: hazard 7, the rest of a job.)

@@ -59,8 +59,13 @@ impl Stage<'_> {
 
     /// A frame of the client, with his cookie, given to TC as if XDP had passed it on.
     pub(crate) fn by_tc(&mut self, flow: &Flow, datagram: &[u8]) -> Departure<Verdict> {
-        let frame = flow.request(&with_cookie(flow.from, datagram.to_vec()));
-        self.shells.run_tc(TIME, &Arrival { interface: self.near.index, ..Arrival::new(&frame) }).unwrap()
+        self.tc(&flow.request(&with_cookie(flow.from, datagram.to_vec()))).0
+    }
+
+    /// Any frame by the client's link, given to TC, and what is counted.
+    pub(crate) fn tc(&mut self, frame: &[u8]) -> (Departure<Verdict>, Vec<(&'static str, u64)>) {
+        let arrival = Arrival { interface: self.near.index, ..Arrival::new(frame) };
+        counted(&mut self.shells, |shells| shells.run_tc(TIME, &arrival).unwrap())
     }
 
     /// A frame of an executor, with his cookie, given to XDP and, if that passes it, to TC; the answer, if there is one.
@@ -100,9 +105,7 @@ impl Stage<'_> {
     /// The client submits a task for a waiting executor. The answer goes back, and the task to user space, together with our
     /// address that the executor sends to, if its next hop was learned.
     pub(crate) fn assert_handed_over(&mut self, client: &Flow, executor: &Flow, learned: bool, sequence: u32) {
-        let frame = client.request(&with_cookie(client.from, submit(1, sequence, 1)));
-        let arrival = Arrival { interface: self.near.index, ..Arrival::new(&frame) };
-        let (departure, counts) = counted(&mut self.shells, |shells| shells.run_tc(TIME, &arrival).unwrap());
+        let (departure, counts) = self.tc(&client.request(&with_cookie(client.from, submit(1, sequence, 1))));
         assert_eq!(counts, [("tc_taken", 1), ("tc_answered", 1), ("handed_over", 1)]);
         assert_eq!(operation(&read(&departure.frame).1), Operation::SubmitAck);
         let handed_over = self.handed_over();

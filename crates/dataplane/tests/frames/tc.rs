@@ -30,9 +30,7 @@ fn one_answer_is_the_packet_itself() {
             ] {
                 let datagram = with_cookie(flow.from, datagram);
                 stage.shells.restart(&config(), EPOCH, SECRET).unwrap();
-                let frame = flow.request(&datagram);
-                let arrival = Arrival { interface: stage.near.index, ..Arrival::new(&frame) };
-                let (departure, counts) = counted(&mut stage.shells, |shells| shells.run_tc(TIME, &arrival).unwrap());
+                let (departure, counts) = stage.tc(&flow.request(&datagram));
                 assert_eq!((departure.action, counts), (Action::Transmit, vec![("tc_taken", 1), ("tc_answered", 1)]));
                 let (back, payload) = read(&departure.frame);
                 assert_eq!((back, payload[3]), (flow.back(), answer));
@@ -287,8 +285,7 @@ fn what_is_for_another_machine_or_was_merged_is_left_alone() {
         let other = Flow { to_mac: [0x02, 9, 9, 9, 9, 9], ..stage.client(ipv4) };
         let frame = other.request(&keepalive_of_another_epoch());
         let untouched = |frame: &[u8]| Departure { action: Action::Pass, frame: frame.to_vec(), asked: None };
-        let arrival = Arrival { interface: stage.near.index, ..Arrival::new(&frame) };
-        assert_eq!(stage.shells.run_tc(TIME, &arrival).unwrap(), untouched(&frame));
+        assert_eq!(stage.tc(&frame).0, untouched(&frame));
         let frame = stage.client(ipv4).request(&probe(1, 1));
         let merged = Arrival { merged: 8, interface: stage.near.index, ..Arrival::new(&frame) };
         let (departure, counts) = counted(&mut stage.shells, |shells| shells.run_tc(TIME, &merged).unwrap());
@@ -307,8 +304,7 @@ fn every_length_arrives_whole() {
         }
         let mut wrong = stage.client(ipv4).request(&probe(1, 1));
         put16(&mut wrong, stage.client(ipv4).l4() + 10, 7);
-        let arrival = Arrival { interface: stage.near.index, ..Arrival::new(&wrong) };
-        assert_eq!(stage.shells.run_tc(TIME, &arrival).unwrap().action, Action::Pass);
+        assert_eq!(stage.tc(&wrong).0.action, Action::Pass);
     });
 }
 

@@ -6,6 +6,7 @@ use super::vocabulary::{ConfigOf, Every, Moment, Sending, Vocabulary};
 use super::words::{number, parse_duration, ranges};
 use midflight_dataplane::Datagram;
 use midflight_dataplane::program::{Engine, Program, Verdict};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// An engine of a vocabulary's program.
@@ -186,30 +187,30 @@ impl<V: Vocabulary> Stage<'_, '_, V> {
     }
 
     fn send_one(&mut self, sending: &Sending) -> Result<Vec<String>, String> {
+        let (verdict, sent, _) = self.ask(sending.from, &sending.datagram)?;
+        let answers = self.render(&sent, sending.counter)?;
+        Ok(std::iter::once(verdict).chain(answers).collect())
+    }
+
+    /// The verdict as a line, what the switch sends, and whether it keeps more state than before.
+    fn ask(&mut self, from: SocketAddr, datagram: &[u8]) -> Result<(String, Vec<Datagram>, bool), String> {
         let now_ns = self.now_ns();
         let engine = &mut self.switch()?.engine;
         let before = engine.stats();
-        let (verdict, sent) = engine.ask(now_ns, sending.from, &sending.datagram);
+        let (verdict, sent) = engine.ask(now_ns, from, datagram);
         let after = engine.stats();
-        let mut lines = vec![verdict_line::<V::Program>(verdict, &before, &after)];
-        lines.extend(self.render(&sent, sending.counter)?);
-        Ok(lines)
+        Ok((verdict_line::<V::Program>(verdict, &before, &after), sent, V::has_grown(&before, &after)))
     }
 
     /// Sends each variation, and groups them by their answers. A variation that changes a gauge is marked.
     fn send_every(&mut self, sending: &Sending, every: Every) -> Result<Vec<String>, String> {
-        let now_ns = self.now_ns();
         let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
         for (label, variation) in variations(&sending.datagram, every)? {
-            let engine = &mut self.switch()?.engine;
-            let before = engine.stats();
-            let (verdict, sent) = engine.ask(now_ns, sending.from, &variation);
-            let after = engine.stats();
-            let mut what = verdict_line::<V::Program>(verdict, &before, &after);
+            let (mut what, sent, has_grown) = self.ask(sending.from, &variation)?;
             for (_, answer) in &sent {
                 what += &format!(", answered by {}", V::kind(answer));
             }
-            if V::has_grown(&before, &after) {
+            if has_grown {
                 what += ", WITH EFFECT";
             }
             match groups.iter_mut().find(|(other, _)| *other == what) {

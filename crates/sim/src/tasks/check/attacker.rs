@@ -11,7 +11,6 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Datagrams that are remembered.

@@ -140,26 +140,7 @@ fn t16_a_switch_that_never_takes_its_cookie_is_left() {
 
 #[test]
 fn t16_a_cookie_of_a_better_switch_that_is_looked_for_is_a_sign_of_life() {
-    let mut hand = Hand::settled();
-    hand.open(&[task()]);
-    let sent = hand.pass(1_100 * MS);
-    let Some(Sent::Probe { to, sequence, .. }) = sent.last() else { panic!("{sent:?}") };
-    assert_eq!(*to, switch_b());
-    hand.client.handle(hand.now, switch_b(), &probe_ack(EPOCH + 1, *sequence, 0, 0));
-    hand.sent();
-    let mut probed = None;
-    while probed.is_none() {
-        for sent in hand.pass(100 * MS) {
-            match sent {
-                Sent::Probe { to, sequence, .. } if to == switch_a() => probed = Some(sequence),
-                Sent::Probe { sequence, .. } => {
-                    hand.client.handle(hand.now, switch_b(), &probe_ack(EPOCH + 1, sequence, 0, 0));
-                }
-                _ => {}
-            }
-        }
-    }
-    let probed = probed.unwrap();
+    let (mut hand, probed, _) = Hand::that_left_a();
     hand.switch_says(&cookie(probed - 1, 7));
     hand.switch_says(&cookie_for(IDENTITY ^ 1, EPOCH, probed, 7));
     assert_eq!((hand.client.switch().0, hand.client.counters().cookies), (switch_b(), 0));

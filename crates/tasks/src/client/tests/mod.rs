@@ -204,6 +204,26 @@ impl Hand {
         hand
     }
 
+    /// A client that had to leave the first switch, and probes whether it answers again: the sequence of that probe, and of
+    /// the last one that the second switch has answered.
+    fn that_left_a() -> (Self, u32, u32) {
+        let mut hand = Self::settled();
+        hand.open(&[task()]);
+        let (mut sent, mut asked) = (hand.pass(1_100 * MS), 0);
+        loop {
+            for (to, sequence) in probes::probes(&sent) {
+                if to == switch_a() && asked > 0 {
+                    return (hand, sequence, asked);
+                } else if to == switch_b() {
+                    hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, sequence, 0, 0));
+                    asked = sequence;
+                }
+            }
+            hand.sent();
+            sent = hand.pass(100 * MS);
+        }
+    }
+
     fn sent(&mut self) -> Vec<Sent> {
         let mut buffer = Vec::new();
         let mut sent = Vec::new();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The PROBEs among these packets: where to, and their sequences.
-fn probes(sent: &[Sent]) -> Vec<(SocketAddr, u32)> {
+pub(super) fn probes(sent: &[Sent]) -> Vec<(SocketAddr, u32)> {
     let of_probe = |sent: &Sent| match sent {
         Sent::Probe { to, sequence, .. } => Some((*to, *sequence)),
         _ => None,
@@ -95,25 +95,7 @@ fn t16_a_switch_that_has_none_of_32_tasks_is_asked_for_the_next_at_once() {
 
 #[test]
 fn t13_a_better_switch_is_turned_to_only_for_an_answer_to_the_question_it_was_asked() {
-    let mut hand = Hand::settled();
-    hand.open(&[task()]);
-    let sent = hand.pass(1_100 * MS);
-    let Some(&(to, to_b)) = probes(&sent).last() else { panic!("{sent:?}") };
-    assert_eq!(to, switch_b());
-    hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, to_b, 0, 0));
-    hand.sent();
-    let (mut probed, mut asked) = (None, to_b);
-    while probed.is_none() {
-        for (to, sequence) in probes(&hand.pass(100 * MS)) {
-            if to == switch_a() {
-                probed = Some(sequence);
-            } else {
-                hand.client.handle(hand.now, to, &probe_ack(EPOCH + 1, sequence, 0, 0));
-                asked = sequence;
-            }
-        }
-    }
-    let probed = probed.unwrap();
+    let (mut hand, probed, asked) = Hand::that_left_a();
     for late in [0, 1, asked, probed - 1, probed + 1] {
         hand.switch_says(&probe_ack(EPOCH, late, 0, 0));
     }
