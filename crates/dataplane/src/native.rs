@@ -20,6 +20,21 @@ pub(crate) fn verdict<V: Verdict>(number: u32) -> V {
     V::ALL[number as usize]
 }
 
+/// Checks all structures of a state.
+///
+/// # Errors
+/// The line of the check in `NAME_check.c` that failed.
+///
+/// # Safety
+/// The state has been initialised, and nobody writes it meanwhile.
+pub(crate) unsafe fn is_sound<P: SoftProgram>(state: *const u8) -> Result<(), String> {
+    // SAFETY: the caller's.
+    match unsafe { P::check(state) } {
+        0 => Ok(()),
+        line => Err(format!("{}_check.c, line {line}", <P as Program>::NAME)),
+    }
+}
+
 impl<P: SoftProgram> Native<P> {
     /// An empty state. `epoch` and `secret` are drawn at random by the caller; an epoch of 0 becomes 1.
     ///
@@ -68,18 +83,6 @@ impl<P: SoftProgram> Native<P> {
         unsafe { P::stats(self.state()) }
     }
 
-    /// For tests: checks all structures.
-    ///
-    /// # Errors
-    /// The line of the check in `NAME_check.c` that failed.
-    pub fn check(&self) -> Result<(), i32> {
-        // SAFETY: reads the state only.
-        match unsafe { P::check(self.state()) } {
-            0 => Ok(()),
-            line => Err(line),
-        }
-    }
-
     pub(crate) fn state(&self) -> *mut u8 {
         self.region.start()
     }
@@ -111,6 +114,7 @@ impl<P: SoftProgram> Engine for Native<P> {
     }
 
     fn check(&self) -> Result<(), String> {
-        Native::check(self).map_err(|line| format!("{}_check.c, line {line}", <P as Program>::NAME))
+        // SAFETY: the state was initialised.
+        unsafe { is_sound::<P>(self.state()) }
     }
 }

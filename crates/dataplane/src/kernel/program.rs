@@ -8,6 +8,7 @@ use super::layout::{
 };
 use super::object::{self, Programs};
 use super::pins::Pins;
+use crate::native::is_sound;
 use crate::program::{CallError, Engine, SoftProgram, Verdict};
 use crate::raw::{ORDER_BYTES, RawDatagram, key_of};
 use crate::tasks::{Purge, TasksProgram};
@@ -305,18 +306,6 @@ impl<P: SoftProgram> Kernel<P> {
         }
         sum
     }
-
-    /// For tests: checks all structures. No packet may be under way.
-    ///
-    /// # Errors
-    /// The line of the check in `NAME_check.c` that failed.
-    pub fn check(&self) -> Result<(), i32> {
-        // SAFETY: reads the state only.
-        match unsafe { P::check(self.arena.state()) } {
-            0 => Ok(()),
-            line => Err(line),
-        }
-    }
 }
 
 impl<P: SoftProgram> Engine for Kernel<P> {
@@ -350,7 +339,8 @@ impl<P: SoftProgram> Engine for Kernel<P> {
     }
 
     fn check(&self) -> Result<(), String> {
-        Kernel::check(self).map_err(|line| format!("{}_check.c, line {line}", P::NAME))
+        // SAFETY: the state is initialised; no packet may be under way.
+        unsafe { is_sound::<P>(self.arena.state()) }
     }
 }
 

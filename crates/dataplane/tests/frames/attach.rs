@@ -3,6 +3,7 @@
 use crate::shells::{config, ip, shells, skip};
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{Found, KernelError, KernelTasks, NOW, Place};
+use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Out, TasksConfig, Verdict};
 use midflight_dataplane::{TasksProgram, kernel};
 use midflight_lab::{Lab, Place as At};

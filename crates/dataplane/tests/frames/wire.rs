@@ -13,6 +13,7 @@ use midflight_dataplane::TasksProgram;
 use midflight_dataplane::Verdict;
 use midflight_dataplane::XdpMode;
 use midflight_dataplane::kernel::{KernelEngine, Place, SHELL_COUNTS};
+use midflight_dataplane::program::Engine;
 use midflight_lab::{HOST_INTERFACE, Lab, Place as At, SWITCH_IPV4, SWITCH_IPV6};
 use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, Version};
 use rustix::time::{ClockId, clock_gettime};

@@ -7,6 +7,7 @@ use super::executor::ExecutorActor;
 use super::switch::{Origin, Switch};
 use crate::{Actor, Birth, NodeId, Place, World};
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks};
+use midflight_dataplane::program::Engine;
 use midflight_dataplane::{Stats, Tasks, TasksConfig};
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{self, Client, ClientConfig};
@@ -155,7 +156,7 @@ pub fn switch(world: &World, node: NodeId) -> Option<Stats> {
 /// Whether the structures of a switch are sound; a switch that is down is.
 ///
 /// # Errors
-/// The line of the check in `tasks_check.c` that failed.
-pub fn check_switch(world: &World, node: NodeId) -> Result<(), i32> {
+/// Says which structures are not.
+pub fn check_switch(world: &World, node: NodeId) -> Result<(), String> {
     world.actor::<Switch>(node).map_or(Ok(()), |switch| switch.tasks().check())
 }

@@ -10,6 +10,7 @@ use crate::check::{Broken, Checked, Trace, holds};
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::{self, Origin, Turn};
 use crate::{Actor, Happening, NodeId, Observer};
+use midflight_dataplane::program::Engine;
 use midflight_endpoint::Nanos;
 use midflight_wire::{PACKET_MAX, parse};
 use std::any::Any;
@@ -145,7 +146,7 @@ impl Findings {
 
 /// The core's own check.
 fn sound(turn: &Turn<'_>) -> Checked {
-    turn.tasks.check().map_err(|line| Broken { rule: SOUND, what: format!("tasks_check.c, line {line}") })
+    turn.tasks.check().map_err(|what| Broken { rule: SOUND, what })
 }
 
 /// A [`Findings`] that a world's observer and whoever runs the world share.

@@ -4,7 +4,7 @@ use super::super::bound::bound;
 use super::super::excuses::Excuses;
 use super::super::rules::*;
 use super::{SwitchSpec, TasksSubject, What};
-use crate::check::{Checked, holds};
+use crate::check::{Broken, Checked, holds};
 use crate::tasks::nodes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::Executor;
@@ -156,8 +156,7 @@ impl TasksSubject {
         let too_long = self.world.network().too_long;
         holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
         for node in &self.switches {
-            let sound = nodes::check_switch(&self.world, *node);
-            holds!(SOUND, sound.is_ok(), "tasks_check.c, line {sound:?}");
+            nodes::check_switch(&self.world, *node).map_err(|what| Broken { rule: SOUND, what })?;
         }
         Ok(())
     }
