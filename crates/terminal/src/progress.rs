@@ -1,53 +1,104 @@
-//! The progress of a job: a bar on a terminal, a line now and then in a pipe. Always on stderr.
+//! The progress of a long job: a bar or a spinner on a terminal, a line now and then in a pipe. Always on stderr.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// If no task of a job has ended for this long, there may be no executors.
 const HINT_AFTER: Duration = Duration::from_secs(5);
 /// Between two lines in a pipe.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+pub const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Progress of `total` tasks.
+/// Progress, from any thread.
 #[derive(Debug)]
 pub struct Progress {
-    bar: Option<ProgressBar>,
-    total: u64,
-    done: u64,
-    next_line: Instant,
-    /// When to ask whether there are executors.
-    hint: Option<Instant>,
+    /// It counts also where it is hidden, because stderr is no terminal.
+    bar: ProgressBar,
+    /// What is counted.
+    what: &'static str,
+    quiet: bool,
+    started: Instant,
+    next_line: Mutex<Instant>,
+    /// Whether the question for executors was asked.
+    asked: AtomicBool,
 }
 
 impl Progress {
-    /// Shows nothing when `quiet`.
-    pub fn new(total: u64, quiet: bool) -> Self {
-        let bar = (std::io::stderr().is_terminal() && !quiet).then(|| {
-            let template = "{bar:40} {human_pos}/{human_len} tasks, {per_sec}, {elapsed} (eta {eta})";
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(total).with_style(style)
-        });
-        let first = if quiet { Duration::MAX } else { LINE_EVERY };
-        let next_line = Instant::now().checked_add(first).unwrap_or_else(far);
-        Self { bar, total, done: 0, next_line, hint: Some(Instant::now() + HINT_AFTER) }
+    /// Of `total` tasks. Shows nothing when `quiet`.
+    pub fn tasks(total: u64, quiet: bool) -> Self {
+        let template = "{bar:40} {human_pos}/{human_len} tasks, {per_sec}, {elapsed} (eta {eta})";
+        let progress = Self::counted(Some(total), "tasks", template);
+        if quiet { Self { bar: ProgressBar::hidden(), quiet, ..progress } } else { progress }
     }
 
-    /// One more task has ended.
-    pub fn advance(&mut self) {
-        self.done += 1;
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-        } else if Instant::now() >= self.next_line {
-            eprintln!("{}/{} tasks", self.done, self.total);
-            self.next_line = Instant::now() + LINE_EVERY;
+    /// Of so many things, if that is known; the bar is drawn by this template of indicatif's.
+    pub fn counted(total: Option<u64>, what: &'static str, template: &str) -> Self {
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style).with_message(what);
+        Self::new(bar, what, LINE_EVERY)
+    }
+
+    /// Of what cannot be counted; in a pipe the first line comes after this time.
+    pub fn spinner(first_line: Duration) -> Self {
+        Self::new(ProgressBar::new_spinner(), "", first_line)
+    }
+
+    fn new(bar: ProgressBar, what: &'static str, first_line: Duration) -> Self {
+        let started = Instant::now();
+        let (next_line, asked) = (Mutex::new(started + first_line), AtomicBool::new(false));
+        Self { bar, what, quiet: false, started, next_line, asked }
+    }
+
+    /// So many were done before it began.
+    pub fn skip(&self, done: u64) {
+        self.bar.set_position(done);
+        self.bar.reset_eta();
+    }
+
+    /// One more is done.
+    pub fn advance(&self) {
+        self.bar.inc(1);
+        self.line(|| self.count());
+    }
+
+    /// One more is done, and this is its name.
+    pub fn advance_by(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
+        self.bar.inc(1);
+        self.line(|| format!("{} ({name})", self.count()));
+    }
+
+    /// How far it has come, in words.
+    pub fn tell(&self, words: impl Fn() -> String) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(words());
+            self.bar.tick();
+        }
+        self.line(words);
+    }
+
+    fn count(&self) -> String {
+        let of = self.bar.length().map_or_else(String::new, |total| format!("/{total}"));
+        format!("{}{of} {}", self.bar.position(), self.what)
+    }
+
+    /// A line in a pipe, if it is time for one.
+    fn line(&self, words: impl FnOnce() -> String) {
+        if self.quiet || !self.bar.is_hidden() {
+            return;
+        }
+        let mut next = self.next_line.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() >= *next {
+            eprintln!("{}", words());
+            *next = Instant::now() + LINE_EVERY;
         }
     }
 
-    /// Call now and then while nothing ends.
-    pub fn wait(&mut self) {
-        if self.done == 0 && self.hint.is_some_and(|at| Instant::now() >= at) {
-            self.hint = None;
+    /// Call now and then while no task ends.
+    pub fn wait(&self) {
+        let overdue = self.bar.position() == 0 && self.started.elapsed() >= HINT_AFTER;
+        if overdue && !self.asked.swap(true, Ordering::Relaxed) {
             let question = "nothing has ended yet: does an executor with the wanted resources serve this switch?";
             self.suspend(|| eprintln!("midflight: {question} see `midflight status`"));
         }
@@ -55,23 +106,13 @@ impl Progress {
 
     /// Writes to stdout or stderr without tearing the bar.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        match &self.bar {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
+        self.bar.suspend(write)
     }
 
     /// Takes the bar away.
     pub fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
-}
-
-/// A time so late that it never comes.
-fn far() -> Instant {
-    Instant::now() + Duration::from_secs(100 * 365 * 86_400)
 }
 
 #[cfg(test)]
@@ -79,18 +120,18 @@ mod tests {
     use super::*;
 
     /// A job of which no task has ended for too long.
-    fn overdue() -> Progress {
-        Progress { hint: Some(Instant::now()), ..Progress::new(2, true) }
+    fn overdue() -> Option<Progress> {
+        Some(Progress { started: Instant::now().checked_sub(HINT_AFTER)?, ..Progress::tasks(2, true) })
     }
 
     #[test]
     fn the_question_for_executors_is_asked_once_and_only_while_nothing_ends() {
-        let mut silent = overdue();
+        let (Some(silent), Some(moving)) = (overdue(), overdue()) else { return };
         silent.wait();
-        assert_eq!(silent.hint, None);
-        let mut moving = overdue();
+        assert!(silent.asked.load(Ordering::Relaxed));
         moving.advance();
         moving.wait();
-        assert!(moving.hint.is_some());
+        assert!(!moving.asked.load(Ordering::Relaxed));
+        assert_eq!(moving.count(), "1/2 tasks", "it counts without a terminal");
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         retries: args.tasks.retries,
         in_flight: args.jobs.filter(|_| embedded.is_none()).map_or(WINDOW, |jobs| jobs as usize),
     };
-    let progress = Progress::new(commands.len() as u64, args.quiet);
+    let progress = Progress::tasks(commands.len() as u64, args.quiet);
     let (report, interrupted) = Session::new(&client, &commands, settings, sender, progress).run(&events)?;
     if let Some(summary) = report.summary(interrupted) {
         eprintln!("{summary}");

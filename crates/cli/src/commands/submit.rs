@@ -100,7 +100,7 @@ fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Resul
     let signals = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&signals);
     Shutdown::new()?.each(move |count| seen.store(count, Ordering::Relaxed));
-    let mut progress = Progress::new(u64::from(count), false);
+    let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
         if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
             progress.advance();

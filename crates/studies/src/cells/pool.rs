@@ -4,20 +4,18 @@ use super::INTERRUPTED;
 use super::store::{Kept, Store};
 use crate::processes::ours;
 use anyhow::{Context, Result, anyhow};
-use indicatif::{ProgressBar, ProgressStyle};
 use midflight_papers::cell::Cell;
+use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Between two lines in a pipe.
-const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A cell with its name for people.
 #[derive(Clone, Debug)]
@@ -43,14 +41,14 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Ve
         stopper.store(true, SeqCst);
     });
     let missing: Vec<&Job> = jobs.iter().filter(|job| store.load(&job.cell).is_none()).collect();
-    let progress = Progress::new(jobs.len(), jobs.len() - missing.len());
+    let progress = progress(jobs.len(), jobs.len() - missing.len());
     std::thread::scope(|scope| {
         for _ in 0..parallel.clamp(1, missing.len().max(1)) {
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
                     let Some(job) = missing.get(next.fetch_add(1, SeqCst)) else { break };
                     let outcome = run_child(job, store, &interrupted);
-                    progress.one_more(&job.name);
+                    progress.advance_by(&job.name);
                     if let Err(error) = outcome {
                         stop.store(true, SeqCst);
                         first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -137,45 +135,15 @@ fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<Option<std::proce
     }
 }
 
-/// How many cells are done: a bar on a terminal, lines in a pipe.
-struct Progress {
-    bar: Option<ProgressBar>,
-    total: usize,
-    state: Mutex<(usize, Instant)>,
-}
-
-impl Progress {
-    fn new(total: usize, kept: usize) -> Self {
-        if kept > 0 {
-            eprintln!("{kept} of {total} cells have been run before");
-        }
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cells, {elapsed} (eta {eta}) {msg}");
-            let bar = ProgressBar::new(total as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.set_position(kept as u64);
-            bar.reset_eta();
-            bar
-        });
-        Self { bar, total, state: Mutex::new((kept, Instant::now() + LINE_EVERY)) }
+/// How many cells are done.
+fn progress(total: usize, kept: usize) -> Progress {
+    if kept > 0 {
+        eprintln!("{kept} of {total} cells have been run before");
     }
-
-    fn one_more(&self, name: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0 += 1;
-        if let Some(bar) = &self.bar {
-            bar.set_message(name.to_owned());
-            bar.inc(1);
-        } else if Instant::now() >= state.1 {
-            eprintln!("{}/{} cells ({name})", state.0, self.total);
-            state.1 = Instant::now() + LINE_EVERY;
-        }
-    }
-
-    fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
-    }
+    let template = "{bar:40} {pos}/{len} cells, {elapsed} (eta {eta}) {msg}";
+    let progress = Progress::counted(Some(total as u64), "cells", template);
+    progress.skip(kept as u64);
+    progress
 }
 
 #[cfg(test)]

@@ -130,8 +130,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 
     let stop = stop_by_signals()?;
-    let mut progress = Progress::new(plan.tasks, false);
-    let outcome = replay::run(&plan, switch, &stop, &mut progress)?;
+    let progress = Progress::tasks(plan.tasks, false);
+    let outcome = replay::run(&plan, switch, &stop, &progress)?;
     progress.finish();
 
     let envelope = Envelope::new("replay", summary::measures(&plan, &outcome));

@@ -58,7 +58,7 @@ enum News {
 }
 
 /// Plays `plan` through `switch`, or one in this process.
-pub(crate) fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress: &mut Progress) -> Result<Outcome> {
+pub(crate) fn run(plan: &Plan, switch: Option<SocketAddr>, stop: &Stop, progress: &Progress) -> Result<Outcome> {
     let embedded = switch.is_none().then(|| start_switch(plan)).transpose()?;
     let address = match (&embedded, switch) {
         (Some(embedded), _) => embedded.local_addr(),
@@ -144,7 +144,7 @@ struct Collector<'a> {
     outcome: Outcome,
     plan: &'a Plan,
     stop: &'a Stop,
-    progress: &'a mut Progress,
+    progress: &'a Progress,
     /// Tasks that ended, well or not.
     ended: u64,
 }
@@ -257,7 +257,7 @@ mod tests {
             ..wanted()
         };
         let plan = Plan::new(&small).unwrap();
-        let outcome = run(&plan, None, &Stop::default(), &mut Progress::new(plan.tasks, true)).unwrap();
+        let outcome = run(&plan, None, &Stop::default(), &Progress::tasks(plan.tasks, true)).unwrap();
         assert_eq!((outcome.tasks, outcome.completed, outcome.lost, outcome.failed), (plan.tasks, plan.tasks, 0, 0));
         assert_eq!(outcome.ended, Ended::Complete);
         assert_eq!(outcome.all.delay.count(), plan.tasks);
@@ -273,7 +273,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(200));
             stopper.stop();
         });
-        let outcome = run(&plan, None, &stop, &mut Progress::new(plan.tasks, true)).unwrap();
+        let outcome = run(&plan, None, &stop, &Progress::tasks(plan.tasks, true)).unwrap();
         assert_eq!(outcome.ended, Ended::Interrupted);
         assert!(outcome.tasks < plan.tasks && outcome.lost == 0);
     }
@@ -284,7 +284,7 @@ mod tests {
         // The socket is bound and never answers, so nothing else can answer there.
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap();
-        let error = run(&plan, Some(address), &Stop::default(), &mut Progress::new(1, true)).unwrap_err().to_string();
+        let error = run(&plan, Some(address), &Stop::default(), &Progress::tasks(1, true)).unwrap_err().to_string();
         assert!(error.contains(&address.to_string()) && error.contains("midflight switch"), "{error}");
     }
 }

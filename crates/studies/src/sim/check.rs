@@ -1,6 +1,5 @@
 //! `midflight sim check`: the fault campaign: random clusters with faults of all kinds, checked against the rules.
 
-use super::seeds::Seeds;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::check::{Campaign, Outcome, Rule, Subject, Totals, Trial, run_traced, shrink};
@@ -114,7 +113,7 @@ fn campaign<S: Subject>(args: &Args) -> Result<ExitCode> {
     let first = args.seed.unwrap_or(0);
     let seeds = first..first + args.seeds.unwrap_or(SEEDS);
     let stop = interrupted_flag()?;
-    let progress = Seeds::new(seeds.end - seeds.start, "seeds");
+    let progress = super::campaign(Some(seeds.end - seeds.start), "seeds");
     let campaign = Campaign { seeds, threads: threads(args.jobs), mutant: 0 };
     let started = Instant::now();
     let totals = campaign.run::<S>(&|_| {
@@ -200,7 +199,7 @@ fn story(outcome: &Outcome, lines: &[String], replay: &str) -> String {
 /// Shrinks a trial; Ctrl-C ends the search with the smallest so far.
 fn make_small<S: Subject>(trial: &S::Trial, rule: Rule) -> Result<S::Trial> {
     let stop = interrupted_flag()?;
-    let progress = Seeds::new(0, "smaller trials");
+    let progress = super::campaign(None, "smaller trials");
     let small = shrink::<S>(trial, rule, |_| {
         progress.advance();
         !stop.load(Ordering::Relaxed)

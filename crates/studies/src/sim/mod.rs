@@ -5,11 +5,16 @@ mod check;
 mod figure;
 mod mutants;
 mod run;
-mod seeds;
 mod sweep;
 
 use clap::{Args as ClapArgs, Subcommand};
+use midflight_terminal::progress::Progress;
 use std::process::ExitCode;
+
+/// Progress of a campaign, of so many if that is known.
+fn campaign(total: Option<u64>, what: &'static str) -> Progress {
+    Progress::counted(total, what, "{bar:40} {human_pos}/{human_len} {msg}, {per_sec}, {elapsed}")
+}
 
 /// The advice for runs that need too much memory.
 const SMALLER: &str = "fewer executors or slots, a lower load or a shorter duration; --force starts it all the same";

@@ -1,7 +1,6 @@
 //! `midflight sim mutants`: plants bugs, to see whether the fault campaign finds them.
 
 use super::check::{Program, threads};
-use super::seeds::Seeds;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_sim::check::{Caught, Mutant, Subject, are_planted};
@@ -66,7 +65,7 @@ fn hunt<S: Subject>(args: &Args) -> Result<ExitCode> {
     let stop = interrupted_flag()?;
     let mut rows = Vec::new();
     for mutant in chosen {
-        let progress = Seeds::new(mutant.budget, mutant.name);
+        let progress = super::campaign(Some(mutant.budget), mutant.name);
         let caught = mutant.hunt::<S>(threads(args.jobs), &|_| {
             progress.advance();
             !stop.load(Ordering::Relaxed)

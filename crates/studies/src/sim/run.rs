@@ -9,15 +9,15 @@ use midflight_sim::NetworkCounters;
 use midflight_sim::tasks::asic::Passes;
 use midflight_sim::tasks::scenario::{Delays, Run, Scenario, ScenarioEngine};
 use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::progress::{LINE_EVERY, Progress};
 use midflight_terminal::signals::interrupted_flag;
 use midflight_terminal::units;
 use midflight_terminal::{stdout, usage};
 use std::fmt::Write;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
@@ -35,8 +35,6 @@ EXIT CODES
 
 /// How many events are simulated between two checks of clock and signals.
 const TURN: u64 = 1 << 17;
-/// Between two lines of progress in a pipe.
-const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
@@ -91,32 +89,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Whether it came to its end.
 fn play(run: &mut Run, stop: &AtomicBool) -> bool {
-    let start = Instant::now();
-    let bar = std::io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
-    let mut next_line = start + LINE_EVERY;
+    let (start, progress) = (Instant::now(), Progress::spinner(LINE_EVERY));
     while !run.advance(TURN) {
         if stop.load(Ordering::Relaxed) {
             return false;
         }
-        let line = || {
+        progress.tell(|| {
             let (at, outcome) = (run.world().now(), run.outcome());
             format!("{} simulated, {} of {} tasks ended", units::time(at), outcome.completed, outcome.submitted)
-        };
-        match &bar {
-            Some(bar) => {
-                bar.set_message(line());
-                bar.tick();
-            }
-            None if Instant::now() >= next_line => {
-                eprintln!("{}", line());
-                next_line = Instant::now() + LINE_EVERY;
-            }
-            None => {}
-        }
+        });
     }
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    progress.finish();
     // Not among the results, which are the same each time.
     let seconds = start.elapsed().as_secs_f64();
     let events = run.world().events();

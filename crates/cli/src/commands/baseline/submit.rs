@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         client.submit(&vec![task; tasks as usize])?;
         left -= tasks;
     }
-    let mut progress = Progress::new(u64::from(args.count), args.json);
+    let progress = Progress::tasks(u64::from(args.count), args.json);
     let mut open = u64::from(args.count);
     while open > 0 && signals.load(Ordering::Relaxed) == 0 {
         if let Some(outcome) = client.next(LOOK_EVERY) {

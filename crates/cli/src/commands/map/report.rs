@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_ends_early_waits_for_those_above_it() {
-        let (mut report, progress) = (Report::default(), Progress::new(3, true));
+        let (mut report, progress) = (Report::default(), Progress::tasks(3, true));
         report.end(1, 2, ran(1), &progress).unwrap();
         assert_eq!(report.printed(), 0);
         report.end(0, 1, ran(0), &progress).unwrap();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_where_all_went_well() {
-        let (mut report, progress) = (Report::default(), Progress::new(1, true));
+        let (mut report, progress) = (Report::default(), Progress::tasks(1, true));
         report.end(0, 1, ran(0), &progress).unwrap();
         assert_eq!(report.summary(false), None);
     }
