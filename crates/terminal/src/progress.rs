@@ -1,6 +1,6 @@
 //! The progress of a long job: a bar or a spinner on a terminal, a line now and then in a pipe. Always on stderr.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,7 +29,10 @@ impl Progress {
     pub fn tasks(total: u64, quiet: bool) -> Self {
         let template = "{bar:40} {human_pos}/{human_len} tasks, {per_sec}, {elapsed} (eta {eta})";
         let progress = Self::counted(Some(total), "tasks", template);
-        if quiet { Self { bar: ProgressBar::hidden(), quiet, ..progress } } else { progress }
+        if quiet {
+            progress.bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Self { quiet, ..progress }
     }
 
     /// Of so many things, if that is known; the bar is drawn by this template of indicatif's.
