@@ -4,18 +4,13 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, midflight, run, signal, wait_until};
+use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
 use rustix::process::Signal;
-use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
 
-/// A shell script that may be executed.
+/// A shell script in the place of a build.
 fn build(directory: &Directory, text: &str) -> String {
-    let path = directory.write("midflight", &format!("#!/bin/sh\n{text}\n"));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
+    directory.script("midflight", text)
 }
 
 /// The command that prints such results.
@@ -48,21 +43,17 @@ fn both_builds_run_in_turns_and_each_result_of_both_has_a_ratio_with_its_interva
     let turns = said.stderr.lines().map(|line| line.split_once(',').map_or(line, |(turn, _to_go)| turn));
     let expected = ["round 1 of 2: other", "round 1 of 2: this", "round 2 of 2: this", "round 2 of 2: other"];
     assert_eq!(turns.collect::<Vec<_>>(), expected);
-    let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
-    let value = |name: &str| {
-        let mut results = envelope["results"].as_array().unwrap().iter();
-        results.find(|result| result["name"] == name).map_or(Value::Null, |result| result["value"].clone())
-    };
-    assert_eq!(envelope["bench"], "against.core");
-    assert_eq!((value("against.commit"), value("against.rounds")), ("0123abcd".into(), 2.into()));
+    let results = said.results();
+    assert_eq!((&results["bench"], &results["against.rounds"]), (&"against.core".into(), &2.into()));
+    assert_eq!(results["against.commit"], "0123abcd");
     let [low, ratio, high] =
-        ["low", "ratio", "high"].map(|end| value(&format!("against.core.submit_ns.{end}")).as_f64().unwrap());
+        ["low", "ratio", "high"].map(|end| results[format!("against.core.submit_ns.{end}")].as_f64().unwrap());
     assert!(low <= ratio && ratio <= high && ratio < 0.5, "{said:?}");
-    assert_eq!(value("against.core.submit_ns.other"), 1_000_000.0);
-    assert_eq!(value("against.core.gone_ns.not_compared"), "only in other");
-    assert_eq!(value("against.core.retrieve_ns.not_compared"), "only in this");
-    assert!(value("against.core.state_bytes.not_compared").as_str().unwrap().contains("kilobytes"));
-    assert_eq!(value("against.core.retrieve_ns.ratio"), Value::Null);
+    assert_eq!(results["against.core.submit_ns.other"], 1_000_000.0);
+    assert_eq!(results["against.core.gone_ns.not_compared"], "only in other");
+    assert_eq!(results["against.core.retrieve_ns.not_compared"], "only in this");
+    assert!(results["against.core.state_bytes.not_compared"].as_str().unwrap().contains("kilobytes"));
+    assert!(results["against.core.retrieve_ns.ratio"].is_null());
 }
 
 #[test]
@@ -149,13 +140,11 @@ fn a_signal_ends_the_running_build_and_what_it_started() {
     let directory = Directory::new("against-signal");
     let pid = directory.path("pid");
     let other = build(&directory, &format!("setsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait"));
-    let mut command = midflight(&["bench", "loop", "--against", &other]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = spawn_with(&["bench", "loop", "--against", &other], "");
     wait_until("the other build runs", || Path::new(&pid).exists());
     signal(&child, Signal::INT);
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    assert_eq!(String::from_utf8_lossy(&ended.stdout), "", "no table of half a run");
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
     let left = std::fs::read_to_string(pid).unwrap();
     assert!(!Path::new("/proc").join(left.trim()).exists(), "{left} was left");
 }

@@ -4,23 +4,8 @@
 
 mod common;
 
-use common::machine::{kernel_works, labs_work};
-use common::{assert_error, midflight, run, signal};
-use rustix::process::Signal;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::Stdio;
-
-/// What an attack process would leave behind.
-fn traces(process: u32) -> Vec<String> {
-    let lab = format!("attack{process}");
-    let namespaces = std::fs::read_dir("/var/run/netns").into_iter().flatten();
-    let namespaces = namespaces.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut traces: Vec<_> = namespaces.filter(|name| name.starts_with(&format!("mf-{lab}-"))).collect();
-    let record = Path::new("/run/midflight/labs").join(&lab);
-    traces.extend(record.exists().then(|| record.display().to_string()));
-    traces
-}
+use common::{assert_error, interrupted, kernel_works, labs_work, run};
+use midflight_lab::testing::traces_of;
 
 /// A second of each kind against each engine, which does no harm.
 fn attack(engine: &str, ip: &str, kinds: &[&str]) {
@@ -28,16 +13,14 @@ fn attack(engine: &str, ip: &str, kinds: &[&str]) {
     let said =
         run(&[&["lab", "attack", "--engine", engine, "--ip", ip, "--kinds", &kinds.join(",")], &args[..]].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    let value = |name: &str| {
-        let result = json["results"].as_array().unwrap().iter().find(|result| result["name"] == name);
-        result.and_then(|result| result["value"].as_f64()).unwrap_or_else(|| panic!("no {name} in {json}"))
-    };
-    assert_eq!((value("attacks.tried"), value("attacks.harmful")), (kinds.len() as f64, 0.0), "{json}");
+    let results = said.results();
+    let counts = (&results["attacks.tried"], &results["attacks.harmful"]);
+    assert_eq!(counts, (&kinds.len().into(), &0.into()), "{results}");
     // It is not the calm that was measured.
-    assert!(value("attacks.slowdown") > 0.0);
+    assert!(results["attacks.slowdown"].as_f64().unwrap() > 0.0);
     for kind in kinds.iter().filter(|&&kind| kind != "connections") {
-        assert!(value(&format!("attacks.{kind}.{engine}.rate")) > 500.0, "{kind} in {json}");
+        let rate = &results[format!("attacks.{kind}.{engine}.rate")];
+        assert!(rate.as_f64().is_some_and(|rate| rate > 500.0), "{kind} in {results}");
     }
 }
 
@@ -80,16 +63,17 @@ fn an_interrupted_attack_leaves_nothing() {
         return;
     }
     let args = ["lab", "attack", "--engine", "user", "--tasks", "1000", "--kinds", "everything"];
-    let mut attack = midflight(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(attack.stderr.take().unwrap());
-    let mut said = String::new();
-    stderr.read_line(&mut said).unwrap();
-    assert!(said.starts_with("user: link: "), "{said}");
-    assert!(!traces(attack.id()).is_empty());
-    signal(&attack, Signal::INT);
-    while stderr.read_line(&mut said).unwrap() > 0 {}
-    assert_eq!(attack.wait().unwrap().code(), Some(130), "{said}");
-    assert_eq!(traces(attack.id()), Vec::<String>::new(), "{said}");
+    let mut lab = String::new();
+    let said = interrupted(
+        &args,
+        |line| line.starts_with("user: link: "),
+        |attack| {
+            lab = format!("attack{}", attack.id());
+            assert!(!traces_of(&lab).is_empty());
+        },
+    );
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert_eq!(traces_of(&lab), Vec::<String>::new(), "{said:?}");
 }
 
 #[test]

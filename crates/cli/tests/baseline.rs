@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Running, run, signal};
+use common::{Running, assert_error, run, signal};
 use rustix::process::Signal;
 
 fn worker(more: &[&str]) -> (Running, String) {
@@ -25,9 +25,7 @@ fn started(args: &[&str]) -> (Running, String) {
 fn submit(args: &[&str]) -> serde_json::Value {
     let said = run(&[&["baseline", "sparrow", "submit", "--json"], args].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
-    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    let results = json["results"].as_array().unwrap();
-    results.iter().map(|result| (result["name"].as_str().unwrap().to_owned(), result["value"].clone())).collect()
+    said.results()
 }
 
 #[test]
@@ -87,8 +85,6 @@ fn wrong_usage_says_what_to_write() {
         (&["scheduler"], "--worker"),
         (&["submit", "sleep", "long"], "wants a duration"),
     ] {
-        let said = run(&[&["baseline", "sparrow"], args].concat());
-        assert_eq!(said.code, Some(2), "{said:?}");
-        assert!(said.stderr.contains(expected), "{expected} is not in {}", said.stderr);
+        assert_error(&run(&[&["baseline", "sparrow"], args].concat()), 2, &[expected]);
     }
 }

@@ -4,29 +4,19 @@
 
 mod common;
 
-use common::{assert_error, midflight, run, signal, wait_until};
-use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use common::{assert_error, interrupted, run};
 
 fn check(arguments: &[&str]) -> common::Said {
     run(&[&["check", "asic"], arguments].concat())
-}
-
-/// The value of a result.
-fn value(json: &str, name: &str) -> f64 {
-    let object: serde_json::Value = serde_json::from_str(json).unwrap();
-    assert_eq!(object["bench"], "check asic");
-    let found = object["results"].as_array().unwrap().iter().find(|result| result["name"] == name);
-    found.unwrap_or_else(|| panic!("no {name} in {json}"))["value"].as_f64().unwrap()
 }
 
 #[test]
 fn a_documented_error_of_the_published_program_is_found() {
     let said = check(&["--instance", "hazard-9", "--json", "--transcript"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(value(&said.stdout, "asic.published.counterexamples"), 1.0);
-    assert_eq!(value(&said.stdout, "asic.safe.states"), 0.0);
+    let results = said.results();
+    assert_eq!(results["bench"], "check asic");
+    assert_eq!((&results["asic.published.counterexamples"], &results["asic.safe.states"]), (&1.into(), &0.into()));
     assert!(said.stderr.contains("T1: task 1 is lost") && said.stderr.contains("client 2 submits 3"), "{said:?}");
 }
 
@@ -34,6 +24,8 @@ fn a_documented_error_of_the_published_program_is_found() {
 fn the_safe_program_is_sound_and_fits() {
     let said = check(&["--instance", "kept-small", "--json", "--threads", "2"]);
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    let results = said.results();
+    let value = |name: &str| results[name].as_f64().unwrap_or_else(|| panic!("no {name} in {results}"));
     for (name, expected) in [
         ("asic.published.counterexamples", 0.0),
         ("asic.safe.violations", 0.0),
@@ -42,10 +34,10 @@ fn the_safe_program_is_sound_and_fits() {
         ("asic.safe.entries_per_level", 32768.0),
         ("asic.published.passes_per_task", 1.0),
     ] {
-        assert_eq!(value(&said.stdout, name), expected, "{name}");
+        assert_eq!(value(name), expected, "{name}");
     }
-    assert!(value(&said.stdout, "asic.safe.states") > 500.0 && value(&said.stdout, "asic.safe.depth") > 5.0);
-    assert!((1.0..1.1).contains(&value(&said.stdout, "asic.safe.passes_per_task")));
+    assert!(value("asic.safe.states") > 500.0 && value("asic.safe.depth") > 5.0);
+    assert!((1.0..1.1).contains(&value("asic.safe.passes_per_task")));
 }
 
 #[test]
@@ -72,25 +64,9 @@ fn wrong_usage_is_named() {
 
 #[test]
 fn ctrl_c_ends_a_search() {
-    let mut command = midflight(&["check", "asic", "--instance", "batches"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Its first line of progress comes when it has long taken the signal.
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    assert!(line.starts_with("batches: ") && line.ends_with(" states\n"), "{line}");
-    signal(&child, Signal::INT);
-    wait_until("the search ends", || child.try_wait().unwrap().is_some());
-    let mut stdout = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(stdout.contains("nothing so far"), "what was found so far: {stdout}");
-}
-
-#[test]
-fn help_has_examples_results_and_exit_codes() {
-    let help = check(&["--help"]).stdout;
-    for part in ["EXAMPLES", "RESULTS", "EXIT CODES", "asic.safe.passes_per_task"] {
-        assert!(help.contains(part), "no {part} in {help}");
-    }
+    let is_at_work = |line: &str| line.starts_with("batches: ") && line.ends_with(" states\n");
+    let said = interrupted(&["check", "asic", "--instance", "batches"], is_at_work, |_| ());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert!(said.stdout.contains("nothing so far"), "what was found so far: {said:?}");
 }

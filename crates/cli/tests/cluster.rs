@@ -19,8 +19,7 @@ fn up_then_submit_map_and_status() {
     let switch = up.first_line.split([' ', ',']).nth(2).unwrap().to_owned();
     let said = run(&["submit", "noop", "-n", "5000", "--switch", &switch, "--json"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!(json["results"][0], serde_json::json!({"name": "submit.ok", "value": 5000, "unit": "tasks"}));
+    assert!(said.stdout.contains(r#"{"name":"submit.ok","value":5000,"unit":"tasks"}"#), "{said:?}");
     let said = run(&["submit", "exec", "echo hello", "-n", "2", "--switch", &switch]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), "hello\nhello\n"), "{said:?}");
     let said = run_with(&["map", "--switch", &switch, "--", "echo {}"], "1\n2\n3\n");

@@ -6,18 +6,16 @@
 
 mod common;
 
-use common::{Directory, PATIENCE, Running, Said, Seen, assert_error, run, signal, wait_until};
-use midflight::{Client, ClientOptions, Executor, Job, TaskSpec, functions};
-use midflight_dataplane::TasksConfig;
-use midflight_dataplane::kernel::{KernelError, KernelTasks};
+use common::{
+    Directory, PATIENCE, Running, Said, Seen, assert_error, client_at, kernel_works, labs_work, midflight_at, run,
+    run_as_nobody, signal, status_at, wait_until,
+};
+use midflight::{Client, Executor, Job, TaskSpec, functions};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use rustix::process::Signal;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -38,9 +36,7 @@ impl World {
     fn new(hosts: usize) -> Option<Self> {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        if let Some(why) = missing() {
-            let test = std::thread::current().name().unwrap_or("a test").to_owned();
-            std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
+        if !labs_work() || !kernel_works() {
             return None;
         }
         let lab = Lab::up(&Options::temporary(hosts)).unwrap();
@@ -56,33 +52,25 @@ impl World {
         (SWITCH_IPV4, self.port).into()
     }
 
-    fn command(&self, place: Place, args: &[&str]) -> Command {
-        let mut command = self.lab.command(place, env!("CARGO_BIN_EXE_midflight"));
-        command.args(args).env("RUST_LOG", "error").stdin(Stdio::null());
-        command
-    }
-
     fn run(&self, place: Place, args: &[&str]) -> Said {
-        self.command(place, args).output().unwrap().into()
+        midflight_at(&self.lab, place, args).output().unwrap().into()
     }
 
-    /// The arguments of a switch on these interfaces.
-    fn switch_args(&self, interfaces: &str, more: &[&str]) -> Vec<String> {
+    /// A switch on these interfaces.
+    fn switch_command(&self, interfaces: &str, more: &[&str]) -> Command {
         let (listen, config) = (format!("[::]:{}", self.port), self.directory.path("m.toml"));
         let args = ["switch", "--engine", "kernel", "--interface", interfaces, "--listen", &listen];
         let args = [&args[..], &["--http", "127.0.0.1:0", "--config", &config], more].concat();
-        args.into_iter().map(str::to_owned).collect()
+        midflight_at(&self.lab, Place::Switch, &args)
     }
 
     fn switch(&self, interfaces: &str, more: &[&str]) -> Running {
-        let args = self.switch_args(interfaces, more);
-        Running::spawn(self.command(Place::Switch, &args.iter().map(String::as_str).collect::<Vec<_>>()))
+        Running::spawn(self.switch_command(interfaces, more))
     }
 
     /// A switch that cannot start.
     fn refused(&self, interfaces: &str, more: &[&str]) -> Said {
-        let args = self.switch_args(interfaces, more);
-        self.run(Place::Switch, &args.iter().map(String::as_str).collect::<Vec<_>>())
+        self.switch_command(interfaces, more).output().unwrap().into()
     }
 
     fn executor(&self, host: usize, slots: u32) -> Running {
@@ -91,25 +79,20 @@ impl World {
 
     fn executor_of(&self, switch: SocketAddr, host: usize, slots: u32) -> Running {
         let (switch, slots) = (switch.to_string(), slots.to_string());
-        Running::spawn(self.command(Place::Host(host), &["executor", "--switch", &switch, "--slots", &slots]))
+        Running::spawn(midflight_at(
+            &self.lab,
+            Place::Host(host),
+            &["executor", "--switch", &switch, "--slots", &slots],
+        ))
     }
 
     /// A client in this process, whose sockets are on a host.
     fn client(&self, host: usize) -> Client {
-        self.client_at(Place::Host(host))
-    }
-
-    fn client_at(&self, place: Place) -> Client {
-        let connect = || Client::connect(ClientOptions::new(vec![self.address()]));
-        let client = self.lab.within(place, connect).unwrap().unwrap();
-        assert!(client.wait_connected(PATIENCE));
-        client
+        client_at(&self.lab, Place::Host(host), self.address())
     }
 
     fn status(&self, switch: &Running) -> serde_json::Value {
-        let said = self.run(Place::Switch, &["status", "--json", "--http", &switch.http()]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        serde_json::from_str(&said.stdout).unwrap()
+        status_at(&self.lab, switch)
     }
 
     fn ip(&self, args: &[&str]) -> String {
@@ -135,19 +118,6 @@ impl Drop for World {
     }
 }
 
-/// What the machine lacks.
-fn missing() -> Option<&'static str> {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let small = TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() };
-    let find = || {
-        let kernel = KernelTasks::new(&small, 1, 1, 0).err();
-        assert!(kernel.as_ref().is_none_or(KernelError::is_unavailable), "{kernel:?}");
-        let kernel = kernel.map(|missing| missing.to_string());
-        kernel.or_else(|| midflight_lab::available().err().map(|missing| missing.to_string()))
-    };
-    MISSING.get_or_init(find).as_deref()
-}
-
 #[test]
 fn nobody_sees_which_engine_serves() {
     let Some(world) = World::new(2) else { return };
@@ -162,8 +132,7 @@ fn nobody_sees_which_engine_serves() {
         let address = address.to_string();
         let said = world.run(Place::Host(0), &["submit", "noop", "-n", &count, "--switch", &address, "--json"]);
         assert_eq!(said.code, Some(0), "{said:?}");
-        let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-        assert_eq!(json["results"][0], serde_json::json!({"name": "submit.ok", "value": TASKS, "unit": "tasks"}));
+        assert_eq!(said.results()["submit.ok"], TASKS);
         signal(&executor.child, Signal::TERM);
         assert_eq!(executor.end().0, Some(0));
     }
@@ -226,11 +195,14 @@ fn what_the_process_sends_to_executors_comes_from_the_address_that_they_ask() {
     let Some(world) = World::new(2) else { return };
     let switch = world.switch("host0,host1", &[]);
     let of_other_family = SocketAddr::from((SWITCH_IPV6, world.port));
-    for (asked, client_at) in [(of_other_family, Place::Host(0)), (world.address(), Place::Switch)] {
+    for (asked, place) in [(of_other_family, Place::Host(0)), (world.address(), Place::Switch)] {
         let start = || Executor::builder().switch(asked).slots(1).start();
         let executor = world.lab.within(Place::Host(1), start).unwrap().unwrap();
         wait_until("it waits", || world.status(&switch)["parked"] == 1);
-        let outcomes = world.client_at(client_at).submit(TaskSpec::new(functions::NOOP, Vec::new())).unwrap().wait();
+        let outcomes = client_at(&world.lab, place, world.address())
+            .submit(TaskSpec::new(functions::NOOP, Vec::new()))
+            .unwrap()
+            .wait();
         assert!(outcomes[0].is_ok(), "{outcomes:?}");
         assert_eq!(executor.counts().protocol.foreign, 0, "{asked}: {:?}", executor.counts());
         executor.drain(PATIENCE).unwrap();
@@ -308,9 +280,7 @@ fn t1_a_kept_switch_serves_without_its_process_and_goes_on_with_the_next() {
 #[test]
 fn an_interface_that_goes_away_ends_the_switch_with_an_error() {
     let Some(world) = World::new(2) else { return };
-    let args = world.switch_args("host0,host1", &[]);
-    let args: Vec<_> = args.iter().map(String::as_str).collect();
-    let mut command = world.command(Place::Switch, &args);
+    let mut command = world.switch_command("host0,host1", &[]);
     command.stderr(Stdio::piped());
     let mut switch = Running::spawn(command);
     let stderr = switch.child.stderr.take().unwrap();
@@ -337,7 +307,8 @@ fn in_generic_mode_an_executor_with_many_slots_is_served() {
 fn a_switch_in_user_space_answers_from_whichever_address_is_asked() {
     let Some(world) = World::new(2) else { return };
     let listen = format!("0.0.0.0:{}", world.port);
-    let _switch = Running::spawn(world.command(Place::Switch, &["switch", "--listen", &listen, "--http", "off"]));
+    let _switch =
+        Running::spawn(midflight_at(&world.lab, Place::Switch, &["switch", "--listen", &listen, "--http", "off"]));
     let _executor = world.executor(1, 4);
     let gateway = world.lab.hosts()[0].gateway_ipv4;
     for asked in [SWITCH_IPV4, gateway] {
@@ -353,7 +324,8 @@ fn generic_mode_serves_a_loopback_interface() {
     let switch = world.switch("lo", &["--mode", "generic"]);
     assert!(switch.first_line.contains("on lo, XDP generic (slower than native), status"), "{}", switch.first_line);
     let address = format!("127.0.0.1:{}", world.port);
-    let _executor = Running::spawn(world.command(Place::Switch, &["executor", "--switch", &address, "--slots", "4"]));
+    let _executor =
+        Running::spawn(midflight_at(&world.lab, Place::Switch, &["executor", "--switch", &address, "--slots", "4"]));
     let said = world.run(Place::Switch, &["submit", "noop", "-n", "1000", "--switch", &address]);
     assert_eq!(said.code, Some(0), "{said:?}");
     wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == 1000);
@@ -375,15 +347,9 @@ fn what_cannot_be_served_is_an_error_of_one_line() {
 
 #[test]
 fn without_privileges_there_is_one_line() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_midflight"));
-    command.args(["switch", "--engine", "kernel", "--interface", "lo", "--mode", "generic", "--http", "off"]);
-    command.args(["--listen", "127.0.0.1:0"]).env("RUST_LOG", "error").stdin(Stdio::null());
-    if rustix::process::geteuid().is_root() {
-        command.uid(65_534).gid(65_534);
-    }
-    match command.output() {
-        Ok(output) => assert_error(&output.into(), 1, &["needs root", "CAP_BPF", "CAP_NET_ADMIN"]),
-        Err(error) => println!("SKIPPED: nobody may not run the command here: {error}"),
+    let args = ["switch", "--engine", "kernel", "--interface", "lo", "--mode", "generic", "--http", "off"];
+    if let Some(said) = run_as_nobody(&[&args[..], &["--listen", "127.0.0.1:0"]].concat()) {
+        assert_error(&said, 1, &["needs root", "CAP_BPF", "CAP_NET_ADMIN"]);
     }
 }
 

@@ -5,11 +5,9 @@
 
 mod common;
 
-use common::machine::{labs_work, skip};
-use common::{Directory, Running, Said, assert_error, midflight, run, signal, wait_until};
+use common::{Directory, MIDFLIGHT, Running, Said, assert_error, labs_work, midflight, run, signal, skip, wait_until};
+use midflight_lab::testing::traces_of;
 use rustix::process::Signal;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,9 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 struct Named(String);
 
 impl Named {
-    fn new() -> Self {
+    /// `None`, and a loud line, where there can be no labs.
+    fn new() -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        Self(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed)))
+        labs_work().then(|| Self(format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed))))
     }
 
     /// `midflight lab WHAT --name … REST`
@@ -35,11 +34,7 @@ impl Named {
 
     #[track_caller]
     fn is_gone(&self) {
-        let namespaces = std::fs::read_dir("/var/run/netns").unwrap().map(|entry| entry.unwrap().file_name());
-        let ours: Vec<_> =
-            namespaces.filter(|file| file.to_string_lossy().contains(&format!("-{}-", self.0))).collect();
-        assert!(ours.is_empty(), "{ours:?}");
-        assert!(!Path::new("/run/midflight/labs").join(&self.0).exists());
+        assert_eq!(traces_of(&self.0), Vec::<String>::new());
     }
 }
 
@@ -66,11 +61,10 @@ impl HalfUp {
         let path = std::env::var("PATH").unwrap();
         // The second call of `ip` waits until it may go on.
         let ip = format!(
-            "#!/bin/sh\necho >> {here}/calls\nif [ $(wc -l < {here}/calls) = 2 ]; then\ntouch {here}/blocked\n\
-             while [ -e {here}/blocked -a ! -e {here}/go ]; do sleep 0.01; done\nfi\nPATH={path} exec ip \"$@\"\n"
+            "echo >> {here}/calls\nif [ $(wc -l < {here}/calls) = 2 ]; then\ntouch {here}/blocked\n\
+             while [ -e {here}/blocked -a ! -e {here}/go ]; do sleep 0.01; done\nfi\nPATH={path} exec ip \"$@\""
         );
-        let ip = directory.write("ip", &ip);
-        std::fs::set_permissions(ip, Permissions::from_mode(0o755)).unwrap();
+        directory.script("ip", &ip);
         let mut command = midflight(&["lab", "up", "--name", &name.0]);
         command.env("PATH", format!("{here}:{path}")).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
@@ -87,15 +81,12 @@ impl HalfUp {
 /// The arguments of a line of the guide; a `midflight` that is run inside is this build's too.
 fn arguments(line: &str) -> Vec<&str> {
     let words = line.split_whitespace().skip(1);
-    words.map(|word| if word == "midflight" { env!("CARGO_BIN_EXE_midflight") } else { word }).collect()
+    words.map(|word| if word == "midflight" { MIDFLIGHT } else { word }).collect()
 }
 
 #[test]
 fn up_says_what_to_type_and_it_works() {
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     let said = name.lab("up", &["--hosts", "3"]);
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
     let lines = said.stdout.lines().map(str::trim).filter(|line| line.starts_with("midflight "));
@@ -115,13 +106,10 @@ fn up_says_what_to_type_and_it_works() {
 
 #[test]
 fn ipv6_works_as_ipv4_does() {
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     assert_eq!(name.lab("up", &["--no-xdp"]).code, Some(0));
     let exec = |place: &'static str, rest: &[&'static str]| {
-        let inside = ["lab", "exec", "--name", &name.0, place, "--", env!("CARGO_BIN_EXE_midflight")];
+        let inside = ["lab", "exec", "--name", &name.0, place, "--", MIDFLIGHT];
         [&inside, rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let start = |args: Vec<String>| Running::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
@@ -134,10 +122,7 @@ fn ipv6_works_as_ipv4_does() {
 
 #[test]
 fn status_shows_a_lab_to_people_and_scripts() {
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     assert_eq!(name.lab("up", &["--hosts", "1", "--loss", "0.5%"]).code, Some(0));
     let people = name.lab("status", &[]).stdout;
     for part in ["1 host, 0.5% loss", "switch", "10.77.255.1", "fd77::1", "host0", "10.77.0.2", "fd77:1::2"] {
@@ -154,10 +139,7 @@ fn status_shows_a_lab_to_people_and_scripts() {
 
 #[test]
 fn exec_becomes_the_command() {
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     assert_eq!(name.lab("up", &["--hosts", "1"]).code, Some(0));
     let said = name.lab("exec", &["host0", "--", "sh", "-c", "ip -br address; exit 7"]);
     assert!(said.code == Some(7) && said.stdout.contains("10.77.0.2/24"), "{said:?}");
@@ -175,17 +157,14 @@ fn exec_becomes_the_command() {
 
 #[test]
 fn a_name_that_is_taken_or_unknown_says_what_to_do() {
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     for what in ["down", "status"] {
         assert_error(&name.lab(what, &[]), 1, &[&name.0, "no lab", "midflight lab up --name"]);
     }
     assert_error(&name.lab("exec", &["host0", "--", "true"]), 1, &[&name.0, "no lab", "midflight lab up --name"]);
     assert_eq!(name.lab("up", &[]).code, Some(0));
     assert_error(&name.lab("up", &[]), 1, &[&name.0, "up already", "midflight lab down --name", "another --name"]);
-    let inside = ["host1", "--", env!("CARGO_BIN_EXE_midflight"), "lab", "down", "--name", &name.0];
+    let inside = ["host1", "--", MIDFLIGHT, "lab", "down", "--name", &name.0];
     assert_error(&name.lab("exec", &inside), 1, &["inside", &name.0, "leave it first"]);
     assert_eq!(name.lab("down", &[]).code, Some(0));
     name.is_gone();
@@ -193,11 +172,8 @@ fn a_name_that_is_taken_or_unknown_says_what_to_do() {
 
 #[test]
 fn up_that_is_interrupted_undoes_what_it_did() {
-    if !labs_work() {
-        return;
-    }
     for ending in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let name = Named::new();
+        let Some(name) = Named::new() else { return };
         let half = HalfUp::new(&name);
         signal(&half.child, ending);
         half.go_on();
@@ -210,10 +186,7 @@ fn up_that_is_interrupted_undoes_what_it_did() {
 
 #[test]
 fn up_that_is_killed_is_cleaned_by_down_and_by_the_next_up() {
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     let killed = || -> HalfUp {
         let mut half = HalfUp::new(&name);
         half.child.kill().unwrap();
@@ -242,7 +215,7 @@ fn run_takes_the_lab_down_when_the_command_ends() {
     }
     let script = format!(
         "{0} lab exec host2 -- sleep 1000 & echo $MIDFLIGHT_LAB; {0} lab exec switch -- sh -c 'exit 5'",
-        env!("CARGO_BIN_EXE_midflight")
+        MIDFLIGHT
     );
     let said = run(&["lab", "run", "--hosts", "3", "--", "sh", "-c", &script]);
     assert_eq!((said.code, said.stderr.as_str()), (Some(5), ""), "{said:?}");
@@ -267,7 +240,7 @@ fn down_all_takes_all_labs_down() {
         $0 lab up --name a >/dev/null && $0 lab up --name b --hosts 1 >/dev/null && ip netns add mf-c-host0 || exit 1
         $0 lab status | grep 'lab [abc]'; $0 lab down --all; $0 lab status; ls /run/netns; ls /run/midflight";
     let mut command = Command::new("unshare");
-    let output = command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_midflight")]).output();
+    let output = command.args(["--mount", "sh", "-c", script, MIDFLIGHT]).output();
     let Ok(output) = output else { return skip("no `unshare` here") };
     let said: Said = output.into();
     // In a chroot, say.
@@ -287,15 +260,12 @@ fn what_is_missing_is_named() {
     assert_error(&run(&["lab", "up", "--name", "Rack"]), 2, &["\"Rack\"", "a-z"]);
     assert_error(&run(&["lab", "up", "--loss", "2"]), 2, &["\"2\"", "0.1%"]);
     assert_error(&run(&["lab", "down", "--all", "--name", "a"]), 2, &["--all", "--name"]);
-    if !labs_work() {
-        return;
-    }
-    let name = Named::new();
+    let Some(name) = Named::new() else { return };
     let said = midflight(&["lab", "up", "--name", &name.0]).env("PATH", "/nonexistent").output().unwrap().into();
     assert_error(&said, 1, &["`ip`", "iproute2"]);
     name.is_gone();
     let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", env!("CARGO_BIN_EXE_midflight")]);
+    unprivileged.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", MIDFLIGHT]);
     let Ok(output) = unprivileged.args(["lab", "up", "--name", &name.0]).output() else {
         return skip("no `setpriv` here");
     };

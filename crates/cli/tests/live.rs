@@ -4,28 +4,16 @@
 
 mod common;
 
-use common::machine::{labs_work, skip};
-use common::{Directory, Said, assert_error, midflight, run, signal};
-use rustix::process::Signal;
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use common::{Directory, Said, assert_error, interrupted, labs_work, run, run_as_nobody, skip};
+use midflight_lab::testing::traces_of;
 
-/// Its results, by name.
-fn results(said: &Said) -> serde_json::Map<String, serde_json::Value> {
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    let results = json["results"].as_array().unwrap();
-    results.iter().map(|result| (result["name"].as_str().unwrap().to_owned(), result["value"].clone())).collect()
-}
-
-/// Whether the kernel engine took part; otherwise the command has said why.
-fn has_kernel(said: &Said) -> bool {
-    let skipped = said.stderr.contains("SKIPPED: Midflight, kernel engine: ");
-    if skipped {
-        skip(said.stderr.lines().next().unwrap().trim_start_matches("SKIPPED: "));
+/// Who took part; if not the kernel engine, the command has said why.
+fn contenders(said: &Said) -> &'static [&'static str] {
+    if !said.stderr.contains("SKIPPED: Midflight, kernel engine: ") {
+        return &["kernel", "user", "sparrow"];
     }
-    !skipped
+    skip(said.stderr.lines().next().unwrap().trim_start_matches("SKIPPED: "));
+    &["user", "sparrow"]
 }
 
 #[test]
@@ -36,20 +24,20 @@ fn delays_of_all_contenders_become_rows_and_a_plot() {
     let directory = Directory::new("live");
     let svg = directory.path("delay.svg");
     let said = run(&["bench", "falcon-8", "--rounds", "1", "--duration", "50ms", "--json", "--svg", &svg]);
-    let results = results(&said);
-    let contenders = if has_kernel(&said) { &["kernel", "user", "sparrow"][..] } else { &["user", "sparrow"] };
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let (results, contenders) = (said.results(), contenders(&said));
     for contender in contenders {
         for load in [50, 65, 80, 95] {
             let delay = |what: &str| {
                 let name = format!("live.falcon-8.{contender}.{load}.delay_{what}_us");
-                results.get(&name).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("no {name}"))
+                results[&name].as_f64().unwrap_or_else(|| panic!("no {name}"))
             };
             assert!(delay("p50") > 1.0 && delay("p5") <= delay("p50") && delay("p50") <= delay("p95"));
         }
     }
     assert_eq!(results["live.falcon-8.user-median-95.paper"], 90.0);
     assert!(results["live.falcon-8.user-factor-median-95.ratio"].as_f64().unwrap() > 0.0);
-    let rows = ["pass", "shape", "fail"].map(|what| results[&format!("live.falcon-8.{what}")].as_u64().unwrap());
+    let rows = ["pass", "shape", "fail"].map(|what| results[format!("live.falcon-8.{what}")].as_u64().unwrap());
     assert_eq!(rows.iter().sum::<u64>() as usize, 6 * contenders.len() - 3);
     let svg = std::fs::read_to_string(svg).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("Sparrow") && svg.contains("user space"));
@@ -61,8 +49,8 @@ fn decisions_of_all_contenders_become_rows() {
         return;
     }
     let said = run(&["bench", "bolt-11", "--rounds", "1", "--duration", "40ms", "--json"]);
-    let results = results(&said);
-    let contenders = if has_kernel(&said) { &["kernel", "user", "sparrow"][..] } else { &["user", "sparrow"] };
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let (results, contenders) = (said.results(), contenders(&said));
     for contender in contenders {
         for slots in [1, 4, 16, 60, 150, 300, 720] {
             let name = format!("live.bolt-11.{contender}.{slots}.decisions_per_s");
@@ -72,33 +60,23 @@ fn decisions_of_all_contenders_become_rows() {
     assert_eq!(results["live.bolt-11.sparrow-peak.paper"], 500_000.0);
 }
 
-/// The namespaces that it has set up.
-fn namespaces(bench: &Child) -> Vec<String> {
-    let ours = format!("mf-live{}", bench.id());
-    let all = std::fs::read_dir("/var/run/netns").into_iter().flatten();
-    let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.starts_with(&ours)).collect()
-}
-
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     if !labs_work() {
         return;
     }
-    let mut bench = midflight(&["bench", "bolt-11", "--quick"]);
-    let mut bench = bench.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(bench.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.starts_with("round 1 of 1") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended by itself");
-    }
-    assert!(!namespaces(&bench).is_empty());
-    signal(&bench, Signal::INT);
-    let mut rest = String::new();
-    while stderr.read_line(&mut rest).unwrap() > 0 {}
-    assert_eq!(bench.wait().unwrap().code(), Some(130), "{rest}");
-    assert_eq!(namespaces(&bench), Vec::<String>::new(), "{rest}");
+    // The second one has XDP at its hosts.
+    let mut labs = [String::new(), String::new()];
+    let said = interrupted(
+        &["bench", "bolt-11", "--quick"],
+        |line| line.starts_with("round 1 of 1"),
+        |bench| {
+            labs = [format!("live{}", bench.id()), format!("live{}x", bench.id())];
+            assert!(!traces_of(&labs[0]).is_empty());
+        },
+    );
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert_eq!(labs.map(|lab| traces_of(&lab)).concat(), Vec::<String>::new(), "{said:?}");
 }
 
 #[test]
@@ -117,13 +95,7 @@ fn a_plot_that_cannot_be_written_is_said_before_anything_is_measured() {
 
 #[test]
 fn who_is_not_root_is_told_so() {
-    let mut command = midflight(&["bench", "falcon-8"]);
-    if rustix::process::geteuid().is_root() {
-        command.uid(65_534).gid(65_534);
-    }
-    match command.output() {
-        Ok(output) => assert_error(&output.into(), 1, &["a lab needs root", "sudo"]),
-        // As nobody, where the directories of the build are root's.
-        Err(error) => skip(&error.to_string()),
+    if let Some(said) = run_as_nobody(&["bench", "falcon-8"]) {
+        assert_error(&said, 1, &["a lab needs root", "sudo"]);
     }
 }

@@ -6,8 +6,10 @@
 
 mod common;
 
-use common::machine::{kernel_works, labs_work, skip};
-use common::{Directory, PATIENCE, Running, Said, Seen, signal, wait_until};
+use common::{
+    Directory, PATIENCE, Running, Said, Seen, client_at, kernel_works, labs_work, midflight_at, signal, skip,
+    status_at, wait_until,
+};
 use midflight::{Client, ClientOptions};
 use midflight_lab::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
 use midflight_wire::{Builder, Header, Operation, Register, Version};
@@ -95,10 +97,7 @@ impl World {
 
     /// In this process, but at its host.
     fn client(&self) -> Client {
-        let connect = || Client::connect(ClientOptions::new(vec![address()]));
-        let client = self.lab.within(CLIENT, connect).unwrap().unwrap();
-        assert!(client.wait_connected(PATIENCE));
-        client
+        client_at(&self.lab, CLIENT, address())
     }
 
     /// `midflight submit` of so many tasks that sleep for so long.
@@ -108,10 +107,7 @@ impl World {
     }
 
     fn status(&self) -> serde_json::Value {
-        let output = command(&self.lab, Place::Switch, &["status", "--json", "--http", &self.switch.http()]).output();
-        let said = Said::from(output.unwrap());
-        assert_eq!(said.code, Some(0), "{said:?}");
-        serde_json::from_str(&said.stdout).unwrap()
+        status_at(&self.lab, &self.switch)
     }
 
     fn ip(&self, place: Place, args: &[&str]) {
@@ -134,8 +130,8 @@ impl World {
 }
 
 fn command(lab: &Lab, place: Place, args: &[&str]) -> Command {
-    let mut command = lab.command(place, env!("CARGO_BIN_EXE_midflight"));
-    command.args(args).env("RUST_LOG", "warn").stdin(Stdio::null());
+    let mut command = midflight_at(lab, place, args);
+    command.env("RUST_LOG", "warn");
     command
 }
 
@@ -155,8 +151,7 @@ fn executor_of(lab: &Lab, place: Place, switches: &str) -> Command {
 #[track_caller]
 fn assert_all_ended(said: Said, tasks: usize) {
     assert_eq!(said.code, Some(0), "{said:?}");
-    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!(json["results"][0], serde_json::json!({"name": "submit.ok", "value": tasks, "unit": "tasks"}));
+    assert_eq!(said.results()["submit.ok"], tasks);
 }
 
 /// Stops the process for a while. Returns when it went on.

@@ -5,12 +5,10 @@
 
 mod common;
 
-use common::machine::{kernel_works, labs_work};
-use common::{PATIENCE, Running};
-use midflight::{Client, ClientOptions, Completions, Executor, Job};
+use common::{PATIENCE, Running, client_at, kernel_works, labs_work, midflight_at};
+use midflight::{Client, Completions, Executor, Job};
 use midflight_lab::{Lab, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use std::net::SocketAddr;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The longest result that travels in a packet.
@@ -64,20 +62,16 @@ struct Cluster {
 impl Cluster {
     fn start(lab: &Lab, engine: &[String], ipv6: bool) -> Self {
         let listen = if ipv6 { format!("[{SWITCH_IPV6}]:0") } else { format!("{SWITCH_IPV4}:0") };
-        let mut command = lab.command(Place::Switch, env!("CARGO_BIN_EXE_midflight"));
-        command.args(["switch", "--listen", &listen, "--http", "127.0.0.1:0"]).args(engine);
-        let switch = Running::spawn({
-            command.env("RUST_LOG", "error").stdin(Stdio::null());
-            command
-        });
+        let mut command = midflight_at(lab, Place::Switch, &["switch", "--listen", &listen, "--http", "127.0.0.1:0"]);
+        command.args(engine);
+        let switch = Running::spawn(command);
         let address: SocketAddr = switch.address();
         let builder = Executor::builder().switch(address).slots(SLOTS);
         let builder = builder.register("fill", |_, argument| Ok::<_, std::convert::Infallible>(fill(length(argument))));
         let builder = builder.register("echo", |_, argument| Ok::<_, std::convert::Infallible>(argument.to_vec()));
         let executor = lab.within(Place::Host(1), || builder.start().unwrap()).unwrap();
         assert!(executor.wait_registered(SLOTS, PATIENCE), "slots are not registered");
-        let client = lab.within(Place::Host(0), || Client::connect(ClientOptions::new(vec![address])).unwrap());
-        Self { client: client.unwrap(), _executor: executor, _switch: switch }
+        Self { client: client_at(lab, Place::Host(0), address), _executor: executor, _switch: switch }
     }
 
     /// Results of all lengths that fit into a packet.

@@ -4,12 +4,9 @@
 
 mod common;
 
-use common::{Directory, assert_error, midflight, run, signal, wait_until};
+use common::{Directory, Said, assert_error, run, signal, spawn_with, wait_until};
 use rustix::process::Signal;
-use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
 
 const SETUP: &str = "\
 case $1 in
@@ -31,10 +28,8 @@ esac"#;
 
 /// A folder with these two scripts.
 fn peers(directory: &Directory, setup: &str, run: &str) -> String {
-    for (name, text) in [("setup", setup), ("run", run)] {
-        let path = directory.write(name, &format!("#!/bin/sh\n{text}\n"));
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    directory.script("setup", setup);
+    directory.script("run", run);
     directory.path(".")
 }
 
@@ -56,16 +51,11 @@ fn a_broken_peer_is_named_and_the_others_go_on() {
     args.extend(["--json", "--plot", &plot]);
     let said = run(&args);
     assert_eq!(said.code, Some(1), "{said:?}");
-    let envelope: Value = serde_json::from_str(&said.stdout).unwrap();
-    let value = |name: &str| {
-        let results = envelope["results"].as_array().unwrap();
-        results.iter().find(|result| result["name"] == name).map(|result| result["value"].clone())
-    };
-    assert_eq!(envelope["bench"], "peers");
-    assert_eq!(value("peers.ray.tasks_per_s"), Some(1000.into()));
-    assert_eq!(value("peers.ray-actors.rtt_p50_us"), Some(1000.0.into()));
-    assert_eq!(value("peers.ray.throughput_ratio"), None, "Midflight was not measured");
-    assert_eq!(value("peers.nats.tasks_per_s"), None);
+    let results = said.results();
+    assert_eq!((&results["bench"], &results["peers.ray.tasks_per_s"]), (&"peers".into(), &1000.into()));
+    assert_eq!(results["peers.ray-actors.rtt_p50_us"], 1000.0);
+    assert!(results["peers.ray.throughput_ratio"].is_null(), "Midflight was not measured");
+    assert!(results["peers.nats.tasks_per_s"].is_null());
     for line in [
         "dask: looking for python3",
         "SKIPPED: dask: no python3: install it; its log is ",
@@ -112,13 +102,11 @@ fn a_signal_ends_the_peer_and_what_it_started() {
     let (pid, work) = (directory.path("pid"), directory.path("work"));
     let endless = format!("setsid sleep 300 &\necho $! >{pid}.new; mv {pid}.new {pid}\nwait");
     let peers = peers(&directory, SETUP, &endless);
-    let mut command = midflight(&arguments(&peers, &work, "ray"));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = spawn_with(&arguments(&peers, &work, "ray"), "");
     wait_until("the peer runs", || Path::new(&pid).exists());
     signal(&child, Signal::INT);
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    assert_eq!(String::from_utf8_lossy(&ended.stdout), "", "no table of half a run");
+    let said = Said::from(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "no table of half a run: {said:?}");
     assert!(has_ended(&pid));
 }
 

@@ -6,10 +6,7 @@
 
 mod common;
 
-use common::{Directory, Said, assert_error, midflight, run, signal, wait_until};
-use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use common::{Directory, assert_error, interrupted, midflight, run};
 
 /// One task, and an executor that dies under it.
 const TRIAL: &str = "\
@@ -23,22 +20,20 @@ jobs = [{ at_us = 1000, client = 0, tasks = [{ run_us = 30000, priority = 1, res
 faults = [{ at_ms = 10, for_ms = 20, what = { crash = { executor = 0 } } }]
 ";
 
-/// The results of a run that broke no rule, as text.
-fn results(said: &Said) -> String {
+/// The results of a run that broke no rule.
+fn results(args: &[&str]) -> serde_json::Value {
+    let said = run(&[&["sim", "check", "tasks", "--json"], args].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
-    let object: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!(object["bench"], "sim check tasks");
-    object["results"].to_string()
+    said.results()
 }
 
 #[test]
 fn a_campaign_prints_the_same_results_whatever_j_is() {
-    let campaign =
-        |jobs| results(&run(&["sim", "check", "tasks", "--seeds", "40", "--seed", "3", "--json", "-j", jobs]));
+    let campaign = |jobs| results(&["--seeds", "40", "--seed", "3", "-j", jobs]);
     let one = campaign("1");
     assert_eq!(one, campaign("2"));
-    assert!(one.contains(r#"{"name":"check.seeds","unit":"seeds","value":40}"#), "{one}");
-    assert!(one.contains(r#"{"name":"check.violations","unit":"violations","value":0}"#), "{one}");
+    assert_eq!(one["bench"], "sim check tasks");
+    assert_eq!((&one["check.seeds"], &one["check.violations"]), (&40.into(), &0.into()));
 }
 
 #[test]
@@ -62,8 +57,7 @@ fn a_seed_is_the_same_run_in_every_detail() {
 fn a_trial_from_a_file_is_run_as_it_says() {
     let directory = Directory::new("sim-check-trial");
     let (file, trace) = (directory.write("t.toml", TRIAL), directory.path("trace"));
-    let said = run(&["sim", "check", "tasks", "--trial", &file, "--trace", &trace, "--json"]);
-    assert!(results(&said).contains(r#"{"name":"check.faults","unit":"faults","value":1}"#), "{said:?}");
+    assert_eq!(results(&["--trial", &file, "--trace", &trace])["check.faults"], 1);
     let trace = std::fs::read_to_string(trace).unwrap();
     assert!(trace.contains("executor 0 dies") && trace.contains("attempt 2"), "{trace}");
 }
@@ -110,26 +104,8 @@ fn a_full_disk_is_a_failure() {
 
 #[test]
 fn ctrl_c_ends_a_campaign() {
-    let mut command = midflight(&["sim", "check", "tasks", "--seeds", "1000000", "--json"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let args = ["sim", "check", "tasks", "--seeds", "1000000", "--json"];
     // Its first line of progress comes when it has long taken the signal.
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    assert!(line.contains("/1000000 seeds"), "{line}");
-    signal(&child, Signal::INT);
-    wait_until("the campaign ends", || child.try_wait().unwrap().is_some());
-    let mut stdout = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    assert_eq!((child.wait().unwrap().code(), stdout.as_str()), (Some(130), ""));
-}
-
-#[test]
-fn help_has_examples_results_and_exit_codes() {
-    for subcommand in ["check", "mutants", "figure", "sweep"] {
-        let help = run(&["sim", subcommand, "--help"]).stdout;
-        for part in ["EXAMPLES", "RESULTS", "EXIT CODES"] {
-            assert!(help.contains(part), "no {part} in sim {subcommand} --help");
-        }
-    }
+    let said = interrupted(&args, |line| line.contains("/1000000 seeds"), |_| ());
+    assert_eq!((said.code, said.stdout.as_str()), (Some(130), ""), "{said:?}");
 }

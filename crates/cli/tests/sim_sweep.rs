@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{Directory, assert_error, midflight, run, run_with, signal, wait_until};
+use common::{Directory, Said, assert_error, run, run_with, signal, spawn_with, wait_until};
 use rustix::process::Signal;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::Child;
 
 /// Six cells, of milliseconds each.
 const SPEC: &str = r#"
@@ -60,20 +60,24 @@ fn what_has_been_run_is_not_run_again() {
     let second = sweep();
     assert!(second.stderr.contains("5 of 6 cells have been run before"), "{second:?}");
     assert!(results(&out) == found, "the results differ");
-    let object: serde_json::Value = serde_json::from_str(&second.stdout).unwrap();
-    assert_eq!(object["bench"], "sweep");
-    assert_eq!(object["results"][0], serde_json::json!({"name": "sweep.cells", "value": 6, "unit": "cells"}));
+    let results = second.results();
+    assert_eq!((&results["bench"], &results["sweep.cells"]), (&"sweep".into(), &6.into()));
+}
+
+/// Starts a sweep whose cells take long enough to be caught at work, and waits until one is done.
+fn at_work(directory: &Directory, out: &str) -> (String, Child) {
+    let slow = SPEC.replace("duration_ms = 200", "duration_ms = 20000").replace("nodes = 4", "nodes = 100");
+    let spec = directory.write("s.toml", &slow);
+    let sweep = spawn_with(&["sim", "sweep", &spec, "-j", "1", "--out", out], "");
+    wait_until("a cell is done", || cells(out) > 0);
+    (spec, sweep)
 }
 
 #[test]
 fn a_sweep_that_was_killed_goes_on_from_there_and_leaves_no_process() {
     let directory = Directory::new("sweep-killed");
-    // Cells that take long enough to be caught at work.
-    let slow = SPEC.replace("duration_ms = 200", "duration_ms = 20000").replace("nodes = 4", "nodes = 100");
-    let (spec, out) = (directory.write("s.toml", &slow), directory.path("out"));
-    let mut sweep = midflight(&["sim", "sweep", &spec, "-j", "1", "--out", &out]);
-    let mut sweep = sweep.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("a cell is done", || cells(&out) > 0);
+    let out = directory.path("out");
+    let (spec, mut sweep) = at_work(&directory, &out);
     signal(&sweep, Signal::KILL);
     sweep.wait().unwrap();
     let children = || {
@@ -90,16 +94,11 @@ fn a_sweep_that_was_killed_goes_on_from_there_and_leaves_no_process() {
 #[test]
 fn ctrl_c_ends_with_130_and_says_that_it_can_go_on() {
     let directory = Directory::new("sweep-interrupted");
-    let slow = SPEC.replace("duration_ms = 200", "duration_ms = 20000").replace("nodes = 4", "nodes = 100");
-    let (spec, out) = (directory.write("s.toml", &slow), directory.path("out"));
-    let mut sweep = midflight(&["sim", "sweep", &spec, "-j", "1", "--out", &out]);
-    let sweep = sweep.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("a cell is done", || cells(&out) > 0);
+    let (_, sweep) = at_work(&directory, &directory.path("out"));
     signal(&sweep, Signal::INT);
-    let said = sweep.wait_with_output().unwrap();
-    let stderr = String::from_utf8(said.stderr).unwrap();
-    assert_eq!(said.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("interrupted") && stderr.contains("goes on from there"), "{stderr}");
+    let said = Said::from(sweep.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert!(said.stderr.contains("interrupted") && said.stderr.contains("goes on from there"), "{said:?}");
 }
 
 #[test]

@@ -4,12 +4,9 @@
 
 mod common;
 
-use common::machine::{kernel_works, labs_work};
-use common::{midflight, run, signal};
-use rustix::process::Signal;
-use std::io::{BufRead, BufReader};
+use common::{assert_error, interrupted, kernel_works, labs_work, run};
+use midflight_lab::testing::traces_of;
 use std::path::Path;
-use std::process::{Child, Stdio};
 
 /// The engine to soak, if there can be labs.
 fn engine() -> Option<&'static str> {
@@ -17,13 +14,10 @@ fn engine() -> Option<&'static str> {
 }
 
 /// What a soak process would leave behind.
-fn traces(soak: &Child) -> Vec<String> {
-    let (lab, port) = (format!("soak{}", soak.id()), (20_000 + soak.id() % 20_000).to_string());
-    let namespaces = std::fs::read_dir("/var/run/netns").into_iter().flatten();
-    let namespaces = namespaces.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut traces: Vec<_> = namespaces.filter(|name| name.starts_with(&format!("mf-{lab}-"))).collect();
-    let files = [Path::new("/run/midflight/labs").join(&lab), Path::new("/sys/fs/bpf/midflight").join(&port)];
-    traces.extend(files.iter().filter(|path| path.exists()).map(|path| path.display().to_string()));
+fn traces(process: u32) -> Vec<String> {
+    let queue = format!("/sys/fs/bpf/midflight/{}", 20_000 + process % 20_000);
+    let mut traces = traces_of(&format!("soak{process}"));
+    traces.extend(Some(queue).filter(|queue| Path::new(queue).exists()));
     traces
 }
 
@@ -32,40 +26,34 @@ fn t1_t9_nothing_is_lost_whoever_comes_goes_and_dies() {
     let Some(engine) = engine() else { return };
     let said = run(&["lab", "soak", "--minutes", "0.4", "--engine", engine, "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    let json: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    let value = |name: &str| {
-        let results = json["results"].as_array().unwrap();
-        let result = results.iter().find(|result| result["name"] == format!("soak.{name}"));
-        result.and_then(|result| result["value"].as_f64()).unwrap_or_else(|| panic!("no {name} in {json}"))
-    };
+    let results = said.results();
+    let value = |name: &str| results[format!("soak.{name}")].as_u64().unwrap_or_else(|| panic!("no {name}: {results}"));
     for name in ["lost", "wrong"] {
-        assert_eq!(value(name), 0.0, "{name} in {json}\n{}", said.stderr);
+        assert_eq!(value(name), 0, "{name} in {results}\n{}", said.stderr);
     }
-    assert_eq!(value("tasks"), value("ok") + value("cancelled"), "{json}");
+    assert_eq!(value("tasks"), value("ok") + value("cancelled"), "{results}");
     // It is not the calm that was measured.
-    for (name, least) in [("tasks", 1_000.0), ("rests", 2.0), ("retransmitted", 1.0), ("again", 1.0)] {
-        assert!(value(name) >= least, "{name} in {json}");
+    for (name, least) in [("tasks", 1_000), ("rests", 2), ("retransmitted", 1), ("again", 1)] {
+        assert!(value(name) >= least, "{name} in {results}");
     }
-    assert!(value("executors_left") + value("executors_killed") >= 3.0, "{json}");
+    assert!(value("executors_left") + value("executors_killed") >= 3, "{results}");
     println!("{}", said.stderr);
 }
 
 #[test]
 fn an_interrupted_soak_leaves_nothing() {
     let Some(engine) = engine() else { return };
-    let mut soak = midflight(&["lab", "soak", "--engine", engine]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(soak.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains(" tasks, ") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended by itself");
-    }
-    assert!(!traces(&soak).is_empty());
-    signal(&soak, Signal::INT);
-    let mut rest = String::new();
-    while stderr.read_line(&mut rest).unwrap() > 0 {}
-    assert_eq!(soak.wait().unwrap().code(), Some(130), "{rest}");
-    assert_eq!(traces(&soak), Vec::<String>::new(), "{rest}");
+    let mut process = 0;
+    let said = interrupted(
+        &["lab", "soak", "--engine", engine],
+        |line| line.contains(" tasks, "),
+        |soak| {
+            process = soak.id();
+            assert!(!traces(process).is_empty());
+        },
+    );
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert_eq!(traces(process), Vec::<String>::new(), "{said:?}");
 }
 
 #[test]
@@ -75,8 +63,6 @@ fn times_and_rates_that_make_no_sense_are_refused() {
         (["--minutes", "x"], "such as 30"),
         (["--loss", "2"], "rate of loss"),
     ] {
-        let said = run(&[&["lab", "soak"], &args[..]].concat());
-        assert_eq!(said.code, Some(2), "{said:?}");
-        assert!(said.stderr.contains(part) && said.stderr.lines().count() == 1, "{said:?}");
+        assert_error(&run(&[&["lab", "soak"], &args[..]].concat()), 2, &[part]);
     }
 }

@@ -41,6 +41,7 @@ mod netns;
 mod processes;
 mod record;
 mod setup;
+pub mod testing;
 mod xdp;
 
 pub use error::LabError;

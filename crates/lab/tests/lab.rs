@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{about, ask, available, lab, received_of, skip, traces_of};
+use common::{about, ask, lab, received_of};
+use midflight_lab::testing::{labs_work, skip, traces_of};
 use midflight_lab::{HOSTS_MAX, Lab, LabError, Loss, Options, Place, SWITCH_IPV4, SWITCH_IPV6};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::io::{BufRead, BufReader};
@@ -139,7 +140,7 @@ fn processes_inside_end_with_their_lab() {
 
 #[test]
 fn what_was_cut_off_is_no_lab_and_is_removed_first() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let options = Options::temporary(1);
@@ -169,7 +170,7 @@ fn what_was_cut_off_is_no_lab_and_is_removed_first() {
 
 #[test]
 fn setting_up_that_is_interrupted_is_undone() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let options = Options::temporary(3);
@@ -181,7 +182,7 @@ fn setting_up_that_is_interrupted_is_undone() {
 
 #[test]
 fn one_at_a_time_sets_up_a_lab() {
-    if !available() {
+    if !labs_work() {
         return;
     }
     let options = Options::temporary(8);
@@ -223,7 +224,7 @@ fn without_privileges_the_error_says_what_to_do() {
 #[test]
 fn a_link_loses_about_as_much_as_it_was_told() {
     const SENT: u32 = 20_000;
-    if !available() {
+    if !labs_work() {
         return;
     }
     let lab = match Lab::up(&Options::temporary(2).loss("10%".parse().unwrap())) {

@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{about, ask, available, received_of, skip};
+use common::{about, ask, received_of};
+use midflight_lab::testing::{labs_work, skip};
 use midflight_lab::{Lab, LabError, Options, Place, SWITCH_IPV4};
 use rustix::net::netdevice::name_to_index;
 use std::io;
@@ -105,7 +106,7 @@ const NOBODY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(SWITCH_IPV4), 7)
 
 impl Reflecting {
     fn new(options: &Options, back: Back) -> Option<Self> {
-        if !available() {
+        if !labs_work() {
             return None;
         }
         let program = match load(&reflector(back)) {

@@ -3,25 +3,43 @@
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-pub(crate) mod machine;
+mod machine;
 mod seen;
 
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
+pub(crate) use machine::{kernel_works, labs_work, skip};
+#[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use seen::Seen;
 
+use midflight::{Client, ClientOptions};
+use midflight_lab::{Lab, Place};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// The built command.
+pub(crate) const MIDFLIGHT: &str = env!("CARGO_BIN_EXE_midflight");
 /// No test waits longer for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The command with these arguments.
 pub(crate) fn midflight(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_midflight"));
+    quiet(Command::new(MIDFLIGHT), args)
+}
+
+/// The same at a place of a lab.
+pub(crate) fn midflight_at(lab: &Lab, place: Place, args: &[impl AsRef<OsStr>]) -> Command {
+    quiet(lab.command(place, MIDFLIGHT), args)
+}
+
+/// With these arguments and no input; it logs only errors.
+fn quiet(mut command: Command, args: &[impl AsRef<OsStr>]) -> Command {
     command.args(args).env("RUST_LOG", "error").stdin(Stdio::null());
     command
 }
@@ -38,6 +56,18 @@ impl From<Output> for Said {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Said {
+    /// The values of the results that `--json` printed, by name, and what they are of as `bench`; null is what there is not.
+    #[track_caller]
+    pub(crate) fn results(&self) -> serde_json::Value {
+        let json: serde_json::Value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|why| panic!("{why}: {self:?}"));
+        let result = |one: &serde_json::Value| (one["name"].as_str().unwrap().to_owned(), one["value"].clone());
+        let results = json["results"].as_array().unwrap().iter().map(result);
+        results.chain([("bench".to_owned(), json["bench"].clone())]).collect()
     }
 }
 
@@ -58,6 +88,33 @@ pub(crate) fn spawn_with(args: &[&str], stdin: &str) -> Child {
     // A command that refuses its arguments does not read its stdin.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child
+}
+
+/// Runs the command until it says such a line on stderr, interrupts it after a look, and waits until it has ended. Its stderr
+/// is what it said from then on.
+#[track_caller]
+pub(crate) fn interrupted(args: &[&str], is_at_work: impl Fn(&str) -> bool, look: impl FnOnce(&Child)) -> Said {
+    let mut child = spawn_with(args, "");
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !is_at_work(&line) {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended by itself");
+    }
+    look(&child);
+    signal(&child, Signal::INT);
+    let stderr = std::io::read_to_string(stderr).unwrap();
+    Said { stderr, ..child.wait_with_output().unwrap().into() }
+}
+
+/// Runs the command as a user who may do little; says so where that is not possible.
+pub(crate) fn run_as_nobody(args: &[&str]) -> Option<Said> {
+    let mut command = midflight(args);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    // Where the directories of the build are root's.
+    command.output().map_err(skip).ok().map(Said::from)
 }
 
 /// Asserts that a command failed with one line on stderr that has all these parts.
@@ -157,6 +214,18 @@ pub(crate) fn status(http: &str) -> serde_json::Value {
     serde_json::from_str(&said.stdout).unwrap()
 }
 
+/// The same of a switch in a lab.
+pub(crate) fn status_at(lab: &Lab, switch: &Running) -> serde_json::Value {
+    lab.within(Place::Switch, || status(&switch.http())).unwrap()
+}
+
+/// A client in this process, whose sockets are at a place of a lab.
+pub(crate) fn client_at(lab: &Lab, place: Place, switch: SocketAddr) -> Client {
+    let client = lab.within(place, || Client::connect(ClientOptions::new(vec![switch])).unwrap()).unwrap();
+    assert!(client.wait_connected(PATIENCE));
+    client
+}
+
 /// A UDP port of loopback that was free a moment ago, for switches that have to come back on the same one.
 pub(crate) fn free_address() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
@@ -179,6 +248,13 @@ impl Directory {
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         std::fs::write(self.0.join(name), text).unwrap();
         self.path(name)
+    }
+
+    /// Writes a shell script that may be executed.
+    pub(crate) fn script(&self, name: &str, text: &str) -> String {
+        let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
     }
 }
 

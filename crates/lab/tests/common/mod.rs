@@ -3,37 +3,18 @@
 #![allow(dead_code, reason = "each test binary uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+use midflight_lab::testing::labs_work;
 use midflight_lab::{Lab, Options};
 use rustix::net::RecvFlags;
-use std::fmt::Display;
-use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// No test waits longer for a datagram.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether there can be labs here; if not, says so.
-pub(crate) fn available() -> bool {
-    midflight_lab::available().map_err(skip).is_ok()
-}
-
-/// Reports that the current test is skipped; written directly, because the test harness captures what `eprintln!` prints.
-pub(crate) fn skip(why: impl Display) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes()).unwrap();
-}
-
 /// A lab that goes with the test.
 pub(crate) fn lab(hosts: usize) -> Option<Lab> {
-    available().then(|| Lab::up(&Options::temporary(hosts)).unwrap())
-}
-
-/// What there is of a lab in the directory of `ip netns` and in ours.
-pub(crate) fn traces_of(name: &str) -> Vec<String> {
-    let files = ["/var/run/netns", "/run/midflight/labs"].into_iter().filter_map(|path| std::fs::read_dir(path).ok());
-    let names = files.flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|file| file == name || file.starts_with(&format!("mf-{name}-"))).collect()
+    labs_work().then(|| Lab::up(&Options::temporary(hosts)).unwrap())
 }
 
 /// Sends until an answer comes: the first datagrams may wait for a neighbour's address in vain.
