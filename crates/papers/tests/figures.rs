@@ -93,7 +93,7 @@ fn rows_have_names_of_their_own_and_fit_results() {
         let mut results = Results::default();
         (figure.cases)(Effort::Full).iter().for_each(|case| results.push(&case.name, CellResult::default()));
         let rows = (figure.reduce)(&results).rows;
-        let names: BTreeSet<&str> = rows.iter().map(|row| row.name).collect();
+        let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert!(!rows.is_empty() && names.len() == rows.len(), "{}", figure.name);
         assert!(
             names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))

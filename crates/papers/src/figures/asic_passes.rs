@@ -1,11 +1,12 @@
 //! The asic engine's passes: what a search through the queue costs, as the queue gets longer.
 
-use super::contenders::factor_row;
 use super::results::{Case, Results};
 use super::{Effort, Figure};
 use crate::cell::{Cell, CellResult, Cluster, Load, Program, Scheme};
+use crate::findings::Paper::{AtMost, Is, Says};
+use crate::findings::Unit::{Count, Factor};
 use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
-use crate::findings::{Estimate, Findings, Paper, Row, Unit};
+use crate::findings::{Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "asic-passes",
@@ -71,72 +72,48 @@ fn reduce(results: &Results) -> Findings {
     let mean = |key: &str, length, mix, part| results.mean(&at(key, length, mix), each(part));
     let within = |value: f64, of: f64| (value / of - 1.0).abs() < 0.1;
     let mut rows = Vec::new();
-    for ((key, _, of_level_4), [mixed_row, vain, emptied_row, submit_row, level_row]) in PROGRAMS.into_iter().zip(ROWS)
-    {
+    for (key, _, of_level_4) in PROGRAMS {
+        let row = |unit, name: &str, what: &str, paper| {
+            Row::new(unit, format!("{key}-{name}"), format!("{key}: {what}"), paper)
+        };
         let expected = |mix| 100.0 / f64::from(100 - mix);
         let flat = LENGTHS
             .iter()
             .filter(|&&length| length >= 2_048)
             .all(|&length| MIXES.iter().all(|&mix| within(mean(key, length, mix, "mixed"), expected(mix))));
         let mixed = results.estimate(&at(key, LONGEST, 99), each("mixed"));
-        rows.push(count_row(mixed_row, Paper::Says("100, however long"), mixed, flat));
+        let what = "passes a task, where one of 100 may be run, of 32,768";
+        rows.push(row(Count, "mixed", what, Says("100, however long")).found(mixed, flat));
         let slope = results.estimate(&at(key, LONGEST, 0), |result| passes("vain")(result) / f64::from(LONGEST));
         let linear = LENGTHS
             .iter()
             .filter(|&&length| length >= 128)
             .all(|&length| SLOPE.contains(&(results.mean(&at(key, length, 0), passes("vain")) / f64::from(length))));
-        rows.push(factor(vain, Paper::Says("to the end of the queue"), slope, linear));
+        let what = "passes of a search in vain, by the length";
+        rows.push(row(Factor, "in-vain", what, Says("to the end of the queue")).found(slope, linear));
         let emptied = results.estimate(&at(key, EMPTIED, 50), |result| each("emptied")(result) / f64::from(EMPTIED));
         let halves = MIXES
             .iter()
             .filter(|&&mix| mix > 0)
             .all(|&mix| within(mean(key, EMPTIED, mix, "emptied"), f64::from(EMPTIED * mix) / 200.0));
-        rows.push(factor(emptied_row, Paper::Says("linear"), emptied, halves));
+        let what = "passes a task as a queue is emptied, by the length, half may be run";
+        rows.push(row(Factor, "emptied", what, Says("linear")).found(emptied, halves));
         let submit = results.estimate(&at(key, LONGEST, 0), each("submit"));
-        let holds = submit.is_some_and(|submit| submit.mean < 1.1);
-        rows.push(factor(submit_row, Paper::Is(1.0), submit, holds));
+        let submit_row = row(Factor, "submit", "passes of a submission, a task", Is(1.0));
+        rows.push(submit_row.found_if(submit, |mean| mean < 1.1));
         let level = results.estimate(&at(key, 1, 0), passes("level4"));
-        let holds = level.is_some_and(|level| level.mean <= of_level_4);
-        rows.push(count_row(level_row, Paper::AtMost(of_level_4), level, holds));
+        let level_row = row(Count, "level-4", "passes of a retrieval from level 4", AtMost(of_level_4));
+        rows.push(level_row.found_if(level, |mean| mean <= of_level_4));
     }
     Findings { rows, plots: vec![mixed_plot(results), linear_plot(results)], notes: vec![] }
-}
-
-/// A row's name, and what it says.
-type Named = (&'static str, &'static str);
-
-/// Rows of each program: what each is called, and what it says.
-const ROWS: [[Named; 5]; 2] = [
-    [
-        ("safe-mixed", "safe: passes a task, where one of 100 may be run, of 32,768"),
-        ("safe-in-vain", "safe: passes of a search in vain, by the length"),
-        ("safe-emptied", "safe: passes a task as a queue is emptied, by the length, half may be run"),
-        ("safe-submit", "safe: passes of a submission, a task"),
-        ("safe-level-4", "safe: passes of a retrieval from level 4"),
-    ],
-    [
-        ("published-mixed", "published: passes a task, where one of 100 may be run, of 32,768"),
-        ("published-in-vain", "published: passes of a search in vain, by the length"),
-        ("published-emptied", "published: passes a task as a queue is emptied, by the length, half may be run"),
-        ("published-submit", "published: passes of a submission, a task"),
-        ("published-level-4", "published: passes of a retrieval from level 4"),
-    ],
-];
-
-fn factor((name, what): Named, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
-    factor_row(name, what, paper, ours, holds)
-}
-
-fn count_row((name, what): Named, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
-    Row { name, what, unit: Unit::Count, paper, ours, holds }
 }
 
 /// Over the lengths; what was not counted is left out.
 fn curve(results: &Results, key: &str, mix: u32, looks: (String, Hue), quantity: impl Fn(&CellResult) -> f64) -> Curve {
     let point =
         |length: u32| Point::new(f64::from(length), results.mean(&format!("{key}@{}", place(length, mix)), &quantity));
-    let points = LENGTHS.into_iter().map(point).filter(|point| point.y.is_finite() && point.y > 0.0).collect();
-    Curve { name: looks.0, hue: looks.1, dashed: key != PROGRAMS[0].0, points, dots: true }
+    let points = LENGTHS.into_iter().map(point).filter(|point| point.y > 0.0);
+    Curve { dashed: key != PROGRAMS[0].0, ..Curve::measured(looks.0, looks.1, points) }
 }
 
 const LENGTH: Axis = Axis { label: "tasks in the queue", scale: Scale::LogNumber };

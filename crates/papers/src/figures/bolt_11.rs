@@ -1,12 +1,13 @@
 //! Bolt, figure 11: how many decisions a second each scheme can take.
 
-use super::contenders::{BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_SERVER, Time, factor_row};
+use super::contenders::{BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_SERVER, RunTime};
 use super::results::{Case, Results};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Cluster, Load, Sampling, Scheme};
-use crate::findings::Estimate;
+use crate::findings::Paper::{AtLeast, Is, Says};
+use crate::findings::Unit::{Factor, PerSecond};
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
-use crate::findings::{Findings, Paper, Row, Unit};
+use crate::findings::{Estimate, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-11",
@@ -47,18 +48,16 @@ const FOUR: Contender = Contender {
 const CONTENDERS: [Contender; 6] = [MIDFLIGHT, BOLT, MIDFLIGHT_SERVER, BOLT_SERVER, ONE, FOUR];
 
 fn cases(effort: Effort) -> Vec<Case> {
-    let time = Time { warmup_ms: effort.pick(20, 10), duration_ms: effort.pick(50, 20), drain_ms: 1_000 };
+    let time = RunTime { warmup_ms: effort.pick(20, 10), duration_ms: effort.pick(50, 20), drain_ms: 1_000 };
+    let load = || Load::Noop { clients: 8, backlog: BACKLOG };
     let mut cases = Vec::new();
     for per_node in PER_NODE {
-        let load = || Load::Noop { clients: 8, backlog: BACKLOG };
         let cluster = || Cluster::uniform(NODES, per_node);
         cases.extend(CONTENDERS.map(|contender| contender.case(NODES * per_node, cluster(), load(), time)));
     }
-    let lasting = Time { warmup_ms: 300, duration_ms: 1_000, drain_ms: 1_000 };
-    cases.extend(LASTING.map(|(place, per_node)| {
-        let load = Load::Noop { clients: 8, backlog: BACKLOG };
-        BOLT_SERVER.case(place, Cluster::uniform(NODES, per_node), load, lasting)
-    }));
+    let lasting = RunTime { warmup_ms: 300, duration_ms: 1_000, drain_ms: 1_000 };
+    let last = |(place, per_node)| BOLT_SERVER.case(place, Cluster::uniform(NODES, per_node), load(), lasting);
+    cases.extend(LASTING.map(last));
     cases
 }
 
@@ -89,95 +88,45 @@ fn reduce(results: &Results) -> Findings {
     };
     let linear = per_executor((720, 60));
     let rows = vec![
-        peak_row("bolt-server-peak", "Bolt-Server, most", Paper::Is(0.5e6), peak(&BOLT_SERVER), is_flat(server_flat)),
-        peak_row("sparrow-peak", "Sparrow with one scheduler, most", Paper::Is(0.5e6), peak(&ONE), is_flat(one_flat)),
-        peak_row(
-            "sparrow-4-peak",
-            "Sparrow with four schedulers, most",
-            Paper::Is(1.9e6),
-            peak(&FOUR),
-            at(&FOUR, 720) > at(&ONE, 720),
-        ),
-        peak_row(
-            "bolt-720",
-            "Bolt with 720 executors",
-            Paper::Is(23e6),
-            results.estimate(&BOLT.at(720), rate),
-            bolt_above,
-        ),
-        factor_row(
-            "factor-720",
-            "Bolt by one Sparrow scheduler, 720 executors",
-            Paper::Is(46.0),
-            results.factor(&BOLT.at(720), &ONE.at(720), rate),
-            bolt_above,
-        ),
-        factor_row(
-            "bolt-server-flat",
-            "Bolt-Server at 720 executors by 150",
-            Paper::Says("flat from 150"),
-            server_flat,
-            is_flat(server_flat),
-        ),
-        factor_row(
-            "sparrow-flat",
-            "Sparrow at 720 executors by 150",
-            Paper::Says("flat from 150"),
-            one_flat,
-            is_flat(one_flat),
-        ),
-        factor_row(
-            "bolt-linear",
-            "Bolt: decisions an executor, 720 by 60",
-            Paper::Says("linear"),
-            linear,
-            linear.is_some_and(|factor| factor.mean >= LINEAR),
-        ),
-        peak_row(
-            "midflight-720",
-            "Midflight with 720 executors",
-            Paper::AtLeast(23e6),
-            results.estimate(&MIDFLIGHT.at(720), rate),
-            at(&MIDFLIGHT, 720) > at(&FOUR, 720),
-        ),
-        peak_row(
-            "midflight-server-peak",
-            "Midflight as a server, most",
-            Paper::AtLeast(0.5e6),
-            peak(&MIDFLIGHT_SERVER),
-            at(&MIDFLIGHT_SERVER, 720) > at(&BOLT_SERVER, 720),
-        ),
+        Row::new(PerSecond, "bolt-server-peak", "Bolt-Server, most", Is(0.5e6))
+            .found(peak(&BOLT_SERVER), is_flat(server_flat)),
+        Row::new(PerSecond, "sparrow-peak", "Sparrow with one scheduler, most", Is(0.5e6))
+            .found(peak(&ONE), is_flat(one_flat)),
+        Row::new(PerSecond, "sparrow-4-peak", "Sparrow with four schedulers, most", Is(1.9e6))
+            .found(peak(&FOUR), at(&FOUR, 720) > at(&ONE, 720)),
+        Row::new(PerSecond, "bolt-720", "Bolt with 720 executors", Is(23e6))
+            .found(results.estimate(&BOLT.at(720), rate), bolt_above),
+        Row::new(Factor, "factor-720", "Bolt by one Sparrow scheduler, 720 executors", Is(46.0))
+            .found(results.factor(&BOLT.at(720), &ONE.at(720), rate), bolt_above),
+        Row::new(Factor, "bolt-server-flat", "Bolt-Server at 720 executors by 150", Says("flat from 150"))
+            .found(server_flat, is_flat(server_flat)),
+        Row::new(Factor, "sparrow-flat", "Sparrow at 720 executors by 150", Says("flat from 150"))
+            .found(one_flat, is_flat(one_flat)),
+        Row::new(Factor, "bolt-linear", "Bolt: decisions an executor, 720 by 60", Says("linear"))
+            .found_if(linear, |mean| mean >= LINEAR),
+        Row::new(PerSecond, "midflight-720", "Midflight with 720 executors", AtLeast(23e6))
+            .found(results.estimate(&MIDFLIGHT.at(720), rate), at(&MIDFLIGHT, 720) > at(&FOUR, 720)),
+        Row::new(PerSecond, "midflight-server-peak", "Midflight as a server, most", AtLeast(0.5e6))
+            .found(peak(&MIDFLIGHT_SERVER), at(&MIDFLIGHT_SERVER, 720) > at(&BOLT_SERVER, 720)),
     ];
     Findings { rows, plots: vec![plot(results)], notes: vec![] }
-}
-
-fn peak_row(name: &'static str, what: &'static str, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
-    Row { name, what, unit: Unit::PerSecond, paper, ours, holds }
 }
 
 fn plot(results: &Results) -> Plot {
     let executors = || PER_NODE.iter().map(|per_node| NODES * per_node);
     let curve = |contender: &Contender| {
         let points = executors().map(|n| Point::new(f64::from(n), results.mean(&contender.at(n), rate)));
-        let points = points.filter(|point| point.y.is_finite()).collect();
-        Curve { name: contender.label.into(), hue: contender.hue, dashed: false, points, dots: true }
+        Curve::measured(contender.label, contender.hue, points)
     };
-    let quoted = executors().map(|n| Point::new(f64::from(n), FIRMAMENT)).collect();
-    let mut curves: Vec<Curve> = CONTENDERS.iter().map(curve).collect();
-    curves.push(Curve {
-        name: "Firmament (quoted)".into(),
-        hue: Hue::Other,
-        dashed: true,
-        points: quoted,
-        dots: false,
-    });
+    let quoted = executors().map(|n| Point::new(f64::from(n), FIRMAMENT));
+    let quoted = Curve { dashed: true, dots: false, ..Curve::measured("Firmament (quoted)", Hue::Other, quoted) };
     let mark = |x, y, hue| Mark { x, y, hue };
     Plot {
         name: "decisions",
         title: "Decisions a second".into(),
         x: Axis { label: "executors", scale: Scale::LogNumber },
         y: Axis { label: "decisions a second", scale: Scale::LogNumber },
-        curves,
+        curves: CONTENDERS.iter().map(curve).chain([quoted]).collect(),
         marks: vec![
             mark(720.0, 23e6, BOLT.hue),
             mark(720.0, 1.9e6, FOUR.hue),

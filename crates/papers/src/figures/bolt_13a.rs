@@ -1,14 +1,16 @@
 //! Bolt, figure 13a: the delays of a real workload, tasks that compute.
 
 use super::contenders::{
-    BOLT, BOLT_SERVER, Contender, DELAY, MIDFLIGHT, MIDFLIGHT_SERVER, SHARE_OF_TASKS, SPARROW, TRACE_LOAD, computing,
-    delays, factor_row, time_row, trace, trace_time,
+    BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_SERVER, SPARROW, TRACE_LOAD, computing, delays_plot, trace,
+    trace_time,
 };
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::Work;
-use crate::findings::plot::{Mark, Plot};
-use crate::findings::{Findings, Paper};
+use crate::findings::Paper::{AtLeast, AtMost, Is, Says};
+use crate::findings::Unit::{Factor, Time};
+use crate::findings::plot::Mark;
+use crate::findings::{Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-13a",
@@ -40,51 +42,27 @@ fn reduce(results: &Results) -> Findings {
         |contender: &Contender, quantile| results.factor(&contender.at(PLACE), &BOLT.at(PLACE), delay(quantile));
     let tail_first = by_bolt(&SPARROW, 0.95).is_some_and(|tail| tail.mean < at(&SPARROW, 0.5) / at(&BOLT, 0.5));
     let rows = vec![
-        time_row("bolt-median", "Bolt, median", Paper::Is(0.04e6), median(&BOLT), order),
-        time_row("sparrow-median", "Sparrow, median", Paper::Is(1.6e6), median(&SPARROW), order),
-        factor_row("factor-median", "Sparrow's median by Bolt's", Paper::Is(40.0), by_bolt(&SPARROW, 0.5), order),
-        factor_row(
-            "factor-p90",
-            "90th percentiles",
-            Paper::Is(13.0),
-            by_bolt(&SPARROW, 0.9),
-            at(&BOLT, 0.9) < at(&SPARROW, 0.9),
-        ),
-        factor_row("factor-p95", "95th percentiles: bursts", Paper::Is(1.0), by_bolt(&SPARROW, 0.95), tail_first),
-        time_row(
-            "bolt-p95",
-            "Bolt, 95th percentile: over 5 ms",
-            Paper::AtLeast(TAIL),
-            results.estimate(&BOLT.at(PLACE), delay(0.95)),
-            true,
-        ),
-        factor_row(
-            "bolt-server-median",
-            "Bolt-Server's median by Bolt's",
-            Paper::Says("close"),
+        Row::new(Time, "bolt-median", "Bolt, median", Is(0.04e6)).found(median(&BOLT), order),
+        Row::new(Time, "sparrow-median", "Sparrow, median", Is(1.6e6)).found(median(&SPARROW), order),
+        Row::new(Factor, "factor-median", "Sparrow's median by Bolt's", Is(40.0)).found(by_bolt(&SPARROW, 0.5), order),
+        Row::new(Factor, "factor-p90", "90th percentiles", Is(13.0))
+            .found(by_bolt(&SPARROW, 0.9), at(&BOLT, 0.9) < at(&SPARROW, 0.9)),
+        Row::new(Factor, "factor-p95", "95th percentiles: bursts", Is(1.0)).found(by_bolt(&SPARROW, 0.95), tail_first),
+        Row::new(Time, "bolt-p95", "Bolt, 95th percentile: over 5 ms", AtLeast(TAIL))
+            .found(results.estimate(&BOLT.at(PLACE), delay(0.95)), true),
+        Row::new(Factor, "bolt-server-median", "Bolt-Server's median by Bolt's", Says("close")).found(
             by_bolt(&BOLT_SERVER, 0.5),
             at(&BOLT_SERVER, 0.5) < at(&SPARROW, 0.5) && at(&BOLT_SERVER, 0.5) < 3.0 * at(&BOLT, 0.5),
         ),
-        time_row(
-            "midflight-median",
-            "Midflight, median",
-            Paper::AtMost(0.04e6),
-            median(&MIDFLIGHT),
-            at(&MIDFLIGHT, 0.5) < at(&SPARROW, 0.5),
-        ),
+        Row::new(Time, "midflight-median", "Midflight, median", AtMost(0.04e6))
+            .found(median(&MIDFLIGHT), at(&MIDFLIGHT, 0.5) < at(&SPARROW, 0.5)),
     ];
     let notes = vec![format!("The trace asks for {:.1} % of the cluster's time.", TRACE_LOAD * 100.0)];
-    let plot = Plot {
-        name: "delay",
-        title: "Share of tasks that started within a time".into(),
-        x: DELAY,
-        y: SHARE_OF_TASKS,
-        curves: CONTENDERS.iter().map(|contender| delays(results, contender, PLACE)).collect(),
-        marks: vec![
-            Mark { x: 0.04e6, y: 0.5, hue: BOLT.hue },
-            Mark { x: TAIL, y: 0.95, hue: BOLT.hue },
-            Mark { x: 1.6e6, y: 0.5, hue: SPARROW.hue },
-        ],
-    };
+    let marks = vec![
+        Mark { x: 0.04e6, y: 0.5, hue: BOLT.hue },
+        Mark { x: TAIL, y: 0.95, hue: BOLT.hue },
+        Mark { x: 1.6e6, y: 0.5, hue: SPARROW.hue },
+    ];
+    let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
     Findings { rows, plots: vec![plot], notes }
 }

@@ -1,14 +1,16 @@
 //! Bolt, figure 13b: the same load on a cluster 12.5 times as large.
 
 use super::contenders::{
-    BOLT, BOLT_SERVER, Contender, DELAY, MIDFLIGHT, MIDFLIGHT_SERVER, SHARE_OF_TASKS, SPARROW, SPARROW_TWO, TRACE_LOAD,
-    Time, delays, factor_row, sleeping, time_row, trace,
+    BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_SERVER, RunTime, SPARROW, SPARROW_TWO, TRACE_LOAD, delays_plot,
+    sleeping, trace,
 };
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::Work;
-use crate::findings::plot::{Mark, Plot};
-use crate::findings::{Estimate, Findings, Paper};
+use crate::findings::Paper::{AtMost, Is, Says};
+use crate::findings::Unit::{Factor, Time};
+use crate::findings::plot::Mark;
+use crate::findings::{Estimate, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-13b",
@@ -27,8 +29,8 @@ const OTHERS: [Contender; 3] = [BOLT_SERVER, SPARROW, SPARROW_TWO];
 
 fn cases(effort: Effort) -> Vec<Case> {
     let time = effort.pick(
-        Time { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 60_000 },
-        Time { warmup_ms: 500, duration_ms: 2_500, drain_ms: 20_000 },
+        RunTime { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 60_000 },
+        RunTime { warmup_ms: 500, duration_ms: 2_500, drain_ms: 20_000 },
     );
     let load = || trace(TRACE_LOAD, Work::Sleep, false);
     CONTENDERS.map(|contender| contender.case(PLACE, sleeping(), load(), time)).to_vec()
@@ -44,58 +46,32 @@ fn reduce(results: &Results) -> Findings {
     let beats: Option<Estimate> =
         least.and_then(|least| results.factor(&least.at(PLACE), &MIDFLIGHT_SERVER.at(PLACE), delay(0.5)));
     let rows = vec![
-        time_row("bolt-median", "Bolt, median", Paper::Is(0.14e6), median(&BOLT), bolt_first),
-        time_row("sparrow-median", "Sparrow, median", Paper::Is(40e6), median(&SPARROW), collapsed),
-        time_row(
-            "sparrow-2-median",
-            "Sparrow with two schedulers, median",
-            Paper::Is(14e6),
-            median(&SPARROW_TWO),
-            collapsed,
-        ),
-        time_row(
-            "bolt-server-median",
-            "Bolt-Server, median: it collapses under polls",
-            Paper::Is(370e6),
-            median(&BOLT_SERVER),
-            collapsed,
-        ),
-        factor_row(
-            "factor-median",
-            "The best of the others by Bolt, medians",
-            Paper::Is(100.0),
-            least_by_bolt,
-            bolt_first,
-        ),
-        time_row(
-            "midflight-median",
-            "Midflight, median",
-            Paper::AtMost(0.14e6),
-            median(&MIDFLIGHT),
-            at(&MIDFLIGHT) < at(&SPARROW_TWO),
-        ),
-        factor_row(
+        Row::new(Time, "bolt-median", "Bolt, median", Is(0.14e6)).found(median(&BOLT), bolt_first),
+        Row::new(Time, "sparrow-median", "Sparrow, median", Is(40e6)).found(median(&SPARROW), collapsed),
+        Row::new(Time, "sparrow-2-median", "Sparrow with two schedulers, median", Is(14e6))
+            .found(median(&SPARROW_TWO), collapsed),
+        Row::new(Time, "bolt-server-median", "Bolt-Server, median: it collapses under polls", Is(370e6))
+            .found(median(&BOLT_SERVER), collapsed),
+        Row::new(Factor, "factor-median", "The best of the others by Bolt, medians", Is(100.0))
+            .found(least_by_bolt, bolt_first),
+        Row::new(Time, "midflight-median", "Midflight, median", AtMost(0.14e6))
+            .found(median(&MIDFLIGHT), at(&MIDFLIGHT) < at(&SPARROW_TWO)),
+        Row::new(
+            Factor,
             "midflight-server-beats",
             "The best of the others by Midflight as a server, medians",
-            Paper::Says("a server that parks beats all others"),
-            beats,
-            beats.is_some_and(|factor| factor.mean > 1.0),
-        ),
+            Says("a server that parks beats all others"),
+        )
+        .found_if(beats, |mean| mean > 1.0),
     ];
     let notes = vec![format!("The trace asks for {:.1} % of the cluster's time, as in bolt-13a.", TRACE_LOAD * 100.0)];
     let mark = |x, hue| Mark { x, y: 0.5, hue };
-    let plot = Plot {
-        name: "delay",
-        title: "Share of tasks that started within a time".into(),
-        x: DELAY,
-        y: SHARE_OF_TASKS,
-        curves: CONTENDERS.iter().map(|contender| delays(results, contender, PLACE)).collect(),
-        marks: vec![
-            mark(0.14e6, BOLT.hue),
-            mark(40e6, SPARROW.hue),
-            mark(14e6, SPARROW_TWO.hue),
-            mark(370e6, BOLT_SERVER.hue),
-        ],
-    };
+    let marks = vec![
+        mark(0.14e6, BOLT.hue),
+        mark(40e6, SPARROW.hue),
+        mark(14e6, SPARROW_TWO.hue),
+        mark(370e6, BOLT_SERVER.hue),
+    ];
+    let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
     Findings { rows, plots: vec![plot], notes }
 }

@@ -1,12 +1,14 @@
 //! Bolt, figure 14: the steps of figure 13a.
 
 use super::bolt_13a::PLACE;
-use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, TRACE_LOAD, computing, factor_row, trace, trace_time};
+use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, TRACE_LOAD, computing, trace, trace_time};
 use super::falcon_9_10::steps_plot;
 use super::results::{Case, Results, delay, mean_step, step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
-use crate::findings::{Findings, Paper, Row, Unit};
+use crate::findings::Paper::{Is, Says};
+use crate::findings::Unit::{Factor, Share};
+use crate::findings::{Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-14",
@@ -39,26 +41,17 @@ fn reduce(results: &Results) -> Findings {
     let probing = |result: &CellResult| {
         (step(Step::Submit, 0.5)(result) + step(Step::Reservation, 0.5)(result)) / delay(0.5)(result)
     };
-    let share = |name, what, paper, ours, holds| Row { name, what, unit: Unit::Share, paper, ours, holds };
     let rows = vec![
-        share(
-            "bolt-queueing",
-            "Bolt: queueing's share of the mean delay",
-            Paper::Says("dominates"),
-            dominates,
-            dominates.is_some_and(|share| share.mean > 0.5),
-        ),
-        factor_row(
+        Row::new(Share, "bolt-queueing", "Bolt: queueing's share of the mean delay", Says("dominates"))
+            .found_if(dominates, |mean| mean > 0.5),
+        Row::new(
+            Factor,
             "bolt-get-task",
             "Bolt: 90th percentile of retrieval by its median",
-            Paper::Says("a round trip for 90 %"),
-            round_trip,
-            round_trip.is_some_and(|factor| factor.mean <= ROUND_TRIP),
-        ),
-        share(
-            "sparrow-probing",
-            "Sparrow: probing's share of the median delay",
-            Paper::Is(0.37),
+            Says("a round trip for 90 %"),
+        )
+        .found_if(round_trip, |mean| mean <= ROUND_TRIP),
+        Row::new(Share, "sparrow-probing", "Sparrow: probing's share of the median delay", Is(0.37)).found(
             results.estimate(&SPARROW.at(PLACE), probing),
             {
                 let of = |which| results.mean(&SPARROW.at(PLACE), step(which, 0.5));

@@ -1,11 +1,13 @@
 //! Bolt, figure 15: queueing by priority.
 
-use super::contenders::{BOLT, MIDFLIGHT, SHARE_OF_TASKS, computing, factor_row, time_row, trace, trace_time};
+use super::contenders::{BOLT, MIDFLIGHT, SHARE_OF_TASKS, computing, trace, trace_time};
 use super::results::{Case, Results, level_step, step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
+use crate::findings::Paper::{Is, Says};
+use crate::findings::Unit::{Factor, Time};
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Scale};
-use crate::findings::{Estimate, Findings, Paper, Row};
+use crate::findings::{Estimate, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-15",
@@ -58,18 +60,17 @@ fn reduce(results: &Results) -> Findings {
     let order = ordered(BOLT.key) && mean(level(BOLT.key, 3)) < mean(fifo) && mean(fifo) < mean(level(BOLT.key, 4));
     let levels = NAMES.into_iter().zip(PAPER).zip(1..);
     let mut rows: Vec<Row> = levels
-        .map(|(((name, what), paper), number)| time_row(name, what, Paper::Is(paper), level(BOLT.key, number), order))
+        .map(|(((name, what), paper), number)| {
+            Row::new(Time, name, what, Is(paper)).found(level(BOLT.key, number), order)
+        })
         .collect();
-    rows.push(time_row("fifo-median", "Bolt without levels: sets the load", Paper::Is(PAPER_FIFO), fifo, order));
+    rows.push(Row::new(Time, "fifo-median", "Bolt without levels: sets the load", Is(PAPER_FIFO)).found(fifo, order));
     let widest =
         results.estimate(&MIDFLIGHT.at(LEVELS), |result| median(Some(4))(result) / median(Some(1))(result).max(1.0));
-    rows.push(factor_row(
-        "midflight-order",
-        "Midflight: level 4 by level 1",
-        Paper::Says("levels in order"),
-        widest,
-        ordered(MIDFLIGHT.key),
-    ));
+    rows.push(
+        Row::new(Factor, "midflight-order", "Midflight: level 4 by level 1", Says("levels in order"))
+            .found(widest, ordered(MIDFLIGHT.key)),
+    );
     let notes = vec![format!("The trace asks for {:.0} % of the cluster's time.", LOAD * 100.0)];
     Findings { rows, plots: vec![plot(results)], notes }
 }

@@ -1,11 +1,13 @@
 //! Bolt, figure 16: what looking at several levels costs a retrieval.
 
-use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, Time, computing, trace, trace_time};
+use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, RunTime, computing, trace, trace_time};
 use super::results::{Case, Results, level_step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
+use crate::findings::Paper::{AtMost, Is};
+use crate::findings::Unit::Time;
 use crate::findings::plot::{Axis, Curve, Plot, Point, Scale};
-use crate::findings::{Estimate, Findings, Paper, Row, Unit};
+use crate::findings::{Estimate, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-16",
@@ -31,7 +33,7 @@ const PIPELINES: [Contender; 2] = [ASIC_PUBLISHED, ASIC_SAFE];
 fn cases(effort: Effort) -> Vec<Case> {
     let time = trace_time(effort);
     let load = || trace(LOAD, Work::Compute, true);
-    let short = Time { warmup_ms: 2_000, duration_ms: effort.pick(20_000, 6_000), drain_ms: 60_000 };
+    let short = RunTime { warmup_ms: 2_000, duration_ms: effort.pick(20_000, 6_000), drain_ms: 60_000 };
     let long = CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), time));
     let short = PIPELINES.map(|contender| contender.case(SHORT, computing(), load(), short));
     [long, short].concat()
@@ -52,31 +54,16 @@ fn reduce(results: &Results) -> Findings {
     let step = bolt(&|result| longer(4, 1, 0.9)(result) / 3.0);
     let published = results.estimate(&ASIC_PUBLISHED.at(SHORT), longer(4, 1, 0.5));
     let grows = |estimate: Option<Estimate>| estimate.is_some_and(|estimate| estimate.mean > 0.0);
-    let row = |name, what, paper, ours, holds| Row { name, what, unit: Unit::Time, paper, ours, holds };
     let rows = vec![
-        row("median-level-4", "Bolt: median at level 4, less that at level 1", Paper::Is(2e3), median, grows(median)),
-        row("p90-by-level", "Bolt: 90th percentile, more by each level", Paper::Is(1.5e3), step, grows(step)),
-        row(
-            "midflight-level-4",
-            "Midflight: median at level 4, less that at level 1",
-            Paper::AtMost(2e3),
-            results.estimate(&MIDFLIGHT.at(PLACE), longer(4, 1, 0.5)),
-            true,
-        ),
-        row(
-            "asic-published-level-4",
-            "asic-published: median at level 4, less that at level 1",
-            Paper::Is(2e3),
-            published,
-            grows(published),
-        ),
-        row(
-            "asic-safe-level-4",
-            "asic-safe: median at level 4, less that at level 1",
-            Paper::AtMost(2e3),
-            results.estimate(&ASIC_SAFE.at(SHORT), longer(4, 1, 0.5)),
-            true,
-        ),
+        Row::new(Time, "median-level-4", "Bolt: median at level 4, less that at level 1", Is(2e3))
+            .found(median, grows(median)),
+        Row::new(Time, "p90-by-level", "Bolt: 90th percentile, more by each level", Is(1.5e3)).found(step, grows(step)),
+        Row::new(Time, "midflight-level-4", "Midflight: median at level 4, less that at level 1", AtMost(2e3))
+            .found(results.estimate(&MIDFLIGHT.at(PLACE), longer(4, 1, 0.5)), true),
+        Row::new(Time, "asic-published-level-4", "asic-published: median at level 4, less that at level 1", Is(2e3))
+            .found(published, grows(published)),
+        Row::new(Time, "asic-safe-level-4", "asic-safe: median at level 4, less that at level 1", AtMost(2e3))
+            .found(results.estimate(&ASIC_SAFE.at(SHORT), longer(4, 1, 0.5)), true),
     ];
     Findings { rows, plots: vec![plot(results)], notes: vec![] }
 }
@@ -84,14 +71,8 @@ fn reduce(results: &Results) -> Findings {
 fn plot(results: &Results) -> Plot {
     let curve = |contender: &Contender, place: &str, quantile: f64, name: &str, dashed| {
         let at = |level: u8| results.mean(&contender.at(place), get_task(level, quantile));
-        let points = (1..=4u8).map(|level| Point::new(f64::from(level), at(level))).filter(|point| point.y.is_finite());
-        Curve {
-            name: format!("{}, {name}", contender.label),
-            hue: contender.hue,
-            dashed,
-            points: points.collect(),
-            dots: true,
-        }
+        let points = (1..=4u8).map(|level| Point::new(f64::from(level), at(level)));
+        Curve { dashed, ..Curve::measured(format!("{}, {name}", contender.label), contender.hue, points) }
     };
     let all = CONTENDERS.iter().map(|contender| (contender, PLACE));
     let curves = all.chain(PIPELINES.iter().map(|contender| (contender, SHORT))).flat_map(|(contender, place)| {

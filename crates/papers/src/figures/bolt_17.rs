@@ -1,11 +1,13 @@
 //! Bolt, figure 17: tasks that only some nodes may run.
 
-use super::contenders::{BOLT, Contender, MIDFLIGHT, Time, time_row};
+use super::contenders::{BOLT, Contender, MIDFLIGHT, RunTime};
 use super::results::{Case, Results};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Cluster, Group, Load};
+use crate::findings::Paper::{Is, Says};
+use crate::findings::Unit::{Share, Time};
 use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
-use crate::findings::{Findings, Paper, Row, Unit};
+use crate::findings::{Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-17",
@@ -36,7 +38,7 @@ const LAST_END: f64 = 110.0 / 30.0;
 fn cases(effort: Effort) -> Vec<Case> {
     let group = |resources| Group { nodes: 3, executors: EXECUTORS, resources };
     let cluster = || Cluster { groups: vec![group(0b001), group(0b011), group(0b111)], shards: 1 };
-    let time = Time { warmup_ms: 0, duration_ms: effort.pick(90_000, 9_000), drain_ms: 120_000 };
+    let time = RunTime { warmup_ms: 0, duration_ms: effort.pick(90_000, 9_000), drain_ms: 120_000 };
     CONTENDERS.map(|contender| contender.case(PLACE, cluster(), Load::Sw2, time)).to_vec()
 }
 
@@ -65,42 +67,37 @@ fn as_drawn(result: &CellResult, phase: usize) -> bool {
 }
 
 fn reduce(results: &Results) -> Findings {
-    const PHASES: [(&str, &str, &str); 3] = [
-        ("phase-1", "Bolt, first third: busy share of G1's executors", "all groups are busy"),
-        ("phase-2", "second third: of G2's", "G2 and G3 are busy"),
-        ("phase-3", "last third: of G3's", "G3 alone is busy"),
-    ];
-    const OURS: [(&str, &str, &str); 3] = [
-        ("midflight-phase-1", "Midflight, first third: busy share of G1's executors", "all groups are busy"),
-        ("midflight-phase-2", "second third: of G2's", "G2 and G3 are busy"),
-        ("midflight-phase-3", "last third: of G3's", "G3 alone is busy"),
-    ];
-    let phases = |contender: &Contender, names: [(&'static str, &'static str, &'static str); 3]| {
+    let phases = |contender: &Contender, prefix: &str, who: &str| {
         let case = contender.at(PLACE);
-        let row = |(phase, (name, what, says)): (usize, (&'static str, &'static str, &'static str))| Row {
-            name,
-            what,
-            unit: Unit::Share,
-            paper: Paper::Says(says),
-            ours: results.estimate(&case, |result| share_busy(result, phase, phase)),
-            holds: results.of(&case).iter().all(|result| as_drawn(result, phase)),
+        let phases = [
+            (format!("{who}, first third: busy share of G1's executors"), "all groups are busy"),
+            ("second third: of G2's".into(), "G2 and G3 are busy"),
+            ("last third: of G3's".into(), "G3 alone is busy"),
+        ];
+        let row = |(phase, (what, says)): (usize, (String, &'static str))| {
+            let ours = results.estimate(&case, |result| share_busy(result, phase, phase));
+            let holds = results.of(&case).iter().all(|result| as_drawn(result, phase));
+            Row::new(Share, format!("{prefix}phase-{}", phase + 1), what, Says(says)).found(ours, holds)
         };
-        names.into_iter().enumerate().map(row).collect::<Vec<_>>()
+        phases.into_iter().enumerate().map(row).collect::<Vec<_>>()
     };
     let last_end = |contender: &Contender| {
         let mean_phase = results.mean(&contender.at(PLACE), phase_ms);
         let paper_ms = LAST_END * mean_phase;
-        (Paper::Is(paper_ms * 1e6), results.estimate(&contender.at(PLACE), |result| result.last_end_ms * 1e6))
+        (Is(paper_ms * 1e6), results.estimate(&contender.at(PLACE), |result| result.last_end_ms * 1e6))
     };
     let overloaded = |contender: &Contender| {
         results.mean(&contender.at(PLACE), |result| result.last_end_ms / phase_ms(result)) > 3.1
     };
-    let mut rows = phases(&BOLT, PHASES);
+    let mut rows = phases(&BOLT, "", "Bolt");
     let (paper, ours) = last_end(&BOLT);
-    rows.push(time_row("last-end", "Bolt: the last task ends", paper, ours, overloaded(&BOLT)));
-    rows.extend(phases(&MIDFLIGHT, OURS));
+    rows.push(Row::new(Time, "last-end", "Bolt: the last task ends", paper).found(ours, overloaded(&BOLT)));
+    rows.extend(phases(&MIDFLIGHT, "midflight-", "Midflight"));
     let (paper, ours) = last_end(&MIDFLIGHT);
-    rows.push(time_row("midflight-last-end", "Midflight: the last task ends", paper, ours, overloaded(&MIDFLIGHT)));
+    rows.push(
+        Row::new(Time, "midflight-last-end", "Midflight: the last task ends", paper)
+            .found(ours, overloaded(&MIDFLIGHT)),
+    );
     Findings { rows, plots: CONTENDERS.iter().map(|contender| plot(results, contender)).collect(), notes: vec![] }
 }
 

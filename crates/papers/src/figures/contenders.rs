@@ -4,9 +4,7 @@ use super::Effort;
 use super::results::{Case, Results, delay};
 use crate::calibration::{SAMPLE_TASKS, SPARROW_JAVA as SPARROW_JAVA_COSTS};
 use crate::cell::{Cell, Cluster, Load, Pipelined, Polling, Program, Sampling, Scheme, Work};
-use crate::findings::Estimate;
-use crate::findings::plot::{Axis, Curve, Hue, Point, Scale};
-use crate::findings::{Paper, Row, Unit};
+use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
 
 /// One of those that are compared.
 #[derive(Clone, Copy)]
@@ -91,8 +89,8 @@ impl Contender {
     }
 
     /// Its case there.
-    pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: Time) -> Case {
-        let Time { warmup_ms, duration_ms, drain_ms } = time;
+    pub(super) fn case(&self, place: impl std::fmt::Display, cluster: Cluster, load: Load, time: RunTime) -> Case {
+        let RunTime { warmup_ms, duration_ms, drain_ms } = time;
         let scheme = (self.scheme)();
         Case { name: self.at(place), cell: Cell { scheme, cluster, load, seed: 0, warmup_ms, duration_ms, drain_ms } }
     }
@@ -100,17 +98,17 @@ impl Contender {
 
 /// How long a cell runs.
 #[derive(Clone, Copy)]
-pub(super) struct Time {
+pub(super) struct RunTime {
     pub warmup_ms: u64,
     pub duration_ms: u64,
     pub drain_ms: u64,
 }
 
 /// SW1: a second until queues have settled, then so many tasks that the 95th percentile stands still.
-pub(super) fn sw1_time(effort: Effort) -> Time {
+pub(super) fn sw1_time(effort: Effort) -> RunTime {
     effort.pick(
-        Time { warmup_ms: 1_000, duration_ms: 9_000, drain_ms: 10_000 },
-        Time { warmup_ms: 200, duration_ms: 1_200, drain_ms: 5_000 },
+        RunTime { warmup_ms: 1_000, duration_ms: 9_000, drain_ms: 10_000 },
+        RunTime { warmup_ms: 200, duration_ms: 1_200, drain_ms: 5_000 },
     )
 }
 
@@ -138,10 +136,10 @@ pub(super) fn sleeping() -> Cluster {
 pub(super) const TRACE_LOAD: f64 = 0.195;
 
 /// The thesis's trace takes three minutes (Bolt §5.1.3), here after a warm-up.
-pub(super) fn trace_time(effort: Effort) -> Time {
+pub(super) fn trace_time(effort: Effort) -> RunTime {
     effort.pick(
-        Time { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 120_000 },
-        Time { warmup_ms: 1_000, duration_ms: 6_000, drain_ms: 60_000 },
+        RunTime { warmup_ms: 5_000, duration_ms: 185_000, drain_ms: 120_000 },
+        RunTime { warmup_ms: 1_000, duration_ms: 6_000, drain_ms: 60_000 },
     )
 }
 
@@ -150,43 +148,46 @@ pub(super) fn trace(load: f64, work: Work, priorities: bool) -> Load {
     Load::Trace { file: None, sample: SAMPLE_TASKS, median_ms: 5.0, load, priorities, clients: 2, work }
 }
 
-/// A row in nanoseconds.
-pub(super) fn time_row(
-    name: &'static str,
-    what: &'static str,
-    paper: Paper,
-    ours: Option<Estimate>,
-    holds: bool,
-) -> Row {
-    Row { name, what, unit: Unit::Time, paper, ours, holds }
+/// SW1 at these utilisations.
+pub(super) fn sw1_cases(contenders: &[Contender], utilisations: &[f64], work: Work, effort: Effort) -> Vec<Case> {
+    let at = |&utilisation: &f64| {
+        let case = move |who: &Contender| who.case(utilisation, sixty(), sw1(utilisation, work), sw1_time(effort));
+        contenders.iter().map(case)
+    };
+    utilisations.iter().flat_map(at).collect()
 }
 
-/// A row that divides one value by another.
-pub(super) fn factor_row(
-    name: &'static str,
-    what: &'static str,
-    paper: Paper,
-    ours: Option<Estimate>,
-    holds: bool,
-) -> Row {
-    Row { name, what, unit: Unit::Factor, paper, ours, holds }
+/// The median over utilisations, with whiskers from the 5th to the 95th percentile.
+pub(super) fn medians_plot(results: &Results, contenders: &[Contender], places: &[f64], marks: Vec<Mark>) -> Plot {
+    let curve = |contender: &Contender| {
+        let points = places.iter().map(|&place| {
+            let at = |quantile| results.mean(&contender.at(place), delay(quantile));
+            Point { x: place, y: at(0.5), spread: Some((at(0.05), at(0.95))) }
+        });
+        Curve::measured(contender.label, contender.hue, points)
+    };
+    Plot {
+        name: "delay",
+        title: "Median delay; whiskers from the 5th to the 95th percentile".into(),
+        x: Axis { label: "utilisation", scale: Scale::Share },
+        y: DELAY,
+        curves: contenders.iter().map(curve).collect(),
+        marks,
+    }
 }
 
-/// The median over places, with whiskers from the 5th to the 95th percentile.
-pub(super) fn medians(results: &Results, contender: &Contender, places: &[f64]) -> Curve {
-    let points = places.iter().map(|&place| {
-        let at = |quantile| results.mean(&contender.at(place), delay(quantile));
-        Point { x: place, y: at(0.5), spread: Some((at(0.05), at(0.95))) }
-    });
-    let points = points.filter(|point| point.y.is_finite()).collect();
-    Curve { name: contender.label.into(), hue: contender.hue, dashed: false, points, dots: true }
+/// The cumulative distributions of the delay.
+pub(super) fn delays_plot(results: &Results, contenders: &[Contender], place: &str, marks: Vec<Mark>) -> Plot {
+    let curve = |who: &Contender| results.distribution(&who.at(place), who.label, who.hue, |one| Some(&one.delay));
+    Plot {
+        name: "delay",
+        title: "Share of tasks that started within a time".into(),
+        x: DELAY,
+        y: SHARE_OF_TASKS,
+        curves: contenders.iter().map(curve).collect(),
+        marks,
+    }
 }
 
-/// The cumulative distribution of the delay.
-pub(super) fn delays(results: &Results, contender: &Contender, place: &str) -> Curve {
-    results.distribution(&contender.at(place), contender.label, contender.hue, |result| Some(&result.delay))
-}
-
-pub(super) const UTILISATION: Axis = Axis { label: "utilisation", scale: Scale::Share };
 pub(super) const DELAY: Axis = Axis { label: "scheduling delay", scale: Scale::LogTime };
 pub(super) const SHARE_OF_TASKS: Axis = Axis { label: "share of tasks", scale: Scale::Share };

@@ -1,14 +1,13 @@
 //! Falcon, figure 8: scheduling delay against load.
 
-use super::contenders::{
-    Contender, DELAY, FALCON, MIDFLIGHT, SPARROW_JAVA, Time, UTILISATION, factor_row, medians, sixty, sw1, sw1_time,
-    time_row,
-};
+use super::contenders::{Contender, FALCON, MIDFLIGHT, RunTime, SPARROW_JAVA, medians_plot, sixty, sw1, sw1_cases};
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::{Scheme, Work};
-use crate::findings::plot::{Hue, Mark, Plot};
-use crate::findings::{Findings, Paper, Row, Unit};
+use crate::findings::Paper::{AtMost, Is, Says};
+use crate::findings::Unit::{Factor, Time};
+use crate::findings::plot::{Hue, Mark};
+use crate::findings::{Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "falcon-8",
@@ -31,13 +30,10 @@ const FLAT: f64 = 1.25;
 const UNBOUNDED: f64 = 1.25;
 
 fn cases(effort: Effort) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for utilisation in UTILISATIONS {
-        let load = || sw1(utilisation, Work::Sleep);
-        cases.extend(CONTENDERS.map(|contender| contender.case(utilisation, sixty(), load(), sw1_time(effort))));
-    }
+    let mut cases = sw1_cases(&CONTENDERS, &UTILISATIONS, Work::Sleep, effort);
     let warmup_ms = effort.pick(5_000, 2_000);
-    let seconds = |measured_s: u64| Time { warmup_ms, duration_ms: warmup_ms + measured_s * 1_000, drain_ms: 120_000 };
+    let seconds =
+        |measured_s: u64| RunTime { warmup_ms, duration_ms: warmup_ms + measured_s * 1_000, drain_ms: 120_000 };
     let (short_s, long_s): (u64, u64) = effort.pick((20, 80), (5, 20));
     cases.push(SPARK.case("0.5", sixty(), sw1(0.5, Work::Sleep), seconds(long_s)));
     cases.push(SPARK.case("0.6-short", sixty(), sw1(0.6, Work::Sleep), seconds(short_s)));
@@ -59,105 +55,40 @@ fn reduce(results: &Results) -> Findings {
     let is_flat = |key: &str| flat(key).is_some_and(|factor| factor.mean <= FLAT);
     let unbounded = results.factor("spark@0.6", "spark@0.6-short", delay(0.5));
     let rows = vec![
-        time_row("falcon-median-95", "Falcon, median at 95 %", Paper::Is(0.09e6), time("bolt@0.95", 0.5), falcon_first),
-        time_row(
-            "falcon-p95-95",
-            "Falcon, 95th percentile at 95 %",
-            Paper::Is(0.25e6),
-            time("bolt@0.95", 0.95),
-            falcon_tail_first,
-        ),
-        time_row(
-            "sparrow-median-95",
-            "Sparrow, median at 95 %",
-            Paper::Is(2.22e6),
-            time("sparrow@0.95", 0.5),
-            falcon_first,
-        ),
-        time_row(
-            "sparrow-p95-95",
-            "Sparrow, 95th percentile at 95 %",
-            Paper::Is(2.68e6),
-            time("sparrow@0.95", 0.95),
-            falcon_tail_first,
-        ),
-        factor_row(
-            "factor-median-95",
-            "Sparrow's median by Falcon's, 95 %",
-            Paper::Is(23.0),
-            factor("bolt", "0.95", 0.5),
-            falcon_first,
-        ),
-        factor_row(
-            "factor-p95-95",
-            "95th percentiles, 95 %",
-            Paper::Is(9.7),
-            factor("bolt", "0.95", 0.95),
-            falcon_tail_first,
-        ),
-        factor_row("factor-median-50", "medians, 50 %", Paper::Is(22.0), factor("bolt", "0.5", 0.5), falcon_first),
-        factor_row(
-            "falcon-flat",
-            "Falcon's median at 95 % by that at 50 %",
-            Paper::Says("flat"),
-            flat("bolt"),
-            is_flat("bolt"),
-        ),
-        factor_row(
-            "sparrow-grows",
-            "Sparrow's median at 95 % by that at 50 %",
-            Paper::Says("grows with the load"),
-            grows,
-            grows.is_some_and(|factor| factor.mean > 1.0),
-        ),
-        time_row(
-            "spark-median-50",
-            "Spark, median at 50 %",
-            Paper::Is(3e9),
-            time("spark@0.5", 0.5),
-            below("sparrow@0.5", "spark@0.5", 0.5),
-        ),
-        factor_row(
+        Row::new(Time, "falcon-median-95", "Falcon, median at 95 %", Is(0.09e6))
+            .found(time("bolt@0.95", 0.5), falcon_first),
+        Row::new(Time, "falcon-p95-95", "Falcon, 95th percentile at 95 %", Is(0.25e6))
+            .found(time("bolt@0.95", 0.95), falcon_tail_first),
+        Row::new(Time, "sparrow-median-95", "Sparrow, median at 95 %", Is(2.22e6))
+            .found(time("sparrow@0.95", 0.5), falcon_first),
+        Row::new(Time, "sparrow-p95-95", "Sparrow, 95th percentile at 95 %", Is(2.68e6))
+            .found(time("sparrow@0.95", 0.95), falcon_tail_first),
+        Row::new(Factor, "factor-median-95", "Sparrow's median by Falcon's, 95 %", Is(23.0))
+            .found(factor("bolt", "0.95", 0.5), falcon_first),
+        Row::new(Factor, "factor-p95-95", "95th percentiles, 95 %", Is(9.7))
+            .found(factor("bolt", "0.95", 0.95), falcon_tail_first),
+        Row::new(Factor, "factor-median-50", "medians, 50 %", Is(22.0)).found(factor("bolt", "0.5", 0.5), falcon_first),
+        Row::new(Factor, "falcon-flat", "Falcon's median at 95 % by that at 50 %", Says("flat"))
+            .found(flat("bolt"), is_flat("bolt")),
+        Row::new(Factor, "sparrow-grows", "Sparrow's median at 95 % by that at 50 %", Says("grows with the load"))
+            .found_if(grows, |mean| mean > 1.0),
+        Row::new(Time, "spark-median-50", "Spark, median at 50 %", Is(3e9))
+            .found(time("spark@0.5", 0.5), below("sparrow@0.5", "spark@0.5", 0.5)),
+        Row::new(
+            Factor,
             "spark-unbounded",
             "Spark at 60 %: median of a run by that of one a quarter as long",
-            Paper::Says("unbounded above 50 %"),
-            unbounded,
-            unbounded.is_some_and(|factor| factor.mean >= UNBOUNDED),
-        ),
-        time_row(
-            "midflight-median-95",
-            "Midflight, median at 95 %",
-            Paper::AtMost(0.09e6),
-            time("midflight@0.95", 0.5),
-            below("midflight@0.95", "sparrow@0.95", 0.5),
-        ),
-        time_row(
-            "midflight-p95-95",
-            "Midflight, 95th percentile at 95 %",
-            Paper::AtMost(0.25e6),
-            time("midflight@0.95", 0.95),
-            below("midflight@0.95", "sparrow@0.95", 0.95),
-        ),
-        Row {
-            name: "midflight-flat",
-            what: "Midflight's median at 95 % by that at 50 %",
-            unit: Unit::Factor,
-            paper: Paper::Says("flat"),
-            ours: flat("midflight"),
-            holds: is_flat("midflight"),
-        },
+            Says("unbounded above 50 %"),
+        )
+        .found_if(unbounded, |mean| mean >= UNBOUNDED),
+        Row::new(Time, "midflight-median-95", "Midflight, median at 95 %", AtMost(0.09e6))
+            .found(time("midflight@0.95", 0.5), below("midflight@0.95", "sparrow@0.95", 0.5)),
+        Row::new(Time, "midflight-p95-95", "Midflight, 95th percentile at 95 %", AtMost(0.25e6))
+            .found(time("midflight@0.95", 0.95), below("midflight@0.95", "sparrow@0.95", 0.95)),
+        Row::new(Factor, "midflight-flat", "Midflight's median at 95 % by that at 50 %", Says("flat"))
+            .found(flat("midflight"), is_flat("midflight")),
     ];
-    Findings { rows, plots: vec![plot(results)], notes: vec![] }
-}
-
-fn plot(results: &Results) -> Plot {
-    let mark = |y, hue| Mark { x: 0.95, y, hue };
-    Plot {
-        name: "delay",
-        title: "Median delay; whiskers from the 5th to the 95th percentile".into(),
-        x: UTILISATION,
-        y: DELAY,
-        curves: CONTENDERS.iter().map(|contender| medians(results, contender, &UTILISATIONS)).collect(),
-        marks: vec![mark(0.09e6, FALCON.hue), mark(2.22e6, SPARROW_JAVA.hue)],
-    }
+    let marks = [(0.09e6, FALCON.hue), (2.22e6, SPARROW_JAVA.hue)].map(|(y, hue)| Mark { x: 0.95, y, hue });
+    let plot = medians_plot(results, &CONTENDERS, &UTILISATIONS, marks.into());
+    Findings { rows, plots: vec![plot], notes: vec![] }
 }

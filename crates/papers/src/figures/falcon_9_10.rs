@@ -1,13 +1,13 @@
 //! Falcon, figures 9 and 10: where the delay comes from, step by step.
 
-use super::contenders::{
-    Contender, DELAY, FALCON, MIDFLIGHT, SHARE_OF_TASKS, SPARROW_JAVA, factor_row, sixty, sw1, sw1_time, time_row,
-};
+use super::contenders::{Contender, DELAY, FALCON, MIDFLIGHT, SHARE_OF_TASKS, SPARROW_JAVA, sixty, sw1, sw1_time};
 use super::results::{Case, Results, step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
-use crate::findings::plot::{Hue, Plot};
-use crate::findings::{Estimate, Findings, Paper};
+use crate::findings::Paper::{AtMost, Is};
+use crate::findings::Unit::{Factor, Time};
+use crate::findings::plot::{Axis, Hue, Plot};
+use crate::findings::{Estimate, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "falcon-9-10",
@@ -48,34 +48,19 @@ fn reduce(results: &Results) -> Findings {
     let order = mean(longest_of(&FALCON)) < mean(longest_of(&SPARROW_JAVA));
     let factor = results.factor(&SPARROW_JAVA.at(PLACE), &FALCON.at(PLACE), common);
     let rows = vec![
-        time_row(
-            "falcon-longest-step",
-            "Falcon, longest step (99th percentile)",
-            Paper::AtMost(0.1e6),
-            longest_of(&FALCON),
-            order,
-        ),
-        time_row(
-            "sparrow-longest-step",
-            "Sparrow, longest step (99th percentile)",
-            Paper::Is(2.5e6),
-            longest_of(&SPARROW_JAVA),
-            order,
-        ),
-        factor_row(
+        Row::new(Time, "falcon-longest-step", "Falcon, longest step (99th percentile)", AtMost(0.1e6))
+            .found(longest_of(&FALCON), order),
+        Row::new(Time, "sparrow-longest-step", "Sparrow, longest step (99th percentile)", Is(2.5e6))
+            .found(longest_of(&SPARROW_JAVA), order),
+        Row::new(
+            Factor,
             "factor-retrieval-and-queueing",
             "Sparrow's retrieval and queueing by Falcon's (medians)",
-            Paper::Is(42.0),
-            factor,
-            factor.is_some_and(|factor| factor.mean > 1.0),
-        ),
-        time_row(
-            "midflight-longest-step",
-            "Midflight, longest step (99th percentile)",
-            Paper::AtMost(0.1e6),
-            longest_of(&MIDFLIGHT),
-            mean(longest_of(&MIDFLIGHT)) < mean(longest_of(&SPARROW_JAVA)),
-        ),
+            Is(42.0),
+        )
+        .found_if(factor, |mean| mean > 1.0),
+        Row::new(Time, "midflight-longest-step", "Midflight, longest step (99th percentile)", AtMost(0.1e6))
+            .found(longest_of(&MIDFLIGHT), mean(longest_of(&MIDFLIGHT)) < mean(longest_of(&SPARROW_JAVA))),
     ];
     let plots = CONTENDERS.iter().map(|contender| steps_plot(results, contender, PLACE)).collect();
     Findings { rows, plots, notes: vec![] }
@@ -95,7 +80,7 @@ pub(super) fn steps_plot(results: &Results, contender: &Contender, place: &str) 
     Plot {
         name: contender.key,
         title: format!("{}: share of tasks that had a step done within a time", contender.label),
-        x: crate::findings::plot::Axis { label: "time of the step", ..DELAY },
+        x: Axis { label: "time of the step", ..DELAY },
         y: SHARE_OF_TASKS,
         curves: curves.into_iter().filter(|curve| !curve.points.is_empty()).collect(),
         marks: vec![],

@@ -1,11 +1,13 @@
 //! Beyond the papers: what happens as the cluster grows to a million executors.
 
-use super::contenders::{Contender, DELAY, MIDFLIGHT, Time, factor_row};
+use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Cluster, Load};
+use crate::findings::Paper::{AtMost, Says};
+use crate::findings::Unit::{Count, Factor, PerSecond};
 use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
-use crate::findings::{Findings, Paper, Row, Unit};
+use crate::findings::{Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "scale",
@@ -32,7 +34,7 @@ const PACKETS: &str = "switch.packets";
 
 fn cases(effort: Effort) -> Vec<Case> {
     let sizes = effort.pick(&SIZES[..], &QUICK[..]);
-    let time = Time { warmup_ms: 20, duration_ms: effort.pick(50, 40), drain_ms: 100 };
+    let time = RunTime { warmup_ms: 20, duration_ms: effort.pick(50, 40), drain_ms: 100 };
     let case = |&(executors, shards): &(u32, u32)| {
         let nodes = executors.div_ceil(EXECUTORS_PER_NODE);
         let cluster = Cluster { shards, ..Cluster::uniform(nodes, EXECUTORS_PER_NODE) };
@@ -62,36 +64,14 @@ fn reduce(results: &Results) -> Findings {
     let lost = results.estimate(&of(most), |result| result.submitted.abs_diff(result.ended) as f64);
     let packets = results.estimate(&of(most), |result| packets_per_s(result) / f64::from(shards));
     let rows = vec![
-        factor_row(
-            "median-flat",
-            "Median delay, largest cluster by smallest",
-            Paper::Says("flat"),
-            flat(0.5),
-            is_flat(0.5),
-        ),
-        factor_row(
-            "p99-flat",
-            "99th percentile, largest cluster by smallest",
-            Paper::Says("flat"),
-            flat(0.99),
-            is_flat(0.99),
-        ),
-        Row {
-            name: "lost",
-            what: "Tasks that did not end, or ended twice, largest cluster",
-            unit: Unit::Count,
-            paper: Paper::Says("none"),
-            ours: lost,
-            holds: lost.is_some_and(|lost| lost.mean == 0.0),
-        },
-        Row {
-            name: "switch-packets",
-            what: "Packets a second at each switch, largest cluster",
-            unit: Unit::PerSecond,
-            paper: Paper::AtMost(SWITCH_LIMIT),
-            ours: packets,
-            holds: true,
-        },
+        Row::new(Factor, "median-flat", "Median delay, largest cluster by smallest", Says("flat"))
+            .found(flat(0.5), is_flat(0.5)),
+        Row::new(Factor, "p99-flat", "99th percentile, largest cluster by smallest", Says("flat"))
+            .found(flat(0.99), is_flat(0.99)),
+        Row::new(Count, "lost", "Tasks that did not end, or ended twice, largest cluster", Says("none"))
+            .found_if(lost, |mean| mean == 0.0),
+        Row::new(PerSecond, "switch-packets", "Packets a second at each switch, largest cluster", AtMost(SWITCH_LIMIT))
+            .found(packets, true),
     ];
     Findings { rows, plots: vec![delays_plot(results, &sizes), load_plot(results, &sizes)], notes: vec![] }
 }
@@ -106,14 +86,7 @@ const EXECUTORS: Axis = Axis { label: "executors", scale: Scale::LogNumber };
 fn delays_plot(results: &Results, sizes: &[(u32, u32)]) -> Plot {
     let curve = |name: &str, hue, quantile| {
         let at = |executors: u32| results.mean(&MIDFLIGHT.at(executors), delay(quantile));
-        let points = sizes.iter().map(|&(executors, _)| Point::new(f64::from(executors), at(executors)));
-        Curve {
-            name: name.into(),
-            hue,
-            dashed: false,
-            points: points.filter(|point| point.y.is_finite()).collect(),
-            dots: true,
-        }
+        Curve::measured(name, hue, sizes.iter().map(|&(n, _)| Point::new(f64::from(n), at(n))))
     };
     Plot {
         name: "delay",
@@ -136,13 +109,7 @@ fn load_plot(results: &Results, sizes: &[(u32, u32)]) -> Plot {
             let packets = results.mean(&MIDFLIGHT.at(executors), packets_per_s);
             Point::new(f64::from(executors), if each { packets / f64::from(shards) } else { packets })
         });
-        Curve {
-            name: name.into(),
-            hue,
-            dashed: false,
-            points: points.filter(|point| point.y.is_finite()).collect(),
-            dots: true,
-        }
+        Curve::measured(name, hue, points)
     };
     Plot {
         name: "load",

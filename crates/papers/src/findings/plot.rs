@@ -60,6 +60,14 @@ pub struct Curve {
     pub dots: bool,
 }
 
+impl Curve {
+    /// Through points that were measured; those without a value are left out.
+    pub fn measured(name: impl Into<String>, hue: Hue, points: impl Iterator<Item = Point>) -> Self {
+        let points = points.filter(|point| point.y.is_finite()).collect();
+        Self { name: name.into(), hue, dashed: false, points, dots: true }
+    }
+}
+
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {

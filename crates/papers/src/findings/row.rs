@@ -63,9 +63,9 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Stable, without a dot: `FIGURE.NAME.ours` is the result.
-    pub name: &'static str,
+    pub name: String,
     /// For people.
-    pub what: &'static str,
+    pub what: String,
     /// Of both values.
     pub unit: Unit,
     /// What the paper says.
@@ -77,6 +77,23 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of which nothing has come out yet.
+    pub fn new(unit: Unit, name: impl Into<String>, what: impl Into<String>, paper: Paper) -> Self {
+        Self { name: name.into(), what: what.into(), unit, paper, ours: None, holds: false }
+    }
+
+    /// What came out, and whether order or bend are right, or the statement holds.
+    #[must_use]
+    pub fn found(self, ours: Option<Estimate>, holds: bool) -> Self {
+        Self { ours, holds, ..self }
+    }
+
+    /// The same where the mean alone decides.
+    #[must_use]
+    pub fn found_if(self, ours: Option<Estimate>, holds: impl FnOnce(f64) -> bool) -> Self {
+        self.found(ours, ours.is_some_and(|ours| holds(ours.mean)))
+    }
+
     /// Ours by the paper's; `None` for statements and where nothing came out.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
@@ -108,7 +125,7 @@ mod tests {
     use super::*;
 
     fn row(paper: Paper, ours: f64, holds: bool) -> Row {
-        Row { name: "row", what: "", unit: Unit::Factor, paper, ours: Estimate::of(&[ours]), holds }
+        Row::new(Unit::Factor, "row", "", paper).found(Estimate::of(&[ours]), holds)
     }
 
     #[test]
@@ -137,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_did_not_come_out_fails() {
-        let nothing = Row { ours: None, ..row(Paper::Is(1.0), 1.0, true) };
+        let nothing = row(Paper::Is(1.0), 1.0, true).found(None, true);
         assert_eq!((nothing.verdict(), nothing.ratio()), (Verdict::Fail, None));
     }
 }

@@ -81,7 +81,7 @@ fn draw(area: &Area<'_>, bars: &[Bar<'_>], panel: &Panel, left: i32, width: i32)
         let value = (panel.value)(bar);
         let middle = HEADER as i32 + index * ROW as i32 + ROW as i32 / 2;
         let half = (f64::from(ROW) * THICKNESS / 2.0).round() as i32;
-        let colour = if bar.ours { RUNNING } else { OFFERED }.rgb();
+        let colour = if bar.ours { RUNNING } else { OFFERED };
         let corners = [(left, middle - half), (axis.at(value), middle + half)];
         area.draw(&Rectangle::new(corners, colour.filled())).map_err(failed)?;
         text(area, &(panel.label)(value), (axis.at(value) + 6, middle), HPos::Left, 13)?;

@@ -1,6 +1,6 @@
 //! The plots of figures, as SVG: axes that fit the values, a legend above, the paper's values as hollow marks.
 
-use super::plots::{AXIS, Area, Colour, GRID, INK, WIDTH, failed, svg, text};
+use super::plots::{AXIS, Area, GRID, INK, WIDTH, failed, svg, text};
 use super::ticks::Ticks;
 use anyhow::Result;
 use midflight_papers::findings::plot::{Curve, Hue, Plot};
@@ -56,28 +56,27 @@ pub(crate) fn standalone(picture: &str) -> String {
 }
 
 pub(crate) fn colour(hue: Hue) -> RGBColor {
-    const NTH: [Colour; 6] = [
-        Colour(190, 18, 60),
-        Colour(217, 119, 6),
-        Colour(13, 148, 136),
-        Colour(79, 70, 229),
-        Colour(100, 116, 139),
-        Colour(147, 51, 234),
+    const NTH: [RGBColor; 6] = [
+        RGBColor(190, 18, 60),
+        RGBColor(217, 119, 6),
+        RGBColor(13, 148, 136),
+        RGBColor(79, 70, 229),
+        RGBColor(100, 116, 139),
+        RGBColor(147, 51, 234),
     ];
-    let Colour(red, green, blue) = match hue {
-        Hue::Ours => Colour(13, 148, 136),
-        Hue::OursServer => Colour(59, 130, 246),
-        Hue::AsicSafe => Colour(37, 99, 235),
-        Hue::AsicPublished => Colour(234, 88, 12),
-        Hue::Published => Colour(139, 92, 246),
-        Hue::PublishedServer => Colour(217, 119, 6),
-        Hue::Sparrow => Colour(225, 29, 72),
-        Hue::SparrowTwo => Colour(236, 72, 153),
-        Hue::SparrowFour => Colour(249, 115, 22),
-        Hue::Other => Colour(100, 116, 139),
+    match hue {
+        Hue::Ours => RGBColor(13, 148, 136),
+        Hue::OursServer => RGBColor(59, 130, 246),
+        Hue::AsicSafe => RGBColor(37, 99, 235),
+        Hue::AsicPublished => RGBColor(234, 88, 12),
+        Hue::Published => RGBColor(139, 92, 246),
+        Hue::PublishedServer => RGBColor(217, 119, 6),
+        Hue::Sparrow => RGBColor(225, 29, 72),
+        Hue::SparrowTwo => RGBColor(236, 72, 153),
+        Hue::SparrowFour => RGBColor(249, 115, 22),
+        Hue::Other => RGBColor(100, 116, 139),
         Hue::Nth(index) => NTH[usize::from(index) % NTH.len()],
-    };
-    RGBColor(red, green, blue)
+    }
 }
 
 /// How far each curve is moved to the side, so that error bars do not cover one another.

@@ -1,7 +1,7 @@
 //! The papers' figures as one page, like an evaluation section: each with its plots, its table, and the differences and
 //! their reasons.
 
-use super::{chart, document};
+use super::{chart, document, tiled};
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
 use midflight_papers::figures::Figure;
@@ -83,13 +83,7 @@ fn tiles(shown: &[Shown<'_>], how: &HowRun) -> Markup {
         ("Seeds", how.seeds.to_string(), "the same arrivals for all schemes".into()),
         ("Simulated", format!("{:.1} G", events as f64 / 1e9), format!("events, in {} of one core", human_s(wall_s))),
     ];
-    html! {
-        div.tiles {
-            @for (name, value, detail) in &tiles {
-                div.tile { div.name { (name) } div.value { (value) } div.detail { (detail) } }
-            }
-        }
-    }
+    tiled(&tiles)
 }
 
 fn human_s(seconds: f64) -> String {

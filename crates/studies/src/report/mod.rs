@@ -17,6 +17,7 @@ use crate::replay::plan::Plan;
 use crate::replay::summary::remarks;
 use midflight_terminal::envelope::Envelope;
 use plots::{Curve, LEVEL_COLOURS, PART_COLOURS};
+use plotters::style::RGBColor;
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("dark.css"));
 
@@ -79,14 +80,15 @@ fn tiles(plan: &Plan, outcome: &Outcome) -> Markup {
         ),
         ("Lost", outcome.lost.to_string(), format!("of {} tasks", units::thousands(outcome.tasks))),
     ];
+    tiled(&tiles)
+}
+
+/// Tiles: the name of a number, the number, and what else there is to say of it.
+fn tiled(tiles: &[(&str, String, String)]) -> Markup {
     html! {
         div.tiles {
-            @for (name, value, detail) in &tiles {
-                div.tile {
-                    div.name { (name) }
-                    div.value { (value) }
-                    div.detail { (detail) }
-                }
+            @for (name, value, detail) in tiles {
+                div.tile { div.name { (name) } div.value { (value) } div.detail { (detail) } }
             }
         }
     }
@@ -241,7 +243,7 @@ fn legend(curves: &[Curve<'_>]) -> Markup {
     }
 }
 
-fn swatch(plots::Colour(r, g, b): plots::Colour) -> String {
+fn swatch(RGBColor(r, g, b): RGBColor) -> String {
     format!("background:rgb({r},{g},{b})")
 }
 

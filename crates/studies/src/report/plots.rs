@@ -9,25 +9,15 @@ use crate::replay::delays::Distribution;
 use crate::replay::series::Point;
 use midflight_terminal::units;
 
-/// Red, green, blue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Colour(pub u8, pub u8, pub u8);
-
-impl Colour {
-    pub(super) fn rgb(self) -> RGBColor {
-        RGBColor(self.0, self.1, self.2)
-    }
-}
-
-pub(super) const RUNNING: Colour = Colour(13, 148, 136);
-pub(super) const OFFERED: Colour = Colour(100, 116, 139);
-pub(super) const WAITING: Colour = Colour(217, 119, 6);
+pub(super) const RUNNING: RGBColor = RGBColor(13, 148, 136);
+pub(super) const OFFERED: RGBColor = RGBColor(100, 116, 139);
+pub(super) const WAITING: RGBColor = RGBColor(217, 119, 6);
 /// Delay, pacing, queueing, dispatch.
-pub(super) const PART_COLOURS: [Colour; 4] =
-    [Colour(30, 41, 59), Colour(13, 148, 136), Colour(217, 119, 6), Colour(37, 99, 235)];
+pub(super) const PART_COLOURS: [RGBColor; 4] =
+    [RGBColor(30, 41, 59), RGBColor(13, 148, 136), RGBColor(217, 119, 6), RGBColor(37, 99, 235)];
 /// From the highest level to the lowest.
-pub(super) const LEVEL_COLOURS: [Colour; 4] =
-    [Colour(190, 18, 60), Colour(217, 119, 6), Colour(13, 148, 136), Colour(79, 70, 229)];
+pub(super) const LEVEL_COLOURS: [RGBColor; 4] =
+    [RGBColor(190, 18, 60), RGBColor(217, 119, 6), RGBColor(13, 148, 136), RGBColor(79, 70, 229)];
 
 /// How many points a plot over time has.
 pub(super) const TIME_POINTS: usize = 480;
@@ -42,7 +32,7 @@ pub(super) const AXIS: RGBColor = RGBColor(148, 163, 184);
 /// A distribution with its name and colour.
 pub(super) struct Curve<'a> {
     pub name: String,
-    pub colour: Colour,
+    pub colour: RGBColor,
     pub distribution: &'a Distribution,
 }
 
@@ -98,7 +88,7 @@ pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
             .map_err(failed)?;
         for curve in curves {
             let points = steps(curve.distribution, SHORTEST_NS, end_ns);
-            chart.draw_series(LineSeries::new(points, curve.colour.rgb().stroke_width(2))).map_err(failed)?;
+            chart.draw_series(LineSeries::new(points, curve.colour.stroke_width(2))).map_err(failed)?;
         }
         Ok(())
     })
@@ -143,7 +133,7 @@ pub(super) fn load(points: &[Point], executors: u32) -> Result<String> {
     let running: Vec<(f64, f64)> = points.iter().map(|point| (point.at_s, point.running)).collect();
     over_time(points, top, |chart| {
         draw_area(chart, &running, RUNNING)?;
-        chart.draw_series(LineSeries::new(offered, OFFERED.rgb().stroke_width(2))).map_err(failed)?;
+        chart.draw_series(LineSeries::new(offered, OFFERED.stroke_width(2))).map_err(failed)?;
         let all = [(0.0, executors), (last_s(points), executors)];
         chart.draw_series(DashedLineSeries::new(all, 6, 4, INK.stroke_width(1))).map_err(failed)?;
         Ok(())
@@ -183,8 +173,8 @@ fn over_time(points: &[Point], top: f64, draw: impl FnOnce(&mut TimeChart<'_, '_
     })
 }
 
-fn draw_area(chart: &mut TimeChart<'_, '_>, line: &[(f64, f64)], colour: Colour) -> Result<()> {
-    let (fill, edge) = (colour.rgb().mix(0.22), colour.rgb().stroke_width(1));
+fn draw_area(chart: &mut TimeChart<'_, '_>, line: &[(f64, f64)], colour: RGBColor) -> Result<()> {
+    let (fill, edge) = (colour.mix(0.22), colour.stroke_width(1));
     chart.draw_series(AreaSeries::new(line.iter().copied(), 0.0, fill).border_style(edge)).map_err(failed)?;
     Ok(())
 }

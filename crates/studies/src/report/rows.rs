@@ -62,5 +62,5 @@ fn cells(row: &Row) -> [String; 5] {
     let ours = row.ours.map_or_else(|| "nothing".into(), |ours| value(row.unit, ours.mean));
     let ratio = ratio(row);
     let times = if ratio.is_empty() { ratio } else { format!("{ratio} of") };
-    [row.verdict().name().into(), ours, times, paper(row), row.what.into()]
+    [row.verdict().name().into(), ours, times, paper(row), row.what.clone()]
 }

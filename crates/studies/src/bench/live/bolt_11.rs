@@ -6,8 +6,10 @@ use super::contender::Contender;
 use super::rounds::{Quantity, Rounds, Sample};
 use super::{Live, Point};
 use anyhow::Result;
+use midflight_papers::findings::Paper::{self, AtLeast, Is, Says};
+use midflight_papers::findings::Unit::{Factor, PerSecond};
 use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
-use midflight_papers::findings::{Estimate, Findings, Paper, Row, Unit};
+use midflight_papers::findings::{Estimate, Findings, Row};
 use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
@@ -86,28 +88,13 @@ fn kernel_rows(rounds: &Rounds) -> [Row; 4] {
     let above = |other| most(rounds, Kernel) > most(rounds, other);
     let linear = by(rounds, (Kernel, MOST), (Kernel, SOME)).map(per_slot);
     [
-        peak("kernel-peak", "kernel engine, most", Paper::AtLeast(23e6), rounds, Kernel, above(Sparrow)),
-        factor(
-            "kernel-by-sparrow",
-            "kernel engine by Sparrow, 720 slots",
-            Paper::Is(46.0),
-            by(rounds, (Kernel, MOST), (Sparrow, MOST)),
-            above(Sparrow),
-        ),
-        factor(
-            "kernel-by-user",
-            "kernel engine by the switch in user space, 720 slots",
-            Paper::Is(46.0),
-            by(rounds, (Kernel, MOST), (User, MOST)),
-            above(User),
-        ),
-        factor(
-            "kernel-linear",
-            "kernel engine: decisions a slot, 720 slots by 60",
-            Paper::Says("linear"),
-            linear,
-            linear.is_some_and(|factor| factor.mean >= LINEAR),
-        ),
+        peak("kernel-peak", "kernel engine, most", AtLeast(23e6), rounds, Kernel, above(Sparrow)),
+        Row::new(Factor, "kernel-by-sparrow", "kernel engine by Sparrow, 720 slots", Is(46.0))
+            .found(by(rounds, (Kernel, MOST), (Sparrow, MOST)), above(Sparrow)),
+        Row::new(Factor, "kernel-by-user", "kernel engine by the switch in user space, 720 slots", Is(46.0))
+            .found(by(rounds, (Kernel, MOST), (User, MOST)), above(User)),
+        Row::new(Factor, "kernel-linear", "kernel engine: decisions a slot, 720 slots by 60", Says("linear"))
+            .found_if(linear, |mean| mean >= LINEAR),
     ]
 }
 
@@ -116,14 +103,9 @@ fn user_rows(rounds: &Rounds) -> [Row; 3] {
     use Contender::{Sparrow, User};
     let level = by(rounds, (User, MOST), (Sparrow, MOST));
     [
-        peak("user-peak", "switch in user space, most", Paper::AtLeast(0.5e6), rounds, User, is_flat(rounds, User)),
-        factor(
-            "user-by-sparrow",
-            "switch in user space by Sparrow, 720 slots",
-            Paper::AtLeast(1.0),
-            level,
-            level.is_some_and(|factor| factor.mean >= 1.0),
-        ),
+        peak("user-peak", "switch in user space, most", AtLeast(0.5e6), rounds, User, is_flat(rounds, User)),
+        Row::new(Factor, "user-by-sparrow", "switch in user space by Sparrow, 720 slots", AtLeast(1.0))
+            .found_if(level, |mean| mean >= 1.0),
         flat("user-flat", "switch in user space, 720 slots by 150", rounds, User),
     ]
 }
@@ -132,7 +114,7 @@ fn sparrow_rows(rounds: &Rounds) -> [Row; 2] {
     use Contender::Sparrow;
     let holds = is_flat(rounds, Sparrow);
     [
-        peak("sparrow-peak", "Sparrow with one scheduler, most", Paper::Is(0.5e6), rounds, Sparrow, holds),
+        peak("sparrow-peak", "Sparrow with one scheduler, most", Is(0.5e6), rounds, Sparrow, holds),
         flat("sparrow-flat", "Sparrow with one scheduler, 720 slots by 150", rounds, Sparrow),
     ]
 }
@@ -161,32 +143,20 @@ fn is_flat(rounds: &Rounds, contender: Contender) -> bool {
     by(rounds, (contender, MOST), (contender, FLAT_FROM)).is_some_and(|factor| factor.mean <= FLAT)
 }
 
-fn flat(name: &'static str, what: &'static str, rounds: &Rounds, contender: Contender) -> Row {
+fn flat(name: &str, what: &str, rounds: &Rounds, contender: Contender) -> Row {
     let ours = by(rounds, (contender, MOST), (contender, FLAT_FROM));
-    factor(name, what, Paper::Says("flat from 150"), ours, is_flat(rounds, contender))
+    Row::new(Factor, name, what, Says("flat from 150")).found(ours, is_flat(rounds, contender))
 }
 
-fn factor(name: &'static str, what: &'static str, paper: Paper, ours: Option<Estimate>, holds: bool) -> Row {
-    Row { name, what, unit: Unit::Factor, paper, ours, holds }
-}
-
-fn peak(
-    name: &'static str,
-    what: &'static str,
-    paper: Paper,
-    rounds: &Rounds,
-    contender: Contender,
-    holds: bool,
-) -> Row {
+fn peak(name: &str, what: &str, paper: Paper, rounds: &Rounds, contender: Contender, holds: bool) -> Row {
     let ours = best(rounds, contender).and_then(|slots| rounds.estimate(contender, slots, Quantity::Rate));
-    Row { name, what, unit: Unit::PerSecond, paper, ours, holds }
+    Row::new(PerSecond, name, what, paper).found(ours, holds)
 }
 
 fn plot(rounds: &Rounds) -> Plot {
     let curve = |contender: Contender| {
         let rate = |&slots: &u32| plot::Point::new(f64::from(slots), rounds.median(contender, slots, Quantity::Rate));
-        let points = BOLT_11.places.iter().map(rate).filter(|point| point.y.is_finite()).collect();
-        Curve { name: contender.label().into(), hue: contender.hue(), dashed: false, points, dots: true }
+        Curve::measured(contender.label(), contender.hue(), BOLT_11.places.iter().map(rate))
     };
     let mark = |y, contender: Contender| Mark { x: f64::from(MOST), y, hue: contender.hue() };
     Plot {

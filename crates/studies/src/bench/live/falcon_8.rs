@@ -8,8 +8,10 @@ use super::starts::join;
 use super::{Live, Point};
 use anyhow::{Result, anyhow};
 use midflight_host::clock;
+use midflight_papers::findings::Paper::{AtMost, Is, Says};
+use midflight_papers::findings::Unit::{Factor, Time};
 use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
-use midflight_papers::findings::{Findings, Paper, Row, Unit};
+use midflight_papers::findings::{Findings, Row};
 use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
@@ -89,47 +91,12 @@ fn measure(ground: Ground<'_>, point: &Point) -> Result<Sample> {
     Ok(Sample::delays(measured.map(|begun| begun.started.saturating_sub(begun.submitted)).collect()))
 }
 
-/// Names and descriptions of the rows that each engine of Midflight has.
-struct Words {
-    median: (&'static str, &'static str),
-    p95: (&'static str, &'static str),
-    factor_median: (&'static str, &'static str),
-    factor_p95: (&'static str, &'static str),
-    factor_half: (&'static str, &'static str),
-    flat: (&'static str, &'static str),
-}
-
-macro_rules! words {
-    ($key:literal, $who:literal) => {
-        Words {
-            median: (concat!($key, "-median-95"), concat!($who, ": median at 95 %")),
-            p95: (concat!($key, "-p95-95"), concat!($who, ": 95th percentile at 95 %")),
-            factor_median: (
-                concat!($key, "-factor-median-95"),
-                concat!("Sparrow's median by that of the ", $who, ", 95 %"),
-            ),
-            factor_p95: (
-                concat!($key, "-factor-p95-95"),
-                concat!("Sparrow's 95th percentile by that of the ", $who, ", 95 %"),
-            ),
-            factor_half: (
-                concat!($key, "-factor-median-50"),
-                concat!("Sparrow's median by that of the ", $who, ", 50 %"),
-            ),
-            flat: (concat!($key, "-flat"), concat!($who, ": median at 95 % by that at 50 %")),
-        }
-    };
-}
-
-const KERNEL: Words = words!("kernel", "kernel engine");
-const USER: Words = words!("user", "switch in user space");
-
 fn reduce(rounds: &Rounds) -> Findings {
     let mut rows = Vec::new();
     for contender in rounds.contenders() {
         match contender {
-            Contender::Kernel => rows.extend(engine_rows(rounds, contender, &KERNEL)),
-            Contender::User => rows.extend(engine_rows(rounds, contender, &USER)),
+            Contender::Kernel => rows.extend(engine_rows(rounds, contender, "kernel engine")),
+            Contender::User => rows.extend(engine_rows(rounds, contender, "switch in user space")),
             Contender::Sparrow => rows.extend(sparrow_rows(rounds)),
         }
     }
@@ -141,25 +108,28 @@ fn reduce(rounds: &Rounds) -> Findings {
     Findings { rows, plots: vec![plot(rounds)], notes }
 }
 
-fn engine_rows(rounds: &Rounds, who: Contender, words: &Words) -> [Row; 6] {
+fn engine_rows(rounds: &Rounds, who: Contender, engine: &str) -> [Row; 6] {
     let sparrow_by = |place, quantity| rounds.factor((Contender::Sparrow, place), (who, place), quantity);
     let first =
         |place, quantity| rounds.median(who, place, quantity) < rounds.median(Contender::Sparrow, place, quantity);
-    let (first_95, first_tail, first_50) =
-        (first(95, Quantity::P50), first(95, Quantity::P95), first(50, Quantity::P50));
-    let row = |(name, what), unit, paper, ours, holds| Row { name, what, unit, paper, ours, holds };
-    let time = |words, paper, quantity, holds| {
-        row(words, Unit::Time, Paper::AtMost(paper), rounds.estimate(who, 95, quantity), holds)
+    let row = |unit, name: &str, what: String, paper| Row::new(unit, format!("{}-{name}", who.key()), what, paper);
+    let time = |name, what: &str, paper, quantity| {
+        let row = row(Time, name, format!("{engine}: {what} at 95 %"), AtMost(paper));
+        row.found(rounds.estimate(who, 95, quantity), first(95, quantity))
     };
-    let factor = |words, paper, ours, holds| row(words, Unit::Factor, Paper::Is(paper), ours, holds);
+    let factor = |name, what: &str, paper, place, quantity| {
+        let what = format!("Sparrow's {what} by that of the {engine}, {place} %");
+        row(Factor, name, what, Is(paper)).found(sparrow_by(place, quantity), first(place, quantity))
+    };
     let flat = rounds.factor((who, 95), (who, 50), Quantity::P50);
     [
-        time(words.median, 0.09e6, Quantity::P50, first_95),
-        time(words.p95, 0.25e6, Quantity::P95, first_tail),
-        factor(words.factor_median, 23.0, sparrow_by(95, Quantity::P50), first_95),
-        factor(words.factor_p95, 9.7, sparrow_by(95, Quantity::P95), first_tail),
-        factor(words.factor_half, 22.0, sparrow_by(50, Quantity::P50), first_50),
-        row(words.flat, Unit::Factor, Paper::Says("flat"), flat, flat.is_some_and(|factor| factor.mean <= FLAT)),
+        time("median-95", "median", 0.09e6, Quantity::P50),
+        time("p95-95", "95th percentile", 0.25e6, Quantity::P95),
+        factor("factor-median-95", "median", 23.0, 95, Quantity::P50),
+        factor("factor-p95-95", "95th percentile", 9.7, 95, Quantity::P95),
+        factor("factor-median-50", "median", 22.0, 50, Quantity::P50),
+        row(Factor, "flat", format!("{engine}: median at 95 % by that at 50 %"), Says("flat"))
+            .found_if(flat, |mean| mean <= FLAT),
     ]
 }
 
@@ -170,26 +140,15 @@ fn sparrow_rows(rounds: &Rounds) -> [Row; 3] {
         let delay = |contender| rounds.median(contender, 95, quantity);
         rounds.contenders().filter(|&other| other != who).all(|other| delay(other) < delay(who))
     };
-    let time = |name, what, paper, quantity| Row {
-        name,
-        what,
-        unit: Unit::Time,
-        paper: Paper::Is(paper),
-        ours: rounds.estimate(who, 95, quantity),
-        holds: last(quantity),
+    let time = |name, what, paper, quantity| {
+        Row::new(Time, name, what, Is(paper)).found(rounds.estimate(who, 95, quantity), last(quantity))
     };
     let grows = rounds.factor((who, 95), (who, 50), Quantity::P50);
     [
         time("sparrow-median-95", "Sparrow: median at 95 %", 2.22e6, Quantity::P50),
         time("sparrow-p95-95", "Sparrow: 95th percentile at 95 %", 2.68e6, Quantity::P95),
-        Row {
-            name: "sparrow-grows",
-            what: "Sparrow: median at 95 % by that at 50 %",
-            unit: Unit::Factor,
-            paper: Paper::Says("grows with the load"),
-            ours: grows,
-            holds: grows.is_some_and(|factor| factor.mean > 1.0),
-        },
+        Row::new(Factor, "sparrow-grows", "Sparrow: median at 95 % by that at 50 %", Says("grows with the load"))
+            .found_if(grows, |mean| mean > 1.0),
     ]
 }
 
@@ -200,8 +159,7 @@ fn plot(rounds: &Rounds) -> Plot {
             let spread = Some((at(Quantity::P5), at(Quantity::P95)));
             plot::Point { x: f64::from(place) / 100.0, y: at(Quantity::P50), spread }
         });
-        let points = points.filter(|point| point.y.is_finite()).collect();
-        Curve { name: contender.label().into(), hue: contender.hue(), dashed: false, points, dots: true }
+        Curve::measured(contender.label(), contender.hue(), points)
     };
     let mark = |y, contender: Contender| Mark { x: 0.95, y, hue: contender.hue() };
     Plot {
