@@ -1,6 +1,6 @@
 //! `midflight replay`: a trace (or a generated workload) through a switch, with its scheduling delays.
 
-use crate::replay::plan::{Plan, Wanted, Work};
+use crate::replay::plan::{Plan, Work};
 use crate::replay::{self, Stop, summary};
 use crate::report;
 use anyhow::Result;
@@ -34,54 +34,54 @@ EXIT CODES
   130 interrupted";
 
 /// What the command line says.
-#[derive(ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The trace; without it a workload is generated
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// The trace's format; default: found from its name and first line
     #[arg(long, value_enum)]
-    format: Option<FormatName>,
+    pub(crate) format: Option<FormatName>,
     /// Scale durations so that this is their median
     #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = usage::duration)]
-    median: Duration,
+    pub(crate) median: Duration,
     /// Scale arrivals so that executors are busy for this share of the time
     #[arg(long, value_name = "LOAD", default_value_t = 0.8, value_parser = load)]
-    load: f64,
+    pub(crate) load: f64,
     /// Tasks that may run at once; default: 32 for sleep, the number of cores for spin
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    executors: Option<u32>,
+    pub(crate) executors: Option<u32>,
     /// What tasks do
     #[arg(long, value_enum, default_value_t = Work::Sleep)]
-    work: Work,
+    pub(crate) work: Work,
     /// A running switch; default: one in this process
     #[arg(long, value_name = "HOST:PORT")]
-    switch: Option<String>,
+    pub(crate) switch: Option<String>,
     /// Seed of the generator, drawn priorities and the order of repetitions
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    pub(crate) seed: u64,
     /// Submit for this long: repeats a shorter trace, cuts a longer one
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
-    duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
     /// Submit no further job once this many tasks have been submitted
     #[arg(long, value_name = "TASKS")]
-    limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// Four levels (the trace's, or drawn), or one queue
     #[arg(long, value_enum, default_value_t = Switched::On)]
-    priorities: Switched,
+    pub(crate) priorities: Switched,
     /// Write a page with plots
     #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
     /// Print the results as one JSON object
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// A malformed line is an error
     #[arg(long)]
-    strict: bool,
+    pub(crate) strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum FormatName {
+pub(crate) enum FormatName {
     /// arrival, count, mean, durations; blank-separated seconds
     Tr,
     /// Alibaba 2017 batch_task CSV
@@ -104,7 +104,7 @@ impl From<FormatName> for Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switched {
+pub(crate) enum Switched {
     On,
     Off,
 }
@@ -112,7 +112,7 @@ enum Switched {
 /// Runs the study and returns the exit code.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let switch = args.switch.as_deref().map(usage::resolve).transpose()?;
-    let plan = Plan::new(&wanted(args)).map_err(|error| usage::error(format!("{error:#}")))?;
+    let plan = Plan::new(args).map_err(|error| usage::error(format!("{error:#}")))?;
     if let Some(path) = &args.report {
         files::check_output("--report", path)?;
     }
@@ -170,23 +170,13 @@ fn stop_by_signals() -> Result<Stop> {
     Ok(stop)
 }
 
-fn wanted(args: &Args) -> Wanted {
-    let executors = match args.work {
-        Work::Sleep => 32,
-        Work::Spin => cores(),
-    };
-    Wanted {
-        file: args.file.clone(),
-        format: args.format.map(Format::from),
-        strict: args.strict,
-        median: args.median,
-        load: args.load,
-        executors: args.executors.unwrap_or(executors),
-        work: args.work,
-        priorities: args.priorities == Switched::On,
-        seed: args.seed,
-        duration: args.duration,
-        limit: args.limit,
+impl Args {
+    pub(super) fn executors(&self) -> u32 {
+        self.executors.unwrap_or_else(|| if self.work == Work::Sleep { 32 } else { cores() })
+    }
+
+    pub(crate) fn has_priorities(&self) -> bool {
+        self.priorities == Switched::On
     }
 }
 

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 /// The times of one task, in nanoseconds of one clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passage {
     /// Submitted to the client.
     pub submitted_ns: u64,
@@ -48,13 +48,15 @@ impl Passage {
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution(Histogram<u64>);
 
-impl Distribution {
-    pub(crate) fn new() -> Self {
+impl Default for Distribution {
+    fn default() -> Self {
         // Three digits are within the crate's range of 0 to 5.
         #[expect(clippy::unwrap_used, reason = "the only error is a number of digits above 5")]
         Self(Histogram::new(3).unwrap())
     }
+}
 
+impl Distribution {
     pub(crate) fn record(&mut self, ns: u64) {
         // The histogram grows as needed; a value beyond its limits is recorded as the largest one.
         if self.0.record(ns).is_err() {
@@ -90,7 +92,7 @@ impl Distribution {
 }
 
 /// Delay and its parts of a set of tasks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Delays {
     pub delay: Distribution,
     pub pacing: Distribution,
@@ -99,11 +101,6 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    pub(crate) fn new() -> Self {
-        let new = Distribution::new;
-        Self { delay: new(), pacing: new(), queueing: new(), dispatch: new() }
-    }
-
     pub(crate) fn record(&mut self, passage: &Passage) {
         self.delay.record(passage.delay_ns());
         self.pacing.record(passage.pacing_ns());
@@ -123,15 +120,8 @@ mod tests {
 
     #[test]
     fn dispatch_is_the_delay_less_pacing_and_queueing() {
-        let passage = Passage {
-            submitted_ns: 100,
-            sent_ns: 200,
-            asked_ns: None,
-            started_ns: 5_100,
-            ended_ns: 9_000,
-            queueing_ns: 4_000,
-            level: 1,
-        };
+        let (submitted_ns, sent_ns, started_ns, queueing_ns) = (100, 200, 5_100, 4_000);
+        let passage = Passage { submitted_ns, sent_ns, started_ns, queueing_ns, ..Passage::default() };
         assert_eq!((passage.delay_ns(), passage.dispatch_ns()), (5_000, 900));
         // It queued, so the executor that asked 300 ns before the start was what it waited for.
         assert_eq!(Passage { asked_ns: Some(4_800), ..passage }.dispatch_ns(), 300);
@@ -142,7 +132,7 @@ mod tests {
 
     #[test]
     fn quantiles_and_the_cumulative_distribution_agree() {
-        let mut distribution = Distribution::new();
+        let mut distribution = Distribution::default();
         (1..=100).for_each(|us| distribution.record(us * 1_000));
         assert_eq!(distribution.quantile_ns(0.5) / 100, 500);
         assert_eq!(distribution.max_ns() / 100, 1_000);
@@ -153,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_empty_distribution_has_zeros() {
-        let empty = Distribution::new();
+        let empty = Distribution::default();
         assert_eq!((empty.count(), empty.quantile_ns(0.99), empty.cumulative().len()), (0, 0, 0));
     }
 }

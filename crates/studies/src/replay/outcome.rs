@@ -53,9 +53,9 @@ impl Outcome {
             failed: 0,
             lost: 0,
             retried: 0,
-            all: Delays::new(),
+            all: Delays::default(),
             levels: BTreeMap::new(),
-            lateness: Distribution::new(),
+            lateness: Distribution::default(),
             series: Series::new(origin_ns),
             busy_ns: 0,
             origin_ns,
@@ -69,7 +69,7 @@ impl Outcome {
         self.completed += 1;
         self.retried += u64::from(attempt > 1);
         self.all.record(passage);
-        self.levels.entry(passage.level).or_insert_with(Delays::new).record(passage);
+        self.levels.entry(passage.level).or_default().record(passage);
         self.series.record(passage);
         self.busy_ns += u128::from(passage.ended_ns.saturating_sub(passage.started_ns));
         self.last_end_ns = self.last_end_ns.max(passage.ended_ns);

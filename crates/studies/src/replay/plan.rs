@@ -1,10 +1,11 @@
 //! The plan of a replay: jobs from a file or the generator, scaled, with priorities.
 
 use midflight_terminal::units;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use super::command::Args;
 use anyhow::{Result, ensure};
+use midflight_host::clock::nanos;
 use midflight_workload::{
     Arrival, Format, ReadOptions, Reading, Scale, Shape, Target, Workload, generate, ideal_end_ns, read_file,
 };
@@ -33,35 +34,16 @@ impl Work {
     }
 }
 
-/// The options.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub file: Option<PathBuf>,
-    pub format: Option<Format>,
-    pub strict: bool,
-    pub median: Duration,
-    pub load: f64,
-    pub executors: u32,
-    pub work: Work,
-    pub priorities: bool,
-    pub seed: u64,
-    pub duration: Option<Duration>,
-    pub limit: Option<u64>,
-}
-
 /// The plan of a replay.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// What was asked for.
+    pub args: Args,
+    pub executors: u32,
     /// Where the jobs come from, for people.
     pub source: String,
     pub workload: Workload,
     pub scale: Scale,
-    pub median: Duration,
-    pub load: f64,
-    pub executors: u32,
-    pub work: Work,
-    pub priorities: bool,
-    pub seed: u64,
     /// Malformed lines of the file.
     pub malformed: u64,
     /// Warnings from reading the file.
@@ -80,52 +62,41 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Reads or generates, scales and draws.
-    pub(crate) fn new(wanted: &Wanted) -> Result<Self> {
-        let duration_ns = wanted.duration.map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        let (mut plan, scale_error_hint) = match &wanted.file {
+    pub(crate) fn new(args: &Args) -> Result<Self> {
+        let (mut plan, scale_error_hint) = match &args.file {
             Some(file) => {
-                let options = ReadOptions { format: wanted.format, strict: wanted.strict, ..ReadOptions::default() };
-                let reading = read_file(file, &options)?;
+                let format = args.format.map(Format::from);
+                let reading = read_file(file, &ReadOptions { format, strict: args.strict, ..ReadOptions::default() })?;
                 let notes = notes(&reading);
-                let mut plan = Self::of(wanted, format!("{} ({:?})", file.display(), reading.format), reading.workload);
-                (plan.malformed, plan.notes, plan.until_ns) = (reading.malformed, notes, duration_ns);
+                let mut plan = Self::of(args, format!("{} ({:?})", file.display(), reading.format), reading.workload);
+                (plan.malformed, plan.notes, plan.until_ns) = (reading.malformed, notes, args.duration.map(nanos));
                 (plan, file.display().to_string())
             }
             None => {
-                let shape = Shape { work: work_in_medians(wanted)?, ..Shape::default() };
-                let workload = generate(&shape, wanted.seed);
-                (
-                    Self::of(wanted, format!("generated, seed {}", wanted.seed), workload),
-                    "the generated workload".into(),
-                )
+                let shape = Shape { work: work_in_medians(args)?, ..Shape::default() };
+                let source = format!("generated, seed {}", args.seed);
+                (Self::of(args, source, generate(&shape, args.seed)), "the generated workload".into())
             }
         };
-        let median_ns = u64::try_from(wanted.median.as_nanos()).unwrap_or(u64::MAX);
-        let target = Target { median_ns, load: wanted.load, executors: wanted.executors };
+        let target = Target { median_ns: nanos(args.median), load: args.load, executors: plan.executors };
         let scaled = plan.workload.scale(&target);
         plan.scale = scaled.map_err(|error| anyhow::anyhow!("{scale_error_hint}: {error}"))?;
-        if wanted.priorities {
-            plan.workload.draw_priorities(wanted.seed);
+        if args.has_priorities() {
+            plan.workload.draw_priorities(args.seed);
         } else {
             plan.workload.set_priorities(ONE_LEVEL);
         }
-        plan.count(wanted.limit)?;
+        plan.count()?;
         Ok(plan)
     }
 
-    fn of(wanted: &Wanted, source: String, workload: Workload) -> Self {
-        let scale = Scale { f: 1.0, g: 1.0, work_s: 0.0, span_s: 0.0, rounded_to_zero: 0 };
-        let Wanted { median, load, executors, work, priorities, seed, .. } = *wanted;
+    fn of(args: &Args, source: String, workload: Workload) -> Self {
         Self {
+            args: args.clone(),
+            executors: args.executors(),
             source,
             workload,
-            scale,
-            median,
-            load,
-            executors,
-            work,
-            priorities,
-            seed,
+            scale: Scale { f: 1.0, g: 1.0, work_s: 0.0, span_s: 0.0, rounded_to_zero: 0 },
             malformed: 0,
             notes: Vec::new(),
             jobs: 0,
@@ -137,10 +108,10 @@ impl Plan {
         }
     }
 
-    fn count(&mut self, limit: Option<u64>) -> Result<()> {
+    fn count(&mut self) -> Result<()> {
         let (mut jobs, mut tasks, mut planned_ns, mut longest_ns) = (0, 0, 0, 0);
-        for arrival in self.workload.arrivals(self.until_ns, self.seed) {
-            if limit.is_some_and(|limit| tasks >= limit) {
+        for arrival in self.workload.arrivals(self.until_ns, self.args.seed) {
+            if self.args.limit.is_some_and(|limit| tasks >= limit) {
                 break;
             }
             jobs += 1;
@@ -157,7 +128,7 @@ impl Plan {
 
     /// The jobs to submit and when, since the first.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
-        self.workload.arrivals(self.until_ns, self.seed).take(usize::try_from(self.jobs).unwrap_or(usize::MAX))
+        self.workload.arrivals(self.until_ns, self.args.seed).take(usize::try_from(self.jobs).unwrap_or(usize::MAX))
     }
 
     /// From the first arrival to the last, in seconds.
@@ -177,12 +148,12 @@ impl Plan {
         lines.push(format!(
             "durations / {:.4} (f): median {}, sum {:.1} s; arrivals × {:.4} (g): load {} on {} executors that {}",
             self.scale.f,
-            units::time(u64::try_from(self.median.as_nanos()).unwrap_or(u64::MAX)),
+            units::time(nanos(self.args.median)),
             self.scale.work_s,
             self.scale.g,
-            self.load,
+            self.args.load,
             self.executors,
-            self.work.name()
+            self.args.work.name()
         ));
         lines.extend(self.notes.iter().cloned());
         lines
@@ -190,11 +161,11 @@ impl Plan {
 }
 
 /// How much work the generator has to make for the load and the duration asked for.
-fn work_in_medians(wanted: &Wanted) -> Result<f64> {
+fn work_in_medians(args: &Args) -> Result<f64> {
     // As many tasks as a trace may have; a task has six medians of work on average.
     const MOST_TASKS: f64 = (32 << 20) as f64;
-    let seconds = wanted.duration.unwrap_or(GENERATED).as_secs_f64();
-    let work = wanted.load * f64::from(wanted.executors) * seconds / wanted.median.as_secs_f64();
+    let seconds = args.duration.unwrap_or(GENERATED).as_secs_f64();
+    let work = args.load * f64::from(args.executors()) * seconds / args.median.as_secs_f64();
     ensure!(
         work / 6.0 <= MOST_TASKS,
         "that would be a workload of about {:.1e} tasks, at most {MOST_TASKS:.1e} are generated: ask for a lower --load, \
@@ -216,21 +187,16 @@ fn notes(reading: &Reading) -> Vec<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::replay::command::Switched;
 
-    pub(crate) fn wanted() -> Wanted {
-        Wanted {
-            file: None,
-            format: None,
-            strict: false,
-            median: Duration::from_millis(5),
-            load: 0.8,
-            executors: 32,
-            work: Work::Sleep,
-            priorities: true,
-            seed: 1,
-            duration: None,
-            limit: None,
+    /// As on a command line without options.
+    pub(crate) fn wanted() -> Args {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
         }
+        <Line as clap::Parser>::parse_from(["replay"]).args
     }
 
     pub(crate) fn plan() -> Plan {
@@ -248,30 +214,30 @@ pub(crate) mod tests {
 
     #[test]
     fn the_generator_fills_the_duration_asked_for() {
-        let plan = Plan::new(&Wanted { duration: Some(Duration::from_secs(60)), ..wanted() }).unwrap();
+        let plan = Plan::new(&Args { duration: Some(Duration::from_secs(60)), ..wanted() }).unwrap();
         assert!((50.0..75.0).contains(&plan.planned_s()), "{}", plan.planned_s());
     }
 
     #[test]
     fn a_limit_ends_with_the_job_that_reaches_it() {
-        let plan = Plan::new(&Wanted { limit: Some(100), ..wanted() }).unwrap();
+        let plan = Plan::new(&Args { limit: Some(100), ..wanted() }).unwrap();
         assert!((100..200).contains(&plan.tasks), "{}", plan.tasks);
         assert_eq!(plan.arrivals().map(|arrival| arrival.job.tasks.len() as u64).sum::<u64>(), plan.tasks);
     }
 
     #[test]
     fn without_priorities_all_tasks_share_one_level() {
-        let plan = Plan::new(&Wanted { priorities: false, ..wanted() }).unwrap();
+        let plan = Plan::new(&Args { priorities: Switched::Off, ..wanted() }).unwrap();
         assert!(plan.arrivals().flat_map(|arrival| &arrival.job.tasks).all(|task| task.priority == ONE_LEVEL));
     }
 
     #[test]
     fn what_cannot_be_played_is_an_error_with_the_reason() {
-        let error = |wanted: Wanted| format!("{:#}", Plan::new(&wanted).unwrap_err());
-        assert!(error(Wanted { limit: Some(0), ..wanted() }).contains("--limit"));
-        assert!(error(Wanted { load: 0.0, ..wanted() }).contains("the load must be greater than 0"));
-        let missing = Wanted { file: Some("/nonexistent.tr".into()), ..wanted() };
+        let error = |wanted: Args| format!("{:#}", Plan::new(&wanted).unwrap_err());
+        assert!(error(Args { limit: Some(0), ..wanted() }).contains("--limit"));
+        assert!(error(Args { load: 0.0, ..wanted() }).contains("the load must be greater than 0"));
+        let missing = Args { file: Some("/nonexistent.tr".into()), ..wanted() };
         assert!(error(missing).starts_with("/nonexistent.tr: "));
-        assert!(error(Wanted { load: 1e300, ..wanted() }).contains("lower --load"));
+        assert!(error(Args { load: 1e300, ..wanted() }).contains("lower --load"));
     }
 }

@@ -117,7 +117,7 @@ fn no_answer(switch: SocketAddr) -> String {
 /// On the pacer's thread.
 fn submit_all(plan: &Plan, client: &Client, origin_ns: u64, stop: &Stop, sender: &Sender<News>) {
     let pacer = Pacer::new(&stop.0);
-    let function = function_id(plan.work.name());
+    let function = function_id(plan.args.work.name());
     // The collector outlives this thread: sending to it cannot fail.
     let report = |news| drop(sender.send(news));
     for arrival in plan.arrivals() {
@@ -222,8 +222,9 @@ fn passage(level: u8, result: &TaskResult) -> Passage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::command::Args;
+    use crate::replay::plan::Work;
     use crate::replay::plan::tests::wanted;
-    use crate::replay::plan::{Wanted, Work};
     use midflight_host::TaskTiming;
 
     fn result(value: Vec<u8>) -> TaskResult {
@@ -249,10 +250,10 @@ mod tests {
 
     #[test]
     fn t1_a_replayed_workload_ends_whole() {
-        let small = Wanted {
+        let small = Args {
             median: Duration::from_micros(200),
             duration: Some(Duration::from_millis(300)),
-            executors: 8,
+            executors: Some(8),
             limit: Some(2_000),
             ..wanted()
         };
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_run_reports_what_it_has() {
-        let plan = Plan::new(&Wanted { work: Work::Sleep, ..wanted() }).unwrap();
+        let plan = Plan::new(&Args { work: Work::Sleep, ..wanted() }).unwrap();
         let stop = Stop::default();
         let stopper = stop.clone();
         std::thread::spawn(move || {

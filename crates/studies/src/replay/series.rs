@@ -106,16 +106,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn passage(submitted_ms: u64, started_ms: u64, ended_ms: u64) -> Passage {
-        let at = |ms| 7 * MS + ms * MS;
-        Passage {
-            submitted_ns: at(submitted_ms),
-            sent_ns: at(submitted_ms),
-            asked_ns: None,
-            started_ns: at(started_ms),
-            ended_ns: at(ended_ms),
-            queueing_ns: 0,
-            level: 1,
-        }
+        let [submitted_ns, started_ns, ended_ns] = [submitted_ms, started_ms, ended_ms].map(|ms| 7 * MS + ms * MS);
+        Passage { submitted_ns, started_ns, ended_ns, ..Passage::default() }
     }
 
     #[test]

@@ -133,15 +133,8 @@ mod tests {
     fn outcome() -> Outcome {
         let mut outcome = Outcome::new(0);
         (outcome.jobs, outcome.tasks) = (1, 2);
-        let passage = Passage {
-            submitted_ns: 0,
-            sent_ns: 0,
-            asked_ns: None,
-            started_ns: 3_000,
-            ended_ns: 1_000_000,
-            queueing_ns: 1_000,
-            level: 1,
-        };
+        let (started_ns, ended_ns, queueing_ns) = (3_000, 1_000_000, 1_000);
+        let passage = Passage { started_ns, ended_ns, queueing_ns, level: 1, ..Passage::default() };
         outcome.record(&passage, 1);
         outcome.record(&Passage { level: 3, ..passage }, 2);
         outcome

@@ -76,7 +76,7 @@ fn tiles(plan: &Plan, outcome: &Outcome) -> Markup {
         (
             "Utilisation",
             format!("{:.1} %", 100.0 * outcome.utilisation(plan.executors)),
-            format!("load asked for {:.0} %", 100.0 * plan.load),
+            format!("load asked for {:.0} %", 100.0 * plan.args.load),
         ),
         ("Lost", outcome.lost.to_string(), format!("of {} tasks", units::thousands(outcome.tasks))),
     ];
@@ -203,16 +203,16 @@ fn settings(plan: &Plan, outcome: &Outcome, envelope: &serde_json::Value) -> Mar
     };
     let rows = [
         ("Source", plan.source.clone()),
-        ("Executors", format!("{}, tasks {}", plan.executors, plan.work.name())),
-        ("Median and load asked for", format!("{:?}, {}", plan.median, plan.load)),
+        ("Executors", format!("{}, tasks {}", plan.executors, plan.args.work.name())),
+        ("Median and load asked for", format!("{:?}, {}", plan.args.median, plan.args.load)),
         ("Durations divided by f", format!("{:.6}", plan.scale.f)),
         ("Arrivals multiplied by g", format!("{:.6}", plan.scale.g)),
         ("Sum of durations", format!("{:.1} s", plan.scale.work_s)),
         ("Last arrival", format!("{:.1} s", plan.planned_s())),
         ("Last end, first come first served at no cost", format!("{:.1} s", plan.ideal_s())),
         ("Last end", format!("{:.1} s", outcome.elapsed().as_secs_f64())),
-        ("Priorities", if plan.priorities { "four levels" } else { "one level" }.into()),
-        ("Seed", plan.seed.to_string()),
+        ("Priorities", if plan.args.has_priorities() { "four levels" } else { "one level" }.into()),
+        ("Seed", plan.args.seed.to_string()),
         ("Malformed lines", plan.malformed.to_string()),
         ("Jobs submitted late, p99", units::time(outcome.lateness.quantile_ns(0.99))),
         ("Retried, failed, lost", format!("{}, {}, {}", outcome.retried, outcome.failed, outcome.lost)),
@@ -263,16 +263,9 @@ mod tests {
             let started_ns = submitted_ns + queueing_ns + 20_000 + (i * 7_919 % 60) * 1_000;
             let ended_ns = started_ns + 5_000_000 + (i * 104_729 % 40) * 1_000_000;
             let level = 1 + u8::from(i % 5 > 0) * 2;
+            let sent_ns = submitted_ns;
             outcome.record(
-                &Passage {
-                    submitted_ns,
-                    sent_ns: submitted_ns,
-                    asked_ns: None,
-                    started_ns,
-                    ended_ns,
-                    queueing_ns,
-                    level,
-                },
+                &Passage { submitted_ns, sent_ns, asked_ns: None, started_ns, ended_ns, queueing_ns, level },
                 1,
             );
         }
@@ -303,18 +296,7 @@ mod tests {
     #[test]
     fn one_level_has_no_comparison_of_levels() {
         let mut outcome = Outcome::new(0);
-        outcome.record(
-            &Passage {
-                submitted_ns: 0,
-                sent_ns: 0,
-                asked_ns: None,
-                started_ns: 9,
-                ended_ns: 20,
-                queueing_ns: 0,
-                level: 1,
-            },
-            1,
-        );
+        outcome.record(&Passage { started_ns: 9, ended_ns: 20, level: 1, ..Passage::default() }, 1);
         assert!(!render(&outcome).contains("By priority"));
     }
 

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_shorter_than_the_axis_stands_at_its_left_edge() {
-        let mut distribution = Distribution::new();
+        let mut distribution = Distribution::default();
         [0, 0, 50_000, 100_000].into_iter().for_each(|ns| distribution.record(ns));
         let points = steps(&distribution, 1e3, 1e6);
         assert_eq!(points[0], (1e3, 0.5));
