@@ -72,6 +72,12 @@ impl LabEngines {
     }
 }
 
+/// The port of a study's switch. What the kernel engine keeps is named after it, and that of other switches must not be
+/// touched.
+pub(crate) fn own_port() -> u16 {
+    20_000 + (std::process::id() % 20_000) as u16
+}
+
 /// This program, to be run at a place.
 pub(crate) fn at(lab: &Lab, place: Place) -> Result<Command> {
     Ok(lab.command(place, ours()?.get_program()))

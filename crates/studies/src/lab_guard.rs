@@ -48,6 +48,11 @@ impl LabGuard {
     }
 }
 
+/// An error once a signal asks a study that tends its lab itself to end.
+pub(crate) fn unless(interrupted: &AtomicBool, lab: &Lab) -> Result<(), LabError> {
+    if interrupted.load(SeqCst) { Err(LabError::Interrupted(lab.name().to_owned())) } else { Ok(()) }
+}
+
 impl LabGuard {
     /// Passes a result on. If a signal has ended the work, the process ends here instead.
     pub(crate) fn unless_interrupted<T>(&self, result: Result<T>) -> Result<T> {

@@ -59,6 +59,7 @@ pub enum SubmitError {
     TooMany(usize),
 }
 
+#[derive(Debug)]
 struct Job {
     /// Tasks whose end was not reported.
     open: Vec<bool>,
@@ -66,6 +67,7 @@ struct Job {
     parts: Vec<u64>,
 }
 
+#[derive(Debug)]
 struct Ask {
     job: u32,
     first: u32,
@@ -74,6 +76,7 @@ struct Ask {
 }
 
 /// The client's state machine; see the module.
+#[derive(Debug)]
 pub struct Client {
     config: ClientConfig,
     jobs: HashMap<u32, Job>,
@@ -82,12 +85,6 @@ pub struct Client {
     acks: VecDeque<(SocketAddr, u64)>,
     events: VecDeque<Event>,
     rejected: u64,
-}
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("jobs", &self.jobs.len()).finish_non_exhaustive()
-    }
 }
 
 impl Client {
@@ -132,12 +129,6 @@ impl Client {
         }
         self.jobs.insert(job, Job { open: vec![true; tasks.len()], left: total, parts });
         Ok(job)
-    }
-
-    /// Jobs whose end was not reported.
-    #[must_use]
-    pub fn open_jobs(&self) -> usize {
-        self.jobs.len()
     }
 
     /// Requests that were sent again.

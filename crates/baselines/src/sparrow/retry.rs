@@ -30,6 +30,7 @@ impl RetryConfig {
     }
 }
 
+#[derive(Debug)]
 struct Pending<W> {
     to: SocketAddr,
     what: W,
@@ -38,6 +39,7 @@ struct Pending<W> {
 }
 
 /// Requests by number. `W` is the content of one: enough to write its packet.
+#[derive(Debug)]
 pub(super) struct Requests<W> {
     config: RetryConfig,
     pending: HashMap<u64, Pending<W>>,
@@ -117,11 +119,5 @@ impl<W> Requests<W> {
 
     pub(super) fn len(&self) -> usize {
         self.pending.len()
-    }
-}
-
-impl<W> std::fmt::Debug for Requests<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Requests").field("pending", &self.pending.len()).finish_non_exhaustive()
     }
 }

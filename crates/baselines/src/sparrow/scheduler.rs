@@ -62,12 +62,14 @@ pub struct Counters {
 }
 
 /// Requests of a scheduler.
+#[derive(Debug)]
 enum Ask {
     Reserve(u64),
     Cancel(Vec<u64>),
     Ended(Vec<Ended>),
 }
 
+#[derive(Debug)]
 enum Answer {
     Ack(Operation),
     /// A task by its number, or none.
@@ -75,6 +77,7 @@ enum Answer {
 }
 
 /// The scheduler's state machine; see the module.
+#[derive(Debug)]
 pub struct Scheduler {
     config: SchedulerConfig,
     /// By executor: its worker.
@@ -100,12 +103,6 @@ pub struct Scheduler {
     to_tell: BTreeMap<SocketAddr, Vec<Ended>>,
     events: VecDeque<Event>,
     counters: Counters,
-}
-
-impl std::fmt::Debug for Scheduler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scheduler").field("open_tasks", &self.open_tasks).finish_non_exhaustive()
-    }
 }
 
 impl Scheduler {

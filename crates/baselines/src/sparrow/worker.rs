@@ -93,12 +93,14 @@ enum Slot {
     Running { scheduler: SocketAddr, task: u64 },
 }
 
+#[derive(Debug)]
 enum Ask {
     Task { slot: u32, number: u64, reserved: Nanos, asked: Nanos },
     Done(Vec<Done>),
 }
 
 /// The worker's state machine; see the module.
+#[derive(Debug)]
 pub struct Worker {
     config: WorkerConfig,
     slots: Vec<(Slot, u32)>,
@@ -115,12 +117,6 @@ pub struct Worker {
     to_tell: BTreeMap<SocketAddr, Vec<Done>>,
     events: VecDeque<Event>,
     counters: Counters,
-}
-
-impl std::fmt::Debug for Worker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("waiting", &self.waiting.len()).finish_non_exhaustive()
-    }
 }
 
 impl Worker {

@@ -1,6 +1,7 @@
 //! The subcommands. Each file has its arguments (`Args`) and `run`, which returns the exit code.
 
 mod baseline;
+mod ends;
 mod executor;
 mod lab;
 mod map;

@@ -1,27 +1,20 @@
 //! `midflight submit`: one function, called many times.
 
+use super::ends::{Ends, LOOK_EVERY, signals};
 use crate::options;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use hdrhistogram::Histogram;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_host::{Completions, Job, TaskError, TaskOutcome, TaskResult};
 use midflight_tasks::functions::{EXEC, ExecResult, SLEEP, SPIN};
-use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
-use midflight_terminal::signals::Shutdown;
 use midflight_terminal::switches::connect;
 use midflight_terminal::usage;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// The largest latency that is recorded as it is: a day. Larger ones count as this.
-pub(super) const LATENCY_MAX_US: u64 = 86_400_000_000;
-/// How long to wait for a result before looking at signals again.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -97,9 +90,7 @@ pub(super) fn argument(function: &str, text: &str) -> Result<Vec<u8>> {
 
 /// Takes outcomes until all are there, or the second Ctrl-C.
 fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Result<()> {
-    let signals = Arc::new(AtomicU32::new(0));
-    let seen = Arc::clone(&signals);
-    Shutdown::new()?.each(move |count| seen.store(count, Ordering::Relaxed));
+    let signals = signals()?;
     let progress = Progress::tasks(u64::from(count), false);
     while completions.left() > 0 {
         if let Some((_, outcome)) = completions.next_timeout(LOOK_EVERY) {
@@ -119,19 +110,15 @@ fn collect(mut completions: Completions, tally: &mut Tally, count: u32) -> Resul
             _ => break,
         }
     }
-    tally.lost += completions.left() as u64;
+    tally.ends.lost += completions.left() as u64;
     progress.finish();
     Ok(())
 }
 
 /// What became of the tasks.
 struct Tally {
-    ok: u64,
-    failed: u64,
-    lost: u64,
-    cancelled: u64,
+    ends: Ends,
     interrupted: bool,
-    latency_us: Histogram<u64>,
     /// Decodes results as those of `exec`.
     exec: bool,
     silent: bool,
@@ -141,12 +128,8 @@ struct Tally {
 impl Tally {
     fn new(args: &Args) -> Result<Self> {
         Ok(Self {
-            ok: 0,
-            failed: 0,
-            lost: 0,
-            cancelled: 0,
+            ends: Ends::new(Some(0))?,
             interrupted: false,
-            latency_us: Histogram::new_with_max(LATENCY_MAX_US, 3)?,
             exec: args.function == EXEC,
             // sleep and spin return when they started, for `replay`: bytes that nobody reads here.
             silent: args.json || [SLEEP, SPIN].contains(&args.function.as_str()),
@@ -158,16 +141,16 @@ impl Tally {
         match outcome {
             Ok(result) => {
                 let ns = result.timing.completed.saturating_sub(result.timing.submitted);
-                self.latency_us.saturating_record(ns / 1_000);
+                self.ends.latency_us.saturating_record(ns / 1_000);
                 progress.suspend(|| self.add_result(&result)).context("cannot write the results")?;
             }
-            Err(TaskError::Cancelled) => self.cancelled += 1,
+            Err(TaskError::Cancelled) => self.ends.cancelled = self.ends.cancelled.map(|tasks| tasks + 1),
             Err(error) => {
-                if self.failed + self.lost < 10 {
+                if self.ends.failed + self.ends.lost < 10 {
                     progress.suspend(|| eprintln!("a task failed: {error}"));
                 }
                 let failed = matches!(error, TaskError::Failed { .. } | TaskError::Unknown);
-                *(if failed { &mut self.failed } else { &mut self.lost }) += 1;
+                *(if failed { &mut self.ends.failed } else { &mut self.ends.lost }) += 1;
             }
         }
         Ok(())
@@ -175,14 +158,14 @@ impl Tally {
 
     fn add_result(&mut self, result: &TaskResult) -> std::io::Result<()> {
         if !self.exec {
-            self.ok += 1;
+            self.ends.ok += 1;
             return if self.silent || result.value.is_empty() { Ok(()) } else { self.line(&result.value) };
         }
         let Some(output) = ExecResult::decode(&result.value) else {
-            self.failed += 1;
+            self.ends.failed += 1;
             return Ok(());
         };
-        *(if output.code == 0 { &mut self.ok } else { &mut self.failed }) += 1;
+        *(if output.code == 0 { &mut self.ends.ok } else { &mut self.ends.failed }) += 1;
         if self.silent {
             return Ok(());
         }
@@ -197,40 +180,10 @@ impl Tally {
 
     fn finish(mut self, elapsed: Duration, json: bool) -> Result<ExitCode> {
         self.out.flush().context("cannot write the results")?;
-        let seconds = elapsed.as_secs_f64();
-        let rate = self.ok as f64 / seconds;
-        let at = |quantile| self.latency_us.value_at_quantile(quantile);
-        if json {
-            self.envelope(seconds, rate).print(true)?;
-        } else {
-            let Self { ok, failed, lost, cancelled, .. } = &self;
-            eprintln!(
-                "{ok} ok, {failed} failed, {lost} lost, {cancelled} cancelled in {seconds:.3} s ({rate:.0} tasks/s)"
-            );
-            if !self.latency_us.is_empty() {
-                let max = self.latency_us.max();
-                eprintln!("submit to result: p50 {} us, p99 {} us, max {max} us", at(0.5), at(0.99));
-            }
-        }
-        let all_ok = self.failed + self.lost + self.cancelled == 0;
-        let code = if self.interrupted { usage::INTERRUPTED } else { u8::from(!all_ok) };
+        let max = Measure::count("submit.latency_max_us", self.ends.latency_us.max(), "us");
+        self.ends.print("submit", "result", elapsed, json.then_some(max))?;
+        let code = if self.interrupted { usage::INTERRUPTED } else { u8::from(!self.ends.all_ok()) };
         Ok(ExitCode::from(code))
-    }
-
-    fn envelope(&self, seconds: f64, rate: f64) -> Envelope {
-        let at = |quantile| self.latency_us.value_at_quantile(quantile);
-        let results = vec![
-            Measure::count("submit.ok", self.ok, "tasks"),
-            Measure::count("submit.failed", self.failed, "tasks"),
-            Measure::count("submit.lost", self.lost, "tasks"),
-            Measure::count("submit.cancelled", self.cancelled, "tasks"),
-            Measure::quantity("submit.seconds", seconds, "s"),
-            Measure::quantity("submit.tasks_per_s", rate, "tasks/s"),
-            Measure::count("submit.latency_p50_us", at(0.5), "us"),
-            Measure::count("submit.latency_p99_us", at(0.99), "us"),
-            Measure::count("submit.latency_max_us", self.latency_us.max(), "us"),
-        ];
-        Envelope::new("submit", results)
     }
 }
 

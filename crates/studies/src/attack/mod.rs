@@ -26,9 +26,9 @@ pub(crate) use kinds::{Attack, KINDS, named};
 pub(crate) use outcome::Report;
 pub(crate) use places::Family;
 
-use crate::engines::LabEngine;
+use crate::engines::{LabEngine, own_port};
 use crate::soak::findings::Findings;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use attacker::Sent;
 use forge::{Forge, Known};
 use kinds::{LINK, Means};
@@ -69,17 +69,11 @@ pub(crate) struct Plan {
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     let lab = Lab::up_unless(&Options::new(format!("attack{}", std::process::id()), HOSTS), interrupted)?;
     places::allow_forgery(&lab)?;
-    places::check_forgery(&lab, plan.family, port())?;
+    places::check_forgery(&lab, plan.family, own_port())?;
     let campaign = Campaign { lab: &lab, plan, interrupted };
     let outcomes = campaign.hold();
     lab.down()?;
     Ok(Report { outcomes: outcomes? })
-}
-
-/// The switch's port. A kernel engine's objects in the kernel are named after it, and those of other switches must not be
-/// touched.
-fn port() -> u16 {
-    20_000 + (std::process::id() % 20_000) as u16
 }
 
 struct Campaign<'a> {
@@ -114,8 +108,8 @@ impl Campaign<'_> {
     fn try_one(&self, kind: &'static Attack, engine: LabEngine) -> Result<Outcome> {
         let findings = Arc::new(Findings::default());
         let (lab, family) = (self.lab, self.plan.family);
-        let victims = Victims::start(lab, engine, family, port(), Arc::clone(&findings), self.interrupted);
-        let mut victims = victims::started(victims)?;
+        let victims = Victims::start(lab, engine, family, own_port(), Arc::clone(&findings), self.interrupted);
+        let mut victims = victims.context("cannot start the cluster that is to be attacked")?;
         let mut quiet = Vec::new();
         // The first run only warms caches.
         victims.run(self.plan.tasks)?;

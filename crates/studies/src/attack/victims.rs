@@ -3,18 +3,19 @@
 use super::forge::Known;
 use super::places::{ATTACKER, BYSTANDER, CLIENT, EXECUTORS, Family, NEWCOMERS, OWN_PORT, Place, ports_at};
 use crate::engines::{LabEngine, at};
+use crate::lab_guard;
 use crate::processes::{self, Process};
 use crate::soak::findings::Findings;
 use crate::soak::ledger::{Entry, Expected, Ledger};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use midflight_host::{Client, ClientOptions, Executor, Job};
-use midflight_lab::{Lab, LabError};
+use midflight_lab::Lab;
 use midflight_tasks::functions::{EXEC, NOOP};
 use midflight_terminal::switches;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Slots of each executor.
@@ -130,19 +131,12 @@ impl<'a> Victims<'a> {
     fn until(&self, patience: Duration, mut so: impl FnMut() -> Result<bool>) -> Result<bool> {
         let deadline = Instant::now() + patience;
         while !so()? {
-            self.unless_interrupted()?;
+            lab_guard::unless(self.interrupted, self.lab)?;
             if Instant::now() >= deadline {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    pub(super) fn unless_interrupted(&self) -> Result<()> {
-        if self.interrupted.load(Relaxed) {
-            return Err(LabError::Interrupted(self.lab.name().to_owned()).into());
-        }
-        Ok(())
     }
 
     /// A new client and a new executor come, are served, and go: each is well within its share.
@@ -196,9 +190,4 @@ fn quiet(mut command: Command) -> Command {
     use std::os::unix::process::CommandExt;
     command.env("RUST_LOG", "off").process_group(0).stderr(Stdio::null());
     command
-}
-
-/// For the caller's error, where the switch is not there at all.
-pub(super) fn started<'a>(victims: Result<Victims<'a>>) -> Result<Victims<'a>> {
-    victims.context("cannot start the cluster that is to be attacked")
 }

@@ -20,7 +20,8 @@ mod gauges;
 pub(crate) mod ledger;
 mod load;
 
-use crate::engines::LabEngine;
+use crate::engines::{LabEngine, own_port};
+use crate::lab_guard;
 use anyhow::Result;
 use audit::Audit;
 use cluster::{CLIENTS, Cluster, HOSTS};
@@ -29,10 +30,10 @@ use findings::Findings;
 use ledger::Ledger;
 use load::Loads;
 use midflight_host::{Client, ClientOptions};
-use midflight_lab::{Lab, LabError, Loss, Options};
+use midflight_lab::{Lab, Loss, Options};
 use midflight_terminal::envelope::Measure;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Clients that stay, in this process.
@@ -66,7 +67,7 @@ pub(crate) struct Report {
 /// The whole soak.
 ///
 /// # Errors
-/// If it cannot run, or the switch ended by itself; [`LabError::Interrupted`] once the flag is set.
+/// If it cannot run, or the switch ended by itself; [`midflight_lab::LabError::Interrupted`] once the flag is set.
 pub(crate) fn run(plan: &Plan, interrupted: &AtomicBool) -> Result<Report> {
     let options = Options::new(format!("soak{}", std::process::id()), HOSTS).loss(plan.loss);
     let lab = Lab::up_unless(&options, interrupted)?;
@@ -81,14 +82,9 @@ struct KeptQueue {
     engine: LabEngine,
 }
 
-/// The switch's port. A kept queue is named after it, and those of other switches must not be touched.
-fn port() -> u16 {
-    20_000 + (std::process::id() % 20_000) as u16
-}
-
 impl KeptQueue {
     fn none_yet(engine: LabEngine) -> Result<Self> {
-        let path = format!("/sys/fs/bpf/midflight/{}", port());
+        let path = format!("/sys/fs/bpf/midflight/{}", own_port());
         anyhow::ensure!(
             !std::path::Path::new(&path).exists(),
             "{path} is there already: start again, for another port"
@@ -101,7 +97,7 @@ impl Drop for KeptQueue {
     fn drop(&mut self) {
         if self.engine == LabEngine::Kernel {
             // Usually there is nothing: it was detached before.
-            let _ = midflight_host::detach(port());
+            let _ = midflight_host::detach(own_port());
         }
     }
 }
@@ -123,7 +119,7 @@ struct Soak<'a> {
 impl<'a> Soak<'a> {
     fn start(lab: &'a Lab, plan: &'a Plan, interrupted: &'a AtomicBool) -> Result<Self> {
         let findings = Arc::new(Findings::default());
-        let cluster = Cluster::start(lab, plan.engine, port(), Arc::clone(&findings))?;
+        let cluster = Cluster::start(lab, plan.engine, own_port(), Arc::clone(&findings))?;
         let switch = cluster.switch_address(false);
         let connect = || (0..RESIDENTS).map(|_| Ok(Arc::new(Client::connect(ClientOptions::new(vec![switch]))?)));
         let clients = lab.within(CLIENTS, || connect().collect::<Result<Vec<_>>>())??;
@@ -152,9 +148,7 @@ impl<'a> Soak<'a> {
 
     /// The work of every turn: tends the cluster and reports progress.
     fn turn(&mut self) -> Result<()> {
-        if self.interrupted.load(Relaxed) {
-            return Err(LabError::Interrupted(self.lab.name().to_owned()).into());
-        }
+        lab_guard::unless(self.interrupted, self.lab)?;
         std::thread::sleep(TURN);
         self.cluster.tend()?;
         if Instant::now() >= self.next_line {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// A job that has not ended.
+#[derive(Debug)]
 pub(super) struct Job {
     pub(super) client: u64,
     pub(super) address: SocketAddr,
@@ -26,6 +27,7 @@ impl Job {
 }
 
 /// A reservation that has not ended.
+#[derive(Debug)]
 pub(super) struct Reservation {
     pub(super) job: u64,
     pub(super) worker: u32,
@@ -36,7 +38,7 @@ pub(super) struct Reservation {
 }
 
 /// Jobs of a client that have ended, so that a late SUBMIT does not run them again.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct EndedJobs {
     /// All jobs below this number have ended.
     floor: u32,

@@ -83,15 +83,7 @@ impl World {
         let client = self.parties.len() - 1;
         let mut argument = [0; 16];
         argument[..8].copy_from_slice(&run_ns.to_be_bytes());
-        let task = TaskInfo {
-            tid: 0.into(),
-            function: 1.into(),
-            priority: 1,
-            resources: 0,
-            argument_length: 8,
-            attempt: 1,
-            argument,
-        };
+        let task = TaskInfo { function: 1.into(), argument_length: 8, argument, ..TaskInfo::PLAIN };
         let Party::Client(endpoint) = &mut self.parties[client] else { unreachable!() };
         let job = endpoint.submit(&vec![task; tasks]).unwrap();
         self.drive(client);

@@ -1,21 +1,19 @@
 //! `midflight baseline sparrow submit`.
 
 use super::SCHEDULER;
-use crate::commands::submit::{LATENCY_MAX_US, LOOK_EVERY, argument};
-use anyhow::{Context, Result};
+use crate::commands::ends::{Ends, LOOK_EVERY, signals};
+use crate::commands::submit::argument;
+use anyhow::Result;
 use clap::Args as ClapArgs;
-use hdrhistogram::Histogram;
 use midflight_host::baseline::{Outcome, SparrowClient};
 use midflight_tasks::functions::function_id;
-use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::envelope::Measure;
 use midflight_terminal::progress::Progress;
-use midflight_terminal::signals::Shutdown;
 use midflight_terminal::usage;
 use midflight_wire::{ARGUMENT_MAX, Status, TaskInfo};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -54,10 +52,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let task = task(&args.function, &args.argument)?;
     let client = SparrowClient::connect(usage::resolve_all(&args.scheduler)?)?;
-    let signals = Arc::new(AtomicU32::new(0));
-    let seen = Arc::clone(&signals);
-    Shutdown::new()?.each(move |count| seen.store(count, Ordering::Relaxed));
-    let mut tally = Tally::new()?;
+    let (signals, mut ends) = (signals()?, Ends::new(None)?);
     let started = Instant::now();
     let mut left = args.count;
     while left > 0 {
@@ -69,14 +64,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut open = u64::from(args.count);
     while open > 0 && signals.load(Ordering::Relaxed) == 0 {
         if let Some(outcome) = client.next(LOOK_EVERY) {
-            let ended = progress.suspend(|| tally.add(outcome));
+            let ended = progress.suspend(|| add(&mut ends, outcome));
             (0..ended).for_each(|_| progress.advance());
             open -= ended;
         }
     }
     progress.finish();
-    tally.print(started.elapsed(), client.repeated(), args.json)?;
-    let code = if open > 0 { usage::INTERRUPTED } else { u8::from(tally.failed + tally.lost > 0) };
+    let repeated = Measure::count("sparrow.repeated", client.repeated(), "packets");
+    ends.print("sparrow", "end", started.elapsed(), args.json.then_some(repeated))?;
+    let code = if open > 0 { usage::INTERRUPTED } else { u8::from(!ends.all_ok()) };
     Ok(ExitCode::from(code))
 }
 
@@ -87,76 +83,37 @@ fn task(function: &str, text: &str) -> Result<TaskInfo> {
     room.ok_or_else(|| usage::error(format!("an argument of {} bytes: at most {ARGUMENT_MAX}", bytes.len())))?
         .copy_from_slice(&bytes);
     Ok(TaskInfo {
-        tid: 0.into(),
         function: function_id(function).into(),
-        priority: 1,
-        resources: 0,
         argument_length: bytes.len() as u8,
         attempt: 1,
         argument: inline,
+        ..TaskInfo::PLAIN
     })
 }
 
-struct Tally {
-    ok: u64,
-    failed: u64,
-    lost: u64,
-    latency_us: Histogram<u64>,
-}
-
-impl Tally {
-    fn new() -> Result<Self> {
-        let latency_us = Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).context("a histogram of latencies")?;
-        Ok(Self { ok: 0, failed: 0, lost: 0, latency_us })
-    }
-
-    /// How many tasks that were.
-    fn add(&mut self, outcome: Outcome) -> u64 {
-        match outcome {
-            Outcome::Ended { status: Status::Ok, took_ns } => {
-                self.latency_us.saturating_record(took_ns / 1_000);
-                self.ok += 1;
-            }
-            Outcome::Ended { status, .. } => {
-                if self.failed == 0 {
-                    let why = if status == Status::Unknown { "no such function" } else { "see the worker's log" };
-                    eprintln!("a task failed: {why}");
-                }
-                self.failed += 1;
-            }
-            Outcome::Lost { tasks } => {
-                if self.lost == 0 {
-                    eprintln!("no scheduler answered: check --scheduler and that it runs");
-                }
-                self.lost += u64::from(tasks);
-                return tasks.into();
-            }
+/// Counts an outcome; how many tasks that were.
+fn add(ends: &mut Ends, outcome: Outcome) -> u64 {
+    match outcome {
+        Outcome::Ended { status: Status::Ok, took_ns } => {
+            ends.latency_us.saturating_record(took_ns / 1_000);
+            ends.ok += 1;
         }
-        1
-    }
-
-    fn print(&self, elapsed: Duration, repeated: u64, json: bool) -> Result<()> {
-        let seconds = elapsed.as_secs_f64();
-        let (rate, at) = (self.ok as f64 / seconds, |quantile| self.latency_us.value_at_quantile(quantile));
-        if json {
-            let results = vec![
-                Measure::count("sparrow.ok", self.ok, "tasks"),
-                Measure::count("sparrow.failed", self.failed, "tasks"),
-                Measure::count("sparrow.lost", self.lost, "tasks"),
-                Measure::quantity("sparrow.seconds", seconds, "s"),
-                Measure::quantity("sparrow.tasks_per_s", rate, "tasks/s"),
-                Measure::count("sparrow.latency_p50_us", at(0.5), "us"),
-                Measure::count("sparrow.latency_p99_us", at(0.99), "us"),
-                Measure::count("sparrow.repeated", repeated, "packets"),
-            ];
-            return Envelope::new("sparrow", results).print(true);
+        Outcome::Ended { status, .. } => {
+            if ends.failed == 0 {
+                let why = if status == Status::Unknown { "no such function" } else { "see the worker's log" };
+                eprintln!("a task failed: {why}");
+            }
+            ends.failed += 1;
         }
-        eprintln!("{} ok, {} failed, {} lost in {seconds:.3} s ({rate:.0} tasks/s)", self.ok, self.failed, self.lost);
-        if !self.latency_us.is_empty() {
-            eprintln!("submit to end: p50 {} us, p99 {} us, max {} us", at(0.5), at(0.99), self.latency_us.max());
+        Outcome::Lost { tasks } => {
+            if ends.lost == 0 {
+                eprintln!("no scheduler answered: check --scheduler and that it runs");
+            }
+            ends.lost += u64::from(tasks);
+            return tasks.into();
         }
-        Ok(())
     }
+    1
 }
 
 #[cfg(test)]

@@ -111,13 +111,11 @@ pub(super) fn sparrow_task(function: &str, bytes: &[u8]) -> TaskInfo {
     let length = bytes.len().min(ARGUMENT_MAX);
     argument[..length].copy_from_slice(&bytes[..length]);
     TaskInfo {
-        tid: 0.into(),
         function: function_id(function).into(),
-        priority: 1,
-        resources: 0,
         argument_length: length as u8,
         attempt: 1,
         argument,
+        ..TaskInfo::PLAIN
     }
 }
 

@@ -1,0 +1,69 @@
+//! How the tasks of a command ended: Midflight's and Sparrow's are told in the same way.
+
+use anyhow::{Context, Result};
+use hdrhistogram::Histogram;
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::signals::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The largest latency that is recorded as it is: a day. Larger ones count as this.
+const LATENCY_MAX_US: u64 = 86_400_000_000;
+/// How long to wait for a result before looking at signals again.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Counts of tasks by their ends, and the latency of those that ended well.
+pub(super) struct Ends {
+    pub ok: u64,
+    pub failed: u64,
+    pub lost: u64,
+    /// Where tasks can be cancelled.
+    pub cancelled: Option<u64>,
+    pub latency_us: Histogram<u64>,
+}
+
+impl Ends {
+    pub(super) fn new(cancelled: Option<u64>) -> Result<Self> {
+        let latency_us = Histogram::new_with_max(LATENCY_MAX_US, 3).context("a histogram of latencies")?;
+        Ok(Self { ok: 0, failed: 0, lost: 0, cancelled, latency_us })
+    }
+
+    pub(super) fn all_ok(&self) -> bool {
+        self.failed + self.lost + self.cancelled.unwrap_or(0) == 0
+    }
+
+    /// Tells people on stderr, or scripts with one number more; `until` is the end of a latency.
+    pub(super) fn print(&self, command: &str, until: &str, elapsed: Duration, json: Option<Measure>) -> Result<()> {
+        let Self { ok, failed, lost, cancelled, latency_us } = self;
+        let (seconds, rate) = (elapsed.as_secs_f64(), *ok as f64 / elapsed.as_secs_f64());
+        let [p50, p99] = [0.5, 0.99].map(|quantile| latency_us.value_at_quantile(quantile));
+        let Some(last) = json else {
+            let cancelled = cancelled.map_or_else(String::new, |tasks| format!(", {tasks} cancelled"));
+            eprintln!("{ok} ok, {failed} failed, {lost} lost{cancelled} in {seconds:.3} s ({rate:.0} tasks/s)");
+            if !latency_us.is_empty() {
+                eprintln!("submit to {until}: p50 {p50} us, p99 {p99} us, max {} us", latency_us.max());
+            }
+            return Ok(());
+        };
+        let name = |what| format!("{command}.{what}");
+        let counts = [("ok", Some(*ok)), ("failed", Some(*failed)), ("lost", Some(*lost)), ("cancelled", *cancelled)];
+        let counts = counts.into_iter().filter_map(|(what, tasks)| Some(Measure::count(&name(what), tasks?, "tasks")));
+        let times = [
+            Measure::quantity(&name("seconds"), seconds, "s"),
+            Measure::quantity(&name("tasks_per_s"), rate, "tasks/s"),
+            Measure::count(&name("latency_p50_us"), p50, "us"),
+            Measure::count(&name("latency_p99_us"), p99, "us"),
+            last,
+        ];
+        Envelope::new(command, counts.chain(times).collect()).print(true)
+    }
+}
+
+/// How many signals have asked this process to end.
+pub(super) fn signals() -> Result<Arc<AtomicU32>> {
+    let signals = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&signals);
+    Shutdown::new()?.each(move |count| seen.store(count, Ordering::Relaxed));
+    Ok(signals)
+}
