@@ -100,6 +100,21 @@ impl World {
         client_at(&self.lab, CLIENT, address())
     }
 
+    /// A client, a quarter of whose tasks have ended.
+    fn busy(&self) -> (Client, Seen) {
+        let client = self.client();
+        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
+        seen.take(TASKS / 4);
+        (client, seen)
+    }
+
+    /// All tasks end, and all is well soon after the fault has ended.
+    #[track_caller]
+    fn heals(&self, seen: &mut Seen, ended: Instant) {
+        seen.take_all();
+        self.is_well_soon(ended);
+    }
+
     /// `midflight submit` of so many tasks that sleep for so long.
     fn submit(&self, place: Place, tasks: usize, sleep: &str) -> Command {
         let (tasks, switch) = (tasks.to_string(), address().to_string());
@@ -165,12 +180,8 @@ fn stand_still(process: &Running, time: Duration) -> Instant {
 #[test]
 fn t16_a_switch_that_stood_still_for_leases_goes_on_and_punishes_nobody() {
     each_engine(|world| {
-        let client = world.client();
-        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
-        seen.take(TASKS / 4);
-        let ended = stand_still(&world.switch, LEASES);
-        seen.take_all();
-        world.is_well_soon(ended);
+        let (_client, mut seen) = world.busy();
+        world.heals(&mut seen, stand_still(&world.switch, LEASES));
         let now = world.status();
         assert_eq!((&now["tasks"]["expired"], seen.again), (&0.into(), 0), "{now}");
         assert!(now["gaps"].as_u64().unwrap() >= 1, "{now}");
@@ -222,9 +233,7 @@ fn t16_an_executor_that_stood_still_for_leases_comes_back_with_late_results() {
         seen.take(TASKS / 4);
         wait_until("every slot has a long one", || world.status()["busy"] == ALL_SLOTS);
         // What it runs ends meanwhile by its clock, and is with the other one by then.
-        let ended = stand_still(&world.executors[0], LEASES);
-        seen.take_all();
-        world.is_well_soon(ended);
+        world.heals(&mut seen, stand_still(&world.executors[0], LEASES));
         let now = world.status();
         assert!(now["tasks"]["expired"].as_u64().unwrap() >= SLOTS as u64, "{now}");
     });
@@ -259,27 +268,21 @@ fn t16_links_of_the_switch_go_down_for_leases() {
             std::thread::sleep(LEASES);
             links.iter().for_each(|link| world.ip(Place::Switch, &["link", "set", link, "up"]));
         }
-        let ended = Instant::now();
-        seen.take_all();
-        world.is_well_soon(ended);
+        world.heals(&mut seen, Instant::now());
     });
 }
 
 #[test]
 fn t16_an_executors_own_link_goes_down_for_leases() {
     each_engine(|world| {
-        let client = world.client();
-        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
-        seen.take(TASKS / 4);
+        let (_client, mut seen) = world.busy();
         world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "down"]);
         std::thread::sleep(LEASES);
         world.ip(EXECUTORS[0], &["link", "set", HOST_INTERFACE, "up"]);
         // The kernel has forgotten the routes of a link that went down.
         let gateway = world.lab.hosts()[1].gateway_ipv4.to_string();
         world.ip(EXECUTORS[0], &["route", "add", "default", "via", &gateway]);
-        let ended = Instant::now();
-        seen.take_all();
-        world.is_well_soon(ended);
+        world.heals(&mut seen, Instant::now());
     });
 }
 
@@ -287,17 +290,13 @@ fn t16_an_executors_own_link_goes_down_for_leases() {
 #[test]
 fn t16_an_interface_goes_away_and_comes_back() {
     each_engine(|world| {
-        let client = world.client();
-        let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
-        seen.take(TASKS / 4);
+        let (_client, mut seen) = world.busy();
         world.lab.renew_link(1).unwrap();
         if world.is_kernel() {
             assert_eq!(world.switch.child.wait().unwrap().code(), Some(1));
             world.switch = Running::spawn(switch_command(&world.lab, &world.directory, &world.engine));
         }
-        let ended = Instant::now();
-        seen.take_all();
-        world.is_well_soon(ended);
+        world.heals(&mut seen, Instant::now());
     });
 }
 
@@ -309,9 +308,7 @@ fn t1_t16_a_kept_queue_outlives_the_interface_by_which_it_served() {
     let _detached = Detached;
     let mut world = World::start("kernel", &["--keep"]);
     let epoch = world.status()["epoch"].clone();
-    let client = world.client();
-    let mut seen = Seen::new(&client, &[(TASKS, SHORT)]);
-    seen.take(TASKS / 4);
+    let (_client, mut seen) = world.busy();
     world.lab.renew_link(1).unwrap();
     assert_eq!(world.switch.child.wait().unwrap().code(), Some(1));
     world.switch = Running::spawn(switch_command(&world.lab, &world.directory, &world.engine));
@@ -416,8 +413,7 @@ fn t16_packets_of_an_older_version_are_answered_and_told_once() {
             // Nobody but a switch answers.
             old.send_to(&packet, (world.lab.hosts()[0].ipv4, client.local_addr().port())).unwrap();
         }
-        seen.take_all();
-        world.is_well_soon(Instant::now());
+        world.heals(&mut seen, Instant::now());
         assert_eq!(world.status()["drops"]["bad_version"], 100);
         let stderr = world.switch.child.stderr.take().unwrap();
         world.switch.child.kill().unwrap();

@@ -10,7 +10,6 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use midflight_connections::{self as connections, Connections, Place};
-use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -60,20 +59,12 @@ pub trait Source: Send + Sync + 'static {
 }
 
 /// The address cannot be listened on.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot serve HTTP on {address}: {error}; give another address with --http, or --http off")]
 pub struct BindError {
     address: SocketAddr,
     error: std::io::Error,
 }
-
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, error } = self;
-        write!(f, "cannot serve HTTP on {address}: {error}; give another address with --http, or --http off")
-    }
-}
-
-impl std::error::Error for BindError {}
 
 /// A server that is bound, not yet served.
 #[derive(Debug)]

@@ -45,10 +45,6 @@ fn findings(name: &str, result: impl Fn(&str) -> CellResult) -> Findings {
     (figure.reduce)(&results)
 }
 
-fn verdict(findings: &Findings, row: &str) -> Verdict {
-    findings.rows.iter().find(|it| it.name == row).unwrap_or_else(|| panic!("no row {row}")).verdict()
-}
-
 /// All rows but these pass.
 #[track_caller]
 fn assert_passes(findings: &Findings) {
@@ -149,19 +145,19 @@ fn falcon_8_with_another_factor_has_the_shape_and_in_another_order_fails() {
         ("bolt", _) => delayed(&[(0.0, 0.1), (0.5, 0.3), (0.95, 0.6)]),
         _ => falcon_8(case),
     });
-    assert_eq!(verdict(&slower, "factor-median-95"), Verdict::Shape);
-    assert_eq!(verdict(&slower, "sparrow-median-95"), Verdict::Pass);
-    assert_eq!(verdict(&slower, "falcon-flat"), Verdict::Pass);
+    assert_eq!(slower.verdict("factor-median-95"), Some(Verdict::Shape));
+    assert_eq!(slower.verdict("sparrow-median-95"), Some(Verdict::Pass));
+    assert_eq!(slower.verdict("falcon-flat"), Some(Verdict::Pass));
     let reversed = findings("falcon-8", |case| match scheme_and_place(case) {
         ("bolt", _) => delayed(&[(0.0, 9.0)]),
         _ => falcon_8(case),
     });
-    assert_eq!(verdict(&reversed, "factor-median-95"), Verdict::Fail);
+    assert_eq!(reversed.verdict("factor-median-95"), Some(Verdict::Fail));
     let climbing = findings("falcon-8", |case| match scheme_and_place(case) {
         ("bolt", "0.95") => delayed(&[(0.0, 0.2)]),
         _ => falcon_8(case),
     });
-    assert_eq!(verdict(&climbing, "falcon-flat"), Verdict::Fail);
+    assert_eq!(climbing.verdict("falcon-flat"), Some(Verdict::Fail));
 }
 
 #[test]
@@ -186,7 +182,7 @@ fn bolt_11_as_in_the_paper_passes_and_a_bend_elsewhere_does_not() {
         }
         _ => rate(case),
     });
-    assert_eq!(verdict(&rising, "bolt-server-flat"), Verdict::Fail);
+    assert_eq!(rising.verdict("bolt-server-flat"), Some(Verdict::Fail));
 }
 
 #[test]
@@ -204,7 +200,7 @@ fn bolt_13b_as_in_the_paper_passes() {
     let healthy = findings("bolt-13b", |case| {
         delayed(&[(0.0, if case.starts_with("bolt-server") { 20.0 } else { median(case) })])
     });
-    assert_eq!(verdict(&healthy, "bolt-server-median"), Verdict::Fail);
+    assert_eq!(healthy.verdict("bolt-server-median"), Some(Verdict::Fail));
 }
 
 #[test]
@@ -251,10 +247,10 @@ fn bolt_16_holds_the_pipelines_to_the_thesis() {
         })
     };
     let as_published = found(0.0, 0.65);
-    assert_eq!(verdict(&as_published, "asic-published-level-4"), Verdict::Pass);
-    assert_eq!(verdict(&as_published, "asic-safe-level-4"), Verdict::Pass);
-    assert_eq!(verdict(&found(0.0, 0.0), "asic-published-level-4"), Verdict::Fail);
-    assert_ne!(verdict(&found(1.0, 0.65), "asic-safe-level-4"), Verdict::Pass);
+    assert_eq!(as_published.verdict("asic-published-level-4"), Some(Verdict::Pass));
+    assert_eq!(as_published.verdict("asic-safe-level-4"), Some(Verdict::Pass));
+    assert_eq!(found(0.0, 0.0).verdict("asic-published-level-4"), Some(Verdict::Fail));
+    assert_ne!(found(1.0, 0.65).verdict("asic-safe-level-4"), Some(Verdict::Pass));
 }
 
 #[test]
@@ -279,6 +275,6 @@ fn asic_passes_tells_what_is_linear() {
     };
     assert_passes(&findings("asic-passes", counted(|length| length + 2.0)));
     let faster = findings("asic-passes", counted(f64::sqrt));
-    assert_eq!(verdict(&faster, "safe-in-vain"), Verdict::Fail);
-    assert_eq!(verdict(&faster, "published-mixed"), Verdict::Pass);
+    assert_eq!(faster.verdict("safe-in-vain"), Some(Verdict::Fail));
+    assert_eq!(faster.verdict("published-mixed"), Some(Verdict::Pass));
 }

@@ -9,9 +9,13 @@ pub(crate) fn check(needed: u64, advice: &str) -> Result<()> {
 
 /// The available memory, if the system reports it.
 fn available_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    kib("/proc/meminfo", "MemAvailable:").map(|kib| kib * 1024)
+}
+
+/// The KiB behind this key in a file of `/proc`.
+pub(crate) fn kib(file: &str, key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(key))?.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 fn compare(needed: u64, available: Option<u64>, advice: &str) -> Result<()> {

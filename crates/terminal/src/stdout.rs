@@ -3,6 +3,15 @@
 use anyhow::{Context, Result};
 use std::io::{ErrorKind, Write};
 
+/// Writes what stands beside the results: with --json stdout belongs to them, and this goes to stderr.
+pub fn print_beside(json: bool, text: &str) -> Result<()> {
+    if json {
+        eprint!("{text}");
+        return Ok(());
+    }
+    print(text)
+}
+
 /// Writes `text` at once. `println!` panics on errors; here a full disk gives a one-line error, and a closed pipe is no
 /// error.
 pub fn print(text: &str) -> Result<()> {

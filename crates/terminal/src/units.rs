@@ -1,5 +1,7 @@
 //! Numbers for people: times in a fitting unit, large numbers in groups of three digits.
 
+use indicatif::HumanCount;
+
 /// Nanoseconds with a fitting unit and three digits: 12.3 µs.
 #[must_use]
 pub fn time(ns: u64) -> String {
@@ -52,15 +54,7 @@ pub fn short_number(value: f64) -> String {
 /// 1234567 as 1,234,567.
 #[must_use]
 pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 #[cfg(test)]

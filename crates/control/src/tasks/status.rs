@@ -158,16 +158,7 @@ pub(crate) mod tests {
             taken: 3,
             program: TasksStatus {
                 gaps: 0,
-                tasks: TaskTotals {
-                    submitted: 10,
-                    assigned: 11,
-                    completed: 9,
-                    expired: 1,
-                    returned: 0,
-                    cancelled: 0,
-                    dropped: 0,
-                    purged: 0,
-                },
+                tasks: TaskTotals { submitted: 10, assigned: 11, completed: 9, expired: 1, ..TaskTotals::default() },
                 wait_us,
                 wait_sum_us: 2_000_000,
                 queued: vec![2, 0],

@@ -20,3 +20,11 @@ pub struct Findings {
     /// What else is worth knowing of this run, a sentence each.
     pub notes: Vec<String>,
 }
+
+impl Findings {
+    /// What to think of the row of this name, if there is one.
+    #[must_use]
+    pub fn verdict(&self, row: &str) -> Option<Verdict> {
+        self.rows.iter().find(|it| it.name == row).map(Row::verdict)
+    }
+}

@@ -1,11 +1,10 @@
 //! `midflight bench lab`: a task's whole path between hosts. Client, switch and executor are processes in network namespaces of
 //! their own, and packets between them pass veth links as they would pass cables.
 
-use super::load::{self, Effort, Run, SLOTS};
+use super::load::{self, Effort, SLOTS};
 use super::{Comparable, How};
 use crate::engines::{LabEngine, LabEngines, at};
 use crate::lab_guard::LabGuard;
-use crate::median::median;
 use crate::processes::{executor, switch};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -86,18 +85,10 @@ fn measure(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<M
     let _executor = executor(at(&lab, EXECUTOR)?, address, SLOTS)?;
     let client = || load::runs(&connect(vec![address])?, effort, busy_time);
     let runs = lab.within(CLIENT, client)??;
-    Ok(measures(engine, &runs))
-}
-
-fn measures(engine: LabEngine, runs: &[Run]) -> Vec<Measure> {
-    let name = |what| format!("lab.{}.{what}", engine.name());
-    let of_runs = |part: fn(&Run) -> f64| median(runs.iter().map(part).collect());
-    vec![
-        Measure::quantity(&name("rtt_p50_us"), of_runs(|run| run.p50_us), "us"),
-        Measure::quantity(&name("rtt_p99_us"), of_runs(|run| run.p99_us), "us"),
-        Measure::count(&name("tasks_per_s"), of_runs(|run| run.tasks_per_s).round() as u64, "tasks/s"),
-        Measure::quantity(&name("cpu_us_per_task"), of_runs(|run| run.cpu_us), "us"),
-    ]
+    let mut measures = load::measures(&format!("lab.{}", engine.name()), &runs);
+    let cpu_us = load::median_of(&runs, |run| run.cpu_us);
+    measures.push(Measure::quantity(&format!("lab.{}.cpu_us_per_task", engine.name()), cpu_us, "us"));
+    Ok(measures)
 }
 
 /// How long the CPUs of this machine have been busy, in processes, in system calls and in interrupts.

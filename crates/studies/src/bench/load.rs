@@ -1,9 +1,11 @@
 //! The load of benchmarks of whole clusters: no-op tasks one at a time, and as many as possible.
 
+use crate::median::median;
 use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;
 use midflight_host::{Client, Job, JobHandle, TaskSpec};
 use midflight_tasks::functions::NOOP;
+use midflight_terminal::envelope::Measure;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -65,6 +67,20 @@ pub(super) fn runs(client: &Client, effort: &Effort, cpu: impl Fn() -> Result<Du
             Ok(run)
         })
         .collect()
+}
+
+/// The medians of the runs, as `PREFIX.rtt_p50_us` and so on.
+pub(super) fn measures(prefix: &str, runs: &[Run]) -> Vec<Measure> {
+    let name = |what| format!("{prefix}.{what}");
+    vec![
+        Measure::quantity(&name("rtt_p50_us"), median_of(runs, |run| run.p50_us), "us"),
+        Measure::quantity(&name("rtt_p99_us"), median_of(runs, |run| run.p99_us), "us"),
+        Measure::count(&name("tasks_per_s"), median_of(runs, |run| run.tasks_per_s).round() as u64, "tasks/s"),
+    ]
+}
+
+pub(super) fn median_of(runs: &[Run], part: fn(&Run) -> f64) -> f64 {
+    median(runs.iter().map(part).collect())
 }
 
 /// One task at a time, in nanoseconds.

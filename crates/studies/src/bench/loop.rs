@@ -1,7 +1,7 @@
 //! `midflight bench loop`: a task's whole path, over the kernel's loopback. Client, switch and executors are processes.
 
 use super::How;
-use super::load::{self, Effort, Run, SLOTS};
+use super::load::{self, Effort, SLOTS};
 use crate::median::median;
 use crate::processes::{Process, executor, ours, switch};
 use anyhow::Result;
@@ -51,13 +51,7 @@ fn busy(effort: &Effort) -> Result<Vec<Measure>> {
     let (_switch, address) = loopback_switch()?;
     let _executor = executor(ours()?, address, SLOTS)?;
     let client = connect(vec![address])?;
-    let runs = load::runs(&client, effort, || Ok(Duration::ZERO))?;
-    let of_runs = |part: fn(&Run) -> f64| median(runs.iter().map(part).collect());
-    Ok(vec![
-        Measure::quantity("loop.rtt_p50_us", of_runs(|run| run.p50_us), "us"),
-        Measure::quantity("loop.rtt_p99_us", of_runs(|run| run.p99_us), "us"),
-        Measure::count("loop.tasks_per_s", of_runs(|run| run.tasks_per_s).round() as u64, "tasks/s"),
-    ])
+    Ok(load::measures("loop", &load::runs(&client, effort, || Ok(Duration::ZERO))?))
 }
 
 /// What waiting executors cost the switch.

@@ -7,6 +7,7 @@ mod store;
 pub(crate) use pool::{Job, run_all};
 pub(crate) use store::{Cost, Kept, Store};
 
+use crate::memory;
 use anyhow::Result;
 use midflight_papers::cell::Cell;
 use midflight_terminal::usage::{self, Interrupted};
@@ -34,8 +35,5 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
 
 /// The peak memory of this process; 0 if the system does not report it.
 fn peak_mib() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse::<f64>().ok());
-    kib.unwrap_or(0.0) / 1024.0
+    memory::kib("/proc/self/status", "VmHWM:").unwrap_or(0) as f64 / 1024.0
 }

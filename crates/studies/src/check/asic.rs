@@ -164,8 +164,7 @@ fn search(args: &Args, chosen: Vec<Named>, stop: &Arc<AtomicBool>) -> Result<Vec
         print(args, &table.row(&named, &verdict, start.elapsed().as_secs_f64()))?;
         let surprise = named.judge(&verdict) == Judgement::Otherwise;
         for violation in verdict.violations.iter().filter(|_| surprise || args.transcript) {
-            let text = format!("\n{violation}\n");
-            if args.json { eprint!("{text}") } else { stdout::print(&text)? }
+            stdout::print_beside(args.json, &format!("\n{violation}\n"))?;
         }
         searched.push(Searched { named, verdict });
         if stop.load(Ordering::Relaxed) {

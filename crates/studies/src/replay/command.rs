@@ -116,13 +116,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(path) = &args.report {
         files::check_output("--report", path)?;
     }
-    let say = |line: &str| {
-        if args.json {
-            eprintln!("{line}");
-            return Ok(());
-        }
-        stdout::print(&format!("{line}\n"))
-    };
+    let say = |line: &str| stdout::print_beside(args.json, &format!("{line}\n"));
     plan.describe().iter().try_for_each(|line| say(line))?;
     let (executors, cores) = (plan.executors, cores());
     if args.work == Work::Spin && executors > cores {

@@ -161,24 +161,15 @@ fn report<S: Subject>(args: &Args, trial: &S::Trial, replay: &str) -> Result<Out
         eprintln!("{} lines are in {}", lines.len(), file.display());
     }
     let Some(violation) = &outcome.violation else { return Ok(outcome) };
-    tell(args, &story(&outcome, &lines, replay))?;
+    stdout::print_beside(args.json, &story(&outcome, &lines, replay))?;
     if args.shrink {
         let file = args.out.clone().unwrap_or_else(|| format!("trial-{}.toml", trial.seed()).into());
         let small = make_small::<S>(trial, violation.broken.rule)?;
         files::write(&file, &small.to_toml()?)?;
         let (outcome, lines) = run_traced::<S>(&small);
-        tell(args, &story(&outcome, &lines, &replay_file::<S>(&file)))?;
+        stdout::print_beside(args.json, &story(&outcome, &lines, &replay_file::<S>(&file)))?;
     }
     Ok(outcome)
-}
-
-/// With --json stdout belongs to the results.
-fn tell(args: &Args, text: &str) -> Result<()> {
-    if args.json {
-        eprint!("{text}");
-        return Ok(());
-    }
-    stdout::print(text)
 }
 
 /// The last events, the rule that they broke, and the command that shows them again.

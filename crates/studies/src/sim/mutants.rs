@@ -78,11 +78,7 @@ fn hunt<S: Subject>(args: &Args) -> Result<ExitCode> {
         rows.push((mutant, caught));
     }
     let caught = rows.iter().filter(|(_, caught)| caught.is_some()).count();
-    if args.json {
-        eprint!("{}", table(&rows));
-    } else {
-        stdout::print(&table(&rows))?;
-    }
+    stdout::print_beside(args.json, &table(&rows))?;
     let results = vec![
         Measure::count("mutants.planted", rows.len() as u64, "mutants"),
         Measure::count("mutants.caught", caught as u64, "mutants"),

@@ -1,6 +1,7 @@
 //! The resources of a process: memory, descriptors, BPF objects. In a soak none of them may grow.
 
-use anyhow::{Context, Result, anyhow};
+use crate::memory;
+use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -23,10 +24,7 @@ pub(super) struct Gauges {
 impl Gauges {
     pub(super) fn of(process: u32) -> Result<Self> {
         let path = format!("/proc/{process}/status");
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        let rss = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let rss = rss.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        let rss_kib = rss.ok_or_else(|| anyhow!("{path} has no VmRSS"))?;
+        let rss_kib = memory::kib(&path, "VmRSS:").with_context(|| format!("{path} has no VmRSS"))?;
         let path = format!("/proc/{process}/fd");
         let fds = std::fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count();
         Ok(Self { rss_kib, fds })

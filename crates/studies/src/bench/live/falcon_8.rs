@@ -188,10 +188,6 @@ mod tests {
         rounds
     }
 
-    fn verdict(findings: &Findings, name: &str) -> Verdict {
-        findings.rows.iter().find(|row| row.name == name).unwrap().verdict()
-    }
-
     #[test]
     fn the_paper_s_numbers_pass() {
         let all = [(Contender::Kernel, 90, 90), (Contender::User, 90, 90), (Contender::Sparrow, 1_980, 2_220)];
@@ -206,13 +202,13 @@ mod tests {
     fn order_makes_a_shape_and_its_lack_a_failure() {
         let slow = reduce(&rounds(&[(Contender::User, 200, 400), (Contender::Sparrow, 500, 900)]));
         for name in ["user-median-95", "user-factor-median-95", "user-factor-median-50", "sparrow-median-95"] {
-            assert_eq!(verdict(&slow, name), Verdict::Shape, "{name}");
+            assert_eq!(slow.verdict(name), Some(Verdict::Shape), "{name}");
         }
-        assert_eq!(verdict(&slow, "user-flat"), Verdict::Fail);
-        assert_eq!(verdict(&slow, "sparrow-grows"), Verdict::Pass);
+        assert_eq!(slow.verdict("user-flat"), Some(Verdict::Fail));
+        assert_eq!(slow.verdict("sparrow-grows"), Some(Verdict::Pass));
         let behind = reduce(&rounds(&[(Contender::User, 600, 1_000), (Contender::Sparrow, 500, 400)]));
         for name in ["user-median-95", "user-factor-median-95", "sparrow-median-95", "sparrow-grows"] {
-            assert_eq!(verdict(&behind, name), Verdict::Fail, "{name}");
+            assert_eq!(behind.verdict(name), Some(Verdict::Fail), "{name}");
         }
     }
 
