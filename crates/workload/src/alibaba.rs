@@ -5,7 +5,6 @@
 use super::lines::Reason;
 use super::numbers::{integer, signed};
 use super::read::{Jobs, Parser, Skip};
-use super::{Job, TaskSpec};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -34,11 +33,6 @@ impl Parser for Alibaba {
             return Err(Reason::EndsBeforeStart);
         }
         let duration_ns = end_ns.abs_diff(arrival_ns);
-        let said = jobs.job_size(integer("instances", instances)?)?;
-        if said == 0 {
-            return Err(Reason::Count { said, listed: 0 });
-        }
-        jobs.push(Job { arrival_ns, tasks: vec![TaskSpec { duration_ns, priority: 0 }; said as usize] });
-        Ok(())
+        jobs.push_equal(arrival_ns, duration_ns, integer("instances", instances)?)
     }
 }

@@ -3,7 +3,6 @@
 use super::lines::Reason;
 use super::numbers::{integer, whole};
 use super::read::{Jobs, Parser};
-use super::{Job, TaskSpec};
 
 pub(super) struct Draconis;
 
@@ -18,11 +17,6 @@ impl Parser for Draconis {
         }
         let arrival_ns = whole("arrival_us", arrival, 1_000)? as i64; // at most 2^62
         let duration_ns = whole("task_runtime_us", runtime, 1_000)?;
-        let said = jobs.job_size(integer("num_tasks", count)?)?;
-        if said == 0 {
-            return Err(Reason::Count { said, listed: 0 });
-        }
-        jobs.push(Job { arrival_ns, tasks: vec![TaskSpec { duration_ns, priority: 0 }; said as usize] });
-        Ok(())
+        jobs.push_equal(arrival_ns, duration_ns, integer("num_tasks", count)?)
     }
 }

@@ -12,7 +12,7 @@ use super::draconis::Draconis;
 use super::google::Google;
 use super::lines::{Lines, Malformed, Reason};
 use super::tr::Tr;
-use super::{Job, Workload};
+use super::{Job, TaskSpec, Workload};
 
 /// The formats of traces that can be read; each may be compressed by gzip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -170,6 +170,16 @@ impl Jobs {
     pub(super) fn push(&mut self, job: Job) {
         self.held += job.tasks.len() as u64;
         self.jobs.push(job);
+    }
+
+    /// A job of `said` tasks that all take `duration_ns`.
+    pub(super) fn push_equal(&mut self, arrival_ns: i64, duration_ns: u64, said: u64) -> Result<(), Reason> {
+        let count = self.job_size(said)? as usize;
+        if count == 0 {
+            return Err(Reason::Count { said, listed: 0 });
+        }
+        self.push(Job { arrival_ns, tasks: vec![TaskSpec { duration_ns, priority: 0 }; count] });
+        Ok(())
     }
 
     pub(super) fn skip(&mut self, why: Skip) {

@@ -24,13 +24,6 @@ fn reading(text: &str) -> Reading {
     read_text(text).unwrap()
 }
 
-/// The messages of the malformed lines of `text`.
-fn complaints(text: &str) -> Vec<String> {
-    let reading = reading(text);
-    assert_eq!(reading.malformed, reading.shown.len() as u64);
-    reading.shown.iter().map(ToString::to_string).collect()
-}
-
 #[test]
 fn tr_lists_each_duration() {
     let reading = reading("10.5 2 1.5  1 2\n\n9 1 0.25 0.25 \r\n");
@@ -41,20 +34,6 @@ fn tr_lists_each_duration() {
         [job(9 * SECOND, S / 4, 1, 0), Job { arrival_ns: 10 * SECOND + SECOND / 2, tasks }]
     );
     assert_eq!((reading.lines, reading.malformed), (3, 0));
-}
-
-#[test]
-fn tr_lines_that_are_malformed_are_named_with_line_and_reason() {
-    let found = complaints("1 1 5 5\n2 3 5 5 5\n3 1 5 -5\n4 0 5\n5 1\n");
-    assert_eq!(
-        found,
-        [
-            "trace:2: says 3 tasks but lists 2 durations",
-            "trace:3: duration is '-5', not a number of seconds from 0 to 4.6e9",
-            "trace:4: says 0 tasks but lists 0 durations",
-            "trace:5: 2 fields where the format has at least 4",
-        ]
-    );
 }
 
 #[test]
@@ -75,22 +54,6 @@ fn alibaba_rows_are_jobs_of_instances_and_only_terminated_ones_count() {
 }
 
 #[test]
-fn alibaba_rows_that_are_malformed_are_named_with_line_and_reason() {
-    let found = complaints(
-        "1,2,3,4,1,Terminated,,\n2,1,3,4,1,Terminated,,\nx,1,3,4,1,Terminated,,\n1,2,3,4,0,Terminated,,\n1,2\n",
-    );
-    assert_eq!(
-        found,
-        [
-            "trace:2: ends before it starts",
-            "trace:3: create_s is 'x', not a whole number from 0",
-            "trace:4: says 0 tasks but lists 0 durations",
-            "trace:5: 2 fields where the format has 8",
-        ]
-    );
-}
-
-#[test]
 fn draconis_rows_are_jobs_of_equal_tasks_with_or_without_a_header() {
     let rows = "1,1000,50,3\n2,2000,7,1\n";
     let expected = [job(1_000_000, 50_000, 3, 0), job(2_000_000, 7_000, 1, 0)];
@@ -100,21 +63,45 @@ fn draconis_rows_are_jobs_of_equal_tasks_with_or_without_a_header() {
     assert_eq!(with_header.malformed, 0);
 }
 
-#[test]
-fn a_header_elsewhere_than_first_is_malformed() {
-    let found = complaints("1,1000,50,3\njob_id,arrival_us,task_runtime_us,num_tasks\n");
-    assert_eq!(found, ["trace:2: arrival_us is 'arrival_us', not a whole number from 0"]);
-}
-
-#[test]
-fn a_job_larger_than_the_bound_is_refused_before_memory_is_taken_for_it() {
-    let found = complaints("1,1000,50,3\n1,1000,50,18446744073709551615\n");
-    assert_eq!(found, ["trace:2: a job of 18446744073709551615 tasks: at most 1048576"]);
-}
-
 /// One line of `task_events`.
 fn event(time_us: u64, job: u64, index: u64, event_type: u64, priority: u64) -> String {
     format!("{time_us},,{job},{index},77,{event_type},user=,2,{priority},0.1,0.1,0.0,0\n")
+}
+
+/// The first lines are good.
+#[test]
+fn malformed_lines_are_named_with_line_and_reason() {
+    let google =
+        [(1, 1, 0), (2, 4, 0), (3, 9, 0), (3, 1, 12)].map(|(us, kind, priority)| event(us, 1, 0, kind, priority));
+    let google = google.concat() + "1,2,3\n";
+    for (text, expected) in [
+        ("1 1 5 5\n2 3 5 5 5\n", "trace:2: says 3 tasks but lists 2 durations"),
+        ("1 1 5 5\n3 1 5 -5\n", "trace:2: duration is '-5', not a number of seconds from 0 to 4.6e9"),
+        (
+            "1 1 5 5\n4 0 5\n5 1\n",
+            "trace:2: says 0 tasks but lists 0 durations\ntrace:3: 2 fields where the format has at least 4",
+        ),
+        ("1,2,3,4,1,Terminated,,\n2,1,3,4,1,Terminated,,\n", "trace:2: ends before it starts"),
+        ("1,2,3,4,1,Terminated,,\nx,1,3,4,1,Terminated,,\n", "trace:2: create_s is 'x', not a whole number from 0"),
+        ("1,2,3,4,1,Terminated,,\n1,2,3,4,0,Terminated,,\n", "trace:2: says 0 tasks but lists 0 durations"),
+        ("1,2,3,4,1,Terminated,,\n1,2\n", "trace:2: 2 fields where the format has 8"),
+        (
+            "1,1000,50,3\njob_id,arrival_us,task_runtime_us,num_tasks\n",
+            "trace:2: arrival_us is 'arrival_us', not a whole number from 0",
+        ),
+        (
+            "1,1000,50,3\n1,1000,50,18446744073709551615\n",
+            "trace:2: a job of 18446744073709551615 tasks: at most 1048576",
+        ),
+        (
+            &google,
+            "trace:3: event_type is '9', not an event from 0 to 8\ntrace:4: priority is '12', not a priority from 0 to 11\ntrace:5: 3 fields where the format has 13",
+        ),
+    ] {
+        let reading = reading(text);
+        assert_eq!(reading.shown.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), expected, "{text}");
+        assert_eq!(reading.malformed, reading.shown.len() as u64);
+    }
 }
 
 #[test]
@@ -154,20 +141,6 @@ fn google_tasks_without_both_ends_are_counted_not_guessed() {
     assert_eq!(reading.workload.jobs(), [job(5_000, 1_000, 1, 4)]);
     let skipped: Vec<(Skip, u64)> = reading.skipped().collect();
     assert_eq!(skipped, [(Skip::OutsideTrace, 2), (Skip::NotFinished, 2), (Skip::NotScheduled, 1)]);
-}
-
-#[test]
-fn google_lines_that_are_malformed_are_named_with_line_and_reason() {
-    let good = [event(1, 1, 0, 1, 0), event(2, 1, 0, 4, 0)].concat();
-    let found = complaints(&format!("{good}{}{}1,2,3\n", event(3, 1, 0, 9, 0), event(3, 1, 0, 1, 12)));
-    assert_eq!(
-        found,
-        [
-            "trace:3: event_type is '9', not an event from 0 to 8",
-            "trace:4: priority is '12', not a priority from 0 to 11",
-            "trace:5: 3 fields where the format has 13",
-        ]
-    );
 }
 
 #[test]
