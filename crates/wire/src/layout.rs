@@ -391,7 +391,9 @@ macro_rules! fixed_parts {
             /// With its operation, this epoch and this sequence in the header; all other fields are zero.
             #[must_use]
             pub fn new(epoch: u32, sequence: u32) -> Self {
-                Self { header: Header::new(crate::Operation::$name, epoch, sequence), ..Self::new_zeroed() }
+                let mut fixed = Self::new_zeroed();
+                fixed.header = Header::new(crate::Operation::$name, epoch, sequence);
+                fixed
             }
         }
     )*};
