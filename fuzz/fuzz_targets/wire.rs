@@ -31,7 +31,7 @@ fuzz_target!(|datagram: &[u8]| {
         }
         Err(_) => assert!(is_refused && sent.is_empty(), "{verdict:?}, {sent:02x?}"),
     }
-    // This switch has met nobody, so whoever asks is a stranger (T13).
+    // This switch knows nobody, so every sender is unknown (T13).
     for (to, answer) in sent {
         assert!(parse(&answer).is_ok(), "{answer:02x?}");
         assert!(to == from && answer.len() <= datagram.len(), "to {to}: {answer:02x?}");

@@ -25,7 +25,7 @@ fn attack(engine: &str, ip: &str, kinds: &[&str]) {
 }
 
 #[test]
-fn t13_t14_a_stranger_harms_nobody() {
+fn t13_t14_an_attacker_harms_nobody() {
     if labs_work() {
         let kinds = [
             "malformed",
@@ -43,14 +43,14 @@ fn t13_t14_a_stranger_harms_nobody() {
 }
 
 #[test]
-fn t13_t14_a_stranger_harms_nobody_over_ipv6() {
+fn t13_t14_an_attacker_harms_nobody_over_ipv6() {
     if labs_work() {
         attack("user", "6", &["odd_sources", "slots", "reflection", "stolen_cookies", "misdirected", "absent"]);
     }
 }
 
 #[test]
-fn t13_t14_a_stranger_harms_nobody_whose_switch_is_in_the_kernel() {
+fn t13_t14_an_attacker_harms_nobody_whose_switch_is_in_the_kernel() {
     if labs_work() && kernel_works() {
         attack("kernel", "4", &["malformed", "clients", "reflection", "stolen_cookies"]);
         attack("kernel", "6", &["fragments", "odd_sources", "stolen_cookies"]);

@@ -2,7 +2,7 @@
 //!
 //! An executor accepts tasks only from the address that it sends to. For an ASSIGN to a parked slot the kernel would choose the
 //! source address by its routes, which may be another one. The address is learned only from packets that nobody but the
-//! executor can have sent; otherwise a stranger could make the switch send tasks from an address that the executor ignores (T13).
+//! executor can have sent; otherwise an attacker could make the switch send tasks from an address that the executor ignores (T13).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

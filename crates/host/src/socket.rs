@@ -51,7 +51,7 @@ pub struct SocketCounters {
     send_errors: AtomicU64,
     send_too_long: AtomicU64,
     send_blocked: AtomicU64,
-    send_to_strangers: AtomicU64,
+    send_to_unproven: AtomicU64,
 }
 
 /// A snapshot of [`SocketCounters`].
@@ -78,7 +78,7 @@ pub struct SocketCounts {
     /// Datagrams dropped because the send buffer stayed full.
     pub send_blocked: u64,
     /// Answers that anybody can ask for, even from a forged address, dropped because too many wait in the send buffer.
-    pub send_to_strangers: u64,
+    pub send_to_unproven: u64,
 }
 
 /// A nonblocking UDP socket.
@@ -150,7 +150,7 @@ impl Socket {
             send_errors: c.send_errors.load(Relaxed),
             send_too_long: c.send_too_long.load(Relaxed),
             send_blocked: c.send_blocked.load(Relaxed),
-            send_to_strangers: c.send_to_strangers.load(Relaxed),
+            send_to_unproven: c.send_to_unproven.load(Relaxed),
         }
     }
 
@@ -185,9 +185,9 @@ impl Socket {
         8 * self.unsent() / self.send_buffer.max(1)
     }
 
-    /// Counts a dropped answer to a stranger.
+    /// Counts a dropped answer to an address that has proved nothing.
     pub(crate) fn count_unanswered(&self) {
-        self.counters.send_to_strangers.fetch_add(1, Relaxed);
+        self.counters.send_to_unproven.fetch_add(1, Relaxed);
     }
 
     /// Receives what has arrived into `batch`, without waiting; `false` if that was nothing.

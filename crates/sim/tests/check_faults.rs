@@ -58,7 +58,7 @@ fn t14_while_one_source_floods_the_others_are_served() {
     let ends = times(&lines, "client 1 reports the end");
     // The queue has room for eleven, and who finds none waits for up to a second.
     assert!(ends.len() == 40 && ends[39] < 5_000.0, "{} of 40, the last at {:?} ms", ends.len(), ends.last());
-    assert!(times(&lines, "reason 5").len() > 100, "the stranger meets the end of its share");
+    assert!(times(&lines, "reason 5").len() > 100, "the flood meets the end of its share");
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod hosted;
 mod kernel;
 mod options;
 mod orders;
-mod strangers;
+mod reply_limit;
 mod thread;
 mod user;
 

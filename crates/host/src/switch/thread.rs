@@ -3,7 +3,7 @@
 use super::Shared;
 use super::hosted::Hosted;
 use super::orders::CurrentOrder;
-use super::strangers::Strangers;
+use super::reply_limit::ReplyLimit;
 use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::reply_addresses::ReplyAddresses;
@@ -28,13 +28,13 @@ type Asker = (SocketAddr, Option<IpAddr>);
 /// Answers that wait to be sent.
 struct Outgoing<P> {
     queue: SendQueue,
-    strangers: Strangers,
+    reply_limit: ReplyLimit,
     program: PhantomData<P>,
 }
 
 impl<P: Program> Outgoing<P> {
     fn push(&mut self, socket: &Socket, now: Nanos, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
-        if P::is_for_anybody(datagram) && !self.strangers.may_answer(now, to.ip(), socket.unsent_eighths()) {
+        if P::is_for_anybody(datagram) && !self.reply_limit.may_answer(now, to.ip(), socket.unsent_eighths()) {
             socket.count_unanswered();
         } else {
             self.queue.push_from(socket, from, to, datagram);
@@ -76,7 +76,7 @@ impl<P: SoftProgram> SwitchThread<P> {
             shared,
             engine,
             out: Out::new(),
-            outgoing: Outgoing { queue: SendQueue::default(), strangers: Strangers::new(), program: PhantomData },
+            outgoing: Outgoing { queue: SendQueue::default(), reply_limit: ReplyLimit::new(), program: PhantomData },
             reply_addresses: ReplyAddresses::default(),
             busy_poll: BusyPoll::new(busy_poll),
             order: CurrentOrder::none(),

@@ -34,7 +34,7 @@ impl Trace {
     /// What a node is called.
     #[must_use]
     pub fn name(&self, node: NodeId) -> &str {
-        self.names.get(&node).map_or("stranger", String::as_str)
+        self.names.get(&node).map_or("unknown", String::as_str)
     }
 
     /// Adds a line.

@@ -1,4 +1,4 @@
-//! What answers what, by the table in `docs/wire.md`; and that no stranger gets more bytes out of a switch than it sent (T13).
+//! What answers what, by the table in `docs/wire.md`; and that no unknown sender gets more bytes out of a switch than it sent (T13).
 
 use crate::agreement::{link_text, read, table_after};
 use crate::properties::{Shape, shapes};

@@ -125,7 +125,7 @@ fn shell_counters(switch: &Switch) -> ShellCounters {
         ("send_errors", c.send_errors),
         ("send_too_long", c.send_too_long),
         ("send_blocked", c.send_blocked),
-        ("send_to_strangers", c.send_to_strangers),
+        ("send_to_unproven", c.send_to_unproven),
     ];
     let all = of_socket.into_iter().chain(switch.shell_counts());
     all.map(|(name, count)| (name.to_owned(), count)).collect()

@@ -46,7 +46,7 @@ impl Trial {
         };
         trial.cancels = cancels(random, &trial);
         if !calm {
-            // Some see nothing but strangers and narrow ways, and are held to what holds in calm ones.
+            // Some see only attackers and links with a small MTU, and are held to what holds without faults.
             let harmless = random.random_bool(0.15);
             for _ in 0..random.random_range(1..=6) {
                 let wanted = |fault: &Fault| !harmless || fault.what.is_harmless();

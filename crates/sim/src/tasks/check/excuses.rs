@@ -6,7 +6,7 @@
 //! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch, in the list or at one address; the task's own time-out |
 //! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
-//! | anything at all, by what strangers send: garbage, forged, replayed and guessed packets (T13), floods (T14) | nothing: a trial with such faults alone is calm |
+//! | anything at all, by what attackers send: garbage, forged, replayed and guessed packets (T13), floods (T14) | nothing: a trial with such faults alone is calm |
 //! | anything at all, by ways that are narrow: an MTU of 1,280 or more (T15) | nothing: such a trial is calm |
 //! | a lease that runs out, by a client that dies or moves | nothing |
 //! | one end, the own result (T9) | nothing but the death of the caller |

@@ -14,7 +14,7 @@
 //! | `monitor` | shows a run to all of them |
 //! | `rules_observer` | the follower, for tests of other worlds |
 //! | `attacker` | sends what nobody should |
-//! | `stranger` | keeps to the protocol, and wants all there is |
+//! | `greedy` | keeps to the protocol, and wants all there is |
 //! | `trace` | what happens, in words |
 //! | `mutants` | bugs that the campaign must find |
 
@@ -24,13 +24,13 @@ mod callers;
 mod draw;
 mod excuses;
 mod follower;
+mod greedy;
 mod monitor;
 mod mutants;
 mod rules;
 mod rules_observer;
 mod run;
 mod smaller;
-mod stranger;
 mod trace;
 mod trial;
 

@@ -5,9 +5,9 @@ mod heal;
 
 use super::attacker::{Attack, Attacker, Recent};
 use super::excuses::Excuses;
+use super::greedy::{Greedy, Plan};
 use super::monitor::{Findings, Monitor, Places};
 use super::mutants::MUTANTS;
-use super::stranger::{Plan, Stranger};
 use super::trial::{Job, Party, SwitchSpec, Trial, What};
 use crate::check::{Checked, Disturbed, Mutant, Subject, Violation, act};
 use crate::tasks::{Command, nodes};
@@ -21,8 +21,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The number of the first of strangers' jobs.
-const STRANGERS: u32 = 1 << 31;
+/// The number of the first job of a flood.
+const FLOOD_JOBS: u32 = 1 << 31;
 
 /// What is done at a time. The end of a fault stands behind what begins at the same time.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl Subject for TasksSubject {
             switches.push(node);
         }
         let recent = attacker(trial, &mut world);
-        strangers(trial, &mut world, &at);
+        floods(trial, &mut world, &at);
         let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
         let mut findings = Findings::new(places, Excuses::of(trial), traced, recent);
         findings.callers.calm = Excuses::of(trial).calm;
@@ -299,7 +299,7 @@ fn attacker(trial: &Trial, world: &mut World) -> Recent {
 }
 
 /// A node for each source of a flood.
-fn strangers(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
+fn floods(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
     for (number, fault) in trial.faults.iter().enumerate() {
         let What::Flood { sources, packets } = fault.what else { continue };
         let (begin, end) = trial.times(fault);
@@ -308,9 +308,9 @@ fn strangers(trial: &Trial, world: &mut World, switches: &[SocketAddr]) {
             let plan = Plan {
                 switches: switches.to_vec(),
                 times: (0..u64::from(packets)).map(|n| begin + n * every).collect(),
-                jid: STRANGERS + 16 * number as u32 + source,
+                jid: FLOOD_JOBS + 16 * number as u32 + source,
             };
-            world.add_actor(Place::Apart, Box::new(move |_| Box::new(Stranger::new(plan.clone()))));
+            world.add_actor(Place::Apart, Box::new(move |_| Box::new(Greedy::new(plan.clone()))));
         }
     }
 }

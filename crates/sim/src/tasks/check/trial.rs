@@ -200,12 +200,12 @@ pub enum What {
     Garbage(u32),
     /// So many packets come to switches as their executors sent them, but from other addresses.
     Forged(u32),
-    /// So many datagrams come again, some of them often, from the address that they came from: a stranger on the path copies.
+    /// So many datagrams come again, some of them often, from the address that they came from: an attacker on the path copies them.
     Replayed(u32),
-    /// So many packets come from the address of somebody who has sent such a one, with names, cookies and counters that are guessed: a
-    /// stranger off the path knows formats and addresses.
+    /// So many packets come from the address of somebody who has sent such a one, with names, cookies and counters that are guessed: an
+    /// attacker off the path knows formats and addresses.
     Guessed(u32),
-    /// Strangers who keep to the protocol, under identities of their own, want room for clients, slots and tasks at all switches.
+    /// Parties that keep to the protocol, under identities of their own, ask for room for clients, slots and tasks at all switches.
     /// Their tasks ask for resources that no executor has.
     Flood {
         /// So many, each at an address of its own.
@@ -221,7 +221,7 @@ impl What {
         matches!(self, Self::Death(_) | Self::Move { returns: false, .. })
     }
 
-    /// Whether it changes nothing of anybody's but waiting time: strangers send packets (T13, T14), or ways are narrow (T15).
+    /// Whether it changes nothing of anybody's but waiting time: attackers send packets (T13, T14), or links have a small MTU (T15).
     pub(super) fn is_harmless(&self) -> bool {
         match self {
             Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_) => true,

@@ -1,4 +1,4 @@
-//! What a stranger off the path can send: packets of every operation, from addresses that it knows, with guesses in the place of all
+//! What an attacker off the path can send: packets of every operation, from addresses that it knows, with guesses in the place of all
 //! that only their parties know.
 
 use midflight_wire::{Header, Operation, Packet, Reset, parse, structures};

@@ -21,12 +21,12 @@ const INTERVAL: Nanos = 2_000_000_000;
 const BUCKETS: usize = 1 << 16;
 
 /// When the addresses of each bucket may be answered again.
-pub(super) struct Strangers {
+pub(super) struct ReplyLimit {
     salt: RandomState,
     next: Vec<Nanos>,
 }
 
-impl Strangers {
+impl ReplyLimit {
     pub(super) fn new() -> Self {
         Self { salt: RandomState::new(), next: vec![0; BUCKETS] }
     }
@@ -55,21 +55,21 @@ mod tests {
 
     #[test]
     fn an_empty_buffer_answers_everybody_and_a_full_one_nobody() {
-        let mut strangers = Strangers::new();
+        let mut reply_limit = ReplyLimit::new();
         for now in 0..100 {
-            assert!(strangers.may_answer(now, address(1), 0));
-            assert!(!strangers.may_answer(now, address(2), 6) && !strangers.may_answer(now, address(2), 8));
+            assert!(reply_limit.may_answer(now, address(1), 0));
+            assert!(!reply_limit.may_answer(now, address(2), 6) && !reply_limit.may_answer(now, address(2), 8));
         }
     }
 
     #[test]
     fn t13_absent_neighbours_keep_no_newcomer_out() {
-        let (mut strangers, mut waiting) = (Strangers::new(), 0);
+        let (mut reply_limit, mut waiting) = (ReplyLimit::new(), 0);
         for packet in 0..40_000 {
-            waiting += u32::from(strangers.may_answer(packet * 50_000, address(1 + packet as u32 % 250), 3));
+            waiting += u32::from(reply_limit.may_answer(packet * 50_000, address(1 + packet as u32 % 250), 3));
         }
         assert!(waiting <= 250, "{waiting} in two seconds");
-        let newcomers = (0..1000).filter(|&n| strangers.may_answer(INTERVAL, address(1 << 16 | n), 3)).count();
+        let newcomers = (0..1000).filter(|&n| reply_limit.may_answer(INTERVAL, address(1 << 16 | n), 3)).count();
         assert!(newcomers > 950, "{newcomers} of 1000");
     }
 }

@@ -1,4 +1,4 @@
-//! A stranger who keeps to the protocol, and wants all the room there is: for clients, slots and tasks (T14). It answers each COOKIE,
+//! A client and executor that keeps to the protocol, and wants all the room there is: for clients, slots and tasks (T14). It answers each COOKIE,
 //! so that its records are its address's own; it runs no task, and acknowledges none.
 
 use crate::Context;
@@ -36,13 +36,13 @@ struct Wish {
 }
 
 #[derive(Debug)]
-pub(super) struct Stranger {
+pub(super) struct Greedy {
     plan: Plan,
     sequence: u32,
     wishes: VecDeque<Wish>,
 }
 
-impl Stranger {
+impl Greedy {
     pub(super) fn new(plan: Plan) -> Self {
         Self { plan, sequence: 0, wishes: VecDeque::new() }
     }
@@ -84,7 +84,7 @@ impl Stranger {
     }
 }
 
-impl Actor for Stranger {
+impl Actor for Greedy {
     fn start(&mut self, context: &mut Context<'_>) {
         self.next(context);
     }
