@@ -389,6 +389,7 @@ macro_rules! fixed_parts {
     ($($name:ident)*) => {$(
         impl $name {
             /// With its operation, this epoch and this sequence in the header; all other fields are zero.
+            #[inline]
             #[must_use]
             pub fn new(epoch: u32, sequence: u32) -> Self {
                 let mut fixed = Self::new_zeroed();
