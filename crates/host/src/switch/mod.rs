@@ -24,7 +24,7 @@ use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
 use midflight_dataplane::program::{Program, SoftProgram};
 use midflight_dataplane::{Native, Purge, TasksProgram, Which};
-use orders::Orders;
+use orders::{CurrentOrder, Orders};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -61,6 +61,7 @@ pub struct BoundSwitch<P: SoftProgram = TasksProgram> {
     shared: Arc<Shared<P>>,
     facts: Facts,
     engine: Box<dyn Hosted<P>>,
+    order: CurrentOrder<P>,
     ticks: u32,
     busy_poll: Duration,
 }
@@ -137,17 +138,10 @@ impl<P: HostedProgram> Switch<P> {
         };
         let published = Published::new(&*engine);
         let (stop, ticked) = (AtomicBool::new(false), AtomicU64::new(clock::now()));
-        let shared = Arc::new(Shared {
-            socket,
-            waker,
-            orders: Orders::new(),
-            stop,
-            published,
-            ticked,
-            failure: OnceLock::new(),
-        });
+        let (orders, order) = orders::queue();
+        let shared = Arc::new(Shared { socket, waker, orders, stop, published, ticked, failure: OnceLock::new() });
         let ticks = P::ticks(&config.program);
-        Ok(BoundSwitch { shared, facts, engine, ticks, busy_poll: config.busy_poll })
+        Ok(BoundSwitch { shared, facts, engine, order, ticks, busy_poll: config.busy_poll })
     }
 
     /// The address that it listens on.
@@ -207,12 +201,9 @@ impl<P: HostedProgram> Switch<P> {
     /// Carries out an operator's order, and returns the order, with its results, when all of it is done.
     ///
     /// # Errors
-    /// If the engine cannot do it, the switch ends meanwhile, or too many orders wait already.
+    /// If the engine cannot do it, the switch ends before it is done, or too many orders wait already.
     pub fn order(&self, order: P::Order) -> Result<P::Order, Error> {
-        let refused = |why: String| Error::Order { why };
-        let answer = self.shared.orders.give(order).ok_or_else(|| refused("too many orders wait already".into()))?;
-        self.shared.waker.wake();
-        answer.recv().map_err(|_| refused("the switch has ended".into()))?.map_err(refused)
+        self.shared.orders.carry_out(order, || self.shared.waker.wake()).map_err(|why| Error::Order { why })
     }
 
     /// Ends it. The port is free when this returns.
@@ -243,11 +234,11 @@ impl<P: SoftProgram> BoundSwitch<P> {
     /// # Errors
     /// If the system refuses another thread.
     pub fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Switch<P>, Error> {
-        let Self { shared, facts, engine, ticks, busy_poll } = self;
+        let Self { shared, facts, engine, order, ticks, busy_poll } = self;
         let of_thread = Arc::clone(&shared);
         let serve = move || {
             let shared = Arc::clone(&of_thread);
-            let ended = SwitchThread::new(shared, engine, ticks, busy_poll).run();
+            let ended = SwitchThread::new(shared, engine, order, ticks, busy_poll).run();
             if let Err(why) = ended {
                 // Cannot fail: nothing else sets it.
                 let _ = of_thread.failure.set(why);

@@ -1,14 +1,14 @@
 //! Orders of the operator. Any thread may give one; the switch's thread carries it out between packets, a bounded part at a time.
 
 use super::hosted::Hosted;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use midflight_dataplane::program::{Program, SoftProgram};
 
 /// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
 
 /// An order with its results, or why it failed.
-pub(super) type Done<P> = Result<<P as Program>::Order, String>;
+type Done<P> = Result<<P as Program>::Order, String>;
 
 #[derive(Debug)]
 struct Order<P: Program> {
@@ -16,44 +16,47 @@ struct Order<P: Program> {
     reply: Sender<Done<P>>,
 }
 
-/// The queue of orders for the switch's thread.
+/// Where orders are given.
 #[derive(Debug)]
-pub(super) struct Orders<P: Program> {
-    sender: Sender<Order<P>>,
-    receiver: Receiver<Order<P>>,
+pub(super) struct Orders<P: Program>(Sender<Order<P>>);
+
+/// The orders of the switch's thread: those that wait, and the one that it is carrying out. When it is dropped, because the
+/// thread ends, all who wait for an order hear that it will not be done.
+#[derive(Debug)]
+pub(super) struct CurrentOrder<P: Program> {
+    waiting: Receiver<Order<P>>,
+    current: Option<Order<P>>,
+}
+
+/// A queue of orders: the end where they are given, and that of the switch's thread.
+pub(super) fn queue<P: SoftProgram>() -> (Orders<P>, CurrentOrder<P>) {
+    let (sender, waiting) = bounded(WAITING_MAX);
+    (Orders(sender), CurrentOrder { waiting, current: None })
 }
 
 impl<P: SoftProgram> Orders<P> {
-    pub(super) fn new() -> Self {
-        let (sender, receiver) = bounded(WAITING_MAX);
-        Self { sender, receiver }
-    }
-
-    /// Queues an order. The receiver returned gets it back when all of it is done. `None`: too many wait already.
-    pub(super) fn give(&self, order: P::Order) -> Option<Receiver<Done<P>>> {
+    /// Queues an order and waits until all of it is done.
+    pub(super) fn carry_out(&self, order: P::Order, wake: impl FnOnce()) -> Done<P> {
+        let ended = || "the switch has ended".to_owned();
         let (reply, answer) = bounded(1);
-        self.sender.try_send(Order { order, reply }).ok()?;
-        Some(answer)
+        self.0.try_send(Order { order, reply }).map_err(|refused| match refused {
+            TrySendError::Full(_) => "too many orders wait already".into(),
+            TrySendError::Disconnected(_) => ended(),
+        })?;
+        wake();
+        answer.recv().map_err(|_| ended())?
     }
 }
 
-/// The order that the switch's thread is carrying out, if any.
-#[derive(Debug)]
-pub(super) struct CurrentOrder<P: Program>(Option<Order<P>>);
-
 impl<P: SoftProgram> CurrentOrder<P> {
-    pub(super) fn none() -> Self {
-        Self(None)
-    }
-
     /// Does the next bounded part of this order, or of the next one. `false`: there was nothing to do.
-    pub(super) fn go_on(&mut self, orders: &Orders<P>, engine: &mut dyn Hosted<P>) -> bool {
-        let Some(Order { mut order, reply }) = self.0.take().or_else(|| orders.receiver.try_recv().ok()) else {
+    pub(super) fn go_on(&mut self, engine: &mut dyn Hosted<P>) -> bool {
+        let Some(Order { mut order, reply }) = self.current.take().or_else(|| self.waiting.try_recv().ok()) else {
             return false;
         };
         let ended = match engine.order(&mut order) {
             Ok(false) => {
-                self.0 = Some(Order { order, reply });
+                self.current = Some(Order { order, reply });
                 return true;
             }
             Ok(true) => Ok(order),
@@ -62,5 +65,28 @@ impl<P: SoftProgram> CurrentOrder<P> {
         // It fails if the caller no longer waits, and then nobody needs the result.
         let _ = reply.try_send(ended);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use midflight_dataplane::{Purge, TasksProgram, Which};
+
+    #[test]
+    fn orders_that_wait_when_the_switch_ends_are_refused() {
+        let (orders, of_thread) = queue::<TasksProgram>();
+        let order = || Purge::new(Which::Client(1));
+        let answers = std::thread::scope(|scope| {
+            let waits: Vec<_> = (0..WAITING_MAX).map(|_| scope.spawn(|| orders.carry_out(order(), || ()))).collect();
+            while of_thread.waiting.len() < WAITING_MAX {
+                std::thread::yield_now();
+            }
+            assert_eq!(orders.carry_out(order(), || ()).unwrap_err(), "too many orders wait already");
+            drop(of_thread);
+            waits.into_iter().map(|wait| wait.join().unwrap().unwrap_err()).collect::<Vec<_>>()
+        });
+        assert_eq!(answers, ["the switch has ended"; WAITING_MAX]);
+        assert_eq!(orders.carry_out(order(), || ()).unwrap_err(), "the switch has ended");
     }
 }

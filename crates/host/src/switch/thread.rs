@@ -69,7 +69,13 @@ fn time_of<P: Program>(now: Nanos) -> Nanos {
 }
 
 impl<P: SoftProgram> SwitchThread<P> {
-    pub(super) fn new(shared: Arc<Shared<P>>, engine: Box<dyn Hosted<P>>, ticks: u32, busy_poll: Duration) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared<P>>,
+        engine: Box<dyn Hosted<P>>,
+        order: CurrentOrder<P>,
+        ticks: u32,
+        busy_poll: Duration,
+    ) -> Self {
         // Busy polling reads the socket only, and would miss what the kernel engine leaves in its ring.
         let busy_poll = if engine.handover_fd().is_none() { busy_poll } else { Duration::ZERO };
         Self {
@@ -79,7 +85,7 @@ impl<P: SoftProgram> SwitchThread<P> {
             outgoing: Outgoing { queue: SendQueue::default(), reply_limit: ReplyLimit::new(), program: PhantomData },
             reply_addresses: ReplyAddresses::default(),
             busy_poll: BusyPoll::new(busy_poll),
-            order: CurrentOrder::none(),
+            order,
             warned_of_versions: false,
             ticks,
             next_tick: 0,
@@ -99,7 +105,7 @@ impl<P: SoftProgram> SwitchThread<P> {
                 self.take(now, (from, own.filter(|_| is_on_all)), datagram);
             }
             self.send_handed_over(now);
-            let has_orders = self.order.go_on(&self.shared.orders, &mut *self.engine);
+            let has_orders = self.order.go_on(&mut *self.engine);
             if now >= self.next_tick {
                 self.tick(now)?;
             }
