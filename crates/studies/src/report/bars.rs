@@ -1,10 +1,11 @@
 //! Systems side by side: bars for throughput and for latency, on logarithmic axes.
 
-use super::plots::{AXIS, Area, GRID, OFFERED, RUNNING, WIDTH, failed, svg, text};
+use super::plots::{Area, BESIDE, OFFERED, RUNNING, WIDTH, failed, framed, mesh, svg, words};
+use super::ticks::Ticks;
 use anyhow::Result;
+use midflight_papers::findings::plot::Scale;
 use midflight_terminal::units;
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
 /// What is drawn of a system.
 #[derive(Clone, Copy, Debug)]
@@ -17,14 +18,12 @@ pub(crate) struct Bar<'a> {
 }
 
 const ROW: u32 = 30;
-const HEADER: u32 = 40;
-const FOOTER: u32 = 32;
+/// Above and below the rows: the title and the axis.
+const AROUND: u32 = 72;
 /// To the left, where the systems' names stand.
-const NAMES: i32 = 140;
+const NAMES: u32 = 116;
 /// Behind the longest bar, for its value.
-const VALUES: i32 = 84;
-/// Between the two panels.
-const GAP: i32 = 24;
+const VALUES: u32 = 72;
 /// A bar's share of its row's height.
 const THICKNESS: f64 = 0.62;
 
@@ -33,84 +32,56 @@ struct Panel {
     title: &'static str,
     value: fn(&Bar<'_>) -> f64,
     label: fn(f64) -> String,
-    /// Of a power of ten on the axis.
-    tick: fn(f64) -> String,
+    axis: Scale,
 }
 
 const THROUGHPUT: Panel = Panel {
     title: "No-op tasks a second: more is better",
     value: |bar| bar.tasks_per_s,
     label: |value| units::thousands(value.round() as u64),
-    tick: |value| units::thousands(value.round() as u64),
+    axis: Scale::LogNumber,
 };
 const LATENCY: Panel = Panel {
     title: "Round trip of one task, median: less is better",
-    value: |bar| bar.latency_us,
-    label: |value| units::time((value * 1e3).round() as u64),
-    tick: |value| units::short_time(value * 1e3),
+    value: |bar| bar.latency_us * 1e3,
+    label: |value| units::time(value.round() as u64),
+    axis: Scale::LogTime,
 };
 
 /// A picture with a row for each bar, in their order. There is at least one, and all values are above zero.
 pub(crate) fn throughput_and_latency(bars: &[Bar<'_>]) -> Result<String> {
     let rows = u32::try_from(bars.len())?;
-    svg(HEADER + rows * ROW + FOOTER, |area| {
+    svg(AROUND + rows * ROW, |area| {
         area.fill(&WHITE).map_err(failed)?;
-        let panel = (WIDTH as i32 - NAMES - 2 * VALUES - GAP) / 2;
-        for (index, bar) in (0..).zip(bars) {
-            let middle = HEADER as i32 + index * ROW as i32 + ROW as i32 / 2;
-            text(area, bar.name, (NAMES - 10, middle), HPos::Right, 14)?;
-        }
-        draw(area, bars, &THROUGHPUT, NAMES, panel)?;
-        draw(area, bars, &LATENCY, NAMES + panel + VALUES + GAP, panel)
+        let (left, right) = area.split_horizontally(WIDTH / 2);
+        draw(&left, bars, &THROUGHPUT)?;
+        draw(&right, bars, &LATENCY)
     })
 }
 
-/// Draws one panel; `left` and `width` are of its bars.
-fn draw(area: &Area<'_>, bars: &[Bar<'_>], panel: &Panel, left: i32, width: i32) -> Result<()> {
-    let bottom = (HEADER as i32) + bars.len() as i32 * ROW as i32;
-    text(area, panel.title, (left, HEADER as i32 / 2), HPos::Left, 15)?;
-    let axis = Axis::of(bars.iter().map(panel.value), left, width);
-    for power in axis.first..=axis.last {
-        let x = axis.at(10f64.powi(power));
-        let colour = if power == axis.first { AXIS } else { GRID };
-        area.draw(&PathElement::new([(x, HEADER as i32), (x, bottom)], colour)).map_err(failed)?;
-        let tick = (panel.tick)(10f64.powi(power));
-        text(area, &tick, (x, bottom + FOOTER as i32 / 2), HPos::Center, 12)?;
-    }
-    for (index, bar) in (0..).zip(bars) {
-        let value = (panel.value)(bar);
-        let middle = HEADER as i32 + index * ROW as i32 + ROW as i32 / 2;
-        let half = (f64::from(ROW) * THICKNESS / 2.0).round() as i32;
+fn draw(area: &Area<'_>, bars: &[Bar<'_>], panel: &Panel) -> Result<()> {
+    let rows = (1..=bars.len()).rev().map(|row| row as f64);
+    let (values, lines) = (bars.iter().map(panel.value), Ticks::of(Scale::Whole, rows.clone()));
+    // The shortest bar has some length too.
+    let axis = Ticks::of(panel.axis, values.clone().flat_map(|value| [value / 4.0, value]));
+    let start = axis.range.start;
+    let mut frame = framed(area);
+    let mut chart = frame
+        .caption(panel.title, words(17))
+        .margin_right(VALUES)
+        .y_label_area_size(NAMES)
+        .build_cartesian_2d(axis, lines)
+        .map_err(failed)?;
+    let name = |row: &f64| bars.iter().nth_back(*row as usize - 1).map_or(String::new(), |bar| bar.name.into());
+    mesh(&mut chart).disable_y_mesh().y_labels(2 * bars.len()).y_label_formatter(&name).draw().map_err(failed)?;
+    for ((bar, value), row) in bars.iter().zip(values).zip(rows) {
         let colour = if bar.ours { RUNNING } else { OFFERED };
-        let corners = [(left, middle - half), (axis.at(value), middle + half)];
-        area.draw(&Rectangle::new(corners, colour.filled())).map_err(failed)?;
-        text(area, &(panel.label)(value), (axis.at(value) + 6, middle), HPos::Left, 13)?;
+        let corners = [(start, row - THICKNESS / 2.0), (value, row + THICKNESS / 2.0)];
+        let label = Text::new((panel.label)(value), (6, 0), words(14).pos(BESIDE));
+        chart.draw_series([Rectangle::new(corners, colour.filled())]).map_err(failed)?;
+        chart.draw_series([EmptyElement::at((value, row)) + label]).map_err(failed)?;
     }
     Ok(())
-}
-
-/// A logarithmic axis over whole decades, that begins below the smallest value so that each has a bar.
-struct Axis {
-    first: i32,
-    last: i32,
-    left: i32,
-    width: i32,
-}
-
-impl Axis {
-    fn of(values: impl Iterator<Item = f64>, left: i32, width: i32) -> Self {
-        let (least, most) = values
-            .map(f64::log10)
-            .fold((f64::MAX, f64::MIN), |(least, most), value| (least.min(value), most.max(value)));
-        // A value at a decade itself would have no bar.
-        let first = (least - 0.1).floor() as i32;
-        Self { first, last: (most.ceil() as i32).max(first + 1), left, width }
-    }
-
-    fn at(&self, value: f64) -> i32 {
-        let share = (value.log10() - f64::from(self.first)) / f64::from(self.last - self.first);
-        self.left + (share * f64::from(self.width)).round() as i32
-    }
 }
 
 #[cfg(test)]
@@ -143,15 +114,6 @@ mod tests {
             assert!(picture.contains(text), "{text}");
         }
         assert_eq!(picture.matches("#0D9488").count(), 4, "two of us in two panels");
-    }
-
-    #[test]
-    fn longer_bars_are_larger_values_and_all_have_one() {
-        let axis = Axis::of([10.0, 999.0, 1_000.0].into_iter(), 100, 300);
-        assert_eq!((axis.first, axis.last), (0, 3));
-        assert_eq!((axis.at(1.0), axis.at(10.0), axis.at(1_000.0)), (100, 200, 400));
-        let one = Axis::of([5.0].into_iter(), 0, 100);
-        assert_eq!((one.first, one.last), (0, 1));
     }
 
     #[test]

@@ -1,44 +1,58 @@
-//! The plots of figures, as SVG: axes that fit the values, a legend above, the paper's values as hollow marks.
+//! The plots of figures, as SVG: axes that fit the values, a legend beside, the paper's values as hollow marks.
 
-use super::plots::{AXIS, Area, GRID, INK, WIDTH, failed, svg, text};
+use super::plots::{Area, BESIDE, Chart, INK, WIDTH, failed, framed, mesh, svg, words};
 use super::ticks::Ticks;
 use anyhow::Result;
-use midflight_papers::findings::plot::{Curve, Hue, Plot};
+use midflight_papers::findings::plot::{Curve, Hue, Plot, Point};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 
-const LEFT: i32 = 66;
-const RIGHT: i32 = WIDTH as i32 - 24;
-const TITLE: i32 = 14;
-const LEGEND: i32 = 38;
-const LEGEND_LINE: i32 = 21;
-const PLOT_HEIGHT: i32 = 270;
-const BELOW: i32 = 50;
-/// A letter of size 13, roughly: SVG has no measure of text.
-const LETTER: f64 = 7.1;
+const HEIGHT: u32 = 380;
+/// A letter of the legend, roughly: SVG has no measure of text.
+const LETTER: u32 = 7;
 const SWATCH: i32 = 20;
 const DASH: (i32, i32) = (7, 5);
 /// Across a dot, and across the ends of a whisker.
 const DOT: u32 = 8;
+const MARKS: &str = "value in the paper";
 
 /// Draws `plot`; in a page of its own it follows the reader's light or dark, see [`standalone`].
 pub(crate) fn draw(plot: &Plot) -> Result<String> {
-    let legend = Legend::of(plot);
-    let top = LEGEND + legend.lines * LEGEND_LINE;
-    let frame = Frame::of(plot, top, top + PLOT_HEIGHT);
-    svg((frame.bottom + BELOW) as u32, |area| {
-        text(area, &plot.title, (LEFT, TITLE), HPos::Left, 15)?;
-        legend.draw(area)?;
-        frame.draw(area, plot)?;
+    let (x, y) = axes(plot);
+    let names = plot.curves.iter().map(|curve| curve.name.as_str()).chain([MARKS]);
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0) as u32;
+    svg(HEIGHT, |area| {
+        let (left, right) = area.split_horizontally(WIDTH - longest * LETTER - 36);
+        draw_legend(&right, plot)?;
+        let mut frame = framed(&left);
+        frame.caption(&plot.title, words(17)).x_label_area_size(48).y_label_area_size(76);
+        let mut chart = frame.build_cartesian_2d(x.clone(), y).map_err(failed)?;
+        mesh(&mut chart).x_labels(8).y_labels(8).x_desc(plot.x.label).y_desc(plot.y.label).draw().map_err(failed)?;
         for (curve, aside) in plot.curves.iter().zip(asides(plot)) {
-            frame.curve(area, curve, aside)?;
+            let beside = |point: &Point| Point { x: x.beside(point.x, aside), ..*point };
+            draw_curve(&mut chart, curve, &curve.points.iter().map(beside).collect::<Vec<_>>())?;
         }
-        for mark in &plot.marks {
-            diamond(area, frame.at(mark.x, mark.y), 7, colour(mark.hue))?;
-        }
+        let marks = plot.marks.iter().map(|mark| EmptyElement::at((mark.x, mark.y)) + diamond(7, colour(mark.hue)));
+        chart.draw_series(marks).map_err(failed)?;
         Ok(())
     })
+}
+
+fn draw_legend(area: &Area<'_>, plot: &Plot) -> Result<()> {
+    let rows = (48..).step_by(20);
+    let name = |name: &str, y| area.draw(&Text::new(name.to_owned(), (SWATCH + 8, y), words(13).pos(BESIDE)));
+    for (curve, y) in plot.curves.iter().zip(rows.clone()) {
+        let style = colour(curve.hue).stroke_width(3);
+        // One dash over all of the swatch is a line.
+        let dash = if curve.dashed { DASH.0 } else { SWATCH };
+        area.draw(&DashedPathElement::new([(0, y), (SWATCH, y)], dash, DASH.1, style)).map_err(failed)?;
+        name(&curve.name, y).map_err(failed)?;
+    }
+    if let (Some(y), false) = (rows.clone().nth(plot.curves.len()), plot.marks.is_empty()) {
+        area.draw(&(EmptyElement::at((SWATCH / 2, y)) + diamond(6, INK))).map_err(failed)?;
+        name(MARKS, y).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// As a file: with colours for dark backgrounds, as the page has them.
@@ -79,131 +93,45 @@ pub(crate) fn colour(hue: Hue) -> RGBColor {
     }
 }
 
-/// How far each curve is moved to the side, so that error bars do not cover one another.
-fn asides(plot: &Plot) -> impl Iterator<Item = i32> + use<> {
-    const WHISKER: i32 = 10;
+/// How far each curve is moved to the side, as a share of the axis, so that error bars do not cover one another.
+fn asides(plot: &Plot) -> impl Iterator<Item = f64> + use<> {
+    const WHISKER: f64 = 0.012;
     let whiskers = plot.curves.iter().any(|curve| curve.points.iter().any(|point| point.spread.is_some()));
-    let (step, count) = (if whiskers { WHISKER } else { 0 }, plot.curves.len() as i32);
-    (0..count).map(move |index| (2 * index - count + 1) * step / 2)
+    let (step, count) = (if whiskers { WHISKER } else { 0.0 }, plot.curves.len());
+    (0..count).map(move |index| (index as f64 - (count as f64 - 1.0) / 2.0) * step)
 }
 
-/// Where each curve's name stands.
-struct Legend<'a> {
-    entries: Vec<(i32, i32, &'a Curve)>,
-    /// Where the explanation of the marks stands, if there are any.
-    marks: Option<(i32, i32)>,
-    lines: i32,
+/// With room for all curves, whiskers and marks.
+fn axes(plot: &Plot) -> (Ticks, Ticks) {
+    let marks = plot.marks.iter().map(|mark| (mark.x, mark.y));
+    let points = || plot.curves.iter().flat_map(|curve| &curve.points);
+    let spreads = points().filter_map(|point| point.spread.map(|(low, high)| [low, high])).flatten();
+    let xs = points().map(|point| point.x).chain(marks.clone().map(|mark| mark.0));
+    let ys = points().map(|point| point.y).chain(spreads).chain(marks.map(|mark| mark.1));
+    (Ticks::of(plot.x.scale, xs), Ticks::of(plot.y.scale, ys))
 }
 
-const MARKS: &str = "value in the paper";
-
-impl<'a> Legend<'a> {
-    fn of(plot: &'a Plot) -> Self {
-        let (mut x, mut line) = (LEFT, 0);
-        let mut place = |name: &str| {
-            let width = SWATCH + 8 + (name.chars().count() as f64 * LETTER) as i32 + 18;
-            if x + width > RIGHT && x > LEFT {
-                (x, line) = (LEFT, line + 1);
-            }
-            let at = (x, LEGEND + line * LEGEND_LINE);
-            x += width;
-            at
-        };
-        let entries = plot.curves.iter().map(|curve| {
-            let (x, y) = place(&curve.name);
-            (x, y, curve)
-        });
-        let entries = entries.collect();
-        let marks = (!plot.marks.is_empty()).then(|| place(MARKS));
-        Self { entries, marks, lines: line + 1 }
+fn draw_curve(chart: &mut Chart<'_, '_>, curve: &Curve, points: &[Point]) -> Result<()> {
+    let hue = colour(curve.hue);
+    let style = hue.stroke_width(2);
+    let line = points.iter().map(|point| (point.x, point.y));
+    if curve.dashed {
+        chart.draw_series(DashedLineSeries::new(line, DASH.0, DASH.1, style)).map_err(failed)?;
+    } else {
+        chart.draw_series(LineSeries::new(line, style)).map_err(failed)?;
     }
-
-    fn draw(&self, area: &Area<'_>) -> Result<()> {
-        for &(x, y, curve) in &self.entries {
-            line(area, &[(x, y), (x + SWATCH, y)], colour(curve.hue).stroke_width(3), curve.dashed)?;
-            text(area, &curve.name, (x + SWATCH + 8, y), HPos::Left, 13)?;
-        }
-        let Some((x, y)) = self.marks else { return Ok(()) };
-        diamond(area, (x + SWATCH / 2, y), 6, INK)?;
-        text(area, MARKS, (x + SWATCH + 8, y), HPos::Left, 13)
-    }
-}
-
-/// The axes, and where values are on the picture.
-struct Frame {
-    x: Ticks,
-    y: Ticks,
-    top: i32,
-    bottom: i32,
-}
-
-impl Frame {
-    fn of(plot: &Plot, top: i32, bottom: i32) -> Self {
-        let marks = plot.marks.iter().map(|mark| (mark.x, mark.y));
-        let points = || plot.curves.iter().flat_map(|curve| &curve.points);
-        let spreads = points().filter_map(|point| point.spread.map(|(low, high)| [low, high])).flatten();
-        let xs = points().map(|point| point.x).chain(marks.clone().map(|mark| mark.0));
-        let ys = points().map(|point| point.y).chain(spreads).chain(marks.map(|mark| mark.1));
-        Self { x: Ticks::of(plot.x.scale, xs), y: Ticks::of(plot.y.scale, ys), top, bottom }
-    }
-
-    fn at(&self, x: f64, y: f64) -> (i32, i32) {
-        let right = LEFT + (self.x.share(x) * f64::from(RIGHT - LEFT)).round() as i32;
-        (right, self.bottom - (self.y.share(y) * f64::from(self.bottom - self.top)).round() as i32)
-    }
-
-    fn draw(&self, area: &Area<'_>, plot: &Plot) -> Result<()> {
-        for (value, label) in self.y.labels() {
-            let y = self.at(self.x.first(), value).1;
-            area.draw(&PathElement::new([(LEFT, y), (RIGHT, y)], GRID)).map_err(failed)?;
-            text(area, &label, (LEFT - 8, y), HPos::Right, 12)?;
-        }
-        let mut free_from = i32::MIN;
-        for (value, label) in self.x.labels() {
-            let x = self.at(value, self.y.first()).0;
-            area.draw(&PathElement::new([(x, self.top), (x, self.bottom)], GRID)).map_err(failed)?;
-            let half = (label.chars().count() as f64 * LETTER / 2.0) as i32;
-            if x - half >= free_from {
-                text(area, &label, (x, self.bottom + 15), HPos::Center, 12)?;
-                free_from = x + half + 6;
-            }
-        }
-        let corner = [(LEFT, self.top), (LEFT, self.bottom), (RIGHT, self.bottom)];
-        area.draw(&PathElement::new(corner, AXIS)).map_err(failed)?;
-        text(area, plot.x.label, ((LEFT + RIGHT) / 2, self.bottom + 36), HPos::Center, 13)?;
-        // Beside the title, so that no text is turned.
-        text(area, plot.y.label, (RIGHT, TITLE), HPos::Right, 13)
-    }
-
-    fn curve(&self, area: &Area<'_>, curve: &Curve, aside: i32) -> Result<()> {
-        let hue = colour(curve.hue);
-        let beside = |(x, y): (i32, i32)| (x + aside, y);
-        let points: Vec<(i32, i32)> = curve.points.iter().map(|point| beside(self.at(point.x, point.y))).collect();
-        line(area, &points, hue.stroke_width(2), curve.dashed)?;
-        for (point, &(x, y)) in curve.points.iter().zip(&points) {
-            if let Some((low, high)) = point.spread {
-                let [low, high] = [low, high].map(|end| self.at(point.x, end).1);
-                area.draw(&ErrorBar::new_vertical(x, low, y, high, hue.filled(), DOT)).map_err(failed)?;
-            } else if curve.dots {
-                area.draw(&Circle::new((x, y), DOT / 2, hue.filled())).map_err(failed)?;
-            }
-        }
-        Ok(())
-    }
+    let whiskers = points.iter().filter_map(|point| Some((point, point.spread?)));
+    let whiskers =
+        whiskers.map(|(Point { x, y, .. }, (low, high))| ErrorBar::new_vertical(*x, low, *y, high, hue.filled(), DOT));
+    chart.draw_series(whiskers).map_err(failed)?;
+    let dots = points.iter().filter(|point| curve.dots && point.spread.is_none());
+    chart.draw_series(dots.map(|point| Circle::new((point.x, point.y), DOT / 2, hue.filled()))).map_err(failed)?;
+    Ok(())
 }
 
 /// A mark that is not filled.
-fn diamond(area: &Area<'_>, (x, y): (i32, i32), half: i32, colour: RGBColor) -> Result<()> {
-    let corners = [(x, y - half), (x + half, y), (x, y + half), (x - half, y), (x, y - half)];
-    area.draw(&PathElement::new(corners, colour.stroke_width(2))).map_err(failed)
-}
-
-fn line(area: &Area<'_>, points: &[(i32, i32)], style: ShapeStyle, dashed: bool) -> Result<()> {
-    if dashed {
-        area.draw(&DashedPathElement::new(points.iter().copied(), DASH.0, DASH.1, style)).map_err(failed)
-    } else {
-        area.draw(&PathElement::new(points, style)).map_err(failed)
-    }
+fn diamond(half: i32, colour: RGBColor) -> PathElement<(i32, i32)> {
+    PathElement::new([(0, -half), (half, 0), (0, half), (-half, 0), (0, -half)], colour.stroke_width(2))
 }
 
 #[cfg(test)]
@@ -248,16 +176,6 @@ mod tests {
             assert!(picture.contains(text), "{text}");
         }
         assert!(standalone(&picture).contains("prefers-color-scheme: dark"));
-    }
-
-    #[test]
-    fn a_long_legend_takes_a_second_line_and_none_leaves_the_picture() {
-        let plot = plot();
-        let legend = Legend::of(&plot);
-        assert_eq!(legend.lines, 2);
-        for (x, _, curve) in legend.entries {
-            assert!(x + (curve.name.len() as f64 * LETTER) as i32 <= RIGHT);
-        }
     }
 
     #[test]

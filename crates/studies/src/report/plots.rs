@@ -1,13 +1,15 @@
 //! The page's plots, as SVG.
 
 use anyhow::{Result, anyhow};
+use midflight_papers::findings::plot::Scale;
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::ticks::Ticks;
 use crate::replay::delays::Distribution;
 use crate::replay::series::Point;
-use midflight_terminal::units;
 
 pub(super) const RUNNING: RGBColor = RGBColor(13, 148, 136);
 pub(super) const OFFERED: RGBColor = RGBColor(100, 116, 139);
@@ -26,8 +28,8 @@ pub(super) const WIDTH: u32 = 960;
 const CDF_HEIGHT: u32 = 340;
 const TIME_HEIGHT: u32 = 220;
 pub(super) const INK: RGBColor = RGBColor(71, 85, 105);
-pub(super) const GRID: RGBColor = RGBColor(226, 232, 240);
-pub(super) const AXIS: RGBColor = RGBColor(148, 163, 184);
+const GRID: RGBColor = RGBColor(226, 232, 240);
+const AXIS: RGBColor = RGBColor(148, 163, 184);
 
 /// A distribution with its name and colour.
 pub(super) struct Curve<'a> {
@@ -49,18 +51,28 @@ pub(super) fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Re
     Ok(text)
 }
 
+pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticks, Ticks>>;
+
 /// With the margins that all charts have.
-fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+pub(super) fn framed<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut chart = ChartBuilder::on(area);
     chart.margin(8).margin_right(24).x_label_area_size(30).y_label_area_size(52);
     chart
 }
 
-/// Words beside a point, in the middle of their height.
-pub(super) fn text(area: &Area<'_>, text: &str, at: (i32, i32), horizontal: HPos, size: i32) -> Result<()> {
-    let style = ("sans-serif", size).into_text_style(area).color(&INK).pos(Pos::new(horizontal, VPos::Center));
-    area.draw_text(text, &style, at).map_err(failed)
+/// Axes, grid and labels as all charts have them.
+pub(super) fn mesh<'a, 'b, 'c>(chart: &'c mut Chart<'a, 'b>) -> MeshStyle<'a, 'c, Ticks, Ticks, SVGBackend<'b>> {
+    let mut mesh = chart.configure_mesh();
+    mesh.bold_line_style(GRID).axis_style(AXIS).label_style(words(13));
+    mesh
 }
+
+pub(super) fn words(size: i32) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&INK)
+}
+
+/// To the right of a point, in the middle of its height.
+pub(super) const BESIDE: Pos = Pos { h_pos: HPos::Left, v_pos: VPos::Center };
 
 pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw a plot: {error}")
@@ -70,22 +82,12 @@ pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
 pub(super) fn cumulative(curves: &[Curve<'_>]) -> Result<String> {
     const SHORTEST_NS: f64 = 1e3;
     let longest_ns = curves.iter().map(|curve| curve.distribution.max_ns()).max().unwrap_or(0) as f64;
-    let decades = (longest_ns.max(SHORTEST_NS * 10.0)).log10().ceil() as i32;
-    let end_ns = 10f64.powi(decades);
+    let end_ns = 10f64.powf(longest_ns.max(SHORTEST_NS * 10.0).log10().ceil());
+    let time = Ticks { scale: Scale::LogTime, range: SHORTEST_NS..end_ns };
     svg(CDF_HEIGHT, |area| {
-        let mut chart = framed(area).build_cartesian_2d((SHORTEST_NS..end_ns).log_scale(), 0.0..1.0).map_err(failed)?;
-        chart
-            .configure_mesh()
-            .x_labels(decades.unsigned_abs() as usize)
-            .x_label_formatter(&|ns| decade(*ns))
-            .y_labels(6)
-            .y_label_formatter(&|share| format!("{:.0} %", share * 100.0))
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(AXIS)
-            .label_style(("sans-serif", 13).into_font().color(&INK))
-            .draw()
-            .map_err(failed)?;
+        let share = Ticks { scale: Scale::Share, range: 0.0..1.0 };
+        let mut chart = framed(area).build_cartesian_2d(time, share).map_err(failed)?;
+        mesh(&mut chart).y_labels(6).draw().map_err(failed)?;
         for curve in curves {
             let points = steps(curve.distribution, SHORTEST_NS, end_ns);
             chart.draw_series(LineSeries::new(points, curve.colour.stroke_width(2))).map_err(failed)?;
@@ -116,15 +118,6 @@ fn steps(distribution: &Distribution, start_ns: f64, end_ns: f64) -> Vec<(f64, f
     points
 }
 
-/// Decades have a label, what is between has none.
-fn decade(ns: f64) -> String {
-    let power = ns.log10().round();
-    if (ns / 10f64.powf(power) - 1.0).abs() > 1e-6 {
-        return String::new();
-    }
-    units::short_time(ns)
-}
-
 /// Busy executors and the work that arrived, over time.
 pub(super) fn load(points: &[Point], executors: u32) -> Result<String> {
     let offered = moving_mean(points, points.len() / 20);
@@ -147,33 +140,17 @@ pub(super) fn queue(points: &[Point]) -> Result<String> {
     over_time(points, top, |chart| draw_area(chart, &waiting, WAITING))
 }
 
-type TimeChart<'a, 'b> = ChartContext<
-    'a,
-    SVGBackend<'b>,
-    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
->;
-
-fn over_time(points: &[Point], top: f64, draw: impl FnOnce(&mut TimeChart<'_, '_>) -> Result<()>) -> Result<String> {
+fn over_time(points: &[Point], top: f64, draw: impl FnOnce(&mut Chart<'_, '_>) -> Result<()>) -> Result<String> {
+    let time = Ticks { scale: Scale::Seconds, range: 0.0..last_s(points) };
     svg(TIME_HEIGHT, |area| {
-        let mut chart = framed(area).build_cartesian_2d(0.0..last_s(points), 0.0..top).map_err(failed)?;
-        chart
-            .configure_mesh()
-            .x_labels(12)
-            .x_label_formatter(&|s| format!("{} s", (s * 100.0).round() / 100.0))
-            .y_labels(5)
-            .y_label_formatter(&|y| format!("{}", (y * 100.0).round() / 100.0))
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(AXIS)
-            .label_style(("sans-serif", 13).into_font().color(&INK))
-            .draw()
-            .map_err(failed)?;
+        let number = Ticks { scale: Scale::Number, range: 0.0..top };
+        let mut chart = framed(area).build_cartesian_2d(time, number).map_err(failed)?;
+        mesh(&mut chart).x_labels(12).y_labels(5).disable_x_mesh().draw().map_err(failed)?;
         draw(&mut chart)
     })
 }
 
-fn draw_area(chart: &mut TimeChart<'_, '_>, line: &[(f64, f64)], colour: RGBColor) -> Result<()> {
+fn draw_area(chart: &mut Chart<'_, '_>, line: &[(f64, f64)], colour: RGBColor) -> Result<()> {
     let (fill, edge) = (colour.mix(0.22), colour.stroke_width(1));
     chart.draw_series(AreaSeries::new(line.iter().copied(), 0.0, fill).border_style(edge)).map_err(failed)?;
     Ok(())
@@ -195,12 +172,6 @@ fn moving_mean(points: &[Point], radius: usize) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_decades_have_labels() {
-        assert_eq!([1e3, 1e4, 1e6, 1e8, 1e9, 1e10].map(decade), ["1 µs", "10 µs", "1 ms", "100 ms", "1 s", "10 s"]);
-        assert_eq!(decade(2e4), "");
-    }
 
     #[test]
     fn what_is_shorter_than_the_axis_stands_at_its_left_edge() {

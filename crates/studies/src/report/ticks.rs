@@ -2,16 +2,15 @@
 
 use midflight_papers::findings::plot::Scale;
 use midflight_terminal::units;
-
-/// How many grid lines a linear axis has, at most.
-const LINES: f64 = 8.0;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use std::ops::Range;
 
 /// One axis over values.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ticks {
-    scale: Scale,
-    first: f64,
-    last: f64,
+    pub(super) scale: Scale,
+    pub(super) range: Range<f64>,
 }
 
 impl Ticks {
@@ -20,55 +19,63 @@ impl Ticks {
         let usable = |value: &f64| value.is_finite() && (!logarithmic(scale) || *value > 0.0);
         let (low, high) = values.filter(usable).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
         let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
-        let (first, last) = match scale {
+        let range = match scale {
             Scale::LogTime | Scale::LogNumber => around_decades(low, high),
-            Scale::Share => (if low >= 0.4 && high <= 1.0 { 0.4 } else { 0.0 }, 1.0),
-            Scale::Whole => (low - 0.5, high + 0.5),
-            Scale::Seconds | Scale::Time | Scale::Number => (0.0, if high > 0.0 { high * 1.04 } else { 1.0 }),
+            Scale::Share => (if low >= 0.4 && high <= 1.0 { 0.4 } else { 0.0 })..1.0,
+            Scale::Whole => low - 0.5..high + 0.5,
+            Scale::Seconds | Scale::Time | Scale::Number => 0.0..if high > 0.0 { high * 1.04 } else { 1.0 },
         };
-        Self { scale, first, last }
+        Self { scale, range }
     }
 
-    /// The smallest value of the axis.
-    pub(super) fn first(&self) -> f64 {
-        self.first
-    }
-
-    /// The position on the axis, from 0 to 1; a value beyond an end is drawn at the end.
-    pub(super) fn share(&self, value: f64) -> f64 {
-        let share = if logarithmic(self.scale) {
-            (value.max(f64::MIN_POSITIVE).log10() - self.first.log10()) / (self.last.log10() - self.first.log10())
-        } else {
-            (value - self.first) / (self.last - self.first)
-        };
-        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
-    }
-
-    /// The grid lines, with what is written at each.
-    pub(super) fn labels(&self) -> Vec<(f64, String)> {
-        let values = if logarithmic(self.scale) { self.decades() } else { self.steps() };
-        values.into_iter().map(|value| (value, self.label(value))).collect()
+    /// What stands beside `value`, by a share of the axis.
+    pub(super) fn beside(&self, value: f64, share: f64) -> f64 {
+        let Range { start, end } = self.range;
+        if logarithmic(self.scale) { value * (end / start).powf(share) } else { value + share * (end - start) }
     }
 
     fn decades(&self) -> Vec<f64> {
-        let (first, last) = (self.first.log10(), self.last.log10());
+        let Range { start, end } = self.range;
         // Within few decades, labels at the decades alone would be too few.
-        let multiples: &[f64] = if last - first <= 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let powers = first.floor() as i32..=last.ceil() as i32;
+        let multiples: &[f64] = if end / start <= 100.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let powers = start.log10().floor() as i32..=end.log10().ceil() as i32;
         let all = powers.flat_map(|power| multiples.iter().map(move |multiple| multiple * 10f64.powi(power)));
-        all.filter(|&value| value >= self.first * 0.999 && value <= self.last * 1.001).collect()
+        all.filter(|&value| value >= start * 0.999 && value <= end * 1.001).collect()
+    }
+}
+
+impl Ranged for Ticks {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    /// A value beyond an end is drawn at the end.
+    fn map(&self, value: &f64, pixels: (i32, i32)) -> i32 {
+        let Range { start, end } = self.range;
+        let within = value.clamp(start, end);
+        let [from, to, at] = [start, end, within].map(|v| if logarithmic(self.scale) { v.log10() } else { v });
+        RangedCoordf64::from(from..to).map(&at, pixels)
     }
 
-    fn steps(&self) -> Vec<f64> {
-        let rough = (self.last - self.first) / LINES;
-        let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|multiple| multiple * power).into_iter().find(|&step| step >= rough);
-        let step = if self.scale == Scale::Whole { step.unwrap_or(rough).max(1.0) } else { step.unwrap_or(rough) };
-        let (from, to) = ((self.first / step - 1e-9).ceil() as i64, (self.last / step + 1e-9).floor() as i64);
-        (from..=to).map(|index| index as f64 * step).collect()
+    /// The grid lines; there are none between those with a label.
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() {
+            return vec![];
+        }
+        if logarithmic(self.scale) {
+            return self.decades();
+        }
+        let mut all = RangedCoordf64::from(self.range.clone()).key_points(hint);
+        all.retain(|value| self.scale != Scale::Whole || value.fract() == 0.0);
+        all
     }
 
-    fn label(&self, value: f64) -> String {
+    fn range(&self) -> Range<f64> {
+        self.range.clone()
+    }
+}
+
+impl ValueFormatter<f64> for Ticks {
+    fn format_ext(&self, &value: &f64) -> String {
         match self.scale {
             Scale::LogTime | Scale::Time => units::short_time(value),
             Scale::LogNumber | Scale::Number | Scale::Whole => units::short_number(value),
@@ -83,7 +90,7 @@ fn logarithmic(scale: Scale) -> bool {
 }
 
 /// From the 1, 2 or 5 of a decade below to that above.
-fn around_decades(low: f64, high: f64) -> (f64, f64) {
+fn around_decades(low: f64, high: f64) -> Range<f64> {
     let floor = |value: f64| {
         let power = 10f64.powf((value.log10() + 1e-9).floor());
         [5.0, 2.0, 1.0].map(|multiple| multiple * power).into_iter().find(|&v| v <= value * 1.000_001).unwrap_or(power)
@@ -92,15 +99,17 @@ fn around_decades(low: f64, high: f64) -> (f64, f64) {
     let power = 10f64.powf((high * 1.05).log10().floor());
     let above = [1.0, 2.0, 5.0, 10.0].map(|multiple| multiple * power);
     let last = above.into_iter().find(|&v| v >= high * 1.05).unwrap_or(high * 10.0);
-    (first, if last > first { last } else { first * 10.0 })
+    first..if last > first { last } else { first * 10.0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plotters::coord::ranged1d::BoldPoints;
 
     fn labels(scale: Scale, values: &[f64]) -> Vec<String> {
-        Ticks::of(scale, values.iter().copied()).labels().into_iter().map(|(_, label)| label).collect()
+        let ticks = Ticks::of(scale, values.iter().copied());
+        ticks.key_points(BoldPoints(8)).iter().map(|value| ticks.format_ext(value)).collect()
     }
 
     #[test]
@@ -121,8 +130,9 @@ mod tests {
     #[test]
     fn values_stand_within_the_axis_and_what_is_beyond_at_its_end() {
         let ticks = Ticks::of(Scale::LogTime, [1e3, 1e6].into_iter());
-        assert!(ticks.share(1e3) > 0.0 && ticks.share(1e6) < 1.0);
-        assert_eq!((ticks.share(0.0), ticks.share(f64::MAX)), (0.0, 1.0));
+        let at = |value: f64| ticks.map(&value, (0, 100));
+        assert!(at(1e3) > 0 && at(1e6) < 100);
+        assert_eq!((at(0.0), at(f64::MAX)), (0, 100));
     }
 
     #[test]
