@@ -2,7 +2,7 @@
 
 use crate::Out;
 use crate::memory::Region;
-use crate::program::{CallError, ConfigError, Engine, Program, SoftProgram, Verdict};
+use crate::program::{Called, ConfigError, Engine, Program, SoftProgram, Verdict};
 use crate::raw::{RawDatagram, key_of};
 use midflight_wire::Address;
 use std::marker::PhantomData;
@@ -91,21 +91,15 @@ impl<P: SoftProgram> Native<P> {
 impl<P: SoftProgram> Engine for Native<P> {
     type Program = P;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<P::Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<P::Verdict> {
         Ok(self.take(now_ns, from, datagram, out))
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         Ok(Native::tick(self, now_ns, out))
     }
 
-    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+    fn order(&mut self, order: &mut P::Order) -> Called<bool> {
         Ok(Native::order(self, order))
     }
 

@@ -1,7 +1,7 @@
 //! What a call of a program owes to the network.
 
 use crate::Datagram;
-use crate::program::CallError;
+use crate::program::{CallError, Called};
 use crate::raw::{OUT_MAX, RawOut};
 use midflight_wire::PACKET_MAX;
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ impl Out {
     ///
     /// # Errors
     /// Where some have no room, and are left out: the last ones, and those that are longer than a packet.
-    pub fn owe(&mut self, datagrams: &[Datagram]) -> Result<(), CallError> {
+    pub fn owe(&mut self, datagrams: &[Datagram]) -> Called<()> {
         self.clear();
         let mut places = self.0.packet.iter_mut();
         let fitting = datagrams.iter().filter(|(_, bytes)| bytes.len() <= PACKET_MAX);

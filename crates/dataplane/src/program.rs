@@ -274,6 +274,12 @@ pub struct ConfigError(pub String);
 #[error("{0}")]
 pub struct CallError(pub String);
 
+/// The verdict of an engine's program.
+pub type VerdictOf<E> = <<E as Engine>::Program as Program>::Verdict;
+
+/// What a call of an engine returns.
+pub type Called<T> = Result<T, CallError>;
+
 /// Runs a program: in this process ([`Native`](crate::Native)), in the kernel, in the model of a switch, or as the reference
 /// model.
 pub trait Engine {
@@ -284,25 +290,19 @@ pub trait Engine {
     ///
     /// # Errors
     /// Where the engine could not be called.
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<<Self::Program as Program>::Verdict, CallError>;
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<VerdictOf<Self>>;
 
     /// Expires a bounded part of the state. Returns how many elements it visited, and overwrites `out`.
     ///
     /// # Errors
     /// Where the engine could not be called.
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError>;
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32>;
 
     /// Does a bounded part of an operator's order. Returns whether all of it is done.
     ///
     /// # Errors
     /// Where the engine could not be called, or does not know such orders.
-    fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Result<bool, CallError>;
+    fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Called<bool>;
 
     /// Its counters and gauges.
     fn stats(&self) -> <Self::Program as Program>::Stats;
@@ -322,21 +322,15 @@ where
 {
     type Program = <H::Target as Engine>::Program;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<<Self::Program as Program>::Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<VerdictOf<Self>> {
         (**self).packet(now_ns, from, datagram, out)
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         (**self).tick(now_ns, out)
     }
 
-    fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Result<bool, CallError> {
+    fn order(&mut self, order: &mut <Self::Program as Program>::Order) -> Called<bool> {
         (**self).order(order)
     }
 

@@ -40,6 +40,7 @@ use parser::{Origin, Sender};
 use pipeline::{Pipeline, Told};
 use slots::{Named, Slots};
 use std::net::SocketAddr;
+use zerocopy::FromZeros;
 use zerocopy::byteorder::network_endian::U64;
 
 pub use config::{AsicConfig, AsicError, Program};
@@ -107,7 +108,7 @@ impl AsicTasks {
             slots: Slots::new(config, secret),
             cookies: Cookies::new(secret, config.cookie_ns),
             deparser: Deparser::new(epoch),
-            stats: Stats::NOTHING,
+            stats: Stats::new_zeroed(),
             counters: Counters::default(),
         })
     }

@@ -9,7 +9,7 @@ use super::layout::{
 use super::object::{self, Programs};
 use super::pins::Pins;
 use crate::native::is_sound;
-use crate::program::{CallError, Engine, SoftProgram, Verdict};
+use crate::program::{Called, Engine, SoftProgram, Verdict};
 use crate::raw::{ORDER_BYTES, RawDatagram, key_of};
 use crate::tasks::{Purge, TasksProgram};
 use crate::{Out, XdpMode};
@@ -311,13 +311,7 @@ impl<P: SoftProgram> Kernel<P> {
 impl<P: SoftProgram> Engine for Kernel<P> {
     type Program = P;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<P::Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<P::Verdict> {
         let verdict = Kernel::packet(self, now_ns, from, datagram, out)?;
         if out.forward().is_some() {
             let length = datagram.len().min(SCRATCH_DATA);
@@ -326,11 +320,11 @@ impl<P: SoftProgram> Engine for Kernel<P> {
         Ok(verdict)
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         Ok(Kernel::tick(self, now_ns, out)?)
     }
 
-    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+    fn order(&mut self, order: &mut P::Order) -> Called<bool> {
         Ok(Kernel::order(self, order)?)
     }
 

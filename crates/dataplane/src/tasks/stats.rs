@@ -2,6 +2,7 @@
 
 use super::Verdict;
 use midflight_wire::LEVELS;
+use zerocopy::FromZeros;
 
 /// `MF_OP_END`: operations are numbered from 1.
 pub const OPERATIONS: usize = 19;
@@ -35,7 +36,7 @@ pub(super) const OPERATION_NAMES: [&str; OPERATIONS] = [
 
 /// What a switch has counted: `struct mf_tasks_stats`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
 pub struct Stats {
     /// Datagrams with a valid header, by the number of their operation.
     pub packets: [u64; OPERATIONS],
@@ -73,28 +74,4 @@ pub struct Stats {
     pub slots: u32,
     /// Clients known now.
     pub clients: u32,
-}
-
-impl Stats {
-    /// The statistics of a switch that has just started.
-    pub const NOTHING: Self = Self {
-        packets: [0; OPERATIONS],
-        reasons: [0; Verdict::COUNT],
-        submitted: 0,
-        assigned: 0,
-        completed: 0,
-        expired: 0,
-        returned: 0,
-        cancelled: 0,
-        dropped: 0,
-        purged: 0,
-        gaps: 0,
-        wait_us: [0; WAIT_BUCKETS],
-        wait_sum_us: 0,
-        queued: [0; LEVELS as usize],
-        parked: 0,
-        busy: 0,
-        slots: 0,
-        clients: 0,
-    };
 }

@@ -6,7 +6,7 @@ use crate::frame::{Flow, is_of_switch, read};
 use crate::shells::{PEER_MAC, Shells, handed_over, own, shells_with};
 use crate::stand_in::StandIns;
 use midflight_dataplane::kernel::{Action, Arrival, Departure, KernelTasks};
-use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict, Which};
 use midflight_wire::PACKET_MAX;
 use std::net::SocketAddr;
@@ -110,26 +110,20 @@ impl FrameEngine {
 impl Engine for FrameEngine {
     type Program = TasksProgram;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<Verdict> {
         let (verdict, sent) = self.by_frames(now_ns, from, datagram);
         out.owe(&sent)?;
         Ok(verdict)
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         let looked = self.shells.tick(now_ns, out).unwrap();
         let sent = self.of_originals(now_ns, out);
         out.owe(&sent)?;
         Ok(looked)
     }
 
-    fn order(&mut self, purge: &mut Purge) -> Result<bool, CallError> {
+    fn order(&mut self, purge: &mut Purge) -> Called<bool> {
         let mut here = Purge::new(match purge.which() {
             Which::Address(ip) => Which::Address(self.stand_ins.ip(ip)),
             other => other,

@@ -9,7 +9,7 @@ use super::hosted::Hosted;
 use super::options::AsicOptions;
 use crate::error::Error;
 use midflight_dataplane::asic::{AsicConfig, AsicTasks, Inside, Turn};
-use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::program::{CallError, Called, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
@@ -80,13 +80,7 @@ impl AsicEngine {
 impl Engine for AsicEngine {
     type Program = TasksProgram;
 
-    fn packet(
-        &mut self,
-        now: Nanos,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<Verdict, CallError> {
+    fn packet(&mut self, now: Nanos, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<Verdict> {
         let has_room = self.round.len() < ROUND_MAX;
         let verdict = has_room.then(|| self.tasks.packet(now, from, datagram, &mut self.turn));
         self.collect();
@@ -98,14 +92,14 @@ impl Engine for AsicEngine {
         verdict.ok_or_else(|| CallError("too many packets recirculate".into()))
     }
 
-    fn tick(&mut self, now: Nanos, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now: Nanos, out: &mut Out) -> Called<u32> {
         self.tasks.tick(now);
         self.recirculate(PASSES_PER_TICK);
         self.owe(out);
         Ok(0)
     }
 
-    fn order(&mut self, _order: &mut Purge) -> Result<bool, CallError> {
+    fn order(&mut self, _order: &mut Purge) -> Called<bool> {
         Err(CallError("this engine has no list of its tasks".into()))
     }
 

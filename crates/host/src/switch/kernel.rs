@@ -6,7 +6,7 @@ use super::{Facts, Inheritance, KernelOptions, ShellCounts};
 use crate::error::Error;
 use midflight_dataplane::Out;
 use midflight_dataplane::kernel::{Found, KernelEngine, NOW, Place, SERVED_MAX, SHELL_COUNTS};
-use midflight_dataplane::program::{CallError, Engine, SoftProgram};
+use midflight_dataplane::program::{Called, Engine, SoftProgram};
 use midflight_endpoint::Nanos;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -46,13 +46,7 @@ impl<P: SoftProgram> InKernel<P> {
 impl<P: SoftProgram> Engine for InKernel<P> {
     type Program = P;
 
-    fn packet(
-        &mut self,
-        _now: Nanos,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<P::Verdict, CallError> {
+    fn packet(&mut self, _now: Nanos, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<P::Verdict> {
         let taken = Engine::packet(self.engine.kernel_mut(), NOW, from, datagram, out);
         taken.inspect_err(|_| {
             self.calls_failed += 1;
@@ -60,14 +54,14 @@ impl<P: SoftProgram> Engine for InKernel<P> {
         })
     }
 
-    fn tick(&mut self, _now: Nanos, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, _now: Nanos, out: &mut Out) -> Called<u32> {
         Engine::tick(self.engine.kernel_mut(), NOW, out).inspect_err(|_| {
             self.calls_failed += 1;
             out.clear();
         })
     }
 
-    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+    fn order(&mut self, order: &mut P::Order) -> Called<bool> {
         Engine::order(self.engine.kernel_mut(), order)
     }
 

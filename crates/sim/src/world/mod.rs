@@ -363,12 +363,6 @@ impl World {
         (actor as &dyn Any).downcast_ref()
     }
 
-    /// Whether a node is up. One that is paused is.
-    #[must_use]
-    pub fn is_up(&self, node: NodeId) -> bool {
-        self.actors[node.index()].is_some()
-    }
-
     /// What became of datagrams.
     #[must_use]
     pub fn network(&self) -> &NetworkCounters {

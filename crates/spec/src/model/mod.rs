@@ -35,7 +35,7 @@ use answers::Answers;
 use clients::Client;
 use executors::Slot;
 use midflight_dataplane::Cookies;
-use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::read;
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Cookie, Header, Packet, SlotName, Version, counting, parse};
@@ -43,8 +43,8 @@ use queue::Task;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use zerocopy::IntoBytes;
 use zerocopy::byteorder::network_endian::U64;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Nanoseconds by which the acceptance times of two tasks differ at least.
 const TASK_APART_NS: u64 = 8;
@@ -130,7 +130,7 @@ impl Model {
             generation: epoch,
             choices: None,
             objection: None,
-            stats: Stats::NOTHING,
+            stats: Stats::new_zeroed(),
         }
     }
 
@@ -231,25 +231,19 @@ impl Model {
 impl Engine for Model {
     type Program = TasksProgram;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<Verdict> {
         let (verdict, sent) = Model::packet(self, now_ns, from, datagram);
         out.owe(&sent)?;
         Ok(verdict)
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         let (visited, sent) = Model::tick(self, now_ns);
         out.owe(&sent)?;
         Ok(visited)
     }
 
-    fn order(&mut self, purge: &mut Purge) -> Result<bool, CallError> {
+    fn order(&mut self, purge: &mut Purge) -> Called<bool> {
         purge.count(Model::purge(self, purge.which()));
         Ok(true)
     }

@@ -1,11 +1,8 @@
 //! Engines wrapped for tests: answers are collected, and what an engine promises about a call in advance is checked.
 
-use midflight_dataplane::program::{CallError, ConfigError, Engine, Program, SoftProgram};
+use midflight_dataplane::program::{Called, ConfigError, Engine, Program, SoftProgram, VerdictOf};
 use midflight_dataplane::{Datagram, Native, Out, Purge, TasksProgram, Which};
 use std::net::SocketAddr;
-
-/// The verdict of an engine's program.
-pub type VerdictOf<E> = <<E as Engine>::Program as Program>::Verdict;
 
 /// Calls of an engine that return its answers as datagrams, for tests.
 pub trait EngineExt: Engine {
@@ -68,13 +65,7 @@ impl<P: SoftProgram> CheckedNative<P> {
 impl<P: SoftProgram> Engine for CheckedNative<P> {
     type Program = P;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<P::Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<P::Verdict> {
         let owes_more = self.0.owes_more(from, datagram, u32::MAX);
         let verdict = self.0.packet(now_ns, from, datagram, out)?;
         let suffices = out.len() <= 1 && out.iter().all(|(to, _)| to == from);
@@ -82,11 +73,11 @@ impl<P: SoftProgram> Engine for CheckedNative<P> {
         Ok(verdict)
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         Engine::tick(&mut self.0, now_ns, out)
     }
 
-    fn order(&mut self, order: &mut P::Order) -> Result<bool, CallError> {
+    fn order(&mut self, order: &mut P::Order) -> Called<bool> {
         Engine::order(&mut self.0, order)
     }
 

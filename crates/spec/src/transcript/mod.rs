@@ -39,7 +39,7 @@ mod tasks;
 mod vocabulary;
 mod words;
 
-pub use engines::{CheckedNative, EngineExt, VerdictOf};
+pub use engines::{CheckedNative, EngineExt};
 #[cfg(feature = "kernel")]
 pub use engines::{KernelOnce, Spare};
 pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};

@@ -1,7 +1,7 @@
 //! The asic engine behind executors that poll, so that transcripts which were written for parked slots fit it.
 
 use midflight_dataplane::asic::{AsicConfig, AsicError, AsicTasks, Program, Turn};
-use midflight_dataplane::program::{CallError, Engine};
+use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::{Datagram, Out, Purge, Stats, TasksConfig, TasksProgram, Verdict};
 use midflight_wire::{Packet, REGISTER_MAX, Retrieve, SLOTS_MAX, Wait, packet, parse};
 use std::mem::offset_of;
@@ -200,13 +200,7 @@ where
 impl Engine for PollingAsic {
     type Program = TasksProgram;
 
-    fn packet(
-        &mut self,
-        now_ns: u64,
-        from: SocketAddr,
-        datagram: &mut [u8],
-        out: &mut Out,
-    ) -> Result<Verdict, CallError> {
+    fn packet(&mut self, now_ns: u64, from: SocketAddr, datagram: &mut [u8], out: &mut Out) -> Called<Verdict> {
         let datagram = &with_room_for_polls(datagram);
         let (verdict, mut sent) = match parse(datagram) {
             Ok(Packet::Retrieve(retrieve, waits)) => self.retrieve(now_ns, from, retrieve, waits),
@@ -221,14 +215,14 @@ impl Engine for PollingAsic {
         Ok(verdict)
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, CallError> {
+    fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
         let visited = self.tasks.tick(now_ns);
         out.owe(&merged(self.poll_all(now_ns)))?;
         Ok(visited)
     }
 
     /// A pipeline cannot search its queue, so nothing is purged.
-    fn order(&mut self, _: &mut Purge) -> Result<bool, CallError> {
+    fn order(&mut self, _: &mut Purge) -> Called<bool> {
         Ok(true)
     }
 

@@ -20,6 +20,7 @@ use midflight_spec::model::{Model, SlotState, SlotView};
 use midflight_wire::{PACKET_MAX, Packet, parse};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use zerocopy::FromZeros;
 
 /// A task, as its client submitted it: client, submission, index.
 pub(super) type Name = (u64, u32, u8);
@@ -54,7 +55,7 @@ impl Follower {
     /// Of a switch that has just started.
     pub(super) fn new(Origin { config, epoch, secret }: &Origin) -> Self {
         let model = Model::new(config, *epoch, *secret);
-        Self { model, before: Stats::NOTHING, answered: Answered::new() }
+        Self { model, before: Stats::new_zeroed(), answered: Answered::new() }
     }
 
     /// Whether a task is queued or assigned under this name.
