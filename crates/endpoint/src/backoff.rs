@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 pub struct Backoff {
     min: Nanos,
     max: Nanos,
-    /// The present wait; 0 when the last answer took all.
+    /// The present wait; 0 if the last request was accepted completely.
     wait: Nanos,
     began: Nanos,
     until: Nanos,

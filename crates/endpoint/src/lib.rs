@@ -1,4 +1,4 @@
-//! What every endpoint needs: the interface of a protocol without I/O, time, and small parts that all protocols use.
+//! The common parts of all endpoints: the interface of a protocol without I/O, time, and small parts that all protocols use.
 //! `docs/internals/endpoints.md` says how drivers use it.
 
 mod backoff;
@@ -19,13 +19,13 @@ pub const MS: Nanos = 1_000_000;
 /// A second.
 pub const SECOND: Nanos = 1_000 * MS;
 
-/// A protocol without I/O: a driver feeds it datagrams and time, and sends what it wants sent.
+/// A protocol without I/O: a driver passes it datagrams and the time, and sends the datagrams that it writes.
 ///
-/// A driver's turn: `handle` what arrived, `handle_timeout` if it is due, do what the user asked; then
+/// A driver's turn: `handle` each datagram that arrived, `handle_timeout` if it is due, do the user's requests; then
 /// `poll_event` until `None`; then `poll_transmit` until `None`; then sleep until `poll_timeout` or the next input.
-/// Packets are written in `poll_transmit`, so what comes in together shares packets.
+/// Packets are written in `poll_transmit`, so requests that came together share packets.
 pub trait Endpoint {
-    /// What the driver must know or do.
+    /// An event that the driver must know or act on.
     type Event;
 
     /// A datagram has arrived.
@@ -40,6 +40,6 @@ pub trait Endpoint {
     /// The next event; `None` when there is none.
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// When `handle_timeout` is wanted next; `None`: not before something else happens.
+    /// When `handle_timeout` must be called next; `None`: not before another input.
     fn poll_timeout(&self) -> Option<Nanos>;
 }

@@ -46,7 +46,7 @@ impl RoundTrip {
         doubled
     }
 
-    /// The path is another one.
+    /// The path has changed: forgets all measurements.
     pub fn reset(&mut self) {
         self.smoothed = None;
         self.timeout = self.initial;

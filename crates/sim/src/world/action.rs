@@ -1,4 +1,4 @@
-//! What may be made to happen at a time.
+//! Actions that a caller schedules: faults of nodes and of the network, and their ends.
 
 use super::World;
 use super::core::Event;
@@ -9,71 +9,71 @@ use midflight_endpoint::Nanos;
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// What may be made to happen at a time.
+/// A scheduled action.
 #[derive(Debug)]
 pub enum Action {
-    /// The process dies at once; what is on the way to it is lost.
+    /// The process dies at once; datagrams on their way to it are lost.
     Crash(NodeId),
-    /// A new process starts at the same address, with nothing of the old one's memory.
+    /// A new process starts at the same address, without the old one's memory.
     Restart(NodeId),
-    /// The process stands still: its datagrams wait in its receive buffer, its timers and tasks fire when it goes on.
+    /// The process is paused: its datagrams wait in its receive buffer, its timers and tasks fire when it resumes.
     Pause(NodeId),
-    /// It goes on.
+    /// It resumes.
     Resume(NodeId),
-    /// What the ones send does not reach the others.
+    /// Datagrams from one set of nodes do not reach another set.
     Partition {
-        /// The ones.
+        /// The senders.
         from: Vec<NodeId>,
-        /// The others.
+        /// The receivers.
         to: Vec<NodeId>,
-        /// Nor the other way.
+        /// Whether datagrams in the other direction are lost too.
         both: bool,
     },
-    /// No partition holds any more.
+    /// All partitions end.
     Heal,
     /// A clock jumps ahead and runs at another rate.
     Drift {
-        /// Whose.
+        /// The node.
         node: NodeId,
         /// Millionths by which it is too fast (below 0: too slow), at most a twentieth.
         ppm: i32,
-        /// By how much it jumps.
+        /// How far it jumps ahead.
         offset: Nanos,
     },
-    /// A node is reached elsewhere, and no longer where it was. Who is there has to be moved first.
+    /// A node gets another address, and loses the one that it had. A node that has the new address must be moved first.
     Move {
-        /// Who.
+        /// The node.
         node: NodeId,
-        /// Where to.
+        /// The new address.
         to: SocketAddr,
     },
-    /// The way to and from a node takes datagrams of so many bytes, no larger ones.
+    /// The path to and from a node carries only datagrams of up to this many bytes.
     DatagramMax {
-        /// Whose.
+        /// The node.
         node: NodeId,
         /// Bytes of a datagram, without headers.
         bytes: usize,
     },
-    /// The network becomes better or worse.
+    /// The faults of all datagrams change.
     Faults(Faults),
-    /// The link of a node's host becomes better or worse: for what comes to it and what it sends, on top of what befalls all.
+    /// The faults of a node's host's link change, for both directions. They add to the faults of all datagrams.
     Link {
-        /// Whose. A node that is on no host has no link.
+        /// The node. A node that is on no host has no link.
         node: NodeId,
-        /// What befalls datagrams on it.
+        /// The faults of datagrams on it.
         faults: Faults,
     },
-    /// The user of a node asks something of it ([`crate::Actor::command`]).
+    /// The user of a node sends it a request ([`crate::Actor::command`]).
     Command {
-        /// Of whom.
+        /// The node.
         node: NodeId,
-        /// What: of a type of the program's own.
+        /// The request, of a type of the program's own.
         command: Box<dyn Any>,
     },
 }
 
 impl Action {
-    /// The user of `node` asks for `command`, of a type that its actor knows.
+    /// The user of `node` requests `command`, of a type that its actor knows.
     pub fn command(node: NodeId, command: impl Any) -> Self {
         Self::Command { node, command: Box::new(command) }
     }
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// What is on the way to it, or waits, is lost.
+    /// Datagrams on their way to it, or waiting, are lost.
     fn end(&mut self, id: NodeId) {
         self.actors[id.index()] = None;
         for event in self.core.nodes[id.index()].next_life() {
@@ -142,7 +142,7 @@ impl World {
         self.turn(id, |actor, context| actor.start(context));
     }
 
-    /// What was held happens now, in its order.
+    /// Held events happen now, in their order.
     fn resume(&mut self, id: NodeId) {
         self.core.happened(Happening::Resumed { node: id });
         for event in self.core.nodes[id.index()].held.take().unwrap_or_default() {
@@ -151,7 +151,7 @@ impl World {
         self.core.schedule_wake(id);
     }
 
-    /// A user's wish waits as everything else does while a process is paused.
+    /// A user's request waits, like all other events, while a process is paused.
     fn command(&mut self, id: NodeId, command: Box<dyn Any>) {
         if self.core.nodes[id.index()].held.is_some() {
             let event = self.keep(Action::Command { node: id, command });

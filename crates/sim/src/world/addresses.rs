@@ -1,5 +1,5 @@
-//! Where nodes are reached. Each has an address of its own from the start; one that moves is elsewhere for a while, maybe at
-//! the address of another.
+//! Addresses of nodes. Each node has one of its own from the start; a node that moves has another one for a while, maybe that of
+//! another node.
 
 use super::node::NodeId;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 const PORT: u16 = 7700;
 /// The first byte of every node's own address; the other three are its number.
 const NETWORK: u8 = 10;
-/// A node has so many spare addresses, of the networks above.
+/// The number of spare addresses of a node, in the networks above.
 const SPARE: u8 = 200;
 
 impl NodeId {
@@ -21,7 +21,7 @@ impl NodeId {
         self.in_network(NETWORK)
     }
 
-    /// Another address that is for this node alone, by its number: 0 to 199, and again from 0 on.
+    /// A spare address that no other node has, by its number: 0 to 199, and again from 0 on.
     pub(crate) fn spare(self, number: usize) -> SocketAddr {
         self.in_network(NETWORK + 1 + (number % usize::from(SPARE)) as u8)
     }
@@ -31,7 +31,7 @@ impl NodeId {
         SocketAddr::from(([network, a, b, c], PORT))
     }
 
-    /// The node that this address was made for: whose own it is, or one of its spare ones.
+    /// The node that has this address as its own or as a spare one.
     pub(crate) fn owner(address: SocketAddr) -> Option<Self> {
         match (address.ip(), address.port()) {
             (IpAddr::V4(ip), PORT) => {
@@ -43,12 +43,12 @@ impl NodeId {
     }
 }
 
-/// Who is where. Whoever is not named is at home.
+/// Which node has which address. A node that is not listed has its own.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
-    /// Nodes that are elsewhere.
+    /// Nodes that have moved.
     away: BTreeMap<NodeId, SocketAddr>,
-    /// Who is reached at addresses that are not his own.
+    /// Addresses that are in use by another node than their owner.
     guests: BTreeMap<SocketAddr, NodeId>,
 }
 
@@ -57,7 +57,7 @@ impl Addresses {
         self.away.get(&node).copied().unwrap_or_else(|| node.home())
     }
 
-    /// Who is reached there. The world may have no such node.
+    /// The node at an address. The world may have no such node.
     pub(super) fn at(&self, address: SocketAddr) -> Option<NodeId> {
         if let Some(&guest) = self.guests.get(&address) {
             return Some(guest);
@@ -65,7 +65,7 @@ impl Addresses {
         NodeId::owner(address).filter(|&owner| self.of(owner) == address)
     }
 
-    /// A node is reached there from now on, and nowhere else. Who was there before has to be moved, too.
+    /// From now on a node has this address only. A node that had it before must be moved, too.
     pub(super) fn move_to(&mut self, node: NodeId, address: SocketAddr) {
         self.guests.retain(|_, guest| *guest != node);
         if address == node.home() {

@@ -1,4 +1,4 @@
-//! What an actor may do while it has its turn.
+//! The interface between an actor and the world during the actor's turn.
 
 use super::core::{Event, WorldState};
 use super::node::{NEVER, NodeId};
@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// The world, as one of its actors sees it.
+/// The world, from the view of one of its actors.
 pub struct Context<'a> {
     pub(super) core: &'a mut WorldState,
     pub(super) node: NodeId,
@@ -23,70 +23,70 @@ impl std::fmt::Debug for Context<'_> {
 }
 
 impl Context<'_> {
-    /// What the node's own clock shows: nanoseconds that never decrease.
+    /// The time of the node's own clock: nanoseconds that never decrease.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// The node that has its turn.
+    /// The node whose turn it is.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Where it is reached.
+    /// Its address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.core.addresses.of(self.node)
     }
 
-    /// Who is reached there, if that is of this world.
+    /// The node at an address, if that is of this world.
     #[must_use]
     pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
         self.core.node_at(address)
     }
 
-    /// The node's own randomness.
+    /// The node's own random numbers.
     pub fn random(&mut self) -> &mut Pcg64 {
         &mut self.core.nodes[self.node.index()].random
     }
 
-    /// Sends a datagram. It leaves now.
+    /// Sends a datagram now.
     pub fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         self.core.send(self.node, to, datagram);
     }
 
-    /// Sends a datagram whose source is another node's address, as somebody can who forges packets. It leaves now.
+    /// Sends a datagram now whose source is another node's address, as an attacker does who forges packets.
     pub fn send_as(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.core.send(from, to, datagram);
     }
 
-    /// Sends on what came from another node, and keeps its source: a new datagram, which leaves here and now.
+    /// Forwards a datagram of another node with its source: a new datagram, which leaves from this node now.
     pub fn forward(&mut self, from: NodeId, to: SocketAddr, datagram: &[u8]) {
         self.core.send_for(self.node, from, to, datagram);
     }
 
-    /// Where another node is reached.
+    /// The address of another node.
     #[must_use]
     pub fn address_of(&self, node: NodeId) -> SocketAddr {
         self.core.addresses.of(node)
     }
 
-    /// [`crate::Actor::wake`] is called with [`crate::Wake::Time`] when the node's clock shows `at`; what was asked for
-    /// before no longer holds.
+    /// [`crate::Actor::wake`] is called with [`crate::Wake::Time`] when the node's clock shows `at`. This replaces the earlier
+    /// request.
     pub fn wake_at(&mut self, at: Nanos) {
         self.core.nodes[self.node.index()].wanted = at.max(self.now);
         self.core.schedule_wake(self.node);
     }
 
-    /// Takes back what was asked for by [`Context::wake_at`].
+    /// Cancels the request of [`Context::wake_at`].
     pub fn sleep(&mut self) {
         self.core.nodes[self.node.index()].wanted = NEVER;
     }
 
-    /// [`crate::Actor::wake`] is called with `token` after `delay` of the node's clock, at its present rate. Holds until the
-    /// node dies.
+    /// [`crate::Actor::wake`] is called with `token` after `delay` of the node's clock, at its present rate, unless the node dies
+    /// before.
     pub fn after(&mut self, delay: Nanos, token: u64) {
         let node = &self.core.nodes[self.node.index()];
         let at = node.clock.world(self.now.saturating_add(delay));
@@ -94,7 +94,7 @@ impl Context<'_> {
         self.core.schedule(at, event);
     }
 
-    /// Records what has happened in the node's program, for the world's sink and observer.
+    /// Records an event of the node's program, for the world's sink and observer.
     pub fn record(&mut self, what: &dyn Any) {
         self.core.happened(Happening::Program(what));
     }
@@ -105,7 +105,7 @@ impl Context<'_> {
         self.core.observer.is_some()
     }
 
-    /// The last part of a driver's turn: sends all that the endpoint wants sent, and asks to be woken when it says.
+    /// The last part of a driver's turn: sends all datagrams of the endpoint, and asks to be woken at the endpoint's time-out.
     pub fn drive<E: Endpoint>(&mut self, endpoint: &mut E) {
         let mut buffer = std::mem::take(&mut self.core.buffer);
         while let Some(to) = endpoint.poll_transmit(self.now, &mut buffer) {

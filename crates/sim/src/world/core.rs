@@ -1,4 +1,4 @@
-//! All of the world but its actors: what an actor's turn may change.
+//! The world without its actors: the state that an actor's turn may change.
 
 use super::addresses::Addresses;
 use super::node::{Node, NodeId};
@@ -8,33 +8,33 @@ use crate::{Action, Happening, Observer, Sink};
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
-/// What happens at a time.
+/// An event in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    /// A datagram has come to a switch.
+    /// A datagram has arrived at a switch.
     Hop { packet: PacketId, switch: u32 },
     /// The switch passes it on.
     Pass { packet: PacketId, switch: u32 },
-    /// A datagram has come through its host's stack.
+    /// A datagram has passed its host's stack.
     Arrive(PacketId),
-    /// Its node has decided about it.
+    /// Its node has finished its decision about it.
     Decided { packet: PacketId, life: u32 },
-    /// A node may want to be woken.
+    /// A node may have to be woken.
     Wake(NodeId),
-    /// What it asked for by `Context::after`.
+    /// The wake-up that it requested by `Context::after`.
     Token { node: NodeId, life: u32, token: u64 },
     /// An action, by its number.
     Act(u32),
 }
 
-/// What becomes of a datagram at a switch.
+/// The next step of a datagram at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtSwitch {
-    /// It is for a program there.
+    /// It is addressed to a program there.
     Arrives,
-    /// This program sees it pass.
+    /// It passes this program, which sees it.
     Passes(NodeId),
-    /// It has left, waits, or is lost.
+    /// It has left the switch, waits, or is lost.
     IsGone,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct WorldState {
     pub(super) sink: Option<Box<dyn Sink>>,
     pub(super) observer: Option<Box<dyn Observer>>,
     pub(super) trace: u64,
-    /// For a datagram that is being written.
+    /// The buffer in which a datagram is written.
     pub(super) buffer: Vec<u8>,
 }
 
@@ -127,7 +127,7 @@ impl WorldState {
         }
     }
 
-    /// A datagram has come to a switch.
+    /// A datagram has arrived at a switch.
     pub(super) fn hop(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
         match fabric.admit(self.now, switch) {
@@ -151,7 +151,7 @@ impl WorldState {
         self.leave_switch(packet, switch)
     }
 
-    /// It has passed whatever program there is.
+    /// It has passed the switch's program, if there is one.
     #[inline]
     pub(super) fn leave_switch(&mut self, packet: PacketId, switch: u32) -> AtSwitch {
         let Some(fabric) = &mut self.network.fabric else { return AtSwitch::IsGone };
@@ -165,7 +165,7 @@ impl WorldState {
         AtSwitch::IsGone
     }
 
-    /// A program on the way has changed where a datagram goes, or what it says: whether it can still get there.
+    /// A program on the path has changed a datagram's target or bytes. Returns whether the datagram can still reach its target.
     pub(super) fn redirect(&mut self, packet: PacketId, program: NodeId, to: SocketAddr, bytes: usize) -> bool {
         let Some(to) = self.node_at(to) else {
             self.network.counters.unreachable += 1;
@@ -188,7 +188,7 @@ impl WorldState {
         self.nodes[node.index()].clock.at(self.now)
     }
 
-    /// Sees to it that an event looks at a node no later than when it wants to be woken.
+    /// Ensures that an event checks a node no later than when it wants to be woken.
     pub(super) fn schedule_wake(&mut self, id: NodeId) {
         let node = &mut self.nodes[id.index()];
         if node.wanted == super::node::NEVER {

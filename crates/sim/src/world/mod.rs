@@ -22,7 +22,7 @@ use node::{NEVER, Node};
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// Datagrams that wait at a node that is paused or busy; beyond, they are dropped.
+/// Datagrams that wait at a node that is paused or busy, at most; further ones are dropped.
 const RECEIVE_BUFFER: u32 = 4096;
 
 /// Nodes, a network between them, and time.
@@ -61,7 +61,7 @@ impl World {
         Self { core, actors: Vec::new(), factories: Vec::new() }
     }
 
-    /// An empty world whose hosts, links and switches take time, besides what `faults` say ([`Faults::INSTANT`]: nothing).
+    /// An empty world whose hosts, links and switches take time, besides the delays in `faults` ([`Faults::INSTANT`] has none).
     #[must_use]
     pub fn with_hardware(seed: u64, faults: Faults, hardware: &Hardware) -> Self {
         let mut world = Self::new(seed, faults);
@@ -69,16 +69,16 @@ impl World {
         world
     }
 
-    /// A host, for nodes to be placed on.
+    /// Adds a host, on which nodes can be placed.
     ///
     /// # Panics
-    /// Where the world has no hardware, or no such rack.
+    /// If the world has no hardware, or no such rack.
     pub fn add_host(&mut self, config: HostConfig) -> HostId {
         let fabric = self.core.network.fabric.as_mut().expect("made by World::with_hardware");
         fabric.add_host(config).expect("the host's rack is one of the hardware's")
     }
 
-    /// Shows all that happens to `observer`, in the place of the one before.
+    /// Shows all events to `observer`, which replaces the one before.
     pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
         self.core.observer = Some(observer);
     }
@@ -89,7 +89,7 @@ impl World {
         self.core.observer.as_deref().and_then(|observer| (observer as &dyn Any).downcast_ref())
     }
 
-    /// Records what happens from now on in `sink`, in the place of the one before.
+    /// Records events from now on in `sink`, which replaces the one before.
     pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.core.sink = Some(sink);
     }
@@ -100,10 +100,10 @@ impl World {
         self.core.sink.as_deref().and_then(|sink| (sink as &dyn Any).downcast_ref())
     }
 
-    /// A node whose processes are made by `factory`. The first starts now.
+    /// Adds a node whose processes are made by `factory`. The first starts now.
     ///
     /// # Panics
-    /// Where the world has 2^24 nodes, or no such place.
+    /// If the world has 2^24 nodes, or no such place.
     pub fn add_actor(&mut self, place: Place, factory: Factory) -> NodeId {
         assert!(self.actors.len() < NodeId::MOST, "a world has at most {} nodes", NodeId::MOST);
         let fabric = self.core.network.fabric.as_ref();
@@ -132,14 +132,14 @@ impl World {
     /// Datagrams that pass the switch which this node is in are shown to it from now on ([`Actor::passing`]).
     ///
     /// # Panics
-    /// Where the node is in no switch, or another one sees what passes there.
+    /// If the node is in no switch, or another node sees the datagrams that pass there.
     pub fn attach(&mut self, node: NodeId) {
         let (place, fabric) = (self.core.nodes[node.index()].place, self.core.network.fabric.as_mut());
         let (Place::Switch(switch), Some(fabric)) = (place, fabric) else { panic!("{place:?} is no switch") };
         assert!(fabric.attach(switch, node), "switch {switch} has a program on the way");
     }
 
-    /// The switches that a datagram between two nodes passes, as long as no program sends it elsewhere.
+    /// The switches that a datagram between two nodes passes, unless a program changes its target.
     #[must_use]
     pub fn route(&self, from: NodeId, to: NodeId) -> Vec<u32> {
         let place = |node: NodeId| self.core.nodes[node.index()].place;
@@ -147,7 +147,7 @@ impl World {
         fabric.map_or_else(Vec::new, |fabric| fabric.route(place(from), place(to), (from, to)))
     }
 
-    /// Lets something happen at a time (now, if that has passed).
+    /// Schedules an action at a time (now, if that has passed).
     pub fn at(&mut self, at: Nanos, action: Action) {
         let event = self.keep(action);
         self.core.schedule(at, event);
@@ -158,7 +158,7 @@ impl World {
         Event::Act(self.core.actions.len() as u32 - 1)
     }
 
-    /// Runs until nothing is to be done any more, `done` says so after an event, or `deadline`; whether `done` said so.
+    /// Runs until no event is left, `done` returns true after an event, or `deadline`. Returns whether `done` did.
     pub fn run(&mut self, deadline: Nanos, mut done: impl FnMut(&Self) -> bool) -> bool {
         while !done(self) {
             let Some((at, event)) = self.core.heap.pop_until(deadline) else {
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// A program on the way sees a datagram. One that is down touches nothing; for one that is paused it waits.
+    /// A program on the path sees a datagram. A program that is down touches nothing; for a paused one the datagram waits.
     fn pass_program(&mut self, packet: PacketId, switch: u32, program: NodeId) {
         if let Some(held) = &mut self.core.nodes[program.index()].held {
             if held.len() < RECEIVE_BUFFER as usize {
@@ -220,7 +220,7 @@ impl World {
         self.at_switch(packet, switch, becomes);
     }
 
-    /// Whether it goes on.
+    /// Whether the datagram passes on.
     fn show_passing(&mut self, id: PacketId, program: NodeId) -> bool {
         let packet = self.core.packets.get(id);
         let (from, source, target) = (packet.from, packet.source, packet.to);
@@ -323,7 +323,7 @@ impl World {
         self.show_to_observer(id, None);
     }
 
-    /// Gives a node that is up its turn.
+    /// Gives a node its turn, if it is up.
     fn turn(&mut self, id: NodeId, turn: impl FnOnce(&mut dyn Actor, &mut Context<'_>)) {
         if let Some(actor) = &mut self.actors[id.index()] {
             let now = self.core.local(id);
@@ -331,7 +331,7 @@ impl World {
         }
     }
 
-    /// After a node has handled a datagram, or was woken.
+    /// Called after a node has handled a datagram, or was woken.
     fn show_to_observer(&mut self, node: NodeId, datagram: Option<&[u8]>) {
         if let (Some(observer), Some(actor)) = (&mut self.core.observer, &self.actors[node.index()]) {
             observer.handled(self.core.now, node, &**actor, datagram);
@@ -344,38 +344,38 @@ impl World {
         self.core.now
     }
 
-    /// Where a node is reached.
+    /// A node's address.
     #[must_use]
     pub fn address(&self, node: NodeId) -> SocketAddr {
         self.core.addresses.of(node)
     }
 
-    /// Who is reached there.
+    /// The node at an address.
     #[must_use]
     pub fn node_at(&self, address: SocketAddr) -> Option<NodeId> {
         self.core.node_at(address)
     }
 
-    /// What runs on a node that is up, if it is of this type.
+    /// The actor of a node that is up, if it is of this type.
     #[must_use]
     pub fn actor<T: Actor>(&self, node: NodeId) -> Option<&T> {
         let actor = self.actors[node.index()].as_deref()?;
         (actor as &dyn Any).downcast_ref()
     }
 
-    /// What became of datagrams.
+    /// The counts of datagrams by what happened to them.
     #[must_use]
     pub fn network(&self) -> &NetworkCounters {
         &self.core.network.counters
     }
 
-    /// Events so far, those that are scheduled included.
+    /// Events so far, including scheduled ones.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.core.heap.pushed()
     }
 
-    /// A hash of every datagram that was handled, when, from where and where to.
+    /// A hash of every datagram that was handled, with its time, source and target.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.core.trace

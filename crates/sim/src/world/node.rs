@@ -6,7 +6,7 @@ use crate::time::Clock;
 use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
 
-/// No wake is asked for, or scheduled.
+/// No wake-up is requested, or scheduled.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
 /// Names a node of a [`crate::World`].
@@ -24,29 +24,29 @@ impl NodeId {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
-    /// Counts its lives: what was scheduled for an earlier one is void.
+    /// Counts its lives: events that were scheduled for an earlier one are void.
     pub(super) life: u32,
     pub(super) clock: Clock,
-    /// When it wants to be woken, by its own clock.
+    /// The wake-up that it requested, by its own clock.
     pub(super) wanted: Nanos,
-    /// The next time at which an event looks whether it is to be woken, by the world's clock.
+    /// When an event next checks whether it must be woken, by the world's clock.
     pub(super) scheduled: Nanos,
-    /// While it is paused: what happened to it, in order.
+    /// The events held for it while it is paused, in order.
     pub(super) held: Option<Vec<Event>>,
-    /// When its lane has decided about all that came.
+    /// When its lane will have handled all datagrams that have arrived.
     pub(super) decided: Nanos,
-    /// Datagrams that its lane has not decided about.
+    /// Datagrams that its lane has not handled yet.
     pub(super) undecided: u32,
-    /// Larger datagrams do not get to it, or from it.
+    /// Larger datagrams are lost on the path to it and from it.
     pub(super) datagram_max: usize,
-    /// What befalls what it sends.
+    /// Draws the faults of the datagrams that it sends.
     pub(super) network: Pcg64,
-    /// What it draws itself.
+    /// Its own random numbers.
     pub(super) random: Pcg64,
 }
 
 impl Node {
-    /// It begins anew, or ends.
+    /// Starts its next life, or ends the present one.
     pub(super) fn next_life(&mut self) -> Vec<Event> {
         self.life += 1;
         (self.wanted, self.scheduled, self.decided, self.undecided) = (NEVER, NEVER, 0, 0);
