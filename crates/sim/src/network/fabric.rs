@@ -1,7 +1,7 @@
 //! A datagram's path through the hardware, hop by hop.
 //!
-//! All that reaches a host comes through its one link, so its lanes are reserved in the right order when it leaves the
-//! switch. What this gets wrong: what a host sends itself within the link's latency may wait behind what comes later.
+//! All packets for a host come through its one link, so its lanes are reserved in the right order when they leave the
+//! switch. One error remains: a packet that the host sends within the link's latency may wait behind one that arrives later.
 
 use super::queues::{Lanes, Link};
 use super::{Faults, Hardware, HostConfig, HostId, Place, SwitchConfig};
@@ -10,15 +10,15 @@ use midflight_endpoint::Nanos;
 
 const PICOSECONDS: u64 = 1_000;
 
-/// Who sends a datagram, and who gets it.
+/// The sender and the receiver of a datagram.
 pub(crate) type Ends = (NodeId, NodeId);
 
-/// What becomes of a datagram.
+/// The next step of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It is at a switch.
+    /// It arrives at a switch.
     Switch { at: Nanos, switch: u32 },
-    /// It is where it was sent to.
+    /// It arrives at its target.
     There { at: Nanos },
     /// The host's receive buffer was full.
     ReceiveBufferFull,
@@ -44,7 +44,7 @@ impl Host {
 struct Switch {
     /// When it passes the next packet, in picoseconds, where packets a second are limited.
     free_ps: u64,
-    /// Sees what passes.
+    /// The program that sees passing datagrams.
     program: Option<NodeId>,
 }
 
@@ -59,7 +59,7 @@ struct Trunk {
 #[derive(Debug)]
 pub(crate) struct Fabric {
     hardware: Hardware,
-    /// Between two packets that a switch passes, in picoseconds: real ones pass several in a nanosecond.
+    /// The time between two packets that a switch passes, in picoseconds: real switches pass several in a nanosecond.
     gap_ps: u64,
     hosts: Vec<Host>,
     switches: Vec<Switch>,
@@ -78,7 +78,7 @@ impl Fabric {
         }
     }
 
-    /// `None` where there is no such rack.
+    /// `None` if there is no such rack.
     pub(crate) fn add_host(&mut self, config: HostConfig) -> Option<HostId> {
         let link = || Link::new(self.hardware.link);
         let host = Host { lanes: Lanes::new(config.lanes, config.receive_buffer), up: link(), down: link(), config };
@@ -118,7 +118,7 @@ impl Fabric {
         }
     }
 
-    /// The switches that a datagram between two nodes passes; none where one of them is beside the hardware.
+    /// The switches that a datagram between two nodes passes; none if one of the nodes is outside the hardware.
     pub(crate) fn route(&self, from: Place, to: Place, ends: Ends) -> Vec<u32> {
         if from == Place::Apart || to == Place::Apart {
             return Vec::new();
@@ -126,17 +126,17 @@ impl Fabric {
         self.hardware.topology.route(self.switch_of(from), self.switch_of(to), ends)
     }
 
-    /// The program that sees what passes a switch.
+    /// The program that sees a switch's passing datagrams.
     pub(crate) fn program(&self, switch: u32) -> Option<NodeId> {
         self.switches[switch as usize].program
     }
 
-    /// From now on this node sees what passes the switch. Whether no other does.
+    /// From now on this node sees the switch's passing datagrams. Returns whether no other node did.
     pub(crate) fn attach(&mut self, switch: u32, node: NodeId) -> bool {
         self.switches[switch as usize].program.replace(node).is_none()
     }
 
-    /// A datagram of so many bytes leaves its sender.
+    /// A datagram of this many bytes leaves its sender.
     pub(crate) fn leave(&mut self, now: Nanos, from: Place, to: Place, bytes: usize, ends: Ends) -> Next {
         match (from, to) {
             (Place::Apart, _) | (_, Place::Apart) => Next::There { at: now },
@@ -157,7 +157,7 @@ impl Fabric {
         }
     }
 
-    /// When a packet that has come to a switch may pass; `None` where its queue is full.
+    /// When a packet that has arrived at a switch may pass; `None` if the switch's queue is full.
     pub(crate) fn admit(&mut self, now: Nanos, switch: u32) -> Option<Nanos> {
         if self.gap_ps == 0 {
             return Some(now);
@@ -172,7 +172,7 @@ impl Fabric {
         Some(begin / PICOSECONDS)
     }
 
-    /// A packet passes a switch, towards where it is sent to.
+    /// A packet passes a switch, towards its target.
     pub(crate) fn pass(&mut self, now: Nanos, switch: u32, to: Place, bytes: usize, ends: Ends) -> Next {
         let (target, topology) = (self.switch_of(to), self.hardware.topology);
         if switch != target {

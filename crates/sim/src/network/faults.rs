@@ -1,4 +1,4 @@
-//! What befalls a datagram on its way, and what is counted of it.
+//! Faults of datagrams on their path, and their counts.
 
 use midflight_endpoint::Nanos;
 use rand::RngExt;
@@ -8,9 +8,9 @@ use rand_pcg::Pcg64;
 /// take, where there are any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
-    /// Shortest way, in nanoseconds.
+    /// Shortest delay, in nanoseconds.
     pub delay_min: Nanos,
-    /// Longest way of a datagram that is not held back, in nanoseconds.
+    /// Longest delay of a datagram that is not held back, in nanoseconds.
     pub delay_max: Nanos,
     /// Never arrives.
     pub loss: f64,
@@ -26,7 +26,7 @@ impl Faults {
     /// A network that delivers every datagram once, in order, after 20 µs.
     pub const NONE: Self = Self { delay_min: 20_000, delay_max: 20_000, ..Self::INSTANT };
 
-    /// Nothing happens, and no time passes: for worlds whose hosts and links take the time.
+    /// No faults and no delay: for worlds whose hosts and links take the time.
     pub const INSTANT: Self =
         Self { delay_min: 0, delay_max: 0, loss: 0.0, duplication: 0.0, reordering: 0.0, reordering_delay: 0 };
 
@@ -43,8 +43,8 @@ impl Faults {
         }
     }
 
-    /// What happens to the next datagram: the additional delay of each copy that arrives. Draws only where there is a
-    /// choice.
+    /// Draws the faults of the next datagram: the additional delay of each copy that arrives. Uses random numbers only if there
+    /// is a choice.
     pub(super) fn draw(&self, random: &mut Pcg64, counters: &mut NetworkCounters) -> [Option<Nanos>; 2] {
         let mut happens = |probability: f64| probability > 0.0 && random.random_bool(probability);
         if happens(self.loss) {
@@ -70,12 +70,12 @@ impl Faults {
     }
 }
 
-/// What became of datagrams, by count.
+/// Counts of datagrams by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounters {
     /// Handed to the network.
     pub sent: u64,
-    /// Lost on the way.
+    /// Lost on the path.
     pub lost: u64,
     /// Delivered twice.
     pub duplicated: u64,
@@ -83,9 +83,9 @@ pub struct NetworkCounters {
     pub held_back: u64,
     /// Sent across a partition.
     pub partitioned: u64,
-    /// Larger than the way takes.
+    /// Larger than the path allows.
     pub too_long: u64,
-    /// Arrived at a node that was down, or at an address where there is none.
+    /// Arrived at a node that was down, or at an address without a node.
     pub unreachable: u64,
     /// Found the receive buffer of a host, or of a node that is paused or busy, full.
     pub receive_buffer_full: u64,

@@ -1,4 +1,4 @@
-//! What a network is made of, as data: hosts, links, switches, and how they are connected.
+//! The parts of a network as data: hosts, links, switches, and how they are connected.
 
 use super::{Faults, Topology};
 use midflight_endpoint::Nanos;
@@ -7,10 +7,10 @@ use midflight_endpoint::Nanos;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostId(pub(crate) u32);
 
-/// Where a node is.
+/// The place of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// Beside the hardware: what it sends and gets takes the time that [`Faults`] say, and nothing else.
+    /// Outside the hardware: its datagrams have the delay of [`Faults`], and no other.
     #[default]
     Apart,
     /// A process on a host.
@@ -19,7 +19,7 @@ pub enum Place {
     Switch(u32),
 }
 
-/// Switches, and what connects them.
+/// Switches and their links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hardware {
     /// How switches are connected.
@@ -32,42 +32,42 @@ pub struct Hardware {
     pub switch: SwitchConfig,
 }
 
-/// A link. What is sent while it is occupied waits, however much that is.
+/// A link. Packets that are sent while it is occupied wait, without a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// From one end to the other, in nanoseconds.
+    /// Latency from one end to the other, in nanoseconds.
     pub latency: Nanos,
-    /// A packet occupies it for its length; 0: for no time.
+    /// Bandwidth: a packet occupies the link for its length. 0: for no time.
     pub bits_per_second: u64,
 }
 
 /// A switch as hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
-    /// From one port to another, or to a program, in nanoseconds.
+    /// Latency from one port to another, or to a program, in nanoseconds.
     pub pass: Nanos,
-    /// Packets that it passes at most, all ports together; 0: any number.
+    /// Packets that it passes in a second at most, all ports together; 0: no limit.
     pub packets_per_second: u64,
-    /// Packets that wait where that is exceeded; beyond, they are dropped.
+    /// Packets that wait if that rate is exceeded, at most; further ones are dropped.
     pub queue: u32,
-    /// How long a packet takes that a program sends to itself, in nanoseconds, before it passes again.
+    /// Delay of a packet that a program sends to itself, in nanoseconds, before it passes again.
     pub recirculation: Nanos,
 }
 
 /// A host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostConfig {
-    /// Which switch it is connected to, from 0.
+    /// The switch that it is connected to, from 0.
     pub rack: u32,
     /// Packets that its network stack works on at once.
     pub lanes: u32,
-    /// How long a lane works on a packet that leaves, in nanoseconds.
+    /// Time of a lane for a packet that leaves, in nanoseconds.
     pub send: Nanos,
-    /// How long it works on a packet that comes, in nanoseconds.
+    /// Time of a lane for a packet that arrives, in nanoseconds.
     pub receive: Nanos,
-    /// Packets that wait for a lane; beyond, they are dropped.
+    /// Arrived packets that wait for a lane, at most; further ones are dropped.
     pub receive_buffer: u32,
-    /// What befalls what it sends and gets, on top of what befalls all.
+    /// Faults of its datagrams in both directions, in addition to those of all datagrams.
     pub faults: Faults,
 }
 

@@ -1,4 +1,4 @@
-//! The simulated network: what happens to a datagram between two nodes.
+//! The simulated network: the path of a datagram between two nodes.
 
 mod fabric;
 mod faults;
@@ -18,12 +18,12 @@ pub use topology::{Tier, Topology};
 use midflight_endpoint::Nanos;
 use rand_pcg::Pcg64;
 
-/// The network's state, as far as nodes do not have it.
+/// The network's state, without the parts in the nodes.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) faults: Faults,
     pub(crate) partitions: Partitions,
-    /// `None`: no hosts, and nothing takes time but what `faults` say.
+    /// `None`: no hosts; the only delays are those in `faults`.
     pub(crate) fabric: Option<Fabric>,
     pub(crate) counters: NetworkCounters,
 }
@@ -33,14 +33,14 @@ impl Network {
         Self { faults, partitions: Partitions::default(), fabric: None, counters: NetworkCounters::default() }
     }
 
-    /// From now on these befall what a place's host sends and gets.
+    /// Sets the faults of a place's host's link, for both directions.
     pub(crate) fn set_link(&mut self, place: Place, faults: Faults) {
         if let Some(fabric) = &mut self.fabric {
             fabric.set_faults(place, faults);
         }
     }
 
-    /// What befalls a datagram from one place to another: the additional delay of each copy that arrives.
+    /// Draws the faults of a datagram from one place to another: the additional delay of each copy that arrives.
     pub(crate) fn draw(&mut self, random: &mut Pcg64, from: Place, to: Place) -> [Option<Nanos>; 2] {
         let mut copies = self.faults.draw(random, &mut self.counters);
         let Some(fabric) = &self.fabric else { return copies };

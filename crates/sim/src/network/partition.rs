@@ -1,4 +1,4 @@
-//! Partitions: who does not reach whom.
+//! Partitions: which nodes do not reach which others.
 
 use crate::NodeId;
 
@@ -18,7 +18,7 @@ impl Partition {
     }
 }
 
-/// All partitions that hold.
+/// All present partitions.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions(Vec<Partition>);
 

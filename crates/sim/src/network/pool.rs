@@ -1,20 +1,20 @@
-//! Datagrams on their way. Their memory is used again, so that a datagram costs no allocation.
+//! Datagrams in transit. Their memory is used again, so that a datagram costs no allocation.
 
 use crate::NodeId;
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
-/// Names a datagram on its way.
+/// Names a datagram in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(pub(crate) u32);
 
 #[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) from: NodeId,
-    /// Where it was when it sent it.
+    /// The sender's address when it sent the datagram.
     pub(crate) source: SocketAddr,
     pub(crate) to: NodeId,
-    /// What faults add to its way, at its end.
+    /// The delay that faults add, at the end of the path.
     pub(crate) extra: Nanos,
     pub(crate) bytes: Vec<u8>,
 }
@@ -42,12 +42,12 @@ impl Pool {
         &self.packets[id.0 as usize]
     }
 
-    /// It goes elsewhere from now on.
+    /// Changes its target.
     pub(crate) fn set_target(&mut self, id: PacketId, to: NodeId) {
         self.packets[id.0 as usize].to = to;
     }
 
-    /// The memory that was taken, with what it says now.
+    /// Returns the memory of [`Pool::take_bytes`], with the present bytes.
     pub(crate) fn set_bytes(&mut self, id: PacketId, bytes: Vec<u8>) {
         self.packets[id.0 as usize].bytes = bytes;
     }
@@ -57,7 +57,7 @@ impl Pool {
         std::mem::take(&mut self.packets[id.0 as usize].bytes)
     }
 
-    /// It has arrived, or never will. `bytes`: the memory that was taken.
+    /// Removes a datagram that has arrived, or never will. `bytes`: the memory of [`Pool::take_bytes`].
     pub(crate) fn free(&mut self, id: PacketId, bytes: Option<Vec<u8>>) {
         if let Some(bytes) = bytes {
             self.set_bytes(id, bytes);

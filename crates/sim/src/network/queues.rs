@@ -1,11 +1,11 @@
-//! What packets wait for: links and lanes, first come first served. A reservation is made when the packet leaves the hop
+//! Links and lanes, for which packets wait, first come first served. A reservation is made when the packet leaves the hop
 //! before, so that waiting costs no event.
 
 use super::LinkConfig;
 use midflight_endpoint::Nanos;
 use std::collections::VecDeque;
 
-/// What a datagram is longer by on an Ethernet: preamble and gap (20), Ethernet with its check (18), IPv4 (20), UDP (8).
+/// Additional bytes of a datagram on an Ethernet: preamble and gap (20), Ethernet with its check (18), IPv4 (20), UDP (8).
 const HEADERS: u64 = 66;
 const PICOSECONDS: u64 = 1_000;
 
@@ -23,7 +23,7 @@ impl Link {
         Self { latency: config.latency, ps_per_byte, free: 0 }
     }
 
-    /// When a datagram of so many bytes that wants to leave at `at` is at the other end, all of it.
+    /// When the last byte of a datagram of this length, ready to leave at `at`, is at the other end.
     pub(super) fn send(&mut self, at: Nanos, bytes: usize) -> Nanos {
         if self.ps_per_byte == 0 {
             return at + self.latency;
@@ -39,7 +39,7 @@ impl Link {
 pub(super) struct Lanes {
     /// When each is free.
     free: Vec<Nanos>,
-    /// When lanes begin to work on the packets that came and wait.
+    /// When lanes begin to work on the packets that have arrived and wait.
     begins: VecDeque<Nanos>,
     buffer: usize,
 }
@@ -49,7 +49,7 @@ impl Lanes {
         Self { free: vec![0; lanes.max(1) as usize], begins: VecDeque::new(), buffer: buffer as usize }
     }
 
-    /// When a lane begins on something that comes at `at` and takes `cost`.
+    /// When a lane begins on a packet that comes at `at` and takes `cost`.
     fn reserve(&mut self, at: Nanos, cost: Nanos) -> Nanos {
         let Some(free) = self.free.iter_mut().min() else { return at };
         let begin = at.max(*free);
@@ -57,12 +57,12 @@ impl Lanes {
         begin
     }
 
-    /// When what leaves at `at` has left.
+    /// When a packet that is sent at `at` has left the stack.
     pub(super) fn send(&mut self, at: Nanos, cost: Nanos) -> Nanos {
         if cost == 0 { at } else { self.reserve(at, cost) + cost }
     }
 
-    /// When what comes at `at` has come; `None` where the buffer is full.
+    /// When a packet that arrives at `at` has passed the stack; `None` if the buffer is full.
     pub(super) fn receive(&mut self, at: Nanos, cost: Nanos) -> Option<Nanos> {
         if cost == 0 {
             return Some(at);

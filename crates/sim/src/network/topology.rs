@@ -1,8 +1,8 @@
-//! How switches are connected, and the way that a datagram takes through them.
+//! How switches are connected, and the route of a datagram through them.
 //!
-//! A route is a list of switches, and each switch needs to know only the next one: so a program on the way may send a datagram
-//! elsewhere, and the rest of the route follows from where it is. Where several ways are equally short, the two ends of a
-//! datagram choose one, the same in both directions.
+//! A route is a list of switches, and each switch needs to know only the next one: so a program on the path may change a
+//! datagram's target, and the rest of the route follows from its present switch. If several routes are equally short, the two
+//! ends of a datagram determine one, the same in both directions.
 
 use crate::NodeId;
 
@@ -46,7 +46,7 @@ impl Topology {
     /// a rack, k²/4 core switches. The aggregation switches at the same place in their pods share k/2 core switches.
     ///
     /// # Panics
-    /// Where `k` is odd, 0, or above 256.
+    /// If `k` is odd, 0, or above 256.
     #[must_use]
     pub fn fat_tree(k: u32) -> Self {
         assert!(
@@ -76,7 +76,7 @@ impl Topology {
         }
     }
 
-    /// Where a switch stands.
+    /// The tier of a switch.
     #[must_use]
     pub fn tier(self, switch: u32) -> Tier {
         match self {
@@ -102,7 +102,7 @@ impl Topology {
         }
     }
 
-    /// The number of the link between two neighbours, of which `lower` is nearer to the hosts.
+    /// The number of the link between two neighbours; `lower` is nearer to the hosts.
     #[inline]
     pub(super) fn trunk(self, lower: u32, upper: u32) -> u32 {
         match self {
@@ -117,7 +117,7 @@ impl Topology {
         std::iter::successors(Some(first), next).collect()
     }
 
-    /// The neighbour of `here` that is next on the way to `target`, another switch.
+    /// The neighbour of `here` that is next on the route to `target`, another switch.
     #[inline]
     pub(super) fn next(self, here: u32, target: u32, ends: (NodeId, NodeId)) -> u32 {
         match self {
@@ -133,8 +133,8 @@ impl Topology {
         }
     }
 
-    /// A column is the place of an aggregation switch in its pod; the core switches above it belong to it. Who has to change
-    /// columns does so in a rack, where all of them meet.
+    /// A column is the place of an aggregation switch in its pod; the core switches above it belong to it. A route that has to
+    /// change columns does so in a rack, where all of them meet.
     fn next_in_fat_tree(self, half: u32, here: u32, target: u32, choice: u32) -> u32 {
         let racks = self.rack_switches();
         let column = |switch: u32| if switch < 2 * racks { switch % half } else { (switch - 2 * racks) / half };
@@ -159,7 +159,7 @@ impl Topology {
     }
 }
 
-/// Chooses among ways that are equally short. Neighbouring nodes choose differently, and the order of the ends does not matter.
+/// Chooses among routes that are equally short. Neighbouring nodes choose differently, and the order of the ends does not matter.
 fn choice((one, other): (NodeId, NodeId)) -> u32 {
     let mixed = (u64::from(one.0) + 1).wrapping_mul(u64::from(other.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32

@@ -1,5 +1,5 @@
-//! The asic engine: a program of a pipeline, which takes packets a pass at a time. What goes round comes back after the delay of
-//! recirculation, and meets the queue as it is then, with all that has passed meanwhile.
+//! The asic engine: a program of a pipeline, which handles packets a pass at a time. A recirculating packet comes back after the
+//! delay of recirculation, and finds the queue as the packets that passed meanwhile have left it.
 
 use crate::{Actor, Context, Wake};
 use midflight_dataplane::asic::{AsicTasks, Counters, Inside, Turn};
@@ -14,73 +14,73 @@ use zerocopy::FromBytes;
 /// How often the controller's `tick` is called.
 const TICK: Nanos = 10_000_000;
 const PICOSECONDS: u64 = 1_000;
-/// How long a packet that goes round is on its way in the papers' switch: "less than a microsecond" (Bolt §3.3.2); get_task takes
-/// 2 µs more at level 4, which is three of them (§5.6).
+/// Recirculation delay of the papers' switch: "less than a microsecond" (Bolt §3.3.2); get_task takes 2 µs more at level 4,
+/// which is three recirculations (§5.6).
 pub const RECIRCULATION: Nanos = 650;
-/// A packet has come round.
+/// A recirculating packet has come back.
 const ROUND: u64 = 0;
-/// The first that waits may enter the pipeline.
+/// The first waiting packet may enter the pipeline.
 const ENTER: u64 = 1;
 
-/// What the pipeline takes, and what it bears.
+/// The limits and delays of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
-    /// How long a packet that goes round is on its way.
+    /// Delay of a recirculation.
     pub recirculation: Nanos,
-    /// Packets that enter in a second, those that go round included; 0: no limit.
+    /// Packets that enter in a second, including recirculating ones; 0: no limit.
     pub passes_per_s: u64,
-    /// Datagrams that wait for that; beyond, they are dropped.
+    /// Datagrams that wait to enter, at most; further ones are dropped.
     pub queue: u32,
-    /// Packets that may be on their way round at once; beyond, they are dropped.
+    /// Packets that recirculate at once, at most; further ones are dropped.
     pub recirculating: u32,
-    /// Passes that one packet may take, with what comes of it; beyond, it is dropped. 0: no limit.
+    /// Passes of one packet and of all that it causes, at most; then it is dropped. 0: no limit.
     pub passes: u32,
 }
 
-/// What pipelines did, whatever became of them.
+/// Counts of pipelines, including those of switches that have died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passes {
-    /// Packets that went through.
+    /// All passes of packets.
     pub passes: u64,
-    /// Those of them that had gone round before.
+    /// Those of them that were recirculations.
     pub rounds: u64,
     /// Passes of SUBMITs.
     pub submit: u64,
-    /// Tasks that these brought in.
+    /// Tasks that these queued.
     pub submitted: u64,
     /// Passes of RETRIEVEs that got a task.
     pub retrieve: u64,
-    /// The tasks.
+    /// The tasks that these got.
     pub assigned: u64,
-    /// The most that one of them took.
+    /// The largest number of passes for one of them.
     pub most: u32,
     /// Requests whose answer was that there is no task.
     pub no_ops: u64,
-    /// Tasks that were given back to their clients though they had been acknowledged.
+    /// Acknowledged tasks that were given back to their clients.
     pub returned: u64,
-    /// Packets that were dropped because too many were on their way round.
+    /// Packets that were dropped because too many recirculated.
     pub dropped_recirculating: u64,
-    /// Because they had taken too many passes.
+    /// Packets that were dropped after too many passes.
     pub dropped_passes: u64,
-    /// Because too many waited for the pipeline.
+    /// Packets that were dropped because too many waited for the pipeline.
     pub dropped_queue: u64,
-    /// By the program.
+    /// Packets that the program dropped.
     pub dropped_program: u64,
 }
 
-/// Where pipelines count, through all of their lives.
+/// The counts of a switch's pipelines, through all of its lives.
 #[derive(Clone, Debug, Default)]
 pub struct Tally(Rc<RefCell<Passes>>);
 
 impl Tally {
-    /// What was counted.
+    /// The present counts.
     #[must_use]
     pub fn passes(&self) -> Passes {
         *self.0.borrow()
     }
 }
 
-/// Why a packet is there.
+/// The kind of request that caused a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Submit,
@@ -88,7 +88,7 @@ enum Kind {
     Other,
 }
 
-/// A packet on its way round.
+/// A recirculating packet.
 #[derive(Debug)]
 struct Going {
     inside: Inside,
@@ -110,18 +110,18 @@ pub struct AsicSwitch {
     tasks: AsicTasks,
     pipeline: Pipeline,
     turn: Turn,
-    /// On their way round: all take equally long.
+    /// Recirculating packets in order: all take equally long.
     round: VecDeque<Going>,
     waiting: VecDeque<Waiting>,
-    /// Datagrams among those that wait.
+    /// The number of datagrams in `waiting`.
     datagrams: u32,
-    /// When the next may enter.
+    /// When the next packet may enter.
     free_ps: u64,
     tally: Tally,
 }
 
 impl AsicSwitch {
-    /// Around this engine.
+    /// A switch with this engine.
     #[must_use]
     pub fn new(tasks: AsicTasks, pipeline: Pipeline, tally: Tally) -> Self {
         let (turn, round, waiting) = (Turn::default(), VecDeque::new(), VecDeque::new());
@@ -134,7 +134,7 @@ impl AsicSwitch {
         &self.tasks
     }
 
-    /// When what comes now may enter the pipeline.
+    /// When a packet that arrives now may enter the pipeline.
     fn admit(&mut self, now: Nanos) -> Nanos {
         let Some(gap_ps) = (1_000_000_000 * PICOSECONDS).checked_div(self.pipeline.passes_per_s) else { return now };
         let begin = self.free_ps.max(now * PICOSECONDS);
@@ -142,7 +142,7 @@ impl AsicSwitch {
         begin / PICOSECONDS
     }
 
-    /// Now, or after those that wait.
+    /// Lets a packet enter now, or after the waiting ones.
     fn enter(&mut self, context: &mut Context<'_>, packet: Waiting) {
         let now = context.now();
         let at = self.admit(now);
@@ -177,7 +177,7 @@ impl AsicSwitch {
         self.passed(context, &before, kind, 1);
     }
 
-    /// What a packet's pass has left, the so-manieth of those that it took.
+    /// Counts and sends the results of a packet's pass; `passes` includes this one.
     fn passed(&mut self, context: &mut Context<'_>, before: &Counters, kind: Kind, passes: u32) {
         self.count(before, kind, passes);
         for (to, datagram) in &self.turn.sent {

@@ -1,4 +1,4 @@
-//! The production client, and the jobs that it submits by itself.
+//! The production client, and the jobs that it submits at set times.
 
 use super::{Command, Submission, Submissions, TaskEnd, TaskEvent};
 use crate::{Actor, Context, Wake};
@@ -9,10 +9,10 @@ use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// How long a job that finds no room waits until it is tried again.
+/// Delay before a job that finds no room is submitted again.
 const ROOM: Nanos = 1_000_000;
 
-/// The endpoint and what it will be given.
+/// The endpoint and its future jobs.
 pub struct ClientActor {
     client: Client,
     next: Option<Submission>,
@@ -26,7 +26,7 @@ impl fmt::Debug for ClientActor {
 }
 
 impl ClientActor {
-    /// Around this endpoint, which submits these jobs by itself; others come by [`Command::Submit`].
+    /// A client with this endpoint, which submits these jobs at their times; others come by [`Command::Submit`].
     #[must_use]
     pub fn new(client: Client, submissions: Submissions) -> Self {
         Self { client, next: None, submissions }
@@ -38,7 +38,7 @@ impl ClientActor {
         &self.client
     }
 
-    /// A driver's turn: the endpoint's events, what it sends, and when it wants to be woken.
+    /// A driver's turn: handles the endpoint's events, sends its datagrams, and requests its next wake-up.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(event) = self.client.poll_event() {
             let (key, end) = match event {
@@ -64,7 +64,7 @@ impl ClientActor {
         true
     }
 
-    /// Submits what is due, and asks to be woken for the next. What finds no room is tried again.
+    /// Submits the jobs that are due, and requests a wake-up for the next. Jobs that find no room are submitted again later.
     fn submit_due(&mut self, context: &mut Context<'_>) {
         loop {
             let Some(next) = self.next.take().or_else(|| self.submissions.next()) else { return };

@@ -1,4 +1,4 @@
-//! What happens to tasks, as the nodes of the tasks program record it.
+//! Events of tasks, which the nodes of the tasks program record.
 
 use crate::{Happening, NodeId, Sink};
 use midflight_endpoint::Nanos;
@@ -6,7 +6,7 @@ use midflight_tasks::client::TaskKey;
 use midflight_tasks::executor::RunKey;
 use std::ops::Range;
 
-/// Something that happened to tasks.
+/// An event of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEvent {
     /// A client took tasks from its caller.
@@ -20,11 +20,11 @@ pub enum TaskEvent {
     },
     /// An executor began to run a task.
     Started {
-        /// Where.
+        /// The executor.
         executor: NodeId,
         /// Names the run on this executor.
         run: RunKey,
-        /// Whose task, if that client is of this world.
+        /// The task's client, if that is of this world.
         client: Option<NodeId>,
         /// Its job.
         jid: u32,
@@ -36,16 +36,16 @@ pub enum TaskEvent {
         priority: u8,
         /// Its argument.
         argument: [u8; 16],
-        /// How long its slot had asked for it when it came (the executor's clock).
+        /// The time from its slot's request to its arrival (the executor's clock).
         asked_for: Nanos,
         /// From its acceptance to its assignment (the switch's clock).
         waited_us: u32,
     },
     /// A run ended, and its executor was still there.
     Ended {
-        /// Where.
+        /// The executor.
         executor: NodeId,
-        /// Which.
+        /// The run.
         run: RunKey,
     },
     /// A client reported the end of a task to its caller.
@@ -54,15 +54,15 @@ pub enum TaskEvent {
         client: NodeId,
         /// The task.
         key: TaskKey,
-        /// Which end.
+        /// How it ended.
         end: TaskEnd,
     },
     /// An executor has drained.
     Drained {
-        /// Which one.
+        /// The executor.
         executor: NodeId,
     },
-    /// A caller wants tasks not to be run.
+    /// A caller cancels tasks.
     CancelAsked {
         /// The client.
         client: NodeId,
@@ -74,22 +74,22 @@ pub enum TaskEvent {
 /// The end of a task, as its caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// It ran.
+    /// It has run.
     Completed {
         /// Whether its status was Ok.
         ok: bool,
-        /// Which attempt.
+        /// The attempt.
         attempt: u8,
         /// Its result.
         result: Vec<u8>,
     },
     /// No attempt was left.
     Lost,
-    /// It was taken out.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// All that happened to tasks, in order: for tests.
+/// All events of tasks, in order: for tests.
 #[derive(Debug, Default)]
 pub struct History {
     events: Vec<(Nanos, TaskEvent)>,

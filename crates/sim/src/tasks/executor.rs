@@ -1,4 +1,4 @@
-//! The production executor, whose tasks do nothing but take time.
+//! The production executor, whose tasks only take time.
 
 use super::{Command, TaskEvent, run_time};
 use crate::{Actor, Context, Wake};
@@ -9,7 +9,7 @@ use midflight_wire::Status;
 use std::any::Any;
 use std::net::SocketAddr;
 
-/// The endpoint and what its slots run.
+/// The endpoint and its slots' runs.
 #[derive(Debug)]
 pub struct ExecutorActor {
     executor: Executor,
@@ -19,7 +19,7 @@ pub struct ExecutorActor {
 }
 
 impl ExecutorActor {
-    /// Around this endpoint; tasks end `late` nanoseconds later than they ask for.
+    /// An executor with this endpoint; tasks end `late` nanoseconds later than they ask for.
     #[must_use]
     pub fn new(executor: Executor, late: Nanos) -> Self {
         Self { executor, late, running: Vec::new() }
@@ -31,7 +31,7 @@ impl ExecutorActor {
         &self.executor
     }
 
-    /// A driver's turn: the endpoint's events, what it sends, and when it wants to be woken.
+    /// A driver's turn: handles the endpoint's events, sends its datagrams, and requests its next wake-up.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(event) = self.executor.poll_event() {
             match event {

@@ -5,8 +5,8 @@
 //! | [`switch`], [`executor`], [`client`] | the production code as actors: each does what `host` does with sockets and threads |
 //! | [`asic`] | the asic engine as an actor |
 //! | [`nodes`] | adds them to a world |
-//! | `event` | what they record: tasks submitted, started, ended |
-//! | [`scenario`] | a file in, a world out |
+//! | `event` | the events that they record: tasks submitted, started, ended |
+//! | [`scenario`] | builds a world from a file |
 //! | [`check`] | the fault campaign's subject |
 
 pub mod asic;
@@ -25,20 +25,20 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
 use midflight_wire::TaskInfo;
 
-/// What the user of an executor or a client asks for, by [`crate::Action::command`].
+/// A request of the user of an executor or a client, by [`crate::Action::command`].
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// An executor takes nothing new.
+    /// An executor drains: it accepts no new tasks.
     Drain,
-    /// A client has tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order. The whole
-    /// argument is the result.
+    /// A client submits the tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order. The
+    /// whole argument is the result.
     Submit {
         /// The job's number.
         jid: u32,
-        /// What.
+        /// The tasks.
         tasks: Vec<Task>,
     },
-    /// A client wants these tasks not to be run. Each life of a client numbers its tasks from 0.
+    /// A client cancels these tasks. Each life of a client numbers its tasks from 0.
     Cancel(Vec<TaskKey>),
 }
 

@@ -1,4 +1,4 @@
-//! Production endpoints as nodes of a world, and what can be read of them.
+//! Production endpoints as nodes of a world, and access to their state.
 
 use super::Submissions;
 use super::asic::{AsicSwitch, Pipeline, Tally};
@@ -16,18 +16,18 @@ use midflight_tasks::mutants::planted;
 use rand::RngExt;
 use std::cell::Cell;
 
-/// A switch that starts now, beside the hardware.
+/// A switch that starts now, outside the hardware.
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_switch(world: &mut World, config: TasksConfig) -> Result<NodeId, midflight_dataplane::ConfigError> {
     add_switch_at(world, Place::Apart, config)
 }
 
-/// A switch that starts now: in a switch, or as a process on a host. Its epoch and secret are drawn by the world.
+/// A switch that starts now, inside a switch or as a process on a host. Its epoch and secret are drawn by the world.
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_switch_at(
     world: &mut World,
     place: Place,
@@ -51,7 +51,7 @@ pub fn add_switch_at(
 /// A switch with an asic engine that starts now. Its epoch and secret are drawn by the world; it counts in `tally`.
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_asic_at(
     world: &mut World,
     place: Place,
@@ -72,10 +72,10 @@ pub fn add_asic_at(
     ))
 }
 
-/// An executor that starts now, beside the hardware.
+/// An executor that starts now, outside the hardware.
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_executor(world: &mut World, config: ExecutorConfig) -> Result<NodeId, executor::ConfigError> {
     add_executor_at(world, Place::Apart, config, 0)
 }
@@ -84,7 +84,7 @@ pub fn add_executor(world: &mut World, config: ExecutorConfig) -> Result<NodeId,
 /// drawn by the world.
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_executor_at(
     world: &mut World,
     place: Place,
@@ -103,19 +103,19 @@ pub fn add_executor_at(
     ))
 }
 
-/// A client that starts now, beside the hardware, and is given jobs by [`super::Command::Submit`].
+/// A client that starts now, outside the hardware, and gets its jobs by [`super::Command::Submit`].
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_client(world: &mut World, config: ClientConfig) -> Result<NodeId, client::ConfigError> {
     add_client_at(world, Place::Apart, config, Box::new(std::iter::empty()))
 }
 
-/// A client that starts now and submits these jobs by itworld. One that is started anew has lost them. Its identity
+/// A client that starts now and submits these jobs at their times. A client that is started anew has lost them. Its identity
 /// and seed are drawn by the world.
 ///
 /// # Errors
-/// Where the configuration is out of bounds.
+/// If the configuration is out of bounds.
 pub fn add_client_at(
     world: &mut World,
     place: Place,
@@ -153,10 +153,10 @@ pub fn switch(world: &World, node: NodeId) -> Option<Stats> {
     world.actor::<Switch>(node).map(|switch| switch.tasks().stats())
 }
 
-/// Whether the structures of a switch are sound; a switch that is down is.
+/// Checks the structures of a switch; those of a switch that is down count as sound.
 ///
 /// # Errors
-/// Says which structures are not.
+/// Names the structures that are not sound.
 pub fn check_switch(world: &World, node: NodeId) -> Result<(), String> {
     world.actor::<Switch>(node).map_or(Ok(()), |switch| switch.tasks().check())
 }

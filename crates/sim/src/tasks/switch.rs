@@ -6,7 +6,7 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::mutants::planted;
 use std::net::SocketAddr;
 
-/// What the process of a switch was started with.
+/// The start parameters of a switch's process.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     /// Its bounds.
@@ -17,7 +17,7 @@ pub struct Origin {
     pub secret: u128,
 }
 
-/// The core, and what it did last.
+/// The core and its last turn.
 #[derive(Debug)]
 pub struct Switch {
     origin: Origin,
@@ -29,16 +29,16 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A core that starts.
+    /// Starts a core.
     ///
     /// # Errors
-    /// Where the configuration is out of bounds.
+    /// If the configuration is out of bounds.
     pub fn new(origin: Origin) -> Result<Self, ConfigError> {
         let tasks = Tasks::new(&origin.config, origin.epoch, origin.secret)?;
         Ok(Self { origin, tasks, out: Out::new(), now: 0, visited: 0, took: None })
     }
 
-    /// What its process began with.
+    /// The start parameters of its process.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
@@ -50,7 +50,7 @@ impl Switch {
         &self.tasks
     }
 
-    /// What it did last; `datagram` is what it took then, if it took any.
+    /// Its last turn; `datagram` is the one that it handled then, if any.
     #[must_use]
     pub fn last_turn<'a>(&'a self, datagram: Option<&'a [u8]>) -> Turn<'a> {
         let took = self.took.zip(datagram);
@@ -65,31 +65,31 @@ impl Switch {
     }
 }
 
-/// What a switch did, for an [`crate::Observer`].
+/// A turn of a switch, for an [`crate::Observer`].
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// By the switch's clock.
     pub now: Nanos,
     /// Slots that a tick visited.
     pub visited: u32,
-    /// The datagram that it took; `None` where time passed.
+    /// The datagram that it handled; `None` for a tick.
     pub took: Option<Took<'a>>,
-    /// What it owes for it.
+    /// The datagrams that it sends for it.
     pub gave: &'a Out,
     /// The core, afterwards.
     pub tasks: &'a Tasks,
 }
 
-/// A datagram that a switch took.
+/// A datagram that a switch has handled.
 #[derive(Clone, Copy, Debug)]
 pub struct Took<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
     /// Its bytes.
     pub datagram: &'a [u8],
-    /// What `owes_several` said beforehand.
+    /// The result of `owes_several` before it.
     pub several: bool,
-    /// What the core said to it.
+    /// The core's verdict.
     pub verdict: Verdict,
 }
 
