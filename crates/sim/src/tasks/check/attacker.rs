@@ -1,5 +1,5 @@
-//! Sends what nobody should: malformed datagrams to everybody (T11), packets of executors from an address that is not theirs, and
-//! copies and forgeries under the addresses of others (T13). What it sends it makes of what it has overheard.
+//! An attacker: sends malformed datagrams to all parties (T11), packets of executors from an address that is not theirs, and
+//! copies and forgeries under the addresses of others (T13). It makes them from overheard datagrams.
 
 mod guess;
 
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// Datagrams that are remembered.
 const REMEMBERED: usize = 256;
-/// A datagram is copied at most so often.
+/// Copies of a datagram, at most.
 const COPIES: u32 = 4;
 /// Attempts to make a datagram malformed, before one is cut short.
 const TRIES: u32 = 8;
@@ -28,12 +28,12 @@ struct Overheard {
     datagram: Vec<u8>,
 }
 
-/// What arrived lately, if somebody listens.
+/// The latest datagrams, if an attacker listens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent(Option<Rc<RefCell<VecDeque<Overheard>>>>);
 
 impl Recent {
-    /// One that listens.
+    /// A memory for an attacker that listens.
     pub(super) fn listening() -> Self {
         Self(Some(Rc::default()))
     }
@@ -47,7 +47,7 @@ impl Recent {
         recent.push_back(Overheard { from, to, datagram: datagram.to_vec() });
     }
 
-    /// One of those that `wanted` wants.
+    /// A random one of those that `wanted` selects.
     fn pick(&self, random: &mut Pcg64, wanted: impl Fn(&[u8]) -> bool) -> Option<Overheard> {
         let recent = self.0.as_ref()?.borrow();
         let fit: Vec<_> = recent.iter().filter(|heard| wanted(&heard.datagram)).collect();
@@ -55,7 +55,7 @@ impl Recent {
     }
 }
 
-/// What it sends at a time.
+/// The datagrams that it sends at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Attack {
     Garbage,
@@ -116,13 +116,13 @@ impl Actor for Attacker {
     }
 }
 
-/// What only speaks for slots: the switch knows whose they are. (A client is its identity, wherever it is.)
+/// Whether a packet only names slots, whose owners the switch knows. (A client is known by its identity at any address.)
 fn is_forgeable(datagram: &[u8]) -> bool {
     let operation = datagram.get(3).and_then(|&number| Operation::from_number(number));
     matches!(operation, Some(Operation::Retrieve | Operation::Keepalive | Operation::Release))
 }
 
-/// A datagram that is no packet any more.
+/// Damages a datagram so that it is no valid packet.
 fn spoil(random: &mut Pcg64, good: Vec<u8>) -> Vec<u8> {
     for _ in 0..TRIES {
         let mut bad = good.clone();

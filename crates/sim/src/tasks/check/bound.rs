@@ -1,5 +1,5 @@
-//! T16: how long it may take after the last fault until every task has ended, the time not counted in which tasks run.
-//! `docs/internals/tasks.md` says how the number comes about.
+//! T16: the longest time after the last fault until every task has ended, without the time in which tasks run.
+//! `docs/internals/tasks.md` derives the number.
 
 use super::trial::Trial;
 use midflight_endpoint::{MS, Nanos};
@@ -7,7 +7,7 @@ use midflight_tasks::client::ClientConfig;
 use midflight_tasks::executor::ExecutorConfig;
 use midflight_wire::PROBE_MAX;
 
-/// Both endpoints ask a better switch than theirs this often.
+/// Both endpoints ask a preferred switch this often.
 const RETURN_EVERY: Nanos = 1_000 * MS;
 
 /// The longest of each, one after the other.

@@ -1,9 +1,9 @@
-//! What callers see: every task ends once, with its own result, and nothing runs that no switch has assigned (T2, T9).
+//! Checks the callers' view: every task ends once, with its own result, and nothing runs that no switch has assigned (T2, T9).
 //!
-//! | what | which fault excuses it |
+//! | violation | excused by |
 //! |---|---|
 //! | a task ends twice, or with another's result | none |
-//! | a task ends whose client did not ask for it | the death of its client: what it had is nobody's |
+//! | a task ends whose client did not ask for it | the death of its client: its tasks have no owner |
 //! | a result of an attempt that did not end | none |
 //! | more runs of an attempt than assignments of it | none |
 //! | a task that ends as lost | its own time-out |
@@ -18,7 +18,7 @@ use midflight_endpoint::Nanos;
 use midflight_tasks::executor::RunKey;
 use std::collections::HashMap;
 
-/// How a task stands with its caller.
+/// The state of a task for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Open,
@@ -27,7 +27,7 @@ enum Standing {
     Orphan,
 }
 
-/// What was done of an attempt, by all switches and executors together.
+/// Counts of an attempt's events, of all switches and executors together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
     assigned: u32,
@@ -62,7 +62,7 @@ pub(super) type Wanted = ([u8; 16], bool);
 /// The books of all callers.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// What each job brings.
+    /// The tasks of each job.
     jobs: HashMap<u32, Vec<Wanted>>,
     tasks: Vec<Task>,
     /// The client's key of the first task of each job that was submitted, and its place in `tasks`.
@@ -71,14 +71,14 @@ pub(super) struct Callers {
     by_key: HashMap<(NodeId, u64), usize>,
     runs: HashMap<(NodeId, RunKey), (usize, u8)>,
     open: usize,
-    /// How long some task ran, and until when that is counted.
+    /// The total time in which at least one task ran, and until when that is counted.
     busy: (Nanos, Nanos),
-    /// Nothing has befallen the cluster: a task that was assigned is not cancelled.
+    /// The trial has no faults: an assigned task is not cancelled.
     pub(super) calm: bool,
 }
 
 impl Callers {
-    /// A job that may be submitted.
+    /// Adds a job that may be submitted.
     pub(super) fn expect(&mut self, jid: u32, tasks: Vec<Wanted>) {
         self.jobs.insert(jid, tasks);
     }
@@ -88,7 +88,7 @@ impl Callers {
         self.open
     }
 
-    /// Those of the tasks that wait, for a report: client, key, and what became of their attempts.
+    /// The waiting tasks, for a report: client, key, and the counts of their attempts.
     pub(super) fn waiting(&self) -> String {
         let open = self.tasks.iter().filter(|task| task.standing == Standing::Open);
         let tell = |task: &Task| format!("key {} of node {}: {:?}", task.key, task.client.index(), task.attempts);
@@ -122,7 +122,7 @@ impl Callers {
         Ok(())
     }
 
-    /// How long some task has run, by now.
+    /// The total time until now in which at least one task ran.
     pub(super) fn busy(&mut self, now: Nanos) -> Nanos {
         let (busy, until) = &mut self.busy;
         if !self.runs.is_empty() {
@@ -132,7 +132,7 @@ impl Callers {
         *busy
     }
 
-    /// Something happened to tasks.
+    /// Takes an event of tasks.
     pub(super) fn happened(&mut self, now: Nanos, event: &TaskEvent) -> Checked {
         self.busy(now);
         match event {
@@ -215,7 +215,7 @@ impl Callers {
         Ok(())
     }
 
-    /// A node died: its runs end, and nobody waits for its tasks.
+    /// A node died: its runs end, and no caller waits for its tasks.
     pub(super) fn crashed(&mut self, now: Nanos, node: NodeId) {
         self.busy(now);
         self.runs.retain(|(executor, _), _| *executor != node);

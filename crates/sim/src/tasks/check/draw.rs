@@ -1,4 +1,4 @@
-//! Draws a trial from a seed. Bounds are small, so that they are met, and times short, so that much happens.
+//! Draws a trial from a seed. Bounds are small, so that trials reach them, and times short, so that much happens.
 
 use super::trial::{Cancel, ClientSpec, ExecutorSpec, Fault, Job, Party, SwitchSpec, TaskSpec, Trial, What};
 use crate::check::Net;
@@ -8,7 +8,7 @@ use rand_pcg::Pcg64;
 
 /// Masks of resources that a trial's nodes may have.
 const MASKS: [u8; 6] = [0x00, 0x01, 0x03, 0x10, 0x90, 0xff];
-/// In some trials nobody has this resource.
+/// In some trials no executor has this resource.
 const RARE: u8 = 0x20;
 
 impl Trial {
@@ -17,7 +17,7 @@ impl Trial {
     pub fn draw(seed: u64) -> Self {
         let mut random = stream(seed, Purpose::Faults, 0);
         let random = &mut random;
-        // Three in ten trials are calm: nothing befalls them, so that nothing excuses what goes wrong.
+        // Three in ten trials have no faults, so that nothing excuses a violation.
         let calm = random.random_bool(0.3);
         let network = network(random, calm);
         let mut executors = executors(random);
@@ -46,7 +46,7 @@ impl Trial {
         };
         trial.cancels = cancels(random, &trial);
         if !calm {
-            // Some see only attackers and links with a small MTU, and are held to what holds without faults.
+            // Some have only attackers and links with a small MTU, and must keep the same rules as trials without faults.
             let harmless = random.random_bool(0.15);
             for _ in 0..random.random_range(1..=6) {
                 let wanted = |fault: &Fault| !harmless || fault.what.is_harmless();
@@ -104,7 +104,7 @@ fn switch(random: &mut Pcg64, slots: u32, same: bool) -> SwitchSpec {
     }
 }
 
-/// Bursts, single tasks, and what lies between.
+/// Bursts, single tasks, and sizes between them.
 fn jobs(random: &mut Pcg64, span_us: u64, clients: usize, executors: &[ExecutorSpec], levels: u32) -> Vec<Job> {
     let (count, most) = pick(random, &[(40, 3), (12, 24), (4, 90), (3, 140)]);
     let longest = pick(random, &[200, 2_000, 20_000, 20_000]);
@@ -152,7 +152,7 @@ fn cancels(random: &mut Pcg64, trial: &Trial) -> Vec<Cancel> {
         .collect()
 }
 
-/// Those who die for good may have tasks that nobody can run.
+/// Clients that die for good may have tasks that no executor can run.
 fn leave_what_nobody_runs(random: &mut Pcg64, trial: &mut Trial) {
     if trial.is_runnable(u8::MAX) {
         return;

@@ -1,15 +1,15 @@
-//! Which faults excuse what: known beforehand, as faults are data.
+//! Which faults excuse which violations. This is known before the run, as faults are data.
 //!
-//! | what would break a rule | is excused by |
+//! | violation | excused by |
 //! |---|---|
-//! | a lease runs out though its executor lives (T10) | for as long as a fault lasts and two and a half leases after: the executor's or the switch's pause, crash or leap of the clock, a partition with one of them, a burst, another switch at the switch's address; for two and a half leases: the executor's move; always: a network that loses datagrams, and another switch that the executor may have turned to, where anything but what is harmless befalls the cluster |
-//! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: a duplicate from before its death is news to the next; more than one switch, in the list or at one address; the task's own time-out |
-//! | attempts, resubmissions, given-up completions, failovers (the books of a calm trial) | any fault, or a network that loses datagrams |
+//! | a lease runs out though its executor lives (T10) | during a fault and two and a half leases after it: the executor's or the switch's pause, crash or clock jump, a partition with one of them, a burst, another switch at the switch's address; for two and a half leases: the executor's move; always: a network that loses datagrams; and, if the trial has a fault that is not harmless, another switch that the executor may have turned to |
+//! | a task is queued a second time at one switch while it is open there (T2) | a switch that died: the next one does not know a duplicate from before that death; more than one switch, in the list or at one address; the task's own time-out |
+//! | attempts, resubmissions, given-up completions, failovers (the books of a trial without faults) | any fault, or a network that loses datagrams |
 //! | order, exclusion, idempotence, bounds at a switch (T1 to T8, T11, T12) | nothing |
-//! | anything at all, by what attackers send: garbage, forged, replayed and guessed packets (T13), floods (T14) | nothing: a trial with such faults alone is calm |
-//! | anything at all, by ways that are narrow: an MTU of 1,280 or more (T15) | nothing: such a trial is calm |
+//! | any violation, by an attacker's garbage, forged, replayed and guessed packets (T13), or floods (T14) | nothing: a trial with such faults alone counts as one without faults |
+//! | any violation, by a path with an MTU of 1,280 or more (T15) | nothing: such a trial counts as one without faults |
 //! | a lease that runs out, by a client that dies or moves | nothing |
-//! | one end, the own result (T9) | nothing but the death of the caller |
+//! | a task does not end once, with its own result (T9) | only the death of the caller |
 
 use super::trial::{Party, Trial, What};
 use midflight_endpoint::{MS, Nanos};
@@ -17,7 +17,7 @@ use midflight_endpoint::{MS, Nanos};
 /// A time in which a node is disturbed.
 #[derive(Debug)]
 struct Disturbance {
-    /// `None`: everybody.
+    /// `None`: all nodes.
     party: Option<Party>,
     from: Nanos,
     until: Nanos,
@@ -26,9 +26,9 @@ struct Disturbance {
 #[derive(Debug)]
 pub(super) struct Excuses {
     disturbances: Vec<Disturbance>,
-    /// Nothing befalls the cluster, and nothing is lost.
+    /// The trial has only harmless faults, and its network loses nothing.
     pub(super) calm: bool,
-    /// Its datagrams may be lost at any time, or go to another switch.
+    /// Datagrams may be lost at any time, or go to another switch.
     strays: bool,
     /// A duplicate may meet a switch that does not know its original.
     pub(super) forgets: bool,
@@ -50,7 +50,7 @@ impl Excuses {
                     ones.iter().chain(to).for_each(|party| disturb(Some(*party), from, end));
                 }
                 What::Burst(_) => disturb(None, from, end),
-                // It keeps its leases to its end, which is a death.
+                // It renews its leases until it ends; to the switch its end looks like a death.
                 What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
                 What::Takeover(switch) => {
                     let other = taken_over.iter().position(|taken| taken == switch).unwrap_or(0);
@@ -76,7 +76,7 @@ impl Excuses {
         Self { disturbances, calm, strays, forgets }
     }
 
-    /// Whether a lease between these two may run out now though nobody is to blame.
+    /// Whether a fault excuses that a lease between these two runs out now.
     pub(super) fn lease(&self, now: Nanos, switch: usize, executor: usize) -> bool {
         let concerns = |party: Option<Party>| {
             party.is_none_or(|party| party == Party::Switch(switch) || party == Party::Executor(executor))

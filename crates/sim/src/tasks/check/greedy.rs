@@ -1,5 +1,5 @@
-//! A client and executor that keeps to the protocol, and wants all the room there is: for clients, slots and tasks (T14). It answers each COOKIE,
-//! so that its records are its address's own; it runs no task, and acknowledges none.
+//! A client and executor that follows the protocol, and asks for all the room for clients, slots and tasks (T14). It answers each
+//! COOKIE, so that its records count for its own address; it runs no task, and acknowledges none.
 
 use crate::Context;
 use crate::{Actor, Wake};
@@ -10,19 +10,19 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use zerocopy::byteorder::network_endian::U64;
 
-/// What was asked lately, and may want a cookie.
+/// The latest requests, which may need a cookie.
 const REMEMBERED: usize = 64;
 
-/// A task that nobody can run.
+/// A task that no executor can run.
 const TASK: TaskInfo = TaskInfo { resources: u8::MAX, ..TaskInfo::PLAIN };
 
-/// Where it asks, and when.
+/// A request: at which switch, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) switches: Vec<SocketAddr>,
     /// In order.
     pub(super) times: VecDeque<Nanos>,
-    /// Its job, which nobody else has.
+    /// The number of its job, which no other party uses.
     pub(super) jid: u32,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Plan {
 struct Wish {
     identity: u64,
     sequence: u32,
-    /// Slots; else tasks.
+    /// Whether it asks for slots; else it asks for tasks.
     slots: bool,
 }
 
@@ -47,7 +47,7 @@ impl Greedy {
         Self { plan, sequence: 0, wishes: VecDeque::new() }
     }
 
-    /// What to ask for next: by somebody new, or once more.
+    /// The next request: under a new identity, or a repeated one.
     fn wish(&mut self, context: &mut Context<'_>) -> Wish {
         let random = context.random();
         let before =
@@ -89,7 +89,7 @@ impl Actor for Greedy {
         self.next(context);
     }
 
-    /// What wants a cookie is asked again, with it.
+    /// Sends a request again with the cookie that it needs.
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         let Ok(Packet::Cookie(cookie)) = parse(datagram) else { return };
         let owner = (cookie.identity.get(), cookie.header.sequence.get());

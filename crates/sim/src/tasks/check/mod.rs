@@ -1,21 +1,21 @@
-//! The fault campaign's subject: a tasks cluster, what befalls it, and the rules T1 to T16.
+//! The fault campaign's subject: a tasks cluster, its faults, and the rules T1 to T16.
 //!
 //! | where | what |
 //! |---|---|
-//! | `trial` | what is tried, as data |
+//! | `trial` | a trial, as data |
 //! | `draw` | a trial from a seed |
-//! | `smaller` | what makes a trial smaller |
+//! | `smaller` | steps that make a trial smaller |
 //! | `run` | a world from a trial; after the last fault all must heal |
-//! | `rules` | what may be broken |
-//! | `follower` | what a switch must do, T1 to T8 and T10 to T14: follows the reference model step by step |
-//! | `callers` | what callers must see: T9 |
-//! | `excuses` | which fault excuses what |
+//! | `rules` | the names of the rules |
+//! | `follower` | checks switches, T1 to T8 and T10 to T14, step by step against the reference model |
+//! | `callers` | checks the callers' view: T9 |
+//! | `excuses` | which fault excuses which violation |
 //! | `bound` | how soon after the faults all must have ended: T16 |
-//! | `monitor` | shows a run to all of them |
+//! | `monitor` | passes the events of a run to all of them |
 //! | `rules_observer` | the follower, for tests of other worlds |
-//! | `attacker` | sends what nobody should |
-//! | `greedy` | keeps to the protocol, and wants all there is |
-//! | `trace` | what happens, in words |
+//! | `attacker` | sends malformed, forged and copied datagrams |
+//! | `greedy` | follows the protocol, and asks for all the room |
+//! | `trace` | the events, in words |
 //! | `mutants` | bugs that the campaign must find |
 
 mod attacker;

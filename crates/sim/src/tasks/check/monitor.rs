@@ -1,4 +1,4 @@
-//! Sees a run, and shows it to those who know the rules. The first rule that is broken is kept.
+//! Observes a run, and passes its events to the checks of the rules. The first broken rule is kept.
 
 use super::attacker::Recent;
 use super::callers::Callers;
@@ -19,10 +19,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The core's structures are walked after so many turns of a switch; else a run would consist of that.
+/// The core's structures are walked once in this many turns of a switch; more often would take most of a run's time.
 const SOUND_EVERY: u32 = 32;
 
-/// Who is where.
+/// The nodes of the trial's parties.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) switches: Vec<NodeId>,
@@ -39,7 +39,7 @@ struct Switch {
     names: HashMap<(u32, u32), Vec<Name>>,
 }
 
-/// What a run has shown so far.
+/// The results of a run so far.
 #[derive(Debug)]
 pub(super) struct Findings {
     pub(super) callers: Callers,
@@ -100,7 +100,7 @@ impl Findings {
         self.seen(at, number, seen)
     }
 
-    /// What a switch did, held against the faults and against what callers see.
+    /// Checks a switch's turn against the faults and the callers' view.
     fn seen(&mut self, at: Nanos, number: usize, seen: Seen) -> Checked {
         for (jid, tid, name) in seen.accepted {
             let switch = &mut self.switches[number];
@@ -125,7 +125,7 @@ impl Findings {
         Ok(())
     }
 
-    /// With a switch goes what it knew, with a client what it wanted.
+    /// A dead switch loses its state, and a dead client its tasks.
     fn crashed(&mut self, at: Nanos, node: NodeId) {
         if let Some(number) = self.switch_number(node) {
             let switch = &mut self.switches[number];
@@ -149,7 +149,7 @@ fn sound(turn: &Turn<'_>) -> Checked {
     turn.tasks.check().map_err(|what| Broken { rule: SOUND, what })
 }
 
-/// A [`Findings`] that a world's observer and whoever runs the world share.
+/// A [`Findings`] shared by a world's observer and the code that runs the world.
 pub(super) struct Monitor(pub(super) Rc<RefCell<Findings>>);
 
 impl Observer for Monitor {

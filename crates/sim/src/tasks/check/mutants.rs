@@ -1,5 +1,5 @@
 //! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 20 are in the C core, below
-//! 40 in the endpoints, above in what drives them.
+//! 40 in the endpoints, the others in their drivers.
 
 use crate::check::Mutant;
 

@@ -1,4 +1,4 @@
-//! What may be broken: the rules of the tasks protocol, and what the campaign holds beside them.
+//! The rules of the tasks protocol, and the campaign's additional ones.
 
 use crate::check::Rule;
 
@@ -18,7 +18,7 @@ pub(super) const T6: Rule = Rule("T6");
 pub(super) const T7: Rule = Rule("T7");
 /// A repeated SUBMIT enqueues nothing twice and gets the same answer.
 pub(super) const T8: Rule = Rule("T8");
-/// A switch's death costs nobody a task, and the caller sees one end, of its own task.
+/// No task is lost by a switch's death, and the caller sees one end, of its own task.
 pub(super) const T9: Rule = Rule("T9");
 /// A silent slot's task is queued again when its lease runs out, and not before.
 pub(super) const T10: Rule = Rule("T10");
@@ -26,17 +26,17 @@ pub(super) const T10: Rule = Rule("T10");
 pub(super) const T11: Rule = Rule("T11");
 /// A packet costs a constant amount of work.
 pub(super) const T12: Rule = Rule("T12");
-/// Who has neither cookie nor names of another changes nothing of the other's but waiting time.
+/// A sender without another party's cookie and names changes nothing of that party's but its waiting time.
 pub(super) const T13: Rule = Rule("T13");
-/// No source keeps the others out, and what the dead leave is given up.
+/// No source keeps the others out, and records of the dead are given up.
 pub(super) const T14: Rule = Rule("T14");
-/// What is sent fits every path.
+/// Every packet fits every path.
 pub(super) const T15: Rule = Rule("T15");
-/// Once faults end all goes on within a stated time, and nobody is stuck.
+/// Once faults end all tasks go on within a stated time, and no party is stuck.
 pub(super) const T16: Rule = Rule("T16");
 /// Counters add up.
 pub(super) const BOOKS: Rule = Rule("books");
 /// The core's structures agree (`mf_tasks_check`).
 pub(super) const SOUND: Rule = Rule("sound");
-/// After the last fault all heals: every task ends, every slot asks, nothing is kept that nobody wants.
+/// After the last fault all heals: every task ends, every slot asks, no unneeded record is kept.
 pub(super) const HEALS: Rule = Rule("heals");

@@ -7,7 +7,7 @@ use midflight_endpoint::Nanos;
 use std::any::Any;
 use std::collections::HashMap;
 
-/// Holds switches to T1 to T8 and T10 to T14 at every packet, whatever befalls the network and the processes.
+/// Holds switches to T1 to T8 and T10 to T14 at every packet, under any fault of the network and the processes.
 #[derive(Debug, Default)]
 pub struct RulesObserver {
     followers: HashMap<NodeId, Follower>,
@@ -15,7 +15,7 @@ pub struct RulesObserver {
 
 impl Observer for RulesObserver {
     /// # Panics
-    /// Where the switch breaks a rule.
+    /// If the switch breaks a rule.
     fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {
         let Some(switch) = (actor as &dyn Any).downcast_ref::<Switch>() else { return };
         let follower = self.followers.entry(node).or_insert_with(|| Follower::new(switch.origin()));

@@ -1,4 +1,4 @@
-//! A run: a world from a trial, and what befalls it in its order.
+//! A run: a world from a trial, and its faults in their order.
 
 mod addresses;
 mod heal;
@@ -24,7 +24,7 @@ use std::rc::Rc;
 /// The number of the first job of a flood.
 const FLOOD_JOBS: u32 = 1 << 31;
 
-/// What is done at a time. The end of a fault stands behind what begins at the same time.
+/// A scheduled step. The end of a fault stands behind steps that begin at the same time.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin(usize),
@@ -38,14 +38,14 @@ pub struct TasksSubject {
     trial: Rc<Trial>,
     world: World,
     findings: Rc<RefCell<Findings>>,
-    /// Those of the trial, then those that take addresses over.
+    /// The trial's switches, then those that take over addresses.
     switches: Vec<NodeId>,
-    /// By the switch whose address each takes over.
+    /// The switches that take over addresses, by the switch whose address it is.
     standbys: HashMap<usize, NodeId>,
     executors: Vec<NodeId>,
     clients: Vec<NodeId>,
     disturbed: Disturbed,
-    /// Faults that last, in the order in which they began.
+    /// Present faults, in the order in which they began.
     lasting: Vec<usize>,
     befell: u64,
 }
@@ -133,7 +133,7 @@ impl Subject for TasksSubject {
 }
 
 impl TasksSubject {
-    /// All that the trial wants done, at its times.
+    /// All steps of the trial, with their times.
     fn script(&mut self) -> Checked {
         let trial = Rc::clone(&self.trial);
         let mut steps = Vec::new();
@@ -176,7 +176,7 @@ impl TasksSubject {
         }
     }
 
-    /// It happens before anything else.
+    /// It happens before any other step.
     fn act(&mut self, action: Action) {
         act(&mut self.world, action);
     }
@@ -245,7 +245,7 @@ impl TasksSubject {
         }
     }
 
-    /// Those partitions hold that last.
+    /// Applies the present partitions.
     fn partition(&mut self) {
         let trial = Rc::clone(&self.trial);
         self.act(Action::Heal);
@@ -271,7 +271,7 @@ impl TasksSubject {
     }
 }
 
-/// The node that sends what nobody should, if the trial wants one; what it may overhear.
+/// The attacker's node, if the trial has one, and the datagrams that it may overhear.
 fn attacker(trial: &Trial, world: &mut World) -> Recent {
     let mut attacks = Vec::new();
     for fault in &trial.faults {

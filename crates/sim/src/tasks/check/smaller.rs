@@ -1,4 +1,4 @@
-//! What makes a trial smaller: it drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves times.
+//! Makes a trial smaller: drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves times.
 
 use super::trial::{Party, Trial, What};
 use crate::check::{Fails, Net, Pass, attempt, drop_from};
@@ -36,14 +36,14 @@ fn drop_tasks(best: &mut Trial, fails: Fails<'_, Trial>) {
     }
 }
 
-/// Tasks that anybody may run need no client that dies.
+/// Tasks that every executor may run need no client that dies.
 fn drop_resources(best: &mut Trial, fails: Fails<'_, Trial>) {
     for job in 0..best.jobs.len() {
         attempt(best, fails, |smaller| smaller.jobs[job].tasks.iter_mut().for_each(|task| task.resources = 0));
     }
 }
 
-/// One goes, with all faults that name it alone; its jobs are another's.
+/// Removes a party with all faults that name it alone; another party gets its jobs.
 fn drop_clients(best: &mut Trial, fails: Fails<'_, Trial>) {
     for client in (0..best.clients.len()).rev() {
         attempt(best, fails, |smaller| {
@@ -66,7 +66,7 @@ fn drop_executors(best: &mut Trial, fails: Fails<'_, Trial>) {
     }
 }
 
-/// Faults do not name who is gone, and those behind it by their new numbers.
+/// Removes a party from faults, and renumbers those behind it.
 fn forget(trial: &mut Trial, gone: Party) {
     trial.faults.retain(|fault| match &fault.what {
         What::Crash(party) | What::Pause(party) | What::Drift { party, .. } | What::Move { party, .. } => {
@@ -141,7 +141,7 @@ mod tests {
         trial.faults.iter().filter(|fault| matches!(fault.what, What::Crash(_))).count()
     }
 
-    /// What a bug might need: a crash, and two tasks of one job.
+    /// An assumed bug that needs a crash, and two tasks of one job.
     fn breaks(trial: &Trial) -> bool {
         crashes(trial) > 0 && trial.jobs.iter().any(|job| job.tasks.len() >= 2)
     }

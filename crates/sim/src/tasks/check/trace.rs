@@ -1,4 +1,4 @@
-//! What happens in a tasks cluster, in words: who, and what each packet says.
+//! The events of a tasks cluster in words: the nodes, and the fields of each packet.
 
 use super::monitor::Places;
 use crate::check::Trace;
@@ -24,7 +24,7 @@ pub(super) fn arrived(trace: &mut Trace, at: Nanos, from: NodeId, to: NodeId, da
     trace.line(at, &text);
 }
 
-/// What a switch's tick sends; what it answers to a packet is seen when it arrives.
+/// The datagrams of a switch's tick. Answers to packets are traced when they arrive.
 pub(super) fn turn(trace: &mut Trace, at: Nanos, switch: NodeId, turn: &Turn<'_>) {
     trace.turn_over();
     for (to, datagram) in turn.gave.iter().filter(|_| turn.took.is_none()) {
@@ -37,7 +37,7 @@ pub(super) fn happened(trace: &mut Trace, at: Nanos, happening: &Happening<'_>) 
     trace.happened(at, happening, |trace, what| what.downcast_ref().map(|what| event(trace, what)));
 }
 
-/// What happened to tasks, in words.
+/// An event of tasks, in words.
 fn event(trace: &Trace, event: &TaskEvent) -> String {
     match event {
         TaskEvent::Submitted { client, jid, keys } => {

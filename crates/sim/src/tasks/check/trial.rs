@@ -1,23 +1,23 @@
-//! A trial: a cluster, what it is to do and what befalls it, as data. A run is a pure function of it.
+//! A trial: a cluster, its work and its faults, as data. A run is a pure function of it.
 
 use super::smaller;
 use crate::check::{BadTrial, Net, Pass};
 use midflight_endpoint::{MS, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// The last moment at which anything is made to happen, and the longest that anything takes: an hour.
+/// The latest time of any event, and the longest duration: an hour.
 const LONGEST_MS: u64 = 3_600_000;
 const LONGEST_US: u64 = LONGEST_MS * 1_000;
 
-/// All that a run follows from.
+/// All input of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
-    /// Of all randomness inside the world: identities, delays, what is lost.
+    /// The seed of all random numbers inside the world: identities, delays, losses.
     pub seed: u64,
-    /// When all that befalls the cluster ends: what is down comes back, the network is as it was meant to be.
+    /// When all faults end: dead processes start again, and the network has its normal faults.
     pub heal_ms: u64,
-    /// What the network is like when nothing befalls it.
+    /// The network outside of faults.
     pub network: Net,
     /// At least one, in the order of preference.
     pub switches: Vec<SwitchSpec>,
@@ -25,13 +25,13 @@ pub struct Trial {
     pub executors: Vec<ExecutorSpec>,
     /// At least one.
     pub clients: Vec<ClientSpec>,
-    /// What is submitted.
+    /// The submitted jobs.
     #[serde(default)]
     pub jobs: Vec<Job>,
-    /// What is not wanted any more.
+    /// The cancellations of tasks.
     #[serde(default)]
     pub cancels: Vec<Cancel>,
-    /// What befalls the cluster.
+    /// The faults.
     #[serde(default)]
     pub faults: Vec<Fault>,
 }
@@ -72,11 +72,11 @@ pub struct ClientSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// When.
+    /// When it is submitted.
     pub at_us: u64,
-    /// By which client.
+    /// The client that submits it.
     pub client: usize,
-    /// What.
+    /// Its tasks.
     pub tasks: Vec<TaskSpec>,
 }
 
@@ -88,12 +88,12 @@ pub struct TaskSpec {
     pub run_us: u64,
     /// 1 is the highest.
     pub priority: u8,
-    /// What its executor must have.
+    /// The resources that its executor must have.
     pub resources: u8,
     /// How long an attempt may take; 0: for ever.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub timeout_ms: u64,
-    /// How many there may be, if they take too long.
+    /// The number of attempts, if they take too long.
     #[serde(default = "three", skip_serializing_if = "is_three")]
     pub attempts: u32,
 }
@@ -110,11 +110,11 @@ fn is_three(number: &u32) -> bool {
     *number == 3
 }
 
-/// Tasks of a job that their client does not want any more.
+/// Tasks of a job that their client cancels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
-    /// When; a job that is not submitted by then is not touched.
+    /// When it is cancelled; a job that is not submitted by then is not touched.
     pub at_us: u64,
     /// The job's place in the trial.
     pub job: usize,
@@ -124,7 +124,7 @@ pub struct Cancel {
     pub count: usize,
 }
 
-/// Something that befalls the cluster for a while.
+/// A fault that lasts for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -132,7 +132,7 @@ pub struct Fault {
     pub at_ms: u64,
     /// How long it lasts; it ends with all others at `heal_ms`.
     pub for_ms: u64,
-    /// What.
+    /// Its kind.
     pub what: What,
 }
 
@@ -146,82 +146,82 @@ pub enum Party {
     Client(usize),
 }
 
-/// What befalls it.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
     /// A process dies; at the end a new one starts in its place.
     Crash(Party),
-    /// A process does nothing; datagrams wait for it.
+    /// A process is paused; datagrams wait for it.
     Pause(Party),
     /// A clock is ahead and runs at another rate; at the end the rate is right again.
     Drift {
-        /// Whose.
+        /// The party.
         party: Party,
         /// Millionths by which it is too fast.
         ppm: i32,
-        /// How far it leaps at first.
+        /// How far it jumps at first.
         ahead_ms: u64,
     },
-    /// What goes from some to others is lost.
+    /// Datagrams from some parties to others are lost.
     Partition {
-        /// From these.
+        /// The senders.
         from: Vec<Party>,
-        /// To these.
+        /// The receivers.
         to: Vec<Party>,
-        /// And back.
+        /// Whether datagrams in the other direction are lost too.
         both: bool,
     },
-    /// The network is worse than it is meant to be.
+    /// The network has more faults than normally.
     Burst(Net),
     /// An executor is told to drain; at the end a new one starts in its place.
     Drain(usize),
-    /// A client's process dies, and none starts in its place. Nobody need be able to run what it has submitted.
+    /// A client's process dies, and none starts in its place. Its tasks may need resources that no executor has.
     Death(usize),
-    /// An executor or a client is reached elsewhere, and no longer where it was.
+    /// An executor or a client gets another address, and loses the one that it had.
     Move {
-        /// Who.
+        /// The party.
         party: Party,
-        /// At the end it is back; else it stays where it is.
+        /// Whether it has its old address again at the end.
         returns: bool,
     },
-    /// Another switch, which knows nothing of this one's state, has its address; at the end this one has it again (as VRRP does). The
+    /// Another switch, which does not know this one's state, has its address; at the end this one has it again (as with VRRP). The
     /// other one, the same each time, counts as the next after the switches of the trial.
     Takeover(usize),
-    /// Larger packets are lost on the way to a node and from it.
+    /// Larger packets are lost on the path to a party and from it.
     Mtu {
-        /// Whose; nobody: everybody's.
+        /// The party; `None`: all parties.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         party: Option<Party>,
         /// Bytes of an IPv6 packet.
         bytes: usize,
     },
-    /// So many malformed datagrams come to switches, executors and clients.
+    /// This many malformed datagrams come to switches, executors and clients.
     Garbage(u32),
-    /// So many packets come to switches as their executors sent them, but from other addresses.
+    /// This many packets come to switches as their executors sent them, but from other addresses.
     Forged(u32),
-    /// So many datagrams come again, some of them often, from the address that they came from: an attacker on the path copies them.
+    /// This many datagrams come again, some of them often, from their original address: an attacker on the path copies them.
     Replayed(u32),
-    /// So many packets come from the address of somebody who has sent such a one, with names, cookies and counters that are guessed: an
-    /// attacker off the path knows formats and addresses.
+    /// This many forged packets come from the address of a party that has sent such a packet, with guessed names, cookies and
+    /// counters: an attacker off the path knows formats and addresses.
     Guessed(u32),
-    /// Parties that keep to the protocol, under identities of their own, ask for room for clients, slots and tasks at all switches.
-    /// Their tasks ask for resources that no executor has.
+    /// Parties that follow the protocol, under identities of their own, ask for room for clients, slots and tasks at all switches.
+    /// Their tasks need resources that no executor has.
     Flood {
-        /// So many, each at an address of its own.
+        /// The number of parties, each at an address of its own.
         sources: u32,
-        /// Each asks so often.
+        /// The number of requests of each.
         packets: u32,
     },
 }
 
 impl What {
-    /// Whether things stay as it has made them.
+    /// Whether its effect stays after its end.
     pub(super) fn has_no_end(&self) -> bool {
         matches!(self, Self::Death(_) | Self::Move { returns: false, .. })
     }
 
-    /// Whether it changes nothing of anybody's but waiting time: attackers send packets (T13, T14), or links have a small MTU (T15).
+    /// Whether it may only change waiting times: attackers send packets (T13, T14), or links have a small MTU (T15).
     pub(super) fn is_harmless(&self) -> bool {
         match self {
             Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_) => true,

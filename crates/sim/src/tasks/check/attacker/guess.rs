@@ -1,5 +1,5 @@
-//! What an attacker off the path can send: packets of every operation, from addresses that it knows, with guesses in the place of all
-//! that only their parties know.
+//! Packets of an attacker off the path: every operation, from addresses that it knows, with guesses in the place of all secret
+//! fields.
 
 use midflight_wire::{Header, Operation, Packet, Reset, parse, structures};
 use rand::RngExt;
@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
-/// Fields that are secrets between two.
+/// Fields that only two parties know.
 const SECRETS: [&str; 7] = ["client", "cookie", "token", "identity", "executor", "counter", "generation"];
 
 /// Operations with secrets: the structure that they begin with, and that of their records.
@@ -43,8 +43,8 @@ pub(super) fn is_guessable(datagram: &[u8]) -> bool {
     }
 }
 
-/// The same packet, but for what only its parties know. Sequences count up, so that the next ones are no secret; an epoch is drawn, and
-/// stays for long.
+/// The same packet with guessed secrets. Sequences are no secret, because they count up; nor is an epoch, which stays the same for
+/// long.
 pub(super) fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     let Some(operation) = datagram.get(3).and_then(|&number| Operation::from_number(number)) else { return datagram };
     if matches!(operation, Operation::Assign | Operation::Registered) && random.random_bool(0.2) {
@@ -76,7 +76,7 @@ pub(super) fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     datagram
 }
 
-/// It needs no name, so that it is worth a guess wherever a switch speaks to an executor.
+/// It needs no name, so an attacker can guess it for every switch that sends to an executor.
 fn reset_of_all(random: &mut Pcg64) -> Vec<u8> {
     let header = Header::new(Operation::Reset, random.random(), 0);
     Reset { header, counter: random.random::<u64>().into() }.as_bytes().to_vec()

@@ -1,4 +1,4 @@
-//! A switch and its model differ: which rule has the switch broken?
+//! Names the rule that a switch has broken, from its difference to the model.
 
 use super::super::rules::*;
 use super::super::trace::describe;
@@ -9,16 +9,16 @@ use midflight_wire::{Assignment, Header, Operation, Packet, parse};
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
-/// What both have just done.
+/// The step that both have just done.
 pub(super) struct Difference<'a> {
     /// The model, afterwards.
     pub(super) model: &'a Model,
-    /// The datagram that both took, and the model's verdict on it; `None`: a tick.
+    /// The datagram that both handled, and the model's verdict on it; `None`: a tick.
     pub(super) question: Option<(&'a [u8], Verdict)>,
 }
 
 impl Difference<'_> {
-    /// What was sent is what the model owes.
+    /// The switch's datagrams are those of the model.
     pub(super) fn of_answers(&self, sent: &[Datagram], owed: &[Datagram]) -> Checked {
         if sent == owed {
             return Ok(());
@@ -78,7 +78,7 @@ impl Difference<'_> {
     }
 }
 
-/// Both say the same to a datagram.
+/// Both have the same verdict on a datagram.
 pub(super) fn of_verdicts(verdict: Verdict, right: Verdict) -> Checked {
     let rule = match right {
         Verdict::NoCookie => T13,
@@ -89,7 +89,7 @@ pub(super) fn of_verdicts(verdict: Verdict, right: Verdict) -> Checked {
     Ok(())
 }
 
-/// All is counted.
+/// All counters agree.
 pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     if counted == right {
         return Ok(());
@@ -109,7 +109,7 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     Err(Broken { rule: BOOKS, what })
 }
 
-/// Whether a datagram is refused before it is taken for a party's.
+/// Whether a verdict refuses a datagram before the switch accepts it as a party's.
 fn is_refusal(verdict: Verdict) -> bool {
     verdict != Verdict::Ok && verdict as u32 <= Verdict::NoCookie as u32
 }

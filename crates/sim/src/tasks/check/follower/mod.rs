@@ -1,9 +1,9 @@
-//! Follows a switch step by step: the reference model is given what the switch takes, and must say the same answers, the same
-//! verdict and the same counters, byte for byte. Where they differ, the rule is named that the switch has broken: T1 to T8 and
-//! T10 to T14.
+//! Follows a switch step by step: the reference model gets the same datagrams as the switch, and must give the same answers, the
+//! same verdict and the same counters, byte for byte. A difference names the rule that the switch has broken: T1 to T8 and T10 to
+//! T14.
 //!
-//! No fault excuses any of them here: a switch answers for what reaches it, when it reaches it, by its own clock. Only a switch's
-//! death ends its model, and with it what it had acknowledged (T9 takes over: `callers.rs`).
+//! No fault excuses a difference: the model gets each datagram when it reaches the switch, with the time of the switch's clock.
+//! Only a switch's death ends its model, and the promises of its acknowledgements (from then on T9 holds: `callers.rs`).
 
 mod differences;
 #[cfg(test)]
@@ -25,19 +25,19 @@ use zerocopy::FromZeros;
 /// A task, as its client submitted it: client, submission, index.
 pub(super) type Name = (u64, u32, u8);
 
-/// Of a slot: which assignment it had last (generation, sequence).
+/// For each slot its last assignment (generation, sequence).
 type Answered = HashMap<u32, (u32, u32)>;
 
-/// What one turn of a switch shows to those who check more than the switch.
+/// The events of one turn of a switch, for the checks of callers and leases.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Tasks accepted: their jid and tid, and the name.
     pub(super) accepted: Vec<(u32, u32, Name)>,
-    /// Assignments, repeats not: jid, tid, attempt.
+    /// Assignments without repeats: jid, tid, attempt.
     pub(super) assigned: Vec<(u32, u32, u8)>,
-    /// Leases that ran out: of whom.
+    /// Owners of the leases that ran out.
     pub(super) expired: Vec<SocketAddr>,
-    /// Slots that were taken out though they wait, for silence: whose.
+    /// Owners of waiting slots that were taken out because of silence.
     pub(super) unparked: Vec<SocketAddr>,
     /// Tasks that slots gave back.
     pub(super) returned: u64,
@@ -52,7 +52,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Of a switch that has just started.
+    /// Follows a switch that has just started.
     pub(super) fn new(Origin { config, epoch, secret }: &Origin) -> Self {
         let model = Model::new(config, *epoch, *secret);
         Self { model, before: Stats::new_zeroed(), answered: Answered::new() }
@@ -68,7 +68,7 @@ impl Follower {
         self.before.queued.iter().sum::<u32>() as usize + self.before.busy as usize
     }
 
-    /// The switch had its turn.
+    /// Checks a turn of the switch.
     pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Checked<Seen> {
         let stats = turn.tasks.stats();
         match &turn.took {
@@ -77,7 +77,7 @@ impl Follower {
         }
     }
 
-    /// The switch took a datagram.
+    /// The switch has handled a datagram.
     fn packet(&mut self, now: Nanos, took: &Took<'_>, gave: &Out, stats: &Stats) -> Checked<Seen> {
         let sent = datagrams(gave);
         bounded(took, &sent)?;
@@ -89,7 +89,7 @@ impl Follower {
         self.settle(stats, &sent, seen)
     }
 
-    /// Time passed for the switch, and it checked so many slots.
+    /// The switch has had a tick, and has visited this many slots.
     fn tick(&mut self, now: Nanos, visited: u32, gave: &Out, stats: &Stats) -> Checked<Seen> {
         holds!(T12, visited <= TICK_SLOTS, "a tick visited {visited} slots");
         let sent = datagrams(gave);
@@ -102,7 +102,7 @@ impl Follower {
         Ok(seen)
     }
 
-    /// Of slots that waited or had a task before a tick: those that do no more, as they were silent.
+    /// The slots that waited or had a task before a tick and do not any more, because they were silent.
     fn silenced(&self, held: &[SlotView]) -> Seen {
         let (mut seen, mut after) = (Seen::default(), self.model.slots().peekable());
         for before in held {
@@ -117,7 +117,7 @@ impl Follower {
         seen
     }
 
-    /// After a turn: all is counted.
+    /// Checks the counters after a turn.
     fn settle(&mut self, stats: &Stats, sent: &[Datagram], mut seen: Seen) -> Checked<Seen> {
         differences::of_stats(stats, &self.model.stats())?;
         seen.returned = stats.returned - self.before.returned;
@@ -137,7 +137,7 @@ impl Follower {
     }
 }
 
-/// T12: what is sent for one packet is bounded, and foreseen by `owes_several`.
+/// T12: the datagrams for one packet are bounded, and `owes_several` has predicted them.
 fn bounded(took: &Took<'_>, sent: &[Datagram]) -> Checked {
     holds!(T12, sent.len() <= 33, "{} datagrams for one packet", sent.len());
     let to_sender = sent.iter().all(|(to, _)| *to == took.from);
@@ -147,7 +147,7 @@ fn bounded(took: &Took<'_>, sent: &[Datagram]) -> Checked {
     Ok(())
 }
 
-/// Tasks of a SUBMIT that was taken just now.
+/// The accepted tasks of a SUBMIT.
 fn accepted(took: &Took<'_>, sent: &[Datagram]) -> Vec<(u32, u32, Name)> {
     let (Verdict::Ok, Ok(Packet::Submit(submit, tasks))) = (took.verdict, parse(took.datagram)) else { return vec![] };
     let acknowledged = sent.iter().find_map(|(_, bytes)| match parse(bytes) {

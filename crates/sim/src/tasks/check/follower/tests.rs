@@ -1,5 +1,5 @@
-//! Every rule can be broken: the follower hears the truth about a core, but for one lie, and names the rule that the core would
-//! have broken if it were true.
+//! Every rule can fail: the follower gets the true steps of a core with one false step, and names the rule that the core would
+//! have broken in that step.
 
 use super::super::rules::*;
 use super::{Follower, Seen};
@@ -36,7 +36,7 @@ struct Followed {
     core: Tasks,
     follower: Follower,
     out: Out,
-    /// Those of its one executor.
+    /// The slots of its one executor.
     slots: Vec<SlotName>,
     /// Of the last packet of its executor.
     counter: Cell<u64>,
@@ -74,13 +74,13 @@ impl Followed {
         followed
     }
 
-    /// The core ticks at a time, and the follower believes that it is now.
+    /// The core ticks at one time, and the follower is given another.
     fn tick_at(&mut self, time: Nanos) -> Checked<Seen> {
         let visited = self.core.tick(time, &mut self.out);
         self.follower.tick(self.now, visited, &self.out, &self.core.stats())
     }
 
-    /// The core takes one datagram, and the follower hears of another.
+    /// The core handles one datagram, and the follower is given another.
     fn lie(&mut self, truth: &[u8], datagram: &[u8]) -> Checked<Seen> {
         self.now += MS;
         let verdict = self.core.packet(self.now, party(), truth, &mut self.out);
@@ -114,12 +114,12 @@ impl Followed {
         self.counter.get().into()
     }
 
-    /// Of the client whose packets these tests send.
+    /// The identity of the client whose packets these tests send.
     fn submit(&self, sequence: u32, tasks: &[(u8, u8)]) -> Vec<u8> {
         submit(self.cookies[&CLIENT], sequence, tasks)
     }
 
-    /// Time passes, as the switch and its follower see it.
+    /// Time passes for the switch and its follower.
     fn pass(&mut self, time: Nanos) -> Checked<Seen> {
         let until = self.now + time;
         loop {

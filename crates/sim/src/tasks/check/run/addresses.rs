@@ -1,13 +1,13 @@
-//! Where parties are reached, and what gets there: addresses that change, switches at the address of another, small MTUs.
+//! Faults of addresses and paths: addresses that change, switches at the address of another, small MTUs.
 
 use super::{Party, TasksSubject, What};
 use crate::{Action, NodeId};
 
-/// Headers of IPv6 and UDP. A trial's addresses are IPv4, but what it sends is to fit both.
+/// Headers of IPv6 and UDP. A trial's addresses are IPv4, but its packets must fit both.
 const HEADERS: usize = 48;
 
 impl TasksSubject {
-    /// A party is where the last of its moves that last has put it.
+    /// Gives a party the address of its latest present move.
     pub(super) fn settle(&mut self, party: Party) {
         let node = self.node(party);
         let is_its =
@@ -16,7 +16,7 @@ impl TasksSubject {
         self.move_to(node, to);
     }
 
-    /// A switch has its address, or another does.
+    /// Gives an address to its switch, or to the one that takes it over.
     pub(super) fn take_over(&mut self, switch: usize) {
         let (node, other) = (self.switches[switch], self.standbys[&switch]);
         let is_taken = self.lasting.iter().any(|fault| self.trial.faults[*fault].what == What::Takeover(switch));
@@ -31,7 +31,7 @@ impl TasksSubject {
         }
     }
 
-    /// What gets to a party, and from it, is as large as the smallest MTU that lasts allows.
+    /// Limits datagrams to and from a party to the smallest present MTU.
     pub(super) fn narrow(&mut self) {
         let parties = (0..self.switches.len()).map(Party::Switch);
         let parties = parties.chain((0..self.executors.len()).map(Party::Executor));

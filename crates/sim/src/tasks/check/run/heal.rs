@@ -1,4 +1,4 @@
-//! What must be true when the last fault is over: all heals, and what everybody has counted adds up.
+//! The checks after the last fault: all heals, and the counters of all parties add up.
 
 use super::super::bound::bound;
 use super::super::excuses::Excuses;
@@ -10,22 +10,23 @@ use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::Executor;
 use std::rc::Rc;
 
-/// And then nothing must happen that was held to be over.
+/// For this long afterwards, nothing that has ended may happen again.
 const AFTERMATH: Nanos = 500 * MS;
-/// How often is checked whether all is calm.
+/// Interval of the checks whether all has ended.
 const CHECK_EVERY: Nanos = 100 * MS;
 
-/// How long something is waited for.
+/// A deadline that tasks that run postpone.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// If nothing runs meanwhile.
+    /// The deadline if no task runs.
     until: Nanos,
-    /// How long something had run when it began.
+    /// The time in which tasks had run when it was set.
     busy: Nanos,
 }
 
 impl TasksSubject {
-    /// Every task of a living caller ends in time; then, as soon, nobody keeps anything, and nothing comes after.
+    /// Every task of a living caller ends in time; then, within the same time, no party keeps a record of it, and nothing happens
+    /// after.
     pub(super) fn all_heals(&mut self) -> Checked {
         self.all_end()?;
         self.soon(Self::is_calm)?;
@@ -34,7 +35,7 @@ impl TasksSubject {
         self.soon(Self::nothing_is_left)
     }
 
-    /// It comes to be so as soon as T16 wants tasks to have ended.
+    /// The condition becomes true within the time of T16.
     fn soon(&mut self, is_so: impl Fn(&Self) -> Checked) -> Checked {
         let patience = self.patience();
         while let Err(broken) = is_so(self) {
@@ -46,7 +47,7 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// T16: from now on its bound may pass, besides the time in which tasks run.
+    /// T16: all tasks end within its bound from now on, besides the time in which tasks run.
     fn all_end(&mut self) -> Checked {
         let (patience, findings) = (self.patience(), Rc::clone(&self.findings));
         while self.world.now() < self.end_of(patience) {
@@ -65,19 +66,19 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// As long as T16 allows, from now on.
+    /// The deadline by T16, from now on.
     fn patience(&self) -> Patience {
         let now = self.world.now();
         Patience { until: now + bound(&self.trial), busy: self.findings.borrow_mut().callers.busy(now) }
     }
 
-    /// When it ends, as things are: the time in which tasks run does not count.
+    /// The present end of a deadline: the time in which tasks run does not count.
     fn end_of(&self, patience: Patience) -> Nanos {
         let busy = self.findings.borrow_mut().callers.busy(self.world.now());
         patience.until + (busy - patience.busy)
     }
 
-    /// Nothing runs or is kept, every slot asks.
+    /// No task runs or is kept, and every slot asks.
     fn is_calm(&self) -> Checked {
         for (n, node) in self.executors.iter().enumerate() {
             let Some(executor) = nodes::executor(&self.world, *node) else { continue };
@@ -97,14 +98,14 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// By then switches have given up what the silent have left.
+    /// The time in which switches give up the records of silent parties.
     fn idle(&self) -> Nanos {
         let idle = |spec: &SwitchSpec| spec.client_idle_ms.max(spec.slot_idle_ms) + 2 * spec.lease_ms;
         self.trial.switches.iter().map(idle).max().unwrap_or(0) * MS
     }
 
-    /// T14: switches keep nothing but the slots of executors that ask there. One that a lost datagram drove to another switch may
-    /// just have left that.
+    /// T14: switches keep only the slots of executors that ask there. An executor that turned to another switch after a lost
+    /// datagram may have left that one only just now.
     fn nothing_is_left(&self) -> Checked {
         let executors: Vec<_> = self.executors.iter().filter_map(|node| nodes::executor(&self.world, *node)).collect();
         for (n, node) in self.switches.iter().enumerate() {
@@ -117,14 +118,15 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// T14: an executor that has fewer slots than it wants has its share of them at its switch: more would be eight times what is free.
+    /// T14: an executor that has fewer slots than it wants has its share of them at its switch: one more would reach eight times the
+    /// free ones.
     fn has_its_share(&self, executor: &Executor) -> bool {
         let known = self.switches.iter().zip(&self.trial.switches);
         let free = known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.world, *node)?.slots)).min();
         free.is_some_and(|free| executor.registered() >= 8 * free)
     }
 
-    /// What endpoints have counted adds up; where nothing has befallen the cluster, nothing was done twice.
+    /// The endpoints' counters add up; in a trial without faults, nothing was done twice.
     pub(super) fn books(&self) -> Checked {
         let findings = self.findings.borrow();
         let calm = Excuses::of(&self.trial).calm;
@@ -138,7 +140,7 @@ impl TasksSubject {
         for (n, node) in self.executors.iter().enumerate() {
             let Some(executor) = nodes::executor(&self.world, *node) else { continue };
             let c = executor.counters();
-            // One that returned to a switch may have met tasks there that it had left behind.
+            // An executor that returned to a switch may have found tasks there that it had left behind.
             let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
             let ended = (c.runs, c.finished) == (c.finished + running, c.delivered + c.given_up + kept);
             holds!(BOOKS, ended, "executor {n} counts {c:?}");
