@@ -17,11 +17,11 @@ const BYTES_A_STATE: u64 = 150;
 pub struct Named {
     /// Its name.
     pub name: &'static str,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub about: &'static str,
-    /// Of which program.
+    /// The program that it searches.
     pub program: Program,
-    /// What happens.
+    /// The clients, executors and their actions.
     pub instance: Instance,
     /// The rule that breaks, and in how many steps; `None` if it keeps all rules.
     pub finds: Option<(&'static str, usize)>,
@@ -41,7 +41,7 @@ pub enum Program {
 /// Whether a search found the expected result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// That and nothing else.
+    /// It found the expected result and nothing else.
     AsExpected,
     /// Another rule broke, or one in fewer or more steps, or none.
     Otherwise,
@@ -62,7 +62,7 @@ impl Named {
         })
     }
 
-    /// What a verdict on it is worth.
+    /// Compares the result of a search with the expected one.
     #[must_use]
     pub fn judge(&self, verdict: &Verdict) -> Judgement {
         match (self.finds, verdict.violations.first()) {
@@ -128,19 +128,19 @@ fn published(size: u32) -> Program {
     Program::Published(published::Config { levels: 1, size, words: 1, empty: Empty::NoOp })
 }
 
-/// One of the published program, with so many entries.
+/// An instance of the published program, with this many entries.
 fn hazard(name: &'static str, about: &'static str, size: u32, instance: Instance) -> Named {
     Named { name, about, program: published(size), instance, finds: None, large: None }
 }
 
 impl Named {
-    /// The rule that is held breaks in so many steps.
+    /// The checked rule breaks in this many steps.
     fn breaks_in(self, steps: usize) -> Self {
         let held = self.instance.rules.as_ref().and_then(|rules| rules.first());
         Self { finds: held.map(|&rule| (rule, steps)), ..self }
     }
 
-    /// About so many states.
+    /// Sets the approximate number of states.
     fn large(self, states: u64) -> Self {
         Self { large: Some(states), ..self }
     }
@@ -212,7 +212,7 @@ fn hazards_of_four() -> Vec<Named> {
     ]
 }
 
-/// One of the safe program with two levels of so many entries, whose serial numbers wrap; no rule breaks.
+/// An instance of the safe program with two levels of this many entries, whose serial numbers wrap; no rule breaks.
 fn safe(
     name: &'static str,
     about: &'static str,
@@ -227,7 +227,7 @@ fn safe(
     Named { name, about, program, instance, finds: None, large: None }
 }
 
-/// What the safe program keeps, in seconds.
+/// Instances of the safe program that break no rule, each a search of seconds.
 fn kept() -> Vec<Named> {
     let of = |levels, words, named| Named { program: Program::Safe(safe::Config { levels, size: 2, words }), ..named };
     let all: &[(u8, u8)] = &[(A, 2), (B, 2), (A | B, 1)];
@@ -247,7 +247,7 @@ fn kept() -> Vec<Named> {
     ]
 }
 
-/// The same, in minutes.
+/// The same, each a search of minutes.
 fn large_kept() -> Vec<Named> {
     let ordered: &[&[(u8, u8)]] = &[&[(1, 0), (2, 0), (1, 0)], &[(1, 0), (1, 0)], &[(2, 0), (1, 0)]];
     let crossing: &[&[(u8, u8)]] = &[&[(1, A), (2, B)], &[(1, A), (1, B)], &[(1, B), (2, 0)]];

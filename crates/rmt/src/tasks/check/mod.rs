@@ -33,7 +33,7 @@ pub struct Task {
     pub resources: u8,
 }
 
-/// What a packet that left a pass means.
+/// The meaning of a packet that left a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// It recirculates.
@@ -135,7 +135,7 @@ pub struct Instance {
     pub order: Option<Order>,
     /// The search ends after about this many states.
     pub limit: Option<usize>,
-    /// Which rules end the search; `None`: all. Of a program that often breaks one rule, another one can be checked so.
+    /// The rules that end the search; `None`: all. So another rule can be checked of a program that often breaks one.
     pub rules: Option<Vec<&'static str>>,
     /// Executors poll only while a task is queued, as if they could know that.
     pub informed: bool,
@@ -168,7 +168,7 @@ impl Instance {
         all.map(|(tid, &(level, resources))| Task { tid, level, resources }).collect()
     }
 
-    /// What is asked of the order.
+    /// The required order.
     #[must_use]
     pub fn order(&self) -> Order {
         self.order.unwrap_or_else(|| self.order_kept())
@@ -187,7 +187,7 @@ impl Instance {
 /// A rule that broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which, and how.
+    /// The rule, and how it broke.
     pub broken: Broken,
     /// Steps to it.
     pub steps: usize,
@@ -216,7 +216,7 @@ pub struct Seen {
     pub held: u64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Different states.

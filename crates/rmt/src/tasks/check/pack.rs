@@ -4,7 +4,7 @@ use super::Subject;
 use super::world::{Client, Executor, Fate, Setting, World};
 use crate::{Crossing, Packet, To};
 
-/// Seven bits a byte, small numbers of either sign first: serial numbers may begin just before zero.
+/// Writes seven bits a byte; small numbers of either sign take few bytes, as serial numbers may begin just before zero.
 fn put(bytes: &mut Vec<u8>, value: u32) {
     let signed = value.cast_signed();
     let mut rest = (signed << 1 ^ signed >> 31).cast_unsigned();
@@ -20,7 +20,7 @@ fn put_all(bytes: &mut Vec<u8>, values: &[u32]) {
     values.iter().for_each(|&value| put(bytes, value));
 }
 
-/// Reads what `put` wrote.
+/// Reads a number that `put` wrote.
 struct Reader<'a>(std::slice::Iter<'a, u8>);
 
 impl Reader<'_> {
@@ -68,7 +68,7 @@ fn packed(packet: &Packet) -> Vec<u8> {
 /// Puts a state into its stored form: unread values overwritten, packets sorted.
 pub(super) fn sort<S: Subject>(world: &mut World<'_, S>) {
     let World { setting, machine, flight, .. } = world;
-    // Between the pipelines there are packets that read what the registers no longer call live.
+    // Packets between the pipelines may read entries that the registers no longer count as live.
     if !setting.instance.halves {
         setting.subject.tidy(machine, flight);
     }

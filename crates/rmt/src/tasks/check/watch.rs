@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far a search is, and how it is ended. Clones are of the same search.
+/// The progress of a search, and the means to end it. Clones belong to the same search.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     stop: Arc<AtomicBool>,

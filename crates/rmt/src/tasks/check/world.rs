@@ -4,7 +4,7 @@ use super::{Instance, Order, Seen, Subject, Task, Told};
 use crate::{Crossing, Machine, Outputs, Packet, To};
 use std::fmt::Write;
 
-/// Which rule, and what happened.
+/// A broken rule, and what happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broken {
     /// T1 to T7 of `docs/internals/tasks.md`; "registers": the program's own invariants; "progress".
@@ -53,7 +53,7 @@ pub(super) enum Fate {
     Assigned,
 }
 
-/// What never changes.
+/// The constant part of all states.
 #[derive(Debug)]
 pub(super) struct Setting<S> {
     pub(super) subject: S,
@@ -339,7 +339,7 @@ impl<'a, S: Subject> World<'a, S> {
         matches!(self.fates.get((tid as usize).wrapping_sub(1)), Some(Fate::Accepted { .. }))
     }
 
-    /// Breaks a rule, if the instance holds it.
+    /// Reports a broken rule, if the instance checks it.
     pub(super) fn ask(&self, rule: &'static str, what: impl Into<String>) -> Result<(), Broken> {
         if self.setting.holds(rule) { Err(Broken { rule, what: what.into() }) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! From a scenario to a world.
+//! Builds a world from a scenario.
 
 use super::jobs::Jobs;
 use super::outcome::{Disturbance, Outcome};
@@ -18,16 +18,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Open tasks that a client may have: the most that the endpoint takes.
+/// Open tasks that a client may have: the most that the endpoint accepts.
 const OPEN: usize = 1 << 24;
 
-/// A scenario that runs.
+/// A running scenario.
 #[derive(Debug)]
 pub struct Run {
     world: World,
     deadline: Nanos,
     live: Rc<Cell<u32>>,
-    /// Where the switches are pipelines.
+    /// The pipelines' counts, if the switches are pipelines.
     tally: Option<Tally>,
     notes: Notes,
 }
@@ -57,10 +57,10 @@ impl Nodes {
 }
 
 impl Scenario {
-    /// Builds the world. `file` is the scenario's own: traces are looked for beside it, and errors name it.
+    /// Builds the world. `file` is the scenario's own: trace paths are relative to it, and errors name it.
     ///
     /// # Errors
-    /// Where the trace cannot be read or scaled, or a bound is violated.
+    /// If the trace cannot be read or scaled, or a bound is violated.
     pub fn start(&self, file: &Path) -> Result<Run, ScenarioError> {
         self.check().map_err(|message| FileError::value(file, message))?;
         let (mut notes, live) = (Notes::default(), Rc::new(Cell::new(0)));
@@ -175,7 +175,7 @@ impl Scenario {
         disturbances
     }
 
-    /// What ends an action by itself.
+    /// The action that ends another one after its time.
     fn end_of(&self, action: &Action) -> Option<Action> {
         match action {
             Action::Crash(node) => Some(Action::Restart(*node)),
@@ -231,7 +231,7 @@ fn words(fault: &Fault) -> String {
 }
 
 impl Run {
-    /// Goes on for so many events at most; whether the run is over: all tasks have ended, or patience has.
+    /// Runs for this many events at most. Returns whether the run is over: all tasks have ended, or its time has.
     pub fn advance(&mut self, events: u64) -> bool {
         let (live, mut left) = (&self.live, events);
         let done = self.world.run(self.deadline, |world| {
@@ -241,7 +241,7 @@ impl Run {
         !done || left > 0
     }
 
-    /// What came of it so far.
+    /// The results so far.
     ///
     /// # Panics
     /// Never: it is the world's sink.
@@ -250,7 +250,7 @@ impl Run {
         self.world.sink().expect("Scenario::start set it")
     }
 
-    /// What the pipelines did; `None` where switches are none.
+    /// The pipelines' counts; `None` if the switches are no pipelines.
     #[must_use]
     pub fn passes(&self) -> Option<Passes> {
         self.tally.as_ref().map(Tally::passes)
@@ -262,7 +262,7 @@ impl Run {
         &self.world
     }
 
-    /// What reading had to say.
+    /// The remarks from reading the trace.
     #[must_use]
     pub fn notes(&self) -> Notes {
         self.notes

@@ -11,13 +11,13 @@ use midflight_endpoint::{MS, Nanos};
 /// Executors of a run.
 const EXECUTORS_MAX: u32 = 4_000_000;
 const SECOND: Nanos = 1_000 * MS;
-/// Virtual time that a run may take, all in all.
+/// The virtual time of a run, at most.
 const LONGEST: Time = Time(7 * 24 * 3_600 * SECOND);
-/// The longest way of anything.
+/// The longest delay of any kind.
 const WAY: Time = Time(SECOND);
 /// Tasks that a pipeline holds.
 const ASIC_ENTRIES: u32 = 64 << 10;
-/// Tasks that a run may have: those of a trace, and of the generator, lie in memory.
+/// Tasks that a run may have: those of a trace, and of the generator, are in memory.
 const TASKS_MAX: [(ShapeName, f64); 2] = [(ShapeName::Mixed, (32 << 20) as f64), (ShapeName::Equal, 1e10)];
 
 impl Scenario {
@@ -239,7 +239,7 @@ impl Scenario {
         self.workload.load * slots * self.duration.0 as f64 / (self.workload.median.0 as f64 * mean)
     }
 
-    /// The configuration of a pipeline's program, where the switches are such.
+    /// The configuration of a pipeline's program, if the switches are pipelines.
     pub(super) fn asic_config(&self) -> Option<AsicConfig> {
         let program = self.cluster.engine.program()?;
         let Asic { levels, queue, poll, .. } = self.asic;
@@ -248,7 +248,7 @@ impl Scenario {
         Some(AsicConfig { program, levels, queue, slots, lease_ms, poll_us, ..AsicConfig::default() })
     }
 
-    /// The configuration of a switch: room for all that may come to it.
+    /// The configuration of a switch, with room for all its clients, slots and tasks.
     pub(super) fn tasks_config(&self) -> TasksConfig {
         let Self { cluster, queue, .. } = self;
         let slots = self.slots_of_a_switch().min(1 << 20) as u32;

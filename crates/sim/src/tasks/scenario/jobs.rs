@@ -1,4 +1,4 @@
-//! What a scenario's clients submit. The argument of each task begins with its duration, then the time at which it should
+//! The jobs of a scenario's clients. The argument of each task begins with its duration, then the time at which it should
 //! be submitted: so its delay is known when it starts.
 
 use super::parts::{Scenario, ShapeName, mask};
@@ -15,12 +15,12 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 
-/// The first job comes when executors have registered.
+/// The time of the first job, when executors have registered.
 pub(super) const SETTLED: Nanos = 10_000_000;
-/// The level of all tasks where there are no priorities.
+/// The level of all tasks if there are no priorities.
 const ONE_LEVEL: u8 = 1;
 
-/// What the clients of a scenario submit.
+/// The workload of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Jobs {
     seed: u64,
@@ -28,12 +28,12 @@ pub(super) struct Jobs {
     source: Source,
 }
 
-/// Where jobs come from.
+/// The source of jobs.
 #[derive(Clone, Debug)]
 enum Source {
     /// Drawn as they are submitted.
     Equal { gap_ns: f64, until: Nanos, median: Nanos, tasks: u32, priorities: bool },
-    /// Jobs in memory, and when they come.
+    /// Jobs in memory, with their times.
     Listed { workload: Rc<Workload>, arrivals: Rc<Vec<(Nanos, u32)>>, clients: usize },
 }
 
@@ -81,7 +81,7 @@ impl Jobs {
         Ok(of(Source::Listed { workload: Rc::new(workload), arrivals: Rc::new(arrivals), clients }))
     }
 
-    /// Those of one client. Counts itself in `live` until it has given the last.
+    /// The jobs of one client. Counts itself in `live` until it has returned the last.
     pub(super) fn of(&self, client: u32, live: &Rc<Cell<u32>>) -> Submissions {
         live.set(live.get() + 1);
         let live = Live(live.clone());
@@ -112,7 +112,7 @@ impl Jobs {
     }
 }
 
-/// Counts those who may still submit.
+/// Counts the clients that may still submit.
 struct Live(Rc<Cell<u32>>);
 
 impl Drop for Live {
@@ -178,10 +178,10 @@ impl Iterator for Listed {
     }
 }
 
-/// What is drawn of each task.
+/// The random properties of each task.
 struct Details {
     random: Pcg64,
-    /// Shares of the tasks, and what they ask for.
+    /// Shares of the tasks, and the resources that they need.
     demands: Rc<[(f64, u8)]>,
 }
 

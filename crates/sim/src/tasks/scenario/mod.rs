@@ -1,5 +1,5 @@
-//! Scenarios: a cluster, its network, what is submitted and what goes wrong, in a file; a world out of it.
-//! `docs/simulator.md` is for those who write such files.
+//! Scenarios: files with a cluster, its network, workload and faults, from which a world is built.
+//! `docs/simulator.md` explains how to write such files.
 
 mod build;
 mod check;
@@ -22,7 +22,7 @@ pub use values::{Time, Who};
 use midflight_control::file::{self, FileError};
 use std::path::Path;
 
-/// What reading had to say.
+/// Remarks from reading the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Lines of the trace that were left out.

@@ -30,7 +30,7 @@ impl Delays {
         self.0.len()
     }
 
-    /// What this share of the tasks (0 to 1) did not exceed; 0 without tasks.
+    /// The delay that this share of the tasks (0 to 1) did not exceed; 0 without tasks.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Nanos {
         self.0.value_at_quantile(quantile)
@@ -49,18 +49,18 @@ impl Delays {
     }
 }
 
-/// Something that went wrong, or right again.
+/// A fault, or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disturbance {
     /// When.
     pub at: Nanos,
-    /// What, for people.
+    /// A description for people.
     pub what: String,
     /// How long until the next task started; `None`: none did.
     pub next_start: Option<Nanos>,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Tasks that clients submitted.
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub abandoned: u64,
     /// Runs that began.
     pub starts: u64,
-    /// Of those, runs of tasks that had begun before.
+    /// Of those, further runs of tasks that had begun before.
     pub again: u64,
     /// Sum of the durations of all runs that began.
     pub work_ns: u128,
@@ -85,7 +85,7 @@ pub struct Outcome {
     pub levels: BTreeMap<u8, Delays>,
     /// In the order of their times.
     pub disturbances: Vec<Disturbance>,
-    /// Of those, the first without a next start.
+    /// The first of them without a next start.
     undisturbed: usize,
     clients: Range<u32>,
     /// Tasks of each client that have not ended.

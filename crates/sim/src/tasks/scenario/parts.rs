@@ -1,4 +1,4 @@
-//! What a scenario file may say. `docs/simulator.md` explains every key.
+//! The contents of a scenario file. `docs/simulator.md` explains every key.
 
 use super::values::{Time, Who};
 use crate::Faults;
@@ -8,45 +8,45 @@ use midflight_workload::Format;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// A run: a cluster, its network, what is submitted, and what goes wrong.
+/// A run: a cluster, its network, workload and faults.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scenario {
-    /// All randomness comes from it.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// Nothing is submitted after this.
     pub duration: Time,
-    /// What was submitted may still take this long.
+    /// Submitted tasks may still take this long.
     pub patience: Time,
-    /// Who takes part.
+    /// Switches, executors and clients.
     pub cluster: Cluster,
     /// The switches' queues.
     pub queue: Queue,
-    /// The switches as pipelines, where `cluster.engine` is one.
+    /// The switches as pipelines, if `cluster.engine` is one.
     pub asic: Asic,
-    /// What hosts are alike in.
+    /// The common properties of all hosts.
     pub host: Host,
-    /// What connects them.
+    /// The links between hosts.
     pub network: NetworkPart,
-    /// What befalls datagrams from the beginning.
+    /// The faults of datagrams from the beginning.
     pub datagrams: Datagrams,
-    /// What is submitted.
+    /// The workload.
     pub workload: WorkloadPart,
-    /// What goes wrong.
+    /// The faults, with their times.
     pub faults: Vec<Fault>,
 }
 
-/// Who takes part.
+/// Switches, executors and clients.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cluster {
     /// Midflight switches; executors and clients are dealt out to them. Each is in a rack of its own.
     pub switches: u32,
-    /// Where they run.
+    /// The place of the switches.
     pub place: SwitchPlace,
-    /// What they run.
+    /// The engine of the switches.
     pub engine: ScenarioEngine,
-    /// Whether executors and clients turn to another switch when theirs is silent.
+    /// Whether executors and clients turn to another switch if theirs is silent.
     pub failover: bool,
     /// Executors, each on a host of its own.
     pub executors: u32,
@@ -54,13 +54,13 @@ pub struct Cluster {
     pub slots: u32,
     /// Clients, each on a host of its own; jobs are dealt out to them.
     pub clients: u32,
-    /// How much later than asked tasks end: timers of real machines are that late.
+    /// The time by which tasks end later than they ask for, as timers of real machines are late.
     pub late: Time,
-    /// Further executors, that differ.
+    /// Further executors, with other properties.
     pub groups: Vec<Group>,
 }
 
-/// Further executors. They are numbered on.
+/// Further executors. Their numbers continue those before.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
@@ -68,18 +68,18 @@ pub struct Group {
     pub executors: u32,
     /// Tasks that each runs at once; without it, as many as the others.
     pub slots: Option<u32>,
-    /// What each offers: numbers from 0 to 7.
+    /// The resources of each: numbers from 0 to 7.
     #[serde(default)]
     pub resources: Vec<u8>,
 }
 
-/// What a share of the tasks asks for.
+/// The resources that a share of the tasks needs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demand {
-    /// Of all tasks.
+    /// The share of all tasks.
     pub share: f64,
-    /// What they ask for: numbers from 0 to 7.
+    /// The resources that they need: numbers from 0 to 7.
     pub resources: Vec<u8>,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn mask(resources: &[u8]) -> u8 {
     resources.iter().fold(0, |mask, &bit| mask | 1u8.checked_shl(bit.into()).unwrap_or(0))
 }
 
-/// Where a switch runs.
+/// The place of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchPlace {
@@ -98,14 +98,14 @@ pub enum SwitchPlace {
     Server,
 }
 
-/// What a switch runs.
+/// The engine of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioEngine {
     /// The C core.
     Soft,
-    /// A program of a pipeline, whose pointers never err.
+    /// The safe program of a pipeline, whose pointers are never wrong.
     AsicSafe,
-    /// The papers', errors included.
+    /// The papers' program, including its errors.
     AsicPublished,
 }
 
@@ -113,14 +113,14 @@ impl ScenarioEngine {
     /// Their names.
     pub const NAMES: [&'static str; 3] = ["soft", "asic-safe", "asic-published"];
 
-    /// The one of this name.
+    /// The engine of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Soft, Self::AsicSafe, Self::AsicPublished];
         all.into_iter().find(|&engine| engine.name() == name)
     }
 
-    /// As in files.
+    /// The name, as in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -151,19 +151,19 @@ impl<'de> Deserialize<'de> for ScenarioEngine {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Asic {
-    /// How long a packet that goes round is on its way.
+    /// The delay of a recirculation.
     pub recirculation: Time,
-    /// Packets that enter the pipeline in a second, those that go round included; 0: no limit.
+    /// Packets that enter the pipeline in a second, including recirculating ones; 0: no limit.
     pub passes_per_s: u64,
-    /// Packets that may be on their way round at once; beyond, they are dropped.
+    /// Packets that recirculate at once, at most; further ones are dropped.
     pub recirculating: u32,
-    /// Passes that one packet may take; beyond, it is dropped. 0: no limit.
+    /// Passes of one packet, at most; then it is dropped. 0: no limit.
     pub passes: u32,
-    /// From a NO_OP to the slot's next request.
+    /// The time from a NO_OP to the slot's next request.
     pub poll: Time,
     /// Priority levels.
     pub levels: u32,
-    /// Tasks that each holds.
+    /// Tasks that each level holds.
     pub queue: u32,
 }
 
@@ -177,41 +177,41 @@ pub struct Queue {
     pub lease: Time,
 }
 
-/// What hosts are alike in.
+/// The common properties of all hosts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Host {
     /// Packets that the network stack works on at once.
     pub lanes: u32,
-    /// What it takes for a packet that leaves.
+    /// The stack's time for a packet that leaves.
     pub send: Time,
-    /// What it takes for a packet that comes.
+    /// The stack's time for a packet that arrives.
     pub receive: Time,
-    /// Packets that wait; beyond, they are dropped.
+    /// Packets that wait, at most; further ones are dropped.
     pub receive_buffer: u32,
 }
 
-/// What connects hosts.
+/// The links and switches between hosts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkPart {
-    /// Of a link between a host and its switch.
+    /// The latency of a link between a host and its switch.
     pub latency: Time,
-    /// The same in Gbit/s; 0: no limit.
+    /// The bandwidth of that link in Gbit/s; 0: no limit.
     pub gbit_per_s: f64,
-    /// Of a link between a rack's switch and the spine.
+    /// The latency of a link between a rack's switch and the spine.
     pub trunk_latency: Time,
-    /// The same in Gbit/s; 0: no limit.
+    /// The bandwidth of that link in Gbit/s; 0: no limit.
     pub trunk_gbit_per_s: f64,
-    /// Through a switch.
+    /// The latency of a switch.
     pub pass: Time,
-    /// Packets that a switch passes; 0: no limit.
+    /// Packets that a switch passes in a second; 0: no limit.
     pub packets_per_s: u64,
-    /// Packets that wait in a switch; beyond, they are dropped.
+    /// Packets that wait in a switch, at most; further ones are dropped.
     pub switch_queue: u32,
 }
 
-/// What befalls datagrams. What a fault leaves out is 0.
+/// The faults of datagrams. A key that is left out is 0.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Datagrams {
@@ -223,7 +223,7 @@ pub struct Datagrams {
     pub duplication: f64,
     /// The probability that one is held back.
     pub reordering: f64,
-    /// For how long, at most.
+    /// How long it is held back, at most.
     pub reordering_delay: Time,
 }
 
@@ -240,15 +240,15 @@ impl From<&Datagrams> for Faults {
     }
 }
 
-/// What is submitted.
+/// The workload.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkloadPart {
-    /// Where jobs come from, without a trace.
+    /// The source of jobs, without a trace.
     pub shape: ShapeName,
     /// A trace, relative to the scenario's file; jobs come from it.
     pub trace: Option<PathBuf>,
-    /// Its format; without it, its name and first line tell.
+    /// The trace's format; without this key, its name and first line decide.
     pub format: Option<Format>,
     /// Durations are scaled so that this is their median.
     pub median: Time,
@@ -262,7 +262,7 @@ pub struct WorkloadPart {
     pub demands: Vec<Demand>,
 }
 
-/// Where jobs come from, without a trace.
+/// The source of jobs, without a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShapeName {
@@ -272,54 +272,54 @@ pub enum ShapeName {
     Equal,
 }
 
-/// Something that goes wrong, or right again: one of its keys beside `at` and `lasts`.
+/// A fault, or its end: `at`, perhaps `lasts`, and one other key.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// When.
     pub at: Time,
-    /// It ends by itself after this: what crashed starts again, what was paused goes on, and so on.
+    /// It ends by itself after this: crashed processes start again, paused ones resume, and so on.
     pub lasts: Option<Time>,
     /// These processes die.
     pub crash: Option<Who>,
     /// These start anew.
     pub restart: Option<Who>,
-    /// These stand still.
+    /// These are paused.
     pub pause: Option<Who>,
-    /// These go on.
+    /// These resume.
     pub resume: Option<Who>,
-    /// These executors take nothing new.
+    /// These executors drain: they accept no new tasks.
     pub drain: Option<Who>,
-    /// Some do not reach others.
+    /// Some nodes do not reach others.
     pub partition: Option<Partition>,
     /// All partitions end.
     #[serde(default)]
     pub heal: bool,
-    /// A clock runs wrong.
+    /// A clock is wrong.
     pub drift: Option<Drift>,
-    /// This befalls datagrams from now on.
+    /// The faults of all datagrams from now on.
     pub datagrams: Option<Datagrams>,
-    /// This befalls them on one host's link, besides.
+    /// The additional faults of some hosts' links.
     pub link: Option<Link>,
 }
 
 impl Fault {
-    /// What may befall nodes by name, and whom it befalls.
+    /// The faults of nodes by name, each with its nodes.
     pub(super) fn whos(&self) -> [(&'static str, Option<Who>); 5] {
         let Self { crash, restart, pause, resume, drain, .. } = *self;
         [("crash", crash), ("restart", restart), ("pause", pause), ("resume", resume), ("drain", drain)]
     }
 }
 
-/// Some do not reach others.
+/// Some nodes do not reach others.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partition {
-    /// The ones.
+    /// The senders.
     pub from: Vec<Who>,
-    /// The others.
+    /// The receivers.
     pub to: Vec<Who>,
-    /// Nor do these reach those.
+    /// Whether datagrams in the other direction are lost too.
     #[serde(default = "yes")]
     pub both: bool,
 }
@@ -328,11 +328,11 @@ fn yes() -> bool {
     true
 }
 
-/// What befalls datagrams on the links of some hosts. What is left out is 0.
+/// The faults of datagrams on the links of some hosts. A key that is left out is 0.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Whose.
+    /// The nodes.
     pub of: Who,
     /// As [`Datagrams::jitter`].
     #[serde(default)]
@@ -352,18 +352,18 @@ pub struct Link {
 }
 
 impl Link {
-    /// Without whose.
+    /// The faults without the hosts.
     pub(super) fn datagrams(&self) -> Datagrams {
         let Self { jitter, loss, duplication, reordering, reordering_delay, .. } = *self;
         Datagrams { jitter, loss, duplication, reordering, reordering_delay }
     }
 }
 
-/// A clock runs wrong.
+/// A clock is wrong.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// Whose.
+    /// The nodes.
     pub node: Who,
     /// Millionths by which it is too fast; below 0, too slow.
     #[serde(default)]
@@ -374,7 +374,7 @@ pub struct Drift {
 }
 
 impl Cluster {
-    /// All kinds of executors: how many, their slots, what they offer.
+    /// All kinds of executors: how many, their slots, their resources.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
         let groups = self.groups.iter();
         let groups = groups.map(|group| (group.executors, group.slots.unwrap_or(self.slots), mask(&group.resources)));
@@ -435,7 +435,7 @@ impl Default for Queue {
 }
 
 impl Default for Asic {
-    /// As large as a Tofino holds it, and without limits that the papers do not give.
+    /// As large as fits a Tofino, and without limits that the papers do not give.
     fn default() -> Self {
         Self {
             recirculation: Time(RECIRCULATION),

@@ -9,12 +9,12 @@ use std::fmt;
 pub struct Time(pub Nanos);
 
 impl Time {
-    /// So many microseconds.
+    /// A time in microseconds.
     pub(super) const fn us(us: u64) -> Self {
         Self(us * 1_000)
     }
 
-    /// So many milliseconds.
+    /// A time in milliseconds.
     pub(super) const fn ms(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Reads words, and says what it expected instead of others.
+/// Reads words, and names the expected ones in errors.
 struct Words<P> {
     expected: &'static str,
     parse: P,
@@ -55,11 +55,11 @@ impl<T, P: Fn(&str) -> Option<T>> Visitor<'_> for Words<P> {
 /// A node, or all of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Which switch, from 0; without a number, all.
+    /// A switch, from 0; without a number, all.
     Switch(Option<u32>),
-    /// Which executor.
+    /// An executor, likewise.
     Executor(Option<u32>),
-    /// Which client.
+    /// A client, likewise.
     Client(Option<u32>),
 }
 

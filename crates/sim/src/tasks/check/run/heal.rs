@@ -118,8 +118,7 @@ impl TasksSubject {
         Ok(())
     }
 
-    /// T14: an executor that has fewer slots than it wants has its share of them at its switch: one more would reach eight times the
-    /// free ones.
+    /// T14: an executor with fewer slots than it wants has its share of them at its switch: at least eight times the free ones.
     fn has_its_share(&self, executor: &Executor) -> bool {
         let known = self.switches.iter().zip(&self.trial.switches);
         let free = known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.world, *node)?.slots)).min();
