@@ -33,7 +33,9 @@ pub use raw::{RawDatagram, RawOut};
 #[cfg(feature = "mutants")]
 pub use tasks::mutants;
 pub use tasks::read::read;
-pub use tasks::{OPERATIONS, Purge, Stats, TICK_SLOTS, Tasks, TasksConfig, TasksProgram, Verdict, WAIT_BUCKETS, Which};
+pub use tasks::{
+    OPERATIONS, Purge, Stats, TICK_SLOTS, TaskTotals, Tasks, TasksConfig, TasksProgram, Verdict, WAIT_BUCKETS, Which,
+};
 pub use verdict::BAD_VERSION;
 pub use xdp_mode::XdpMode;
 

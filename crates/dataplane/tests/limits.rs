@@ -150,7 +150,7 @@ fn t12_a_tick_stops_when_it_owes_enough() {
         woken += sent.len();
     }
     assert_eq!(woken, 80);
-    assert_eq!(switch.both.stats().expired, 80);
+    assert_eq!(switch.both.stats().tasks.expired, 80);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn t12_a_tick_looks_at_256_tasks() {
     for dropped in [256, 512, 600, 600] {
         core.ask_tick(61 * SECOND);
         core.check().expect("sound");
-        assert_eq!(core.stats().dropped, dropped);
+        assert_eq!(core.stats().tasks.dropped, dropped);
     }
     assert_eq!(core.stats().clients, 0);
 }
@@ -221,7 +221,7 @@ fn t12_a_call_of_purge_looks_at_1024_tasks() {
     let mut purge = Purge::new(Which::Client(1));
     for (is_done, purged) in [(false, 1_024), (false, 2_048), (true, 2_500)] {
         assert_eq!((tasks.purge(&mut purge), purge.purged()), (is_done, purged));
-        assert_eq!(tasks.stats().purged, u64::from(purged));
+        assert_eq!(tasks.stats().tasks.purged, u64::from(purged));
     }
 }
 
@@ -244,7 +244,7 @@ fn t7_full_queue_reports_every_task() {
         assert_eq!(ack.taken.get().trailing_ones() as usize, taken, "tasks are taken in order");
         let why = if size <= 8 { Reason::Full } else { Reason::Share };
         assert_eq!(ack.reason, why as u8);
-        assert_eq!(switch.both.stats().submitted, share(size) as u64);
+        assert_eq!(switch.both.stats().tasks.submitted, share(size) as u64);
     }
 }
 

@@ -147,7 +147,7 @@ fn t1_to_t6_hold_at_every_packet_of_a_network_without_faults() {
         cluster.assert_each_completed_once();
         assert!(cluster.starts().values().all(|&starts| starts == 1), "T2: one attempt each");
         let stats = cluster.stats();
-        assert_eq!((stats.assigned, stats.expired, stats.returned), (u64::from(cluster.tasks), 0, 0));
+        assert_eq!((stats.tasks.assigned, stats.tasks.expired, stats.tasks.returned), (u64::from(cluster.tasks), 0, 0));
     }
 }
 
@@ -320,7 +320,7 @@ fn a_drained_executor_leaves_nothing_behind() {
         });
         let drained = history(&cluster.world).iter().filter(|(_, h)| matches!(h, TaskEvent::Drained { .. })).count();
         assert_eq!(drained, 3);
-        assert_eq!(cluster.stats().expired, 0, "no lease had to run out");
+        assert_eq!(cluster.stats().tasks.expired, 0, "no lease had to run out");
         // One that drained before it knew its slots did not release them: the switch forgets them by itself.
         let until = cluster.world.now() + TasksConfig::default().slot_idle_ns;
         cluster.world.run(until, |_| false);

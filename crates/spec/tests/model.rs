@@ -48,8 +48,9 @@ fn inputs_reach_everything() {
         let bytes: Vec<u8> = (0..3000).map(|_| random.next_u32() as u8).collect();
         let stats = compare(&bytes).expect("agreement");
         reasons.iter_mut().zip(stats.reasons).for_each(|(sum, times)| *sum += times);
-        let ends = [stats.completed, stats.cancelled, stats.dropped, stats.purged];
-        let others = [stats.submitted, stats.assigned, stats.expired, stats.returned, stats.gaps];
+        let ends = [stats.tasks.completed, stats.tasks.cancelled, stats.tasks.dropped, stats.tasks.purged];
+        let others =
+            [stats.tasks.submitted, stats.tasks.assigned, stats.tasks.expired, stats.tasks.returned, stats.gaps];
         let here = ends.into_iter().chain(others);
         events.iter_mut().zip(here).for_each(|(sum, times)| *sum += times);
     }

@@ -3,5 +3,5 @@
 pub(crate) mod status;
 mod table;
 
-pub use status::{TaskTotals, TasksStatus};
+pub use status::TasksStatus;
 pub use table::{AsicTable, TasksTable};

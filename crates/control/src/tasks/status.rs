@@ -1,7 +1,7 @@
 //! The status and the metrics of the tasks program.
 
 use crate::metrics::{ProgramStatus, counter, gauge, gauges};
-use midflight_dataplane::{Stats, TasksProgram};
+use midflight_dataplane::{Stats, TaskTotals, TasksProgram};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use serde::{Deserialize, Serialize};
@@ -30,42 +30,12 @@ pub struct TasksStatus {
     pub clients: u32,
 }
 
-/// What became of tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskTotals {
-    /// Acknowledged.
-    pub submitted: u64,
-    /// Assigned, further attempts included.
-    pub assigned: u64,
-    /// Reported done by their slot.
-    pub completed: u64,
-    /// Queued again because their slot went silent (T10).
-    pub expired: u64,
-    /// Queued again because their slot gave them back.
-    pub returned: u64,
-    /// Cancelled by their client.
-    pub cancelled: u64,
-    /// Dropped from the queue, because their client was silent (T14).
-    pub dropped: u64,
-    /// Purged by the operator.
-    pub purged: u64,
-}
-
 impl TasksStatus {
     /// From the counters of the queue; `levels` as configured.
     #[must_use]
     pub fn new(stats: &Stats, levels: u32) -> Self {
         Self {
-            tasks: TaskTotals {
-                submitted: stats.submitted,
-                assigned: stats.assigned,
-                completed: stats.completed,
-                expired: stats.expired,
-                returned: stats.returned,
-                cancelled: stats.cancelled,
-                dropped: stats.dropped,
-                purged: stats.purged,
-            },
+            tasks: stats.tasks,
             gaps: stats.gaps,
             wait_us: stats.wait_us.to_vec(),
             wait_sum_us: stats.wait_sum_us,

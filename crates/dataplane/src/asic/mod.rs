@@ -236,7 +236,7 @@ impl AsicTasks {
             match told {
                 Told::Round(packet) => turn.round.push(Inside { packet, origin: origin.clone() }),
                 Told::Assigned(task) => {
-                    self.stats.assigned += 1;
+                    self.stats.tasks.assigned += 1;
                     turn.sent.extend(self.deparser.assign(&origin, &task));
                 }
                 Told::NoOp => {
@@ -244,7 +244,7 @@ impl AsicTasks {
                     turn.sent.extend(self.deparser.no_op(&origin));
                 }
                 Told::Submitted { taken, refused } => {
-                    self.stats.submitted += u64::from(taken.count_ones());
+                    self.stats.tasks.submitted += u64::from(taken.count_ones());
                     self.count(Verdict::Full, refused.count_ones() as usize);
                     turn.sent.extend(self.deparser.submit_ack(&origin, taken, refused));
                 }

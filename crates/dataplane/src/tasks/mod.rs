@@ -8,7 +8,7 @@ mod stats;
 mod verdict;
 
 pub use order::{Purge, Which};
-pub use stats::{OPERATIONS, Stats, TICK_SLOTS, WAIT_BUCKETS};
+pub use stats::{OPERATIONS, Stats, TICK_SLOTS, TaskTotals, WAIT_BUCKETS};
 pub use verdict::Verdict;
 
 use crate::program::{Bound, Clock, ConfigError, Program, SoftProgram};

@@ -42,22 +42,8 @@ pub struct Stats {
     pub packets: [u64; OPERATIONS],
     /// By the number of the [`Verdict`]: datagrams taken, datagrams and records refused.
     pub reasons: [u64; Verdict::COUNT],
-    /// Tasks acknowledged.
-    pub submitted: u64,
-    /// Assignments, further attempts included, repeats not.
-    pub assigned: u64,
-    /// Tasks whose slot said that they are done.
-    pub completed: u64,
-    /// Tasks whose slot's lease has expired (T10).
-    pub expired: u64,
-    /// Tasks queued again because their slot left, or was registered anew.
-    pub returned: u64,
-    /// Tasks taken out by their client.
-    pub cancelled: u64,
-    /// Queued tasks dropped because their client was silent (T14).
-    pub dropped: u64,
-    /// Queued tasks that the operator took out.
-    pub purged: u64,
+    /// What became of tasks.
+    pub tasks: TaskTotals,
     /// Pauses between ticks of more than a third of a lease.
     pub gaps: u64,
     /// Acceptance to first assignment: bucket b counts waits of 2^(b-1) to 2^b µs, bucket 0 those below 1 µs.
@@ -74,4 +60,27 @@ pub struct Stats {
     pub slots: u32,
     /// Clients known now.
     pub clients: u32,
+}
+
+/// What became of tasks, since the start.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromZeros)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct TaskTotals {
+    /// Tasks acknowledged.
+    pub submitted: u64,
+    /// Assignments, further attempts included, repeats not.
+    pub assigned: u64,
+    /// Tasks whose slot said that they are done.
+    pub completed: u64,
+    /// Tasks whose slot's lease has expired (T10).
+    pub expired: u64,
+    /// Tasks queued again because their slot left, or was registered anew.
+    pub returned: u64,
+    /// Tasks taken out by their client.
+    pub cancelled: u64,
+    /// Queued tasks dropped because their client was silent (T14).
+    pub dropped: u64,
+    /// Queued tasks that the operator took out.
+    pub purged: u64,
 }

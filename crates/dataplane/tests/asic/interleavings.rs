@@ -155,7 +155,7 @@ fn random_input_reaches_the_queue() {
     for _ in 0..80 {
         let bytes: Vec<u8> = (0..2000).map(|_| random.next_u32() as u8).collect();
         let stats = interpret_asic(&bytes).expect("the books balance");
-        tasks.iter_mut().zip([stats.submitted, stats.assigned]).for_each(|(sum, times)| *sum += times);
+        tasks.iter_mut().zip([stats.tasks.submitted, stats.tasks.assigned]).for_each(|(sum, times)| *sum += times);
         met.iter_mut().zip(MET).for_each(|(sum, verdict)| *sum += stats.reasons[verdict as usize]);
     }
     let counted: Vec<_> = MET.iter().zip(met).collect();

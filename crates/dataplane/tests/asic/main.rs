@@ -33,7 +33,10 @@ fn an_assignment_says_what_the_submission_said() {
         }
         let (_, sent) = give(&mut switch, address(9), &retrieve(9, 1, &[name.wait(9)]));
         assert!(matches!(parse(&sent[0].1), Ok(Packet::NoOp(_, [told])) if *told == name.wait(9)), "{program}");
-        assert_eq!((switch.stats().submitted, switch.stats().assigned, switch.counters().no_ops), (2, 2, 1));
+        assert_eq!(
+            (switch.stats().tasks.submitted, switch.stats().tasks.assigned, switch.counters().no_ops),
+            (2, 2, 1)
+        );
     }
 }
 

@@ -149,7 +149,7 @@ fn what_owes_nothing_is_dropped_and_what_may_owe_several_is_left_to_tc() {
         let (departure, counts) = counted(shells, |shells| run(shells, &frame));
         assert_eq!(departure, Departure { action: Action::Pass, frame, asked: None });
         assert_eq!(counts, []);
-        assert_eq!((shells.stats().parked, shells.stats().submitted), (2, 0));
+        assert_eq!((shells.stats().parked, shells.stats().tasks.submitted), (2, 0));
     });
 }
 

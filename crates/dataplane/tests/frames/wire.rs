@@ -176,7 +176,7 @@ fn short_answers_reach_sockets() {
                 assert_eq!(client.ask(&of_another_version(PACKET_MAX)), Version::OURS.as_bytes());
                 assert_eq!(stage.count(taken_by), before + 2, "{mode:?} {hardware} {:?}", stage.counts());
             }
-            assert_eq!((stage.engine.kernel().stats().clients, stage.engine.kernel().stats().submitted), (0, 0));
+            assert_eq!((stage.engine.kernel().stats().clients, stage.engine.kernel().stats().tasks.submitted), (0, 0));
         });
     }
 }
@@ -302,7 +302,7 @@ fn answers_longer_than_the_frame_arrive_whole() {
             stage.counts()
         );
         let stats = stage.engine.kernel().stats();
-        assert_eq!((stats.reasons[Verdict::RepeatedWait as usize], stats.assigned), (0, 26));
+        assert_eq!((stats.reasons[Verdict::RepeatedWait as usize], stats.tasks.assigned), (0, 26));
     });
 }
 

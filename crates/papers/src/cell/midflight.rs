@@ -79,7 +79,7 @@ fn count_at_switches(world: &World, switches: &[NodeId], result: &mut CellResult
     for stats in switches.map(|switch| switch.tasks().stats()) {
         let mut count = |name: &str, number: u64| *result.counters.entry(name.into()).or_default() += number;
         count("switch.packets", stats.packets.iter().sum());
-        count("switch.requeued", stats.expired + stats.returned);
+        count("switch.requeued", stats.tasks.expired + stats.tasks.returned);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::transcript::{EngineExt, PollingAsic};
 use midflight_dataplane::program::Engine;
-use midflight_dataplane::{Datagram, Stats, Which};
+use midflight_dataplane::{Datagram, Stats, TaskTotals, Which};
 use midflight_wire::parse;
 use std::net::SocketAddr;
 
@@ -39,7 +39,7 @@ pub(super) struct AsicChecker(pub(super) PollingAsic);
 
 impl AsicChecker {
     fn check(&self, sent: Vec<Datagram>) -> Result<Vec<Datagram>, String> {
-        let Stats { submitted, assigned, queued, .. } = self.0.stats();
+        let Stats { tasks: TaskTotals { submitted, assigned, .. }, queued, .. } = self.0.stats();
         let waiting: u64 = queued.iter().map(|&tasks| u64::from(tasks)).sum();
         if submitted != assigned + waiting {
             return Err(format!("T1, T2: {submitted} tasks were taken, {assigned} assigned, {waiting} wait"));

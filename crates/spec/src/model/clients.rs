@@ -142,7 +142,7 @@ impl Model {
     }
 
     fn accept(&mut self, submit: &Submit, index: u8, info: TaskInfo) -> Task {
-        self.stats.submitted += 1;
+        self.stats.tasks.submitted += 1;
         self.accepted_ns = (self.now - self.now % TASK_APART_NS).max(self.accepted_ns + TASK_APART_NS);
         Task {
             client: submit.client.get(),
@@ -240,7 +240,7 @@ impl Model {
             match self.queued.iter().position(|task| Some(task.accepted_ns) == accepted_ns) {
                 Some(position) => {
                     self.queued.remove(position);
-                    self.stats.cancelled += 1;
+                    self.stats.tasks.cancelled += 1;
                     taken_out |= 1 << bit;
                 }
                 None => self.count(Verdict::NotQueued, 1),

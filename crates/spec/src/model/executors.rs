@@ -170,7 +170,7 @@ impl Model {
         self.parked.retain(|&other| other != number);
         match self.slots.remove(&number)?.state {
             State::Assigned(task) => {
-                self.stats.returned += 1;
+                self.stats.tasks.returned += 1;
                 Some(*task)
             }
             _ => None,
@@ -224,7 +224,7 @@ impl Model {
             return false;
         }
         if matches!(slot.state, State::Assigned(_)) {
-            self.stats.completed += 1;
+            self.stats.tasks.completed += 1;
         }
         self.wait_anew(number, sequence, resources, answers);
         false
@@ -341,7 +341,7 @@ impl Model {
         let is_done = is_larger || leave.done != 0;
         if is_done && matches!(slot.state, State::Assigned(_)) {
             slot.state = State::Free { may_repeat: false };
-            self.stats.completed += 1;
+            self.stats.tasks.completed += 1;
         }
         returned.extend(self.vacate(number));
         true

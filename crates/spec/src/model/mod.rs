@@ -265,10 +265,10 @@ impl Engine for Model {
     fn check(&self) -> Result<(), String> {
         let stats = self.stats();
         let queued: u64 = stats.queued.iter().map(|&tasks| u64::from(tasks)).sum();
-        let ended = stats.completed + stats.cancelled + stats.dropped + stats.purged;
+        let ended = stats.tasks.completed + stats.tasks.cancelled + stats.tasks.dropped + stats.tasks.purged;
         let accounted = queued + u64::from(stats.busy) + ended;
-        if stats.submitted != accounted {
-            return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.submitted));
+        if stats.tasks.submitted != accounted {
+            return Err(format!("T1: {} tasks submitted, {accounted} accounted for", stats.tasks.submitted));
         }
         for (number, slot) in &self.slots {
             if slot.task().is_some_and(|task| !suffices(slot.resources, task.info.resources)) {

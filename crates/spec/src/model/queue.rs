@@ -85,7 +85,7 @@ impl Model {
         let waited_us = self.now.saturating_sub(task.accepted_ns) / 1000;
         task.waited_us = u32::try_from(waited_us).unwrap_or(u32::MAX);
         task.info.attempt = task.info.attempt.saturating_add(1);
-        self.stats.assigned += 1;
+        self.stats.tasks.assigned += 1;
         if !task.was_assigned {
             let bucket = (u64::BITS - waited_us.leading_zeros()) as usize;
             let last = self.stats.wait_us.len() - 1;

@@ -59,7 +59,7 @@ impl Model {
         match slot.state.clone() {
             State::Assigned(task) if silent >= lease => {
                 slot.state = State::Free { may_repeat: false };
-                self.stats.expired += 1;
+                self.stats.tasks.expired += 1;
                 self.requeue(*task, answers);
             }
             State::Waiting if silent >= lease / 2 => {
@@ -89,7 +89,7 @@ impl Model {
     /// Drops the queued tasks of silent clients: nobody waits for their results.
     fn drop_tasks(&mut self) {
         if self.clients.iter().any(|client| self.is_silent(client.identity)) {
-            self.stats.dropped += self.take_out_all(|model, task| model.is_silent(task.client));
+            self.stats.tasks.dropped += self.take_out_all(|model, task| model.is_silent(task.client));
         }
     }
 
@@ -105,7 +105,7 @@ impl Model {
             Which::Resources(mask) => suffices(task.info.resources, mask),
             Which::Address(ip) => model.client_of(task).is_some_and(|client| source(client.address.ip()) == source(ip)),
         });
-        self.stats.purged += purged;
+        self.stats.tasks.purged += purged;
         purged as u32
     }
 

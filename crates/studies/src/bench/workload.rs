@@ -128,7 +128,8 @@ pub(super) fn measure(engine: impl Timed, size: Size, mix: Mix) -> Result<Cost> 
         retrieve_ns.push(world.retrieve()? / BLOCK as f64);
     }
     let after = world.engine.stats();
-    let (accepted, assigned) = (after.submitted - before.submitted, after.assigned - before.assigned);
+    let (accepted, assigned) =
+        (after.tasks.submitted - before.tasks.submitted, after.tasks.assigned - before.tasks.assigned);
     ensure!(accepted == assigned, "{accepted} tasks were accepted, {assigned} assigned");
     if let Err(what) = world.engine.check() {
         anyhow::bail!("the queue is broken: {what}");
@@ -271,17 +272,17 @@ impl<E: Timed> World<E> {
 
     fn submit(&mut self) -> Result<f64> {
         let packets = self.submits();
-        let before = self.engine.stats().submitted;
+        let before = self.engine.stats().tasks.submitted;
         let ns = self.feed(self.client, &packets)?;
-        ensure!(self.engine.stats().submitted - before == BLOCK as u64, "not all of {BLOCK} tasks were accepted");
+        ensure!(self.engine.stats().tasks.submitted - before == BLOCK as u64, "not all of {BLOCK} tasks were accepted");
         Ok(ns)
     }
 
     fn retrieve(&mut self) -> Result<f64> {
         let packets = self.retrieves();
-        let before = self.engine.stats().assigned;
+        let before = self.engine.stats().tasks.assigned;
         let ns = self.feed(self.executor, &packets)?;
-        ensure!(self.engine.stats().assigned - before == BLOCK as u64, "not all of {BLOCK} waits were assigned");
+        ensure!(self.engine.stats().tasks.assigned - before == BLOCK as u64, "not all of {BLOCK} waits were assigned");
         Ok(ns)
     }
 }

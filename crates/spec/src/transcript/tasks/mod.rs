@@ -133,7 +133,7 @@ impl Vocabulary for TasksVocabulary {
     }
 
     fn has_grown(before: &Stats, after: &Stats) -> bool {
-        let held = |stats: &Stats| (stats.submitted, stats.slots, stats.clients);
+        let held = |stats: &Stats| (stats.tasks.submitted, stats.slots, stats.clients);
         held(before) != held(after)
     }
 }

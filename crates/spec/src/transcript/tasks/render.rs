@@ -220,14 +220,14 @@ pub(super) fn stats(stats: &Stats) -> Vec<String> {
         if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
     };
     let counters = named(&[
-        ("submitted", stats.submitted),
-        ("assigned", stats.assigned),
-        ("completed", stats.completed),
-        ("expired", stats.expired),
-        ("returned", stats.returned),
-        ("cancelled", stats.cancelled),
-        ("dropped", stats.dropped),
-        ("purged", stats.purged),
+        ("submitted", stats.tasks.submitted),
+        ("assigned", stats.tasks.assigned),
+        ("completed", stats.tasks.completed),
+        ("expired", stats.tasks.expired),
+        ("returned", stats.tasks.returned),
+        ("cancelled", stats.tasks.cancelled),
+        ("dropped", stats.tasks.dropped),
+        ("purged", stats.tasks.purged),
         ("gaps", stats.gaps),
     ]);
     let mut gauges: Vec<(String, u64)> = (1..=LEVELS)

@@ -94,10 +94,11 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     if counted == right {
         return Ok(());
     }
-    let [one, other] = [counted, right].map(|s| (s.queued, s.busy, s.submitted, s.completed, s.cancelled, s.dropped));
+    let [one, other] = [counted, right]
+        .map(|s| (s.queued, s.busy, s.tasks.submitted, s.tasks.completed, s.tasks.cancelled, s.tasks.dropped));
     let names = "tasks queued, busy, submitted, completed, cancelled, dropped";
     holds!(T1, one == other, "{names}: {one:?}, not {other:?}");
-    let [one, other] = [counted, right].map(|s| (s.assigned, s.expired, s.returned));
+    let [one, other] = [counted, right].map(|s| (s.tasks.assigned, s.tasks.expired, s.tasks.returned));
     holds!(T10, one == other, "tasks assigned, expired, returned: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(|s| (s.parked, s.slots, s.clients, s.gaps));
     holds!(BOOKS, one == other, "slots parked, slots, clients, gaps: {one:?}, not {other:?}");

@@ -120,7 +120,7 @@ impl Follower {
     /// Checks the counters after a turn.
     fn settle(&mut self, stats: &Stats, sent: &[Datagram], mut seen: Seen) -> Checked<Seen> {
         differences::of_stats(stats, &self.model.stats())?;
-        seen.returned = stats.returned - self.before.returned;
+        seen.returned = stats.tasks.returned - self.before.tasks.returned;
         self.before = *stats;
         self.note_assignments(sent, &mut seen);
         Ok(seen)

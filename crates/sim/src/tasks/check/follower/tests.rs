@@ -317,7 +317,7 @@ fn t14_a_client_that_falls_silent_loses_what_it_has_queued_and_is_forgotten() {
     let mut followed = Followed::queued(&[(1, 0), (1, 0)]);
     followed.pass(CONFIG.client_idle_ns + 2 * TICK).unwrap();
     let stats = followed.core.stats();
-    assert_eq!((stats.dropped, stats.clients, followed.follower.open()), (2, 0, 0));
+    assert_eq!((stats.tasks.dropped, stats.clients, followed.follower.open()), (2, 0, 0));
 }
 
 #[test]
