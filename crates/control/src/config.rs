@@ -223,24 +223,16 @@ fn xdp_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<XdpMode, D::Er
 }
 
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| {
-        D::Error::custom(format!(
-            "\"{text}\" is not an IP address with a port, such as \"0.0.0.0:7700\" or \"[::]:7700\""
-        ))
-    })
+    parsed(&String::deserialize(deserializer)?, "\"0.0.0.0:7700\" or \"[::]:7700\"")
 }
 
 fn optional_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.parse().map(Some).map_err(|_| {
-        D::Error::custom(format!(
-            "\"{text}\" is not an IP address with a port, such as \"127.0.0.1:7701\", nor \"\" for off"
-        ))
-    })
+    (!text.is_empty()).then(|| parsed(&text, "\"127.0.0.1:7701\", nor \"\" for off")).transpose()
+}
+
+fn parsed<E: serde::de::Error>(text: &str, such_as: &str) -> Result<SocketAddr, E> {
+    text.parse().map_err(|_| E::custom(format!("\"{text}\" is not an IP address with a port, such as {such_as}")))
 }
 
 #[cfg(test)]
