@@ -16,11 +16,11 @@ mod sparrow;
 
 pub use jobs::{DrawnJob, DrawnTask, Jobs};
 pub use meter::{Meter, Sample};
+pub use midflight_dataplane::asic::Program;
 pub use percentiles::{Percentiles, QUANTILES};
 pub use run::{CellError, run};
 
 use crate::calibration::{PACKET_TASKS, POLL_AGAIN_NS, SUBMIT_AGAIN_NS};
-use midflight_dataplane::asic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -82,25 +82,6 @@ pub struct Pipelined {
     /// Between a no-op and the next poll, in microseconds (Bolt §5.4: 50).
     #[serde(default = "fifty")]
     pub interval_us: u16,
-}
-
-/// A program of the asic engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Program {
-    /// Pointers that never err.
-    Safe,
-    /// The papers', errors included.
-    Published,
-}
-
-impl From<Program> for asic::Program {
-    fn from(program: Program) -> Self {
-        match program {
-            Program::Safe => Self::Safe,
-            Program::Published => Self::Published,
-        }
-    }
 }
 
 /// How executors poll, and what else of the published protocol's programs may be varied.

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The program in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Program {
     /// The safe program of this project, [`midflight_rmt::tasks::safe`].
     Safe,

@@ -117,7 +117,7 @@ fn pipelines(
     let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
     let default = AsicConfig::default();
     let slots = slots.saturating_mul(2).clamp(default.slots, 1 << 20);
-    let config = AsicConfig { program: program.into(), poll_us: interval_us, slots, ..default };
+    let config = AsicConfig { program, poll_us: interval_us, slots, ..default };
     let add = |shard| {
         let added = nodes::add_asic_at(world, Place::Switch(shard), config, pipeline, tally);
         added.map_err(|error| CellError::Bad(format!("cluster: {error}")))

@@ -17,70 +17,46 @@ pub(super) struct Contender {
     pub scheme: fn() -> Scheme,
 }
 
+const fn contender(key: &'static str, label: &'static str, hue: Hue, scheme: fn() -> Scheme) -> Contender {
+    Contender { key, label, hue, scheme }
+}
+
 /// The production code, in the switch.
-pub(super) const MIDFLIGHT: Contender =
-    Contender { key: "midflight", label: "Midflight", hue: Hue::Ours, scheme: || Scheme::Midflight };
+pub(super) const MIDFLIGHT: Contender = contender("midflight", "Midflight", Hue::Ours, || Scheme::Midflight);
 /// The production code, as a server.
-pub(super) const MIDFLIGHT_SERVER: Contender = Contender {
-    key: "midflight-server",
-    label: "Midflight as a server",
-    hue: Hue::OursServer,
-    scheme: || Scheme::MidflightServer,
-};
+pub(super) const MIDFLIGHT_SERVER: Contender =
+    contender("midflight-server", "Midflight as a server", Hue::OursServer, || Scheme::MidflightServer);
 /// The production endpoints at a pipeline with our program.
-pub(super) const ASIC_SAFE: Contender = Contender {
-    key: "asic-safe",
-    label: "Midflight, asic-safe",
-    hue: Hue::AsicSafe,
-    scheme: || Scheme::MidflightAsic(Pipelined { program: Program::Safe, interval_us: POLL_US }),
-};
+pub(super) const ASIC_SAFE: Contender =
+    contender("asic-safe", "Midflight, asic-safe", Hue::AsicSafe, || pipelined(Program::Safe));
 /// And with the papers'.
-pub(super) const ASIC_PUBLISHED: Contender = Contender {
-    key: "asic-published",
-    label: "Midflight, asic-published",
-    hue: Hue::AsicPublished,
-    scheme: || Scheme::MidflightAsic(Pipelined { program: Program::Published, interval_us: POLL_US }),
-};
-/// Between a no-op and the next poll (Bolt §5.4).
-const POLL_US: u16 = 50;
+pub(super) const ASIC_PUBLISHED: Contender =
+    contender("asic-published", "Midflight, asic-published", Hue::AsicPublished, || pipelined(Program::Published));
 /// The published protocol, which Falcon and Bolt share.
-pub(super) const BOLT: Contender = Contender {
-    key: "bolt",
-    label: "Bolt as published",
-    hue: Hue::Published,
-    scheme: || Scheme::Bolt(Polling::default()),
-};
+pub(super) const BOLT: Contender =
+    contender("bolt", "Bolt as published", Hue::Published, || Scheme::Bolt(Polling::default()));
 /// Falcon's clients and executors are Sparrow's, changed (Falcon §3.4): Java programs.
 pub(super) const FALCON: Contender = Contender {
     label: "Falcon as published",
     scheme: || Scheme::Bolt(Polling { program_us: SPARROW_JAVA_COSTS.worker / 1_000, ..Polling::default() }),
     ..BOLT
 };
-pub(super) const BOLT_SERVER: Contender = Contender {
-    key: "bolt-server",
-    label: "Bolt-Server",
-    hue: Hue::PublishedServer,
-    scheme: || Scheme::BoltServer(Polling::default()),
-};
+pub(super) const BOLT_SERVER: Contender =
+    contender("bolt-server", "Bolt-Server", Hue::PublishedServer, || Scheme::BoltServer(Polling::default()));
 /// Falcon's evaluation runs two schedulers, on the clients' nodes.
-pub(super) const SPARROW_JAVA: Contender = Contender {
-    key: "sparrow",
-    label: "Sparrow (Java)",
-    hue: Hue::Sparrow,
-    scheme: || Scheme::SparrowJava(Sampling { schedulers: 2, on_clients: true, ..Sampling::default() }),
-};
-pub(super) const SPARROW: Contender = Contender {
-    key: "sparrow",
-    label: "Sparrow",
-    hue: Hue::Sparrow,
-    scheme: || Scheme::SparrowCpp(Sampling::default()),
-};
-pub(super) const SPARROW_TWO: Contender = Contender {
-    key: "sparrow-2",
-    label: "Sparrow, two schedulers",
-    hue: Hue::SparrowTwo,
-    scheme: || Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() }),
-};
+pub(super) const SPARROW_JAVA: Contender = contender("sparrow", "Sparrow (Java)", Hue::Sparrow, || {
+    Scheme::SparrowJava(Sampling { schedulers: 2, on_clients: true, ..Sampling::default() })
+});
+pub(super) const SPARROW: Contender =
+    contender("sparrow", "Sparrow", Hue::Sparrow, || Scheme::SparrowCpp(Sampling::default()));
+pub(super) const SPARROW_TWO: Contender = contender("sparrow-2", "Sparrow, two schedulers", Hue::SparrowTwo, || {
+    Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() })
+});
+
+/// Its slots poll 50 microseconds after a no-op (Bolt §5.4).
+fn pipelined(program: Program) -> Scheme {
+    Scheme::MidflightAsic(Pipelined { program, interval_us: 50 })
+}
 
 impl Contender {
     /// The name of its case in one place of the figure.
