@@ -220,7 +220,7 @@ fn t12_a_call_of_purge_looks_at_1024_tasks() {
     });
     let mut purge = Purge::new(Which::Client(1));
     for (is_done, purged) in [(false, 1_024), (false, 2_048), (true, 2_500)] {
-        assert_eq!((tasks.purge(&mut purge), purge.purged()), (is_done, purged));
+        assert_eq!((tasks.order(&mut purge), purge.purged()), (is_done, purged));
         assert_eq!(tasks.stats().tasks.purged, u64::from(purged));
     }
 }

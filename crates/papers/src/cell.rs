@@ -165,7 +165,7 @@ pub struct Cluster {
     /// Nodes that are alike.
     pub groups: Vec<Group>,
     /// Switches, each with an even share of the nodes and of the jobs.
-    #[serde(default = "Cluster::default_shards")]
+    #[serde(default = "number::<1>")]
     pub shards: u32,
 }
 
@@ -200,7 +200,7 @@ pub enum Load {
     /// Each client submits a job every interval, in a random phase; all tasks are as long as the interval (10 ms).
     Sw1 {
         /// Clients (2).
-        #[serde(default = "two")]
+        #[serde(default = "number::<2>")]
         clients: u32,
         /// Share of the cluster's time that tasks ask for: sets the tasks of a job, whole ones, in the mean.
         utilisation: f64,
@@ -212,10 +212,10 @@ pub enum Load {
     /// Tasks that end at once; clients keep this many for each executor in flight.
     Noop {
         /// Clients (8).
-        #[serde(default = "eight")]
+        #[serde(default = "number::<8>")]
         clients: u32,
         /// Tasks in flight for each executor (4).
-        #[serde(default = "four")]
+        #[serde(default = "number::<4>")]
         backlog: u32,
     },
     /// A trace's jobs, scaled in median and load; again in random order where the run is longer.
@@ -233,7 +233,7 @@ pub enum Load {
         /// Levels 1 to 4 in the shares of Bolt §5.6; else all tasks are of level 1.
         priorities: bool,
         /// Clients, which take turns (2).
-        #[serde(default = "two")]
+        #[serde(default = "number::<2>")]
         clients: u32,
         /// What tasks do.
         work: Work,
@@ -249,7 +249,7 @@ pub enum Load {
         /// Share of the cluster's time that tasks ask for.
         load: f64,
         /// Clients, which take turns (2).
-        #[serde(default = "two")]
+        #[serde(default = "number::<2>")]
         clients: u32,
     },
     /// A queue that is kept at a length while an executor retrieves from it: for [`Scheme::AsicPasses`].
@@ -382,10 +382,6 @@ impl Cell {
 }
 
 impl Cluster {
-    fn default_shards() -> u32 {
-        1
-    }
-
     /// Nodes that are all alike and offer nothing.
     #[must_use]
     pub fn uniform(nodes: u32, executors: u32) -> Self {
@@ -466,14 +462,6 @@ fn sample() -> f64 {
     crate::calibration::SAMPLE_TASKS
 }
 
-fn two() -> u32 {
-    2
-}
-
-fn four() -> u32 {
-    4
-}
-
-fn eight() -> u32 {
-    8
+fn number<const N: u32>() -> u32 {
+    N
 }

@@ -11,7 +11,7 @@ use super::pins::Pins;
 use crate::native::is_sound;
 use crate::program::{Called, Engine, SoftProgram, Verdict};
 use crate::raw::{ORDER_BYTES, RawDatagram, key_of};
-use crate::tasks::{Purge, TasksProgram};
+use crate::tasks::TasksProgram;
 use crate::{Out, XdpMode};
 use midflight_wire::Address;
 use siphasher::sip::SipHasher24;
@@ -209,31 +209,6 @@ impl<P: SoftProgram> Kernel<P> {
         unsafe { &(*self.arena.scratch(0)).data }
     }
 
-    /// Expires a bounded part of the state, like [`Native::tick`](crate::Native::tick).
-    ///
-    /// # Errors
-    /// Where the program could not be run.
-    pub fn tick(&mut self, now_ns: u64, out: &mut Out) -> Result<u32, KernelError> {
-        self.call(Call::Tick, now_ns, out)
-    }
-
-    /// Does a bounded part of an operator's order, like [`Native::order`](crate::Native::order).
-    ///
-    /// # Errors
-    /// Where the program could not be run.
-    pub fn order(&mut self, order: &mut P::Order) -> Result<bool, KernelError> {
-        const { assert!(size_of::<P::Order>() <= ORDER_BYTES && align_of::<P::Order>() <= 8) };
-        let control = self.arena.control();
-        // SAFETY: the field is for calls only, and `&mut self` makes this the only one; it has room for the order.
-        let place = unsafe { (&raw mut (*control).order).cast::<P::Order>() };
-        // SAFETY: both are valid, and apart.
-        unsafe { place.copy_from_nonoverlapping(order, 1) };
-        let is_done = self.call(Call::Order, NOW, &mut Out::new())? != 0;
-        // SAFETY: the call is over.
-        unsafe { place.copy_to_nonoverlapping(order, 1) };
-        Ok(is_done)
-    }
-
     /// Takes packets one after the other at one point in time, and returns the nanoseconds that all of them took, the lock
     /// included, as the kernel measured them.
     ///
@@ -321,11 +296,20 @@ impl<P: SoftProgram> Engine for Kernel<P> {
     }
 
     fn tick(&mut self, now_ns: u64, out: &mut Out) -> Called<u32> {
-        Ok(Kernel::tick(self, now_ns, out)?)
+        Ok(self.call(Call::Tick, now_ns, out)?)
     }
 
     fn order(&mut self, order: &mut P::Order) -> Called<bool> {
-        Ok(Kernel::order(self, order)?)
+        const { assert!(size_of::<P::Order>() <= ORDER_BYTES && align_of::<P::Order>() <= 8) };
+        let control = self.arena.control();
+        // SAFETY: the field is for calls only, and `&mut self` makes this the only one; it has room for the order.
+        let place = unsafe { (&raw mut (*control).order).cast::<P::Order>() };
+        // SAFETY: both are valid, and apart.
+        unsafe { place.copy_from_nonoverlapping(order, 1) };
+        let is_done = self.call(Call::Order, NOW, &mut Out::new())? != 0;
+        // SAFETY: the call is over.
+        unsafe { place.copy_to_nonoverlapping(order, 1) };
+        Ok(is_done)
     }
 
     fn stats(&self) -> P::Stats {
@@ -335,15 +319,5 @@ impl<P: SoftProgram> Engine for Kernel<P> {
     fn check(&self) -> Result<(), String> {
         // SAFETY: the state is initialised; no packet may be under way.
         unsafe { is_sound::<P>(self.arena.state()) }
-    }
-}
-
-impl Kernel<TasksProgram> {
-    /// Takes out the queued tasks that the operator wants to be gone, as [`Tasks::purge`](crate::Tasks::purge) does.
-    ///
-    /// # Errors
-    /// Where the program could not be run.
-    pub fn purge(&mut self, purge: &mut Purge) -> Result<bool, KernelError> {
-        self.order(purge)
     }
 }

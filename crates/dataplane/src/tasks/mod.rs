@@ -169,12 +169,6 @@ impl Tasks {
         // SAFETY: as in `packet`.
         unsafe { TasksProgram::owes_more(self.state(), &raw const raw, u32::MAX) != 0 }
     }
-
-    /// Carries on with a purge: visits the next tasks, at most 1,024, and takes out those that it names. Returns whether it has
-    /// visited all.
-    pub fn purge(&mut self, purge: &mut Purge) -> bool {
-        self.order(purge)
-    }
 }
 
 #[cfg(test)]

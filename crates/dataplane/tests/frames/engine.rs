@@ -128,7 +128,7 @@ impl Engine for FrameEngine {
             Which::Address(ip) => Which::Address(self.stand_ins.ip(ip)),
             other => other,
         });
-        while !self.shells.purge(&mut here).unwrap() {}
+        while !self.shells.order(&mut here).unwrap() {}
         purge.count(here.purged());
         Ok(true)
     }
