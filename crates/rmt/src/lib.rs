@@ -110,6 +110,8 @@ mod stages;
 mod table;
 mod target;
 pub mod tasks;
+#[cfg(feature = "check")]
+mod watch;
 
 pub use action::{Action, Destination};
 pub use field::{At, Field, Operand, Width, argument};
@@ -120,3 +122,5 @@ pub use register::{Access, Alu, Cell, Index, Output, Register, Test, Word, low_b
 pub use report::{RegisterUse, Report, StageUse};
 pub use table::{Compare, Match, Table};
 pub use target::Target;
+#[cfg(feature = "check")]
+pub use watch::Watch;

@@ -5,10 +5,10 @@ mod common;
 #[path = "common/ways.rs"]
 mod ways;
 
-use midflight_rmt::Target;
 use midflight_rmt::tasks::check::instances::all;
-use midflight_rmt::tasks::check::{Instance, Verdict, Watch, run};
+use midflight_rmt::tasks::check::{Instance, Verdict, run};
 use midflight_rmt::tasks::published::{Config, Empty, Published};
+use midflight_rmt::{Target, Watch};
 use ways::{page_shows_way, searched};
 
 /// The way into each that the search finds is the one on the page. Those of queues of four entries are not shown.

@@ -5,9 +5,9 @@ mod common;
 mod ways;
 
 use midflight_rmt::tasks::check::instances::{Judgement, all, named};
-use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, Watch, run};
+use midflight_rmt::tasks::check::{Instance, Order, Subject, Task, Told, run};
 use midflight_rmt::tasks::safe::{Config, Safe};
-use midflight_rmt::{Machine, Packet, Sent, Target, Word};
+use midflight_rmt::{Machine, Packet, Sent, Target, Watch, Word};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,8 +1,9 @@
 //! Named instances, searched; and the ways that they find, on the internals' pages.
 
 use crate::common::page_shows;
+use midflight_rmt::Watch;
+use midflight_rmt::tasks::check::Verdict;
 use midflight_rmt::tasks::check::instances::{Judgement, named};
-use midflight_rmt::tasks::check::{Verdict, Watch};
 
 /// What a search of the instance of this name found, which is as expected.
 pub(crate) fn searched(name: &str) -> Verdict {

@@ -1,6 +1,6 @@
 //! The progress of a search that takes longer than a moment.
 
-use midflight_rmt::tasks::check::Watch;
+use midflight_rmt::Watch;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::units;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -1,6 +1,7 @@
 //! The instances to search, by name: the tests, `midflight check asic` and the pages use them.
 
-use super::{Instance, Order, Verdict, Watch, run};
+use super::{Instance, Order, Verdict, run};
+use crate::Watch;
 use crate::tasks::published::{self, Empty, Published};
 use crate::tasks::safe::{self, Safe};
 use crate::{Refusal, Target};

@@ -13,13 +13,11 @@ mod pack;
 mod passes;
 mod progress;
 mod search;
-mod watch;
 mod world;
 
 use crate::{Machine, Packet, Sent};
 pub use passes::{Passes, passes};
 pub use search::run;
-pub use watch::Watch;
 pub use world::Broken;
 
 /// A task of an instance.

@@ -3,7 +3,8 @@
 
 use super::pack::{pack, unpack};
 use super::world::{Setting, Step, World, narrate};
-use super::{Broken, Instance, Seen, Subject, Verdict, Violation, Watch};
+use super::{Broken, Instance, Seen, Subject, Verdict, Violation};
+use crate::Watch;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +53,7 @@ impl<S: Subject> Model for Search<S> {
 
     fn actions(&self, state: &State, actions: &mut Vec<Step>) {
         if state.broken.is_none() && !self.watch.stops() {
-            self.watch.look();
+            self.watch.count();
             actions.extend(unpack(&self.setting, &state.bytes).steps());
         }
     }

@@ -1,4 +1,4 @@
-//! The progress of a running search.
+//! The progress of a running search, of programs or of protocols.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,8 +29,8 @@ impl Watch {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// One more.
-    pub(super) fn look(&self) {
+    /// Counts a state that was visited.
+    pub fn count(&self) {
         self.states.fetch_add(1, Ordering::Relaxed);
     }
 }
