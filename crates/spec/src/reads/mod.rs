@@ -1,0 +1,3 @@
+//! What the reads program is tested against.
+
+pub mod protocol;

@@ -1,0 +1,88 @@
+//! The steps of the model in words, for whoever reads how a rule broke.
+
+use super::state::{Message, Sid};
+use super::world::Step;
+use std::fmt::{Display, Formatter, Result};
+
+/// A switch, by letter.
+struct At(u8);
+
+impl Display for At {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "switch {}", char::from(b'A' + self.0))
+    }
+}
+
+impl Display for Sid {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "session {}.{}", self.term, self.number)
+    }
+}
+
+impl Display for Message {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match *self {
+            Self::Write { operation, leader, sid, seq, switch, .. } => {
+                write!(f, "WRITE of operation {operation}, SEQ {seq} of {sid}, from {} to replica {leader}", At(switch))
+            }
+            Self::LeaderRead { operation, leader, sid, seq, switch, .. } => write!(
+                f,
+                "leader-only READ of operation {operation}, SEQ {seq} of {sid}, from {} to replica {leader}",
+                At(switch)
+            ),
+            Self::Read { operation, replica, sid, log_index, switch, .. } => write!(
+                f,
+                "READ of operation {operation} at index {log_index} of {sid}, from {} to replica {replica}",
+                At(switch)
+            ),
+            Self::Close { operation: Some(operation), sid, seq, log_index, switch, .. } => write!(
+                f,
+                "WRITE_REPLY to operation {operation}, SEQ {seq} of {sid}, index {log_index}, to {}",
+                At(switch)
+            ),
+            Self::Close { operation: None, sid, seq, log_index, switch, .. } => {
+                write!(f, "REFRESH or error, SEQ {seq} of {sid}, index {log_index}, to {}", At(switch))
+            }
+            Self::Activate { sid, leader, switch, .. } => {
+                write!(f, "ACTIVATE of {sid} from replica {leader} to {}", At(switch))
+            }
+            Self::TimeoutNow { replica, term } => write!(f, "TIMEOUT_NOW of term {term} to replica {replica}"),
+        }
+    }
+}
+
+impl Display for Step {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match *self {
+            Self::Pass { operation, switch, .. } => write!(f, "operation {operation} passes {}", At(switch)),
+            Self::PassHalf { operation, switch } => write!(f, "operation {operation} half passes {}", At(switch)),
+            Self::Deliver(message) => write!(f, "arrives: {message}"),
+            Self::DeliverCopy(message) => write!(f, "a copy arrives: {message}"),
+            Self::Refresh(message) => write!(f, "the leader refreshes for the {message}"),
+            Self::Replicate { leader, follower, is_heard } => {
+                let unheard = if is_heard { "" } else { "; the answer is lost" };
+                write!(f, "replica {leader} replicates to replica {follower}{unheard}")
+            }
+            Self::Heartbeat { leader, loses_chunk } => {
+                let lost = if loses_chunk { ", of which a chunk is lost" } else { "" };
+                write!(f, "replica {leader} sends ACTIVATE{lost}")
+            }
+            Self::Elect { candidate, voter, switch } => {
+                write!(f, "replica {candidate} is elected by replica {voter}, and proposes a session at {}", At(switch))
+            }
+            Self::Move { leader, switch } => write!(f, "replica {leader} proposes a session at {}", At(switch)),
+            Self::Fence { leader, .. } => write!(f, "a switch confirms to replica {leader} that a session has ended"),
+            Self::Transfer { leader, to } => write!(f, "replica {leader} begins to hand over to replica {to}"),
+            Self::Abort { leader } => write!(f, "replica {leader} gives up handing over"),
+            Self::Flush { leader, operation } => write!(f, "operation {operation} asks replica {leader} for FLUSHDB"),
+            Self::Open { leader } => write!(f, "an opening of the client's id reaches replica {leader}"),
+            Self::Expire { leader } => write!(f, "replica {leader} proposes to forget the client's id"),
+            Self::AppendOutside { leader } => write!(f, "replica {leader} appends what waited outside of its log"),
+            Self::RestartSwitch { switch } => write!(f, "{} restarts", At(switch)),
+            Self::RestartReplica { replica } => write!(f, "replica {replica} restarts"),
+            Self::Wipe { replica } => write!(f, "replica {replica} loses its disk"),
+            Self::Tick(None) => write!(f, "a step of all clocks"),
+            Self::Tick(Some(party)) => write!(f, "a step of the clock of party {party}"),
+        }
+    }
+}

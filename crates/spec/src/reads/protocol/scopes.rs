@@ -1,0 +1,186 @@
+//! The searches: small worlds, each with what one kind of fault needs, and the planted errors that each must refute.
+
+use super::history::Kind::{self, Flush, Read, Write, WriteByWrongHash};
+use super::planted::Planted;
+use super::scope::{ReplyCheck, Scope, Timing};
+use super::state::Budget;
+
+const NOTHING: Budget = Budget {
+    writes: 0,
+    reads: 0,
+    refreshes: 0,
+    ticks: 0,
+    copies: 0,
+    heartbeats: 0,
+    lost_acks: 0,
+    elections: 0,
+    transfers: 0,
+    moves: 0,
+    switch_restarts: 0,
+    replica_restarts: 0,
+    wipes: 0,
+    opens: 0,
+    expiries: 0,
+};
+
+fn scope(name: &'static str, about: &'static str, states: u64, operations: &'static [Kind], budget: Budget) -> Scope {
+    Scope {
+        name,
+        about,
+        states,
+        operations,
+        one_writer: false,
+        budget,
+        switches: 2,
+        timing: Timing::ALIKE,
+        reply_check: ReplyCheck::Strict,
+        planted: None,
+    }
+}
+
+/// Writes of a session that lives on: retries, and writes that are lost or overtake each other.
+fn writes() -> Scope {
+    let budget = Budget { writes: 3, reads: 1, copies: 1, ..NOTHING };
+    Scope {
+        switches: 1,
+        ..scope("writes", "retries, copies, loss, reordering of writes", 76_000, &[Write, Write, Read], budget)
+    }
+}
+
+/// Reads of a session that lives on, also of key groups whose write is lost.
+fn reads() -> Scope {
+    let budget = Budget { writes: 2, reads: 3, refreshes: 1, ..NOTHING };
+    Scope {
+        switches: 1,
+        ..scope("reads", "reads beside a write and its retry, REFRESH", 99_000, &[Write, Read, Read], budget)
+    }
+}
+
+/// The leader takes the session to another switch, or begins another one at the same.
+fn moves() -> Scope {
+    let budget = Budget { writes: 2, reads: 1, heartbeats: 2, moves: 1, ticks: 2, ..NOTHING };
+    scope("moves", "a session moves to another switch", 2_150_000, &[Write, Read], budget)
+}
+
+/// The switch loses its state, and the leader begins another session there.
+fn switch_restart() -> Scope {
+    let budget = Budget { writes: 2, reads: 1, heartbeats: 2, moves: 1, switch_restarts: 1, ..NOTHING };
+    Scope { switches: 1, ..scope("switch-restart", "the switch restarts", 140_000, &[Write, Read], budget) }
+}
+
+/// Another replica leads, while messages of the last leader are on their way.
+fn election() -> Scope {
+    let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, ticks: 4, ..NOTHING };
+    scope("election", "another replica leads", 1_050_000, &[Write, Read], budget)
+}
+
+/// A replica restarts and forgets its promise.
+fn forgetting() -> Scope {
+    let budget = Budget { replica_restarts: 1, ticks: 2, ..election().budget };
+    scope("forgetting", "an election around a replica that restarts", 860_000, &[Write, Read], budget)
+}
+
+/// A leader restarts while writes of its session are on their way.
+fn restart() -> Scope {
+    let budget =
+        Budget { writes: 2, reads: 2, elections: 1, transfers: 1, replica_restarts: 1, lost_acks: 1, ..NOTHING };
+    Scope {
+        switches: 1,
+        ..scope("restart", "a leader restarts in its session", 2_340_000, &[Write, Read, Read], budget)
+    }
+}
+
+/// Two elections in quick succession.
+fn elections() -> Scope {
+    let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 2, transfers: 2, ..NOTHING };
+    scope("elections", "two elections in quick succession", 6_900_000, &[Write, Read], budget)
+}
+
+/// Leadership is handed over, or not.
+fn transfer() -> Scope {
+    let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, transfers: 1, ticks: 2, ..NOTHING };
+    scope("transfer", "leadership is handed over, or that is aborted", 1_720_000, &[Write, Read], budget)
+}
+
+/// FLUSHDB.
+fn flush() -> Scope {
+    let budget = Budget { writes: 1, reads: 2, heartbeats: 1, ticks: 2, ..NOTHING };
+    Scope { switches: 1, ..scope("flush", "FLUSHDB beside writes and reads", 39_000, &[Write, Flush, Read], budget) }
+}
+
+/// A replica that lost its disk, and a leader that does not know that it leads no more.
+fn wipe() -> Scope {
+    let budget = Budget { writes: 1, reads: 2, heartbeats: 1, elections: 1, transfers: 1, wipes: 1, ..NOTHING };
+    scope("wipe", "a replica loses its disk, a deposed leader fills it", 6_010_000, &[Write, Read, Read], budget)
+}
+
+/// A client whose id expires while copies of its messages are on their way.
+fn clients() -> Scope {
+    let budget = Budget { writes: 3, reads: 1, opens: 2, expiries: 1, ..NOTHING };
+    let base = scope(
+        "clients",
+        "a client's id expires, copies of its messages are late",
+        310_000,
+        &[Write, Write, Read],
+        budget,
+    );
+    Scope { switches: 1, one_writer: true, ..base }
+}
+
+/// Leases by clocks that run apart.
+fn drift() -> Scope {
+    let budget = Budget { writes: 1, reads: 1, heartbeats: 1, moves: 1, ticks: 30, ..NOTHING };
+    Scope {
+        timing: Timing::DRIFT,
+        ..scope("drift", "a session moves, by clocks that run apart", 3_590_000, &[Write, Read], budget)
+    }
+}
+
+/// The scopes of which none may find anything.
+#[must_use]
+pub fn all() -> Vec<Scope> {
+    vec![
+        writes(),
+        reads(),
+        moves(),
+        switch_restart(),
+        election(),
+        forgetting(),
+        restart(),
+        elections(),
+        transfer(),
+        flush(),
+        wipe(),
+        clients(),
+        drift(),
+    ]
+}
+
+/// The scope in which this error is planted.
+#[must_use]
+pub fn with(planted: Planted) -> Scope {
+    let base = match planted {
+        Planted::AcceptedOutsideLog => writes(),
+        Planted::TwoMappings => Scope { operations: &[WriteByWrongHash, Read], ..reads() },
+        Planted::RefreshTooLow | Planted::TwoStepRead => reads(),
+        Planted::OldSessionWrite => moves(),
+        Planted::SeqReused | Planted::OneSidTwoIncarnations => switch_restart(),
+        Planted::VotesByTicks
+        | Planted::CampaignInsidePromise
+        | Planted::LeaderReadWithoutLease
+        | Planted::HeartbeatWithoutLease => election(),
+        Planted::VoteAfterRestart => forgetting(),
+        Planted::RestartedLeaderCloses => restart(),
+        Planted::FenceLastOnly | Planted::FenceNamesSwitch => elections(),
+        Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho => transfer(),
+        Planted::LostChunk | Planted::FlushBeforeFence => flush(),
+        Planted::LogLength => wipe(),
+        Planted::ClientChoosesId => clients(),
+        Planted::NoDriftBound => {
+            let Timing { switch_lease: fence, leader_lease: promise, .. } = Timing::DRIFT;
+            let timing = Timing { fence, promise, ..Timing::DRIFT };
+            Scope { timing, ..drift() }
+        }
+    };
+    Scope { planted: Some(planted), ..base }
+}

@@ -1,0 +1,130 @@
+//! The search: breadth first, so that what it finds is the shortest.
+
+use super::history::Operation;
+use super::scope::Scope;
+use super::state::{Entry, Leader, REPLICAS, Replica, Session, Sid, State, Switch, What};
+use super::world::{Step, World};
+use midflight_rmt::Watch;
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+/// What a search has found.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Different states.
+    pub states: usize,
+    /// Steps of the longest way to a state that was not met before.
+    pub depth: usize,
+    /// Nothing was left out.
+    pub exhaustive: bool,
+    /// The rule that broke, and how.
+    pub refutation: Option<Refutation>,
+}
+
+/// Steps to a state that breaks a rule.
+#[derive(Clone, Debug)]
+pub struct Refutation {
+    /// The rule.
+    pub rule: &'static str,
+    /// The fewest steps that lead there, in words.
+    pub steps: Vec<String>,
+}
+
+struct Search {
+    scope: Scope,
+    watch: Watch,
+}
+
+const R1: &str = "R1";
+const R4: &str = "R4";
+
+impl Model for Search {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![first(&self.scope)]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        let world = World { scope: &self.scope, state: state.clone() };
+        self.watch.count();
+        if world.is_open() && !self.watch.stops() {
+            world.steps(steps);
+        }
+    }
+
+    fn next_state(&self, state: &State, step: Step) -> Option<State> {
+        let mut world = World { scope: &self.scope, state: state.clone() };
+        world.step(step);
+        Some(world.reduced()).filter(|after| after != state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let linearizable = Property::<Self>::always(R1, |_, state| !state.broken);
+        let one_active = Property::<Self>::always(R4, |_, state| {
+            let leases = state.switches.iter().filter_map(|switch| switch.session.as_ref());
+            leases.filter(|session| session.lease > 0).count() <= 1
+        });
+        // A planted error must be shown to do harm, not only to break a rule that keeps harm away.
+        if self.scope.planted.is_some() { vec![linearizable] } else { vec![linearizable, one_active] }
+    }
+}
+
+/// The first state: replica 0 leads, by the promise of replica 1, and its first session is active at switch 0.
+fn first(scope: &Scope) -> State {
+    let sid = Sid { term: 1, number: 1 };
+    let entry = Entry { term: 1, what: What::Session { sid, switch: 0, incarnation: 0 } };
+    let timing = scope.timing;
+    let matched = [1; REPLICAS];
+    let follower = Replica { term: 1, log: vec![entry], commit: 1, promise: timing.promise, voter: true, leader: None };
+    let leader = Leader {
+        sid: Some(sid),
+        sessions: 1,
+        start: 1,
+        switch: 0,
+        incarnation: 0,
+        lease: timing.leader_lease,
+        barred: false,
+        matched,
+        processed: Default::default(),
+        waiting: Vec::new(),
+        doubtful: Vec::new(),
+        since_answer: timing.fence,
+        flush: None,
+        outside: Vec::new(),
+    };
+    let session =
+        Session { sid, start: 1, leader: 0, lease: timing.switch_lease, seq: 0, matched, kgroups: Default::default() };
+    let mut switches = vec![Switch::default(); scope.switches];
+    switches[0].session = Some(session);
+    State {
+        switches,
+        replicas: [
+            Replica { promise: 0, leader: Some(leader), ..follower.clone() },
+            follower.clone(),
+            Replica { promise: 0, ..follower },
+        ],
+        messages: Default::default(),
+        operations: scope.operations.iter().map(|&kind| Operation::new(kind)).collect(),
+        budget: scope.budget,
+        ahead: 0,
+        broken: false,
+    }
+}
+
+/// Searches a scope, on this many threads.
+#[must_use]
+pub fn search(scope: &Scope, threads: usize, watch: &Watch) -> Verdict {
+    let search = Search { scope: scope.clone(), watch: watch.clone() };
+    let checker = search.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let refutation = checker.discoveries().into_iter().next().map(|(rule, path)| {
+        let steps = path.into_actions().iter().map(ToString::to_string).collect();
+        Refutation { rule, steps }
+    });
+    Verdict {
+        states: checker.unique_state_count(),
+        depth: checker.max_depth().saturating_sub(1),
+        exhaustive: refutation.is_none() && !watch.stops(),
+        refutation,
+    }
+}

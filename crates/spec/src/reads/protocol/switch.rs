@@ -1,0 +1,125 @@
+//! The rules of the switch: FLAIR, NSDI '20, sections 4.3 and 4.4, with lazy reset, leases by echo, and incarnations.
+
+use super::planted::Planted;
+use super::scope::ReplyCheck;
+use super::state::{Kgroup, Message, Passage, Session, Sid, Switch};
+use super::world::World;
+
+impl World<'_> {
+    fn switch(&mut self, switch: u8) -> &mut Switch {
+        &mut self.state.switches[usize::from(switch)]
+    }
+
+    /// The session of a switch that takes requests.
+    pub(super) fn active(&self, switch: u8) -> Option<&Session> {
+        let session = self.state.switches[usize::from(switch)].session.as_ref();
+        session.filter(|session| session.lease > 0)
+    }
+
+    /// A WRITE passes: it gets the next SEQ, and its key group is unstable until the answer to it passes.
+    pub(super) fn pass_write(&mut self, operation: u8, switch: u8, kgroup: u8) {
+        self.begin(operation);
+        let Some(session) = &mut self.switch(switch).session else { return };
+        session.seq += 1;
+        let before = session.kgroup(kgroup);
+        let (sid, leader, seq) = (session.sid, session.leader, session.seq);
+        session.kgroups[usize::from(kgroup)] = Some(Kgroup { stable: false, seq, ..before });
+        self.send(Message::Write { operation, leader, sid, seq, kgroup, switch });
+    }
+
+    /// A READ passes, which finds this state of its key group: to this replica where that is stable, else to the leader.
+    pub(super) fn pass_read(&mut self, operation: u8, switch: u8, replica: u8, found: Kgroup) {
+        self.begin(operation);
+        let Some(session) = &self.switch(switch).session else { return };
+        let (sid, leader, seq, kgroup) = (session.sid, session.leader, found.seq, 0);
+        let log_index = found.log_index;
+        self.send(if found.stable {
+            Message::Read { operation, replica, sid, seq, kgroup, log_index, switch }
+        } else {
+            Message::LeaderRead { operation, leader, sid, seq, kgroup, switch }
+        });
+    }
+
+    /// WRITE_REPLY, or REFRESH (no operation): closes the key group if no later write has passed, and goes to the client.
+    pub(super) fn pass_close(&mut self, message: Message) {
+        let Message::Close { operation, sid, seq, kgroup, log_index, consistent, switch } = message else { return };
+        if let Some(session) = self.switch(switch).session.as_mut().filter(|session| session.sid == sid) {
+            let found = session.kgroup(kgroup);
+            if found.seq == seq && log_index >= found.log_index {
+                session.kgroups[usize::from(kgroup)] = Some(Kgroup { stable: true, seq, log_index, consistent });
+            }
+        }
+        if let Some(operation) = operation {
+            self.answer(operation, operation + 1);
+        }
+    }
+
+    /// READ_REPLY of a follower: to the client, unless a write has passed since the READ did, or the session is another one.
+    pub(super) fn pass_follower_reply(&mut self, operation: u8, value: u8, read: Passage) {
+        let Passage { sid, seq, kgroup, switch } = read;
+        if self.scope.reply_check == ReplyCheck::Relaxed {
+            return self.answer(operation, value);
+        }
+        let Some(session) = self.switch(switch).session.as_ref().filter(|session| session.sid == sid) else { return };
+        if session.kgroup(kgroup).seq == seq {
+            self.answer(operation, value);
+        } else {
+            self.turn_back(operation, switch);
+        }
+    }
+
+    /// READ_REPLY of a leader: to the client, if it is of the present session.
+    pub(super) fn pass_leader_reply(&mut self, operation: u8, value: u8, sid: Sid, switch: u8) {
+        let is_present = self.switch(switch).session.as_ref().is_some_and(|session| session.sid == sid);
+        if is_present || self.scope.reply_check == ReplyCheck::Relaxed {
+            self.answer(operation, value);
+        }
+    }
+
+    /// What a follower refused, or answered while a write passed, is asked of the leader.
+    pub(super) fn turn_back(&mut self, operation: u8, switch: u8) {
+        let Some(session) = self.active(switch) else { return };
+        let (sid, leader, seq, kgroup) = (session.sid, session.leader, session.kgroup(0).seq, 0);
+        self.send(Message::LeaderRead { operation, leader, sid, seq, kgroup, switch });
+    }
+
+    /// ACTIVATE, or a later heartbeat, which is the same message.
+    pub(super) fn activate(&mut self, message: Message) {
+        let Message::Activate { sid, leader, start, switch, incarnation, matched, left, loses_chunk } = message else {
+            return;
+        };
+        let (any_incarnation, lease) =
+            (self.scope.has(Planted::SeqReused), left.unwrap_or(self.scope.timing.switch_lease));
+        let switch = self.switch(switch);
+        if switch.incarnation != incarnation && !any_incarnation || switch.ended >= Some(sid) {
+            return;
+        }
+        match &mut switch.session {
+            Some(session) if session.sid > sid => {}
+            Some(session) if session.sid == sid => {
+                session.lease = session.lease.max(lease);
+                session.matched = matched;
+            }
+            before => {
+                let kept = before.as_ref().filter(|_| loses_chunk).map(|session| session.kgroups);
+                let kgroups = kept.unwrap_or_default();
+                *before = Some(Session { sid, start, leader, lease, seq: 0, matched, kgroups });
+            }
+        }
+    }
+
+    /// NEUTRALISE, with its confirmation: this session ends, and all before it.
+    pub(super) fn neutralise(&mut self, switch: u8, sid: Sid) {
+        let switch = self.switch(switch);
+        switch.ended = switch.ended.max(Some(sid));
+        if switch.session.as_ref().is_some_and(|session| session.sid <= sid) {
+            switch.session = None;
+        }
+    }
+
+    /// A switch restarts and has lost its state.
+    pub(super) fn restart_switch(&mut self, switch: u8) {
+        let incarnation = self.switch(switch).incarnation + 1;
+        *self.switch(switch) = Switch { incarnation, ..Switch::default() };
+    }
+}
