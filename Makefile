@@ -22,7 +22,7 @@ FEATURES = $(FEATURES_$(KERNEL))
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic mutants figures transcripts golden
+.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,9 @@ check-faults: ## 10,000 small clusters under all kinds of faults, held to the ru
 
 check-asic: ## every state of small queues of the asic engine, held to the rules; half a minute, with ARGS=--full six
 	@nice $(MIDFLIGHT) check asic $(ARGS)
+
+check-reads: ## every state of the model of the reads protocol; minutes, with ARGS=--quick seconds
+	@nice $(MIDFLIGHT) check reads $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
 	@nice $(CARGO) run --locked --release --quiet -p midflight-cli --features mutants -- sim mutants tasks $(ARGS)

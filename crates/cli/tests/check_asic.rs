@@ -59,7 +59,7 @@ fn wrong_usage_is_named() {
     assert_error(&check(&["--instance", "kept", "--full"]), 2, &["--full"]);
     assert_error(&check(&["--limit", "0"]), 2, &["--limit"]);
     assert_error(&check(&["--threads", "0"]), 2, &["--threads"]);
-    assert_error(&run(&["check", "reads"]), 2, &["reads"]);
+    assert_error(&run(&["check", "writes"]), 2, &["writes"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod asic;
 mod progress;
+mod reads;
 mod table;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -20,11 +21,15 @@ enum Command {
     /// breaks none
     #[command(after_help = asic::EXAMPLES)]
     Asic(asic::Args),
+    /// The protocol of reads: no rule breaks in any state of its model, and each planted protocol error is found
+    #[command(after_help = reads::EXAMPLES)]
+    Reads(reads::Args),
 }
 
 /// Runs the study and returns the exit code.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Asic(args) => asic::run(args),
+        Command::Reads(args) => reads::run(args),
     }
 }
