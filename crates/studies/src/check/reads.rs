@@ -16,14 +16,14 @@ use std::time::Instant;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight check reads                                 all: some minutes, 1.7 GB
-  midflight check reads --quick                         the small searches: some seconds
-  midflight check reads --scope lost-chunk --transcript the fewest steps by which this error does harm
+  midflight check reads                                  all: some minutes, 1.7 GB
+  midflight check reads --quick                          the small searches: ten seconds
+  midflight check reads --scope lost-chunk --transcript  the fewest steps to harm
   midflight check reads --json | jq .results
 
-Every state of two switches, three replicas and a handful of operations on one key, in scopes that
-each admit some kinds of faults. All rules must hold in them (R1: histories are linearizable; R4: one
-switch is active); and each planted protocol error must break R1, else the search proves nothing.
+Every state of two switches, three replicas and a few operations on one key, in scopes that each
+admit some kinds of faults. All rules must hold in them (R1: histories are linearizable; R4: one
+switch is active), and each planted protocol error must break R1: else the search proves nothing.
 docs/internals/reads.md has the protocol, the model, and what it has shown.
 
 RESULTS
