@@ -56,6 +56,14 @@ impl World {
         midflight_at(&self.lab, place, args).output().unwrap().into()
     }
 
+    /// `midflight submit` of so many tasks, which all end.
+    #[track_caller]
+    fn submit(&self, place: Place, tasks: usize, switch: &str) {
+        let said = self.run(place, &["submit", "noop", "-n", &tasks.to_string(), "--switch", switch, "--json"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(said.results()["submit.ok"], tasks);
+    }
+
     /// A switch on these interfaces.
     fn switch_command(&self, interfaces: &str, more: &[&str]) -> Command {
         let (listen, config) = (format!("[::]:{}", self.port), self.directory.path("m.toml"));
@@ -124,15 +132,11 @@ fn nobody_sees_which_engine_serves() {
     let switch = world.switch("host0,host1", &[]);
     let said = "in the kernel on host0 and host1, XDP native, status http://";
     assert!(switch.first_line.contains(said), "{}", switch.first_line);
-    let count = TASKS.to_string();
     for ip in [IpAddr::from(SWITCH_IPV4), SWITCH_IPV6.into()] {
         let address = SocketAddr::new(ip, world.port);
         // Executors and clients talk to one another, so both are of one family.
         let executor = world.executor_of(address, 1, 16);
-        let address = address.to_string();
-        let said = world.run(Place::Host(0), &["submit", "noop", "-n", &count, "--switch", &address, "--json"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(said.results()["submit.ok"], TASKS);
+        world.submit(Place::Host(0), TASKS, &address.to_string());
         signal(&executor.child, Signal::TERM);
         assert_eq!(executor.end().0, Some(0));
     }
@@ -296,10 +300,7 @@ fn in_generic_mode_an_executor_with_many_slots_is_served() {
     let Some(world) = World::new(2) else { return };
     let switch = world.switch("host0,host1", &["--mode", "generic"]);
     let _executor = world.executor(1, 64);
-    let switch_address = world.address().to_string();
-    let count = TASKS.to_string();
-    let said = world.run(Place::Host(0), &["submit", "noop", "-n", &count, "--switch", &switch_address]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    world.submit(Place::Host(0), TASKS, &world.address().to_string());
     wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == TASKS);
 }
 
@@ -312,9 +313,7 @@ fn a_switch_in_user_space_answers_from_whichever_address_is_asked() {
     let _executor = world.executor(1, 4);
     let gateway = world.lab.hosts()[0].gateway_ipv4;
     for asked in [SWITCH_IPV4, gateway] {
-        let address = format!("{asked}:{}", world.port);
-        let said = world.run(Place::Host(0), &["submit", "noop", "-n", "100", "--switch", &address]);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        world.submit(Place::Host(0), 100, &format!("{asked}:{}", world.port));
     }
 }
 
@@ -326,8 +325,7 @@ fn generic_mode_serves_a_loopback_interface() {
     let address = format!("127.0.0.1:{}", world.port);
     let _executor =
         Running::spawn(midflight_at(&world.lab, Place::Switch, &["executor", "--switch", &address, "--slots", "4"]));
-    let said = world.run(Place::Switch, &["submit", "noop", "-n", "1000", "--switch", &address]);
-    assert_eq!(said.code, Some(0), "{said:?}");
+    world.submit(Place::Switch, 1_000, &address);
     wait_until("all are completed", || world.status(&switch)["tasks"]["completed"] == 1000);
 }
 

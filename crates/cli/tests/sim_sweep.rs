@@ -119,20 +119,14 @@ fn a_cell_is_json_in_and_json_out() {
 #[test]
 fn what_makes_no_sense_is_named_with_what_is_allowed() {
     let directory = Directory::new("sweep-bad");
-    let bad = |name: &str, text: &str| directory.write(name, text);
-    let unknown = bad("unknown.toml", &SPEC.replace("warmup_ms", "warm_up_ms"));
-    assert_error(&run(&["sim", "sweep", &unknown]), 2, &["unknown.toml", "`warm_up_ms`", "`warmup_ms`"]);
-    let scheme = bad("scheme.toml", &SPEC.replace("\"bolt\"", "\"blot\""));
+    let scheme = directory.write("scheme.toml", &SPEC.replace("\"bolt\"", "\"blot\""));
     assert_error(&run(&["sim", "sweep", &scheme]), 2, &["scheme.toml", "`blot`", "`bolt-server`", "`sparrow-cpp`"]);
-    let negative = bad("negative.toml", &SPEC.replace("warmup_ms = 10", "warmup_ms = -10"));
-    assert_error(&run(&["sim", "sweep", &negative]), 2, &["negative.toml", "-10"]);
-    assert_error(&run(&["sim", "sweep", "/nonexistent.toml"]), 2, &["/nonexistent.toml", "No such file"]);
     assert_error(&run_with(&["sim", "cell"], "{"), 2, &["stdin", "EOF"]);
     let trace = SPEC.replace(
         "{ name = \"sw1\", utilisation = 0.5, work = \"sleep\" }",
         "{ name = \"trace\", file = \"/nonexistent.tr\", median_ms = 5, load = 0.5, priorities = false, work = \"sleep\" }",
     );
-    let trace = bad("trace.toml", &trace.replace("\"load.utilisation\"", "\"load.load\""));
+    let trace = directory.write("trace.toml", &trace.replace("\"load.utilisation\"", "\"load.load\""));
     let out = directory.path("out");
     let said = run(&["sim", "sweep", &trace, "--out", &out]);
     assert_eq!(said.code, Some(1), "{said:?}");

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
 use midflight_papers::calibration::SAMPLE_TASKS;
-use midflight_papers::cell::{Cell, Cluster, Load, Polling, Sampling, Scheme, Work, run};
+use midflight_papers::cell::{Cell, Cluster, Load, Percentiles, Polling, Sampling, Scheme, Work, run};
 
 /// Means over seeds, as the phase between the two clients makes a difference: median and 95th percentile in milliseconds.
 fn sw1(scheme: Scheme, utilisation: f64, work: Work) -> (f64, f64) {
@@ -79,35 +79,26 @@ fn bolt_11_one_scheduler_is_full_from_150_executors_and_four_are_not() {
     within(1.1, "four schedulers, 720 executors", noop(unprobed(4), 720), 1.9);
 }
 
+/// Delays of the trace on 11 nodes of so many executors.
+fn bursty(scheme: Scheme, executors: u32, work: Work, warmup_ms: u64, duration_ms: u64) -> Percentiles {
+    let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
+    let load = Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work };
+    let cluster = Cluster::uniform(11, executors);
+    run(&Cell { scheme, cluster, load, seed: 1, warmup_ms, duration_ms, drain_ms: 5_000 }).unwrap().delay
+}
+
 /// What a job's size does, which nothing in figure 13b was set to.
 #[test]
 fn bolt_13b_larger_jobs_take_longer_to_send_and_to_probe_for() {
     let two = Scheme::SparrowCpp(Sampling { schedulers: 2, ..Sampling::default() });
-    let [bolt, sparrow] = [bolt(), two].map(|scheme| {
-        let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
-        let load =
-            Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work: Work::Sleep };
-        let cluster = Cluster::uniform(11, 200);
-        run(&Cell { scheme, cluster, load, seed: 1, warmup_ms: 500, duration_ms: 8_000, drain_ms: 5_000 })
-            .unwrap()
-            .delay
-            .median_ms()
-    });
+    let [bolt, sparrow] = [bolt(), two].map(|scheme| bursty(scheme, 200, Work::Sleep, 500, 8_000).median_ms());
     within(1.5, "Bolt's median", bolt, 0.14);
     within(1.5, "the median of two schedulers", sparrow, 14.0);
 }
 
 #[test]
 fn bolt_13a_sparrows_median_is_far_above_and_its_tail_is_not() {
-    let [bolt, sparrow] = [bolt(), cpp()].map(|scheme| {
-        let work = Work::Compute;
-        let (sample, median_ms, load) = (SAMPLE_TASKS, 5.0, 0.195);
-        let load = Load::Trace { file: None, sample, median_ms, load, priorities: false, clients: 2, work };
-        let cluster = Cluster::uniform(11, 16);
-        run(&Cell { scheme, cluster, load, seed: 1, warmup_ms: 1_000, duration_ms: 31_000, drain_ms: 5_000 })
-            .unwrap()
-            .delay
-    });
+    let [bolt, sparrow] = [bolt(), cpp()].map(|scheme| bursty(scheme, 16, Work::Compute, 1_000, 31_000));
     within(1.5, "Bolt's median", bolt.median_ms(), 0.04);
     within(1.2, "Sparrow's median", sparrow.median_ms(), 1.6);
     assert!(

@@ -3,7 +3,7 @@
 
 use super::closed::Closed;
 use super::dealer::{Hand, deal};
-use super::sparrow::{hardware, host};
+use super::sparrow::{hardware, host, run_out};
 use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Meter, Pipelined, Sample};
 use crate::calibration::*;
 use midflight_dataplane::asic::AsicConfig;
@@ -51,13 +51,7 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
     world.set_sink(Box::new(Measurements { meter: Meter::new(cell), groups, polled }));
     clients(cell, &addresses, &mut world)?;
 
-    let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
-    world.run(duration, |_| false);
-    let open = |world: &World| world.sink::<Measurements>().is_some_and(|kept| kept.meter.open() > 0);
-    while open(&world) && world.now() < deadline {
-        let next = world.now() + 10_000_000;
-        world.run(next.min(deadline), |_| false);
-    }
+    run_out(cell, &mut world, |world| world.sink::<Measurements>().is_some_and(|kept| kept.meter.open() > 0));
     let (events, network) = (world.events(), *world.network());
     let Some(measured) = world.sink::<Measurements>() else {
         return Err(CellError::Bad("the world lost its sink".into()));

@@ -35,6 +35,16 @@ pub(super) fn host() -> HostConfig {
     HostConfig { rack: 0, lanes: NODE_THREADS, send: SEND_NS, receive: RECEIVE_NS, receive_buffer: 4_096, faults }
 }
 
+/// Runs until no task is open, or the cell's time is over: slots that ask by themselves do so for ever.
+pub(super) fn run_out(cell: &Cell, world: &mut World, is_open: impl Fn(&World) -> bool) {
+    let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
+    world.run(duration, |_| false);
+    while is_open(world) && world.now() < deadline {
+        let next = world.now() + 10_000_000;
+        world.run(next.min(deadline), |_| false);
+    }
+}
+
 struct Builder<'a> {
     cell: &'a Cell,
     sampling: &'a Sampling,
@@ -52,13 +62,7 @@ pub(super) fn run(cell: &Cell, sampling: &Sampling, costs: &SparrowCosts) -> Res
     let mut builder = Builder { cell, sampling, costs: *costs, world, books: books(Meter::new(cell)) };
     builder.build()?;
     let Builder { mut world, books, .. } = builder;
-    let (duration, deadline) = (cell.duration_ms * 1_000_000, (cell.duration_ms + cell.drain_ms) * 1_000_000);
-    world.run(duration.min(deadline), |_| false);
-    // Slots that ask by themselves do so for ever.
-    while books.borrow().meter.open() > 0 && world.now() < deadline {
-        let next = world.now() + 10_000_000;
-        world.run(next.min(deadline), |_| false);
-    }
+    run_out(cell, &mut world, |_| books.borrow().meter.open() > 0);
     let (events, network) = (world.events(), *world.network());
     let mut books = books.borrow_mut();
     books.meter.count("datagrams", network.sent);
