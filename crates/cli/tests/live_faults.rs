@@ -144,6 +144,13 @@ impl World {
     }
 }
 
+impl Drop for World {
+    fn drop(&mut self) {
+        // A test that fails shall leave nothing either.
+        let _ = midflight_host::detach(port());
+    }
+}
+
 fn command(lab: &Lab, place: Place, args: &[&str]) -> Command {
     let mut command = midflight_at(lab, place, args);
     command.env("RUST_LOG", "warn");
@@ -305,7 +312,6 @@ fn t1_t16_a_kept_queue_outlives_the_interface_by_which_it_served() {
     if !labs_work() || !kernel_works() {
         return;
     }
-    let _detached = Detached;
     let mut world = World::start("kernel", &["--keep"]);
     let epoch = world.status()["epoch"].clone();
     let (_client, mut seen) = world.busy();
@@ -317,15 +323,6 @@ fn t1_t16_a_kept_queue_outlives_the_interface_by_which_it_served() {
     seen.take_all();
     world.is_well_soon(ended);
     wait_until("nothing was submitted again", || world.status()["tasks"]["submitted"] == TASKS + NEWCOMERS);
-}
-
-/// A test that fails shall leave nothing either.
-struct Detached;
-
-impl Drop for Detached {
-    fn drop(&mut self) {
-        let _ = midflight_host::detach(port());
-    }
 }
 
 /// The programs serve known clients and executors alone; cookies for new ones wait for the process, and are lost when the

@@ -60,13 +60,7 @@ pub(crate) fn standalone(picture: &str) -> String {
     const STYLE: &str = include_str!("dark.css");
     let style = format!("<style>\ntext {{ font-family: system-ui, sans-serif }}\n{STYLE}</style>\n");
     // The first tag of the backend is the only one named svg.
-    picture.find(">\n").map_or_else(
-        || picture.to_owned(),
-        |end| {
-            let (head, rest) = picture.split_at(end + 2);
-            format!("{head}{style}{rest}")
-        },
-    )
+    picture.replacen(">\n", &format!(">\n{style}"), 1)
 }
 
 pub(crate) fn colour(hue: Hue) -> RGBColor {

@@ -15,8 +15,9 @@ use crate::replay::delays::Delays;
 use crate::replay::outcome::{Ended, Outcome};
 use crate::replay::plan::Plan;
 use crate::replay::summary::remarks;
+use midflight_papers::findings::plot::Hue;
 use midflight_terminal::envelope::Envelope;
-use plots::{Curve, LEVEL_COLOURS, PART_COLOURS};
+use plots::{Curve, PART_COLOURS};
 use plotters::style::RGBColor;
 
 const STYLE: &str = concat!(include_str!("style.css"), include_str!("dark.css"));
@@ -97,9 +98,9 @@ fn tiled(tiles: &[(&str, String, String)]) -> Markup {
 fn delay_section(outcome: &Outcome) -> Result<Markup> {
     let parts = outcome.all.parts();
     let curves: Vec<Curve<'_>> = parts
-        .iter()
+        .into_iter()
         .zip(PART_COLOURS)
-        .map(|(&(name, distribution), colour)| Curve { name: name.into(), colour, distribution })
+        .map(|((name, distribution), colour)| Curve { name: name.into(), colour, distribution })
         .collect();
     Ok(html! {
         section {
@@ -110,7 +111,7 @@ fn delay_section(outcome: &Outcome) -> Result<Markup> {
                 b { "dispatch" } " what the system adds: from the time when the switch may have known both the task and an executor for it, to the start." }
             (legend(&curves))
             (PreEscaped(plots::cumulative(&curves)?))
-            (delay_table("part", &parts.map(|(name, distribution)| (name.to_owned(), distribution))))
+            (delay_table(&outcome.all))
         }
     })
 }
@@ -141,14 +142,12 @@ fn level_section(outcome: &Outcome) -> Result<Markup> {
     let curves: Vec<Curve<'_>> = outcome
         .levels
         .iter()
-        .zip(LEVEL_COLOURS.into_iter().cycle())
-        .map(|((level, delays), colour)| Curve {
-            name: format!("level {level}"),
-            colour,
-            distribution: &delays.queueing,
+        .zip(0..)
+        .map(|((level, delays), nth)| {
+            let colour = chart::colour(Hue::Nth(nth));
+            Curve { name: format!("level {level}"), colour, distribution: &delays.queueing }
         })
         .collect();
-    let rows: Vec<_> = outcome.levels.iter().collect();
     Ok(html! {
         section {
             h2 { "By priority" }
@@ -156,7 +155,7 @@ fn level_section(outcome: &Outcome) -> Result<Markup> {
             (legend(&curves))
             (PreEscaped(plots::cumulative(&curves)?))
             div.levels {
-                @for (level, delays) in rows {
+                @for (level, delays) in &outcome.levels {
                     div { (level_table(*level, delays)) }
                 }
             }
@@ -165,19 +164,18 @@ fn level_section(outcome: &Outcome) -> Result<Markup> {
 }
 
 fn level_table(level: u8, delays: &Delays) -> Markup {
-    let rows = delays.parts().map(|(name, distribution)| (name.to_owned(), distribution));
     html! {
         h3 { "Level " (level) span.count { (units::thousands(delays.delay.count())) " tasks" } }
-        (delay_table("part", &rows))
+        (delay_table(delays))
     }
 }
 
-fn delay_table(first: &str, rows: &[(String, &crate::replay::delays::Distribution)]) -> Markup {
+fn delay_table(delays: &Delays) -> Markup {
     html! {
         table {
-            thead { tr { th { (first) } th { "p50" } th { "p95" } th { "p99" } th { "max" } } }
+            thead { tr { th { "part" } th { "p50" } th { "p95" } th { "p99" } th { "max" } } }
             tbody {
-                @for (name, distribution) in rows {
+                @for (name, distribution) in delays.parts() {
                     tr {
                         th { (name) }
                         @for quantile in [0.5, 0.95, 0.99] {

@@ -17,9 +17,6 @@ pub(super) const WAITING: RGBColor = RGBColor(217, 119, 6);
 /// Delay, pacing, queueing, dispatch.
 pub(super) const PART_COLOURS: [RGBColor; 4] =
     [RGBColor(30, 41, 59), RGBColor(13, 148, 136), RGBColor(217, 119, 6), RGBColor(37, 99, 235)];
-/// From the highest level to the lowest.
-pub(super) const LEVEL_COLOURS: [RGBColor; 4] =
-    [RGBColor(190, 18, 60), RGBColor(217, 119, 6), RGBColor(13, 148, 136), RGBColor(79, 70, 229)];
 
 /// How many points a plot over time has.
 pub(super) const TIME_POINTS: usize = 480;

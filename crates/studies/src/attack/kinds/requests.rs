@@ -20,12 +20,15 @@ pub(super) fn submit_from_anywhere(forge: &mut Forge) {
     forge.out.from = forge.somebody();
 }
 
-/// Asks for a cookie, and uses the one before.
+/// An identity with its cookie, which he asked for before; else a new one without.
+fn given_or_new(forge: &mut Forge) -> (u64, u64) {
+    let given = forge.heard.take().map(|given| (given.identity, given.cookie));
+    given.unwrap_or_else(|| (forge.name(), 0))
+}
+
 pub(super) fn clients(forge: &mut Forge) {
-    match forge.heard.take() {
-        Some(given) => forge.submit(given.identity, given.cookie, 1, 1),
-        None => submit_without_cookie(forge),
-    }
+    let (client, cookie) = given_or_new(forge);
+    forge.submit(client, cookie, 1, 1);
 }
 
 /// Few clients, which go on with new sequences; now and then they need a cookie.
@@ -56,15 +59,8 @@ fn register(forge: &mut Forge, executor: u64, cookie: u64) {
 }
 
 pub(super) fn slots(forge: &mut Forge) {
-    let given = forge.heard.take().map(|given| (given.identity, given.cookie));
-    let (executor, cookie) = given.unwrap_or_else(|| (forge.name(), 0));
+    let (executor, cookie) = given_or_new(forge);
     register(forge, executor, cookie);
-}
-
-fn probe(forge: &mut Forge, client: u64, cookie: u64) {
-    let (header, name) = (Header::new(Operation::Probe, 0, forge.number()), task_name(forge));
-    let fixed = Probe { header, client: client.into(), cookie: cookie.into() };
-    forge.write_all(&fixed, &[name; 32]);
 }
 
 fn task_name(forge: &mut Forge) -> TaskName {
@@ -72,9 +68,10 @@ fn task_name(forge: &mut Forge) -> TaskName {
 }
 
 pub(super) fn probes(forge: &mut Forge) {
-    let given = forge.heard.take().map(|given| (given.identity, given.cookie));
-    let (client, cookie) = given.unwrap_or_else(|| (forge.name(), 0));
-    probe(forge, client, cookie);
+    let (client, cookie) = given_or_new(forge);
+    let (header, name) = (Header::new(Operation::Probe, 0, forge.number()), task_name(forge));
+    let fixed = Probe { header, client: client.into(), cookie: cookie.into() };
+    forge.write_all(&fixed, &[name; 32]);
 }
 
 /// If the answer to a forged address comes back to him, he can use that address like his own.
