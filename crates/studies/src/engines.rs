@@ -6,6 +6,15 @@ use clap::ValueEnum;
 use midflight_lab::{Lab, Place};
 use std::process::Command;
 
+/// What has a name on the command line.
+pub(crate) trait Named: ValueEnum {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+impl<V: ValueEnum> Named for V {}
+
 /// The engine of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LabEngine {
@@ -16,13 +25,6 @@ pub(crate) enum LabEngine {
 }
 
 impl LabEngine {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Kernel => "kernel",
-        }
-    }
-
     /// `midflight switch` with this engine, at the switch of a lab.
     pub(crate) fn switch(self, lab: &Lab) -> Result<Command> {
         let mut command = at(lab, Place::Switch)?;
@@ -61,15 +63,6 @@ impl LabEngines {
             Self::Both => &[LabEngine::User, LabEngine::Kernel],
         }
     }
-
-    /// As on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Kernel => "kernel",
-            Self::Both => "both",
-        }
-    }
 }
 
 /// The port of a study's switch. What the kernel engine keeps is named after it, and that of other switches must not be
@@ -94,19 +87,4 @@ fn missing_kernel() -> Option<String> {
 #[cfg(not(feature = "kernel"))]
 fn missing_kernel() -> Option<String> {
     Some(midflight_host::Error::NoKernelEngine.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_the_command_line() {
-        for engine in LabEngine::value_variants() {
-            assert_eq!(engine.to_possible_value().unwrap().get_name(), engine.name());
-        }
-        for engines in LabEngines::value_variants() {
-            assert_eq!(engines.to_possible_value().unwrap().get_name(), engines.name());
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::attacker::Sent;
 use super::kinds::{Attack, LINK};
-use crate::engines::LabEngine;
+use crate::engines::{LabEngine, Named};
 use crate::median::median;
 use crate::soak::findings::Findings;
 use midflight_terminal::columns;
@@ -121,7 +121,7 @@ impl Report {
             let harm = if outcome.is_harmful() { "HARMFUL" } else { "none" };
             [
                 outcome.kind.name.to_owned(),
-                outcome.engine.name().to_owned(),
+                outcome.engine.name(),
                 outcome.kind.what.to_owned(),
                 format!("{:.0}", outcome.rate()),
                 format!("{:.0}%", 100.0 * outcome.busy()),

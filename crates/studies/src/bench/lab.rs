@@ -3,7 +3,7 @@
 
 use super::load::{self, Effort, SLOTS};
 use super::{Comparable, How};
-use crate::engines::{LabEngine, LabEngines, at};
+use crate::engines::{LabEngine, LabEngines, Named, at};
 use crate::lab_guard::LabGuard;
 use crate::processes::{executor, switch};
 use anyhow::{Context, Result, bail};
@@ -55,7 +55,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    args.common.run("lab", &["--engine", args.engine.name()], |how| alone(how, args.engine))
+    args.common.run("lab", &["--engine", &args.engine.name()], |how| alone(how, args.engine))
 }
 
 fn alone(how: &How, which: LabEngines) -> Result<ExitCode> {

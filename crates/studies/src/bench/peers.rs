@@ -10,6 +10,7 @@ mod table;
 
 use super::How;
 use super::keeper::Keeper;
+use crate::engines::Named;
 use crate::report::bars;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
@@ -83,18 +84,6 @@ enum Peer {
 }
 
 impl Peer {
-    /// As on the command line, and the beginning of its rows' names.
-    fn name(self) -> &'static str {
-        match self {
-            Self::MidflightUser => "midflight-user",
-            Self::MidflightKernel => "midflight-kernel",
-            Self::Ray => "ray",
-            Self::Dask => "dask",
-            Self::Hyperqueue => "hyperqueue",
-            Self::Nats => "nats",
-        }
-    }
-
     fn is_ours(self) -> bool {
         matches!(self, Self::MidflightUser | Self::MidflightKernel)
     }
@@ -184,11 +173,11 @@ fn measure_installed(args: &Args, keeper: &Keeper, peer: Peer) -> Result<Vec<Row
     }
     let said = child::run(keeper, &mut command, &log(args, peer, "run"), RUN_LIMIT)?;
     match peer {
-        Peer::MidflightUser => row::of_envelope(peer.name(), "loop", USER_INTERFACE, &said).map(|row| vec![row]),
+        Peer::MidflightUser => row::of_envelope(&peer.name(), "loop", USER_INTERFACE, &said).map(|row| vec![row]),
         Peer::MidflightKernel => {
-            row::of_envelope(peer.name(), "lab.kernel", KERNEL_INTERFACE, &said).map(|row| vec![row])
+            row::of_envelope(&peer.name(), "lab.kernel", KERNEL_INTERFACE, &said).map(|row| vec![row])
         }
-        _ => row::of_lines(peer.name(), &said),
+        _ => row::of_lines(&peer.name(), &said),
     }
 }
 
@@ -248,13 +237,6 @@ fn measures(rows: &[Row], ratios: Option<&Ratios<'_>>) -> Vec<Measure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_those_of_the_command_line() {
-        for peer in Peer::value_variants() {
-            assert_eq!(peer.to_possible_value().unwrap().get_name(), peer.name());
-        }
-    }
 
     #[test]
     fn ratios_are_results_of_peers_and_say_against_what() {

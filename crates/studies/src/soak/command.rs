@@ -1,6 +1,6 @@
 //! `midflight lab soak`: a cluster in a lab under load and disturbance, for as long as one likes.
 
-use crate::engines::LabEngine;
+use crate::engines::{LabEngine, Named};
 use crate::soak::{self, Plan};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// A peer that has no row, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Absent {
-    pub name: &'static str,
+    pub name: String,
     /// It was there and failed; otherwise it could not be had here.
     pub failed: bool,
     /// Why, on one line.
@@ -123,8 +123,8 @@ mod tests {
     fn the_table_has_a_line_for_each_row_and_names_who_is_absent() {
         let rows = rows();
         let absent = [
-            Absent { name: "dask", failed: false, reason: "no python3".into() },
-            Absent { name: "hyperqueue", failed: true, reason: "tasks failed".into() },
+            Absent { name: "dask".into(), failed: false, reason: "no python3".into() },
+            Absent { name: "hyperqueue".into(), failed: true, reason: "tasks failed".into() },
         ];
         let text = render(&rows, &absent, Ratios::new(&rows).as_ref());
         let expected = "
@@ -160,7 +160,7 @@ ray: how ray was used
 
     #[test]
     fn where_nothing_was_measured_the_reasons_remain() {
-        let absent = [Absent { name: "nats", failed: false, reason: "no go".into() }];
+        let absent = [Absent { name: "nats".into(), failed: false, reason: "no go".into() }];
         assert_eq!(render(&[], &absent, None), "\nSKIPPED: nats: no go\n");
     }
 }
