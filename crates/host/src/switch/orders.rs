@@ -1,8 +1,9 @@
 //! Orders of the operator. Any thread may give one; the switch's thread carries it out between packets, a bounded part at a time.
 
 use super::hosted::Hosted;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use midflight_dataplane::program::{Program, SoftProgram};
+// Not crossbeam's: only these drop what is queued when the receiver goes, so that whoever waits for it hears that.
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Orders that may wait for their turn.
 const WAITING_MAX: usize = 16;
@@ -13,12 +14,12 @@ type Done<P> = Result<<P as Program>::Order, String>;
 #[derive(Debug)]
 struct Order<P: Program> {
     order: P::Order,
-    reply: Sender<Done<P>>,
+    reply: SyncSender<Done<P>>,
 }
 
 /// Where orders are given.
 #[derive(Debug)]
-pub(super) struct Orders<P: Program>(Sender<Order<P>>);
+pub(super) struct Orders<P: Program>(SyncSender<Order<P>>);
 
 /// The orders of the switch's thread: those that wait, and the one that it is carrying out. When it is dropped, because the
 /// thread ends, all who wait for an order hear that it will not be done.
@@ -30,7 +31,7 @@ pub(super) struct CurrentOrder<P: Program> {
 
 /// A queue of orders: the end where they are given, and that of the switch's thread.
 pub(super) fn queue<P: SoftProgram>() -> (Orders<P>, CurrentOrder<P>) {
-    let (sender, waiting) = bounded(WAITING_MAX);
+    let (sender, waiting) = sync_channel(WAITING_MAX);
     (Orders(sender), CurrentOrder { waiting, current: None })
 }
 
@@ -38,7 +39,7 @@ impl<P: SoftProgram> Orders<P> {
     /// Queues an order and waits until all of it is done.
     pub(super) fn carry_out(&self, order: P::Order, wake: impl FnOnce()) -> Done<P> {
         let ended = || "the switch has ended".to_owned();
-        let (reply, answer) = bounded(1);
+        let (reply, answer) = sync_channel(1);
         self.0.try_send(Order { order, reply }).map_err(|refused| match refused {
             TrySendError::Full(_) => "too many orders wait already".into(),
             TrySendError::Disconnected(_) => ended(),
@@ -72,21 +73,23 @@ impl<P: SoftProgram> CurrentOrder<P> {
 mod tests {
     use super::*;
     use midflight_dataplane::{Purge, TasksProgram, Which};
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
     fn orders_that_wait_when_the_switch_ends_are_refused() {
         let (orders, of_thread) = queue::<TasksProgram>();
-        let order = || Purge::new(Which::Client(1));
+        let (queued, order) = (AtomicUsize::new(0), || Purge::new(Which::Client(1)));
+        let give = || orders.carry_out(order(), || _ = queued.fetch_add(1, Relaxed)).unwrap_err();
         let answers = std::thread::scope(|scope| {
-            let waits: Vec<_> = (0..WAITING_MAX).map(|_| scope.spawn(|| orders.carry_out(order(), || ()))).collect();
-            while of_thread.waiting.len() < WAITING_MAX {
+            let waits: Vec<_> = (0..WAITING_MAX).map(|_| scope.spawn(give)).collect();
+            while queued.load(Relaxed) < WAITING_MAX {
                 std::thread::yield_now();
             }
-            assert_eq!(orders.carry_out(order(), || ()).unwrap_err(), "too many orders wait already");
+            assert_eq!(give(), "too many orders wait already");
             drop(of_thread);
-            waits.into_iter().map(|wait| wait.join().unwrap().unwrap_err()).collect::<Vec<_>>()
+            waits.into_iter().map(|wait| wait.join().unwrap()).collect::<Vec<_>>()
         });
         assert_eq!(answers, ["the switch has ended"; WAITING_MAX]);
-        assert_eq!(orders.carry_out(order(), || ()).unwrap_err(), "the switch has ended");
+        assert_eq!(give(), "the switch has ended");
     }
 }
