@@ -19,7 +19,7 @@ fn value(json: &str, name: &str) -> u64 {
 
 #[test]
 fn a_planted_error_is_found_and_told_step_by_step() {
-    let said = check(&["--scope", "flush-before-fence", "--transcript"]);
+    let said = check(&["--scope", "flush-before-fence", "--transcript", "--threads", "1"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     for part in ["flush-before-fence", "R1 in 4 steps", "asks replica 0 for FLUSHDB", "check reads ·"] {
         assert!(said.stdout.contains(part), "no {part} in {said:?}");
@@ -39,7 +39,9 @@ fn all_rules_hold_with_both_reply_checks() {
 
 #[test]
 fn wrong_usage_is_named() {
-    assert_error(&check(&["--scope", "lost-junk"]), 2, &["--scope", "lost-chunk", "writes"]);
+    let unknown = check(&["--scope", "lost-junk"]);
+    assert_error(&unknown, 2, &["--scope", "lost-chunk", "writes"]);
+    assert_eq!(unknown.stderr.matches(" writes,").count(), 1, "each name once: {unknown:?}");
     assert_error(&check(&["--scope", "writes", "--quick"]), 2, &["--quick"]);
     assert_error(&check(&["--reply-check", "none"]), 2, &["strict", "relaxed"]);
     assert_error(&check(&["--threads", "0"]), 2, &["--threads"]);

@@ -43,8 +43,12 @@ pub enum Planted {
     HeartbeatWithoutLease,
     /// A replica votes at once after a restart, which has made it forget its promise.
     VoteAfterRestart,
-    /// Leases and the waits for their end are equally long, whatever the drift of clocks.
+    /// A leader waits no longer for the end of a session than its lease is, whatever the drift of clocks.
     NoDriftBound,
+    /// A promise is no longer than the leader's lease, whatever the drift of clocks.
+    PromiseWithoutDrift,
+    /// A switch takes a late heartbeat of the session that has just ended there.
+    EndedSessionRevived,
     /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later leader's
     /// session begins only when that one has ended.
     LeaderReadWithoutLease,
@@ -52,7 +56,7 @@ pub enum Planted {
 
 impl Planted {
     /// Those that break R1, which a search must find.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::ActivateWithoutEcho,
         Self::LostChunk,
         Self::FlushBeforeFence,
@@ -74,6 +78,8 @@ impl Planted {
         Self::HeartbeatWithoutLease,
         Self::VoteAfterRestart,
         Self::NoDriftBound,
+        Self::PromiseWithoutDrift,
+        Self::EndedSessionRevived,
     ];
 
     /// Those that break nothing, as other rules suffice: the search finds nothing either.
@@ -104,6 +110,8 @@ impl Planted {
             Self::HeartbeatWithoutLease => "heartbeat-without-lease",
             Self::VoteAfterRestart => "vote-after-restart",
             Self::NoDriftBound => "no-drift-bound",
+            Self::PromiseWithoutDrift => "promise-without-drift",
+            Self::EndedSessionRevived => "ended-session-revived",
             Self::LeaderReadWithoutLease => "leader-read-without-lease",
         }
     }

@@ -9,7 +9,9 @@ impl World<'_> {
     /// Whether a candidate can win an election with this voter's vote.
     pub(super) fn may_elect(&self, candidate: u8, voter: u8) -> bool {
         let [one, other] = [candidate, voter].map(|replica| &self.state.replicas[usize::from(replica)]);
-        let is_told = self.state.messages.contains(&Message::TimeoutNow { replica: candidate, term: one.term });
+        let is_told = self.state.messages.iter().any(|message| {
+            matches!(*message, Message::TimeoutNow { replica, term } if replica == candidate && term >= one.term)
+        });
         let may_campaign = one.promise == 0 || self.scope.has(Planted::CampaignInsidePromise);
         let may_vote = other.promise == 0 || self.scope.has(Planted::VotesByTicks);
         let is_free = is_told || may_campaign && may_vote;
@@ -107,7 +109,7 @@ impl World<'_> {
     pub(super) fn restart_replica(&mut self, replica: u8) {
         let promise = if self.scope.has(Planted::VoteAfterRestart) { 0 } else { self.scope.timing.promise };
         let replica = &mut self.state.replicas[usize::from(replica)];
-        (replica.leader, replica.promise) = (None, promise);
+        (replica.leader, replica.promise, replica.commit) = (None, promise, 0);
     }
 
     /// A replica loses its disk. It is a voter no more, but switches and leaders still know its place.

@@ -47,14 +47,15 @@ impl World<'_> {
                 closes || operation.is_some_and(|operation| !is_over(operation))
             }
             Message::Activate { sid, switch, incarnation, left, .. } => {
+                let ended = self.has_ended(switch, sid);
                 let switch = &state.switches[usize::from(switch)];
                 let session = switch.session.as_ref().map(|session| session.sid);
                 let is_present = switch.incarnation == incarnation || self.scope.has(Planted::SeqReused);
                 let is_longer = |other: &Message| other.with_left(left) == *message && other.left() > left;
-                is_present && switch.ended < Some(sid) && session <= Some(sid) && !all.iter().any(is_longer)
+                is_present && !ended && session <= Some(sid) && !all.iter().any(is_longer)
             }
             Message::TimeoutNow { replica, term } => {
-                state.budget.elections > 0 && state.replicas[usize::from(replica)].term == term
+                state.budget.elections > 0 && state.replicas[usize::from(replica)].term <= term
             }
         }
     }
@@ -79,7 +80,7 @@ impl World<'_> {
     }
 }
 
-/// The state with replicas 1 and 2 changed about: the first state tells them apart in nothing.
+/// The state with replicas 1 and 2 exchanged: no rule and no property tells them apart.
 fn mirror(mut state: State) -> State {
     let swap = |replica: u8| if replica == 0 { 0 } else { REPLICAS as u8 - replica };
     let swap_bits = |bits: u8| bits & !0b110 | (bits & 0b010) << 1 | (bits & 0b100) >> 1;

@@ -86,7 +86,7 @@ fn restart() -> Scope {
         Budget { writes: 2, reads: 2, elections: 1, transfers: 1, replica_restarts: 1, lost_acks: 1, ..NOTHING };
     Scope {
         switches: 1,
-        ..scope("restart", "a leader restarts in its session", 2_340_000, &[Write, Read, Read], budget)
+        ..scope("restart", "a leader restarts in its session", 3_730_000, &[Write, Read, Read], budget)
     }
 }
 
@@ -136,6 +136,13 @@ fn drift() -> Scope {
     }
 }
 
+/// An election, by clocks that run apart: the promise outlasts the leader's lease, and the fence the session's.
+fn drift_election() -> Scope {
+    let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, ticks: 40, ..NOTHING };
+    let base = scope("drift-election", "another replica leads, clocks run apart", 32_000_000, &[Write, Read], budget);
+    Scope { timing: Timing::DRIFT, ..base }
+}
+
 /// The scopes of which none may find anything.
 #[must_use]
 pub fn all() -> Vec<Scope> {
@@ -153,6 +160,7 @@ pub fn all() -> Vec<Scope> {
         wipe(),
         clients(),
         drift(),
+        drift_election(),
     ]
 }
 
@@ -172,14 +180,17 @@ pub fn with(planted: Planted) -> Scope {
         Planted::VoteAfterRestart => forgetting(),
         Planted::RestartedLeaderCloses => restart(),
         Planted::FenceLastOnly | Planted::FenceNamesSwitch => elections(),
-        Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho => transfer(),
+        Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho | Planted::EndedSessionRevived => transfer(),
         Planted::LostChunk | Planted::FlushBeforeFence => flush(),
         Planted::LogLength => wipe(),
         Planted::ClientChoosesId => clients(),
         Planted::NoDriftBound => {
-            let Timing { switch_lease: fence, leader_lease: promise, .. } = Timing::DRIFT;
-            let timing = Timing { fence, promise, ..Timing::DRIFT };
-            Scope { timing, ..drift() }
+            let fence = Timing::DRIFT.switch_lease;
+            Scope { timing: Timing { fence, ..Timing::DRIFT }, ..drift() }
+        }
+        Planted::PromiseWithoutDrift => {
+            let promise = Timing::DRIFT.leader_lease;
+            Scope { states: 10_000_000, timing: Timing { promise, ..Timing::DRIFT }, ..drift_election() }
         }
     };
     Scope { planted: Some(planted), ..base }

@@ -25,7 +25,8 @@ pub struct Verdict {
 pub struct Refutation {
     /// The rule.
     pub rule: &'static str,
-    /// The fewest steps that lead there, in words.
+    /// Steps that lead there, in words; the fewest, if one thread searched. The numbers of replicas 1 and 2 may change from one
+    /// step to the next, see `reduce.rs`.
     pub steps: Vec<String>,
 }
 

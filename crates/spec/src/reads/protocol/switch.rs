@@ -90,8 +90,9 @@ impl World<'_> {
         };
         let (any_incarnation, lease) =
             (self.scope.has(Planted::SeqReused), left.unwrap_or(self.scope.timing.switch_lease));
+        let ended = self.has_ended(switch, sid);
         let switch = self.switch(switch);
-        if switch.incarnation != incarnation && !any_incarnation || switch.ended >= Some(sid) {
+        if switch.incarnation != incarnation && !any_incarnation || ended {
             return;
         }
         match &mut switch.session {
@@ -106,6 +107,12 @@ impl World<'_> {
                 *before = Some(Session { sid, start, leader, lease, seq: 0, matched, kgroups });
             }
         }
+    }
+
+    /// Whether a session has ended at a switch, so that no heartbeat of it is taken.
+    pub(super) fn has_ended(&self, switch: u8, sid: Sid) -> bool {
+        let ended = self.state.switches[usize::from(switch)].ended;
+        ended > Some(sid) || ended == Some(sid) && !self.scope.has(Planted::EndedSessionRevived)
     }
 
     /// NEUTRALISE, with its confirmation: this session ends, and all before it.
