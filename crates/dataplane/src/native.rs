@@ -27,7 +27,7 @@ pub(crate) fn verdict<V: Verdict>(number: u32) -> V {
 ///
 /// # Safety
 /// The state has been initialised, and nobody writes it meanwhile.
-pub(crate) unsafe fn is_sound<P: SoftProgram>(state: *const u8) -> Result<(), String> {
+pub(crate) unsafe fn check_state<P: SoftProgram>(state: *const u8) -> Result<(), String> {
     // SAFETY: the caller's.
     match unsafe { P::check(state) } {
         0 => Ok(()),
@@ -109,6 +109,6 @@ impl<P: SoftProgram> Engine for Native<P> {
 
     fn check(&self) -> Result<(), String> {
         // SAFETY: the state was initialised.
-        unsafe { is_sound::<P>(self.state()) }
+        unsafe { check_state::<P>(self.state()) }
     }
 }

@@ -161,9 +161,8 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
         self.polled.store(true, Ordering::SeqCst);
     }
 
-    /// The caller stops polling. With `watch`, the network thread takes over at once, because more is expected soon;
-    /// otherwise within
-    /// `SLACK_NS`.
+    /// The caller stops polling. With `watch`, the network thread takes over at once, because more is expected soon; otherwise
+    /// within `SLACK_NS`.
     pub(crate) fn end_polling(&self, watch: bool) {
         self.polled.store(false, Ordering::SeqCst);
         if watch {

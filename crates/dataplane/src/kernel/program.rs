@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::object::{self, Programs};
 use super::pins::Pins;
-use crate::native::is_sound;
+use crate::native::check_state;
 use crate::program::{Called, Engine, SoftProgram, Verdict};
 use crate::raw::{ORDER_BYTES, RawDatagram, key_of};
 use crate::tasks::TasksProgram;
@@ -318,6 +318,6 @@ impl<P: SoftProgram> Engine for Kernel<P> {
 
     fn check(&self) -> Result<(), String> {
         // SAFETY: the state is initialised; no packet may be under way.
-        unsafe { is_sound::<P>(self.arena.state()) }
+        unsafe { check_state::<P>(self.arena.state()) }
     }
 }

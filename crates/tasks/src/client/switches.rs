@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn t9_a_better_switch_is_failback_probe_and_turned_to_when_it_answers() {
+    fn t9_a_better_switch_is_probed_and_used_when_it_answers() {
         let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
         let mut s = two();
         s.settle(5);

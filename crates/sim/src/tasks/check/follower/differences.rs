@@ -3,7 +3,7 @@
 use super::super::rules::*;
 use super::super::trace::describe;
 use crate::check::{Broken, Checked, Rule, holds};
-use midflight_dataplane::{Datagram, Stats, Verdict};
+use midflight_dataplane::{Datagram, Stats, TaskTotals, Verdict};
 use midflight_spec::model::Model;
 use midflight_wire::{Assignment, Header, Operation, Packet, parse};
 use std::collections::BTreeMap;
@@ -94,9 +94,11 @@ pub(super) fn of_stats(counted: &Stats, right: &Stats) -> Checked {
     if counted == right {
         return Ok(());
     }
-    let [one, other] = [counted, right]
-        .map(|s| (s.queued, s.busy, s.tasks.submitted, s.tasks.completed, s.tasks.cancelled, s.tasks.dropped));
-    let names = "tasks queued, busy, submitted, completed, cancelled, dropped";
+    let [one, other] = [counted, right].map(|s| {
+        let TaskTotals { submitted, completed, cancelled, dropped, purged, .. } = s.tasks;
+        (s.queued, s.busy, submitted, completed, cancelled, dropped, purged)
+    });
+    let names = "tasks queued, busy, submitted, completed, cancelled, dropped, purged";
     holds!(T1, one == other, "{names}: {one:?}, not {other:?}");
     let [one, other] = [counted, right].map(|s| (s.tasks.assigned, s.tasks.expired, s.tasks.returned));
     holds!(T10, one == other, "tasks assigned, expired, returned: {one:?}, not {other:?}");
