@@ -41,7 +41,7 @@ fn all_rules_hold_with_both_reply_checks() {
 fn wrong_usage_is_named() {
     let unknown = check(&["--scope", "lost-junk"]);
     assert_error(&unknown, 2, &["--scope", "lost-chunk", "writes"]);
-    assert_eq!(unknown.stderr.matches(" writes,").count(), 1, "each name once: {unknown:?}");
+    assert_eq!(unknown.stderr.matches(" wipe,").count(), 1, "each name once: {unknown:?}");
     assert_error(&check(&["--scope", "writes", "--quick"]), 2, &["--quick"]);
     assert_error(&check(&["--reply-check", "none"]), 2, &["strict", "relaxed"]);
     assert_error(&check(&["--threads", "0"]), 2, &["--threads"]);
