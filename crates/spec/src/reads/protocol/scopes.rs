@@ -75,18 +75,18 @@ fn election() -> Scope {
 }
 
 /// A replica restarts and forgets its promise.
-fn forgetting() -> Scope {
+fn replica_restart() -> Scope {
     let budget = Budget { replica_restarts: 1, ticks: 2, ..election().budget };
-    scope("forgetting", "an election around a replica that restarts", 860_000, &[Write, Read], budget)
+    scope("replica-restart", "an election around a replica that restarts", 1_250_000, &[Write, Read], budget)
 }
 
 /// A leader restarts while writes of its session are on their way.
-fn restart() -> Scope {
+fn leader_restart() -> Scope {
     let budget =
         Budget { writes: 2, reads: 2, elections: 1, transfers: 1, replica_restarts: 1, lost_acks: 1, ..NOTHING };
     Scope {
         switches: 1,
-        ..scope("restart", "a leader restarts in its session", 3_730_000, &[Write, Read, Read], budget)
+        ..scope("leader-restart", "a leader restarts in its session", 3_730_000, &[Write, Read, Read], budget)
     }
 }
 
@@ -152,8 +152,8 @@ pub fn all() -> Vec<Scope> {
         moves(),
         switch_restart(),
         election(),
-        forgetting(),
-        restart(),
+        replica_restart(),
+        leader_restart(),
         elections(),
         transfer(),
         flush(),
@@ -177,8 +177,8 @@ pub fn with(planted: Planted) -> Scope {
         | Planted::CampaignInsidePromise
         | Planted::LeaderReadWithoutLease
         | Planted::HeartbeatWithoutLease => election(),
-        Planted::VoteAfterRestart => forgetting(),
-        Planted::RestartedLeaderCloses => restart(),
+        Planted::VoteAfterRestart => replica_restart(),
+        Planted::RestartedLeaderCloses => leader_restart(),
         Planted::FenceLastOnly | Planted::FenceNamesSwitch => elections(),
         Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho | Planted::EndedSessionRevived => transfer(),
         Planted::LostChunk | Planted::FlushBeforeFence => flush(),
