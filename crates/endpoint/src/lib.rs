@@ -2,12 +2,16 @@
 //! `docs/internals/endpoints.md` says how drivers use it.
 
 mod backoff;
+mod durable;
+mod linked;
 mod round_trip;
 pub mod serial;
 
 use std::net::SocketAddr;
 
 pub use backoff::Backoff;
+pub use durable::{Change, Durable, File, Persist};
+pub use linked::{Lane, Link, Linked, MESSAGE_MAX};
 pub use round_trip::RoundTrip;
 
 /// Nanoseconds of the driver's monotonic clock.

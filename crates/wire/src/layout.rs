@@ -1,47 +1,10 @@
 //! The packet structures, field for field as `dataplane/include/midflight/wire.h` lays them out, which
 //! says more of each field. A test compares the two layouts and `docs/wire.md`.
 
+use crate::Operation;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-/// Derives what makes a structure readable from and writable to bytes at any alignment.
-macro_rules! layout {
-    ($($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* pub $field:ident: $ty:ty,)* })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-            #[repr(C)]
-            #[allow(missing_docs, reason = "wire.h and docs/wire.md have a sentence per field")]
-            pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
-        )*
-
-        /// One field of a packet structure: its name, offset and size in bytes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct Field {
-            /// Name, as in wire.h.
-            pub name: &'static str,
-            /// Bytes from the start of the structure.
-            pub offset: usize,
-            /// Bytes.
-            pub size: usize,
-        }
-
-        /// Every structure with its size in bytes and its fields: what tests hold against wire.h and docs/wire.md.
-        #[must_use]
-        pub fn structures() -> Vec<(&'static str, usize, Vec<Field>)> {
-            vec![$((
-                stringify!($name),
-                size_of::<$name>(),
-                vec![$(Field {
-                    name: stringify!($field),
-                    offset: std::mem::offset_of!($name, $field),
-                    size: size_of::<$ty>(),
-                },)*],
-            ),)*]
-        }
-    };
-}
 
 layout! {
     /// 24 bytes that open every packet but VERSION.
@@ -369,11 +332,11 @@ layout! {
 impl Header {
     /// A header of this version with no records yet ([`crate::Builder`] counts them).
     #[must_use]
-    pub fn new(operation: crate::Operation, epoch: u32, sequence: u32) -> Self {
+    pub fn new(operation: impl Into<u8>, epoch: u32, sequence: u32) -> Self {
         Self {
             magic: crate::MAGIC.into(),
             version: crate::VERSION,
-            operation: operation as u8,
+            operation: operation.into(),
             count: 0,
             key: 0,
             reserved: 0.into(),
@@ -382,22 +345,6 @@ impl Header {
             tag: 0.into(),
         }
     }
-}
-
-/// Gives each fixed part its operation.
-macro_rules! fixed_parts {
-    ($($name:ident)*) => {$(
-        impl $name {
-            /// With its operation, this epoch and this sequence in the header; all other fields are zero.
-            #[inline]
-            #[must_use]
-            pub fn new(epoch: u32, sequence: u32) -> Self {
-                let mut fixed = Self::new_zeroed();
-                fixed.header = Header::new(crate::Operation::$name, epoch, sequence);
-                fixed
-            }
-        }
-    )*};
 }
 
 fixed_parts! {

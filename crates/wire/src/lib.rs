@@ -4,12 +4,17 @@
 //! [`parse`] reads a datagram into a [`Packet`] or says why it is none; [`Builder`] writes one into a buffer, [`packet`] a new one.
 //! `docs/wire.md` explains each field.
 
+#[macro_use]
+mod macros;
+
 mod builder;
 mod layout;
 mod parse;
+pub mod reads;
 
 pub use builder::{Builder, counting, packet};
 pub use layout::*;
+pub use macros::Field;
 pub use parse::{Completions, Packet, Reject, parse};
 
 /// "MF", the first two bytes of every packet.
@@ -44,27 +49,6 @@ pub const LEVELS: u8 = 8;
 pub const BY_REFERENCE: u8 = 255;
 /// Bytes of the largest argument or result by reference.
 pub const BLOB_MAX: u32 = 64 << 20;
-
-/// A byte on the wire that stands for one of a few names.
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal,)* })*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$vdoc])* $variant = $number,)* }
-
-        impl $name {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The one with this number.
-            #[must_use]
-            pub fn from_number(number: u8) -> Option<Self> {
-                match number { $($number => Some(Self::$variant),)* _ => None }
-            }
-        }
-    )*};
-}
 
 codes! {
     /// What a packet is for.

@@ -31,6 +31,10 @@ pub enum Reject {
     BadArgument,
     /// A completion whose result is longer than a packet may carry, or whose reference has the wrong size.
     BadResult,
+    /// A key that is longer than a key may be, or where no key belongs.
+    BadKey,
+    /// A status that does not exist.
+    BadStatus,
 }
 
 impl std::fmt::Display for Reject {
@@ -46,6 +50,8 @@ impl std::fmt::Display for Reject {
             Self::BadPriority => "bad_priority",
             Self::BadArgument => "bad_argument",
             Self::BadResult => "bad_result",
+            Self::BadKey => "bad_key",
+            Self::BadStatus => "bad_status",
         })
     }
 }
@@ -90,20 +96,10 @@ pub struct Completions<'a> {
 /// # Errors
 /// A [`Reject`] where it is malformed in any way.
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
-    let (start, behind) = Version::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
-    if start.magic.get() != MAGIC {
-        return Err(Reject::BadMagic);
-    }
-    if start.operation == VERSION_OPERATION {
-        return if behind.is_empty() { Ok(Packet::Version(start)) } else { Err(Reject::Trailing) };
-    }
-    if start.version != VERSION {
-        return Err(Reject::BadVersion(start.version));
-    }
-    let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
-    if header.key != 0 {
-        return Err(Reject::UnknownKey);
-    }
+    let header = match start(datagram)? {
+        Start::Version(version) => return Ok(Packet::Version(version)),
+        Start::Packet(header) => header,
+    };
     let operation = Operation::from_number(header.operation).ok_or(Reject::UnknownOperation)?;
     match operation {
         Operation::Submit => with_records(datagram, header, 1..=SUBMIT_MAX, Packet::Submit).and_then(with_good_tasks),
@@ -127,13 +123,40 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
     }
 }
 
+/// How a datagram begins.
+pub(crate) enum Start<'a> {
+    /// It says that its sender speaks another version.
+    Version(&'a Version),
+    /// The operation is of a program.
+    Packet(&'a Header),
+}
+
+/// Reads the beginning, which is the same in all programs.
+pub(crate) fn start(datagram: &[u8]) -> Result<Start<'_>, Reject> {
+    let (start, behind) = Version::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    if start.magic.get() != MAGIC {
+        return Err(Reject::BadMagic);
+    }
+    if start.operation == VERSION_OPERATION {
+        return if behind.is_empty() { Ok(Start::Version(start)) } else { Err(Reject::Trailing) };
+    }
+    if start.version != VERSION {
+        return Err(Reject::BadVersion(start.version));
+    }
+    let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
+    if header.key != 0 {
+        return Err(Reject::UnknownKey);
+    }
+    Ok(Start::Packet(header))
+}
+
 /// A packet without records, whose `count` only says a number.
-fn counting<'a, H>(
+pub(crate) fn counting<'a, H, P>(
     datagram: &'a [u8],
     header: &Header,
     bound: RangeInclusive<usize>,
-    read_as: fn(&'a H) -> Packet<'a>,
-) -> Result<Packet<'a>, Reject>
+    read_as: fn(&'a H) -> P,
+) -> Result<P, Reject>
 where
     H: FromBytes + KnownLayout + Immutable + Unaligned,
 {
@@ -145,12 +168,12 @@ where
 }
 
 /// A packet with `count` records of one size.
-fn with_records<'a, H, R>(
+pub(crate) fn with_records<'a, H, R, P>(
     datagram: &'a [u8],
     header: &Header,
     bound: RangeInclusive<usize>,
-    read_as: fn(&'a H, &'a [R]) -> Packet<'a>,
-) -> Result<Packet<'a>, Reject>
+    read_as: fn(&'a H, &'a [R]) -> P,
+) -> Result<P, Reject>
 where
     H: FromBytes + KnownLayout + Immutable + Unaligned,
     R: FromBytes + KnownLayout + Immutable + Unaligned,
