@@ -10,7 +10,7 @@
 
 #include <bpf/bpf_core_read.h>
 
-#include "midflight/tasks.h"
+#include "midflight/switch.h"
 
 #define MF_OF_KERNEL __attribute__((preserve_access_index))
 

@@ -5,20 +5,32 @@ mod soft;
 use std::path::Path;
 
 /// Each program, with the files that define the layout of its state and the meaning of its contents.
-const PROGRAMS: [(&str, &[&str]); 1] = [(
-    "tasks",
-    &[
-        "include/midflight/tasks.h",
-        "include/midflight/tasks_verdict.h",
-        "include/midflight/tasks_wire.h",
-        "src/tasks/index.h",
-        "src/tasks/parking.h",
-        "src/tasks/pools.h",
-        "src/tasks/queue.h",
-        "src/tasks/state.h",
-        "src/tasks_setup.c",
-    ],
-)];
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    (
+        "tasks",
+        &[
+            "include/midflight/tasks.h",
+            "include/midflight/tasks_verdict.h",
+            "include/midflight/tasks_wire.h",
+            "src/tasks/index.h",
+            "src/tasks/parking.h",
+            "src/tasks/pools.h",
+            "src/tasks/queue.h",
+            "src/tasks/state.h",
+            "src/tasks_setup.c",
+        ],
+    ),
+    (
+        "reads",
+        &[
+            "include/midflight/reads.h",
+            "include/midflight/reads_verdict.h",
+            "include/midflight/reads_wire.h",
+            "src/reads/state.h",
+            "src/reads_setup.c",
+        ],
+    ),
+];
 
 fn main() {
     let root = Path::new("../../dataplane");

@@ -6,7 +6,8 @@
 //! | [`Native`] | the soft engine in this process: a safe interface to a program in C |
 //! | [`kernel`] | the soft engine in the kernel (feature `kernel`) |
 //! | [`tasks`] | the tasks program: the cluster's one task queue |
-//! | [`asic`] | the same queue as a program of a switch's pipeline, in the model of such a switch |
+//! | [`reads`] | the reads program: sends each read to a replica that is up to date |
+//! | [`asic`] | the queue of tasks as a program of a switch's pipeline, in the model of such a switch |
 //!
 //! `crates/spec` has the reference models: what the protocols require for each packet.
 
@@ -21,6 +22,7 @@ mod native;
 mod out;
 pub mod program;
 mod raw;
+pub mod reads;
 pub mod tasks;
 mod verdict;
 mod xdp_mode;

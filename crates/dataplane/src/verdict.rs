@@ -60,3 +60,18 @@ macro_rules! verdicts {
 
 /// The number of BAD_VERSION in all programs.
 pub const BAD_VERSION: usize = 5;
+
+/// Rule 6 of the house: one list. Names, classes, texts and order are those of `verdict.h` and a program's header.
+#[cfg(test)]
+pub(crate) fn assert_listed<V: crate::program::Verdict>(own: &str, text: fn(V) -> &'static str) {
+    let common = include_str!("../../../dataplane/include/midflight/verdict.h");
+    let listed = |line: &str| {
+        let (name, rest) = line.trim().strip_prefix("X(")?.split_once(", ")?;
+        let (class, rest) = rest.split_once(", \"")?;
+        Some((name.to_lowercase(), class.to_lowercase(), rest.split_once('"')?.0.to_owned()))
+    };
+    let of_c: Vec<_> = common.lines().chain(own.lines()).filter_map(listed).collect();
+    let of_rust =
+        V::ALL.iter().map(|&v| (v.name().to_owned(), format!("{:?}", v.class()).to_lowercase(), text(v).to_owned()));
+    assert_eq!(of_c, of_rust.collect::<Vec<_>>());
+}

@@ -37,7 +37,7 @@ pub fn read<'a>(datagram: &'a [u8], levels: u32, stats: &mut Stats) -> Result<Pa
         Reject::BadCount => Verdict::BadCount,
         Reject::BadPriority => Verdict::BadPriority,
         Reject::BadArgument => Verdict::BadArgument,
-        Reject::BadResult => Verdict::NotForSwitch,
+        Reject::BadResult | Reject::BadKey | Reject::BadStatus => Verdict::NotForSwitch,
     })
 }
 

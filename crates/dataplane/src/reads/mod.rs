@@ -1,0 +1,236 @@
+//! The reads program: it sends each read to a replica that is up to date.
+
+mod order;
+mod stats;
+mod verdict;
+
+pub use order::{NewSet, Outcome, Policy, ReplyCheck, SetOrder};
+pub use stats::{OPERATIONS, SETS_MAX, SetStats, Stats};
+pub use verdict::Verdict;
+
+use crate::Native;
+use crate::program::{Bound, Clock, ConfigError, Program};
+use midflight_endpoint::{MS, Nanos, SECOND};
+use midflight_wire::VERSION_OPERATION;
+use midflight_wire::reads::{Operation, Request, Status};
+use zerocopy::FromBytes;
+
+/// T of a set that names none, at most: `MF_LEASE_MAX_NS`.
+pub const LEASE_MAX_NS: Nanos = 1 << 42;
+
+/// The reads program.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadsProgram;
+
+/// The replica sets of a switch in this process, the C core. `docs/internals/reads-switch.md` explains its structures.
+pub type Reads = Native<ReadsProgram>;
+
+/// Bounds and times of a switch of replica sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
+#[repr(C)]
+pub struct ReadsConfig {
+    /// Replica sets: 1 to 64. Default 32.
+    pub sets: u32,
+    /// Each has up to 2^this key groups: 0 to 20. Default 12.
+    pub kgroup_bits: u32,
+    /// How long a heartbeat's echo keeps a session alive, where the set names no time: up to an hour. Default 150 ms.
+    #[cfg_attr(feature = "serde", serde(rename = "lease", deserialize_with = "crate::duration::nanos"))]
+    pub lease_ns: Nanos,
+    /// A cookie is valid in the interval of this length in which it was made, and in the next. Default 5 s.
+    #[cfg_attr(feature = "serde", serde(rename = "cookie", deserialize_with = "crate::duration::nanos"))]
+    pub cookie_ns: Nanos,
+}
+
+impl Default for ReadsConfig {
+    fn default() -> Self {
+        Self { sets: 32, kgroup_bits: 12, lease_ns: 150 * MS, cookie_ns: 5 * SECOND }
+    }
+}
+
+impl Program for ReadsProgram {
+    const NAME: &'static str = "reads";
+    const CLOCK: Clock = Clock::CountsSuspension;
+    const OPERATIONS: &'static [&'static str] = &stats::OPERATION_NAMES;
+
+    type Config = ReadsConfig;
+    type Verdict = Verdict;
+    type Stats = Stats;
+    type Order = SetOrder;
+
+    fn violated(_config: &ReadsConfig) -> ConfigError {
+        ConfigError(
+            "sets must be 1 to 64, kgroup_bits 0 to 20, lease longer than 0 and at most an hour, cookie longer than 0"
+                .into(),
+        )
+    }
+
+    fn bounds(config: &ReadsConfig) -> Vec<(&'static str, Bound)> {
+        vec![
+            ("sets", Bound::Count(config.sets)),
+            ("kgroup_bits", Bound::Count(config.kgroup_bits)),
+            ("lease", Bound::Time(config.lease_ns)),
+            ("cookie", Bound::Time(config.cookie_ns)),
+        ]
+    }
+
+    fn ticks(_config: &ReadsConfig) -> u32 {
+        1
+    }
+
+    fn packets(stats: &Stats) -> &[u64] {
+        &stats.packets
+    }
+
+    fn verdicts(stats: &Stats) -> &[u64] {
+        &stats.reasons
+    }
+
+    /// VERSION, and what answers a request without a cookie. STATE goes only to replicas, all else to who has a cookie.
+    fn is_for_anybody(answer: &[u8]) -> bool {
+        let Ok((request, _)) = Request::ref_from_prefix(answer) else { return true };
+        let operation = request.header.operation;
+        let is_reply = [Operation::ReadReply as u8, Operation::WriteReply as u8].contains(&operation);
+        let says_who_asks_nothing = [Status::Cookie as u8, Status::UnknownSet as u8].contains(&request.status);
+        operation == VERSION_OPERATION || is_reply && says_who_asks_nothing
+    }
+}
+
+crate::soft_program!(
+    ReadsProgram,
+    "reads",
+    "MIDFLIGHT_LAYOUT_READS",
+    mf_reads_size,
+    mf_reads_init,
+    mf_reads_packet,
+    mf_reads_tick,
+    mf_reads_order,
+    mf_reads_owes_more,
+    mf_reads_stats,
+    mf_reads_check
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Engine, SoftProgram};
+    use midflight_wire::Version;
+    use midflight_wire::reads::{KGROUP_BITS_MAX, State};
+    use zerocopy::IntoBytes;
+
+    unsafe extern "C" {
+        fn mf_reads_layout(layout: *mut u64);
+    }
+
+    #[test]
+    fn structures_and_bounds_are_those_of_reads_h() {
+        let mut of_c = [0; 10];
+        // SAFETY: it writes ten numbers.
+        unsafe { mf_reads_layout(of_c.as_mut_ptr()) };
+        let sizes =
+            [size_of::<ReadsConfig>(), size_of::<Stats>(), size_of::<SetStats>(), size_of::<SetOrder>(), OPERATIONS];
+        let bounds = [SETS_MAX, LEASE_MAX_NS as usize, 4096, 192, usize::from(KGROUP_BITS_MAX)];
+        let of_rust = sizes.into_iter().chain(bounds).map(|n| n as u64);
+        assert_eq!(of_c.to_vec(), of_rust.collect::<Vec<_>>());
+    }
+
+    fn config() -> ReadsConfig {
+        ReadsConfig { sets: 2, kgroup_bits: 14, ..ReadsConfig::default() }
+    }
+
+    fn new_set(number: u16) -> NewSet {
+        NewSet {
+            number,
+            incarnation: 7,
+            lease_ns: 0,
+            kgroup_bits: 14,
+            reply_check: ReplyCheck::Strict,
+            policy: Policy::Random,
+            replicas: vec![([10, 0, 0, 1], 7000).into()],
+        }
+    }
+
+    /// How many calls an order takes, and what becomes of it.
+    fn ask(reads: &mut Reads, mut order: SetOrder) -> (u32, Outcome) {
+        let mut calls = 1;
+        while !reads.order(&mut order) {
+            calls += 1;
+        }
+        (calls, order.outcome())
+    }
+
+    #[test]
+    fn an_order_says_what_it_was_made_of() {
+        assert_eq!(SetOrder::add(&new_set(3)).added(), Some(new_set(3)));
+        assert_eq!((SetOrder::remove(3).added(), SetOrder::remove(3).number()), (None, 3));
+    }
+
+    /// R7: a set that does not fit is refused, and no order does more than a bounded piece of work at once.
+    #[test]
+    fn r7_sets_are_added_in_steps_and_removed() {
+        let mut reads = Reads::new(&config(), 1, 1).expect("within its bounds");
+        assert_eq!(ask(&mut reads, SetOrder::add(&new_set(1))), (4, Outcome::Done), "16,384 key groups");
+        assert_eq!(ask(&mut reads, SetOrder::add(&new_set(1))), (1, Outcome::Exists));
+        assert_eq!(ask(&mut reads, SetOrder::add(&NewSet { kgroup_bits: 0, ..new_set(2) })), (1, Outcome::Done));
+        assert_eq!(ask(&mut reads, SetOrder::add(&new_set(3))), (1, Outcome::NoRoom));
+        assert_eq!(ask(&mut reads, SetOrder::remove(3)), (1, Outcome::Unknown));
+        assert_eq!(reads.stats().present().map(|set| set.set).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(ask(&mut reads, SetOrder::remove(1)), (1, Outcome::Done));
+        assert_eq!(ask(&mut reads, SetOrder::add(&new_set(3))), (4, Outcome::Done));
+        assert_eq!(Engine::check(&reads), Ok(()));
+    }
+
+    #[test]
+    fn r7_an_order_beyond_a_bound_is_refused() {
+        let mut reads = Reads::new(&config(), 1, 1).expect("within its bounds");
+        for bad in [
+            NewSet { incarnation: 0, ..new_set(1) },
+            NewSet { lease_ns: LEASE_MAX_NS + 1, ..new_set(1) },
+            NewSet { kgroup_bits: 15, ..new_set(1) },
+        ] {
+            assert_eq!(ask(&mut reads, SetOrder::add(&bad)), (1, Outcome::Bad), "{bad:?}");
+        }
+    }
+
+    /// Two orders that take turns want the same place: the later one takes another, and clears that from its beginning.
+    #[test]
+    fn orders_that_take_turns_clear_different_places() {
+        let mut reads = Reads::new(&config(), 1, 1).expect("within its bounds");
+        let (mut one, mut two) = (SetOrder::add(&new_set(1)), SetOrder::add(&new_set(2)));
+        assert!(!reads.order(&mut two) && !reads.order(&mut two));
+        while !reads.order(&mut one) {}
+        assert_eq!(ask(&mut reads, two), (4, Outcome::Done));
+        assert_eq!(Engine::check(&reads), Ok(()));
+    }
+
+    #[test]
+    fn a_configuration_beyond_a_bound_is_refused() {
+        let good = ReadsConfig::default();
+        let bytes = |sets| ReadsProgram::state_bytes(&ReadsConfig { sets, ..good });
+        assert!(bytes(64) >= bytes(63) + 4096 * 32, "32 bytes for each key group");
+        for bad in [
+            ReadsConfig { sets: 0, ..good },
+            ReadsConfig { sets: 65, ..good },
+            ReadsConfig { kgroup_bits: 21, ..good },
+            ReadsConfig { lease_ns: 0, ..good },
+            ReadsConfig { lease_ns: LEASE_MAX_NS + 1, ..good },
+            ReadsConfig { cookie_ns: 0, ..good },
+        ] {
+            assert!(Reads::new(&bad, 1, 1).is_err(), "{bad:?}");
+        }
+    }
+
+    /// R7: under a flood of forged requests a replica still hears STATE.
+    #[test]
+    fn r7_only_what_needs_no_cookie_is_for_anybody() {
+        let reply = |operation, status: Status| {
+            let mut request = Request::new(operation);
+            request.status = status as u8;
+            ReadsProgram::is_for_anybody(request.as_bytes())
+        };
+        assert!(reply(Operation::ReadReply, Status::Cookie) && reply(Operation::WriteReply, Status::UnknownSet));
+        assert!(!reply(Operation::ReadReply, Status::Inactive) && !reply(Operation::WriteReply, Status::Inactive));
+        assert!(!ReadsProgram::is_for_anybody(State::new(1, 1).as_bytes()));
+        assert!(ReadsProgram::is_for_anybody(Version::OURS.as_bytes()));
+    }
+}

@@ -1,0 +1,158 @@
+//! The operator's orders: a replica set is added or removed.
+
+use midflight_endpoint::Nanos;
+use midflight_wire::Address;
+use midflight_wire::reads::REPLICAS_MAX;
+use std::net::SocketAddr;
+use zerocopy::FromZeros;
+
+/// Which replies of replicas that do not lead go to the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
+#[repr(u8)]
+pub enum ReplyCheck {
+    /// Those whose session and SEQ are still those of the key group.
+    #[default]
+    Strict = 0,
+    /// All: a read is right if its key group was stable when it passed.
+    Relaxed = 1,
+}
+
+/// Which of the consistent replicas gets a read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[repr(u8)]
+pub enum Policy {
+    /// Any, with chances in proportion to their weights.
+    Random = 0,
+    /// Not the leader while writes are under way, if there is another.
+    #[default]
+    LeaderAvoidance = 1,
+}
+
+/// A replica set to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSet {
+    /// Its number, by which packets name it.
+    pub number: u16,
+    /// Random, never drawn before, not 0.
+    pub incarnation: u64,
+    /// T: how long a heartbeat's echo keeps a session alive. 0: that of the switch's configuration.
+    pub lease_ns: Nanos,
+    /// It has 2^this key groups.
+    pub kgroup_bits: u8,
+    /// Which replies go to the client.
+    pub reply_check: ReplyCheck,
+    /// Which replica gets a read.
+    pub policy: Policy,
+    /// Who may say HELLO before there is a session; more than eight are left out.
+    pub replicas: Vec<SocketAddr>,
+}
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// It is carried out.
+    Done = 0,
+    /// There is a set of this number.
+    Exists = 1,
+    /// There are as many sets as the configuration admits.
+    NoRoom = 2,
+    /// A bound is violated.
+    Bad = 3,
+    /// There is no set of this number.
+    Unknown = 4,
+}
+
+/// An order, and how far it has come. A call clears a bounded number of key groups, so one takes several. It is
+/// `struct mf_reads_order`.
+#[repr(C)]
+#[derive(Clone, Copy, FromZeros)]
+pub struct SetOrder {
+    pub(super) incarnation: u64,
+    pub(super) lease_ns: u64,
+    next: u32,
+    set: u16,
+    what: u8,
+    outcome: u8,
+    kgroup_bits: u8,
+    reply_check: u8,
+    policy: u8,
+    place: u8,
+    replicas: [Address; REPLICAS_MAX],
+    reserved: u32,
+}
+
+/// `MF_SET_REMOVE`.
+const REMOVE: u8 = 1;
+
+impl std::fmt::Debug for SetOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SetOrder").field("set", &self.set).field("what", &self.what).finish_non_exhaustive()
+    }
+}
+
+impl SetOrder {
+    /// Adds a set.
+    #[must_use]
+    pub fn add(set: &NewSet) -> Self {
+        let mut order = Self {
+            incarnation: set.incarnation,
+            lease_ns: set.lease_ns,
+            set: set.number,
+            kgroup_bits: set.kgroup_bits,
+            reply_check: set.reply_check as u8,
+            policy: set.policy as u8,
+            ..Self::new_zeroed()
+        };
+        order.replicas.iter_mut().zip(&set.replicas).for_each(|(own, &given)| *own = given.into());
+        order
+    }
+
+    /// Removes the set of this number.
+    #[must_use]
+    pub fn remove(number: u16) -> Self {
+        Self { set: number, what: REMOVE, ..Self::new_zeroed() }
+    }
+
+    /// The set to be added; `None` if one is to be removed, or for an order that makes no sense.
+    #[must_use]
+    pub fn added(&self) -> Option<NewSet> {
+        let reply_check = [ReplyCheck::Strict, ReplyCheck::Relaxed].get(usize::from(self.reply_check));
+        let policy = [Policy::Random, Policy::LeaderAvoidance].get(usize::from(self.policy));
+        let replicas = self.replicas.iter().map(|&address| SocketAddr::from(address));
+        (self.what != REMOVE).then_some(NewSet {
+            number: self.set,
+            incarnation: self.incarnation,
+            lease_ns: self.lease_ns,
+            kgroup_bits: self.kgroup_bits,
+            reply_check: *reply_check?,
+            policy: *policy?,
+            replicas: replicas.filter(|address| address.port() != 0).collect(),
+        })
+    }
+
+    /// The number of the set that it is about.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.set
+    }
+
+    /// What became of it, once it is done.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self.outcome {
+            0 => Outcome::Done,
+            1 => Outcome::Exists,
+            2 => Outcome::NoRoom,
+            4 => Outcome::Unknown,
+            _ => Outcome::Bad,
+        }
+    }
+
+    /// Says what became of it: for engines in Rust.
+    pub fn set_outcome(&mut self, outcome: Outcome) {
+        self.outcome = outcome as u8;
+    }
+}

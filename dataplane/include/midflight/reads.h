@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * The reads program of the soft engine, in the shape that switch.h describes: it sends each read to a replica that is up to date.
+ * `docs/internals/reads.md` is the contract, `docs/internals/reads-switch.md` explains the state.
+ */
+#ifndef MIDFLIGHT_READS_H
+#define MIDFLIGHT_READS_H
+
+#include "midflight/reads_verdict.h"
+#include "midflight/reads_wire.h"
+#include "midflight/switch.h"
+
+#define MF_SETS_MAX 64
+#define MF_LEASE_MAX_NS (1ull << 42) /* more than an hour: sums of a lease and a time do not wrap */
+#define MF_ORDER_KGROUPS 4096        /* key groups that one call of an order clears */
+
+struct mf_reads; /* all replica sets of a switch */
+
+struct mf_reads_config {
+    uint32_t sets;        /* room for so many replica sets: 1 to MF_SETS_MAX */
+    uint32_t kgroup_bits; /* each of up to 2^this key groups: 0 to MF_KGROUP_BITS_MAX */
+    uint64_t lease_ns;    /* T of a set whose order names none: 1 to MF_LEASE_MAX_NS */
+    uint64_t cookie_ns;   /* time is divided into intervals of this length; a cookie is valid in the interval that it was
+                           * made in and in the next */
+};
+
+/* What became of the requests for one set, since it was added. */
+struct mf_set_stats {
+    uint64_t to_followers; /* READs of stable key groups to replicas that do not lead */
+    uint64_t to_leader;    /* READs of stable key groups to the leader */
+    uint64_t leader_only;  /* READs that only the leader may answer */
+    uint64_t turned_back;  /* replies of replicas that became such READs */
+    uint64_t outdated;     /* replies of the leader that came too late: their clients were told to repeat the request */
+    uint64_t writes;       /* WRITEs */
+    uint64_t closed;       /* WRITE_REPLYs that closed their key group */
+    uint64_t sessions;     /* sessions that began */
+    uint32_t unstable;     /* key groups that are unstable in the present session */
+    uint16_t set;          /* its number */
+    uint16_t is_used;      /* 0: no set has this place */
+};
+
+struct mf_reads_stats {
+    uint64_t packets[MF_READS_OP_END];   /* datagrams with a valid header, by operation */
+    uint64_t reasons[MF_V_READS_END];    /* datagrams by verdict */
+    struct mf_set_stats sets[MF_SETS_MAX];
+};
+
+/* The operator's order: a set is added or removed. */
+enum mf_set_order { MF_SET_ADD, MF_SET_REMOVE };
+
+enum mf_set_outcome {
+    MF_SET_DONE,
+    MF_SET_EXISTS,  /* ADD: a set has this number */
+    MF_SET_NO_ROOM, /* ADD: as many sets as the configuration admits */
+    MF_SET_BAD,     /* ADD: a bound is violated */
+    MF_SET_UNKNOWN, /* REMOVE: no set has this number */
+};
+
+/* Which replies of replicas that do not lead go to the client. STRICT: those whose session and SEQ are still the key group's. */
+enum mf_reply_check { MF_REPLY_STRICT, MF_REPLY_RELAXED };
+
+/* Which consistent replica gets a READ. AVOID_LEADER: not the leader while writes are under way, if there is another. */
+enum mf_read_policy { MF_POLICY_RANDOM, MF_POLICY_AVOID_LEADER };
+
+struct mf_reads_order {
+    uint64_t incarnation; /* ADD: random, drawn by the caller, not 0 */
+    uint64_t lease_ns;    /* ADD: T; 0: that of the configuration */
+    uint32_t next;        /* the next key group to clear; 0 at first */
+    uint16_t set;
+    uint8_t what;         /* enum mf_set_order */
+    uint8_t outcome;      /* enum mf_set_outcome, once the order is done */
+    uint8_t kgroup_bits;  /* ADD: the set has 2^this key groups */
+    uint8_t reply_check;  /* ADD: enum mf_reply_check */
+    uint8_t policy;       /* ADD: enum mf_read_policy */
+    uint8_t place;        /* ADD: which place is being cleared; scratch */
+    struct mf_address replicas[MF_REPLICAS_MAX]; /* ADD: who may say HELLO; port 0: nobody */
+    uint32_t reserved;
+};
+
+/* Bytes of state for this configuration; 0 where a bound is violated. */
+uint64_t mf_reads_size(const struct mf_reads_config *config);
+
+/* `reads`: zeroed memory of mf_reads_size() bytes, aligned to 64. `epoch` is not used: each set has an incarnation. `key`: random
+ * and secret; cookies are made with it. */
+void mf_reads_init(struct mf_reads *reads, const struct mf_reads_config *config, uint32_t epoch, const uint64_t key[2]);
+
+/* Takes one datagram. `now_ns` never decreases. Overwrites `out`. Returns the verdict on the datagram. */
+MF_ENTRY mf_verdict mf_reads_packet(struct mf_reads MF_FAR *reads, uint64_t now_ns, const struct mf_datagram MF_FAR *in,
+                                    struct mf_out MF_FAR *out);
+
+/* Whether the answer may be longer than `room`: STATE is longer than what it answers. Changes nothing. */
+MF_ENTRY int mf_reads_owes_more(const struct mf_reads MF_FAR *reads, const struct mf_datagram MF_FAR *in, uint32_t room);
+
+/* Leases end by comparison with the time, so there is nothing to clean up. Overwrites `out`. Returns 0. */
+MF_ENTRY uint32_t mf_reads_tick(struct mf_reads MF_FAR *reads, uint64_t now_ns, struct mf_out MF_FAR *out);
+
+/* ADD clears the next MF_ORDER_KGROUPS key groups; the set is there when all are clear. Call it until it returns 1. */
+MF_ENTRY uint32_t mf_reads_order(struct mf_reads MF_FAR *reads, struct mf_reads_order MF_FAR *order);
+
+void mf_reads_stats(const struct mf_reads *reads, struct mf_reads_stats *stats);
+
+/* For tests: checks all structures. 0: sound; else the line of the check in reads_check.c that failed. */
+int mf_reads_check(const struct mf_reads *reads);
+
+/* For tests: sizes of the structures above, and bounds, in the order of reads_check.c. */
+void mf_reads_layout(uint64_t layout[10]);
+
+#endif

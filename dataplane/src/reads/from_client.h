@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* READ and WRITE: the request gets what the switch knows of its key group, and goes to a replica. */
+#ifndef MIDFLIGHT_READS_FROM_CLIENT_H
+#define MIDFLIGHT_READS_FROM_CLIENT_H
+
+#include "choose.h"
+#include "reply.h"
+
+/* Whether a datagram has room for `fixed` bytes and the key that it says; behind them stand `most` further bytes at the most. */
+MF_INLINE mf_verdict check_request(const struct mf_datagram *in, uint32_t fixed, uint32_t most)
+{
+    const struct mf_request *request = (const struct mf_request *)in->data;
+    if (MF_UNLIKELY(request->header.count != 0))
+        return MF_V_BAD_COUNT;
+    if (MF_UNLIKELY(in->length < fixed))
+        return MF_V_TRUNCATED;
+    uint32_t key = mf_net16(request->key_length), behind = in->length - fixed;
+    if (MF_UNLIKELY(key > MF_KEY_MAX))
+        return MF_V_BAD_KEY;
+    if (MF_UNLIKELY(behind < key))
+        return MF_V_TRUNCATED;
+    return MF_UNLIKELY(behind - key > most) ? MF_V_TRAILING : MF_V_OK;
+}
+
+/* To the leader: nobody else may answer. */
+MF_INLINE mf_verdict ask_leader(const struct call *call, struct set *set, const struct kgroup *group)
+{
+    set->sent[set->leader]++;
+    return to_replica(call, set, group, set->leader, MF_FLAG_LEADER_ONLY);
+}
+
+MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const struct kgroup *group)
+{
+    uint32_t slot = MF_LIKELY(group->is_stable) ? choose_replica(set, group) : MF_NO_SLOT;
+    if (MF_UNLIKELY(slot == MF_NO_SLOT)) {
+        set->stats.leader_only++;
+        return ask_leader(call, set, group);
+    }
+    if (slot == set->leader)
+        set->stats.to_leader++;
+    else
+        set->stats.to_followers++;
+    set->sent[slot]++;
+    return to_replica(call, set, group, slot, 0);
+}
+
+MF_INLINE mf_verdict pass_write(const struct call *call, struct set *set, struct kgroup *group)
+{
+    group->seq = ++set->seq;
+    set->stats.unstable += group->is_stable;
+    group->is_stable = 0;
+    set->stats.writes++;
+    return to_replica(call, set, group, set->leader, 0);
+}
+
+MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call, int is_write)
+{
+    struct mf_request *request = request_in(call);
+    struct set *set = find_set(s, mf_net16(request->set));
+    if (MF_UNLIKELY(set == 0)) {
+        answer_request(call, MF_STATUS_UNKNOWN_SET);
+        return MF_V_UNKNOWN_SET;
+    }
+    if (MF_UNLIKELY(!has_cookie(s, call->now_ns, call->in)))
+        return put_cookie(s, call);
+    /* SEQ never begins again within a session: before that, the session takes no more requests. */
+    if (MF_UNLIKELY(!is_active(set, call->now_ns) || set->seq == UINT64_MAX)) {
+        answer_request(call, MF_STATUS_INACTIVE);
+        return MF_V_INACTIVE;
+    }
+    struct kgroup *group = kgroup_of(s, set, mf_net32(request->hash));
+    MF_COPY(&request->client, &call->in->from);
+    return is_write ? pass_write(call, set, group) : pass_read(call, set, group);
+}
+
+MF_HANDLER mf_verdict handle_read(struct mf_reads *s, const struct call *call)
+{
+    mf_verdict verdict = check_request(call->in, sizeof(struct mf_request), 0);
+    return verdict == MF_V_OK ? handle_request(s, call, 0) : verdict;
+}
+
+MF_HANDLER mf_verdict handle_write(struct mf_reads *s, const struct call *call)
+{
+    mf_verdict verdict = check_request(call->in, sizeof(struct mf_request) + sizeof(struct mf_write), MF_PACKET_MAX);
+    return verdict == MF_V_OK ? handle_request(s, call, 1) : verdict;
+}
+
+#endif

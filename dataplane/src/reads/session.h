@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* HELLO, HEARTBEAT, END_SESSION: sessions begin, go on and end. */
+#ifndef MIDFLIGHT_READS_SESSION_H
+#define MIDFLIGHT_READS_SESSION_H
+
+#include "reply.h"
+
+/* Whether a sender is a replica of the set: the operator named it, or the leader did. */
+MF_INLINE int is_replica(const struct set *set, const struct mf_address *from)
+{
+    int is_known = 0;
+    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
+        is_known |= set->named[slot].port != 0 && mf_address_equal(&set->named[slot], from);
+        is_known |= set->replicas[slot].address.port != 0 && mf_address_equal(&set->replicas[slot].address, from);
+    }
+    return is_known;
+}
+
+/* Finds the set of a packet from a replica. */
+MF_INLINE mf_verdict find_set_of_replica(struct mf_reads *s, const struct call *call, uint32_t number, struct set **set)
+{
+    *set = find_set(s, number);
+    if (*set == 0)
+        return MF_V_UNKNOWN_SET;
+    return is_replica(*set, &call->in->from) ? MF_V_OK : MF_V_FOREIGN_REPLICA;
+}
+
+MF_HANDLER mf_verdict handle_hello(struct mf_reads *s, const struct call *call)
+{
+    const struct mf_hello *hello = (const struct mf_hello *)call->in->data;
+    struct set *set;
+    mf_verdict verdict = check_shape(call->in, sizeof(*hello), 0, 0, 0);
+    if (verdict == MF_V_OK)
+        verdict = find_set_of_replica(s, call, mf_net16(hello->set), &set);
+    if (verdict == MF_V_OK)
+        put_state(set, call);
+    return verdict;
+}
+
+/* Whether a session may begin with this HEARTBEAT, or go on with it: its leader has an address, and its leader and start never
+ * change. */
+MF_INLINE int is_consistent(const struct set *set, const struct mf_heartbeat *beat, const struct mf_replica *replicas)
+{
+    if (beat->leader >= beat->header.count || replicas[beat->leader].address.port == 0)
+        return 0;
+    return set->sid != mf_net64(beat->sid) || (set->start == mf_net64(beat->start) && set->leader == beat->leader);
+}
+
+MF_INLINE mf_verdict check_heartbeat(const struct set *set, uint64_t now_ns, const struct mf_heartbeat *beat,
+                                     const struct mf_replica *replicas)
+{
+    uint64_t sid = mf_net64(beat->sid), echo = mf_net64(beat->echo);
+    if (set->incarnation != mf_net64(beat->incarnation))
+        return MF_V_FOREIGN_INCARNATION;
+    if (set->kgroup_bits != beat->kgroup_bits)
+        return MF_V_BAD_KGROUPS;
+    if (sid <= set->ended || sid < set->sid)
+        return MF_V_OLD_SESSION;
+    if (!is_consistent(set, beat, replicas))
+        return MF_V_BAD_SESSION;
+    return echo <= now_ns && now_ns - echo < set->lease_ns ? MF_V_OK : MF_V_OLD_ECHO;
+}
+
+/* All key groups count as stable from now on: see kgroup_of(). */
+MF_INLINE void begin_session(struct set *set, const struct mf_heartbeat *beat)
+{
+    set->sid = mf_net64(beat->sid);
+    set->start = mf_net64(beat->start);
+    set->leader = beat->leader;
+    set->lease_ends_ns = set->seq = set->answered_seq = 0;
+    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++)
+        set->sent[slot] = set->answered[slot] = 0;
+    set->stats.unstable = 0;
+    set->stats.sessions++;
+}
+
+MF_INLINE void update_replicas(struct set *set, const struct mf_replica *replicas, uint32_t count)
+{
+    for (uint32_t slot = MF_ZERO; MF_LOOP(slot < MF_REPLICAS_MAX); slot++) {
+        struct replica *replica = &set->replicas[slot];
+        if (slot >= count || replicas[slot].address.port == 0) {
+            clear_address(&replica->address);
+            replica->weight = 0;
+            replica->matched = 0;
+            continue;
+        }
+        MF_COPY(&replica->address, &replicas[slot].address);
+        replica->weight = replicas[slot].weight;
+        replica->matched = mf_net64(replicas[slot].matched);
+    }
+}
+
+MF_INLINE void take_heartbeat(struct set *set, const struct call *call, const struct mf_heartbeat *beat,
+                              const struct mf_replica *replicas)
+{
+    uint64_t ends_ns = mf_net64(beat->echo) + set->lease_ns;
+    if (set->sid != mf_net64(beat->sid))
+        begin_session(set, beat);
+    update_replicas(set, replicas, beat->header.count);
+    if (beat->is_idle)
+        set->answered_seq = set->seq;
+    if (ends_ns > set->lease_ends_ns) {
+        set->lease_ends_ns = ends_ns;
+        /* It has the incarnation, which is a secret, and a later echo than any before. */
+        call->out->is_genuine = 1;
+    }
+}
+
+MF_HANDLER mf_verdict handle_heartbeat(struct mf_reads *s, const struct call *call)
+{
+    const struct mf_heartbeat *beat = (const struct mf_heartbeat *)call->in->data;
+    const struct mf_replica *replicas = (const struct mf_replica *)(call->in->data + sizeof(*beat));
+    struct set *set;
+    mf_verdict verdict = check_shape(call->in, sizeof(*beat), sizeof(*replicas), 1, MF_REPLICAS_MAX);
+    if (verdict == MF_V_OK)
+        verdict = find_set_of_replica(s, call, mf_net16(beat->set), &set);
+    if (verdict != MF_V_OK)
+        return verdict;
+    verdict = check_heartbeat(set, call->now_ns, beat, replicas);
+    if (verdict == MF_V_OK)
+        take_heartbeat(set, call, beat, replicas);
+    put_state(set, call);
+    return verdict;
+}
+
+MF_HANDLER mf_verdict handle_end_session(struct mf_reads *s, const struct call *call)
+{
+    const struct mf_end_session *end = (const struct mf_end_session *)call->in->data;
+    struct set *set;
+    mf_verdict verdict = check_shape(call->in, sizeof(*end), 0, 0, 0);
+    if (verdict == MF_V_OK)
+        verdict = find_set_of_replica(s, call, mf_net16(end->set), &set);
+    if (verdict != MF_V_OK)
+        return verdict;
+    uint64_t sid = mf_net64(end->sid);
+    if (set->incarnation != mf_net64(end->incarnation)) {
+        put_state(set, call);
+        return MF_V_FOREIGN_INCARNATION;
+    }
+    if (sid > set->ended)
+        set->ended = sid;
+    if (set->sid <= sid)
+        set->lease_ends_ns = 0;
+    put_state(set, call);
+    return MF_V_OK;
+}
+
+#endif

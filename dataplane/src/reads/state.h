@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/*
+ * The state of all replica sets, in one region of memory: a structure of constant size, then the key groups of each set, for as many
+ * sets and key groups as the configuration admits. Zeroed memory is a switch without sets. Addresses are in the byte order of the
+ * network, all numbers in that of the machine, but for `epoch`.
+ */
+#ifndef MIDFLIGHT_READS_STATE_H
+#define MIDFLIGHT_READS_STATE_H
+
+#include "midflight/reads.h"
+#include "shared/answer.h"
+
+#define SET_NUMBERS 65536
+#define KGROUP_BYTES 32
+
+/* A key group. If `sid` is not that of the set's session, the entry is of an earlier one: see kgroup_of(). */
+struct kgroup {
+    uint64_t sid;
+    uint64_t seq;      /* of the last WRITE; 0: none in this session */
+    uint64_t index;    /* what a replica must have applied to answer a READ */
+    uint8_t replicas;  /* bitmap of those that have it */
+    uint8_t is_stable; /* 0: a WRITE is on its way */
+    uint8_t reserved[6];
+};
+
+_Static_assert(sizeof(struct kgroup) == KGROUP_BYTES, "two key groups fill a cache line");
+
+/* A replica in the session. */
+struct replica {
+    struct mf_address address; /* port 0: none has this slot */
+    uint32_t weight;           /* its share of the READs; 0 without an address */
+    uint64_t matched;          /* its log is the leader's up to this index */
+};
+
+struct set {
+    uint64_t incarnation;   /* 0: no set has this place */
+    uint64_t lease_ns;      /* T */
+    uint64_t sid;           /* of the present or last session; 0: there was none */
+    uint64_t start;         /* s */
+    uint64_t lease_ends_ns; /* the session is active before; 0: it has ended */
+    uint64_t seq;           /* the last SEQ */
+    uint64_t answered_seq;  /* the largest SEQ that a WRITE_REPLY carried: below `seq`, writes are under way */
+    uint64_t ended;         /* the highest SID that END_SESSION has ended */
+    uint64_t draws;         /* how often a replica was drawn by lot */
+    uint32_t epoch;         /* the low half of the incarnation, never 0; network byte order */
+    uint16_t number;
+    uint8_t kgroup_bits;
+    uint8_t leader;         /* its slot */
+    uint8_t reply_check;    /* enum mf_reply_check */
+    uint8_t policy;         /* enum mf_read_policy */
+    uint8_t reserved[6];
+    struct replica replicas[MF_REPLICAS_MAX];
+    uint32_t sent[MF_REPLICAS_MAX];     /* READs, since the session began */
+    uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs */
+    struct mf_address named[MF_REPLICAS_MAX]; /* by the operator: who may say HELLO before there is a session */
+    struct mf_set_stats stats;
+};
+
+struct mf_reads {
+    uint64_t cookie_key[2];
+    uint64_t cookie_ns;
+    uint64_t lease_ns;
+    uint64_t kgroups_at;     /* offset of the first set's key groups */
+    uint64_t kgroups_stride; /* bytes from one set's to the next one's */
+    uint32_t sets_max;
+    uint32_t kgroup_bits;
+    uint64_t packets[MF_READS_OP_END];
+    uint64_t reasons[MF_V_READS_END];
+    struct set sets[MF_SETS_MAX];
+    uint8_t places[SET_NUMBERS]; /* by a set's number: its place in `sets`, plus 1; 0: there is no such set */
+};
+
+/* A datagram that is being taken. */
+struct call {
+    uint64_t now_ns;
+    const struct mf_datagram *in;
+    struct mf_out *out;
+};
+
+/* The set of this number, or 0. */
+MF_INLINE struct set *find_set(struct mf_reads *s, uint32_t number)
+{
+    uint32_t place = s->places[number];
+    return place ? &s->sets[(place - 1) % MF_SETS_MAX] : 0;
+}
+
+MF_INLINE struct kgroup *kgroup_at(struct mf_reads *s, uint32_t place, uint32_t i)
+{
+    return (struct kgroup *)((uint8_t *)s + s->kgroups_at + place * s->kgroups_stride) + i;
+}
+
+/* Whether a session of the set takes requests now. */
+MF_INLINE int is_active(const struct set *set, uint64_t now_ns)
+{
+    return now_ns < set->lease_ends_ns;
+}
+
+/* Whether this session is the present one, and takes requests now. */
+MF_INLINE int is_present(const struct set *set, uint64_t now_ns, uint64_t sid)
+{
+    return set->sid == sid && is_active(set, now_ns);
+}
+
+/* The key group of a hash, in the present session. An entry of another session counts as stable, with no WRITE, and all replicas
+ * that have the session's own entry are consistent; so a session begins with one message, and here its entry is made so. */
+MF_INLINE struct kgroup *kgroup_of(struct mf_reads *s, struct set *set, uint32_t hash)
+{
+    struct kgroup *group = kgroup_at(s, (uint32_t)(set - s->sets), (uint32_t)((uint64_t)hash >> (32 - set->kgroup_bits)));
+    if (MF_UNLIKELY(group->sid != set->sid)) {
+        group->sid = set->sid;
+        group->seq = 0;
+        group->index = set->start;
+        group->replicas = 0;
+        group->is_stable = 1;
+    }
+    return group;
+}
+
+#endif

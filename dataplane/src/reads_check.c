@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/* For tests and fuzzers: walks all replica sets and checks that they agree with themselves. Not built for the kernel. */
+#include "reads/state.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return __LINE__;                                                                       \
+    } while (0)
+
+/* Every key group of the session is of this session, and the number of unstable ones is known. */
+static int check_kgroups(struct mf_reads *s, uint32_t place)
+{
+    const struct set *set = &s->sets[place];
+    uint32_t unstable = 0;
+    for (uint32_t i = 0; i < 1u << set->kgroup_bits; i++) {
+        const struct kgroup *group = kgroup_at(s, place, i);
+        CHECK(group->sid <= set->sid);
+        if (group->sid == 0 || group->sid != set->sid)
+            continue;
+        CHECK(group->seq <= set->seq && group->index >= set->start);
+        CHECK(group->is_stable <= 1 && (group->is_stable || group->seq > 0));
+        unstable += !group->is_stable;
+    }
+    CHECK(unstable == set->stats.unstable);
+    return 0;
+}
+
+/* A session has a leader, and its lease is none that a heartbeat could not have given. */
+static int check_session(const struct set *set)
+{
+    CHECK(set->answered_seq <= set->seq);
+    CHECK(set->sid != 0 || (set->lease_ends_ns == 0 && set->seq == 0 && set->stats.sessions == 0));
+    CHECK(set->sid == 0 || set->replicas[set->leader].address.port != 0);
+    CHECK(set->sid > set->ended || set->lease_ends_ns == 0);
+    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++)
+        CHECK(set->replicas[slot].weight == 0 || set->replicas[slot].address.port != 0);
+    return 0;
+}
+
+static int check_set(struct mf_reads *s, uint32_t place)
+{
+    const struct set *set = &s->sets[place];
+    CHECK(set->stats.is_used == (set->incarnation != 0));
+    if (set->incarnation == 0)
+        return 0;
+    CHECK(place < s->sets_max && s->places[set->number] == place + 1 && set->stats.set == set->number);
+    CHECK(set->epoch != 0 && set->kgroup_bits <= s->kgroup_bits);
+    int line = check_session(set);
+    return line ? line : check_kgroups(s, place);
+}
+
+int mf_reads_check(const struct mf_reads *reads)
+{
+    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
+    struct mf_reads *s = (struct mf_reads *)reads;
+    uint32_t used = 0, numbered = 0;
+    for (uint32_t place = 0; place < MF_SETS_MAX; place++) {
+        int line = check_set(s, place);
+        if (line)
+            return line;
+        used += s->sets[place].incarnation != 0;
+    }
+    for (uint32_t number = 0; number < SET_NUMBERS; number++)
+        numbered += s->places[number] != 0;
+    CHECK(used == numbered);
+    return 0;
+}
+
+/* For a test of the Rust side: its declarations must have the layout of those in C. */
+void mf_reads_layout(uint64_t layout[10])
+{
+    const uint64_t here[10] = {
+        sizeof(struct mf_reads_config), sizeof(struct mf_reads_stats), sizeof(struct mf_set_stats),
+        sizeof(struct mf_reads_order),  MF_READS_OP_END,               MF_SETS_MAX,
+        MF_LEASE_MAX_NS,                MF_ORDER_KGROUPS,              MF_ORDER_BYTES,
+        MF_KGROUP_BITS_MAX,
+    };
+    __builtin_memcpy(layout, here, sizeof(here));
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/* The reads program in the kernel. */
+#include "../src/reads.c"
+
+#define PROGRAM_STATE struct mf_reads
+#define PROGRAM_ORDER struct mf_reads_order
+#define PROGRAM(name) mf_reads_##name
+/* Its leases are promises to the next leader, whose time goes on while this machine is suspended. */
+#define PROGRAM_NOW() bpf_ktime_get_boot_ns()
+
+#include "shells.h"
