@@ -4,6 +4,8 @@
 
 mod agreement;
 mod answers;
+mod formats;
 mod golden;
 mod owned;
 mod properties;
+mod reads;

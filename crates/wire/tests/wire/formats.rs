@@ -1,0 +1,166 @@
+//! The formats of the programs, as this crate has them, and where the others have them.
+
+use crate::agreement::{C, compile};
+use midflight_wire::{Field, Reject, reads};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{LazyLock, OnceLock};
+
+/// Structure → its size and its fields' (name, offset, size), in order.
+pub(crate) type Layouts = BTreeMap<String, (usize, Vec<(String, usize, usize)>)>;
+/// Name → number, of constants and codes.
+pub(crate) type Numbers = BTreeMap<String, u64>;
+
+/// The format of a program.
+pub(crate) struct Format {
+    pub(crate) name: &'static str,
+    /// The headers in C that only this format is in, below `dataplane/include/midflight`.
+    pub(crate) headers: &'static [&'static str],
+    pub(crate) verdict_header: &'static str,
+    /// The lists of verdicts in C that the page has.
+    pub(crate) verdict_lists: &'static str,
+    pub(crate) page: &'static str,
+    /// The heading of its verdicts in `docs/troubleshooting.md`.
+    pub(crate) troubleshooting: &'static str,
+    pub(crate) layouts: Layouts,
+    pub(crate) numbers: Numbers,
+    /// The headings of the page's tables of codes, and what their names begin with in C.
+    pub(crate) codes: &'static [(&'static str, &'static str)],
+    pub(crate) operations: usize,
+    /// What its parser rejects for reasons that a switch has too.
+    pub(crate) rejects: &'static [Reject],
+    pub(crate) has_bad_count: fn(&[u8]) -> bool,
+    in_c: OnceLock<C>,
+}
+
+impl Format {
+    /// Compiled once for all tests.
+    pub(crate) fn c(&self) -> &C {
+        self.in_c.get_or_init(|| compile(self, &[]))
+    }
+}
+
+pub(crate) fn formats() -> &'static [Format; 2] {
+    static FORMATS: LazyLock<[Format; 2]> = LazyLock::new(|| [of_tasks(), of_reads()]);
+    &FORMATS
+}
+
+/// `SubmitAck` → `submit_ack`.
+pub(crate) fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+    }
+    snake
+}
+
+fn layouts(structures: Vec<(&'static str, usize, Vec<Field>)>) -> Layouts {
+    structures
+        .into_iter()
+        .map(|(name, size, fields)| {
+            let fields = fields.into_iter().map(|f| (f.name.to_owned(), f.offset, f.size)).collect();
+            (format!("mf_{}", snake(name)), (size, fields))
+        })
+        .collect()
+}
+
+fn constants<const N: usize>(constants: [(&str, u64); N]) -> Numbers {
+    constants.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+fn codes<T: Debug + Copy + Into<u8>>(prefix: &str, all: &[T]) -> impl Iterator<Item = (String, u64)> {
+    all.iter().map(move |&code| {
+        (format!("MF_{prefix}_{}", snake(&format!("{code:?}")).to_uppercase()), u64::from(code.into()))
+    })
+}
+
+fn of_tasks() -> Format {
+    use midflight_wire::*;
+    let mut numbers = constants([
+        ("MF_MAGIC", u64::from(MAGIC)),
+        ("MF_VERSION", u64::from(VERSION)),
+        ("MF_PACKET_MAX", PACKET_MAX as u64),
+        ("MF_SUBMIT_MAX", SUBMIT_MAX as u64),
+        ("MF_SLOTS_MAX", SLOTS_MAX as u64),
+        ("MF_REGISTER_MAX", REGISTER_MAX as u64),
+        ("MF_CANCEL_MAX", CANCEL_MAX as u64),
+        ("MF_PROBE_MAX", PROBE_MAX as u64),
+        ("MF_COMPLETE_MAX", COMPLETE_MAX as u64),
+        ("MF_ARGUMENT_MAX", ARGUMENT_MAX as u64),
+        ("MF_RESULT_MAX", RESULT_MAX as u64),
+        ("MF_WINDOW", u64::from(WINDOW)),
+        ("MF_LEVELS", u64::from(LEVELS)),
+        ("MF_BY_REFERENCE", u64::from(BY_REFERENCE)),
+        ("MF_BLOB_MAX", u64::from(BLOB_MAX)),
+        ("MF_OP_VERSION", u64::from(VERSION_OPERATION)),
+    ]);
+    numbers.extend(codes("OP", Operation::ALL));
+    numbers.extend(codes("REASON", Reason::ALL));
+    numbers.extend(codes("STATUS", Status::ALL));
+    numbers.extend(codes("ACK", AckState::ALL));
+    numbers.extend(codes("KNOWN", Known::ALL));
+    Format {
+        name: "tasks",
+        headers: &["wire.h", "tasks_wire.h"],
+        verdict_header: "tasks_verdict.h",
+        verdict_lists: "MF_COMMON_VERDICTS(X) MF_TASKS_VERDICTS(X)",
+        page: "docs/wire.md",
+        troubleshooting: "## Verdicts",
+        layouts: layouts(structures()),
+        numbers,
+        codes: &[
+            ("## Operations", "OP"),
+            ("### Reasons", "REASON"),
+            ("### Statuses", "STATUS"),
+            ("### Acknowledgements", "ACK"),
+            ("### Knowledge", "KNOWN"),
+        ],
+        operations: Operation::ALL.len(),
+        rejects: &[
+            Reject::Truncated,
+            Reject::Trailing,
+            Reject::BadMagic,
+            Reject::BadVersion(1),
+            Reject::UnknownKey,
+            Reject::UnknownOperation,
+            Reject::BadCount,
+            Reject::BadPriority,
+            Reject::BadArgument,
+        ],
+        has_bad_count: |packet| parse(packet).err() == Some(Reject::BadCount),
+        in_c: OnceLock::new(),
+    }
+}
+
+/// Its page does not repeat what all programs have.
+fn of_reads() -> Format {
+    let mut numbers = constants([
+        ("MF_REPLICAS_MAX", reads::REPLICAS_MAX as u64),
+        ("MF_KGROUP_BITS_MAX", u64::from(reads::KGROUP_BITS_MAX)),
+        ("MF_KEY_MAX", reads::KEY_MAX as u64),
+        ("MF_NO_SLOT", u64::from(reads::NO_SLOT)),
+        ("MF_FLAG_LEADER_ONLY", u64::from(reads::FLAG_LEADER_ONLY)),
+        ("MF_FLAG_EXISTS", u64::from(reads::FLAG_EXISTS)),
+    ]);
+    numbers.extend(codes("OP", reads::Operation::ALL));
+    numbers.extend(codes("STATUS", reads::Status::ALL));
+    numbers.extend(codes("COMMAND", reads::Command::ALL));
+    Format {
+        name: "reads",
+        headers: &["reads_wire.h"],
+        verdict_header: "reads_verdict.h",
+        verdict_lists: "MF_READS_VERDICTS(X)",
+        page: "docs/reads-wire.md",
+        troubleshooting: "## Verdicts of the reads program",
+        layouts: layouts(reads::structures()),
+        numbers,
+        codes: &[("## Operations", "OP"), ("### Statuses", "STATUS"), ("### Commands", "COMMAND")],
+        operations: reads::Operation::ALL.len(),
+        rejects: &[Reject::BadKey, Reject::BadStatus],
+        has_bad_count: |packet| reads::parse(packet).err() == Some(Reject::BadCount),
+        in_c: OnceLock::new(),
+    }
+}
