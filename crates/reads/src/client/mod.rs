@@ -1,1 +1,182 @@
-//! A client.
+//! The client of a linearizable store: operations in, answers out.
+//!
+//! [`Client`] is the state machine. `transmit` writes packets, `answers` handles those that come back, `outcome` reads what they
+//! say, and `clock` handles timers. The data is in `requests` (what is open, with its `timers`), `lanes` (client ids) and
+//! `switches`. `docs/internals/reads.md` is the protocol.
+
+mod answers;
+mod clock;
+mod config;
+mod counters;
+mod events;
+mod lanes;
+mod operation;
+mod outcome;
+mod requests;
+mod switches;
+mod timers;
+mod transmit;
+
+pub use config::{ClientConfig, ConfigError};
+pub use counters::Counters;
+pub use events::{Answer, Event, Failure};
+pub use operation::{Operation, OperationKey, SubmitError};
+
+use answers::Reply;
+use lanes::Lanes;
+use midflight_endpoint::{Backoff, Endpoint, Nanos, RoundTrip};
+use midflight_wire::Reject;
+use midflight_wire::reads::{Packet, key_hash, parse};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+use requests::{Body, Request, Requests};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use switches::Switches;
+
+/// Sends operations to the store and matches their answers. Drive it as [`Endpoint`] says.
+pub struct Client {
+    config: ClientConfig,
+    counters: Counters,
+    rng: Pcg32,
+    /// What goes on the wire comes from a cipher, so that nobody can compute the seed or later numbers from it.
+    secrets: StdRng,
+    /// The id of the first request: random, so that ids never recur at an address.
+    first: u64,
+    requests: Requests,
+    /// Operations that have not been sent.
+    reads: VecDeque<u64>,
+    writes: VecDeque<u64>,
+    /// Reads that have been sent and are open.
+    reads_open: usize,
+    lanes: Lanes,
+    /// While the store has no room for more client ids, and some lane has one, no other is asked for before this time.
+    may_open_from: Nanos,
+    switches: Switches,
+    read_trip: RoundTrip,
+    /// Writes take longer, so their round trip is measured apart.
+    write_trip: RoundTrip,
+    events: VecDeque<Event>,
+}
+
+impl Client {
+    /// A client that has sent nothing yet.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that says which field to change.
+    pub fn new(config: ClientConfig, _now: Nanos) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut secrets = StdRng::seed_from_u64(config.seed);
+        let trip = RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max);
+        Ok(Self {
+            counters: Counters::default(),
+            rng: Pcg32::seed_from_u64(config.seed),
+            first: secrets.next_u64(),
+            secrets,
+            requests: Requests::default(),
+            reads: VecDeque::new(),
+            writes: VecDeque::new(),
+            reads_open: 0,
+            lanes: Lanes::new(config.lanes),
+            may_open_from: 0,
+            switches: Switches::new(&config.switches, Backoff::new(config.inactive_min..=config.inactive_max)),
+            read_trip: trip.clone(),
+            write_trip: trip,
+            events: VecDeque::new(),
+            config,
+        })
+    }
+
+    /// Begins an operation; [`Event::Done`] will say what came of it. Operations that are under way at once may take place in any
+    /// order.
+    ///
+    /// # Errors
+    /// A [`SubmitError`]: then nothing was begun.
+    pub fn submit(&mut self, now: Nanos, operation: Operation) -> Result<OperationKey, SubmitError> {
+        operation.check()?;
+        let queued = self.reads.len() + self.writes.len();
+        if queued >= self.config.queued_max {
+            return Err(SubmitError::QueueFull(queued));
+        }
+        let (is_write, hash) = (operation.is_write(), key_hash(operation.key()));
+        let deadline = now.saturating_add(self.config.timeout);
+        let number = self.requests.insert(Request::new(Body::Operation(operation), hash, deadline));
+        if is_write {
+            self.writes.push_back(number)
+        } else {
+            self.reads.push_back(number)
+        }
+        self.counters.submitted += 1;
+        Ok(OperationKey(number))
+    }
+
+    /// Operations that have not ended, and openings of client ids.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The switch in use.
+    #[must_use]
+    pub fn switch(&self) -> SocketAddr {
+        self.switches.current().1
+    }
+
+    /// The smoothed round trips of reads and of writes; `None` before the first was measured.
+    #[must_use]
+    pub fn round_trips(&self) -> [Option<Nanos>; 2] {
+        [self.read_trip.smoothed(), self.write_trip.smoothed()]
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn handle_version(&mut self, from: SocketAddr, version: u8) {
+        self.counters.other_version += 1;
+        if version == midflight_wire::VERSION {
+            return;
+        }
+        if let Some(switch) = self.switches.answers_with(from, version) {
+            self.events.push_back(Event::OtherVersion { switch, version });
+        }
+    }
+}
+
+impl Endpoint for Client {
+    type Event = Event;
+
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        match parse(datagram) {
+            Ok(Packet::Version(said)) => self.handle_version(from, said.version),
+            Err(Reject::BadVersion(version)) => self.handle_version(from, version),
+            Err(_) => self.counters.malformed += 1,
+            Ok(Packet::ReadReply(request, status, key, value)) => {
+                self.handle_reply(now, from, &Reply { request, status, key: Some(key), value });
+            }
+            Ok(Packet::WriteReply(request, status, value)) => {
+                self.handle_reply(now, from, &Reply { request, status, key: None, value });
+            }
+            Ok(_) => self.counters.not_for_client += 1,
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.expire(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.transmit(now, buffer)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.next_timeout()
+    }
+}

@@ -1,0 +1,202 @@
+//! Answers. One counts only if it comes from a switch of the list and names an open request, whose id nobody else knows.
+
+use super::outcome::{failure, outcome};
+use super::requests::{Body, State};
+use super::{Answer, Client, Event, Failure, OperationKey};
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{Request as Wire, Status};
+use std::net::SocketAddr;
+
+/// A READ_REPLY or WRITE_REPLY.
+pub(super) struct Reply<'a> {
+    pub(super) request: &'a Wire,
+    pub(super) status: Status,
+    /// Of a READ_REPLY; empty where the switch answers.
+    pub(super) key: Option<&'a [u8]>,
+    pub(super) value: &'a [u8],
+}
+
+impl Client {
+    pub(super) fn handle_reply(&mut self, now: Nanos, from: SocketAddr, reply: &Reply<'_>) {
+        let number = reply.request.request.get().wrapping_sub(self.first);
+        let Some(switch) = self.switches.find(from) else {
+            self.counters.foreign_address += 1;
+            return;
+        };
+        let Some(request) = self.requests.get(number).filter(|r| r.is_write() != reply.key.is_some()) else {
+            self.counters.unexpected_answers += 1;
+            return;
+        };
+        let sequence = reply.request.header.sequence.get();
+        if sequence >= request.sent || reply.request.set.get() != self.config.set {
+            self.counters.bad_answers += 1;
+        } else if sequence < request.sent_before {
+            self.counters.old_answers += 1;
+        } else if is_refusal(reply.status) {
+            // Only of the last transmission, and once: else each late refusal would cause a packet.
+            let is_present = sequence + 1 == request.sent && request.switch == switch && request.state == State::Sent;
+            if is_present {
+                self.refused(now, number, switch, reply);
+            } else {
+                self.counters.old_answers += 1;
+            }
+        } else {
+            self.answered(now, number, switch, reply);
+        }
+    }
+
+    /// The request is not done, but may be.
+    fn refused(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) {
+        if reply.status == Status::Cookie {
+            return self.handle_cookie(now, number, switch, reply.request);
+        }
+        self.switches.heard(switch, now);
+        match reply.status {
+            Status::Inactive => self.counters.inactive += 1,
+            Status::UnknownSet => self.counters.unknown_set += 1,
+            Status::NotLeader => self.counters.not_leader += 1,
+            Status::Reordered => self.counters.reordered += 1,
+            _ => self.counters.busy += 1,
+        }
+        let again_at = match reply.status {
+            Status::Inactive | Status::UnknownSet => {
+                let sent_at = self.requests.get(number).map_or(now, |request| request.last_sent_at);
+                self.switches.refused(switch, sent_at, now, &mut self.rng, &mut self.counters)
+            }
+            Status::Reordered => now,
+            _ => now + self.pause(number),
+        };
+        if let Some(request) = self.requests.get_mut(number) {
+            request.patience = 0;
+        }
+        self.requests.send_at(number, again_at, now);
+    }
+
+    /// The switch wants a cookie: the request is sent again with it at once, but in a flood of ever new cookies once in a
+    /// retransmission timeout. A cookie shows that the switch is alive, but not that it takes our packets, so it does not end
+    /// the switch's silence.
+    fn handle_cookie(&mut self, now: Nanos, number: u64, switch: usize, said: &Wire) {
+        self.counters.cookies += 1;
+        let mut cookie = [0; 8];
+        cookie.copy_from_slice(&said.client.ip[..8]);
+        let cookie = u64::from_be_bytes(cookie);
+        self.switches.keep_cookie(switch, cookie);
+        let timeout = self.timeout_of(number);
+        let Some(request) = self.requests.get_mut(number) else { return };
+        if request.cookie != cookie && now >= request.heeds_cookies_from {
+            request.heeds_cookies_from = now + timeout;
+            self.requests.make_ready(number);
+        }
+    }
+
+    /// A replica has answered for good.
+    fn answered(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) {
+        let Some(request) = self.requests.get(number) else { return };
+        let (is_write, measured_from) = (request.is_write(), request.sent_at(reply.request.header.sequence.get()));
+        let was_taken = match &request.body {
+            Body::Open => self.opening_answered(now, number, reply),
+            Body::Operation(_) if is_write && reply.status == Status::UnknownClient => {
+                self.id_unknown(now, number);
+                true
+            }
+            Body::Operation(operation) => {
+                let has_key = reply.key.is_none_or(|key| key == operation.key());
+                let outcome = outcome(operation, reply.status, reply.value).filter(|_| has_key);
+                outcome.map(|outcome| self.finish(number, outcome)).is_some()
+            }
+        };
+        if !was_taken {
+            self.counters.bad_answers += 1;
+            return;
+        }
+        if let Some(sent_at) = measured_from {
+            let trip = if is_write { &mut self.write_trip } else { &mut self.read_trip };
+            trip.sample(now.saturating_sub(sent_at));
+        }
+        self.switches.heard(switch, now);
+        if let Some(switch) = self.switches.served(switch) {
+            self.events.push_back(Event::SwitchChanged { switch });
+        }
+    }
+
+    /// The answer to the opening of a client id. Returns whether it is one.
+    fn opening_answered(&mut self, now: Nanos, number: u64, reply: &Reply<'_>) -> bool {
+        match (reply.status, <[u8; 8]>::try_from(reply.value)) {
+            (Status::Done, Ok(id)) => {
+                self.counters.ids_opened += 1;
+                self.opening_ended(number, Some(u64::from_be_bytes(id)));
+            }
+            (Status::ClientsFull, _) => {
+                self.counters.clients_full += 1;
+                self.may_open_from = now + self.config.pause_max;
+                match self.opening_ended(number, None) {
+                    // The lanes that are open serve it.
+                    Some(write) if self.lanes.any_open() => self.put_back(write),
+                    Some(write) => self.finish(write, Err(Failure::ClientsFull)),
+                    None => {}
+                }
+            }
+            (status, _) => {
+                let Some(failure) = failure(status) else { return false };
+                if let Some(write) = self.opening_ended(number, None) {
+                    self.finish(write, Err(failure));
+                }
+            }
+        }
+        true
+    }
+
+    /// An opening has ended. If there is an id, the lane's write can be sent; else it is returned, and has the lane.
+    pub(super) fn opening_ended(&mut self, number: u64, id: Option<u64>) -> Option<u64> {
+        let lane = self.requests.remove(number)?.lane?;
+        let write = self.lanes.opened(lane, id)?;
+        if id.is_none() {
+            return Some(write);
+        }
+        self.send_in_lane(write, lane);
+        None
+    }
+
+    /// The write's client id is unknown, so it has expired. If the write was sent once, and so recently that the id would
+    /// still be there if the write had run, then it has not, and can run under another id. Else nobody knows.
+    fn id_unknown(&mut self, now: Nanos, number: u64) {
+        self.counters.ids_unknown += 1;
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let Some(lane) = request.lane else { return };
+        self.lanes.expired(lane);
+        let sent_once = request.sent == request.sent_before + 1;
+        if sent_once && now - request.last_sent_at < self.config.id_kept {
+            request.state = State::Waiting;
+            request.sent_before = request.sent;
+            let deadline = request.deadline;
+            self.requests.schedule(number, deadline);
+            self.open_id(lane, now);
+        } else {
+            self.finish(number, Err(Failure::UnknownClient));
+        }
+    }
+
+    /// An operation ends.
+    pub(super) fn finish(&mut self, number: u64, outcome: Result<Answer, Failure>) {
+        let Some(request) = self.requests.remove(number) else { return };
+        if let Some(lane) = request.lane {
+            if outcome == Err(Failure::Stale) {
+                self.lanes.expired(lane);
+            }
+            self.lanes.release(lane);
+        } else if request.state != State::Waiting {
+            self.reads_open -= 1;
+        }
+        match outcome {
+            Ok(_) => self.counters.answered += 1,
+            Err(_) => self.counters.failed += 1,
+        }
+        self.events.push_back(Event::Done { key: OperationKey(number), outcome });
+    }
+}
+
+/// Whether a request with this answer is sent again.
+fn is_refusal(status: Status) -> bool {
+    use Status::{Busy, Cookie, Inactive, NotLeader, Reordered, UnknownSet};
+    matches!(status, Cookie | Inactive | UnknownSet | NotLeader | Reordered | Busy)
+}

@@ -1,0 +1,79 @@
+//! Timers: answers that do not come, pauses that end, operations that take too long.
+
+use super::requests::State;
+use super::{Client, Failure};
+use midflight_endpoint::Nanos;
+use rand::RngExt;
+
+impl Client {
+    pub(super) fn next_timeout(&self) -> Option<Nanos> {
+        let held = self.may_send_then().then(|| self.switches.held_until());
+        self.requests.next_due().into_iter().chain(held).min()
+    }
+
+    /// Whether operations wait only for the end of the wait for a session.
+    fn may_send_then(&self) -> bool {
+        let reads = !self.reads.is_empty() && self.reads_open < self.config.reads_max;
+        let writes = !self.writes.is_empty() && self.lanes.has_room(true);
+        self.switches.held_until() > 0 && (reads || writes)
+    }
+
+    pub(super) fn expire(&mut self, now: Nanos) {
+        while let Some(number) = self.requests.pop_due(now) {
+            let Some(request) = self.requests.get(number) else { continue };
+            if request.deadline <= now {
+                self.time_out(number);
+                continue;
+            }
+            if request.state == State::Sent {
+                self.counters.unanswered += 1;
+                let (switch, sent_at) = (request.switch, request.last_sent_at);
+                self.switches.unanswered(switch, sent_at, now, &mut self.counters);
+                self.be_patient(number);
+            }
+            self.requests.make_ready(number);
+        }
+    }
+
+    fn time_out(&mut self, number: u64) {
+        let Some(request) = self.requests.get(number) else { return };
+        if request.is_opening() {
+            if let Some(write) = self.opening_ended(number, None) {
+                self.put_back(write);
+            }
+            return;
+        }
+        let was_sent = request.sent > request.sent_before;
+        self.counters.timed_out += 1;
+        self.finish(number, Err(Failure::TimedOut { was_sent }));
+        // All operations have as much time, so the oldest in the queues end first, and their places are free again.
+        for queue in [&mut self.reads, &mut self.writes] {
+            while queue.front().is_some_and(|&number| self.requests.get(number).is_none()) {
+                queue.pop_front();
+            }
+        }
+    }
+
+    /// How long the request waits for its answer.
+    pub(super) fn timeout_of(&self, number: u64) -> Nanos {
+        let Some(request) = self.requests.get(number) else { return self.config.rto_initial };
+        let trip = if request.is_write() { &self.write_trip } else { &self.read_trip };
+        request.patience.max(trip.timeout())
+    }
+
+    /// The request waits longer from now on.
+    fn be_patient(&mut self, number: u64) {
+        let doubled = self.timeout_of(number).saturating_mul(2).min(self.config.repeat_max);
+        if let Some(request) = self.requests.get_mut(number) {
+            request.patience = doubled;
+        }
+    }
+
+    /// The next wait of a request that was refused: longer each time, with jitter.
+    pub(super) fn pause(&mut self, number: u64) -> Nanos {
+        let (min, max) = (self.config.pause_min, self.config.pause_max);
+        let Some(request) = self.requests.get_mut(number) else { return min };
+        request.pause = request.pause.saturating_mul(2).clamp(min, max);
+        self.rng.random_range(request.pause.div_ceil(2)..=request.pause)
+    }
+}

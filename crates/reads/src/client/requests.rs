@@ -1,0 +1,194 @@
+//! The open requests: each operation, and each opening of a client id.
+
+use super::Operation;
+use super::timers::Timers;
+use midflight_endpoint::Nanos;
+use std::collections::{HashMap, VecDeque};
+
+/// What a request asks for.
+pub(super) enum Body {
+    Operation(Operation),
+    /// A new client id.
+    Open,
+}
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// In a queue, or until its lane has a client id.
+    Waiting,
+    /// To be sent in this turn of the driver.
+    Ready,
+    /// Waits for its answer.
+    Sent,
+    /// Will be sent again later.
+    Pausing,
+}
+
+pub(super) struct Request {
+    pub(super) body: Body,
+    pub(super) state: State,
+    pub(super) hash: u32,
+    /// Of writes and openings, once they have one.
+    pub(super) lane: Option<usize>,
+    /// The number of a write in its lane; of an opening random.
+    pub(super) number: u64,
+    /// When it fails.
+    pub(super) deadline: Nanos,
+    /// When something is to be done about it.
+    due: Nanos,
+    /// Times that it was sent; the packet's sequence counts them, from 0.
+    pub(super) sent: u32,
+    /// Of these, how many under an earlier client id.
+    pub(super) sent_before: u32,
+    pub(super) first_sent_at: Nanos,
+    pub(super) last_sent_at: Nanos,
+    /// Where it was sent last, and with which cookie.
+    pub(super) switch: usize,
+    pub(super) cookie: u64,
+    /// From this time on a cookie may cause it to be sent again at once.
+    pub(super) heeds_cookies_from: Nanos,
+    /// The present time for an answer; 0: as measured.
+    pub(super) patience: Nanos,
+    /// The last wait after a refusal.
+    pub(super) pause: Nanos,
+}
+
+impl Request {
+    pub(super) fn new(body: Body, hash: u32, deadline: Nanos) -> Self {
+        Self {
+            body,
+            state: State::Waiting,
+            hash,
+            lane: None,
+            number: 0,
+            deadline,
+            due: deadline,
+            sent: 0,
+            sent_before: 0,
+            first_sent_at: 0,
+            last_sent_at: 0,
+            switch: 0,
+            cookie: 0,
+            heeds_cookies_from: 0,
+            patience: 0,
+            pause: 0,
+        }
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        match &self.body {
+            Body::Operation(operation) => operation.is_write(),
+            Body::Open => true,
+        }
+    }
+
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self.body, Body::Open)
+    }
+
+    /// When the transmission with this sequence left, if that is known: of all but the first and the last it is not.
+    pub(super) fn sent_at(&self, sequence: u32) -> Option<Nanos> {
+        match sequence {
+            _ if sequence + 1 == self.sent => Some(self.last_sent_at),
+            0 => Some(self.first_sent_at),
+            _ => None,
+        }
+    }
+}
+
+/// All open requests by their number, with their timers.
+#[derive(Default)]
+pub(super) struct Requests {
+    open: HashMap<u64, Request>,
+    timers: Timers,
+    ready: VecDeque<u64>,
+    next: u64,
+}
+
+impl Requests {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Adds a request; returns its number, which counts up.
+    pub(super) fn insert(&mut self, request: Request) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let due = request.due;
+        self.open.insert(number, request);
+        self.schedule(number, due);
+        number
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Request> {
+        self.open.get(&number)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Request> {
+        self.open.get_mut(&number)
+    }
+
+    pub(super) fn remove(&mut self, number: u64) -> Option<Request> {
+        let request = self.open.remove(&number)?;
+        let open = &self.open;
+        self.timers.tidy(|at, number| is_due(open, at, number));
+        Some(request)
+    }
+
+    /// Something is to be done about the request at this time, or at its deadline if that is sooner.
+    pub(super) fn schedule(&mut self, number: u64, at: Nanos) {
+        let Some(request) = self.open.get_mut(&number) else { return };
+        request.due = at.min(request.deadline);
+        let (due, open) = (request.due, &self.open);
+        self.timers.push(due, number, open.len(), |at, number| is_due(open, at, number));
+        self.timers.tidy(|at, number| is_due(open, at, number));
+    }
+
+    /// The request is to be sent in this turn.
+    pub(super) fn make_ready(&mut self, number: u64) {
+        let Some(request) = self.open.get_mut(&number) else { return };
+        if request.state != State::Ready {
+            request.state = State::Ready;
+            self.ready.push_back(number);
+        }
+    }
+
+    /// The request is to be sent at this time.
+    pub(super) fn send_at(&mut self, number: u64, at: Nanos, now: Nanos) {
+        if at <= now {
+            return self.make_ready(number);
+        }
+        if let Some(request) = self.open.get_mut(&number) {
+            request.state = State::Pausing;
+            self.schedule(number, at);
+        }
+    }
+
+    /// The next request to send.
+    pub(super) fn pop_ready(&mut self) -> Option<u64> {
+        while let Some(number) = self.ready.pop_front() {
+            if self.open.get(&number).is_some_and(|request| request.state == State::Ready) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+
+    pub(super) fn pop_due(&mut self, now: Nanos) -> Option<u64> {
+        while let Some((at, number)) = self.timers.pop_due(now) {
+            if is_due(&self.open, at, number) {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+fn is_due(open: &HashMap<u64, Request>, at: Nanos, number: u64) -> bool {
+    open.get(&number).is_some_and(|request| request.due == at)
+}

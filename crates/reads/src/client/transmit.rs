@@ -1,0 +1,144 @@
+//! Writes the packets to send.
+
+use super::requests::{Body, Request, State};
+use super::{Client, Operation};
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{self as wire, Command, FLAG_EXISTS, NO_SLOT};
+use rand::Rng;
+use std::net::SocketAddr;
+use zerocopy::{FromZeros, IntoBytes};
+
+impl Client {
+    pub(super) fn transmit(&mut self, now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        loop {
+            if let Some(number) = self.requests.pop_ready() {
+                return self.send(now, number, buffer);
+            }
+            let is_held = now < self.switches.held_until();
+            if is_held || !(self.begin_read() || self.begin_write(now)) {
+                return None;
+            }
+        }
+    }
+
+    /// Takes the next read from its queue.
+    fn begin_read(&mut self) -> bool {
+        if self.reads_open >= self.config.reads_max {
+            return false;
+        }
+        let Some(number) = self.reads.pop_front() else { return false };
+        if self.requests.get(number).is_some() {
+            self.reads_open += 1;
+            self.requests.make_ready(number);
+        }
+        true
+    }
+
+    /// Takes the next write from its queue, if there is a lane for it.
+    fn begin_write(&mut self, now: Nanos) -> bool {
+        let may_open = now >= self.may_open_from || !self.lanes.any_open();
+        let Some(&number) = self.writes.front() else { return false };
+        if self.requests.get(number).is_some() {
+            let Some(lane) = self.lanes.take(number, may_open) else { return false };
+            if let Some(request) = self.requests.get_mut(number) {
+                request.lane = Some(lane);
+            }
+            match self.lanes.id(lane) {
+                Some(_) => self.send_in_lane(number, lane),
+                None => self.open_id(lane, now),
+            }
+        }
+        self.writes.pop_front();
+        true
+    }
+
+    /// The write is the lane's next one.
+    pub(super) fn send_in_lane(&mut self, write: u64, lane: usize) {
+        let number = self.lanes.next_number(lane);
+        if let Some(request) = self.requests.get_mut(write) {
+            request.number = number;
+        }
+        self.requests.make_ready(write);
+    }
+
+    /// The write waits for another lane.
+    pub(super) fn put_back(&mut self, write: u64) {
+        let lane = self.requests.get_mut(write).and_then(|request| request.lane.take());
+        if let Some(lane) = lane {
+            self.lanes.release(lane);
+        }
+        self.writes.push_front(write);
+    }
+
+    /// Asks for a client id. Its key group is random: else all clients would write in one.
+    pub(super) fn open_id(&mut self, lane: usize, now: Nanos) {
+        let deadline = now.saturating_add(self.config.timeout);
+        let mut opening = Request::new(Body::Open, self.secrets.next_u32(), deadline);
+        opening.lane = Some(lane);
+        opening.number = self.secrets.next_u64();
+        let number = self.requests.insert(opening);
+        self.lanes.opening(lane, number);
+        self.requests.make_ready(number);
+    }
+
+    /// Writes a request, for the first time or again.
+    fn send(&mut self, now: Nanos, number: u64, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        let timeout = self.timeout_of(number);
+        let (switch, address, cookie) = self.switches.current();
+        let request = self.requests.get_mut(number)?;
+        let mut fixed = first_part(request, cookie);
+        fixed.request = self.first.wrapping_add(number).into();
+        fixed.set = self.config.set.into();
+        let client = request.lane.and_then(|lane| self.lanes.id(lane));
+        write_packet(&fixed, request, client, buffer);
+        if request.sent == 0 {
+            request.first_sent_at = now;
+        }
+        self.counters.sent += 1;
+        self.counters.repeated += u64::from(request.sent > 0);
+        request.sent += 1;
+        request.last_sent_at = now;
+        (request.switch, request.cookie) = (switch, cookie);
+        request.state = State::Sent;
+        self.requests.schedule(number, now.saturating_add(timeout));
+        Some(address)
+    }
+}
+
+/// The fields that READ and WRITE share, as far as the request knows them.
+fn first_part(request: &Request, cookie: u64) -> wire::Request {
+    let operation = if request.is_write() { wire::Operation::Write } else { wire::Operation::Read };
+    let mut fixed = wire::Request::new(operation);
+    fixed.header.sequence = request.sent.into();
+    fixed.hash = request.hash.into();
+    fixed.client.ip[..8].copy_from_slice(&cookie.to_be_bytes());
+    fixed.slot = NO_SLOT;
+    if let Body::Operation(operation) = &request.body {
+        fixed.key_length = (operation.key().len() as u16).into(); // checked when it was submitted
+        fixed.flags = if matches!(operation, Operation::Exists { .. }) { FLAG_EXISTS } else { 0 };
+    }
+    fixed
+}
+
+fn write_packet(fixed: &wire::Request, request: &Request, client: Option<u64>, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.extend_from_slice(fixed.as_bytes());
+    let mut write = wire::Write::new_zeroed();
+    write.number = request.number.into();
+    let operation = match &request.body {
+        Body::Open => {
+            write.command = Command::Open.into();
+            buffer.extend_from_slice(write.as_bytes());
+            return;
+        }
+        Body::Operation(operation) => operation,
+    };
+    if let Some(command) = operation.command() {
+        write.command = command.into();
+        write.client = client.unwrap_or(0).into();
+        write.expected_length = (operation.expected_length() as u32).into();
+        buffer.extend_from_slice(write.as_bytes());
+    }
+    buffer.extend_from_slice(operation.key());
+    operation.write_arguments(buffer);
+}
