@@ -116,7 +116,7 @@ impl Switches {
     /// A request that was sent at `sent_at` was not answered in time. A switch that answers nothing is left, sooner if it has
     /// not served us since another one was left.
     pub(super) fn unanswered(&mut self, switch: usize, sent_at: Nanos, now: Nanos, counters: &mut Counters) {
-        let was_heard = self.heard_at.is_some_and(|heard| heard >= sent_at);
+        let was_heard = self.heard_at.is_some_and(|heard| heard > sent_at);
         if switch != self.current || was_heard || sent_at < self.silence_from {
             return;
         }
