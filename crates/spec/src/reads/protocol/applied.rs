@@ -36,6 +36,7 @@ impl Applied {
                 What::Write { operation, client } => applied.write(operation, client),
                 What::Open => _ = applied.clients.insert(if chosen { 1 } else { index }, None),
                 What::Expire { client } => _ = applied.clients.remove(&client),
+                What::Session { .. } if scope.has(Planted::ClientsForgotten) => applied.executed = 0,
                 What::Session { .. } | What::Fenced { .. } | What::FencedSwitch { .. } => {}
             }
         }

@@ -49,6 +49,8 @@ pub enum Planted {
     PromiseWithoutDrift,
     /// A switch takes a late heartbeat of the session that has just ended there.
     EndedSessionRevived,
+    /// The table of clients does not outlive a session, as a snapshot without it does not: a late repeat runs again.
+    ClientsForgotten,
     /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later leader's
     /// session begins only when that one has ended.
     LeaderReadWithoutLease,
@@ -56,7 +58,7 @@ pub enum Planted {
 
 impl Planted {
     /// Those that break R1, which a search must find.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::ActivateWithoutEcho,
         Self::LostChunk,
         Self::FlushBeforeFence,
@@ -80,6 +82,7 @@ impl Planted {
         Self::NoDriftBound,
         Self::PromiseWithoutDrift,
         Self::EndedSessionRevived,
+        Self::ClientsForgotten,
     ];
 
     /// Those that break nothing, as other rules suffice: the search finds nothing either.
@@ -112,6 +115,7 @@ impl Planted {
             Self::NoDriftBound => "no-drift-bound",
             Self::PromiseWithoutDrift => "promise-without-drift",
             Self::EndedSessionRevived => "ended-session-revived",
+            Self::ClientsForgotten => "clients-forgotten",
             Self::LeaderReadWithoutLease => "leader-read-without-lease",
         }
     }

@@ -102,6 +102,13 @@ fn transfer() -> Scope {
     scope("transfer", "leadership is handed over, or that is aborted", 1_720_000, &[Write, Read], budget)
 }
 
+/// A write that its client repeats in the next leader's session (R3).
+fn retry() -> Scope {
+    let budget = Budget { writes: 3, reads: 1, heartbeats: 1, elections: 1, transfers: 1, ..NOTHING };
+    let base = scope("retry", "a repeat in the next leader's session", 6_040_000, &[Write, Write, Read], budget);
+    Scope { switches: 1, ..base }
+}
+
 /// FLUSHDB.
 fn flush() -> Scope {
     let budget = Budget { writes: 1, reads: 2, heartbeats: 1, ticks: 2, ..NOTHING };
@@ -156,6 +163,7 @@ pub fn all() -> Vec<Scope> {
         leader_restart(),
         elections(),
         transfer(),
+        retry(),
         flush(),
         wipe(),
         clients(),
@@ -183,6 +191,7 @@ pub fn with(planted: Planted) -> Scope {
         Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho | Planted::EndedSessionRevived => transfer(),
         Planted::LostChunk | Planted::FlushBeforeFence => flush(),
         Planted::LogLength => wipe(),
+        Planted::ClientsForgotten => retry(),
         Planted::ClientChoosesId => clients(),
         Planted::NoDriftBound => {
             let fence = Timing::DRIFT.switch_lease;
