@@ -5,7 +5,7 @@
 //! - [`file`](mod@file): files that people write, with one-line errors;
 //! - [`metrics`]: a [`Snapshot`] of the switch, and its Prometheus text;
 //! - [`http`]: the server of `/metrics`, `/healthz` and `/status`;
-//! - [`tasks`]: the table and the metrics of the tasks program. Another program has a module beside it.
+//! - [`tasks`], [`reads`]: the table and the metrics of a program each.
 //!
 //! Nothing here touches the data path: the switch hands out snapshots, this crate turns them into text.
 
@@ -14,9 +14,11 @@ pub mod config;
 pub mod file;
 pub mod http;
 pub mod metrics;
+pub mod reads;
 pub mod tasks;
 
 pub use config::{Config, EngineConfig, EngineKind, ProgramTable, SwitchTable};
 pub use file::FileError;
 pub use metrics::{EngineStatus, ProgramStatus, ShellCounters, Snapshot, Surroundings};
+pub use reads::{ReadsStatus, ReadsTable};
 pub use tasks::{TasksStatus, TasksTable};

@@ -1,0 +1,88 @@
+//! The status and the metrics of the reads program.
+
+use crate::metrics::{ProgramStatus, counters, gauges};
+use midflight_dataplane::reads::{ReadsProgram, SetStats, Stats};
+use prometheus_client::encoding::DescriptorEncoder;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The replica sets of a switch at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadsStatus {
+    /// In the order of their places.
+    pub sets: Vec<SetStatus>,
+}
+
+/// What a switch has done for a replica set, since it was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetStatus {
+    /// Its number.
+    pub set: u16,
+    /// Reads of stable key groups to replicas that do not lead.
+    pub reads_to_followers: u64,
+    /// Reads of stable key groups to the leader.
+    pub reads_to_leader: u64,
+    /// Reads that only the leader could answer.
+    pub reads_leader_only: u64,
+    /// Replies that became such reads.
+    pub reads_turned_back: u64,
+    /// Replies of the leader that came too late.
+    pub replies_outdated: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Answers that made their key group stable.
+    pub closed: u64,
+    /// Sessions that began.
+    pub sessions: u64,
+    /// Key groups that are unstable now.
+    pub unstable: u32,
+}
+
+impl ReadsStatus {
+    /// From the counters of the program.
+    #[must_use]
+    pub fn new(stats: &Stats) -> Self {
+        Self { sets: stats.present().map(SetStatus::from).collect() }
+    }
+}
+
+impl From<&SetStats> for SetStatus {
+    fn from(stats: &SetStats) -> Self {
+        Self {
+            set: stats.set,
+            reads_to_followers: stats.to_followers,
+            reads_to_leader: stats.to_leader,
+            reads_leader_only: stats.leader_only,
+            reads_turned_back: stats.turned_back,
+            replies_outdated: stats.outdated,
+            writes: stats.writes,
+            closed: stats.closed,
+            sessions: stats.sessions,
+            unstable: stats.unstable,
+        }
+    }
+}
+
+impl ProgramStatus for ReadsStatus {
+    type Program = ReadsProgram;
+
+    fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Field = fn(&SetStatus) -> u64;
+        let counts: [(&str, &str, Field); 8] = [
+            ("reads_to_followers", "Reads of stable key groups to replicas that do not lead", |s| s.reads_to_followers),
+            ("reads_to_leader", "Reads of stable key groups to the leader", |s| s.reads_to_leader),
+            ("reads_leader_only", "Reads that only the leader could answer", |s| s.reads_leader_only),
+            ("reads_turned_back", "Replies of replicas that became such reads", |s| s.reads_turned_back),
+            ("replies_outdated", "Replies of the leader that came too late", |s| s.replies_outdated),
+            ("writes", "Writes", |s| s.writes),
+            ("closed", "Answers that made their key group stable", |s| s.closed),
+            ("sessions", "Sessions that began", |s| s.sessions),
+        ];
+        for (name, help, count) in counts {
+            let by_set = self.sets.iter().map(|set| (set.set.to_string(), count(set))).collect();
+            counters(e, name, help, "set", &by_set)?;
+        }
+        let unstable = self.sets.iter().map(|set| (set.set.to_string(), i64::from(set.unstable)));
+        gauges(e, "kgroups_unstable", "Key groups that are unstable now", "set", unstable)
+    }
+}

@@ -1,0 +1,307 @@
+//! The table `[reads]` of the configuration: switches, replicas and clients of a store read the same file.
+
+use crate::config::{ProgramTable, within_time};
+use crate::file::{Table, within};
+use midflight_dataplane::duration::duration;
+use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReplyCheck};
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{KGROUP_BITS_MAX, REPLICAS_MAX};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Bounds of a switch of replica sets, and the sets.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadsTable {
+    /// Sets that a switch has room for.
+    pub sets: u32,
+    /// Each has up to 2^this key groups.
+    pub kgroup_bits: u8,
+    /// How long a client's cookie holds.
+    #[serde(deserialize_with = "duration")]
+    pub cookie: Duration,
+    /// `[[reads.set]]`
+    pub set: Vec<SetTable>,
+}
+
+/// A replica set.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetTable {
+    /// By which requests name it.
+    pub number: u16,
+    /// Names the store: its replicas listen to no others.
+    pub cluster: u64,
+    /// Where its switches take requests, the preferred one first.
+    pub switches: Vec<SocketAddr>,
+    /// The replicas when the set is made; a replica's place in the list is its place in the set.
+    pub replicas: Vec<ReplicaTable>,
+    /// It has 2^this key groups.
+    #[serde(default = "kgroup_bits")]
+    pub kgroup_bits: u8,
+    /// How reads are served.
+    #[serde(default)]
+    pub reads: ReadMode,
+    /// Which replies of followers pass.
+    #[serde(default)]
+    pub reply_check: ReplyCheck,
+    /// Which of the consistent replicas gets a read.
+    #[serde(default)]
+    pub policy: Policy,
+    /// `[reads.set.timing]`
+    #[serde(default)]
+    pub timing: TimingTable,
+}
+
+/// A replica of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaTable {
+    /// Its Raft id.
+    pub id: u64,
+    /// UDP: for switches.
+    pub address: SocketAddr,
+    /// TCP: for the other replicas.
+    pub links: SocketAddr,
+}
+
+/// How reads are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadMode {
+    /// By every consistent replica (FLAIR).
+    #[default]
+    Flair,
+    /// By the leader, after a round to a quorum.
+    Raft,
+    /// By the leader, under its lease.
+    LeaderLease,
+}
+
+/// Times of a set. All its replicas and switches must have the same.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimingTable {
+    /// How often the leader speaks to followers and switches.
+    #[serde(deserialize_with = "duration")]
+    pub heartbeat: Duration,
+    /// The lease of a session at its switch (T).
+    #[serde(deserialize_with = "duration")]
+    pub session_lease: Duration,
+    /// The leader's lease (L).
+    #[serde(deserialize_with = "duration")]
+    pub leader_lease: Duration,
+    /// For how long a replica that has heard a leader neither votes nor campaigns.
+    #[serde(deserialize_with = "duration")]
+    pub promise: Duration,
+    /// By how much later each place of the set campaigns than the one before.
+    #[serde(deserialize_with = "duration")]
+    pub stagger: Duration,
+    /// Millionths by which the rates of two clocks may differ (ρ).
+    pub drift_ppm: u32,
+}
+
+impl Default for ReadsTable {
+    fn default() -> Self {
+        let bounds = ReadsConfig::default();
+        let cookie = Duration::from_nanos(bounds.cookie_ns);
+        Self { sets: bounds.sets, kgroup_bits: kgroup_bits(), cookie, set: Vec::new() }
+    }
+}
+
+impl Default for TimingTable {
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self {
+            heartbeat: ms(20),
+            session_lease: ms(120),
+            leader_lease: ms(100),
+            promise: ms(120),
+            stagger: ms(25),
+            drift_ppm: 50_000,
+        }
+    }
+}
+
+fn kgroup_bits() -> u8 {
+    ReadsConfig::default().kgroup_bits as u8
+}
+
+impl ReadsTable {
+    /// As the program has it.
+    #[must_use]
+    pub fn bounds(&self) -> ReadsConfig {
+        ReadsConfig {
+            sets: self.sets,
+            kgroup_bits: self.kgroup_bits.into(),
+            cookie_ns: nanos(self.cookie),
+            ..ReadsConfig::default()
+        }
+    }
+
+    /// The set of this number; without one, the only set.
+    ///
+    /// # Errors
+    /// Where there is none, or it must be named.
+    pub fn find(&self, number: Option<u16>) -> Result<&SetTable, String> {
+        let numbers = || self.set.iter().map(|set| set.number.to_string()).collect::<Vec<_>>().join(", ");
+        match (number, self.set.as_slice()) {
+            (_, []) => Err("the configuration has no replica set: add a table [[reads.set]]".into()),
+            (None, [only]) => Ok(only),
+            (None, _) => Err(format!("the configuration has the sets {}: choose one", numbers())),
+            (Some(number), sets) => sets
+                .iter()
+                .find(|set| set.number == number)
+                .ok_or_else(|| format!("the configuration has no set {number}, but {}", numbers())),
+        }
+    }
+}
+
+impl SetTable {
+    /// As a switch has it. `incarnation` is drawn at random for each start.
+    #[must_use]
+    pub fn at_switch(&self, incarnation: u64) -> NewSet {
+        NewSet {
+            number: self.number,
+            incarnation: incarnation.max(1),
+            lease_ns: nanos(self.timing.session_lease),
+            kgroup_bits: self.kgroup_bits,
+            reply_check: self.reply_check,
+            policy: self.policy,
+            replicas: self.replicas.iter().map(|replica| replica.address).collect(),
+        }
+    }
+
+    fn validate(&self, bits_max: u8) -> Result<(), String> {
+        let key = |name: &str| format!("set {}: {name}", self.number);
+        within(&key("kgroup_bits"), self.kgroup_bits, 0..=bits_max)?;
+        if self.switches.is_empty() {
+            return Err(format!("{} is empty: name at least one switch", key("switches")));
+        }
+        let replicas = self.replicas.len();
+        if replicas > REPLICAS_MAX || replicas.is_multiple_of(2) {
+            return Err(format!("{} has {replicas}: name 1, 3, 5 or 7", key("replicas")));
+        }
+        for (i, replica) in self.replicas.iter().enumerate() {
+            let before = &self.replicas[..i];
+            let is_twice = before.iter().any(|other| {
+                other.id == replica.id || other.address == replica.address || other.links == replica.links
+            });
+            if is_twice || replica.id == 0 {
+                return Err(format!(
+                    "{}: id {} or one of its addresses is there twice, or is 0: name each replica once",
+                    key("replicas"),
+                    replica.id
+                ));
+            }
+        }
+        self.timing.validate(&key("timing"))
+    }
+}
+
+impl TimingTable {
+    fn validate(&self, of: &str) -> Result<(), String> {
+        let key = |name: &str| format!("{of}.{name}");
+        within_time(&key("heartbeat"), self.heartbeat, "1ms", "1s")?;
+        within_time(&key("session_lease"), self.session_lease, "2ms", "1m")?;
+        within_time(&key("leader_lease"), self.leader_lease, "2ms", "1m")?;
+        within_time(&key("promise"), self.promise, "2ms", "1m")?;
+        within_time(&key("stagger"), self.stagger, "0s", "10s")?;
+        within(&key("drift_ppm"), self.drift_ppm, 0..=500_000)?;
+        if self.session_lease < 2 * self.heartbeat || self.leader_lease < 2 * self.heartbeat {
+            return Err(format!("{of}: session_lease and leader_lease are at least two heartbeats"));
+        }
+        let lease = self.leader_lease.as_nanos();
+        if self.promise.as_nanos() * 1_000_000 <= lease * (1_000_000 + u128::from(self.drift_ppm)) {
+            return Err(format!("{of}: promise must be longer than leader_lease with its drift"));
+        }
+        Ok(())
+    }
+}
+
+impl ProgramTable for ReadsTable {
+    const NAME: &'static str = "reads";
+    const DEFAULT_TOML: &'static str = include_str!("reads.toml");
+
+    fn read(table: Table<'_>) -> Result<Self, toml::de::Error> {
+        table.rest()
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        within("reads.sets", self.sets, 1..=64)?;
+        within("reads.kgroup_bits", self.kgroup_bits, 0..=KGROUP_BITS_MAX)?;
+        within_time("reads.cookie", self.cookie, "50ms", "1h")?;
+        if self.set.len() > self.sets as usize {
+            return Err(format!("{} tables [[reads.set]], but reads.sets = {}: raise it", self.set.len(), self.sets));
+        }
+        for (i, set) in self.set.iter().enumerate() {
+            if self.set[..i].iter().any(|other| other.number == set.number) {
+                return Err(format!("two tables [[reads.set]] have the number {}: give each its own", set.number));
+            }
+            set.validate(self.kgroup_bits)?;
+        }
+        Ok(())
+    }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use std::path::Path;
+
+    const SET: &str = r#"
+[[reads.set]]
+number = 1
+cluster = 42
+switches = ["10.0.0.1:7700", "10.0.0.2:7700"]
+replicas = [
+  { id = 1, address = "10.0.0.11:7710", links = "10.0.0.11:7711" },
+  { id = 2, address = "10.0.0.12:7710", links = "10.0.0.12:7711" },
+  { id = 3, address = "10.0.0.13:7710", links = "10.0.0.13:7711" },
+]
+"#;
+
+    fn parse(text: &str) -> Result<ReadsTable, String> {
+        let config = Config::<ReadsTable>::parse(text, Path::new("store.toml"));
+        config.map(|config| config.program).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_printed_default_is_the_default() {
+        assert_eq!(parse(&Config::<ReadsTable>::default_toml()), Ok(ReadsTable::default()));
+        assert_eq!(parse(""), Ok(ReadsTable::default()));
+    }
+
+    #[test]
+    fn a_set_is_read_with_its_defaults() {
+        let table = parse(&format!("{SET}timing = {{ heartbeat = \"10ms\" }}\nreads = \"leader-lease\"\n")).unwrap();
+        let set = table.find(None).unwrap();
+        assert_eq!((set.kgroup_bits, set.policy, set.reads), (12, Policy::LeaderAvoidance, ReadMode::LeaderLease));
+        assert_eq!(set.at_switch(7).lease_ns, 120_000_000);
+        assert_eq!(table.find(Some(2)).unwrap_err(), "the configuration has no set 2, but 1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (from, to, part) in [
+            ("number = 1", "number = 1\nkgroup_bits = 13", "set 1: kgroup_bits = 13: must be 0 to 12"),
+            ("id = 2", "id = 1", "set 1: replicas: id 1 or one of its addresses is there twice"),
+            ("10.0.0.12:7711", "10.0.0.11:7711", "set 1: replicas: id 2 or one of its addresses is there twice"),
+            ("  { id = 3, address = \"10.0.0.13:7710\", links = \"10.0.0.13:7711\" },\n", "", "set 1: replicas has 2"),
+            ("\"10.0.0.1:7700\", \"10.0.0.2:7700\"", "", "set 1: switches is empty"),
+            ("number = 1", "number = 1\ntiming = { promise = \"105ms\" }", "set 1: timing: promise must be longer"),
+            ("cluster = 42", "clusters = 42", "unknown field `clusters`"),
+        ] {
+            let error = parse(&SET.replace(from, to)).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        assert!(parse(&format!("{SET}{SET}")).unwrap_err().contains("two tables [[reads.set]] have the number 1"));
+    }
+}
