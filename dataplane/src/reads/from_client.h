@@ -6,8 +6,9 @@
 #include "choose.h"
 #include "reply.h"
 
-/* Whether a datagram has room for `fixed` bytes and the key that it says; behind them stand `most` further bytes at the most. */
-MF_INLINE mf_verdict check_request(const struct mf_datagram *in, uint32_t fixed, uint32_t most)
+/* Whether a datagram has room for `fixed` bytes and the key that it says, of at most `longest` bytes; behind them stand `most`
+ * further bytes at the most. */
+MF_INLINE mf_verdict check_request(const struct mf_datagram *in, uint32_t fixed, uint32_t longest, uint32_t most)
 {
     const struct mf_request *request = (const struct mf_request *)in->data;
     if (MF_UNLIKELY(request->header.count != 0))
@@ -15,7 +16,7 @@ MF_INLINE mf_verdict check_request(const struct mf_datagram *in, uint32_t fixed,
     if (MF_UNLIKELY(in->length < fixed))
         return MF_V_TRUNCATED;
     uint32_t key = mf_net16(request->key_length), behind = in->length - fixed;
-    if (MF_UNLIKELY(key > MF_KEY_MAX))
+    if (MF_UNLIKELY(key > longest))
         return MF_V_BAD_KEY;
     if (MF_UNLIKELY(behind < key))
         return MF_V_TRUNCATED;
@@ -75,13 +76,14 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
 
 MF_HANDLER mf_verdict handle_read(struct mf_reads *s, const struct call *call)
 {
-    mf_verdict verdict = check_request(call->in, sizeof(struct mf_request), 0);
+    mf_verdict verdict = check_request(call->in, sizeof(struct mf_request), MF_KEY_MAX, 0);
     return verdict == MF_V_OK ? handle_request(s, call, 0) : verdict;
 }
 
 MF_HANDLER mf_verdict handle_write(struct mf_reads *s, const struct call *call)
 {
-    mf_verdict verdict = check_request(call->in, sizeof(struct mf_request) + sizeof(struct mf_write), MF_PACKET_MAX);
+    uint32_t fixed = sizeof(struct mf_request) + sizeof(struct mf_write);
+    mf_verdict verdict = check_request(call->in, fixed, MF_KEY_MAX, MF_PACKET_MAX);
     return verdict == MF_V_OK ? handle_request(s, call, 1) : verdict;
 }
 

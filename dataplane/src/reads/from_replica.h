@@ -38,11 +38,9 @@ MF_INLINE void close_kgroup(struct mf_reads *s, struct set *set, const struct mf
 MF_HANDLER mf_verdict handle_write_reply(struct mf_reads *s, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
-    mf_verdict verdict = check_request(call->in, sizeof(*reply), MF_PACKET_MAX);
+    mf_verdict verdict = check_request(call->in, sizeof(*reply), 0, MF_PACKET_MAX);
     if (verdict != MF_V_OK)
         return verdict;
-    if (reply->key_length != 0)
-        return MF_V_BAD_KEY;
     if (reply->status >= MF_STATUS_END)
         return MF_V_BAD_STATUS;
     struct set *set = find_set(s, mf_net16(reply->set));
@@ -100,7 +98,7 @@ MF_INLINE mf_verdict turn_back(struct mf_reads *s, struct set *set, const struct
 MF_HANDLER mf_verdict handle_read_reply(struct mf_reads *s, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
-    mf_verdict verdict = check_request(call->in, sizeof(*reply), MF_PACKET_MAX);
+    mf_verdict verdict = check_request(call->in, sizeof(*reply), MF_KEY_MAX, MF_PACKET_MAX);
     if (verdict != MF_V_OK)
         return verdict;
     if (reply->status >= MF_STATUS_END)

@@ -85,6 +85,7 @@ MF_INLINE void update_replicas(struct set *set, const struct mf_replica *replica
             continue;
         }
         MF_COPY(&replica->address, &replicas[slot].address);
+        replica->address.reserved = 0;
         replica->weight = replicas[slot].weight;
         replica->matched = mf_net64(replicas[slot].matched);
     }

@@ -1,28 +1,28 @@
 //! Draws choices from fuzzing input.
 
 /// The input that is left. When it runs out, each further byte is 0.
-pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn next(&mut self) -> u8 {
+    pub(crate) fn next(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    pub(super) fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         u32::from(self.next()) % bound
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.next() as usize % from.len()]
     }
 
-    fn word(&mut self) -> u32 {
+    pub(crate) fn word(&mut self) -> u32 {
         u32::from_be_bytes([self.next(), self.next(), self.next(), self.next()])
     }
 

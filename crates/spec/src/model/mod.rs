@@ -15,7 +15,7 @@
 //!   below that.
 
 mod answers;
-mod bytes;
+pub(crate) mod bytes;
 mod checker;
 mod clients;
 mod differential;
