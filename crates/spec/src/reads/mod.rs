@@ -1,5 +1,6 @@
 //! What the reads program is tested against.
 
+pub mod history;
 mod interpreter;
 mod model;
 pub mod protocol;

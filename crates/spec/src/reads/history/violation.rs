@@ -1,0 +1,72 @@
+//! What of a history has no order, told for people.
+
+use super::Record;
+use super::timeline::Timeline;
+use std::collections::BTreeSet;
+use std::fmt::{Display, Formatter, Result};
+
+/// Operations that ended before the one without an explanation, and are told with it.
+const BEFORE: usize = 6;
+
+/// Operations of each kind that the text has.
+const TOLD: usize = 20;
+
+/// An operation on a key whose result no order explains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The operation. In each order that explains all that ended before it, its result is wrong.
+    pub operation: Record,
+    /// The values that the key may have had just before it: some of them, where there are many.
+    pub values: Vec<Option<String>>,
+    /// What was under way at its end, and may have taken effect before it.
+    pub under_way: Vec<Record>,
+    /// The last that ended before its end, the last one last.
+    pub before: Vec<Record>,
+}
+
+impl Violation {
+    pub(super) fn new(timeline: &Timeline<'_>, at: usize, values: BTreeSet<Option<String>>) -> Self {
+        let end = &timeline.ends[at];
+        let record = |operation: usize| timeline.records[operation].clone();
+        let unknown = timeline.unknown[..end.unknown].iter().map(|unknown| unknown.operation);
+        let under_way = end.under_way[1..].iter().copied().chain(unknown).map(record).collect();
+        let before = timeline.ends[at.saturating_sub(BEFORE)..at].iter().map(|end| record(end.operation)).collect();
+        Self { operation: record(end.operation), values: values.into_iter().collect(), under_way, before }
+    }
+}
+
+impl Display for Violation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        writeln!(f, "key {:?} is not linearizable: nothing explains", self.operation.key)?;
+        writeln!(f, "  {}", Line(&self.operation))?;
+        let value = |value: &Option<String>| value.as_ref().map_or("nothing".into(), |value| format!("{value:?}"));
+        let values: Vec<_> = self.values.iter().map(value).collect();
+        writeln!(f, "The key may have held then: {}", values.join(", "))?;
+        for (title, records) in [("Ended before it:", &self.before), ("Under way at its end:", &self.under_way)] {
+            if !records.is_empty() {
+                writeln!(f, "{title}")?;
+            }
+            for record in records.iter().take(TOLD) {
+                writeln!(f, "  {}", Line(record))?;
+            }
+            if records.len() > TOLD {
+                writeln!(f, "  and {} more", records.len() - TOLD)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An operation in one line.
+struct Line<'a>(&'a Record);
+
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Record { process, call, result, start_ns, end_ns, .. } = self.0;
+        write!(f, "process {process}: {call:?} ")?;
+        match (result, end_ns) {
+            (Some(result), Some(end)) => write!(f, "gave {result:?}, from {start_ns} to {end} ns"),
+            _ => write!(f, "with an unknown outcome, from {start_ns} ns on"),
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Whether the checker of histories is right: hand-made violations, and the verdicts of another checker.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_spec::reads::history::{Call, History, Outcome, Record, SITUATIONS_MAX, Verdict};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::RngSeed;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
+use std::time::{Duration, Instant};
+
+fn record(process: u64, call: Call, result: impl Into<Option<Outcome>>, start_ns: u64, end_ns: u64) -> Record {
+    let result = result.into();
+    let end_ns = result.is_some().then_some(end_ns);
+    Record { process, call, key: "k".into(), result, start_ns, end_ns }
+}
+
+fn put(value: &str) -> Call {
+    Call::Put(value.into())
+}
+
+fn value(value: &str) -> Outcome {
+    Outcome::Value(value.into())
+}
+
+fn check(operations: Vec<Record>) -> Verdict {
+    History { operations }.check(SITUATIONS_MAX)
+}
+
+/// The text of the violation.
+fn violation(operations: Vec<Record>) -> String {
+    match check(operations) {
+        Verdict::Violation(violation) => violation.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_right(operations: Vec<Record>) -> bool {
+    check(operations) == Verdict::Linearizable
+}
+
+#[test]
+fn r1_a_stale_read_is_found_and_told() {
+    let stale = vec![
+        record(1, put("1"), Outcome::Done, 0, 10),
+        record(1, put("2"), Outcome::Done, 20, 30),
+        record(2, Call::Get, value("1"), 40, 50),
+        record(3, put("3"), None, 45, 0),
+    ];
+    assert_eq!(
+        violation(stale),
+        "key \"k\" is not linearizable: nothing explains
+  process 2: Get gave Value(\"1\"), from 40 to 50 ns
+The key may have held then: \"2\", \"3\"
+Ended before it:
+  process 1: Put(\"1\") gave Done, from 0 to 10 ns
+  process 1: Put(\"2\") gave Done, from 20 to 30 ns
+Under way at its end:
+  process 3: Put(\"3\") with an unknown outcome, from 45 ns on
+"
+    );
+}
+
+#[test]
+fn r1_a_lost_update_a_double_incr_and_a_read_from_the_future_are_found() {
+    let incr = |process, sum, start, end| record(process, Call::Incr(1), Outcome::Number(sum), start, end);
+    assert!(is_right(vec![incr(1, 1, 0, 10), incr(2, 2, 0, 10)]));
+    violation(vec![incr(1, 1, 0, 10), incr(2, 1, 0, 10)]);
+    violation(vec![incr(1, 1, 0, 10), incr(1, 3, 20, 30)]);
+    violation(vec![record(1, Call::Incr(1), None, 0, 0), record(2, Call::Get, value("2"), 20, 30)]);
+    violation(vec![record(1, Call::Get, value("1"), 0, 10), record(2, put("1"), Outcome::Done, 20, 30)]);
+    violation(vec![record(1, Call::Get, value("1"), 0, 10), record(2, put("1"), None, 20, 0)]);
+}
+
+#[test]
+fn r1_two_reads_under_one_write_do_not_go_back() {
+    let reads = |first: Outcome, second: Outcome| {
+        vec![
+            record(1, put("1"), Outcome::Done, 0, 100),
+            record(2, Call::Get, first, 10, 20),
+            record(3, Call::Get, second, 30, 40),
+        ]
+    };
+    assert!(is_right(reads(Outcome::NotFound, value("1"))));
+    violation(reads(value("1"), Outcome::NotFound));
+}
+
+#[test]
+fn r1_an_unknown_outcome_may_take_effect_late_or_never_but_once() {
+    let with = |reads: &[&str]| {
+        let mut operations = vec![record(1, put("0"), Outcome::Done, 0, 5), record(2, put("late"), None, 10, 0)];
+        for (at, read) in (0..).zip(reads) {
+            operations.push(record(3, Call::Get, value(read), 100 + 10 * at, 105 + 10 * at));
+        }
+        operations
+    };
+    assert!(is_right(with(&["0", "0"])) && is_right(with(&["0", "late"])) && is_right(with(&["late", "late"])));
+    violation(with(&["late", "0"]));
+    let deleted = vec![
+        record(1, put("late"), None, 0, 0),
+        record(2, Call::Delete, Outcome::Existed(true), 10, 20),
+        record(2, Call::Exists, Outcome::Existed(false), 30, 40),
+    ];
+    assert!(is_right(deleted), "a DELETE sees what was there");
+}
+
+#[test]
+fn r1_of_two_unknown_writes_the_second_may_be_the_one_that_is_seen() {
+    let then = |first: &str, second: &str, call: Call, outcome: Outcome| {
+        vec![record(1, put(first), None, 0, 0), record(2, put(second), None, 1, 0), record(3, call, outcome, 10, 20)]
+    };
+    assert!(is_right(then("1", "5", Call::Incr(1), Outcome::Number(6))), "INCR tells numbers from each other");
+    assert!(is_right(then("a", "b", Call::Get, value("b"))));
+    assert!(is_right(then("a", "b", Call::Cas("b".into(), "c".into()), Outcome::Done)));
+    assert!(is_right(then("a", "b", Call::Cas("x".into(), "c".into()), Outcome::Conflict("b".into()))));
+}
+
+#[test]
+fn r1_an_operation_that_was_refused_has_no_effect_and_keys_do_not_touch_each_other() {
+    let mut operations =
+        vec![record(1, put("1"), Outcome::Failed, 0, 10), record(2, Call::Get, Outcome::NotFound, 20, 30)];
+    assert!(is_right(operations.clone()));
+    operations.push(Record { key: "other".into(), ..record(2, Call::Get, value("1"), 40, 50) });
+    assert!(violation(operations).starts_with("key \"other\" is not linearizable"));
+}
+
+#[test]
+fn r1_equal_times_count_as_at_once() {
+    let history =
+        |start| vec![record(1, put("1"), Outcome::Done, 0, 10), record(2, Call::Get, Outcome::NotFound, start, 20)];
+    assert!(is_right(history(10)));
+    violation(history(11));
+}
+
+/// What a store that does one thing after the other answers to many clients at once, on one key.
+fn busy_history(operations: usize, processes: usize, unknown_percent: u32, seed: u64) -> Vec<Record> {
+    let mut rng = Pcg32::seed_from_u64(seed);
+    let (mut value, mut now) = (None::<String>, 0);
+    let mut under_way: Vec<Option<Record>> = vec![None; processes];
+    let mut took_effect = vec![false; processes];
+    let mut done = Vec::new();
+    while done.len() < operations {
+        now += 1;
+        let process = rng.random_range(0..processes);
+        let Some(record) = &mut under_way[process] else {
+            let call = random_call(&mut rng, now);
+            took_effect[process] = false;
+            under_way[process] = Some(begun(process, call, now));
+            continue;
+        };
+        if !took_effect[process] {
+            let (outcome, next) = record.call.run(value.as_deref());
+            (value, record.result, took_effect[process]) = (next, Some(outcome), true);
+            continue;
+        }
+        record.end_ns = Some(now);
+        if rng.random_range(0..100) < unknown_percent {
+            (record.result, record.end_ns) = (None, None);
+        }
+        done.extend(under_way[process].take());
+    }
+    done.extend(under_way.into_iter().flatten().map(|record| Record { result: None, ..record }));
+    done
+}
+
+fn begun(process: usize, call: Call, start_ns: u64) -> Record {
+    Record { process: process as u64, call, key: "k".into(), result: None, start_ns, end_ns: None }
+}
+
+fn random_call(rng: &mut Pcg32, now: u64) -> Call {
+    match rng.random_range(0..8) {
+        0 | 1 => Call::Put(format!("v{now}")),
+        2 => Call::Delete,
+        3 => Call::Exists,
+        4 => Call::Incr(1),
+        5 => Call::Cas(format!("v{}", now - rng.random_range(1..now.clamp(2, 30))), "1".into()),
+        _ => Call::Get,
+    }
+}
+
+/// Whether that history is right, and what is said of it if its last GET gave what nobody wrote.
+fn verdicts(unknown_percent: u32, seed: u64) -> [Verdict; 2] {
+    let mut operations = busy_history(10_000, 16, unknown_percent, seed);
+    let right = check(operations.clone());
+    let last = operations.iter().rposition(|record| matches!(record.result, Some(Outcome::Value(_)))).unwrap();
+    operations[last].result = Some(value("never written"));
+    [right, check(operations)]
+}
+
+#[test]
+fn r1_ten_thousand_operations_of_16_clients_on_one_key_take_little_time() {
+    let begin = Instant::now();
+    let [right, wrong] = verdicts(0, 1);
+    assert!(right == Verdict::Linearizable && matches!(wrong, Verdict::Violation(_)));
+    // A hundred operations with unknown outcomes leave too many orders to refute, but none is found.
+    let [right, wrong] = verdicts(1, 3);
+    assert!(right == Verdict::Linearizable && wrong != Verdict::Linearizable);
+    assert!(begin.elapsed() < Duration::from_secs(120), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn r1_a_search_that_is_too_hard_ends_and_says_so() {
+    // Each set of these has another sum.
+    let mut operations: Vec<_> = (0..30).map(|n| record(n, Call::Incr(1 << n), None, 0, 0)).collect();
+    operations.push(record(99, Call::Get, value("never written"), 10, 20));
+    let furthest = Box::new(operations[30].clone());
+    let verdict = History { operations }.check(1_000);
+    assert_eq!(verdict, Verdict::TooHard { key: "k".into(), operations: 31, furthest });
+}
+
+#[test]
+fn histories_are_read_as_they_were_written() {
+    let operations = busy_history(200, 4, 10, 5);
+    let history = History { operations };
+    let mut lines = Vec::new();
+    history.write(&mut lines).unwrap();
+    assert_eq!(History::read(&lines[..]).unwrap(), history);
+}
+
+#[test]
+fn the_lines_are_those_of_the_documentation() {
+    let documented = include_str!("../../../docs/histories.md");
+    let lines: Vec<_> = documented.lines().filter(|line| line.starts_with('{')).collect();
+    assert!(lines.len() >= 8, "an example of each operation");
+    let history = History::read(lines.join("\n").as_bytes()).unwrap();
+    assert_eq!(history.check(SITUATIONS_MAX), Verdict::Linearizable);
+    let mut written = Vec::new();
+    history.write(&mut written).unwrap();
+    let as_json = |text: &str| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Record>>();
+    assert_eq!(as_json(&String::from_utf8(written).unwrap()), as_json(&lines.join("\n")));
+}
+
+#[test]
+fn bad_lines_are_named_with_what_is_wrong() {
+    let error = |line: &str| {
+        let text = format!("{{\"process\":1,\"operation\":\"get\",\"key\":\"a\",\"start_ns\":1}}\n\n{line}\n");
+        History::read(text.as_bytes()).expect_err(line).to_string()
+    };
+    assert!(error("{").starts_with("line 3 is no operation: EOF while parsing"));
+    let unknown = error("{\"process\":1,\"operation\":\"steal\",\"key\":\"a\",\"start_ns\":1}");
+    assert!(unknown.contains("unknown variant `steal`"), "{unknown}");
+    let missing = error("{\"process\":1,\"operation\":\"get\",\"start_ns\":1}");
+    assert!(missing.contains("missing field `key`"), "{missing}");
+    let argument = error("{\"process\":1,\"operation\":\"incr\",\"argument\":\"x\",\"key\":\"a\",\"start_ns\":1}");
+    assert!(argument.contains("invalid type: string \"x\", expected i64"), "{argument}");
+    let end = error("{\"process\":1,\"operation\":\"get\",\"key\":\"a\",\"result\":\"not_found\",\"start_ns\":1}");
+    assert!(end.contains("`end_ns` is missing"), "{end}");
+    let result = "{\"process\":1,\"operation\":\"get\",\"key\":\"a\",\"result\":\"done\",\"start_ns\":1,\"end_ns\":2}";
+    assert!(error(result).contains("`result` Done is none of the operation Get"), "{}", error(result));
+    let time =
+        "{\"process\":1,\"operation\":\"get\",\"key\":\"a\",\"result\":\"not_found\",\"start_ns\":3,\"end_ns\":2}";
+    assert!(error(time).contains("`end_ns` 2 is before `start_ns` 3"));
+}
+
+/// The same for stateright's tester, which is kept by others.
+#[derive(Clone, Debug)]
+struct Register(Option<String>);
+
+impl SequentialSpec for Register {
+    type Op = Call;
+    type Ret = Outcome;
+
+    fn invoke(&mut self, call: &Call) -> Outcome {
+        let (outcome, value) = call.run(self.0.as_deref());
+        self.0 = value;
+        outcome
+    }
+}
+
+fn is_right_for_stateright(operations: &[Record]) -> bool {
+    let mut tester = LinearizabilityTester::new(Register(None));
+    // At equal times beginnings come first.
+    let begins = operations.iter().enumerate().map(|(at, record)| (record.start_ns, 0, at));
+    let ends = operations.iter().enumerate().filter_map(|(at, record)| Some((record.end_ns?, 1, at)));
+    let mut events: Vec<_> = begins.chain(ends).collect();
+    events.sort_unstable();
+    for (_, is_end, at) in events {
+        let record = &operations[at];
+        match (is_end, &record.result) {
+            (0, _) => drop(tester.on_invoke(at, record.call.clone())),
+            (_, Some(result)) => drop(tester.on_return(at, result.clone())),
+            _ => {}
+        }
+    }
+    tester.is_consistent()
+}
+
+fn small_call() -> impl Strategy<Value = Call> {
+    let value = || proptest::sample::select(vec!["1", "2", "a", "b"]).prop_map(str::to_owned);
+    prop_oneof![
+        3 => Just(Call::Get),
+        1 => Just(Call::Exists),
+        2 => value().prop_map(Call::Put),
+        1 => Just(Call::Delete),
+        2 => (value(), value()).prop_map(|(expected, new)| Call::Cas(expected, new)),
+        2 => (1..3_i64).prop_map(Call::Incr),
+    ]
+}
+
+/// Operations with times; each takes effect at some moment in its time, so the history is linearizable; then the results of some
+/// are exchanged for what they would be after another value, or are not known.
+fn small_history() -> impl Strategy<Value = Vec<Record>> {
+    let operation = (
+        small_call(),
+        0..40_u64,
+        0..20_u64,
+        0..=20_u64,
+        0..10_u8,
+        proptest::option::of(proptest::sample::select(vec!["1", "2", "a", "b"])),
+    );
+    proptest::collection::vec(operation, 1..9).prop_map(|drawn| {
+        let mut order: Vec<usize> = (0..drawn.len()).collect();
+        order.sort_by_key(|&at| drawn[at].1 * 20 + drawn[at].2 * drawn[at].3);
+        let mut records: Vec<Option<Record>> = vec![None; drawn.len()];
+        let mut value = None::<String>;
+        for at in order {
+            let (call, start, length, _, change, other) = &drawn[at];
+            let (right, next) = call.run(value.as_deref());
+            let result = match change {
+                0 => Some(call.run(*other).0),
+                1 | 2 => None,
+                _ => Some(right),
+            };
+            // Half of what is not known did not take effect.
+            if *change != 2 {
+                value = next;
+            }
+            records[at] = Some(record(at as u64, call.clone(), result, *start, start + length));
+        }
+        records.into_iter().flatten().collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40_000, failure_persistence: None, rng_seed: RngSeed::Fixed(2026), ..ProptestConfig::default() })]
+
+    #[test]
+    fn r1_the_verdict_is_that_of_stateright(operations in small_history()) {
+        let verdict = check(operations.clone());
+        let expected = is_right_for_stateright(&operations);
+        prop_assert_eq!(verdict == Verdict::Linearizable, expected, "{:?}", verdict);
+    }
+}
+
+/// Both verdicts occur often among them.
+#[test]
+fn small_histories_are_right_and_wrong() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut wrong = 0;
+    for _ in 0..500 {
+        let history = small_history().new_tree(&mut runner).unwrap().current();
+        wrong += usize::from(!is_right(history));
+    }
+    assert!((50..450).contains(&wrong), "{wrong} of 500 are wrong");
+}
