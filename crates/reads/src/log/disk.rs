@@ -1,0 +1,291 @@
+//! What of the log goes to disk, in which batches, and what is safe there.
+
+use super::codec::{self, EntryMirror, SnapshotMirror};
+use super::format::{Batch, Birth, PartHeader, Point, Position, Record, SnapshotHeader, Start, State, Writer};
+use super::{Identity, recover};
+use midflight_endpoint::{Change, File, Persist};
+use raft::prelude::{Entry, HardState, Snapshot};
+use std::collections::VecDeque;
+
+/// A part of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) number: u64,
+    /// The highest index of an entry in it.
+    pub(super) highest: u64,
+}
+
+/// What is to do once a batch is safe.
+#[derive(Debug)]
+enum Then {
+    /// The snapshot of this number is safe, so entries below the floor are not needed, nor any in parts below `part`.
+    Forget { snapshot: u64, floor: u64, part: u64 },
+    /// Nothing needs these files.
+    Remove(Vec<File>),
+}
+
+/// A batch that may not be safe yet.
+#[derive(Debug)]
+struct UnderWay {
+    id: u64,
+    bytes: usize,
+    /// Where the log ends after it.
+    end: Position,
+    then: Vec<Then>,
+}
+
+#[derive(Debug)]
+pub(super) struct Disk {
+    identity: Identity,
+    run: u64,
+    /// The first part of this run.
+    run_part: u64,
+    pub(super) part_bytes: u64,
+    /// The number of the last batch.
+    last_id: u64,
+    /// Changes that come before all others.
+    repairs: Vec<Change>,
+    /// Entries to write, as payloads of records, and the last of them.
+    entries: Vec<Vec<u8>>,
+    last_entry: Point,
+    highest: u64,
+    /// The log must be written, even without entries.
+    is_due: bool,
+    /// The next batch begins a part, with this.
+    next_part: Option<Start>,
+    snapshot: Option<(Change, Then)>,
+    /// The numbers of snapshots that may be on disk, or are about to be.
+    snapshots: VecDeque<u64>,
+    parts: VecDeque<Part>,
+    /// What the next batch says about files, beside what is safe.
+    known: Batch,
+    /// Files that nothing needs once the next batch of the log is safe.
+    retired: Vec<File>,
+    /// Files that nothing needs.
+    removals: Vec<File>,
+    end: Position,
+    /// The last entry in the log, as far as it was handed out.
+    written: Point,
+    under_way: VecDeque<UnderWay>,
+    unsafe_bytes: usize,
+}
+
+impl Disk {
+    /// Of a node that has no files.
+    pub(super) fn new(identity: Identity, voters: &[u64]) -> Self {
+        Self { repairs: vec![birth(identity, voters)], ..Self::empty(identity, 0) }
+    }
+
+    fn empty(identity: Identity, run: u64) -> Self {
+        Self {
+            identity,
+            run,
+            run_part: 1,
+            part_bytes: 0,
+            last_id: 0,
+            repairs: Vec::new(),
+            entries: Vec::new(),
+            last_entry: Point::default(),
+            highest: 0,
+            is_due: false,
+            next_part: Some(Start::After(Point::default())),
+            snapshot: None,
+            snapshots: VecDeque::new(),
+            parts: VecDeque::new(),
+            known: Batch { first: 1, ..Batch::default() },
+            retired: Vec::new(),
+            removals: Vec::new(),
+            end: Position::default(),
+            written: Point::default(),
+            under_way: VecDeque::new(),
+            unsafe_bytes: 0,
+        }
+    }
+
+    /// Of a node whose files were read. It begins a new part, so that nothing is appended to what a crash left.
+    pub(super) fn after(identity: Identity, left: recover::Left) -> Self {
+        let recover::Left { run, repairs, retired, parts, end, known, start, snapshot } = left;
+        let (Start::After(written) | Start::Snapshot { last: written, .. }) = start;
+        let (is_due, next_part) = (!repairs.is_empty() || !retired.is_empty(), Some(start));
+        let snapshots = (snapshot > 0).then_some(snapshot).into_iter().collect();
+        let (run_part, parts) = (end.part + 1, parts.into());
+        Self {
+            run_part,
+            repairs,
+            retired,
+            is_due,
+            next_part,
+            snapshots,
+            parts,
+            known,
+            end,
+            written,
+            ..Self::empty(identity, run)
+        }
+    }
+
+    pub(super) fn append(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            let mut payload = Vec::new();
+            codec::write(&Record::Entry(EntryMirror::of(entry)), &mut payload);
+            self.entries.push(payload);
+            self.highest = self.highest.max(entry.index);
+            self.last_entry = Point::of(entry);
+        }
+        self.is_due |= !entries.is_empty();
+    }
+
+    pub(super) fn state_changed(&mut self) {
+        self.is_due = true;
+    }
+
+    /// A snapshot that makes entries below `floor` needless, and all before it void if it `replaces` them.
+    pub(super) fn snapshot(&mut self, snapshot: &Snapshot, floor: u64, replaces: bool) {
+        let number = self.snapshots.back().map_or(1, |number| number + 1);
+        let mut writer = Writer::create(File::Snapshot(number));
+        let Self { identity, run, run_part, .. } = *self;
+        writer.value(&SnapshotHeader { identity, run, run_part, safe: self.known.safe });
+        let mirror = SnapshotMirror::of(snapshot);
+        writer.value(&mirror);
+        if replaces {
+            self.void(number, Point { index: mirror.index, term: mirror.term });
+        }
+        let part = if replaces { self.end.part + 1 } else { 0 };
+        self.next_part.get_or_insert(Start::After(self.written));
+        self.is_due = true;
+        self.snapshots.push_back(number);
+        let change = Change::Replace { file: File::Snapshot(number), bytes: writer.finish() };
+        self.snapshot = Some((change, Then::Forget { snapshot: number, floor, part }));
+    }
+
+    /// The log begins again after `last`.
+    fn void(&mut self, number: u64, last: Point) {
+        self.entries.clear();
+        (self.highest, self.last_entry) = (0, Point::default());
+        self.next_part = Some(Start::Snapshot { number, last });
+        self.written = last;
+    }
+
+    /// All changes since the last call; `state` is Raft's at present.
+    pub(super) fn poll(&mut self, state: &HardState) -> Option<Persist> {
+        let mut then = Vec::new();
+        let mut changes = std::mem::take(&mut self.repairs);
+        self.write(state, &mut changes, &mut then);
+        if changes.is_empty() {
+            return None;
+        }
+        self.last_id += 1;
+        let bytes = changes.iter().map(bytes_of).sum();
+        self.unsafe_bytes += bytes;
+        self.under_way.push_back(UnderWay { id: self.last_id, bytes, end: self.end, then });
+        Some(Persist { id: self.last_id, changes })
+    }
+
+    fn write(&mut self, state: &HardState, changes: &mut Vec<Change>, then: &mut Vec<Then>) {
+        if let Some((change, forget)) = self.snapshot.take() {
+            changes.push(change);
+            then.push(forget);
+        }
+        if std::mem::take(&mut self.is_due) {
+            changes.push(self.write_log(state));
+            if !self.retired.is_empty() {
+                then.push(Then::Remove(std::mem::take(&mut self.retired)));
+            }
+        }
+        changes.extend(self.removals.drain(..).map(|file| Change::Remove { file }));
+    }
+
+    fn write_log(&mut self, state: &HardState) -> Change {
+        let mut payloads = [Record::Batch(self.known), Record::State(State::of(state))].map(|record| {
+            let mut payload = Vec::new();
+            codec::write(&record, &mut payload);
+            payload
+        });
+        let is_full = self.end.offset >= self.part_bytes;
+        let start = self.next_part.take().or_else(|| is_full.then_some(Start::After(self.written)));
+        let payloads = payloads.iter_mut().map(std::mem::take).chain(std::mem::take(&mut self.entries));
+        let change = self.write_payloads(start, &payloads.collect::<Vec<_>>());
+        if let Some(part) = self.parts.back_mut() {
+            part.highest = part.highest.max(std::mem::take(&mut self.highest));
+        }
+        if self.last_entry.index > 0 {
+            self.written = std::mem::take(&mut self.last_entry);
+        }
+        change
+    }
+
+    fn write_payloads(&mut self, start: Option<Start>, payloads: &[Vec<u8>]) -> Change {
+        let mut writer = match start {
+            Some(start) => self.begin_part(start, Writer::length_of(payloads)),
+            None => Writer::append(File::Log(self.end.part), self.end.offset),
+        };
+        for payload in payloads {
+            writer.record(|buffer| buffer.extend_from_slice(payload));
+        }
+        self.end.offset = writer.offset();
+        let (file, bytes) = (File::Log(self.end.part), writer.finish());
+        match start {
+            Some(_) => Change::Replace { file, bytes },
+            None => Change::Append { file, bytes },
+        }
+    }
+
+    fn begin_part(&mut self, start: Start, first_bytes: u64) -> Writer {
+        let (identity, run, before) = (self.identity, self.run, self.end.offset);
+        let number = self.end.part + 1;
+        self.end.part = number;
+        self.parts.push_back(Part { number, highest: 0 });
+        let mut writer = Writer::create(File::Log(number));
+        writer.value(&PartHeader { identity, run, before, start, first_bytes });
+        writer
+    }
+
+    /// This batch and all before it are safe.
+    pub(super) fn persisted(&mut self, id: u64) {
+        while self.under_way.front().is_some_and(|batch| batch.id <= id) {
+            let Some(batch) = self.under_way.pop_front() else { return };
+            self.unsafe_bytes -= batch.bytes;
+            self.known.safe = batch.end;
+            for then in batch.then {
+                match then {
+                    Then::Forget { snapshot, floor, part } => self.forget(snapshot, floor, part),
+                    Then::Remove(files) => self.removals.extend(files),
+                }
+            }
+        }
+    }
+
+    /// Older snapshots and parts that are not needed are removed once the log says so: a file that is missing otherwise is noticed.
+    fn forget(&mut self, snapshot: u64, floor: u64, part: u64) {
+        while self.snapshots.front().is_some_and(|&number| number < snapshot) {
+            self.retired.extend(self.snapshots.pop_front().map(File::Snapshot));
+        }
+        // The part that is safe to its present end stays: it holds Raft's state.
+        let safe = self.known.safe.part;
+        let is_needless = |oldest: &mut Part| oldest.number < safe && (oldest.number < part || oldest.highest < floor);
+        while let Some(oldest) = self.parts.pop_front_if(is_needless) {
+            self.retired.push(File::Log(oldest.number));
+        }
+        let first = self.parts.front().map_or(self.known.first, |part| part.number);
+        self.known = Batch { first, snapshot, ..self.known };
+        self.is_due = true;
+    }
+
+    pub(super) fn unsafe_bytes(&self) -> usize {
+        self.unsafe_bytes
+    }
+}
+
+/// Writes down whose directory this is.
+pub(super) fn birth(identity: Identity, voters: &[u64]) -> Change {
+    let mut writer = Writer::create(File::Identity);
+    writer.value(&Birth { identity, voters: voters.to_vec() });
+    Change::Replace { file: File::Identity, bytes: writer.finish() }
+}
+
+fn bytes_of(change: &Change) -> usize {
+    match change {
+        Change::Append { bytes, .. } | Change::Replace { bytes, .. } => bytes.len(),
+        Change::Remove { .. } => 0,
+    }
+}

@@ -1,0 +1,182 @@
+//! The parts of a log: which of them count, where the log ends, and whether it may end there.
+
+use super::format::{Batch, PREAMBLE_BYTES, PartHeader, Position, Reader, Record, Start};
+use super::recover::{Files, NUMBER_MAX, Newest, check_identity, value};
+use super::{Cut, Identity, LogError};
+use midflight_endpoint::File;
+use std::collections::BTreeMap;
+
+/// The parts that count.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    /// In order, without a hole.
+    pub(super) kept: Vec<Scan<'a>>,
+    /// What a crash left behind them.
+    pub(super) cut: Option<Cut>,
+    /// How often the log was recovered, as far as any part says.
+    pub(super) run: u64,
+    pub(super) known: Batch,
+}
+
+/// Where the log ends, and what that would be if more had been safe.
+struct Tear {
+    at: Position,
+    damage: LogError,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn read(identity: Identity, files: &'a Files, newest: Newest) -> Result<Self, LogError> {
+        let known = Batch { safe: newest.safe, first: 1, snapshot: 0 };
+        let mut parts = Self { kept: Vec::new(), cut: None, run: newest.run, known };
+        let mut scans = BTreeMap::new();
+        for (&file, bytes) in files {
+            let File::Log(number) = file else { continue };
+            match Scan::read(identity, number, bytes) {
+                Ok((scan, known)) => {
+                    parts.run = parts.run.max(scan.run());
+                    parts.known.learn(known);
+                    scans.insert(number, Ok(scan));
+                }
+                Err(damaged @ LogError::Damaged { .. }) => drop(scans.insert(number, Err(damaged))),
+                Err(refused) => return Err(refused),
+            }
+        }
+        if parts.known.snapshot > newest.number {
+            return Err(LogError::Missing { file: File::Snapshot(parts.known.snapshot) });
+        }
+        parts.link(scans, newest)?;
+        Ok(parts)
+    }
+
+    /// Keeps the parts up to where the log ends. A part of an earlier run than one before it is left over from a cut.
+    fn link(&mut self, scans: BTreeMap<u64, Result<Scan<'a>, LogError>>, newest: Newest) -> Result<(), LogError> {
+        let (mut run, mut tear, mut dropped) = (0, None, 0);
+        for scan in scans.into_iter().filter(|(number, _)| *number >= self.known.first).map(|(_, scan)| scan) {
+            let scan = scan?;
+            let cut_by_newest = scan.number >= newest.run_part && scan.header.run < newest.run;
+            if scan.header.run < run || cut_by_newest {
+                continue;
+            }
+            run = scan.run();
+            tear = tear.or_else(|| self.tear_before(&scan, newest));
+            if tear.is_some() {
+                dropped += scan.bytes.len();
+                continue;
+            }
+            tear = scan.tear();
+            dropped += scan.bytes.len() - scan.good_bytes;
+            self.kept.push(scan);
+        }
+        let end = self.end();
+        let tear = tear.unwrap_or_else(|| {
+            let is_gone = self.known.safe.part > end.part;
+            let missing = LogError::Missing { file: File::Log(self.next()) };
+            Tear { at: end, damage: if is_gone { missing } else { self.too_short() } }
+        });
+        if self.known.safe > tear.at {
+            return Err(tear.damage);
+        }
+        let cut = Cut { file: File::Log(tear.at.part), offset: tear.at.offset, bytes: dropped as u64 };
+        self.cut = Some(cut).filter(|cut| cut.bytes > 0);
+        Ok(())
+    }
+
+    /// The number of the part that follows the kept ones.
+    fn next(&self) -> u64 {
+        self.kept.last().map_or(self.known.first, |last| last.number + 1)
+    }
+
+    /// Whether the log ends before this part.
+    fn tear_before(&self, scan: &Scan<'_>, newest: Newest) -> Option<Tear> {
+        let (end, expected) = (self.end(), self.next());
+        let begin = Position { part: expected, offset: 0 };
+        if scan.number != expected {
+            return Some(Tear { at: begin, damage: LogError::Missing { file: File::Log(expected) } });
+        }
+        if let Start::Snapshot { number, last } = scan.header.start
+            && last.index > newest.index
+        {
+            return Some(Tear { at: begin, damage: LogError::Missing { file: File::Snapshot(number) } });
+        }
+        let goes_on = self.kept.is_empty() || scan.header.before == end.offset;
+        (!goes_on).then(|| Tear { at: end, damage: self.too_short() })
+    }
+
+    /// More was safe than there is.
+    fn too_short(&self) -> LogError {
+        let (end, why) = (self.end(), "it ends before what was once safe in it");
+        LogError::Damaged { file: File::Log(end.part), offset: end.offset, why }
+    }
+
+    /// Where the last part ends.
+    pub(super) fn end(&self) -> Position {
+        self.kept.last().map_or(Position::default(), Scan::end)
+    }
+}
+
+/// A part and its records, up to the first bad one.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    pub(super) number: u64,
+    pub(super) header: PartHeader,
+    /// Each with its offset.
+    pub(super) records: Vec<(u64, Record<'a>)>,
+    /// Where the last good one ends.
+    pub(super) good_bytes: usize,
+    /// What is wrong there, if that is not the end of the file.
+    bad: Option<&'static str>,
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Scan<'a> {
+    /// With the most that any batch in it knows.
+    fn read(identity: Identity, number: u64, bytes: &'a [u8]) -> Result<(Self, Batch), LogError> {
+        let file = File::Log(number);
+        let mut reader = Reader::open(file, bytes)?;
+        let header: PartHeader = value(&mut reader)?;
+        check_identity(file, header.identity, identity)?;
+        if number == 0 || number > NUMBER_MAX || !header.is_sane() {
+            return Err(LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers are no log's" });
+        }
+        let first_end = (reader.offset as u64).saturating_add(header.first_bytes);
+        let (mut bad, mut known) = (None, Batch::default());
+        let mut records: Vec<(u64, Record<'a>)> = Vec::new();
+        while bad.is_none() && !reader.is_at_end() {
+            let offset = reader.offset as u64;
+            match reader.value() {
+                Ok(record) => records.push((offset, record)),
+                Err(why) => bad = Some(why),
+            }
+        }
+        let good_bytes = reader.offset;
+        if (good_bytes as u64) < first_end {
+            let why = bad.unwrap_or("it ends within its first batch");
+            return Err(LogError::Damaged { file, offset: good_bytes as u64, why });
+        }
+        let good = records.iter().filter_map(|(_, record)| record.batch());
+        for batch in good.chain(reader.batches_beyond()) {
+            known.learn(batch);
+        }
+        Ok((Self { number, header, records, good_bytes, bad, bytes }, known))
+    }
+
+    /// The last recovery that made or cut it.
+    fn run(&self) -> u64 {
+        let cuts = self.records.iter().filter_map(|(_, record)| match record {
+            Record::Cut(run) => Some(*run),
+            _ => None,
+        });
+        cuts.max().unwrap_or(0).max(self.header.run)
+    }
+
+    /// Whether the log ends in this part, before the end of the file.
+    fn tear(&self) -> Option<Tear> {
+        let (file, at) = (File::Log(self.number), self.end());
+        self.bad.map(|why| Tear { at, damage: LogError::Damaged { file, offset: at.offset, why } })
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> Position {
+        Position { part: self.number, offset: self.good_bytes as u64 }
+    }
+}
