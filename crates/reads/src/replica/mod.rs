@@ -1,1 +1,392 @@
-//! A replica.
+//! A replica: Raft, the store, and what connects them with the switch.
+//!
+//! - [`node`]: Raft with times by a clock: promises, elections, the leader's lease;
+//! - [`state`], of [`store`] and [`clients`]: what the log's [entries](entry) add up to, and its snapshots;
+//! - [`session`]: a leader's sessions with switches, and the fencing of earlier ones; [`switches`]: what it knows of them;
+//! - [`writes`] and [`reads`]: what a leader, and any replica, does with requests.
+//!
+//! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`Durable`]) and links to its peers ([`Linked`]).
+
+mod clients;
+mod config;
+mod counters;
+mod drive;
+mod entry;
+mod members;
+mod node;
+mod packets;
+mod reads;
+mod session;
+mod state;
+mod status;
+mod store;
+mod switches;
+mod writes;
+
+pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
+pub use counters::Counters;
+pub use members::ChangeError;
+pub use state::SnapshotError;
+pub use status::{Role, StatusReport};
+
+use crate::log::{Identity, Log, LogError};
+use counters::Counters as Counts;
+use midflight_endpoint::{File, MS, Nanos};
+use midflight_wire::reads::{NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
+use node::Node;
+use raft::prelude::Message;
+use reads::{Here, Path, Reads};
+use session::{Datagrams, Sessions};
+use state::{Frozen, State};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use writes::{Arrived, Bounds, Refresh};
+
+/// Bytes of a snapshot that one turn writes.
+const SNAPSHOT_STEP: usize = 256 << 10;
+
+/// A replica of a set.
+pub struct Replica {
+    config: ReplicaConfig,
+    node: Node,
+    state: State,
+    applied: u64,
+    /// What a leader does, while this replica is one.
+    sessions: Option<Sessions>,
+    reads: Reads,
+    snapshot: Option<Snapshotting>,
+    /// Bytes of entries applied since the last snapshot.
+    log_bytes: usize,
+    /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
+    time_since: Nanos,
+    /// When each peer was heard last.
+    heard: BTreeMap<u64, Nanos>,
+    next_beat: Nanos,
+    links: drive::Links,
+    out: Datagrams,
+    events: VecDeque<Event>,
+    counters: Counts,
+}
+
+struct Snapshotting {
+    index: u64,
+    frozen: Frozen,
+    conf_state: raft::prelude::ConfState,
+}
+
+/// What a driver should know, or do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It leads, in this term.
+    Leads(u64),
+    /// It leads no more.
+    Follows,
+    /// A session has begun at this switch.
+    Session(SocketAddr),
+    /// It cannot go on: the process must end, with this message.
+    Failed(String),
+}
+
+/// A replica cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its files are not usable.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Its snapshot is not usable.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Raft does not take what its files say.
+    #[error("the log does not fit together: {0}")]
+    Raft(#[from] raft::Error),
+}
+
+impl Replica {
+    /// A replica with what its disk holds; without a file, a new one.
+    ///
+    /// # Errors
+    /// Where it must not run: see [`StartError`].
+    pub fn new(config: ReplicaConfig, files: Vec<(File, Vec<u8>)>, now: Nanos) -> Result<Self, StartError> {
+        config.check()?;
+        let identity = Identity { cluster: config.cluster, node: config.id, set: config.set };
+        let voters: Vec<u64> = config.initial.iter().map(|member| member.id).collect();
+        let recovered = Log::recover(identity, files, &voters)?;
+        let (state, applied) = match &recovered.snapshot {
+            Some(snapshot) => (State::thaw(&config, snapshot.get_data())?, snapshot.get_metadata().index),
+            None => (State::new(&config), 0),
+        };
+        let slot = members::slot_of(&state.members, config.id);
+        let node = Node::new(&config, recovered.log, applied, slot, now)?;
+        Ok(Self {
+            node,
+            state,
+            applied,
+            sessions: None,
+            reads: Reads::default(),
+            snapshot: None,
+            log_bytes: 0,
+            time_since: now,
+            heard: BTreeMap::new(),
+            next_beat: now,
+            links: drive::Links::default(),
+            out: Datagrams::new(),
+            events: VecDeque::new(),
+            counters: Counts::default(),
+            config,
+        })
+    }
+
+    /// Its counts.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Hands leadership over to another member.
+    ///
+    /// # Errors
+    /// Where this replica does not lead, or there is no such member.
+    pub fn transfer(&mut self, now: Nanos, to: u64) -> Result<(), ChangeError> {
+        self.check_leads()?;
+        if to == self.config.id || self.state.members.iter().all(|member| member.id != to) {
+            return Err(ChangeError::NoMember(to));
+        }
+        self.node.transfer(now, to);
+        self.go_on(now);
+        Ok(())
+    }
+
+    /// Removes all data, between two sessions.
+    ///
+    /// # Errors
+    /// Where this replica does not lead.
+    pub fn flush(&mut self, now: Nanos) -> Result<(), ChangeError> {
+        self.check_leads()?;
+        if let Some(sessions) = &mut self.sessions {
+            sessions.request_flush(now);
+        }
+        self.go_on(now);
+        Ok(())
+    }
+
+    fn check_leads(&self) -> Result<(), ChangeError> {
+        match self.sessions {
+            Some(_) => Ok(()),
+            None => Err(ChangeError::NotLeader { leader: self.node.leader() }),
+        }
+    }
+
+    fn slot(&self) -> u8 {
+        members::slot_of(&self.state.members, self.config.id)
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds { waiting: self.config.waiting, unsafe_bytes: self.config.unsafe_bytes }
+    }
+
+    /// The store's time, for the next entry of this leader.
+    fn store_time(&self, now: Nanos) -> u64 {
+        self.state.time + now.saturating_sub(self.time_since) / MS
+    }
+
+    fn take_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        match parse(datagram) {
+            Ok(Packet::Read(request, key)) if self.is_for_us(request) => self.take_read(now, from, request, key),
+            Ok(Packet::Write(request, write, key, arguments)) if self.is_for_us(request) => {
+                self.take_write(now, &Arrived { from, request, write, key, arguments });
+            }
+            Ok(Packet::State(state)) => {
+                if let Some(sessions) = &mut self.sessions {
+                    sessions.answered(now, from, state);
+                }
+            }
+            Ok(Packet::Read(..) | Packet::Write(..)) => self.counters.foreign += 1,
+            _ => self.counters.malformed += 1,
+        }
+    }
+
+    fn is_for_us(&self, request: &Request) -> bool {
+        request.set.get() == self.config.set && self.slot() != NO_SLOT && request.slot == self.slot()
+    }
+
+    fn take_read(&mut self, now: Nanos, from: SocketAddr, request: &Request, key: &[u8]) {
+        let slot = self.slot();
+        if key.is_empty() || key_hash(key) != request.hash.get() {
+            let status = if key.is_empty() { Status::BadRequest } else { Status::BadHash };
+            self.counters.reads_refused += 1;
+            return self.out.push_back((from, reads::refusal(request, key, slot, status)));
+        }
+        let present = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut());
+        let session = present.filter(|present| present.is_begun && present.name.switch == from).map(|present| {
+            present.writes.note_read(now, request);
+            present.name.sid
+        });
+        let here = Here { now, mode: self.config.mode, node: &self.node, session };
+        match here.path(request) {
+            Path::Refused(status) => {
+                self.counters.reads_refused += 1;
+                self.out.push_back((from, reads::refusal(request, key, slot, status)));
+            }
+            Path::Consistent(index) => {
+                self.counters.reads_as_leader += u64::from(session.is_some());
+                self.node.advance_commit(index);
+                if self.applied >= index {
+                    self.counters.reads_served += 1;
+                    self.out.push_back((from, reads::reply(request, key, slot, &self.state.store)));
+                } else {
+                    self.wait(from, request, key, index, None);
+                }
+            }
+            Path::Confirmed(index) => {
+                self.counters.reads_as_leader += 1;
+                self.wait(from, request, key, index, Some(now));
+            }
+        }
+    }
+
+    fn wait(&mut self, from: SocketAddr, request: &Request, key: &[u8], index: u64, round: Option<Nanos>) {
+        if self.reads.waiting() < self.config.waiting {
+            self.reads.push(from, request, key, index, round);
+        } else {
+            self.counters.overflowed += 1;
+            self.out.push_back((from, reads::refusal(request, key, self.slot(), Status::Busy)));
+        }
+    }
+
+    fn take_write(&mut self, now: Nanos, arrived: &Arrived<'_>) {
+        self.counters.writes += 1;
+        let (bounds, time) = (self.bounds(), self.store_time(now));
+        let request = arrived.request;
+        let present = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut()).filter(|present| {
+            let name = &present.name;
+            let is_its_switch = arrived.from == name.switch && request.header.epoch.get() == epoch_of(name.incarnation);
+            is_its_switch && request.sid.get() == name.sid
+        });
+        let refused = match present {
+            None => {
+                self.counters.writes_of_other_sessions += 1;
+                Some(Status::NotLeader)
+            }
+            Some(present) => present.writes.take(now, arrived, &mut self.node, &self.state, bounds, time),
+        };
+        if let Some(status) = refused {
+            self.counters.writes_reordered += u64::from(status == Status::Reordered);
+            let reply = packets::reply(request, Operation::WriteReply, self.slot(), status, [&[], &[]]);
+            self.out.push_back((arrived.from, reply));
+        }
+    }
+
+    /// A message of a peer.
+    fn take_message(&mut self, now: Nanos, peer: u64, message: Message) {
+        // Who waits to be added does not know the members: the link says that the peer is of this store.
+        let is_known = self.slot() == NO_SLOT || self.state.members.iter().any(|member| member.id == peer);
+        if message.from != peer || !is_known {
+            self.counters.foreign_messages += 1;
+            return;
+        }
+        self.heard.insert(peer, now);
+        match self.node.receive(now, message) {
+            Ok(()) | Err(node::Refused::Unfit) => {}
+            Err(node::Refused::Promised) => self.counters.promised += 1,
+            Err(node::Refused::Foreign) => self.counters.foreign_messages += 1,
+            Err(node::Refused::LostEntries) => self.fail(
+                "this replica has lost entries of its log that it had acknowledged: remove it from the set, empty its \
+                 directory, and add it again under a new id",
+            ),
+        }
+    }
+
+    fn fail(&mut self, why: impl Into<String>) {
+        self.events.push_back(Event::Failed(why.into()));
+    }
+
+    /// After any input: lets Raft, sessions and queues go on until nothing is left to do now.
+    fn go_on(&mut self, now: Nanos) {
+        loop {
+            self.follow_role(now);
+            let mut is_quiet = true;
+            while let Some(turn) = self.node.turn(now) {
+                is_quiet = false;
+                self.take_turn(now, turn);
+            }
+            let slot = self.slot();
+            if let Some(sessions) = &mut self.sessions {
+                sessions.advance(now, &mut self.node, slot, &mut self.out);
+            }
+            self.answer(now);
+            let wants_round = self.reads.wants_round(self.node.last_round()) || self.node.wants_first_lease();
+            if self.node.is_leader() && wants_round {
+                self.node.begin_round(now);
+                is_quiet = false;
+            }
+            if is_quiet {
+                break;
+            }
+        }
+        if self.sessions.as_ref().is_some_and(|sessions| sessions.may_begin(now, &self.node)) {
+            self.beat(now);
+        }
+        self.step_snapshot();
+        for message in self.node.take_messages() {
+            self.links.queue(message);
+        }
+    }
+
+    fn follow_role(&mut self, now: Nanos) {
+        match (self.node.is_leader(), &self.sessions) {
+            (true, None) => {
+                self.sessions = Some(Sessions::new(&self.config));
+                self.next_beat = now;
+                self.time_since = now;
+                self.counters.elections += 1;
+                self.events.push_back(Event::Leads(self.node.term()));
+            }
+            (false, Some(_)) => {
+                self.sessions = None;
+                self.events.push_back(Event::Follows);
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, now: Nanos) {
+        let slot = self.slot();
+        if let Some(present) = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut()) {
+            let name = present.name;
+            let refresh = Refresh { epoch: epoch_of(name.incarnation), sid: name.sid, set: self.config.set };
+            let bounds = Bounds { waiting: self.config.waiting, unsafe_bytes: self.config.unsafe_bytes };
+            self.counters.refreshed +=
+                present.writes.refresh(now, self.config.refresh_after, &refresh, &self.node, bounds);
+            present.writes.answer(self.applied, slot, &self.node, &self.state, name.switch, &mut self.out);
+        }
+        let confirmed = self.node.is_leader().then(|| self.node.confirmed());
+        let answered = self.reads.answer(self.applied, confirmed, slot, &self.state.store, &mut self.out);
+        self.counters.reads_served += answered.served;
+        self.counters.reads_refused += answered.refused;
+    }
+
+    /// Writes a part of a snapshot, or begins one when the log has become long.
+    fn step_snapshot(&mut self) {
+        if self.snapshot.is_none() && self.log_bytes > self.config.snapshot_after && self.applied > 0 {
+            let (index, conf_state) = (self.applied, self.node.conf_state());
+            self.snapshot = Some(Snapshotting { index, frozen: self.state.freeze(), conf_state });
+            self.log_bytes = 0;
+        }
+        if let Some(mut writing) = self.snapshot.take() {
+            if writing.frozen.write(SNAPSHOT_STEP) {
+                self.counters.snapshots += 1;
+                self.node.compact(writing.index, writing.conf_state, writing.frozen.into_bytes().into());
+            } else {
+                self.snapshot = Some(writing);
+            }
+        }
+    }
+}
+
+/// What the switch stamps on packets to replicas: the low half of the incarnation, but never 0.
+fn epoch_of(incarnation: u64) -> u32 {
+    (incarnation as u32).max(1)
+}

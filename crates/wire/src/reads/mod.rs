@@ -83,6 +83,8 @@ codes! {
         BadRequest = 15,
         /// Of a follower, to the switch: it does not have LOG_IDX.
         Behind = 16,
+        /// The store has as many bytes as it may.
+        Full = 17,
     }
 
     /// What a WRITE does.

@@ -1,0 +1,42 @@
+//! What a replica has done, for metrics and tests.
+
+/// Counts since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// READs answered with a value, or that there is none.
+    pub reads_served: u64,
+    /// Of these as the leader, leader-only.
+    pub reads_as_leader: u64,
+    /// READs that this replica could not serve: the switch asks the leader, or the client repeats.
+    pub reads_refused: u64,
+    /// WRITEs that came.
+    pub writes: u64,
+    /// WRITEs of another session than the present one.
+    pub writes_of_other_sessions: u64,
+    /// WRITEs that came after a later one of their key group.
+    pub writes_reordered: u64,
+    /// Entries applied.
+    pub applied: u64,
+    /// Key groups made stable after their last write was lost.
+    pub refreshed: u64,
+    /// Sessions begun here.
+    pub sessions: u64,
+    /// Times that it became the leader.
+    pub elections: u64,
+    /// Datagrams that are no packet, or not for a replica.
+    pub malformed: u64,
+    /// Packets of another set, or of a sender that is no switch of it.
+    pub foreign: u64,
+    /// Messages of peers that are none, or of no member.
+    pub foreign_messages: u64,
+    /// Votes refused because of a promise.
+    pub promised: u64,
+    /// Requests dropped because a queue was full.
+    pub overflowed: u64,
+    /// Entries that are no record: of a newer version.
+    pub unknown_entries: u64,
+    /// Snapshots written.
+    pub snapshots: u64,
+    /// Snapshots taken from a leader.
+    pub restored: u64,
+}

@@ -1,0 +1,233 @@
+//! How a driver drives a replica: as an endpoint, with a disk, and with links.
+
+use super::entry::Record;
+use super::node::Turn;
+use super::state::State;
+use super::switches::is_silent;
+use super::{Event, Replica};
+use crate::log::{decode_message, encode_message};
+use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
+use midflight_wire::reads::{REPLICAS_MAX, Replica as Row};
+use raft::eraftpb::MessageType;
+use raft::prelude::{Entry, EntryType, Message};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use zerocopy::FromZeros;
+
+/// Messages that wait for a link of a peer; more are dropped, and Raft sends them again.
+const QUEUE_MAX: usize = 4096;
+/// What an entry takes in the log beside its data, roughly.
+const ENTRY_BYTES: usize = 64;
+
+/// Messages that wait for links, by peer and lane.
+#[derive(Default)]
+pub(super) struct Links {
+    queues: BTreeMap<(u64, Lane), VecDeque<Message>>,
+    up: BTreeMap<(u64, Lane), u64>,
+}
+
+impl Links {
+    /// A message goes to its peer when the link has room.
+    pub(super) fn queue(&mut self, message: Message) {
+        let lane = if message.get_msg_type() == MessageType::MsgSnapshot { Lane::Bulk } else { Lane::Prompt };
+        if !self.up.contains_key(&(message.to, lane)) {
+            return;
+        }
+        let queue = self.queues.entry((message.to, lane)).or_default();
+        if queue.len() < QUEUE_MAX {
+            queue.push_back(message);
+        }
+    }
+
+    fn is_present(&self, link: Link) -> bool {
+        self.up.get(&(link.peer, link.lane)) == Some(&link.generation)
+    }
+}
+
+impl Replica {
+    /// What Raft has for the store.
+    pub(super) fn take_turn(&mut self, now: Nanos, turn: Turn) {
+        if let Some(snapshot) = turn.snapshot {
+            match State::thaw(&self.config, snapshot.get_data()) {
+                Ok(state) => {
+                    self.state = state;
+                    self.applied = snapshot.get_metadata().index;
+                    self.snapshot = None;
+                    self.counters.restored += 1;
+                    self.node.set_slot(self.slot());
+                    self.node.applied(self.applied);
+                }
+                Err(error) => self.fail(format!("a snapshot of the leader: {error}")),
+            }
+        }
+        let Some(last) = turn.committed.last().map(|entry| entry.index) else { return };
+        for entry in &turn.committed {
+            self.apply(now, entry);
+        }
+        self.applied = last;
+        self.node.applied(last);
+    }
+
+    fn apply(&mut self, now: Nanos, entry: &Entry) {
+        self.counters.applied += 1;
+        self.log_bytes += entry.get_data().len() + ENTRY_BYTES;
+        if entry.get_entry_type() != EntryType::EntryNormal {
+            return self.apply_change(entry);
+        }
+        if entry.get_data().is_empty() {
+            return; // a new leader's first entry
+        }
+        let Some(record) = Record::decode(entry.get_data()) else {
+            self.counters.unknown_entries += 1;
+            return self.fail("the log has an entry of a newer version: use a newer program for this replica");
+        };
+        let before = self.state.time;
+        let outcome = self.state.apply(entry.index, record.clone());
+        if self.state.time > before {
+            self.time_since = now;
+        }
+        let Some(sessions) = &mut self.sessions else { return };
+        if matches!(record, Record::Session(_)) {
+            sessions.applied(entry.index, &self.node, &self.state.sessions);
+        }
+        if let Some(present) = &mut sessions.present {
+            present.writes.applied(entry.index, &record, outcome);
+        }
+    }
+
+    /// The rows of a heartbeat: a replica that was silent, or that the switch does not reach, is not among those that get READs.
+    fn rows(&self, now: Nanos) -> Vec<Row> {
+        let Some(sessions) = &self.sessions else { return Vec::new() };
+        let timing = &self.config.timing;
+        let mut rows = vec![Row::new_zeroed(); REPLICAS_MAX];
+        for member in &self.state.members {
+            let is_self = member.id == self.config.id;
+            let heard = self.heard.get(&member.id).copied().unwrap_or(0);
+            let serves = self.config.mode == super::Mode::Flair
+                && !is_silent(now, heard, timing)
+                && sessions.switches.reaches(now, member.slot);
+            let row = &mut rows[usize::from(member.slot)];
+            row.address = member.address.into();
+            row.weight = u8::from(is_self || serves);
+            row.matched = self.node.matched(member.id).into();
+        }
+        let used = self.state.members.iter().map(|member| usize::from(member.slot) + 1).max().unwrap_or(1);
+        rows.truncate(used);
+        rows
+    }
+
+    pub(super) fn beat(&mut self, now: Nanos) {
+        let (rows, slot) = (self.rows(now), self.slot());
+        let Some(sessions) = &mut self.sessions else { return };
+        if sessions.is_cut_off(now, self.node.leads_since().unwrap_or(now)) {
+            return self.node.step_down(now);
+        }
+        let was_active = sessions.is_active();
+        sessions.beat(now, &self.node, slot, &rows, &mut self.out);
+        if let Some(present) = sessions.present.as_ref().filter(|_| !was_active && sessions.is_active()) {
+            self.counters.sessions += 1;
+            self.events.push_back(Event::Session(present.name.switch));
+        }
+    }
+}
+
+impl Endpoint for Replica {
+    type Event = Event;
+
+    fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        self.take_datagram(now, from, datagram);
+        self.go_on(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.node.handle_timeout(now);
+        self.go_on(now);
+        if self.sessions.is_some() && now >= self.next_beat {
+            self.next_beat = now + self.config.timing.heartbeat;
+            self.beat(now);
+            self.go_on(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        let (to, datagram) = self.out.pop_front()?;
+        buffer.clear();
+        buffer.extend_from_slice(&datagram);
+        Some(to)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let mut due = self.node.timeout();
+        if let Some(sessions) = &self.sessions {
+            due = due.min(self.next_beat);
+            due = sessions.timeout().map_or(due, |at| due.min(at));
+            let refresh = sessions.present.as_ref().and_then(|p| p.writes.timeout(self.config.refresh_after));
+            due = refresh.map_or(due, |at| due.min(at));
+        }
+        if self.snapshot.is_some() {
+            due = 0; // the next part of the snapshot
+        }
+        Some(due)
+    }
+}
+
+impl Durable for Replica {
+    fn poll_persist(&mut self) -> Option<Persist> {
+        self.node.poll_persist()
+    }
+
+    fn persisted(&mut self, now: Nanos, id: u64) {
+        self.node.persisted(now, id);
+        self.go_on(now);
+    }
+}
+
+impl Linked for Replica {
+    fn peers(&self) -> Vec<(u64, SocketAddr)> {
+        let others = self.state.members.iter().filter(|member| member.id != self.config.id);
+        others.map(|member| (member.id, member.links)).collect()
+    }
+
+    fn link_up(&mut self, _now: Nanos, link: Link) {
+        self.links.up.insert((link.peer, link.lane), link.generation);
+        self.links.queues.remove(&(link.peer, link.lane));
+    }
+
+    fn link_broken(&mut self, now: Nanos, link: Link) {
+        if self.links.is_present(link) {
+            self.links.up.remove(&(link.peer, link.lane));
+            self.links.queues.remove(&(link.peer, link.lane));
+            self.node.unreachable(link.peer);
+            self.go_on(now);
+        }
+    }
+
+    fn handle_message(&mut self, now: Nanos, link: Link, message: &[u8]) {
+        if !self.links.is_present(link) {
+            return;
+        }
+        match decode_message(message) {
+            Ok(message) => self.take_message(now, link.peer, message),
+            Err(_) => self.counters.foreign_messages += 1,
+        }
+        self.go_on(now);
+    }
+
+    fn poll_message(&mut self, _now: Nanos, link: Link, buffer: &mut Vec<u8>) -> bool {
+        if !self.links.is_present(link) {
+            return false;
+        }
+        let Some(queue) = self.links.queues.get_mut(&(link.peer, link.lane)) else { return false };
+        while let Some(message) = queue.pop_front() {
+            buffer.clear();
+            if encode_message(&message, buffer).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+}

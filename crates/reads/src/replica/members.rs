@@ -1,0 +1,131 @@
+//! The members of a set, and how they change.
+
+use super::Replica;
+use super::config::Member;
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX};
+use protobuf::Message as _;
+use raft::prelude::{ConfChangeSingle, ConfChangeType, ConfChangeV2, Entry, EntryType};
+
+/// Why the members cannot be changed like that, or not now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// Only the leader changes members.
+    #[error("this replica does not lead: ask the leader{}", leader.map_or(String::new(), |id| format!(", id {id}")))]
+    NotLeader {
+        /// Who leads, as far as it knows.
+        leader: Option<u64>,
+    },
+    /// There is no member like that.
+    #[error("no member has the id {0}: `midflight kv members` lists them")]
+    NoMember(u64),
+    /// Something of a new member is taken.
+    #[error("a member has this {what} already: {which}")]
+    Taken {
+        /// Id, place or address.
+        what: &'static str,
+        /// Which one.
+        which: String,
+    },
+    /// A place that does not exist.
+    #[error("{0} is no place: take one of 0 to 7")]
+    NoPlace(u8),
+    /// The last one must stay.
+    #[error("the last member cannot be removed")]
+    Last,
+    /// Another change is under way.
+    #[error("another change of the members is under way: try again when it is done")]
+    Busy,
+}
+
+/// The place of a member; [`NO_SLOT`] where it is none.
+pub(super) fn slot_of(members: &[Member], id: u64) -> u8 {
+    members.iter().find(|member| member.id == id).map_or(NO_SLOT, |member| member.slot)
+}
+
+impl Replica {
+    /// The members, as far as this replica has applied the log.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.state.members
+    }
+
+    /// Adds a member, once a quorum has agreed. A replica that has lost its disk comes back as a new member.
+    ///
+    /// # Errors
+    /// Where it cannot be, or not now.
+    pub fn add_member(&mut self, now: Nanos, new: Member) -> Result<(), ChangeError> {
+        if usize::from(new.slot) >= REPLICAS_MAX {
+            return Err(ChangeError::NoPlace(new.slot));
+        }
+        for member in &self.state.members {
+            let taken = |what, which: String| Err(ChangeError::Taken { what, which });
+            if member.id == new.id {
+                return taken("id", new.id.to_string());
+            }
+            if member.slot == new.slot {
+                return taken("place", new.slot.to_string());
+            }
+            if member.address == new.address || member.links == new.links {
+                return taken("address", new.address.to_string());
+            }
+        }
+        let mut members = self.state.members.clone();
+        let id = new.id;
+        members.push(new);
+        self.change(now, id, ConfChangeType::AddNode, &members)
+    }
+
+    /// Removes a member, once a quorum has agreed.
+    ///
+    /// # Errors
+    /// Where it cannot be, or not now.
+    pub fn remove_member(&mut self, now: Nanos, id: u64) -> Result<(), ChangeError> {
+        let mut members = self.state.members.clone();
+        members.retain(|member| member.id != id);
+        if members.len() == self.state.members.len() {
+            return Err(ChangeError::NoMember(id));
+        }
+        if members.is_empty() {
+            return Err(ChangeError::Last);
+        }
+        self.change(now, id, ConfChangeType::RemoveNode, &members)
+    }
+
+    fn change(&mut self, now: Nanos, id: u64, what: ConfChangeType, members: &[Member]) -> Result<(), ChangeError> {
+        self.check_leads()?;
+        let mut single = ConfChangeSingle::default();
+        single.set_change_type(what);
+        single.node_id = id;
+        let mut change = ConfChangeV2::default();
+        change.set_changes(vec![single].into());
+        let context = postcard::to_allocvec(members).expect("members are plain data, and memory grows as needed");
+        self.node.propose_change(context, change).ok_or(ChangeError::Busy)?;
+        self.go_on(now);
+        Ok(())
+    }
+
+    /// An entry that changes the members is applied.
+    pub(super) fn apply_change(&mut self, entry: &Entry) {
+        let mut change = ConfChangeV2::default();
+        let is_read = match entry.get_entry_type() {
+            EntryType::EntryConfChangeV2 => change.merge_from_bytes(entry.get_data()).is_ok(),
+            _ => false,
+        };
+        // An empty change leaves a joint configuration: raft-rs proposes it itself, without our context.
+        let members: Option<Vec<Member>> = postcard::from_bytes(entry.get_context()).ok();
+        if !is_read {
+            self.counters.unknown_entries += 1;
+            return;
+        }
+        match self.node.apply_change(&change) {
+            Ok(conf_state) => self.node.log_mut().set_conf_state(conf_state),
+            Err(error) => return self.fail(format!("a change of the members cannot be applied: {error}")),
+        }
+        if let Some(members) = members {
+            self.state.members = members;
+            self.node.set_slot(self.slot());
+            self.heard.retain(|id, _| self.state.members.iter().any(|member| member.id == *id));
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! The Raft node: raft-rs, with time by a clock instead of ticks.
+//!
+//! raft-rs counts ticks. A process that was stopped fires all the ticks that it missed at once, so ticks can neither keep a promise
+//! nor measure a lease. Here nobody calls `tick`: elections, heartbeats and the leader's lease have times of their own. The
+//! lease comes from ReadIndex rounds: each heartbeat carries the time at which it was sent, and raft-rs says when a quorum (of both
+//! halves of a joint configuration) has answered it.
+
+use super::config::{ReplicaConfig, Timing};
+use crate::log::Log;
+use bytes::Bytes;
+use midflight_endpoint::{Nanos, Persist};
+use raft::eraftpb::MessageType;
+use raft::prelude::{ConfChangeV2, ConfState, Entry, Message, Snapshot};
+use raft::{INVALID_ID, RawNode, StateRole};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
+use std::collections::VecDeque;
+
+/// raft-rs counts these; they only have to be valid.
+const TICKS: usize = 10;
+/// The context of a vote that a leader has asked for, as it hands over. raft-rs gives it no name in public.
+const TRANSFER: &[u8] = b"CampaignTransfer";
+/// Bytes of entries in one message.
+const MESSAGE_BYTES: u64 = 1 << 20;
+/// Messages with entries that may be under way to a follower.
+const MESSAGES_IN_FLIGHT: usize = 256;
+
+/// A Raft node with its log.
+pub(super) struct Node {
+    raw: RawNode<Log>,
+    timing: Timing,
+    random: Pcg32,
+    /// Its place in the set: it decides who campaigns first.
+    slot: u8,
+    /// Until then it neither votes nor campaigns.
+    promise: Nanos,
+    /// Then it campaigns, unless it hears a leader.
+    election: Nanos,
+    leadership: Option<Leadership>,
+    /// The leader's next heartbeat.
+    heartbeat: Nanos,
+    /// What the driver is to write.
+    to_disk: VecDeque<Persist>,
+    /// What waits for the disk, in order.
+    unsafe_batches: VecDeque<Batch>,
+    /// Term and vote that are on disk.
+    safe_term: u64,
+    outbox: Vec<Message>,
+    /// What a snapshot of the leader says, once it is on disk.
+    restored: Option<Snapshot>,
+}
+
+/// What a leader knows.
+#[derive(Clone, Copy, Debug)]
+struct Leadership {
+    since: Nanos,
+    /// When the last round was sent that a quorum answered.
+    confirmed: Nanos,
+    /// It hands over, or has tried to: it takes no lease in this term. Until when.
+    handing_over: Option<Nanos>,
+    /// When the last round was sent.
+    round: Nanos,
+    /// Whether one was sent whose answers count: raft-rs counts them once an entry of this term is committed.
+    has_asked: bool,
+}
+
+struct Batch {
+    id: u64,
+    ready: u64,
+    term: u64,
+    /// They go when the batch is safe.
+    messages: Vec<Message>,
+    snapshot: Option<Snapshot>,
+}
+
+/// What came of a turn of the node.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// To apply, in order.
+    pub(super) committed: Vec<Entry>,
+    /// To take instead of all that was applied, before `committed`.
+    pub(super) snapshot: Option<Snapshot>,
+}
+
+/// Why a message of a peer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Not a kind of message that peers send, not for this node, or not of a member.
+    Foreign,
+    /// A vote, inside this node's promise.
+    Promised,
+    /// raft-rs does not take it now.
+    Unfit,
+    /// The leader knows that this node has had entries which it does not have: its disk has lost them.
+    LostEntries,
+}
+
+impl Node {
+    /// A node with what its disk holds. Whatever it was before, it has promised not to vote.
+    pub(super) fn new(config: &ReplicaConfig, log: Log, applied: u64, slot: u8, now: Nanos) -> raft::Result<Self> {
+        let timing = config.timing;
+        let raft_config = raft::Config {
+            id: config.id,
+            election_tick: TICKS,
+            heartbeat_tick: 1,
+            applied,
+            max_size_per_msg: MESSAGE_BYTES,
+            max_inflight_msgs: MESSAGES_IN_FLIGHT,
+            pre_vote: true,
+            max_uncommitted_size: config.unsafe_bytes as u64,
+            ..raft::Config::default()
+        };
+        let raw = RawNode::new(&raft_config, log, &slog::Logger::root(slog::Discard, slog::o!()))?;
+        let mut node = Self {
+            safe_term: raw.raft.term,
+            raw,
+            timing,
+            random: Pcg32::seed_from_u64(config.seed),
+            slot,
+            promise: now + timing.promise,
+            election: 0,
+            leadership: None,
+            heartbeat: now,
+            to_disk: VecDeque::new(),
+            unsafe_batches: VecDeque::new(),
+            outbox: Vec::new(),
+            restored: None,
+        };
+        node.wait_for_leader(now);
+        Ok(node)
+    }
+
+    pub(super) fn set_slot(&mut self, slot: u8) {
+        self.slot = slot;
+    }
+
+    pub(super) fn term(&self) -> u64 {
+        self.raw.raft.term
+    }
+
+    pub(super) fn leader(&self) -> Option<u64> {
+        Some(self.raw.raft.leader_id).filter(|&id| id != INVALID_ID)
+    }
+
+    pub(super) fn is_leader(&self) -> bool {
+        self.leadership.is_some()
+    }
+
+    pub(super) fn committed(&self) -> u64 {
+        self.raw.raft.raft_log.committed
+    }
+
+    pub(super) fn last_index(&self) -> u64 {
+        self.raw.raft.raft_log.last_index()
+    }
+
+    pub(super) fn log_mut(&mut self) -> &mut Log {
+        self.raw.mut_store()
+    }
+
+    /// The leader's log is that of a member up to this index.
+    pub(super) fn matched(&self, id: u64) -> u64 {
+        self.raw.raft.prs().get(id).map_or(0, |progress| progress.matched)
+    }
+
+    /// When it became the leader.
+    pub(super) fn leads_since(&self) -> Option<Nanos> {
+        self.leadership.map(|leadership| leadership.since)
+    }
+
+    /// When the last round was sent that a quorum answered.
+    pub(super) fn confirmed(&self) -> Nanos {
+        self.leadership.map_or(0, |leadership| leadership.confirmed)
+    }
+
+    /// Whether no other node can lead now.
+    pub(super) fn has_lease(&self, now: Nanos) -> bool {
+        self.leadership.is_some_and(|leadership| {
+            leadership.handing_over.is_none()
+                && leadership.confirmed > 0
+                && now < leadership.confirmed + self.timing.leader_lease
+        })
+    }
+
+    /// Bytes that wait for the disk.
+    pub(super) fn unsafe_bytes(&self) -> usize {
+        self.raw.store().unsafe_bytes()
+    }
+
+    /// Appends an entry to the leader's log; `None` where that cannot be now.
+    pub(super) fn propose(&mut self, data: Vec<u8>) -> Option<u64> {
+        // A follower would forward the proposal, and it would be appended below no SEQ.
+        if !self.is_leader() || self.raw.propose(Vec::new(), data).is_err() {
+            return None;
+        }
+        Some(self.last_index())
+    }
+
+    /// Appends a change of the members; `None` where that cannot be now.
+    pub(super) fn propose_change(&mut self, context: Vec<u8>, change: ConfChangeV2) -> Option<u64> {
+        if !self.is_leader() || self.raw.raft.has_pending_conf() {
+            return None;
+        }
+        self.raw.propose_conf_change(context, change).ok().map(|()| self.last_index())
+    }
+
+    /// A change of the members is applied.
+    pub(super) fn apply_change(&mut self, change: &ConfChangeV2) -> raft::Result<ConfState> {
+        self.raw.apply_conf_change(change)
+    }
+
+    /// Hands leadership over. From now on it has no lease.
+    pub(super) fn transfer(&mut self, now: Nanos, to: u64) {
+        if let Some(leadership) = &mut self.leadership {
+            leadership.handing_over = Some(now + self.timing.promise);
+            self.raw.transfer_leader(to);
+        }
+    }
+
+    /// Whether it hands leadership over.
+    pub(super) fn is_handing_over(&self) -> bool {
+        self.leadership.is_some_and(|leadership| leadership.handing_over.is_some())
+    }
+
+    /// Gives leadership up; campaigns again later than the others.
+    pub(super) fn step_down(&mut self, now: Nanos) {
+        let term = self.term();
+        self.raw.raft.become_follower(term, INVALID_ID);
+        self.leadership = None;
+        self.wait_for_leader(now);
+        self.election += 2 * self.timing.promise;
+    }
+
+    /// The term of an entry of the log.
+    pub(super) fn term_at(&self, index: u64) -> Option<u64> {
+        if index > self.last_index() { None } else { self.raw.raft.raft_log.term(index).ok() }
+    }
+
+    /// Its log is that of the leader of `term` up to `index`, and that leader has committed `index`. So it may commit it too.
+    pub(super) fn advance_commit(&mut self, index: u64) {
+        if index <= self.last_index() {
+            self.raw.raft.raft_log.commit_to(index);
+        }
+    }
+
+    /// What was committed is applied up to this index.
+    pub(super) fn applied(&mut self, index: u64) {
+        self.raw.advance_apply_to(index);
+    }
+
+    /// A message of a peer has arrived.
+    pub(super) fn receive(&mut self, now: Nanos, message: Message) -> Result<(), Refused> {
+        use MessageType::*;
+        let kind = message.get_msg_type();
+        if message.to != self.raw.raft.id {
+            return Err(Refused::Foreign);
+        }
+        match kind {
+            MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, &message)?,
+            MsgRequestVote | MsgRequestPreVote => {
+                let is_bound = now < self.promise || self.has_lease(now);
+                if is_bound && message.get_context() != TRANSFER {
+                    return Err(Refused::Promised);
+                }
+            }
+            MsgAppendResponse
+            | MsgHeartbeatResponse
+            | MsgRequestVoteResponse
+            | MsgRequestPreVoteResponse
+            | MsgTimeoutNow => {}
+            // What raft-rs forwards or sends to itself is not taken from others.
+            _ => return Err(Refused::Foreign),
+        }
+        let stepped = self.raw.step(message);
+        self.note_role(now);
+        stepped.map_err(|_| Refused::Unfit)
+    }
+
+    /// What comes of a leader's message before raft-rs sees it: the promise. A leader of a past term gets none.
+    fn check_leader(&mut self, now: Nanos, message: &Message) -> Result<(), Refused> {
+        if message.term < self.term() {
+            return Ok(());
+        }
+        // raft-rs would panic: the leader counts on entries that this node has acknowledged.
+        let commit_behind_end =
+            message.get_msg_type() == MessageType::MsgHeartbeat && message.commit > self.last_index();
+        if commit_behind_end {
+            return Err(Refused::LostEntries);
+        }
+        self.wait_for_leader(now);
+        Ok(())
+    }
+
+    /// A leader was heard: a promise, and a later election.
+    fn wait_for_leader(&mut self, now: Nanos) {
+        self.promise = now + self.timing.promise;
+        let jitter = self.random.random_range(0..=self.timing.stagger / 4);
+        self.election = self.promise + self.timing.stagger * Nanos::from(self.slot) + jitter;
+    }
+
+    /// After raft-rs has run: whether it has become the leader, or is none any more.
+    fn note_role(&mut self, now: Nanos) {
+        let leads = self.raw.raft.state == StateRole::Leader;
+        if leads && self.leadership.is_none() {
+            self.leadership =
+                Some(Leadership { since: now, confirmed: 0, handing_over: None, round: 0, has_asked: false });
+            self.heartbeat = now;
+        } else if !leads && self.leadership.is_some() {
+            self.leadership = None;
+            self.wait_for_leader(now);
+        }
+    }
+
+    /// A heartbeat to all, whose answers may confirm the lease, and all reads that came before it.
+    pub(super) fn begin_round(&mut self, now: Nanos) {
+        let Some(leadership) = &mut self.leadership else { return };
+        leadership.round = now;
+        leadership.has_asked |= self.raw.raft.commit_to_current_term();
+        if leadership.has_asked {
+            self.raw.read_index(now.to_be_bytes().to_vec());
+        } else {
+            self.raw.ping();
+        }
+    }
+
+    /// Whether the leader can get its first lease now.
+    pub(super) fn wants_first_lease(&self) -> bool {
+        self.leadership.is_some_and(|leadership| !leadership.has_asked) && self.raw.raft.commit_to_current_term()
+    }
+
+    /// When the last round began.
+    pub(super) fn last_round(&self) -> Nanos {
+        self.leadership.map_or(0, |leadership| leadership.round)
+    }
+
+    /// When something must happen next.
+    pub(super) fn timeout(&self) -> Nanos {
+        match &self.leadership {
+            Some(Leadership { handing_over: Some(end), .. }) => self.heartbeat.min(*end),
+            Some(_) => self.heartbeat,
+            None => self.election,
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        match self.leadership {
+            Some(leadership) => self.lead_on(now, leadership),
+            None if now < self.election => {}
+            // The only member of a set leads at once: all that it has must be on disk.
+            None if !self.unsafe_batches.is_empty() => self.election = now + self.timing.heartbeat,
+            None => self.campaign(now),
+        }
+        self.note_role(now);
+    }
+
+    fn lead_on(&mut self, now: Nanos, leadership: Leadership) {
+        let is_lost = now >= leadership.since.max(leadership.confirmed) + 2 * self.timing.promise;
+        let is_aborted = leadership.handing_over.is_some_and(|end| now >= end);
+        if is_lost || is_aborted {
+            return self.step_down(now);
+        }
+        if now >= self.heartbeat {
+            self.heartbeat = now + self.timing.heartbeat;
+            self.begin_round(now);
+        }
+    }
+
+    fn campaign(&mut self, now: Nanos) {
+        let jitter = self.random.random_range(0..=self.timing.stagger);
+        self.election = now + self.timing.promise / 2 + self.timing.stagger * Nanos::from(self.slot) + jitter;
+        // It fails only where raft-rs has a change of the members to apply first; the next election comes.
+        let _ = self.raw.campaign();
+    }
+
+    /// Takes what raft-rs has for the disk, the network and the store. Call it until it returns `None`.
+    pub(super) fn turn(&mut self, now: Nanos) -> Option<Turn> {
+        let snapshot = self.restored.take();
+        if snapshot.is_none() && !self.raw.has_ready() {
+            return None;
+        }
+        if let Some(snapshot) = snapshot {
+            return Some(Turn { committed: Vec::new(), snapshot: Some(snapshot) });
+        }
+        let mut ready = self.raw.ready();
+        for state in ready.take_read_states() {
+            self.confirm(&state.request_ctx);
+        }
+        self.outbox.append(&mut ready.take_messages());
+        let after_disk = ready.take_persisted_messages();
+        let committed = ready.take_committed_entries();
+        let snapshot = Some(ready.snapshot().clone()).filter(|snapshot| !snapshot.is_empty());
+        let (number, must_sync) = (ready.number(), ready.must_sync());
+        if must_sync {
+            let hard_state = ready.hs().cloned();
+            let entries = ready.take_entries();
+            let log = self.raw.mut_store();
+            snapshot.iter().for_each(|snapshot| log.install(snapshot.clone()));
+            log.append(&entries);
+            hard_state.iter().for_each(|state| log.set_hard_state(state));
+        }
+        self.raw.advance_append_async(ready);
+        self.send_after_disk(number, after_disk, snapshot);
+        self.note_role(now);
+        Some(Turn { committed, snapshot: None })
+    }
+
+    /// Messages of a follower or candidate say what its disk holds: they wait for it. An answer to a heartbeat says only the term.
+    fn send_after_disk(&mut self, ready: u64, messages: Vec<Message>, snapshot: Option<Snapshot>) {
+        let (at_once, later): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
+            message.get_msg_type() == MessageType::MsgHeartbeatResponse && message.term == self.safe_term
+        });
+        self.outbox.extend(at_once);
+        if let Some(batch) = self.raw.mut_store().poll_persist() {
+            let (id, term) = (batch.id, self.term());
+            self.to_disk.push_back(batch);
+            self.unsafe_batches.push_back(Batch { id, ready, term, messages: later, snapshot });
+        } else if let Some(batch) = self.unsafe_batches.back_mut() {
+            batch.ready = ready;
+            batch.messages.extend(later);
+        } else {
+            self.outbox.extend(later);
+            self.raw.on_persist_ready(ready);
+        }
+    }
+
+    /// This batch and all before it are safe.
+    pub(super) fn persisted(&mut self, now: Nanos, id: u64) {
+        self.raw.mut_store().persisted(id);
+        while self.unsafe_batches.front().is_some_and(|batch| batch.id <= id) {
+            let Some(batch) = self.unsafe_batches.pop_front() else { break };
+            self.safe_term = self.safe_term.max(batch.term);
+            self.outbox.extend(batch.messages);
+            self.raw.on_persist_ready(batch.ready);
+            self.restored = batch.snapshot.or(self.restored.take());
+        }
+        self.note_role(now);
+    }
+
+    fn confirm(&mut self, context: &[u8]) {
+        let (Some(leadership), Ok(sent)) = (&mut self.leadership, context.try_into()) else { return };
+        leadership.confirmed = leadership.confirmed.max(Nanos::from_be_bytes(sent));
+    }
+
+    /// Messages to peers.
+    pub(super) fn take_messages(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// The next batch for the disk.
+    pub(super) fn poll_persist(&mut self) -> Option<Persist> {
+        self.to_disk.extend(self.raw.mut_store().poll_persist());
+        self.to_disk.pop_front()
+    }
+
+    /// A peer cannot be reached: what was sent to it may be lost.
+    pub(super) fn unreachable(&mut self, peer: u64) {
+        self.raw.report_unreachable(peer);
+        if self.raw.raft.prs().get(peer).is_some_and(|progress| progress.pending_snapshot != 0) {
+            self.raw.report_snapshot(peer, raft::SnapshotStatus::Failure);
+        }
+    }
+
+    /// A snapshot of its own, of what was applied up to `index`: the log may be cut.
+    pub(super) fn compact(&mut self, index: u64, conf_state: ConfState, data: Bytes) {
+        let Some(term) = self.term_at(index) else { return };
+        let mut snapshot = Snapshot::default();
+        snapshot.set_data(data);
+        let metadata = snapshot.mut_metadata();
+        (metadata.index, metadata.term) = (index, term);
+        metadata.set_conf_state(conf_state);
+        self.raw.mut_store().compact(snapshot);
+    }
+
+    /// The present configuration.
+    pub(super) fn conf_state(&self) -> ConfState {
+        self.raw.raft.prs().conf().to_conf_state()
+    }
+}

@@ -1,0 +1,53 @@
+//! Packets to switches.
+
+use super::entry::SessionName;
+use midflight_wire::counting;
+use midflight_wire::reads::{EndSession, Heartbeat, Hello, Operation, Replica, Request, Status};
+use zerocopy::IntoBytes;
+
+/// Asks a switch which incarnation it is, and what the time is there.
+pub(super) fn hello(sequence: u32, set: u16, slot: u8) -> Vec<u8> {
+    let mut hello = Hello::new(0, sequence);
+    (hello.set, hello.slot) = (set.into(), slot);
+    counting(&hello, 0)
+}
+
+/// Ends a session at its switch.
+pub(super) fn end_session(sequence: u32, set: u16, slot: u8, name: &SessionName) -> Vec<u8> {
+    let mut end = EndSession::new(0, sequence);
+    (end.incarnation, end.sid) = (name.incarnation.into(), name.sid.into());
+    (end.set, end.slot) = (set.into(), slot);
+    counting(&end, 0)
+}
+
+/// What a HEARTBEAT says beside the replicas.
+pub(super) struct HeartbeatHead<'a> {
+    pub(super) name: &'a SessionName,
+    pub(super) start: u64,
+    pub(super) echo: u64,
+    pub(super) set: u16,
+    pub(super) leader: u8,
+    pub(super) kgroup_bits: u8,
+    pub(super) is_idle: bool,
+}
+
+/// Begins a session, or lets it go on.
+pub(super) fn heartbeat(sequence: u32, head: &HeartbeatHead<'_>, replicas: &[Replica]) -> Vec<u8> {
+    let mut heartbeat = Heartbeat::new(0, sequence);
+    (heartbeat.incarnation, heartbeat.sid) = (head.name.incarnation.into(), head.name.sid.into());
+    (heartbeat.start, heartbeat.echo) = (head.start.into(), head.echo.into());
+    (heartbeat.set, heartbeat.leader) = (head.set.into(), head.leader);
+    (heartbeat.kgroup_bits, heartbeat.is_idle) = (head.kgroup_bits, head.is_idle.into());
+    midflight_wire::packet(&heartbeat, replicas)
+}
+
+/// A reply to a request, by its first part: READ_REPLY with key and value, or WRITE_REPLY with a value.
+pub(super) fn reply(request: &Request, operation: Operation, slot: u8, status: Status, rest: [&[u8]; 2]) -> Vec<u8> {
+    let mut reply = *request;
+    reply.header.operation = operation.into();
+    (reply.slot, reply.status) = (slot, status.into());
+    if operation == Operation::WriteReply {
+        reply.key_length = 0.into();
+    }
+    [reply.as_bytes(), rest[0], rest[1]].concat()
+}

@@ -1,0 +1,239 @@
+//! The sessions of a leader: how one begins at a switch, goes on, and ends.
+//!
+//! A session entry is proposed; when it is applied, every earlier session that may be alive is fenced; then heartbeats begin, and
+//! the switch is active. `docs/internals/reads.md`, "Sessions".
+
+use super::config::{ReplicaConfig, Timing};
+use super::entry::{Record, SessionName};
+use super::node::Node;
+use super::packets;
+use super::switches::{Answer, SILENT_HEARTBEATS, Switches, is_silent};
+use super::writes::Writes;
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{Replica as Row, State};
+use std::net::SocketAddr;
+
+/// Datagrams to send.
+pub(super) type Datagrams = std::collections::VecDeque<(SocketAddr, Vec<u8>)>;
+
+/// A leader's side of the protocol with the switch (FLAIR's lflair).
+pub(super) struct Sessions {
+    timing: Timing,
+    set: u16,
+    kgroup_bits: u8,
+    pub(super) switches: Switches,
+    /// Sessions proposed in this term.
+    number: u32,
+    pub(super) present: Option<Present>,
+    /// Sessions that may be alive at their switches.
+    doubtful: Vec<Doubtful>,
+    /// All data is to be removed before the next session.
+    flush: bool,
+    /// The number of the next packet to a switch.
+    sequence: u32,
+}
+
+/// The session that the leader works with.
+pub(super) struct Present {
+    pub(super) name: SessionName,
+    /// s: the index of its entry.
+    pub(super) start: u64,
+    /// Whether the entry is applied.
+    is_applied: bool,
+    /// Whether a heartbeat was sent: else no switch can be active with it.
+    pub(super) is_begun: bool,
+    pub(super) writes: Writes,
+}
+
+struct Doubtful {
+    name: SessionName,
+    /// Then it is over at the latest.
+    until: Nanos,
+    /// Whether its switch was asked to end it.
+    is_asked: bool,
+}
+
+impl Sessions {
+    /// Those of a new leader.
+    pub(super) fn new(config: &ReplicaConfig) -> Self {
+        Self {
+            timing: config.timing,
+            set: config.set,
+            kgroup_bits: config.kgroup_bits,
+            switches: Switches::new(&config.switches),
+            number: 0,
+            present: None,
+            doubtful: Vec::new(),
+            flush: false,
+            sequence: 0,
+        }
+    }
+
+    /// Asks for all data to be removed: between two sessions, as stable groups would still show it.
+    pub(super) fn request_flush(&mut self, now: Nanos) {
+        self.flush = true;
+        self.leave(now);
+    }
+
+    /// Whether the switch takes requests for this leader.
+    pub(super) fn is_active(&self) -> bool {
+        self.present.as_ref().is_some_and(|present| present.is_begun)
+    }
+
+    /// Sessions that may be alive elsewhere.
+    pub(super) fn in_doubt(&self) -> usize {
+        self.doubtful.len()
+    }
+
+    /// A heartbeat's time: to the session's switch a HEARTBEAT, to the others a HELLO, to doubtful ones END_SESSION.
+    pub(super) fn beat(&mut self, now: Nanos, node: &Node, slot: u8, replicas: &[Row], out: &mut Datagrams) {
+        let at = self.present.as_ref().map(|present| present.name.switch);
+        let addresses: Vec<SocketAddr> = self.switches.addresses().collect();
+        for address in addresses {
+            self.sequence = self.sequence.wrapping_add(1);
+            let heartbeat = if at == Some(address) { self.heartbeat(now, node, slot, replicas) } else { None };
+            let packet = heartbeat.unwrap_or_else(|| packets::hello(self.sequence, self.set, slot));
+            out.push_back((address, packet));
+        }
+        for Doubtful { name, .. } in &self.doubtful {
+            out.push_back((name.switch, packets::end_session(self.sequence, self.set, slot, name)));
+        }
+    }
+
+    /// Whether a session can begin now that has not: no heartbeat's time is waited for.
+    pub(super) fn may_begin(&self, now: Nanos, node: &Node) -> bool {
+        self.present.as_ref().is_some_and(|present| !present.is_begun && self.echo(now, node, present).is_some())
+    }
+
+    /// The echo of a heartbeat, where one may be sent: only under the leader's lease, after all earlier sessions are over, and with an
+    /// echo that has not run out.
+    fn echo(&self, now: Nanos, node: &Node, present: &Present) -> Option<u64> {
+        let Answer { at, incarnation, echo } = self.switches.last(present.name.switch)?;
+        let is_fresh = incarnation == present.name.incarnation && now < at + self.timing.session_lease;
+        let may = present.is_applied && self.doubtful.is_empty() && is_fresh && node.has_lease(now);
+        may.then_some(echo)
+    }
+
+    /// ACTIVATE, or a later heartbeat, which is the same.
+    fn heartbeat(&mut self, now: Nanos, node: &Node, slot: u8, replicas: &[Row]) -> Option<Vec<u8>> {
+        let echo = self.echo(now, node, self.present.as_ref()?)?;
+        let present = self.present.as_mut()?;
+        present.is_begun = true;
+        let head = packets::HeartbeatHead {
+            name: &present.name,
+            start: present.start,
+            echo,
+            set: self.set,
+            leader: slot,
+            kgroup_bits: self.kgroup_bits,
+            is_idle: present.writes.is_idle(now),
+        };
+        Some(packets::heartbeat(self.sequence, &head, replicas))
+    }
+
+    /// A switch has answered.
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) {
+        if state.set.get() != self.set || !self.switches.answered(now, from, state) {
+            return;
+        }
+        let (incarnation, ended) = (state.incarnation.get(), state.ended.get());
+        // The switch's word that a session has ended there.
+        for doubtful in &mut self.doubtful {
+            let name = &doubtful.name;
+            if name.switch == from && name.incarnation == incarnation && ended >= name.sid {
+                doubtful.until = now;
+            }
+        }
+        let Some(present) = self.present.as_ref().filter(|present| present.name.switch == from) else { return };
+        let is_lost = present.name.incarnation != incarnation || ended >= present.name.sid;
+        if is_lost {
+            self.leave(now);
+        } else {
+            self.switches.note_reached(now, state, &self.timing);
+        }
+    }
+
+    /// The present session is over for the leader: from now on it refuses its SID.
+    pub(super) fn leave(&mut self, now: Nanos) {
+        let Some(present) = self.present.take() else { return };
+        let heard = self.switches.last(present.name.switch).map_or(0, |last| last.at);
+        let until = if present.is_begun { heard + self.timing.fence() } else { now };
+        self.doubtful.push(Doubtful { name: present.name, until, is_asked: false });
+    }
+
+    /// The entry of the present session is applied: of all others on the log's list nobody knows whether they are over.
+    pub(super) fn applied(&mut self, index: u64, node: &Node, list: &[SessionName]) {
+        let Some(present) = self.present.as_mut().filter(|present| present.start == index) else { return };
+        present.is_applied = true;
+        let until = node.leads_since().unwrap_or(0) + self.timing.fence();
+        for &name in list.iter().filter(|name| name.sid != present.name.sid) {
+            if self.doubtful.iter().all(|doubtful| doubtful.name.sid != name.sid) {
+                self.doubtful.push(Doubtful { name, until, is_asked: false });
+            }
+        }
+    }
+
+    /// Does what is due: sessions that are over leave the list, a silent switch is left, a session is proposed.
+    pub(super) fn advance(&mut self, now: Nanos, node: &mut Node, slot: u8, out: &mut Datagrams) {
+        self.ask_to_end(slot, out);
+        self.end_doubts(now, node);
+        self.leave_silent_switch(now);
+        if self.present.is_some() || node.is_handing_over() {
+            return;
+        }
+        if self.flush {
+            if !self.doubtful.is_empty() || node.propose(Record::Flush.encode()).is_none() {
+                return;
+            }
+            self.flush = false;
+        }
+        self.propose(now, node);
+    }
+
+    /// Sessions that have just come into doubt: heartbeats ask again.
+    fn ask_to_end(&mut self, slot: u8, out: &mut Datagrams) {
+        for doubtful in self.doubtful.iter_mut().filter(|doubtful| !doubtful.is_asked) {
+            doubtful.is_asked = true;
+            let name = doubtful.name;
+            out.push_back((name.switch, packets::end_session(self.sequence, self.set, slot, &name)));
+        }
+    }
+
+    fn end_doubts(&mut self, now: Nanos, node: &mut Node) {
+        self.doubtful.retain(|doubtful| {
+            // Where the entry finds no room now, it is proposed in the next turn.
+            now < doubtful.until || node.propose(Record::Fenced(doubtful.name.sid).encode()).is_none()
+        });
+    }
+
+    fn leave_silent_switch(&mut self, now: Nanos) {
+        let Some(present) = &self.present else { return };
+        let heard = self.switches.last(present.name.switch).map_or(0, |last| last.at);
+        let elsewhere = self.switches.best(now, &self.timing).is_some();
+        if is_silent(now, heard, &self.timing) && elsewhere {
+            self.leave(now);
+        }
+    }
+
+    fn propose(&mut self, now: Nanos, node: &mut Node) {
+        let Some((switch, answer)) = self.switches.best(now, &self.timing) else { return };
+        let sid = node.term() << 32 | u64::from(self.number + 1);
+        let name = SessionName { sid, switch, incarnation: answer.incarnation };
+        let Some(start) = node.propose(Record::Session(name).encode()) else { return };
+        self.number += 1;
+        let writes = Writes::new(self.kgroup_bits);
+        self.present = Some(Present { name, start, is_applied: false, is_begun: false, writes });
+    }
+
+    /// Whether no switch has answered for so long that another replica may do better.
+    pub(super) fn is_cut_off(&self, now: Nanos, since: Nanos) -> bool {
+        now >= self.switches.last_answer().max(since) + 2 * self.timing.session_lease
+    }
+
+    /// When something is due, besides heartbeats.
+    pub(super) fn timeout(&self) -> Option<Nanos> {
+        let doubts = self.doubtful.iter().map(|doubtful| doubtful.until);
+        let silent = self.present.as_ref().and_then(|present| self.switches.last(present.name.switch));
+        doubts.chain(silent.map(|last| last.at + SILENT_HEARTBEATS * self.timing.heartbeat)).min()
+    }
+}

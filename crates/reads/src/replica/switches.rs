@@ -1,0 +1,109 @@
+//! What a leader knows of the switches of its set.
+
+use super::config::Timing;
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{REPLICAS_MAX, State};
+use std::net::SocketAddr;
+
+/// Heartbeats without an answer after which a switch counts as silent, a replica as not alive.
+pub(super) const SILENT_HEARTBEATS: u64 = 3;
+/// A replica that gets READs through a switch and answers none of them for this many heartbeats is not sent any for
+/// [`PAUSED_HEARTBEATS`].
+const UNANSWERED_HEARTBEATS: u64 = 5;
+const PAUSED_HEARTBEATS: u64 = 50;
+
+/// A switch, as its last answer showed it.
+#[derive(Debug)]
+pub(super) struct Switch {
+    pub(super) address: SocketAddr,
+    pub(super) last: Option<Answer>,
+}
+
+/// A STATE, and when it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub(super) at: Nanos,
+    pub(super) incarnation: u64,
+    /// The time there.
+    pub(super) echo: u64,
+}
+
+/// The switches of a set, the preferred one first.
+#[derive(Debug)]
+pub(super) struct Switches {
+    list: Vec<Switch>,
+    reached: [Reached; REPLICAS_MAX],
+}
+
+/// Whether a replica is reached through the switch of the session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reached {
+    sent: u32,
+    answered: u32,
+    /// Since when all that was sent is unanswered.
+    unanswered_since: Nanos,
+    paused_until: Nanos,
+}
+
+impl Switches {
+    pub(super) fn new(addresses: &[SocketAddr]) -> Self {
+        let list = addresses.iter().map(|&address| Switch { address, last: None }).collect();
+        Self { list, reached: Default::default() }
+    }
+
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.list.iter().map(|switch| switch.address)
+    }
+
+    pub(super) fn last(&self, address: SocketAddr) -> Option<Answer> {
+        self.list.iter().find(|switch| switch.address == address)?.last
+    }
+
+    /// An answer has come. Returns whether it is of one of these switches, and not older than the last one.
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> bool {
+        let Some(switch) = self.list.iter_mut().find(|switch| switch.address == from) else { return false };
+        let incarnation = state.incarnation.get();
+        let is_late = switch.last.is_some_and(|last| last.incarnation == incarnation && last.echo > state.now.get());
+        if !is_late {
+            switch.last = Some(Answer { at: now, incarnation, echo: state.now.get() });
+        }
+        !is_late
+    }
+
+    /// The preferred one of those that have answered lately.
+    pub(super) fn best(&self, now: Nanos, timing: &Timing) -> Option<(SocketAddr, Answer)> {
+        self.list.iter().find_map(|switch| {
+            let last = switch.last.filter(|last| !is_silent(now, last.at, timing))?;
+            Some((switch.address, last))
+        })
+    }
+
+    /// When any of them has answered last.
+    pub(super) fn last_answer(&self) -> Nanos {
+        self.list.iter().filter_map(|switch| switch.last).map(|last| last.at).max().unwrap_or(0)
+    }
+
+    /// What the switch of the session says of the READs that it has sent.
+    pub(super) fn note_reached(&mut self, now: Nanos, state: &State, timing: &Timing) {
+        for (slot, reached) in self.reached.iter_mut().enumerate() {
+            let (sent, answered) = (state.sent[slot].get(), state.answered[slot].get());
+            if reached.answered != answered || reached.sent == sent {
+                reached.unanswered_since = now;
+            } else if now >= reached.unanswered_since + UNANSWERED_HEARTBEATS * timing.heartbeat {
+                reached.paused_until = now + PAUSED_HEARTBEATS * timing.heartbeat;
+                reached.unanswered_since = now;
+            }
+            (reached.sent, reached.answered) = (sent, answered);
+        }
+    }
+
+    /// Whether READs should be sent to the replica in this place.
+    pub(super) fn reaches(&self, now: Nanos, slot: u8) -> bool {
+        self.reached.get(usize::from(slot)).is_some_and(|reached| now >= reached.paused_until)
+    }
+}
+
+/// Whether someone who was heard at `heard` counts as silent.
+pub(super) fn is_silent(now: Nanos, heard: Nanos, timing: &Timing) -> bool {
+    now >= heard + SILENT_HEARTBEATS * timing.heartbeat
+}

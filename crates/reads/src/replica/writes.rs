@@ -1,0 +1,258 @@
+//! The writes of a session at its leader: their order, their answers, and what makes key groups stable again.
+//!
+//! The closing rule: whatever closes a key group carries an index that is at least that of every write accepted before its SEQ was
+//! processed, and is sent only when that index is committed and applied. Here every answer waits for the index that was the
+//! log's last when it was made, so answers leave in the order in which they were made.
+
+use super::entry::{Record, What};
+use super::node::Node;
+use super::packets;
+use super::session::Datagrams;
+use super::state::{State, of_known};
+use super::store::Outcome;
+use midflight_endpoint::{MS, Nanos};
+use midflight_wire::reads::{Command, DATA_MAX, Operation, Request, Status, Write, key_hash};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+
+/// Without a write for this long, reads may go to the leader too.
+const IDLE: Nanos = 20 * MS;
+
+/// What the leader knows of the key groups in a session.
+pub(super) struct Writes {
+    kgroup_bits: u8,
+    /// The largest SEQ processed, of each key group.
+    processed: Vec<u64>,
+    waiting: VecDeque<Waiting>,
+    /// What came of entries, until they are answered.
+    outcomes: HashMap<u64, Outcome>,
+    /// The number of the write of a client that is in the log, but not applied.
+    in_log: HashMap<u64, u64>,
+    /// Key groups with a write that has not come: its SEQ, and when the first READ showed it.
+    missing: BTreeMap<u32, (u64, Nanos)>,
+    last_write: Nanos,
+}
+
+struct Waiting {
+    index: u64,
+    request: Request,
+    answer: Answer,
+}
+
+enum Answer {
+    /// What came of the entry at `index`.
+    Entry,
+    /// What the table of clients says of this write.
+    Lookup { client: u64, number: u64 },
+    /// This.
+    Refusal(Status),
+}
+
+/// A WRITE as it came.
+pub(super) struct Arrived<'a> {
+    pub(super) from: SocketAddr,
+    pub(super) request: &'a Request,
+    pub(super) write: &'a Write,
+    pub(super) key: &'a [u8],
+    pub(super) arguments: &'a [u8],
+}
+
+/// Bounds of a leader's queues.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) waiting: usize,
+    pub(super) unsafe_bytes: usize,
+}
+
+impl Writes {
+    pub(super) fn new(kgroup_bits: u8) -> Self {
+        Self {
+            kgroup_bits,
+            processed: vec![0; 1 << kgroup_bits],
+            waiting: VecDeque::new(),
+            outcomes: HashMap::new(),
+            in_log: HashMap::new(),
+            missing: BTreeMap::new(),
+            last_write: 0,
+        }
+    }
+
+    fn kgroup(&self, hash: u32) -> u32 {
+        hash.checked_shr(32 - u32::from(self.kgroup_bits)).unwrap_or(0)
+    }
+
+    /// Whether nothing is under way, and nothing was for a while.
+    pub(super) fn is_idle(&self, now: Nanos) -> bool {
+        self.waiting.is_empty() && now >= self.last_write + IDLE
+    }
+
+    /// Answers that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A WRITE of this session. Its SEQ counts as processed before anything else can refuse it, so nothing that was refused can
+    /// run later. `None`: its answer waits. The order of the checks is part of the protocol.
+    pub(super) fn take(
+        &mut self,
+        now: Nanos,
+        arrived: &Arrived<'_>,
+        node: &mut Node,
+        state: &State,
+        bounds: Bounds,
+        time: u64,
+    ) -> Option<Status> {
+        let seq = arrived.request.seq.get();
+        let kgroup = self.kgroup(arrived.request.hash.get()) as usize;
+        if seq <= self.processed[kgroup] {
+            return Some(Status::Reordered);
+        }
+        self.processed[kgroup] = seq;
+        self.last_write = now;
+        let answer = match self.accept(arrived, node, state, bounds, time) {
+            Ok(answer) => answer,
+            Err(status) => Answer::Refusal(status),
+        };
+        self.wait(node.last_index(), *arrived.request, answer, bounds);
+        None
+    }
+
+    /// Proposes the write, unless something is wrong with it or it has run. Accepting and appending to the log are one step.
+    fn accept(
+        &mut self,
+        arrived: &Arrived<'_>,
+        node: &mut Node,
+        state: &State,
+        bounds: Bounds,
+        time: u64,
+    ) -> Result<Answer, Status> {
+        let Arrived { request, write, key, arguments, .. } = arrived;
+        let is_open = write.command() == Some(Command::Open);
+        if !is_open && key_hash(key) != request.hash.get() {
+            return Err(Status::BadHash);
+        }
+        if self.waiting.len() >= bounds.waiting || node.unsafe_bytes() >= bounds.unsafe_bytes {
+            return Err(Status::Busy);
+        }
+        if is_open {
+            let is_plain = key.is_empty() && arguments.is_empty();
+            return if is_plain { self.propose(node, &Record::Open { time }) } else { Err(Status::BadRequest) };
+        }
+        let (client, number) = (write.client.get(), write.number.get());
+        let what = What::of(write, key, arguments).ok_or(Status::BadRequest)?;
+        if key.len() + arguments.len() > DATA_MAX {
+            return Err(Status::TooLarge);
+        }
+        let is_new = state.clients.knows(client, number) == super::clients::Known::New;
+        if !is_new || self.in_log.get(&client).is_some_and(|&last| last >= number) {
+            return Ok(Answer::Lookup { client, number });
+        }
+        let answer = self.propose(node, &Record::Write { client, number, time, what })?;
+        self.in_log.insert(client, number);
+        Ok(answer)
+    }
+
+    fn propose(&mut self, node: &mut Node, record: &Record<'_>) -> Result<Answer, Status> {
+        node.propose(record.encode()).map(|_| Answer::Entry).ok_or(Status::Busy)
+    }
+
+    /// At its bound the queue drops the answer: the client repeats, and a REFRESH makes the group stable.
+    fn wait(&mut self, index: u64, request: Request, answer: Answer, bounds: Bounds) {
+        if self.waiting.len() < bounds.waiting {
+            self.waiting.push_back(Waiting { index, request, answer });
+        }
+    }
+
+    /// An entry of this session has been applied.
+    pub(super) fn applied(&mut self, index: u64, record: &Record<'_>, outcome: Outcome) {
+        if let Record::Write { client, number, .. } = record
+            && self.in_log.get(client) == Some(number)
+        {
+            self.in_log.remove(client);
+        }
+        if self.waiting.back().is_some_and(|last| last.index >= index) {
+            self.outcomes.insert(index, outcome);
+        }
+    }
+
+    /// Sends what waited for entries up to `applied`.
+    pub(super) fn answer(
+        &mut self,
+        applied: u64,
+        slot: u8,
+        node: &Node,
+        state: &State,
+        to: SocketAddr,
+        out: &mut Datagrams,
+    ) {
+        while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.index <= applied) {
+            let Waiting { index, mut request, answer } = waiting;
+            let outcome = match answer {
+                // An entry whose outcome is not here was applied before the session's queue was made: it cannot be.
+                Answer::Entry => self.outcomes.remove(&index).unwrap_or(Outcome::plain(Status::Busy)),
+                Answer::Lookup { client, number } => of_known(state.clients.knows(client, number)),
+                Answer::Refusal(status) => Outcome::plain(status),
+            };
+            request.index = index.into();
+            request.replicas = holders(index, node, state);
+            let packet = packets::reply(&request, Operation::WriteReply, slot, outcome.status, [&outcome.value, &[]]);
+            out.push_back((to, packet));
+        }
+        self.outcomes.clear();
+    }
+
+    /// A leader-only READ shows the SEQ of its key group's last write: has that come?
+    pub(super) fn note_read(&mut self, now: Nanos, request: &Request) {
+        let (kgroup, seq) = (self.kgroup(request.hash.get()), request.seq.get());
+        if seq > self.processed[kgroup as usize] {
+            let missing = self.missing.entry(kgroup).or_insert((seq, now));
+            // The write that was missing has come; another one is.
+            if self.processed[kgroup as usize] >= missing.0 {
+                *missing = (seq, now);
+            }
+        }
+    }
+
+    /// REFRESH: writes that have not come for a while will not be taken any more, and their key groups become stable.
+    pub(super) fn refresh(&mut self, now: Nanos, after: Nanos, name: &Refresh, node: &Node, bounds: Bounds) -> u64 {
+        let due: Vec<(u32, u64)> = self
+            .missing
+            .iter()
+            .filter(|(_, (_, since))| now >= since + after)
+            .map(|(&kgroup, &(seq, _))| (kgroup, seq))
+            .collect();
+        let mut refreshed = 0;
+        for (kgroup, seq) in due {
+            self.missing.remove(&kgroup);
+            let processed = &mut self.processed[kgroup as usize];
+            if seq > *processed {
+                *processed = seq;
+                refreshed += 1;
+                let mut request = Request::new(Operation::WriteReply);
+                request.header.epoch = name.epoch.into();
+                (request.sid, request.seq, request.set) = (name.sid.into(), seq.into(), name.set.into());
+                request.hash = kgroup.checked_shl(32 - u32::from(self.kgroup_bits)).unwrap_or(0).into();
+                self.wait(node.last_index(), request, Answer::Refusal(Status::Done), bounds);
+            }
+        }
+        refreshed
+    }
+
+    /// When the next REFRESH is due.
+    pub(super) fn timeout(&self, after: Nanos) -> Option<Nanos> {
+        self.missing.values().map(|(_, since)| since + after).min()
+    }
+}
+
+/// What a REFRESH of a session says of it.
+pub(super) struct Refresh {
+    pub(super) epoch: u32,
+    pub(super) sid: u64,
+    pub(super) set: u16,
+}
+
+/// A bit for each replica whose log has this index.
+fn holders(index: u64, node: &Node, state: &State) -> u8 {
+    let has = |id| node.matched(id) >= index;
+    state.members.iter().filter(|member| has(member.id)).fold(0, |bits, member| bits | 1 << member.slot)
+}

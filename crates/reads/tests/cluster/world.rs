@@ -1,0 +1,362 @@
+//! Three replicas, two switches and a user, on one clock: datagrams, links and disks that are late, but do not fail. (What fails is the
+//! simulator's: `midflight sim check reads`.)
+
+use midflight_dataplane::Out;
+use midflight_dataplane::reads::{NewSet, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
+use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos};
+use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
+use midflight_wire::reads::{Command, Operation, Packet, Request, Status, Write, key_hash, parse};
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
+use zerocopy::{FromZeros, IntoBytes};
+
+pub(crate) const SET: u16 = 3;
+const KGROUP_BITS: u8 = 8;
+const NETWORK: Nanos = 50_000;
+const DISK: Nanos = 300_000;
+
+/// What waits for its time.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Datagram { from: SocketAddr, to: SocketAddr, bytes: Vec<u8> },
+    Message { from: u64, to: u64, lane: Lane, bytes: Vec<u8> },
+    Persisted { id: u64, batch: u64, life: u32 },
+}
+
+struct Node {
+    replica: Option<Replica>,
+    config: ReplicaConfig,
+    files: BTreeMap<File, Vec<u8>>,
+    life: u32,
+}
+
+pub(crate) struct World {
+    pub(crate) now: Nanos,
+    queue: BinaryHeap<std::cmp::Reverse<(Nanos, u64, What)>>,
+    order: u64,
+    nodes: BTreeMap<u64, Node>,
+    switches: BTreeMap<SocketAddr, Option<Reads>>,
+    pub(crate) events: Vec<(Nanos, u64, Event)>,
+    answers: Vec<(Request, Vec<u8>)>,
+    cookie: [u8; 8],
+    requests: u64,
+}
+
+pub(crate) fn user() -> SocketAddr {
+    "10.0.0.9:9000".parse().unwrap()
+}
+
+pub(crate) fn switch(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 1, number], 7700))
+}
+
+pub(crate) fn member(id: u64) -> Member {
+    let slot = id as u8 - 1;
+    Member {
+        id,
+        slot,
+        address: SocketAddr::from(([10, 0, 0, id as u8], 7000)),
+        links: SocketAddr::from(([10, 0, 0, id as u8], 7001)),
+    }
+}
+
+impl World {
+    pub(crate) fn new(replicas: u64) -> Self {
+        Self::with(replicas, |_| {})
+    }
+
+    pub(crate) fn with(replicas: u64, change: impl Fn(&mut ReplicaConfig)) -> Self {
+        let mut world = Self {
+            now: 1_000_000 * MS,
+            queue: BinaryHeap::new(),
+            order: 0,
+            nodes: BTreeMap::new(),
+            switches: BTreeMap::new(),
+            events: Vec::new(),
+            answers: Vec::new(),
+            cookie: [0; 8],
+            requests: 77,
+        };
+        let members: Vec<Member> = (1..=replicas).map(member).collect();
+        (1..=2).for_each(|number| world.start_switch(number, 1));
+        for id in 1..=replicas {
+            let mut config = ReplicaConfig::new(5, SET, id, members.clone(), vec![switch(1), switch(2)], id);
+            config.kgroup_bits = KGROUP_BITS;
+            change(&mut config);
+            world.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), life: 0 });
+            world.start(id);
+        }
+        world
+    }
+
+    /// A replica that waits to be added.
+    pub(crate) fn start_outsider(&mut self, id: u64) {
+        let mut config = ReplicaConfig::new(5, SET, id, Vec::new(), vec![switch(1), switch(2)], id);
+        config.kgroup_bits = KGROUP_BITS;
+        self.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), life: 0 });
+        self.start(id);
+    }
+
+    pub(crate) fn start_switch(&mut self, number: u8, incarnation: u64) {
+        let config = ReadsConfig { sets: 2, kgroup_bits: 12, ..ReadsConfig::default() };
+        let mut engine = Reads::new(&config, 1, u128::from(incarnation)).unwrap();
+        let timing = midflight_reads::replica::Timing::default();
+        let mut order = SetOrder::add(&NewSet {
+            number: SET,
+            incarnation: u64::from(number) << 32 | incarnation,
+            lease_ns: timing.session_lease,
+            kgroup_bits: KGROUP_BITS,
+            reply_check: ReplyCheck::Strict,
+            policy: Policy::Random,
+            replicas: (1..=5).map(|id| member(id).address).collect(),
+        });
+        while !engine.order(&mut order) {}
+        self.switches.insert(switch(number), Some(engine));
+    }
+
+    pub(crate) fn stop_switch(&mut self, number: u8) {
+        self.switches.insert(switch(number), None);
+    }
+
+    pub(crate) fn start(&mut self, id: u64) {
+        let now = self.now;
+        let node = self.nodes.get_mut(&id).unwrap();
+        node.life += 1;
+        let files = node.files.clone().into_iter().collect();
+        node.replica = Some(Replica::new(node.config.clone(), files, now).unwrap());
+        for other in self.ids() {
+            if other != id && self.nodes[&other].replica.is_some() {
+                self.link(id, other, true);
+            }
+        }
+        self.drive(id);
+    }
+
+    /// Dies, as by kill -9: what its disk was not yet asked to sync is lost.
+    pub(crate) fn kill(&mut self, id: u64) {
+        self.nodes.get_mut(&id).unwrap().replica = None;
+        for other in self.ids() {
+            self.link(id, other, false);
+        }
+    }
+
+    fn ids(&self) -> Vec<u64> {
+        self.nodes.keys().copied().collect()
+    }
+
+    /// The links between two nodes come up, or break, at both ends.
+    fn link(&mut self, a: u64, b: u64, is_up: bool) {
+        let now = self.now;
+        let generation = u64::from(self.nodes[&a].life + self.nodes[&b].life);
+        for (one, peer) in [(a, b), (b, a)] {
+            for lane in [Lane::Prompt, Lane::Bulk] {
+                if let Some(replica) = &mut self.nodes.get_mut(&one).unwrap().replica {
+                    let link = Link { peer, lane, generation };
+                    if is_up { replica.link_up(now, link) } else { replica.link_broken(now, link) }
+                }
+            }
+        }
+        [a, b].into_iter().for_each(|id| self.drive(id));
+    }
+
+    fn schedule(&mut self, after: Nanos, what: What) {
+        self.order += 1;
+        self.queue.push(std::cmp::Reverse((self.now + after, self.order, what)));
+    }
+
+    /// The driver's turn of a replica.
+    fn drive(&mut self, id: u64) {
+        let now = self.now;
+        let peers = self.ids();
+        let lives: BTreeMap<u64, u32> = self.nodes.iter().map(|(id, node)| (*id, node.life)).collect();
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let Some(replica) = &mut node.replica else { return };
+        let mut all = Vec::new();
+        while let Some(event) = replica.poll_event() {
+            self.events.push((now, id, event));
+        }
+        while let Some(batch) = replica.poll_persist() {
+            batch.changes.into_iter().for_each(|change| write(&mut node.files, change));
+            all.push((DISK, What::Persisted { id, batch: batch.id, life: node.life }));
+        }
+        let mut buffer = Vec::new();
+        let from = member(id).address;
+        while let Some(to) = replica.poll_transmit(now, &mut buffer) {
+            all.push((NETWORK, What::Datagram { from, to, bytes: buffer.clone() }));
+        }
+        for peer in peers.into_iter().filter(|peer| *peer != id) {
+            for lane in [Lane::Prompt, Lane::Bulk] {
+                let link = Link { peer, lane, generation: u64::from(lives[&id] + lives[&peer]) };
+                while replica.poll_message(now, link, &mut buffer) {
+                    all.push((NETWORK, What::Message { from: id, to: peer, lane, bytes: buffer.clone() }));
+                }
+            }
+        }
+        all.into_iter().for_each(|(after, what)| self.schedule(after, what));
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, time: Nanos) {
+        let end = self.now + time;
+        while self.step(end) {}
+    }
+
+    fn step(&mut self, end: Nanos) -> bool {
+        let due = |node: &Node| node.replica.as_ref().and_then(Replica::poll_timeout);
+        let timer = self.nodes.iter().filter_map(|(id, node)| Some((due(node)?, *id))).min();
+        let event = self.queue.peek().map(|next| next.0.0);
+        let next = timer.map_or(u64::MAX, |(at, _)| at).min(event.unwrap_or(u64::MAX));
+        if next > end {
+            self.now = end;
+            return false;
+        }
+        self.now = self.now.max(next);
+        let now = self.now;
+        match timer {
+            Some((at, id)) if event.is_none_or(|event| at <= event) => {
+                if let Some(replica) = &mut self.nodes.get_mut(&id).unwrap().replica {
+                    replica.handle_timeout(now);
+                }
+                self.drive(id);
+            }
+            _ => {
+                if let Some(std::cmp::Reverse((_, _, what))) = self.queue.pop() {
+                    self.happen(what);
+                }
+            }
+        }
+        true
+    }
+
+    fn happen(&mut self, what: What) {
+        let now = self.now;
+        match what {
+            What::Datagram { from, to, bytes } => self.datagram(from, to, bytes),
+            What::Message { from, to, lane, bytes } => {
+                let generation = u64::from(self.nodes[&from].life + self.nodes[&to].life);
+                if let Some(replica) = &mut self.nodes.get_mut(&to).unwrap().replica {
+                    replica.handle_message(now, Link { peer: from, lane, generation }, &bytes);
+                }
+                self.drive(to);
+            }
+            What::Persisted { id, batch, life } => {
+                let node = self.nodes.get_mut(&id).unwrap();
+                if let Some(replica) = node.replica.as_mut().filter(|_| node.life == life) {
+                    replica.persisted(now, batch);
+                }
+                self.drive(id);
+            }
+        }
+    }
+
+    fn datagram(&mut self, from: SocketAddr, to: SocketAddr, mut bytes: Vec<u8>) {
+        let now = self.now;
+        if let Some(engine) = self.switches.get_mut(&to) {
+            let Some(engine) = engine else { return };
+            let mut out = Out::new();
+            engine.take(now, from, &mut bytes, &mut out);
+            let owed: Vec<_> = out.all(&bytes).map(|(to, bytes)| (to, bytes.to_vec())).collect();
+            for (receiver, bytes) in owed {
+                self.schedule(NETWORK, What::Datagram { from: to, to: receiver, bytes });
+            }
+        } else if to == user() {
+            match parse(&bytes) {
+                Ok(Packet::ReadReply(request, _, _, value) | Packet::WriteReply(request, _, value)) => {
+                    self.answers.push((*request, value.to_vec()));
+                }
+                other => panic!("the user got {other:?}"),
+            }
+        } else if let Some(id) = self.ids().into_iter().find(|&id| member(id).address == to) {
+            if let Some(replica) = &mut self.nodes.get_mut(&id).unwrap().replica {
+                replica.handle(now, from, &bytes);
+            }
+            self.drive(id);
+        }
+    }
+
+    pub(crate) fn replica(&mut self, id: u64) -> &mut Replica {
+        self.nodes.get_mut(&id).unwrap().replica.as_mut().unwrap()
+    }
+
+    pub(crate) fn leader(&self) -> Option<u64> {
+        let leads =
+            |node: &&Node| node.replica.as_ref().is_some_and(|replica| replica.status(self.now).session.is_some());
+        self.nodes.values().find(leads).map(|node| node.config.id)
+    }
+
+    /// Calls a replica's function, and lets it go on.
+    pub(crate) fn call<T>(&mut self, id: u64, call: impl FnOnce(&mut Replica, Nanos) -> T) -> T {
+        let now = self.now;
+        let result = call(self.replica(id), now);
+        self.drive(id);
+        result
+    }
+
+    /// Sends a request to a switch, and waits for its answer.
+    pub(crate) fn ask(&mut self, at: u8, bytes: &[u8]) -> Option<(Status, Vec<u8>)> {
+        for _ in 0..3 {
+            self.requests += 1;
+            let (mut request, rest) = split(bytes);
+            request.request = self.requests.into();
+            request.client.ip[..8].copy_from_slice(&self.cookie);
+            let bytes = [request.as_bytes(), rest].concat();
+            self.answers.clear();
+            self.schedule(NETWORK, What::Datagram { from: user(), to: switch(at), bytes });
+            self.run(5 * MS);
+            let mine = |(answer, _): &&(Request, Vec<u8>)| answer.request.get() == self.requests;
+            let (answer, value) = self.answers.iter().find(mine)?;
+            let status = Status::from_number(answer.status).unwrap();
+            if status != Status::Cookie {
+                return Some((status, value.clone()));
+            }
+            self.cookie.copy_from_slice(&answer.client.ip[..8]);
+        }
+        None
+    }
+
+    pub(crate) fn get(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
+        let request = request(Operation::Read, key);
+        self.ask(at, &[request.as_bytes(), key.as_bytes()].concat())
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        at: u8,
+        client: u64,
+        number: u64,
+        command: Command,
+        key: &str,
+        value: &[u8],
+    ) -> Option<(Status, Vec<u8>)> {
+        let request = request(Operation::Write, key);
+        let mut write = Write::new_zeroed();
+        (write.client, write.number, write.command) = (client.into(), number.into(), command as u8);
+        self.ask(at, &[request.as_bytes(), write.as_bytes(), key.as_bytes(), value].concat())
+    }
+
+    pub(crate) fn open(&mut self, at: u8) -> u64 {
+        let (status, value) = self.write(at, 0, 1, Command::Open, "", b"").expect("an answer");
+        assert_eq!(status, Status::Done);
+        u64::from_be_bytes(value.try_into().unwrap())
+    }
+}
+
+fn request(operation: Operation, key: &str) -> Request {
+    let mut request = Request::new(operation);
+    (request.hash, request.set) = (key_hash(key.as_bytes()).into(), SET.into());
+    request.key_length = (key.len() as u16).into();
+    request
+}
+
+fn split(bytes: &[u8]) -> (Request, &[u8]) {
+    let (request, rest) = zerocopy::FromBytes::ref_from_prefix(bytes).unwrap();
+    (*request, rest)
+}
+
+fn write(files: &mut BTreeMap<File, Vec<u8>>, change: Change) {
+    match change {
+        Change::Append { file, bytes } => files.entry(file).or_default().extend(bytes),
+        Change::Replace { file, bytes } => drop(files.insert(file, bytes)),
+        Change::Remove { file } => drop(files.remove(&file)),
+    }
+}
