@@ -31,8 +31,14 @@ impl Storage for Log {
         Ok(Self::last_index(self))
     }
 
-    fn snapshot(&self, request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        let newest = self.snapshot.as_ref().filter(|snapshot| snapshot.get_metadata().index >= request_index);
+    /// A node takes no snapshot of a set that it is not in.
+    fn snapshot(&self, request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        let newest = self.snapshot.as_ref().filter(|snapshot| {
+            let metadata = snapshot.get_metadata();
+            let members = metadata.get_conf_state();
+            let is_in = members.voters.contains(&to) || members.learners.contains(&to);
+            metadata.index >= request_index && is_in
+        });
         newest.cloned().ok_or(Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }
 }

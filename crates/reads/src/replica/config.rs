@@ -85,7 +85,9 @@ pub struct ReplicaConfig {
     pub id: u64,
     /// The members when the set was made. They matter only where a replica has no log yet. Empty: it waits to be added.
     pub initial: Vec<Member>,
-    /// Where it takes datagrams and links itself, should it not be a member yet.
+    /// Members that it has links to while it waits to be added.
+    pub contacts: Vec<Member>,
+    /// The set's switches, the preferred one first.
     pub switches: Vec<SocketAddr>,
     /// The set has 2^this key groups; fixed when the set was made. Default 12.
     pub kgroup_bits: u8,
@@ -154,6 +156,7 @@ impl ReplicaConfig {
             set,
             id,
             initial,
+            contacts: Vec::new(),
             switches,
             kgroup_bits: 12,
             seed,

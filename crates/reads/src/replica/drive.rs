@@ -7,7 +7,7 @@ use super::switches::is_silent;
 use super::{Event, Replica};
 use crate::log::{decode_message, encode_message};
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
-use midflight_wire::reads::{REPLICAS_MAX, Replica as Row};
+use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX, Replica as Row};
 use raft::eraftpb::MessageType;
 use raft::prelude::{Entry, EntryType, Message};
 use std::collections::{BTreeMap, VecDeque};
@@ -164,7 +164,7 @@ impl Endpoint for Replica {
         let mut due = self.node.timeout();
         if let Some(sessions) = &self.sessions {
             due = due.min(self.next_beat);
-            due = sessions.timeout().map_or(due, |at| due.min(at));
+            due = sessions.timeout(self.now).map_or(due, |at| due.min(at));
             let refresh = sessions.present.as_ref().and_then(|p| p.writes.timeout(self.config.refresh_after));
             due = refresh.map_or(due, |at| due.min(at));
         }
@@ -188,7 +188,9 @@ impl Durable for Replica {
 
 impl Linked for Replica {
     fn peers(&self) -> Vec<(u64, SocketAddr)> {
-        let others = self.state.members.iter().filter(|member| member.id != self.config.id);
+        let is_outside = super::members::slot_of(&self.state.members, self.config.id) == NO_SLOT;
+        let known = if is_outside { &self.config.contacts } else { &self.state.members };
+        let others = known.iter().filter(|member| member.id != self.config.id);
         others.map(|member| (member.id, member.links)).collect()
     }
 

@@ -123,6 +123,7 @@ impl Replica {
             Err(error) => return self.fail(format!("a change of the members cannot be applied: {error}")),
         }
         if let Some(members) = members {
+            self.wants_snapshot |= members.len() > self.state.members.len();
             self.state.members = members;
             self.node.set_slot(self.slot());
             self.heard.retain(|id, _| self.state.members.iter().any(|member| member.id == *id));

@@ -34,7 +34,7 @@ use counters::Counters as Counts;
 use midflight_endpoint::{File, MS, Nanos};
 use midflight_wire::reads::{NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
-use raft::prelude::Message;
+use raft::prelude::{HardState, Message, Snapshot};
 use reads::{Here, Path, Reads};
 use session::{Datagrams, Sessions};
 use state::{Frozen, State};
@@ -57,11 +57,15 @@ pub struct Replica {
     snapshot: Option<Snapshotting>,
     /// Bytes of entries applied since the last snapshot.
     log_bytes: usize,
+    /// A member has come: it takes no snapshot that does not name it.
+    wants_snapshot: bool,
     /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
     time_since: Nanos,
     /// When each peer was heard last.
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
+    /// Its last turn.
+    now: Nanos,
     links: drive::Links,
     out: Datagrams,
     events: VecDeque<Event>,
@@ -112,8 +116,14 @@ impl Replica {
     pub fn new(config: ReplicaConfig, files: Vec<(File, Vec<u8>)>, now: Nanos) -> Result<Self, StartError> {
         config.check()?;
         let identity = Identity { cluster: config.cluster, node: config.id, set: config.set };
-        let voters: Vec<u64> = config.initial.iter().map(|member| member.id).collect();
-        let recovered = Log::recover(identity, files, &voters)?;
+        let is_new = files.is_empty();
+        let mut recovered = Log::recover(identity, files, &[])?;
+        if is_new && !config.initial.is_empty() {
+            let founding = founding(&config);
+            recovered.log.install(founding.clone());
+            recovered.log.set_hard_state(&HardState { term: 1, commit: 1, ..HardState::default() });
+            recovered.snapshot = Some(founding);
+        }
         let (state, applied) = match &recovered.snapshot {
             Some(snapshot) => (State::thaw(&config, snapshot.get_data())?, snapshot.get_metadata().index),
             None => (State::new(&config), 0),
@@ -128,9 +138,11 @@ impl Replica {
             reads: Reads::default(),
             snapshot: None,
             log_bytes: 0,
+            wants_snapshot: false,
             time_since: now,
             heard: BTreeMap::new(),
             next_beat: now,
+            now,
             links: drive::Links::default(),
             out: Datagrams::new(),
             events: VecDeque::new(),
@@ -305,6 +317,7 @@ impl Replica {
 
     /// After any input: lets Raft, sessions and queues go on until nothing is left to do now.
     fn go_on(&mut self, now: Nanos) {
+        self.now = now;
         loop {
             self.follow_role(now);
             let mut is_quiet = true;
@@ -370,7 +383,9 @@ impl Replica {
 
     /// Writes a part of a snapshot, or begins one when the log has become long.
     fn step_snapshot(&mut self) {
-        if self.snapshot.is_none() && self.log_bytes > self.config.snapshot_after && self.applied > 0 {
+        let is_due = self.log_bytes > self.config.snapshot_after || self.wants_snapshot;
+        if self.snapshot.is_none() && is_due && self.applied > 0 {
+            self.wants_snapshot = false;
             let (index, conf_state) = (self.applied, self.node.conf_state());
             self.snapshot = Some(Snapshotting { index, frozen: self.state.freeze(), conf_state });
             self.log_bytes = 0;
@@ -384,6 +399,19 @@ impl Replica {
             }
         }
     }
+}
+
+/// The snapshot with which a set begins, the same at each of its first members: no data, and who they are. So a member that joins
+/// later learns from snapshots alone who was there before.
+fn founding(config: &ReplicaConfig) -> Snapshot {
+    let mut frozen = State::new(config).freeze();
+    while !frozen.write(SNAPSHOT_STEP) {}
+    let mut snapshot = Snapshot::default();
+    snapshot.set_data(frozen.into_bytes().into());
+    let metadata = snapshot.mut_metadata();
+    (metadata.index, metadata.term) = (1, 1);
+    metadata.mut_conf_state().voters = config.initial.iter().map(|member| member.id).collect();
+    snapshot
 }
 
 /// What the switch stamps on packets to replicas: the low half of the incarnation, but never 0.

@@ -230,10 +230,11 @@ impl Sessions {
         now >= self.switches.last_answer().max(since) + 2 * self.timing.session_lease
     }
 
-    /// When something is due, besides heartbeats.
-    pub(super) fn timeout(&self) -> Option<Nanos> {
+    /// When something is due after `now`, besides heartbeats. What was due and could not be done is tried at the next heartbeat.
+    pub(super) fn timeout(&self, now: Nanos) -> Option<Nanos> {
         let doubts = self.doubtful.iter().map(|doubtful| doubtful.until);
-        let silent = self.present.as_ref().and_then(|present| self.switches.last(present.name.switch));
-        doubts.chain(silent.map(|last| last.at + SILENT_HEARTBEATS * self.timing.heartbeat)).min()
+        let present = self.present.as_ref().and_then(|present| self.switches.last(present.name.switch));
+        let silent = present.map(|last| last.at + SILENT_HEARTBEATS * self.timing.heartbeat);
+        doubts.chain(silent).filter(|due| *due > now).min()
     }
 }

@@ -1,0 +1,142 @@
+//! After the last fault all must heal, within stated times; then the history of all operations must be linearizable.
+
+use super::rules::*;
+use super::run::ReadsSubject;
+use super::trial::Mode;
+use crate::Action;
+use crate::check::{Checked, act, holds};
+use crate::reads::{Ask, nodes};
+use midflight_endpoint::{MS, Nanos, SECOND};
+use midflight_reads::client::Operation;
+use midflight_reads::replica::Role;
+use midflight_spec::reads::history::{SITUATIONS_MAX, Verdict};
+
+/// Until all operations have ended, after the last fault: elections, sessions, and repeats of what was lost, one after the other.
+const ALL_END: Nanos = 20 * SECOND;
+/// Until the set has a session at a switch, all its replicas have caught up, and those that lost their disks are members again.
+const SESSION: Nanos = 3 * SECOND;
+/// Until every key group is stable, once reads have shown that its write was lost.
+const STABLE: Nanos = SECOND;
+/// Interval of the checks whether all has healed.
+const CHECK_EVERY: Nanos = 20 * MS;
+/// Reads of each key by which it is seen who serves them.
+const SAMPLE: usize = 24;
+
+impl ReadsSubject {
+    pub(super) fn all_heals(&mut self) -> Checked {
+        self.within(SESSION, Self::has_session)?;
+        self.within(ALL_END, Self::all_have_ended)?;
+        self.within(SESSION, Self::all_have_caught_up)?;
+        self.read_all(1);
+        self.within(ALL_END, Self::all_have_ended)?;
+        self.run_until(self.world.now() + STABLE)?;
+        self.reads_spread()?;
+        self.is_sound()?;
+        self.is_linearizable()
+    }
+
+    /// The condition becomes true within this time, and stays so until it is looked at.
+    fn within(&mut self, time: Nanos, is_so: impl Fn(&Self) -> Checked) -> Checked {
+        let until = self.world.now() + time;
+        while let Err(broken) = is_so(self) {
+            if self.world.now() >= until {
+                return Err(broken);
+            }
+            self.run_until(self.world.now() + CHECK_EVERY)?;
+        }
+        Ok(())
+    }
+
+    /// R5: a leader has a session at a switch.
+    fn has_session(&self) -> Checked {
+        let leader = self.leader().and_then(|leader| self.replica(leader));
+        let session = leader.and_then(|leader| leader.status(0).session);
+        holds!(R5, session.is_some(), "no session {} ms after the last fault", SESSION / MS);
+        Ok(())
+    }
+
+    /// R5: all that was begun has an end.
+    fn all_have_ended(&self) -> Checked {
+        let open = self.findings.borrow().open();
+        holds!(R5, open == 0, "{open} operations have no end {} s after the last fault", ALL_END / SECOND);
+        Ok(())
+    }
+
+    /// R6: every replica is a member, and has applied what is committed.
+    fn all_have_caught_up(&self) -> Checked {
+        let leader = self.leader().and_then(|leader| self.replica(leader));
+        let Some(leader) = leader.map(|leader| leader.status(0)) else { return self.has_session() };
+        let members = leader.members.len();
+        holds!(R6, members == self.trial.replicas, "the set has {members} members of {}", self.trial.replicas);
+        for place in 0..self.trial.replicas {
+            let Some(status) = self.replica(place).map(|replica| replica.status(0)) else {
+                holds!(R6, false, "replica {place} does not run");
+                continue;
+            };
+            holds!(R6, status.role != Role::Outside, "replica {place} is no member");
+            let (applied, committed) = (status.applied, leader.committed);
+            holds!(R6, applied >= committed, "replica {place} has applied {applied}, and {committed} is committed");
+        }
+        Ok(())
+    }
+
+    /// Each key is read so many times, one after the other.
+    fn read_all(&mut self, times: usize) {
+        let client = self.places.clients[0];
+        for key in self.load.keys.clone() {
+            for _ in 0..times {
+                let operation = Operation::Get { key: key.clone().into_bytes() };
+                act(&mut self.world, Action::command(client, Ask::Do(operation)));
+            }
+        }
+    }
+
+    /// R6: every key group that is read is stable now, and followers serve its reads, unless the mode sends all to the leader.
+    fn reads_spread(&mut self) -> Checked {
+        let (served, leader_only) = (self.served(), self.leader_only());
+        self.read_all(SAMPLE);
+        self.within(ALL_END, Self::all_have_ended)?;
+        let to_leader = self.leader_only() - leader_only;
+        holds!(R6, to_leader == 0, "{to_leader} reads find an unstable key group, though nobody writes");
+        let (after, replicas) = (self.served(), self.trial.replicas);
+        let idle: Vec<usize> = (0..replicas).filter(|place| after[*place] == served[*place]).collect();
+        let all_to_leader = self.trial.set.mode != Mode::Flair;
+        // A network with faults may hide a replica from its leader for a while, but not most of them.
+        holds!(R6, all_to_leader || idle.len() <= replicas / 2, "the replicas {idle:?} serve no reads");
+        Ok(())
+    }
+
+    /// Reads that found an unstable key group, at all switches.
+    fn leader_only(&self) -> u64 {
+        let switches = self.places.switches.iter().filter_map(|node| nodes::switch(&self.world, *node));
+        switches.flat_map(|switch| switch.stats().present().map(|set| set.leader_only).collect::<Vec<_>>()).sum()
+    }
+
+    fn served(&self) -> Vec<u64> {
+        let served = |place| self.replica(place).map_or(0, |replica| replica.counters().reads_served);
+        (0..self.trial.replicas).map(served).collect()
+    }
+
+    fn is_sound(&self) -> Checked {
+        for (place, node) in self.places.switches.iter().enumerate() {
+            let sound = nodes::switch(&self.world, *node).map_or(Ok(()), super::super::SwitchActor::check);
+            holds!(SOUND, sound.is_ok(), "switch {place}: {sound:?}");
+        }
+        Ok(())
+    }
+
+    /// R1, and with it R2 and R3: what was acknowledged is there, once.
+    fn is_linearizable(&self) -> Checked {
+        match self.findings.borrow().history.check(SITUATIONS_MAX) {
+            Verdict::Linearizable => Ok(()),
+            Verdict::Violation(violation) => {
+                holds!(R1, false, "{violation}");
+                Ok(())
+            }
+            Verdict::TooHard { key, operations, .. } => {
+                holds!(R1, false, "the history of {key}, {operations} operations, is too long to be checked");
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The fault campaign's subject: a store, its faults, and the rules R1 to R6.
+//!
+//! | where | what |
+//! |---|---|
+//! | `trial` | a trial, as data |
+//! | `draw` | a trial from a seed |
+//! | `smaller` | steps that make a trial smaller |
+//! | `run` | a world from a trial, and its faults |
+//! | `heal` | after the last fault all must heal, and the history must be linearizable |
+//! | `rules` | the names of the rules |
+//! | `monitor` | writes the history, and checks what can be seen at once |
+//! | `trace` | the events, in words |
+//! | `mutants` | bugs that the campaign must find |
+
+mod draw;
+mod heal;
+mod monitor;
+mod mutants;
+mod rules;
+mod run;
+mod smaller;
+mod trace;
+mod trial;
+
+pub use run::ReadsSubject;
+pub use trial::{ClientSpec, Fault, Kind, Mode, Party, SetSpec, Trial, What};

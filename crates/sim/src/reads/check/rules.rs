@@ -1,0 +1,11 @@
+//! The names of the rules.
+
+use crate::check::Rule;
+
+pub(super) const R1: Rule = Rule("R1");
+pub(super) const R2: Rule = Rule("R2");
+pub(super) const R4: Rule = Rule("R4");
+pub(super) const R5: Rule = Rule("R5");
+pub(super) const R6: Rule = Rule("R6");
+/// The core's structures agree with each other.
+pub(super) const SOUND: Rule = Rule("SOUND");

@@ -1,0 +1,95 @@
+//! The events of a store in words: the nodes, and the fields of each packet.
+
+use super::monitor::Places;
+use crate::check::Trace;
+use crate::reads::ReadsEvent;
+use crate::{Happening, NodeId};
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::{Packet, Request, Status, parse};
+use std::fmt::Write;
+
+/// An empty trace, in which nodes have the names of their places in the trial.
+pub(super) fn of(places: &Places) -> Trace {
+    let kinds = [("switch", &places.switches), ("replica", &places.replicas), ("client", &places.clients)];
+    Trace::new(
+        kinds
+            .into_iter()
+            .flat_map(|(kind, nodes)| nodes.iter().enumerate().map(move |(n, node)| (*node, format!("{kind} {n}")))),
+    )
+}
+
+pub(super) fn arrived(trace: &mut Trace, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
+    let text = format!("{} > {}: {}", trace.name(from), trace.name(to), describe(datagram));
+    trace.line(at, &text);
+}
+
+pub(super) fn happened(trace: &mut Trace, at: Nanos, happening: &Happening<'_>) {
+    trace.happened(at, happening, |trace, what| {
+        let (node, event) = what.downcast_ref::<(NodeId, ReadsEvent)>()?;
+        let name = trace.name(*node);
+        match event {
+            ReadsEvent::Begun { key, operation } => Some(format!("{name} begins {}: {operation:?}", key.0)),
+            ReadsEvent::Ended { key, outcome } => Some(format!("{name} has the end of {}: {outcome:?}", key.0)),
+            ReadsEvent::Replica(event) => Some(format!("{name}: {event:?}")),
+            ReadsEvent::Unusable(why) => Some(format!("{name} cannot start: {why}")),
+            ReadsEvent::Passed { .. } => None,
+            ReadsEvent::Verdict(verdict) => Some(format!("{name}: {verdict:?}")),
+        }
+    });
+}
+
+fn sid(sid: u64) -> String {
+    format!("{}.{}", sid >> 32, sid as u32)
+}
+
+fn describe(datagram: &[u8]) -> String {
+    let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    match parse(datagram) {
+        Err(reject) => format!("{} bytes, {reject}", datagram.len()),
+        Ok(Packet::Read(request, name)) => {
+            let only = if request.flags & 1 != 0 { ", leader-only" } else { "" };
+            format!("READ {} {}{only}", key(name), stamps(request))
+        }
+        Ok(Packet::ReadReply(request, status, name, value)) => {
+            format!("READ_REPLY {} {}: {status:?} {}", key(name), stamps(request), key(value))
+        }
+        Ok(Packet::Write(request, write, name, _)) => {
+            let command = write.command().map_or("?".into(), |command| format!("{command:?}"));
+            format!("WRITE {command} {} {} client {} number {}", key(name), stamps(request), write.client, write.number)
+        }
+        Ok(Packet::WriteReply(request, status, value)) => {
+            let value = if status == Status::Done && value.len() == 8 { String::new() } else { key(value) };
+            format!("WRITE_REPLY {} replicas {:#b}: {status:?} {value}", stamps(request), request.replicas)
+        }
+        Ok(Packet::Hello(hello)) => format!("HELLO of place {}", hello.slot),
+        Ok(Packet::Heartbeat(beat, rows)) => {
+            let mut text = format!(
+                "HEARTBEAT session {} start {} echo {} idle {}; matched",
+                sid(beat.sid.get()),
+                beat.start,
+                beat.echo,
+                beat.is_idle
+            );
+            for row in rows {
+                let _ = write!(text, " {}*{}", row.matched, row.weight);
+            }
+            text
+        }
+        Ok(Packet::EndSession(end)) => format!("END_SESSION {}", sid(end.sid.get())),
+        Ok(Packet::State(state)) => format!(
+            "STATE incarnation {:x} session {} ended {} lease {} now {}",
+            state.incarnation,
+            sid(state.sid.get()),
+            sid(state.ended.get()),
+            state.lease,
+            state.now
+        ),
+        Ok(Packet::Version(version)) => format!("VERSION {}", version.version),
+    }
+}
+
+/// What identifies a request, and what the switch has written into it.
+fn stamps(request: &Request) -> String {
+    let Request { request: number, seq, index, hash, slot, .. } = request;
+    format!("#{number:x} session {} SEQ {seq} index {index} hash {hash:x} place {slot}", sid(request.sid.get()))
+}

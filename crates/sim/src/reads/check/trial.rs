@@ -1,0 +1,322 @@
+//! A trial: a store, its work and its faults, as data. A run is a pure function of it.
+
+use super::smaller;
+use crate::check::{BadTrial, Net, Pass};
+use crate::reads::{Late, Work};
+use midflight_endpoint::{MS, Nanos};
+use midflight_wire::reads::Operation;
+use serde::{Deserialize, Serialize};
+
+/// The latest time of any event, and the longest duration: ten minutes.
+const LONGEST_MS: u64 = 600_000;
+/// Clocks differ by up to twice this from the world's: together less than the set's ρ, 5 %.
+pub(super) const PPM_MAX: i32 = 24_000;
+
+/// All input of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// The seed of all random numbers inside the world: identities, delays, losses.
+    pub seed: u64,
+    /// When all faults end.
+    pub heal_ms: u64,
+    /// The network outside of faults.
+    pub network: Net,
+    /// 1, 3 or 5.
+    pub replicas: usize,
+    /// 1 or 2, the preferred one first.
+    pub switches: usize,
+    /// The set.
+    pub set: SetSpec,
+    /// At least one.
+    pub clients: Vec<ClientSpec>,
+    /// The faults.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+}
+
+/// How the set is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetSpec {
+    /// Key groups: 2^this.
+    pub kgroup_bits: u8,
+    /// Keys that clients use.
+    pub keys: usize,
+    /// How reads are served.
+    pub mode: Mode,
+    /// Whether replies of followers pass unchecked.
+    pub is_relaxed: bool,
+    /// Whether the leader is avoided while writes are under way.
+    pub avoids_leader: bool,
+    /// Client ids that may be open.
+    pub client_ids: usize,
+    /// An id that was idle for this long makes room for another.
+    pub client_idle_ms: u64,
+    /// Bytes of log after which a snapshot is made.
+    pub snapshot_after: usize,
+    /// Millionths by which the replicas believe that clocks may differ (ρ).
+    #[serde(default = "drift_ppm")]
+    pub drift_ppm: u64,
+}
+
+fn drift_ppm() -> u64 {
+    50_000
+}
+
+/// How reads are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "as in `replica::Mode`")]
+pub enum Mode {
+    Flair,
+    Raft,
+    LeaderLease,
+}
+
+/// A client process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientSpec {
+    /// Workers, each of which does one operation after the other.
+    pub workers: u32,
+    /// Operations of each.
+    pub operations: u32,
+    /// Pause after each, at most.
+    pub think_us: u64,
+    /// Share of reads.
+    pub reads: f64,
+    /// Client ids that it uses at once.
+    pub lanes: usize,
+}
+
+/// A fault that lasts for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// When it begins.
+    pub at_ms: u64,
+    /// How long it lasts; it ends with all others at `heal_ms`.
+    pub for_ms: u64,
+    /// Its kind.
+    pub what: What,
+}
+
+/// A node, by its place in the trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "they say it")]
+pub enum Party {
+    Switch(usize),
+    Replica(usize),
+    Client(usize),
+}
+
+/// Kinds of datagrams that are late by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "named after the operations")]
+pub enum Kind {
+    Read,
+    ReadReply,
+    Write,
+    WriteReply,
+    Hello,
+    Heartbeat,
+    EndSession,
+    State,
+}
+
+/// The kinds of faults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// A process dies; at the end a new one starts in its place. A replica keeps its disk, but what was not synced may be lost or torn.
+    Crash(Party),
+    /// All replicas lose their power at once.
+    PowerCut,
+    /// A process is paused; datagrams wait for it.
+    Pause(Party),
+    /// A clock is ahead and runs at another rate; at the end the rate is right again.
+    Drift {
+        /// The party.
+        party: Party,
+        /// Millionths by which it is too fast.
+        ppm: i32,
+        /// How far it jumps at first.
+        ahead_ms: u64,
+    },
+    /// Datagrams and messages from some parties to others are lost.
+    Partition {
+        /// The senders.
+        from: Vec<Party>,
+        /// The receivers.
+        to: Vec<Party>,
+        /// Whether the other direction is lost too.
+        both: bool,
+    },
+    /// The network has more faults than normally.
+    Burst(Net),
+    /// Datagrams of one kind from one party are late, or come a second time late.
+    Late {
+        /// The sender.
+        party: Party,
+        /// Which ones.
+        kind: Kind,
+        /// By how much at most.
+        by_ms: u64,
+        /// Whether they also come in time.
+        copies: bool,
+    },
+    /// A replica loses its disk; at the end it comes back empty, under a new id, and is added to the set.
+    Wipe(usize),
+    /// A replica's disk is slow.
+    SlowDisk {
+        /// The replica.
+        replica: usize,
+        /// It takes so many times as long.
+        by: u32,
+    },
+    /// The leader is told to hand over to another.
+    Transfer(usize),
+    /// The leader is told to remove all data.
+    Flush,
+}
+
+impl From<Kind> for Operation {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Read => Self::Read,
+            Kind::ReadReply => Self::ReadReply,
+            Kind::Write => Self::Write,
+            Kind::WriteReply => Self::WriteReply,
+            Kind::Hello => Self::Hello,
+            Kind::Heartbeat => Self::Heartbeat,
+            Kind::EndSession => Self::EndSession,
+            Kind::State => Self::State,
+        }
+    }
+}
+
+impl Kind {
+    /// All of them.
+    pub(super) const ALL: [Self; 8] = [
+        Self::Read,
+        Self::ReadReply,
+        Self::Write,
+        Self::WriteReply,
+        Self::Hello,
+        Self::Heartbeat,
+        Self::EndSession,
+        Self::State,
+    ];
+}
+
+impl ClientSpec {
+    pub(super) fn work(&self) -> Work {
+        let Self { workers, operations, think_us, reads, .. } = *self;
+        Work { workers, operations, think: think_us * 1_000, reads }
+    }
+}
+
+/// The share of a kind's datagrams that is late.
+const LATE_SHARE: f64 = 0.5;
+
+/// As the nodes have it.
+pub(super) fn late(kind: Kind, by_ms: u64, copies: bool) -> Late {
+    Late { operation: kind.into(), by: by_ms * MS, copies, share: LATE_SHARE }
+}
+
+impl crate::check::Trial for Trial {
+    const PASSES: &'static [Pass<Self>] = smaller::PASSES;
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn size(&self) -> String {
+        let operations: u32 = self.clients.iter().map(|client| client.workers * client.operations).sum();
+        let (faults, replicas, switches) = (self.faults.len(), self.replicas, self.switches);
+        format!("{faults} faults, {replicas} replicas, {switches} switches, {operations} operations")
+    }
+
+    fn validate(&self) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(what));
+        if ![1, 3, 5].contains(&self.replicas) {
+            return bad(format!("{} replicas: use 1, 3 or 5", self.replicas));
+        }
+        if !(1..=2).contains(&self.switches) {
+            return bad(format!("{} switches: use 1 or 2", self.switches));
+        }
+        if self.clients.is_empty() || self.clients.len() > 16 {
+            return bad(format!("{} clients: use 1 to 16", self.clients.len()));
+        }
+        if self.heal_ms > LONGEST_MS {
+            return bad(format!("heal_ms = {}: use at most {LONGEST_MS}", self.heal_ms));
+        }
+        self.network.validate("network")?;
+        let SetSpec { kgroup_bits, keys, client_ids, drift_ppm, .. } = self.set;
+        if kgroup_bits > 12 || !(1..=64).contains(&keys) || !(1..=1024).contains(&client_ids) || drift_ppm > 500_000 {
+            return bad(format!(
+                "{:?}: use kgroup_bits up to 12, 1 to 64 keys, 1 to 1024 client_ids, drift_ppm up to 500000",
+                self.set
+            ));
+        }
+        for client in &self.clients {
+            let is_right = (1..=16).contains(&client.workers)
+                && client.operations <= 100_000
+                && client.think_us <= 10_000_000
+                && (0.0..=1.0).contains(&client.reads)
+                && (1..=64).contains(&client.lanes);
+            if !is_right {
+                return bad(format!(
+                    "{client:?}: use 1 to 16 workers, up to 100000 operations, think_us up to 10000000, reads 0 to 1, 1 to 64 lanes"
+                ));
+            }
+        }
+        self.faults.iter().try_for_each(|fault| self.validate_fault(fault))
+    }
+}
+
+impl Trial {
+    fn validate_fault(&self, fault: &Fault) -> Result<(), BadTrial> {
+        let bad = |what: String| Err(BadTrial(format!("fault at {} ms: {what}", fault.at_ms)));
+        if fault.at_ms > LONGEST_MS || fault.for_ms > LONGEST_MS {
+            return bad(format!("use times up to {LONGEST_MS} ms"));
+        }
+        let parties: Vec<Party> = match &fault.what {
+            What::Crash(party) | What::Pause(party) | What::Drift { party, .. } | What::Late { party, .. } => {
+                vec![*party]
+            }
+            What::Partition { from, to, .. } => from.iter().chain(to).copied().collect(),
+            What::Wipe(replica) | What::SlowDisk { replica, .. } | What::Transfer(replica) => {
+                vec![Party::Replica(*replica)]
+            }
+            What::PowerCut | What::Burst(_) | What::Flush => Vec::new(),
+        };
+        if let Some(party) = parties.iter().find(|party| !self.has(**party)) {
+            return bad(format!("there is no {party:?}"));
+        }
+        match &fault.what {
+            What::Drift { ppm, .. } if ppm.abs() > 50_000 => bad(format!("ppm = {ppm}: use up to 50000")),
+            What::Burst(net) => net.validate("burst"),
+            What::Late { by_ms, .. } if *by_ms > 60_000 => bad(format!("by_ms = {by_ms}: use up to 60000")),
+            What::SlowDisk { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
+            _ => Ok(()),
+        }
+    }
+
+    fn has(&self, party: Party) -> bool {
+        match party {
+            Party::Switch(n) => n < self.switches,
+            Party::Replica(n) => n < self.replicas,
+            Party::Client(n) => n < self.clients.len(),
+        }
+    }
+
+    /// When a fault begins, and ends.
+    pub(super) fn times(&self, fault: &Fault) -> (Nanos, Nanos) {
+        let begin = fault.at_ms.min(self.heal_ms);
+        (begin * MS, (begin + fault.for_ms).min(self.heal_ms) * MS)
+    }
+}

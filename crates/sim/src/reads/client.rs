@@ -1,0 +1,182 @@
+//! The production client, and workers that use it: each begins its next operation when it has the answer to the last.
+
+use super::ReadsEvent;
+use super::late::{Late, Lateness, TOKENS};
+use crate::{Actor, Context, Wake};
+use midflight_endpoint::{Endpoint, Nanos};
+use midflight_reads::client::{Client, Event, Operation, OperationKey};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::any::Any;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// What workers do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// How many there are.
+    pub workers: u32,
+    /// Operations of each, over the life of the process.
+    pub operations: u32,
+    /// Pause after each operation, at most.
+    pub think: Nanos,
+    /// The share of operations that read.
+    pub reads: f64,
+}
+
+/// What the clients of a world have in common.
+#[derive(Debug)]
+pub struct Load {
+    /// Keys that they use.
+    pub keys: Vec<String>,
+}
+
+/// The endpoint and its workers.
+pub struct ClientActor {
+    client: Client,
+    load: Rc<Load>,
+    work: Work,
+    random: Pcg64,
+    /// Operations that each worker has still to do.
+    left: Vec<u32>,
+    /// The worker of each open operation.
+    workers: HashMap<OperationKey, usize>,
+    values: u64,
+    lateness: Lateness,
+}
+
+/// What its user may ask of a client.
+#[derive(Debug)]
+pub enum Ask {
+    /// Another operation, now.
+    Do(Operation),
+    /// Datagrams of this kind are late from now on; `None`: no more.
+    Late(Option<Late>),
+}
+
+impl std::fmt::Debug for ClientActor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientActor").field("work", &self.work).finish_non_exhaustive()
+    }
+}
+
+impl ClientActor {
+    /// A client that has just started. `random` is of this life only.
+    #[must_use]
+    pub fn new(client: Client, load: Rc<Load>, work: Work, mut random: Pcg64) -> Self {
+        let left = vec![work.operations; work.workers as usize];
+        // What one process writes no other writes, so that reads say whose write they have seen.
+        let values = random.random::<u64>() & !0xffff;
+        Self { client, load, work, random, left, workers: HashMap::new(), values, lateness: Lateness::default() }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Operations that have not ended.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn draw(&mut self) -> Operation {
+        let random = &mut self.random;
+        let key = self.load.keys[random.random_range(0..self.load.keys.len())].clone().into_bytes();
+        if random.random_bool(self.work.reads) {
+            return if random.random_bool(0.9) { Operation::Get { key } } else { Operation::Exists { key } };
+        }
+        self.values += 1;
+        // Every third key counts; the others have values.
+        if key.last().is_some_and(|last| last % 3 == 0) {
+            return match random.random_range(0..10) {
+                0 => Operation::Delete { key },
+                _ => Operation::Incr { key, by: random.random_range(1..5) },
+            };
+        }
+        let value = format!("{:x}", self.values).into_bytes();
+        match random.random_range(0..10) {
+            0 => Operation::Delete { key },
+            1 | 2 => Operation::Cas { key, expected: format!("{:x}", self.values - 1).into_bytes(), new: value },
+            _ => Operation::Put { key, value },
+        }
+    }
+
+    fn work(&mut self, context: &mut Context<'_>, worker: usize) {
+        if self.left[worker] == 0 {
+            return;
+        }
+        let operation = self.draw();
+        if let Some(key) = self.submit(context, operation) {
+            self.left[worker] -= 1;
+            self.workers.insert(key, worker);
+        } else {
+            context.after(self.work.think + 1, worker as u64);
+        }
+    }
+
+    fn submit(&mut self, context: &mut Context<'_>, operation: Operation) -> Option<OperationKey> {
+        let key = self.client.submit(context.now(), operation.clone()).ok()?;
+        super::record(context, ReadsEvent::Begun { key, operation });
+        Some(key)
+    }
+
+    fn drive(&mut self, context: &mut Context<'_>) {
+        while let Some(event) = self.client.poll_event() {
+            let Event::Done { key, outcome } = event else { continue };
+            super::record(context, ReadsEvent::Ended { key, outcome });
+            if let Some(worker) = self.workers.remove(&key).filter(|&worker| worker < self.left.len()) {
+                let pause = self.random.random_range(0..=self.work.think);
+                context.after(pause, worker as u64);
+            }
+        }
+        let mut buffer = Vec::new();
+        while let Some(to) = self.client.poll_transmit(context.now(), &mut buffer) {
+            self.lateness.send(context, to, &buffer);
+        }
+        match self.client.poll_timeout() {
+            Some(due) => context.wake_at(due),
+            None => context.sleep(),
+        }
+    }
+}
+
+impl Actor for ClientActor {
+    fn start(&mut self, context: &mut Context<'_>) {
+        for worker in 0..self.left.len() {
+            let pause = self.random.random_range(0..=self.work.think);
+            context.after(pause, worker as u64);
+        }
+        self.drive(context);
+    }
+
+    fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
+        self.client.handle(context.now(), from, datagram);
+        self.drive(context);
+    }
+
+    fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
+        match wake {
+            Wake::Time => self.client.handle_timeout(context.now()),
+            Wake::Token(token) if token >= TOKENS => self.lateness.due(context, token),
+            Wake::Token(worker) => self.work(context, worker as usize),
+        }
+        self.drive(context);
+    }
+
+    fn command(&mut self, context: &mut Context<'_>, command: Box<dyn Any>) {
+        match command.downcast().map(|ask| *ask) {
+            Ok(Ask::Do(operation)) => {
+                if let Some(key) = self.submit(context, operation) {
+                    self.workers.insert(key, usize::MAX);
+                }
+            }
+            Ok(Ask::Late(late)) => self.lateness.present = late,
+            Err(_) => return,
+        }
+        self.drive(context);
+    }
+}

@@ -1,0 +1,64 @@
+//! Production endpoints as nodes of a world, and access to their state.
+
+use super::{ClientActor, Load, ReplicaActor, SwitchActor, Work};
+use crate::{Actor, Birth, NodeId, Place, World};
+use midflight_dataplane::reads::{NewSet, ReadsConfig};
+use midflight_reads::client::{Client, ClientConfig};
+use midflight_reads::replica::{Replica, ReplicaConfig};
+use rand::RngExt;
+use std::rc::Rc;
+
+/// A switch that starts now, with this set. The set's incarnation is drawn by the world, at each start.
+pub fn add_switch(world: &mut World, config: ReadsConfig, set: NewSet) -> NodeId {
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |birth: &mut Birth| {
+            let set = NewSet { incarnation: birth.random.random_range(1..=u64::MAX), ..set.clone() };
+            Box::new(SwitchActor::new(&config, &set, birth.random.random())) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// A replica that starts now, with the files of its node's disk. `config` says who it is, at each start; its seed is drawn by the
+/// world.
+pub fn add_replica(world: &mut World, config: impl Fn() -> ReplicaConfig + 'static) -> NodeId {
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |birth: &mut Birth| {
+            let config = ReplicaConfig { seed: birth.random.random(), ..config() };
+            let replica = Replica::new(config, std::mem::take(&mut birth.files), birth.now);
+            Box::new(ReplicaActor::new(replica.map_err(|error| error.to_string()))) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// A client that starts now, and its workers. Its seed is drawn by the world, at each start.
+pub fn add_client(world: &mut World, config: ClientConfig, load: Rc<Load>, work: Work) -> NodeId {
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |birth: &mut Birth| {
+            let config = ClientConfig { seed: birth.random.random(), ..config.clone() };
+            let client = Client::new(config, birth.now).expect("a trial's bounds are those of a client");
+            let random = birth.random.clone();
+            Box::new(ClientActor::new(client, Rc::clone(&load), work.clone(), random)) as Box<dyn Actor>
+        }),
+    )
+}
+
+/// The replica on a node, if it runs.
+#[must_use]
+pub fn replica(world: &World, node: NodeId) -> Option<&Replica> {
+    world.actor::<ReplicaActor>(node)?.replica()
+}
+
+/// The switch on a node, if it runs.
+#[must_use]
+pub fn switch(world: &World, node: NodeId) -> Option<&SwitchActor> {
+    world.actor(node)
+}
+
+/// The client on a node, if it runs.
+#[must_use]
+pub fn client(world: &World, node: NodeId) -> Option<&ClientActor> {
+    world.actor(node)
+}

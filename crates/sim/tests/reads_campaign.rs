@@ -1,0 +1,26 @@
+//! The fault campaign of the reads program, as far as continuous integration has time for it.
+
+use midflight_sim::check::{Campaign, run, run_traced};
+use midflight_sim::check::{Subject, Trial as _};
+use midflight_sim::reads::check::{ReadsSubject, Trial};
+
+#[test]
+fn r1_to_r6_hold_in_200_trials() {
+    let campaign = Campaign { seeds: 0..200, threads: 2, mutant: 0 };
+    let totals = campaign.run::<ReadsSubject>(&|_| true);
+    if let Some((seed, outcome)) = totals.first {
+        panic!("seed {seed}: {:?}", outcome.violation);
+    }
+    assert_eq!(totals.seeds, 200);
+}
+
+#[test]
+fn a_seed_is_replayed_exactly() {
+    let trial = ReadsSubject::draw(7);
+    trial.validate().unwrap();
+    let (outcome, lines) = run_traced::<ReadsSubject>(&trial);
+    assert_eq!(run::<ReadsSubject>(&trial), outcome);
+    assert!(!lines.is_empty());
+    let text = trial.to_toml().unwrap();
+    assert_eq!(toml::from_str::<Trial>(&text).unwrap(), trial);
+}
