@@ -1,7 +1,7 @@
 //! What runs on a node of the world.
 
 use crate::{Context, NodeId};
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{File, Link, Nanos};
 use rand_pcg::Pcg64;
 use std::any::Any;
 use std::net::SocketAddr;
@@ -25,6 +25,12 @@ pub trait Actor: Any {
 
     /// Its user wants something of it ([`crate::Action::Command`]). What means nothing to it, it ignores.
     fn command(&mut self, _context: &mut Context<'_>, _command: Box<dyn Any>) {}
+
+    /// Its disk has made safe this batch and all before it ([`Context::persist`]).
+    fn persisted(&mut self, _context: &mut Context<'_>, _batch: u64) {}
+
+    /// Something has happened on a link ([`Context::drive_replica`]).
+    fn link(&mut self, _context: &mut Context<'_>, _link: Link, _event: LinkEvent<'_>) {}
 
     /// How long it takes to decide about this datagram, one after the other, before [`Actor::datagram`] is called:
     /// what a scheduler of one thread costs.
@@ -64,6 +70,19 @@ pub enum Wake {
     Token(u64),
 }
 
+/// What has happened on a link to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent<'a> {
+    /// It is there.
+    Up,
+    /// It is gone.
+    Broken,
+    /// A message has arrived.
+    Message(&'a [u8]),
+    /// It had no room, and has some now.
+    Room,
+}
+
 /// What a process finds when it begins.
 #[derive(Debug)]
 pub struct Birth {
@@ -75,6 +94,8 @@ pub struct Birth {
     pub now: Nanos,
     /// Of this life only.
     pub random: Pcg64,
+    /// What its disk has kept.
+    pub files: Vec<(File, Vec<u8>)>,
 }
 
 /// Makes a new process, at first and after each crash.

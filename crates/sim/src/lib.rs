@@ -25,7 +25,7 @@ mod random;
 mod switch;
 mod world;
 
-pub use actor::{Actor, Birth, Factory, Passage, Passing, Wake};
+pub use actor::{Actor, Birth, Factory, LinkEvent, Passage, Passing, Wake};
 pub use happening::{Happening, Observer, Sink};
 
 pub use network::{
@@ -33,4 +33,4 @@ pub use network::{
 };
 pub use random::{Purpose, stream};
 pub use switch::{ProgramSwitch, TICK};
-pub use world::{Action, Context, NodeId, World};
+pub use world::{Action, Context, DiskCondition, DiskTimes, NodeId, World};

@@ -20,6 +20,10 @@ pub enum Purpose {
     Faults = 6,
     /// Who goes where.
     Placement = 7,
+    /// What a node's disk takes, and what a crash leaves on it.
+    Disk = 8,
+    /// What befalls the links between two nodes.
+    Links = 9,
 }
 
 /// The stream of a purpose, and within it of one node, client or whatever `index` counts.

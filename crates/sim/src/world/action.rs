@@ -2,6 +2,7 @@
 
 use super::World;
 use super::core::Event;
+use super::disk::DiskCondition;
 use super::node::NodeId;
 use crate::network::Faults;
 use crate::{Happening, Purpose, stream};
@@ -12,7 +13,7 @@ use std::net::SocketAddr;
 /// A scheduled action.
 #[derive(Debug)]
 pub enum Action {
-    /// The process dies at once; datagrams on their way to it are lost.
+    /// The process dies at once; datagrams on their way to it are lost, and of what its disk has not made safe a random part.
     Crash(NodeId),
     /// A new process starts at the same address, without the old one's memory.
     Restart(NodeId),
@@ -63,6 +64,17 @@ pub enum Action {
         /// The faults of datagrams on it.
         faults: Faults,
     },
+    /// All these nodes die at once.
+    PowerCut(Vec<NodeId>),
+    /// A node's disk loses all files. A process that runs dies.
+    Wipe(NodeId),
+    /// A node's disk gets better or worse.
+    Disk {
+        /// The node.
+        node: NodeId,
+        /// How its disk is from now on.
+        condition: DiskCondition,
+    },
     /// The user of a node sends it a request ([`crate::Actor::command`]).
     Command {
         /// The node.
@@ -97,10 +109,12 @@ impl World {
             Action::Resume(node) => self.resume(node),
             Action::Partition { from, to, both } => {
                 self.core.network.partitions.add(from, to, both);
+                self.core.break_separated();
                 self.core.happened(Happening::Partitioned);
             }
             Action::Heal => {
                 self.core.network.partitions.heal();
+                self.core.attempt_links();
                 self.core.happened(Happening::Healed);
             }
             Action::Drift { node: id, ppm, offset } => {
@@ -117,6 +131,9 @@ impl World {
             Action::DatagramMax { node, bytes } => self.core.nodes[node.index()].datagram_max = bytes,
             Action::Faults(faults) => self.core.network.faults = faults,
             Action::Link { node, faults } => self.core.network.set_link(self.core.nodes[node.index()].place, faults),
+            Action::PowerCut(nodes) => nodes.into_iter().for_each(|node| self.act(Action::Crash(node))),
+            Action::Wipe(node) => self.wipe(node),
+            Action::Disk { node, condition } => self.set_disk_condition(node, condition),
             Action::Command { node, command } => self.command(node, command),
         }
     }
@@ -124,7 +141,12 @@ impl World {
     /// Datagrams on their way to it, or waiting, are lost.
     fn end(&mut self, id: NodeId) {
         self.actors[id.index()] = None;
+        self.core.break_links_of(id);
+        self.core.nodes[id.index()].disk.crash();
         for event in self.core.nodes[id.index()].next_life() {
+            if let Event::Link(number) = event {
+                self.core.links.take(number);
+            }
             if let Event::Arrive(packet) | Event::Decided { packet, .. } | Event::Pass { packet, .. } = event {
                 self.core.packets.free(packet, None);
                 self.core.network.counters.unreachable += 1;
@@ -136,8 +158,8 @@ impl World {
         self.end(id);
         let node = &self.core.nodes[id.index()];
         let random = stream(self.core.seed, Purpose::Birth, u64::from(node.life) << 32 | u64::from(id.0));
-        let mut birth =
-            super::Birth { node: id, address: self.core.addresses.of(id), now: node.clock.at(self.core.now), random };
+        let (address, now, files) = (self.core.addresses.of(id), node.clock.at(self.core.now), node.disk.files());
+        let mut birth = super::Birth { node: id, address, now, random, files };
         self.actors[id.index()] = Some((self.factories[id.index()])(&mut birth));
         self.turn(id, |actor, context| actor.start(context));
     }

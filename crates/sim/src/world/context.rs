@@ -3,7 +3,7 @@
 use super::core::{Event, WorldState};
 use super::node::{NEVER, NodeId};
 use crate::Happening;
-use midflight_endpoint::{Endpoint, Nanos};
+use midflight_endpoint::{Durable, Endpoint, Linked, Nanos, Persist};
 use rand_pcg::Pcg64;
 use std::any::Any;
 use std::net::SocketAddr;
@@ -103,6 +103,33 @@ impl Context<'_> {
     #[must_use]
     pub fn is_observed(&self) -> bool {
         self.core.observer.is_some()
+    }
+
+    /// Hands a batch over to the node's disk. [`crate::Actor::persisted`] is called when it is safe.
+    pub fn persist(&mut self, batch: Persist) {
+        self.core.persist(self.node, batch);
+    }
+
+    /// The same as [`Context::drive`] for an endpoint with a disk and links: writes its batches, makes the links that it wants, and
+    /// sends its messages as far as there is room.
+    pub fn drive_replica<E: Durable + Linked>(&mut self, endpoint: &mut E) {
+        let peers: Vec<_> =
+            endpoint.peers().into_iter().filter_map(|(peer, at)| Some((peer, self.node_at(at)?))).collect();
+        self.core.want_links(self.node, &peers);
+        while let Some(batch) = endpoint.poll_persist() {
+            self.core.persist(self.node, batch);
+        }
+        let mut message = Vec::new();
+        for link in self.core.links_of(self.node) {
+            while self.core.has_room(self.node, link) {
+                message.clear();
+                if !endpoint.poll_message(self.now, link, &mut message) {
+                    break;
+                }
+                self.core.send_on_link(self.node, link, &message);
+            }
+        }
+        self.drive(endpoint);
     }
 
     /// The last part of a driver's turn: sends all datagrams of the endpoint, and asks to be woken at the endpoint's time-out.

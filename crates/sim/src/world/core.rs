@@ -1,6 +1,7 @@
 //! The world without its actors: the state that an actor's turn may change.
 
 use super::addresses::Addresses;
+use super::links::Links;
 use super::node::{Node, NodeId};
 use crate::network::{Network, Next, PacketId, Place, Pool};
 use crate::time::Heap;
@@ -23,6 +24,12 @@ pub(super) enum Event {
     Wake(NodeId),
     /// The wake-up that it requested by `Context::after`.
     Token { node: NodeId, life: u32, token: u64 },
+    /// A node's disk has made safe what it was writing.
+    Synced { node: NodeId, life: u32 },
+    /// The node hears that this batch is safe.
+    Persisted { node: NodeId, life: u32, batch: u64 },
+    /// Something happens at an end of a link, by its number.
+    Link(u32),
     /// An action, by its number.
     Act(u32),
 }
@@ -46,6 +53,7 @@ pub(super) struct WorldState {
     pub(super) addresses: Addresses,
     pub(super) network: Network,
     pub(super) packets: Pool,
+    pub(super) links: Links,
     pub(super) actions: Vec<Option<Action>>,
     pub(super) sink: Option<Box<dyn Sink>>,
     pub(super) observer: Option<Box<dyn Observer>>,

@@ -5,10 +5,13 @@ mod action;
 mod addresses;
 mod context;
 mod core;
+mod disk;
+mod links;
 mod node;
 
 pub use action::Action;
 pub use context::Context;
+pub use disk::{DiskCondition, DiskTimes};
 pub use node::NodeId;
 
 use crate::actor::{Actor, Birth, Factory, Passage, Passing, Wake};
@@ -17,6 +20,8 @@ use crate::time::{Clock, Heap};
 use crate::{Observer, Purpose, Sink, stream};
 use addresses::Addresses;
 use core::{AtSwitch, Event, WorldState};
+use disk::Disk;
+use links::Links;
 use midflight_endpoint::Nanos;
 use node::{NEVER, Node};
 use std::any::Any;
@@ -52,6 +57,7 @@ impl World {
             addresses: Addresses::default(),
             network: Network::new(faults),
             packets: Pool::default(),
+            links: Links::default(),
             actions: Vec::new(),
             sink: None,
             observer: None,
@@ -112,6 +118,8 @@ impl World {
         let stream = |purpose| stream(self.core.seed, purpose, u64::from(id.0));
         self.core.nodes.push(Node {
             place,
+            disk: Disk::new(self.core.seed, id),
+            peers: Vec::new(),
             life: 0,
             clock: Clock::default(),
             wanted: NEVER,
@@ -187,6 +195,9 @@ impl World {
             Event::Decided { packet, life } => self.decided(packet, life),
             Event::Wake(node) => self.wake(node),
             Event::Token { node, life, token } => self.token(node, life, token),
+            Event::Synced { node, life } => self.synced(node, life),
+            Event::Persisted { node, life, batch } => self.persisted(node, life, batch),
+            Event::Link(number) => self.link_event(number),
             Event::Act(number) => {
                 if let Some(action) = self.core.actions[number as usize].take() {
                     self.act(action);

@@ -1,6 +1,7 @@
 //! Nodes: where a process is, whether it runs, and when it wants to be woken.
 
 use super::core::Event;
+use super::disk::Disk;
 use crate::network::Place;
 use crate::time::Clock;
 use midflight_endpoint::Nanos;
@@ -24,6 +25,9 @@ impl NodeId {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
+    pub(super) disk: Disk,
+    /// The peers that it wants links to, each with its own name for them.
+    pub(super) peers: Vec<(u64, NodeId)>,
     /// Counts its lives: events that were scheduled for an earlier one are void.
     pub(super) life: u32,
     pub(super) clock: Clock,

@@ -1,0 +1,355 @@
+//! Links between nodes: ordered messages from one end to the other, until the link breaks.
+
+use super::World;
+use super::core::{Event, WorldState};
+use super::node::NodeId;
+use crate::{LinkEvent, Purpose, stream};
+use midflight_endpoint::{Lane, Link, MESSAGE_MAX, MS, Nanos};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+use std::collections::BTreeMap;
+
+/// What a link takes before its other end has it: a sender waits for room beyond.
+const ROOM: usize = 1 << 20;
+/// A stream's latency beside the delay of the network's datagrams: two stacks and a wake-up.
+const LATENCY: Nanos = 30_000;
+/// How long a stream waits before it sends a lost segment again, at most.
+const RETRANSMISSION: Nanos = 20 * MS;
+/// How long an end may believe in a broken link.
+const UNNOTICED: Nanos = 400 * MS;
+/// How long a driver waits before it makes a link, at most.
+const CONNECT: Nanos = 30 * MS;
+/// Bytes of long messages that a link carries in a microsecond: ten gigabits a second.
+const BYTES_PER_US: u64 = 1_250;
+
+/// Two nodes and a lane; the node with the lower number first.
+type Ends = (NodeId, NodeId, Lane);
+
+/// The links of a world, by their ends. At most one exists at a time.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    pairs: BTreeMap<Ends, Pair>,
+    /// What travels, by its number.
+    events: Vec<Option<Travelling>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Pair {
+    generation: u64,
+    is_whole: bool,
+    /// An attempt to make it is scheduled.
+    is_attempted: bool,
+    /// At the lower node and at the other.
+    ends: [End; 2],
+    random: Pcg64,
+}
+
+/// One end, and what travels towards it.
+#[derive(Debug, Default)]
+struct End {
+    /// The name of the other end here; `None` while this node wants no link to it.
+    peer: Option<u64>,
+    /// The link is up, as far as this end knows.
+    is_open: bool,
+    sent: u64,
+    /// Messages beyond are lost.
+    arriving: u64,
+    bytes: usize,
+    last: Nanos,
+    /// The sender waits for room.
+    is_awaited: bool,
+}
+
+/// Something that will happen at one end of a link.
+#[derive(Debug)]
+struct Travelling {
+    ends: Ends,
+    end: usize,
+    generation: u64,
+    life: u32,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Attempt,
+    Up,
+    Broken,
+    Message { number: u64, bytes: Vec<u8> },
+    Room,
+}
+
+impl Links {
+    fn keep(&mut self, travelling: Travelling) -> Event {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() as u32 - 1
+        });
+        self.events[number as usize] = Some(travelling);
+        Event::Link(number)
+    }
+
+    pub(super) fn take(&mut self, number: u32) {
+        if self.events[number as usize].take().is_some() {
+            self.free.push(number);
+        }
+    }
+}
+
+fn node_of(ends: Ends, end: usize) -> NodeId {
+    if end == 0 { ends.0 } else { ends.1 }
+}
+
+fn ends_of(a: NodeId, b: NodeId, lane: Lane) -> (Ends, usize) {
+    if a < b { ((a, b, lane), 0) } else { ((b, a, lane), 1) }
+}
+
+impl WorldState {
+    /// The peers that a node wants links to: it drops the others, and makes what is missing.
+    pub(super) fn want_links(&mut self, node: NodeId, peers: &[(u64, NodeId)]) {
+        if self.nodes[node.index()].peers == peers {
+            return;
+        }
+        let former = std::mem::replace(&mut self.nodes[node.index()].peers, peers.to_vec());
+        for (_, other) in former {
+            self.each_lane(node, other, |state, ends, end| {
+                if !state.nodes[node.index()].peers.iter().any(|(_, peer)| *peer == other) {
+                    state.break_link(ends);
+                    state.pair(ends).ends[end].peer = None;
+                }
+            });
+        }
+        for &(peer, other) in peers.iter().filter(|(_, other)| *other != node) {
+            self.each_lane(node, other, |state, ends, end| {
+                state.pair(ends).ends[end].peer = Some(peer);
+                state.attempt(ends);
+            });
+        }
+    }
+
+    fn each_lane(&mut self, node: NodeId, other: NodeId, mut act: impl FnMut(&mut Self, Ends, usize)) {
+        for lane in [Lane::Prompt, Lane::Bulk] {
+            let (ends, end) = ends_of(node, other, lane);
+            act(self, ends, end);
+        }
+    }
+
+    fn pair(&mut self, ends: Ends) -> &mut Pair {
+        let (a, b, lane) = ends;
+        let index = u64::from(a.0) << 32 | u64::from(b.0) << 1 | u64::from(lane == Lane::Bulk);
+        let seed = self.seed;
+        self.links.pairs.entry(ends).or_insert_with(|| Pair {
+            generation: 0,
+            is_whole: false,
+            is_attempted: false,
+            ends: Default::default(),
+            random: stream(seed, Purpose::Links, index),
+        })
+    }
+
+    /// Schedules an attempt to make a link, if there is none.
+    fn attempt(&mut self, ends: Ends) {
+        let now = self.now;
+        let pair = self.pair(ends);
+        if pair.is_whole || std::mem::replace(&mut pair.is_attempted, true) {
+            return;
+        }
+        let at = now + pair.random.random_range(0..=CONNECT);
+        self.travel(at, ends, 0, What::Attempt);
+    }
+
+    /// Schedules attempts for all links that are missing.
+    pub(super) fn attempt_links(&mut self) {
+        let all: Vec<_> = self.links.pairs.keys().copied().collect();
+        all.into_iter().for_each(|ends| self.attempt(ends));
+    }
+
+    fn travel(&mut self, at: Nanos, ends: Ends, end: usize, what: What) {
+        let generation = self.pair(ends).generation;
+        let life = self.nodes[node_of(ends, end).index()].life;
+        let event = self.links.keep(Travelling { ends, end, generation, life, what });
+        self.schedule(at, event);
+    }
+
+    /// The delay of a stream's next bytes. What a datagram loses, a stream sends again.
+    fn link_delay(&mut self, ends: Ends) -> Nanos {
+        let faults = self.network.faults;
+        let random = &mut self.pair(ends).random;
+        let longest = faults.delay_max.max(faults.delay_min);
+        let mut delay = LATENCY + random.random_range(faults.delay_min..=longest);
+        if faults.loss > 0.0 && random.random_bool(faults.loss) {
+            delay += random.random_range(0..=RETRANSMISSION);
+        }
+        delay
+    }
+
+    /// Makes a link if both nodes want it, run, and reach each other.
+    fn make_link(&mut self, ends: Ends) {
+        let (a, b, _) = ends;
+        let separate = self.network.partitions.separate(a, b) || self.network.partitions.separate(b, a);
+        let pair = self.pair(ends);
+        pair.is_attempted = false;
+        let is_wanted = pair.ends.iter().all(|end| end.peer.is_some() && !end.is_open);
+        if pair.is_whole || separate || !is_wanted {
+            return;
+        }
+        pair.is_whole = true;
+        pair.generation += 1;
+        for end in 0..2 {
+            let at = self.now + self.link_delay(ends);
+            let state = &mut self.pair(ends).ends[end];
+            *state = End { peer: state.peer, arriving: u64::MAX, last: at, ..End::default() };
+            self.travel(at, ends, end, What::Up);
+        }
+    }
+
+    /// A link breaks: each end notices it sooner or later, and a part of what travels is lost.
+    pub(super) fn break_link(&mut self, ends: Ends) {
+        let now = self.now;
+        let pair = self.pair(ends);
+        if !std::mem::replace(&mut pair.is_whole, false) {
+            return;
+        }
+        for end in 0..2 {
+            let pair = self.pair(ends);
+            let sent = pair.ends[end].sent;
+            pair.ends[end].arriving = pair.random.random_range(0..=sent);
+            let at = now + pair.random.random_range(0..=UNNOTICED);
+            self.travel(at, ends, end, What::Broken);
+        }
+    }
+
+    /// A node's process has ended.
+    pub(super) fn break_links_of(&mut self, node: NodeId) {
+        self.nodes[node.index()].peers.clear();
+        let of_node = |ends: &&Ends| ends.0 == node || ends.1 == node;
+        let broken: Vec<_> = self.links.pairs.keys().filter(of_node).copied().collect();
+        for ends in broken {
+            self.break_link(ends);
+            let end = usize::from(ends.1 == node);
+            let state = &mut self.pair(ends).ends[end];
+            (state.peer, state.is_open) = (None, false);
+        }
+    }
+
+    /// A partition has begun.
+    pub(super) fn break_separated(&mut self) {
+        let partitions = &self.network.partitions;
+        let is_separate = |(a, b, _): &&Ends| partitions.separate(*a, *b) || partitions.separate(*b, *a);
+        let broken: Vec<_> = self.links.pairs.keys().filter(is_separate).copied().collect();
+        broken.into_iter().for_each(|ends| self.break_link(ends));
+    }
+
+    /// The links that a node has, as far as it knows.
+    pub(super) fn links_of(&self, node: NodeId) -> Vec<Link> {
+        let of_node = self.links.pairs.iter().filter(|((a, b, _), _)| *a == node || *b == node);
+        of_node.filter_map(|(&ends, pair)| pair.link(ends, usize::from(ends.1 == node))).collect()
+    }
+
+    /// Whether a link of this node has room; if not, the node gets a turn when it has.
+    pub(super) fn has_room(&mut self, node: NodeId, link: Link) -> bool {
+        let Some((ends, end)) = self.find(node, link) else { return false };
+        let towards = &mut self.pair(ends).ends[1 - end];
+        let has_room = towards.bytes < ROOM;
+        towards.is_awaited |= !has_room;
+        has_room
+    }
+
+    fn find(&self, node: NodeId, link: Link) -> Option<(Ends, usize)> {
+        let peers = &self.nodes[node.index()].peers;
+        let (_, other) = peers.iter().find(|(peer, _)| *peer == link.peer)?;
+        let (ends, end) = ends_of(node, *other, link.lane);
+        let pair = self.links.pairs.get(&ends)?;
+        (pair.link(ends, end) == Some(link)).then_some((ends, end))
+    }
+
+    /// A node sends a message. On a link that is broken it is lost.
+    ///
+    /// # Panics
+    /// If it is longer than any link carries.
+    pub(super) fn send_on_link(&mut self, node: NodeId, link: Link, message: &[u8]) {
+        assert!(message.len() <= MESSAGE_MAX, "a message of {} bytes", message.len());
+        let Some((ends, end)) = self.find(node, link) else { return };
+        let at = self.now + self.link_delay(ends);
+        let pair = self.pair(ends);
+        let towards = &mut pair.ends[1 - end];
+        towards.sent += 1;
+        towards.bytes += message.len();
+        // One after the other, each for as long as its bytes take.
+        towards.last = towards.last.max(at) + message.len() as Nanos * 1_000 / BYTES_PER_US;
+        let (at, number) = (towards.last, towards.sent);
+        if pair.is_whole {
+            self.travel(at, ends, 1 - end, What::Message { number, bytes: message.to_vec() });
+        }
+    }
+}
+
+impl Pair {
+    /// The link as one end knows it.
+    fn link(&self, ends: Ends, end: usize) -> Option<Link> {
+        let peer = self.ends[end].peer.filter(|_| self.ends[end].is_open)?;
+        Some(Link { peer, lane: ends.2, generation: self.generation })
+    }
+}
+
+impl World {
+    /// Something happens at an end of a link.
+    pub(super) fn link_event(&mut self, number: u32) {
+        let Some(travelling) = &self.core.links.events[number as usize] else { return };
+        let (ends, end, generation, life) = (travelling.ends, travelling.end, travelling.generation, travelling.life);
+        let is_attempt = matches!(travelling.what, What::Attempt);
+        let id = node_of(ends, end);
+        let node = &mut self.core.nodes[id.index()];
+        if let Some(held) = node.held.as_mut().filter(|_| !is_attempt && node.life == life) {
+            return held.push(Event::Link(number));
+        }
+        let is_present = node.life == life && self.core.pair(ends).generation == generation;
+        let Some(travelling) = self.core.links.events[number as usize].take() else { return };
+        self.core.links.free.push(number);
+        match travelling.what {
+            What::Attempt => self.core.make_link(ends),
+            What::Up if is_present => self.link_up(ends, end),
+            What::Broken if is_present => self.link_broken(ends, end),
+            What::Message { number, bytes } if is_present => self.link_message(ends, end, number, &bytes),
+            What::Room if is_present => self.tell(ends, end, LinkEvent::Room),
+            What::Up | What::Broken | What::Message { .. } | What::Room => {}
+        }
+    }
+
+    fn link_up(&mut self, ends: Ends, end: usize) {
+        self.core.pair(ends).ends[end].is_open = true;
+        self.tell(ends, end, LinkEvent::Up);
+    }
+
+    fn link_broken(&mut self, ends: Ends, end: usize) {
+        let link = self.core.pair(ends).link(ends, end);
+        self.core.pair(ends).ends[end].is_open = false;
+        self.tell_of(ends, end, link, LinkEvent::Broken);
+        self.core.attempt(ends);
+    }
+
+    fn link_message(&mut self, ends: Ends, end: usize, number: u64, bytes: &[u8]) {
+        let state = &mut self.core.pair(ends).ends[end];
+        state.bytes -= bytes.len();
+        if number > state.arriving || !state.is_open {
+            return;
+        }
+        if std::mem::take(&mut state.is_awaited) {
+            self.core.travel(self.core.now, ends, 1 - end, What::Room);
+        }
+        self.core.note_in_trace(node_of(ends, 1 - end), node_of(ends, end), bytes);
+        self.tell(ends, end, LinkEvent::Message(bytes));
+    }
+
+    fn tell(&mut self, ends: Ends, end: usize, event: LinkEvent<'_>) {
+        let link = self.core.pair(ends).link(ends, end);
+        self.tell_of(ends, end, link, event);
+    }
+
+    fn tell_of(&mut self, ends: Ends, end: usize, link: Option<Link>, event: LinkEvent<'_>) {
+        let (Some(link), node) = (link, node_of(ends, end)) else { return };
+        self.turn(node, |actor, context| actor.link(context, link, event));
+        self.show_to_observer(node, None);
+    }
+}
