@@ -33,6 +33,7 @@
 //! filled in by themselves, and are shown only if they are wrong. `transcripts/README.md` lists the commands.
 
 mod engines;
+mod reads;
 mod runner;
 mod steps;
 mod tasks;
@@ -42,6 +43,7 @@ mod words;
 pub use engines::{CheckedNative, EngineExt};
 #[cfg(feature = "kernel")]
 pub use engines::{KernelOnce, Spare};
+pub use reads::ReadsVocabulary;
 pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};
 pub use tasks::{PollingAsic, TasksVocabulary};
 pub use vocabulary::{ConfigOf, Every, Moment, OrderOf, Sending, StatsOf, Vocabulary};

@@ -1,46 +1,27 @@
-//! Runs the transcripts of `transcripts/tasks/` against the reference model, the C core and the asic engine: their answers
-//! must be those in the files. `UPDATE_TRANSCRIPTS=1 cargo test -p midflight-spec --test transcripts` writes the model's
-//! answers into the files, and those of the asic engine below them where it may differ; read the difference before you
-//! commit it.
+//! Runs the transcripts of `transcripts/tasks/` against the reference model, the C core and the asic engine.
 
+use crate::files::{Run, assert_same, cites, read_all, rewrite};
 use midflight_dataplane::TasksConfig;
 use midflight_spec::model::Model;
-use midflight_spec::transcript::{
-    AnyEngine, CheckedNative, PollingAsic, TasksVocabulary, TranscriptError, run, run_asic,
-};
-use std::path::{Path, PathBuf};
+use midflight_spec::transcript::{AnyEngine, CheckedNative, PollingAsic, TasksVocabulary, run, run_asic};
+use std::path::PathBuf;
 use std::sync::OnceLock;
+
+type Start<'a> = midflight_spec::transcript::Start<'a, TasksVocabulary>;
 
 /// The transcripts with their paths; first updated, if `UPDATE_TRANSCRIPTS` asks for it.
 fn transcripts() -> &'static [(PathBuf, String)] {
     static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
     TRANSCRIPTS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts/tasks");
-        let entries = std::fs::read_dir(&folder).expect("the folder exists");
-        let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
-        paths.sort();
-        paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
+        read_all("tasks", |path, transcript| {
+            let written = rewrite::<TasksVocabulary>(path, transcript, &mut new_model, run::<TasksVocabulary>);
+            rewrite::<TasksVocabulary>(path, &written, &mut new_asic, run_asic::<TasksVocabulary>)
+        })
     })
 }
 
-fn read(path: &Path) -> String {
-    let transcript = std::fs::read_to_string(path).expect("readable");
-    if std::env::var_os("UPDATE_TRANSCRIPTS").is_none() {
-        return transcript;
-    }
-    let written = rewrite(path, &transcript, &mut new_model, run::<TasksVocabulary>);
-    let written = rewrite(path, &written, &mut new_asic, run_asic::<TasksVocabulary>);
-    std::fs::write(path, &written).expect("writable");
-    written
-}
-
-type Start<'a> = midflight_spec::transcript::Start<'a, TasksVocabulary>;
-
-type Run = fn(&str, &mut Start<'_>) -> Result<String, TranscriptError>;
-
-fn rewrite(path: &Path, transcript: &str, start: &mut Start<'_>, run: Run) -> String {
-    run(transcript, start).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn assert_all_same(start: &mut Start<'_>, run: Run<TasksVocabulary>) {
+    assert_same::<TasksVocabulary>(transcripts(), start, run);
 }
 
 fn new_model(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVocabulary> {
@@ -55,53 +36,28 @@ fn new_asic(config: &TasksConfig, epoch: u32, secret: u128) -> AnyEngine<TasksVo
     Box::new(PollingAsic::new(config, epoch, secret).expect("a pipeline has room for the transcript's queue"))
 }
 
-/// Runs one transcript and describes the first line where the engine's answer differs.
-fn difference(path: &Path, transcript: &str, start: &mut Start<'_>, run: Run) -> Option<String> {
-    let answered = rewrite(path, transcript, start, run);
-    let (mut said, mut written) = (answered.lines(), transcript.lines());
-    for number in 1.. {
-        let (said, written) = (said.next(), written.next());
-        if said != written {
-            let at = format!("{}, line {number}", path.display());
-            return Some(format!("{at}:\n  transcript:  {written:?}\n  engine: {said:?}\n"));
-        }
-        said?;
-    }
-    None
-}
-
-fn assert_same(start: &mut Start<'_>, run: Run) {
-    let differences: String =
-        transcripts().iter().filter_map(|(path, transcript)| difference(path, transcript, start, run)).collect();
-    assert!(differences.is_empty(), "{differences}");
-}
-
 /// Each rule has at least one transcript.
 #[test]
 fn each_rule_has_a_transcript() {
     for rule in 1..=16 {
-        let cited = |(path, transcript): &(PathBuf, String)| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("t{rule}_")))
-                && transcript.contains(&format!("T{rule}"))
-        };
-        assert!(transcripts().iter().any(cited), "no transcript is about T{rule}");
+        assert!(transcripts().iter().any(|transcript| cites(transcript, "t", rule)), "no transcript is about T{rule}");
     }
 }
 
 #[test]
 fn model_answers_as_written() {
-    assert_same(&mut new_model, run::<TasksVocabulary>);
+    assert_all_same(&mut new_model, run::<TasksVocabulary>);
 }
 
 #[test]
 fn core_answers_as_written() {
-    assert_same(&mut new_core, run::<TasksVocabulary>);
+    assert_all_same(&mut new_core, run::<TasksVocabulary>);
 }
 
 /// The safe program behind polling executors; each difference names the rule that allows it.
 #[test]
 fn asic_answers_as_written_but_where_its_contract_allows_a_difference() {
-    assert_same(&mut new_asic, run_asic::<TasksVocabulary>);
+    assert_all_same(&mut new_asic, run_asic::<TasksVocabulary>);
     let allowed = ["T2", "T6", "T7", "T8", "T10", "T13", "T14", "IPv6", "levels"];
     for (path, transcript) in transcripts() {
         assert!(!transcript.contains("UNSOUND"), "{}: an engine's structures disagree", path.display());
@@ -129,7 +85,7 @@ fn kernel_answers_as_written() {
         }
         started => drop(started.expect("the kernel takes the programs")),
     }
-    assert_same(
+    assert_all_same(
         &mut |config, epoch, secret| {
             Box::new(KernelOnce::new(&spare, config, epoch, secret).expect("the kernel takes the programs"))
         },
