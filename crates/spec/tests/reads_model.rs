@@ -55,3 +55,14 @@ fn inputs_reach_everything() {
     }
     assert!(events.iter().all(|&times| times >= 100), "{events:?}");
 }
+
+/// Runs the inputs that the fuzzer kept, without the fuzzer.
+#[test]
+fn the_fuzzers_corpus_still_agrees() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/reads");
+    for entry in std::fs::read_dir(folder).expect("the corpus is part of the repository") {
+        let path = entry.expect("readable").path();
+        let outcome = compare(&std::fs::read(&path).expect("readable"), SECRET);
+        assert!(outcome.is_ok(), "{}: {}", path.display(), outcome.unwrap_err());
+    }
+}

@@ -1,8 +1,9 @@
-//! `midflight bench core`: what a decision costs. Measures the C core alone, on packets in memory.
+//! `midflight bench core`: what a decision costs. Measures the C core of a program alone, on packets in memory; here that of tasks.
 
-use super::How;
 use super::workload::{Cost, DEPTH, EPOCH, Mix, Packets, SECRET, STEP_NS, Size, Timed, measure};
+use super::{Comparable, How, core_reads};
 use anyhow::{Result, ensure};
+use clap::{Args as ClapArgs, ValueEnum};
 use midflight_dataplane::program::SoftProgram;
 use midflight_dataplane::{Out, Tasks, TasksConfig, TasksProgram, Verdict};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -18,9 +19,10 @@ EXAMPLES
   midflight bench core
   midflight bench core --quick           two seconds, less exact
   midflight bench core --json
+  midflight bench core --program reads
   midflight bench core --against ../before/target/release/midflight
 
-RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core)
+RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.submit_ns, core.retrieve_ns       one task a packet; 64 Ki tasks queued, 4 levels, 8 masks
   core.retrieve_worst_ns                 256 masks of one level, all of which the executor may run
   core.batch_ns_per_task                 a SUBMIT of 32 tasks and a RETRIEVE of 13 slots, their mean
@@ -28,10 +30,40 @@ RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.deep_ratio                        submit and retrieve with 1 Mi tasks queued, against 64 Ki
   core.state_bytes, core.state_bytes_1m  of a queue's memory: default bounds; room for 1 Mi tasks
 
+RESULTS of reads (medians of blocks of 4,096 packets, one for each key group, then of the runs; one core)
+  core.read_ns, core.read_reply_ns       a READ to one of three replicas, and its answer, with the strict check
+  core.write_ns, core.write_reply_ns     a WRITE, and the answer that closes its key group
+  core.state_bytes                       of all sets' memory: default bounds
+
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";
 
-pub(super) fn run(how: &How) -> Result<ExitCode> {
+/// What the command line says.
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) comparable: Comparable,
+    /// Whose core
+    #[arg(long, value_enum, default_value_t = Program::Tasks)]
+    program: Program,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Program {
+    /// The cluster's task queue
+    Tasks,
+    /// Reads from replicas that are up to date
+    Reads,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    match args.program {
+        Program::Tasks => args.comparable.run("core", &[], run_tasks),
+        Program::Reads => args.comparable.run("core", &["--program", "reads"], core_reads::run),
+    }
+}
+
+fn run_tasks(how: &How) -> Result<ExitCode> {
     let (runs, blocks) = if how.quick { (1, 20) } else { (5, 200) };
     let mut costs: [Vec<Cost>; 4] = Default::default();
     for run in 1..=runs {

@@ -2,6 +2,7 @@
 
 mod against;
 mod core;
+mod core_reads;
 mod keeper;
 mod lab;
 mod live;
@@ -26,10 +27,10 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// The scheduler's core alone: nanoseconds a decision
+    /// A program's core alone: nanoseconds a decision
     #[command(after_help = against::help(core::EXAMPLES))]
-    Core(Comparable),
-    /// The same core in the kernel, as BPF: nanoseconds a decision
+    Core(core::Args),
+    /// The scheduler's core in the kernel, as BPF: nanoseconds a decision
     #[command(after_help = against::help(xdp::EXAMPLES))]
     Xdp(Comparable),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
@@ -86,7 +87,8 @@ impl Args {
     /// Whether a reader that went away (`| head`) ends it at once; one that runs children ends them first.
     pub fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
-            Bench::Core(args) | Bench::Xdp(args) | Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
+            Bench::Core(args) => args.comparable.against.other.is_none(),
+            Bench::Xdp(args) | Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
             Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Peers(_) => false,
         }
     }
@@ -95,7 +97,7 @@ impl Args {
 /// Runs the study and returns the exit code.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
-        Bench::Core(args) => args.run("core", &[], core::run),
+        Bench::Core(args) => core::run(&args),
         Bench::Xdp(args) => args.run("xdp", &[], xdp::run),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),

@@ -1,0 +1,71 @@
+//! The reads program, under ASan and UBSan: any datagram of a replica or a client is read in agreement with the parser; and any
+//! sequence of packets, orders and time does what the model says.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use midflight_dataplane::program::{Class, Engine, Verdict as _};
+use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder, Verdict};
+use midflight_spec::reads::interpret;
+use midflight_spec::transcript::{CheckedNative, EngineExt};
+use midflight_wire::reads::{Heartbeat, Replica, parse};
+use midflight_wire::{Reject, packet};
+use std::net::SocketAddr;
+
+/// The set and incarnation of the golden packets, which the corpus begins with.
+const SET: u16 = 5;
+const INCARNATION: u64 = 0x14CA_0000_1E90_0001;
+const NOW: u64 = 5_000_000_000;
+
+fuzz_target!(|input: &[u8]| {
+    let replica = SocketAddr::from(([10, 0, 0, 1], 7001));
+    for from in [replica, SocketAddr::from(([192, 0, 2, 1], 7000))] {
+        give(&mut core(replica), from, input);
+    }
+    let secret = input.len() as u128;
+    let start = |config: &ReadsConfig| CheckedNative::<ReadsProgram>::new(config, 1, secret).expect("within its bounds");
+    if let Err(difference) = interpret(input, secret, start) {
+        panic!("{difference}");
+    }
+});
+
+/// A switch with one set, which has a session.
+fn core(replica: SocketAddr) -> CheckedNative<ReadsProgram> {
+    let config = ReadsConfig { sets: 1, ..ReadsConfig::default() };
+    let mut core = CheckedNative::new(&config, 1, 1).expect("within its bounds");
+    core.ask_order(&mut SetOrder::add(&NewSet {
+        number: SET,
+        incarnation: INCARNATION,
+        lease_ns: 0,
+        kgroup_bits: 12,
+        reply_check: ReplyCheck::Strict,
+        policy: Policy::Random,
+        replicas: vec![replica],
+    }));
+    let beat = Heartbeat {
+        incarnation: INCARNATION.into(),
+        sid: 1.into(),
+        echo: NOW.into(),
+        set: SET.into(),
+        kgroup_bits: 12,
+        ..Heartbeat::new(0, 1)
+    };
+    let member = Replica { address: replica.into(), weight: 1, matched: 0.into(), reserved: [0; 3] };
+    assert_eq!(core.ask(NOW, replica, &packet(&beat, &[member])).0, Verdict::Ok);
+    core
+}
+
+fn give(core: &mut CheckedNative<ReadsProgram>, from: SocketAddr, datagram: &[u8]) {
+    let (verdict, sent) = core.ask(NOW, from, datagram);
+    match parse(datagram) {
+        Ok(_) => {}
+        // Whatever is wrong with a packet that no switch takes.
+        Err(_) if verdict == Verdict::NotForSwitch => assert!(sent.is_empty()),
+        Err(Reject::BadVersion(_)) => assert_eq!((verdict, sent.len()), (Verdict::BadVersion, 1)),
+        Err(reject) => assert!(verdict.name() == reject.to_string() && sent.is_empty(), "{verdict:?}, {reject}"),
+    }
+    assert!(sent.iter().all(|(to, _)| verdict.class() == Class::Taken || *to == from));
+    for (_, bytes) in &sent {
+        assert!(parse(bytes).is_ok(), "{bytes:02x?}");
+    }
+    core.check().expect("sound");
+}
