@@ -8,7 +8,9 @@ fn main() {
         let trial = ReadsSubject::draw(from);
         println!("{:#?}", trial);
         let (o, lines) = run_traced::<ReadsSubject>(&trial);
-        for l in lines { println!("{l}"); }
+        for l in lines {
+            println!("{l}");
+        }
         println!("{:?}", o.violation);
         return;
     }
@@ -17,9 +19,20 @@ fn main() {
         let t = std::time::Instant::now();
         let r = std::panic::catch_unwind(|| run::<ReadsSubject>(&ReadsSubject::draw(seed)));
         match r {
-            Ok(o) => { if let Some(v) = o.violation { bad += 1; let w = format!("{}", v.broken); println!("seed {seed} at {} ms: {}", v.at/1_000_000, &w[..w.len().min(400)]); } 
-               if t.elapsed().as_millis() > 1500 { println!("seed {seed} took {:?} events {}", t.elapsed(), o.events); } }
-            Err(e) => { bad += 1; println!("seed {seed} PANIC {:?}", e.downcast_ref::<String>()); }
+            Ok(o) => {
+                if let Some(v) = o.violation {
+                    bad += 1;
+                    let w = format!("{}", v.broken);
+                    println!("seed {seed} at {} ms: {}", v.at / 1_000_000, &w[..w.len().min(400)]);
+                }
+                if t.elapsed().as_millis() > 1500 {
+                    println!("seed {seed} took {:?} events {}", t.elapsed(), o.events);
+                }
+            }
+            Err(e) => {
+                bad += 1;
+                println!("seed {seed} PANIC {:?}", e.downcast_ref::<String>());
+            }
         }
     }
     println!("{bad} bad");

@@ -22,6 +22,7 @@ mod actor;
 mod happening;
 mod network;
 mod random;
+pub mod reads;
 mod switch;
 mod world;
 

@@ -27,16 +27,15 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// A message goes to its peer when the link has room.
-    pub(super) fn queue(&mut self, message: Message) {
+    /// A message goes to its peer when the link has room. Returns whether it may; else it is dropped.
+    pub(super) fn queue(&mut self, message: Message) -> bool {
         let lane = if message.get_msg_type() == MessageType::MsgSnapshot { Lane::Bulk } else { Lane::Prompt };
-        if !self.up.contains_key(&(message.to, lane)) {
-            return;
-        }
         let queue = self.queues.entry((message.to, lane)).or_default();
-        if queue.len() < QUEUE_MAX {
+        let may = self.up.contains_key(&(message.to, lane)) && queue.len() < QUEUE_MAX;
+        if may {
             queue.push_back(message);
         }
+        may
     }
 
     fn is_present(&self, link: Link) -> bool {

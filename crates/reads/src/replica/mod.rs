@@ -38,7 +38,7 @@ use raft::prelude::{HardState, Message, Snapshot};
 use reads::{Here, Path, Reads};
 use session::{Datagrams, Sessions};
 use state::{Frozen, State};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use writes::{Arrived, Bounds, Refresh};
 
@@ -343,9 +343,19 @@ impl Replica {
             self.beat(now);
         }
         self.step_snapshot();
+        self.send_messages();
+    }
+
+    /// Raft must hear of what is dropped: it waits for the answer to a snapshot as long as nobody says that it is lost.
+    fn send_messages(&mut self) {
+        let mut unreachable = BTreeSet::new();
         for message in self.node.take_messages() {
-            self.links.queue(message);
+            let to = message.to;
+            if !self.links.queue(message) {
+                unreachable.insert(to);
+            }
         }
+        unreachable.into_iter().for_each(|peer| self.node.unreachable(peer));
     }
 
     fn follow_role(&mut self, now: Nanos) {

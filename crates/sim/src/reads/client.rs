@@ -51,6 +51,8 @@ pub struct ClientActor {
 pub enum Ask {
     /// Another operation, now.
     Do(Operation),
+    /// Its workers begin nothing more.
+    Stop,
     /// Datagrams of this kind are late from now on; `None`: no more.
     Late(Option<Late>),
 }
@@ -174,6 +176,7 @@ impl Actor for ClientActor {
                     self.workers.insert(key, usize::MAX);
                 }
             }
+            Ok(Ask::Stop) => self.left.fill(0),
             Ok(Ask::Late(late)) => self.lateness.present = late,
             Err(_) => return,
         }

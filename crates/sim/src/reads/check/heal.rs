@@ -25,6 +25,9 @@ const SAMPLE: usize = 24;
 impl ReadsSubject {
     pub(super) fn all_heals(&mut self) -> Checked {
         self.within(SESSION, Self::has_session)?;
+        for client in self.places.clients.clone() {
+            act(&mut self.world, Action::command(client, Ask::Stop));
+        }
         self.within(ALL_END, Self::all_have_ended)?;
         self.within(SESSION, Self::all_have_caught_up)?;
         self.read_all(1);
@@ -73,7 +76,7 @@ impl ReadsSubject {
                 holds!(R6, false, "replica {place} does not run");
                 continue;
             };
-            holds!(R6, status.role != Role::Outside, "replica {place} is no member");
+            holds!(R6, status.role != Role::Outside, "replica {place} is no member: {status:?}; the leader {leader:?}");
             let (applied, committed) = (status.applied, leader.committed);
             holds!(R6, applied >= committed, "replica {place} has applied {applied}, and {committed} is committed");
         }
