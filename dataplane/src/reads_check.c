@@ -33,8 +33,10 @@ static int check_session(const struct set *set)
     CHECK(set->sid != 0 || (set->lease_ends_ns == 0 && set->seq == 0 && set->stats.sessions == 0));
     CHECK(set->sid == 0 || set->replicas[set->leader].address.port != 0);
     CHECK(set->sid > set->ended || set->lease_ends_ns == 0);
-    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++)
+    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
         CHECK(set->replicas[slot].weight == 0 || set->replicas[slot].address.port != 0);
+        CHECK(slot < set->slots || set->replicas[slot].address.port == 0);
+    }
     return 0;
 }
 

@@ -5,46 +5,50 @@
 
 #include "state.h"
 
-/* Bitmap of the replicas that have the key group's index, as far as is known here, and take READs. A replica that does not have it
- * after all refuses, so this is a matter of speed. */
-MF_INLINE uint32_t eligible_replicas(const struct set *set, const struct kgroup *group)
+/* Sums of weights: of the replica at a slot and all before it. Who may not get the READ counts 0. */
+struct shares {
+    uint32_t up_to[MF_REPLICAS_MAX];
+};
+
+/* Whether a replica has the key group's index, as far as is known here. One that does not have it after all refuses the READ, so
+ * this is a matter of speed. */
+MF_INLINE uint32_t is_consistent(const struct replica *replica, const struct kgroup *group, uint32_t slot)
 {
-    uint32_t eligible = 0;
-    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
+    return (group->replicas >> slot & 1) | (replica->matched >= group->index);
+}
+
+/* Adds up the weights of all consistent replicas but the one at slot `except`. Returns their sum. */
+MF_INLINE uint32_t add_weights(const struct set *set, const struct kgroup *group, uint32_t except, struct shares *shares)
+{
+    uint32_t total = 0;
+    for (uint32_t slot = MF_ZERO; MF_LOOP(slot < set->slots && slot < MF_REPLICAS_MAX); slot++) {
         const struct replica *replica = &set->replicas[slot];
-        uint32_t has_index = (group->replicas >> slot & 1) | (replica->matched >= group->index);
-        eligible |= (has_index & (replica->weight != 0)) << slot;
+        total += replica->weight & -(is_consistent(replica, group, slot) & (slot != except));
+        shares->up_to[slot] = total;
     }
-    return eligible;
+    return total;
 }
 
-MF_INLINE uint32_t weight_of(const struct set *set, uint32_t eligible, uint32_t slot)
+/* Draws one by lot, with chances in proportion to the weights. No branch depends on the lot: it could not be predicted. */
+MF_INLINE uint32_t draw(struct set *set, const struct shares *shares, uint32_t total)
 {
-    return eligible >> slot & 1 ? set->replicas[slot].weight : 0;
-}
-
-/* Draws one of these replicas by lot, with chances in proportion to their weights. */
-MF_INLINE uint32_t draw(struct set *set, uint32_t eligible)
-{
-    uint32_t total = 0, slot = 0;
-    for (uint32_t i = 0; i < MF_REPLICAS_MAX; i++)
-        total += weight_of(set, eligible, i);
     uint64_t lot = (mf_mix(++set->draws) >> 32) * total >> 32;
-    for (uint32_t i = 0, before = 0; i < MF_REPLICAS_MAX; i++) {
-        uint32_t weight = weight_of(set, eligible, i);
-        slot = lot - before < weight ? i : slot;
-        before += weight;
-    }
+    uint32_t slot = 0;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < set->slots && i < MF_REPLICAS_MAX); i++)
+        slot += lot >= shares->up_to[i];
     return slot;
 }
 
 /* The slot for a READ, or MF_NO_SLOT if no replica is eligible. */
 MF_INLINE uint32_t choose_replica(struct set *set, const struct kgroup *group)
 {
-    uint32_t eligible = eligible_replicas(set, group), followers = eligible & ~(1u << set->leader);
-    if (set->policy == MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq && followers)
-        eligible = followers;
-    return MF_LIKELY(eligible) ? draw(set, eligible) : MF_NO_SLOT;
+    struct shares shares;
+    uint32_t total = 0;
+    if (set->policy == MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq)
+        total = add_weights(set, group, set->leader, &shares);
+    if (total == 0)
+        total = add_weights(set, group, MF_NO_SLOT, &shares);
+    return MF_LIKELY(total) ? draw(set, &shares, total) : MF_NO_SLOT;
 }
 
 #endif

@@ -62,6 +62,7 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
         answer_request(call, MF_STATUS_UNKNOWN_SET);
         return MF_V_UNKNOWN_SET;
     }
+    MF_PREFETCH(kgroup_of_hash(s, set, mf_net32(request->hash))); /* it arrives while the cookie is computed */
     if (MF_UNLIKELY(!has_cookie(s, call->now_ns, call->in)))
         return put_cookie(s, call);
     /* SEQ never begins again within a session: before that, the session takes no more requests. */

@@ -39,7 +39,7 @@ MF_HANDLER mf_verdict handle_hello(struct mf_reads *s, const struct call *call)
 
 /* Whether a session may begin with this HEARTBEAT, or go on with it: its leader has an address, and its leader and start never
  * change. */
-MF_INLINE int is_consistent(const struct set *set, const struct mf_heartbeat *beat, const struct mf_replica *replicas)
+MF_INLINE int is_possible(const struct set *set, const struct mf_heartbeat *beat, const struct mf_replica *replicas)
 {
     if (beat->leader >= beat->header.count || replicas[beat->leader].address.port == 0)
         return 0;
@@ -56,7 +56,7 @@ MF_INLINE mf_verdict check_heartbeat(const struct set *set, uint64_t now_ns, con
         return MF_V_BAD_KGROUPS;
     if (sid <= set->ended || sid < set->sid)
         return MF_V_OLD_SESSION;
-    if (!is_consistent(set, beat, replicas))
+    if (!is_possible(set, beat, replicas))
         return MF_V_BAD_SESSION;
     return echo <= now_ns && now_ns - echo < set->lease_ns ? MF_V_OK : MF_V_OLD_ECHO;
 }
@@ -76,6 +76,7 @@ MF_INLINE void begin_session(struct set *set, const struct mf_heartbeat *beat)
 
 MF_INLINE void update_replicas(struct set *set, const struct mf_replica *replicas, uint32_t count)
 {
+    set->slots = (uint8_t)count;
     for (uint32_t slot = MF_ZERO; MF_LOOP(slot < MF_REPLICAS_MAX); slot++) {
         struct replica *replica = &set->replicas[slot];
         if (slot >= count || replicas[slot].address.port == 0) {

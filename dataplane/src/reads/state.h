@@ -48,7 +48,8 @@ struct set {
     uint8_t leader;         /* its slot */
     uint8_t reply_check;    /* enum mf_reply_check */
     uint8_t policy;         /* enum mf_read_policy */
-    uint8_t reserved[6];
+    uint8_t slots;          /* that the last HEARTBEAT had: those from there on have no replica */
+    uint8_t reserved[5];
     struct replica replicas[MF_REPLICAS_MAX];
     uint32_t sent[MF_REPLICAS_MAX];     /* READs, since the session began */
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs */
@@ -89,6 +90,11 @@ MF_INLINE struct kgroup *kgroup_at(struct mf_reads *s, uint32_t place, uint32_t 
     return (struct kgroup *)((uint8_t *)s + s->kgroups_at + place * s->kgroups_stride) + i;
 }
 
+MF_INLINE struct kgroup *kgroup_of_hash(struct mf_reads *s, const struct set *set, uint32_t hash)
+{
+    return kgroup_at(s, (uint32_t)(set - s->sets), (uint32_t)((uint64_t)hash >> (32 - set->kgroup_bits)));
+}
+
 /* Whether a session of the set takes requests now. */
 MF_INLINE int is_active(const struct set *set, uint64_t now_ns)
 {
@@ -105,7 +111,7 @@ MF_INLINE int is_present(const struct set *set, uint64_t now_ns, uint64_t sid)
  * that have the session's own entry are consistent; so a session begins with one message, and here its entry is made so. */
 MF_INLINE struct kgroup *kgroup_of(struct mf_reads *s, struct set *set, uint32_t hash)
 {
-    struct kgroup *group = kgroup_at(s, (uint32_t)(set - s->sets), (uint32_t)((uint64_t)hash >> (32 - set->kgroup_bits)));
+    struct kgroup *group = kgroup_of_hash(s, set, hash);
     if (MF_UNLIKELY(group->sid != set->sid)) {
         group->sid = set->sid;
         group->seq = 0;
