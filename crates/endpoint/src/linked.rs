@@ -6,7 +6,11 @@ use crate::{Endpoint, Nanos};
 ///
 /// The driver makes the links, to the peers that [`peers`](Linked::peers) names, and makes them again when they break.
 pub trait Linked: Endpoint {
-    /// The peers to have links to, each with its address.
+    /// Its own name, by which its peers know it.
+    fn name(&self) -> u64;
+
+    /// The peers to have links to, each with its address. Links to others come up too, when those make them: who does not know yet
+    /// that a peer has come must hear it from that peer.
     fn peers(&self) -> Vec<(u64, std::net::SocketAddr)>;
 
     /// A link is there.

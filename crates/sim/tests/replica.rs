@@ -15,6 +15,7 @@ const EVERY: Nanos = MS;
 
 /// Writes a byte each millisecond, and sends each peer what is safe: its number of bytes, on both lanes.
 struct Toy {
+    name: u64,
     peers: Vec<(u64, SocketAddr)>,
     due: Nanos,
     handed: Vec<u8>,
@@ -43,6 +44,7 @@ impl Toy {
     fn new(birth: &Birth, peers: Vec<(u64, SocketAddr)>, long: usize) -> Self {
         let handed = birth.files.iter().find(|(file, _)| *file == LOG).map_or(Vec::new(), |(_, bytes)| bytes.clone());
         Self {
+            name: 100 + birth.node.index() as u64,
             peers,
             due: birth.now + EVERY,
             safe: handed.len() as u64,
@@ -90,6 +92,9 @@ impl Durable for Toy {
 }
 
 impl Linked for Toy {
+    fn name(&self) -> u64 {
+        self.name
+    }
     fn peers(&self) -> Vec<(u64, SocketAddr)> {
         self.peers.clone()
     }

@@ -7,15 +7,21 @@ use rand::RngExt;
 
 impl Client {
     pub(super) fn next_timeout(&self) -> Option<Nanos> {
-        let held = self.may_send_then().then(|| self.switches.held_until());
-        self.requests.next_due().into_iter().chain(held).min()
+        [self.requests.next_due(), self.next_read(), self.next_write()].into_iter().flatten().min()
     }
 
-    /// Whether operations wait only for the end of the wait for a session.
-    fn may_send_then(&self) -> bool {
-        let reads = !self.reads.is_empty() && self.reads_open < self.config.reads_max;
-        let writes = !self.writes.is_empty() && self.lanes.has_room(true);
-        self.switches.held_until() > 0 && (reads || writes)
+    /// When reads are sent that wait for a session.
+    fn next_read(&self) -> Option<Nanos> {
+        let waits = !self.reads.is_empty() && self.reads_open < self.config.reads_max;
+        Some(self.switches.held_until()).filter(|&until| waits && until > 0)
+    }
+
+    /// The same of writes, and of those that wait for another client id, as the store had no room for one.
+    fn next_write(&self) -> Option<Nanos> {
+        let waits = !self.writes.is_empty() && self.lanes.has_room(true);
+        let needs_id = !self.lanes.has_room(false) && self.lanes.any_open();
+        let opens = if needs_id { self.may_open_from } else { 0 };
+        Some(self.switches.held_until().max(opens)).filter(|&until| waits && until > 0)
     }
 
     pub(super) fn expire(&mut self, now: Nanos) {

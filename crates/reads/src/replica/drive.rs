@@ -186,6 +186,10 @@ impl Durable for Replica {
 }
 
 impl Linked for Replica {
+    fn name(&self) -> u64 {
+        self.config.id
+    }
+
     fn peers(&self) -> Vec<(u64, SocketAddr)> {
         let is_outside = super::members::slot_of(&self.state.members, self.config.id) == NO_SLOT;
         let known = if is_outside { &self.config.contacts } else { &self.state.members };

@@ -28,8 +28,8 @@ pub(super) struct Writes {
     outcomes: HashMap<u64, Outcome>,
     /// The number of the write of a client that is in the log, but not applied.
     in_log: HashMap<u64, u64>,
-    /// Key groups with a write that has not come: its SEQ, and when the first READ showed it.
-    missing: BTreeMap<u32, (u64, Nanos)>,
+    /// Key groups that READs have shown to be unstable: the SEQ of their last write, and when the first such READ came.
+    open: BTreeMap<u32, (u64, Nanos)>,
     last_write: Nanos,
 }
 
@@ -72,7 +72,7 @@ impl Writes {
             waiting: VecDeque::new(),
             outcomes: HashMap::new(),
             in_log: HashMap::new(),
-            missing: BTreeMap::new(),
+            open: BTreeMap::new(),
             last_write: 0,
         }
     }
@@ -201,46 +201,45 @@ impl Writes {
         self.outcomes.clear();
     }
 
-    /// A leader-only READ shows the SEQ of its key group's last write: has that come?
+    /// A leader-only READ shows the SEQ of its key group's last write. Either that has not come yet, or its answer has not reached
+    /// the switch. (A client that has the answer to another copy of its WRITE does not repeat it.)
     pub(super) fn note_read(&mut self, now: Nanos, request: &Request) {
         let (kgroup, seq) = (self.kgroup(request.hash.get()), request.seq.get());
-        if seq > self.processed[kgroup as usize] {
-            let missing = self.missing.entry(kgroup).or_insert((seq, now));
-            // The write that was missing has come; another one is.
-            if self.processed[kgroup as usize] >= missing.0 {
-                *missing = (seq, now);
-            }
+        if seq < self.processed[kgroup as usize] {
+            return;
+        }
+        let open = self.open.entry(kgroup).or_insert((seq, now));
+        if open.0 < seq {
+            *open = (seq, now);
         }
     }
 
-    /// REFRESH: writes that have not come for a while will not be taken any more, and their key groups become stable.
+    /// REFRESH: key groups that READs have shown to be unstable for a while become stable. A write that has not come by now will not
+    /// be taken any more.
     pub(super) fn refresh(&mut self, now: Nanos, after: Nanos, name: &Refresh, node: &Node, bounds: Bounds) -> u64 {
-        let due: Vec<(u32, u64)> = self
-            .missing
-            .iter()
-            .filter(|(_, (_, since))| now >= since + after)
-            .map(|(&kgroup, &(seq, _))| (kgroup, seq))
-            .collect();
+        let is_due = |(_, since): &(u64, Nanos)| now >= since + after;
+        let due: Vec<(u32, u64)> = self.open.iter().filter(|(_, open)| is_due(open)).map(|(&k, open)| (k, open.0)).collect();
         let mut refreshed = 0;
         for (kgroup, seq) in due {
-            self.missing.remove(&kgroup);
+            self.open.remove(&kgroup);
             let processed = &mut self.processed[kgroup as usize];
-            if seq > *processed {
-                *processed = seq;
-                refreshed += 1;
-                let mut request = Request::new(Operation::WriteReply);
-                request.header.epoch = name.epoch.into();
-                (request.sid, request.seq, request.set) = (name.sid.into(), seq.into(), name.set.into());
-                request.hash = kgroup.checked_shl(32 - u32::from(self.kgroup_bits)).unwrap_or(0).into();
-                self.wait(node.last_index(), request, Answer::Refusal(Status::Done), bounds);
+            if seq < *processed {
+                continue;
             }
+            *processed = seq;
+            refreshed += 1;
+            let mut request = Request::new(Operation::WriteReply);
+            request.header.epoch = name.epoch.into();
+            (request.sid, request.seq, request.set) = (name.sid.into(), seq.into(), name.set.into());
+            request.hash = kgroup.checked_shl(32 - u32::from(self.kgroup_bits)).unwrap_or(0).into();
+            self.wait(node.last_index(), request, Answer::Refusal(Status::Done), bounds);
         }
         refreshed
     }
 
     /// When the next REFRESH is due.
     pub(super) fn timeout(&self, after: Nanos) -> Option<Nanos> {
-        self.missing.values().map(|(_, since)| since + after).min()
+        self.open.values().map(|(_, since)| since + after).min()
     }
 }
 

@@ -115,7 +115,7 @@ impl Context<'_> {
     pub fn drive_replica<E: Durable + Linked>(&mut self, endpoint: &mut E) {
         let peers: Vec<_> =
             endpoint.peers().into_iter().filter_map(|(peer, at)| Some((peer, self.node_at(at)?))).collect();
-        self.core.want_links(self.node, &peers);
+        self.core.want_links(self.node, endpoint.name(), &peers);
         while let Some(batch) = endpoint.poll_persist() {
             self.core.persist(self.node, batch);
         }

@@ -48,7 +48,7 @@ struct Pair {
 /// One end, and what travels towards it.
 #[derive(Debug, Default)]
 struct End {
-    /// The name of the other end here; `None` while this node wants no link to it.
+    /// The name of the other end here; `None` while there is no link, and this node wants none.
     peer: Option<u64>,
     /// The link is up, as far as this end knows.
     is_open: bool,
@@ -106,8 +106,14 @@ fn ends_of(a: NodeId, b: NodeId, lane: Lane) -> (Ends, usize) {
 }
 
 impl WorldState {
-    /// The peers that a node wants links to: it drops the others, and makes what is missing.
-    pub(super) fn want_links(&mut self, node: NodeId, peers: &[(u64, NodeId)]) {
+    /// The peers that a node wants links to: it drops those that it wants no more, and makes what is missing.
+    pub(super) fn want_links(&mut self, node: NodeId, name: u64, peers: &[(u64, NodeId)]) {
+        let is_new = self.nodes[node.index()].name.replace(name).is_none();
+        if is_new {
+            let of_node = |ends: &&Ends| ends.0 == node || ends.1 == node;
+            let known: Vec<_> = self.links.pairs.keys().filter(of_node).copied().collect();
+            known.into_iter().for_each(|ends| self.attempt(ends));
+        }
         if self.nodes[node.index()].peers == peers {
             return;
         }
@@ -184,16 +190,19 @@ impl WorldState {
         delay
     }
 
-    /// Makes a link if both nodes want it, run, and reach each other.
+    /// Makes a link if one of the nodes wants it, and both run and reach each other.
     fn make_link(&mut self, ends: Ends) {
         let (a, b, _) = ends;
         let separate = self.network.partitions.separate(a, b) || self.network.partitions.separate(b, a);
+        let names = [b, a].map(|node| self.nodes[node.index()].name);
         let pair = self.pair(ends);
         pair.is_attempted = false;
-        let is_wanted = pair.ends.iter().all(|end| end.peer.is_some() && !end.is_open);
-        if pair.is_whole || separate || !is_wanted {
+        let is_wanted = pair.ends.iter().any(|end| end.peer.is_some()) && pair.ends.iter().all(|end| !end.is_open);
+        if pair.is_whole || separate || !is_wanted || names.contains(&None) {
             return;
         }
+        // Who did not ask for the link learns the other's name from it.
+        pair.ends.iter_mut().zip(names).for_each(|(end, name)| end.peer = name);
         pair.is_whole = true;
         pair.generation += 1;
         for end in 0..2 {
@@ -223,6 +232,7 @@ impl WorldState {
     /// A node's process has ended.
     pub(super) fn break_links_of(&mut self, node: NodeId) {
         self.nodes[node.index()].peers.clear();
+        self.nodes[node.index()].name = None;
         let of_node = |ends: &&Ends| ends.0 == node || ends.1 == node;
         let broken: Vec<_> = self.links.pairs.keys().filter(of_node).copied().collect();
         for ends in broken {
@@ -257,11 +267,10 @@ impl WorldState {
     }
 
     fn find(&self, node: NodeId, link: Link) -> Option<(Ends, usize)> {
-        let peers = &self.nodes[node.index()].peers;
-        let (_, other) = peers.iter().find(|(peer, _)| *peer == link.peer)?;
-        let (ends, end) = ends_of(node, *other, link.lane);
-        let pair = self.links.pairs.get(&ends)?;
-        (pair.link(ends, end) == Some(link)).then_some((ends, end))
+        let of_node = self.links.pairs.iter().filter(|((a, b, _), _)| *a == node || *b == node);
+        of_node.map(|(&ends, pair)| (ends, usize::from(ends.1 == node), pair)).find_map(|(ends, end, pair)| {
+            (pair.link(ends, end) == Some(link)).then_some((ends, end))
+        })
     }
 
     /// A node sends a message. On a link that is broken it is lost.

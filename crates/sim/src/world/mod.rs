@@ -119,6 +119,7 @@ impl World {
         self.core.nodes.push(Node {
             place,
             disk: Disk::new(self.core.seed, id),
+            name: None,
             peers: Vec::new(),
             life: 0,
             clock: Clock::default(),

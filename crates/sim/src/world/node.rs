@@ -26,6 +26,8 @@ impl NodeId {
 pub(super) struct Node {
     pub(super) place: Place,
     pub(super) disk: Disk,
+    /// Its name for its peers, while a process with links runs.
+    pub(super) name: Option<u64>,
     /// The peers that it wants links to, each with its own name for them.
     pub(super) peers: Vec<(u64, NodeId)>,
     /// Counts its lives: events that were scheduled for an earlier one are void.

@@ -167,10 +167,12 @@ impl ReadsSubject {
             if let Some((_, broken)) = &self.findings.borrow().broken {
                 return Err(broken.clone());
             }
+            if is_waiting {
+                self.operate();
+            }
             if next >= at {
                 return Ok(());
             }
-            self.operate();
         }
     }
 
