@@ -10,6 +10,8 @@
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `baseline` | Sparrow, to compare with |
+//! | `disk` | batches of changes to the files of a directory, made safe by a thread |
+//! | `links` | links between peers, over TCP |
 //! | `blob` | arguments and results that exceed a packet, over TCP |
 //!
 //! Everything that is bounded has a documented default in the options of its part; every loss is counted by name.
@@ -19,6 +21,7 @@ mod blob;
 mod busy_poll;
 mod client;
 pub mod clock;
+pub mod disk;
 mod driver;
 mod error;
 mod exec;
@@ -26,6 +29,7 @@ mod executor;
 mod functions;
 mod gso;
 mod job;
+pub mod links;
 pub mod privileges;
 mod reply_addresses;
 mod results;

@@ -1,0 +1,394 @@
+//! A directory of files, and a thread that makes batches of changes to them safe.
+//!
+//! A write or sync that fails is never repeated: the kernel may have dropped the pages, and a second sync would report success. The
+//! caller ends the process; the other replicas continue.
+
+use crate::driver::spawn;
+use crate::error::Error;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use midflight_endpoint::{Change, File, Persist};
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+/// A file that is written but not yet renamed ends with this.
+const UNFINISHED: &str = ".new";
+
+/// Why a data directory cannot be used, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// The kernel refused something.
+    #[error("cannot {what} {}: {source}; {}", path.display(), advice(source))]
+    Failed {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Another process has it.
+    #[error("another process uses the data directory {}: stop it, or give this one a directory of its own", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free space on its file system and start this process again; nothing that was acknowledged is lost"
+        }
+        ErrorKind::PermissionDenied => "give this user the right to write there",
+        ErrorKind::NotFound => "create it, or name a directory that exists",
+        _ => "see `dmesg` for what the disk reports; the other replicas continue without this one",
+    }
+}
+
+/// A data directory that this process holds alone.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    /// The directory, locked.
+    handle: fs::File,
+}
+
+impl Directory {
+    /// Takes a directory, which is made if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be made or opened, or if another process has it.
+    pub fn take(path: &Path) -> Result<Self, DiskError> {
+        let failed = |what| move |source| DiskError::Failed { what, path: path.to_owned(), source };
+        fs::create_dir_all(path).map_err(failed("create the directory"))?;
+        let handle = fs::File::open(path).map_err(failed("open the directory"))?;
+        match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { path: path.to_owned(), handle }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(DiskError::InUse { path: path.to_owned() }),
+            Err(errno) => Err(failed("lock the directory")(errno.into())),
+        }
+    }
+
+    /// All files of an endpoint. They are safe afterwards: an endpoint trusts what it finds. Unfinished ones are removed; what has
+    /// another name is left alone.
+    ///
+    /// # Errors
+    /// If a file cannot be read or made safe.
+    pub fn read(&self) -> Result<Vec<(File, Vec<u8>)>, DiskError> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(|source| self.failed("read", source))? {
+            let name = entry.map_err(|source| self.failed("read", source))?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let path = self.path.join(name);
+            if name.strip_suffix(UNFINISHED).and_then(file_of).is_some() {
+                fs::remove_file(&path).map_err(|source| DiskError::Failed { what: "remove", path, source })?;
+            } else if let Some(file) = file_of(name) {
+                let bytes = read_safe(&path).map_err(|source| DiskError::Failed { what: "read", path, source })?;
+                files.push((file, bytes));
+            }
+        }
+        self.handle.sync_all().map_err(|source| self.failed("sync", source))?;
+        files.sort_unstable_by_key(|(file, _)| *file);
+        Ok(files)
+    }
+
+    fn failed(&self, what: &'static str, source: io::Error) -> DiskError {
+        DiskError::Failed { what, path: self.path.clone(), source }
+    }
+
+    fn path_of(&self, file: File) -> PathBuf {
+        self.path.join(name_of(file))
+    }
+}
+
+fn read_safe(path: &Path) -> io::Result<Vec<u8>> {
+    fs::File::open(path)?.sync_all()?;
+    fs::read(path)
+}
+
+fn name_of(file: File) -> String {
+    match file {
+        File::Identity => "identity".to_owned(),
+        File::Log(number) => format!("log-{number}"),
+        File::Snapshot(number) => format!("snapshot-{number}"),
+    }
+}
+
+fn file_of(name: &str) -> Option<File> {
+    let file = match name.split_once('-') {
+        Some(("log", number)) => File::Log(number.parse().ok()?),
+        Some(("snapshot", number)) => File::Snapshot(number.parse().ok()?),
+        _ => File::Identity,
+    };
+    (name_of(file) == name).then_some(file)
+}
+
+/// A thread that writes to a directory.
+#[derive(Debug)]
+pub struct Disk {
+    /// `None`: it is being stopped.
+    batches: Option<Sender<Persist>>,
+    reports: Receiver<Result<u64, DiskError>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Disk {
+    /// Starts the thread. It calls `wake` after each report. Without `fsync` what is reported survives the end of this process, but not
+    /// a power cut.
+    ///
+    /// # Errors
+    /// If there is no thread.
+    pub fn start(directory: Directory, fsync: bool, wake: impl Fn() + Send + 'static) -> Result<Self, Error> {
+        let (batches, waiting) = unbounded();
+        let (reporter, reports) = unbounded();
+        let mut writer = Writer { directory, fsync, open: BTreeMap::new(), entries_changed: false };
+        let thread = spawn("mf-disk", move || {
+            while let Ok(first) = waiting.recv() {
+                let result = writer.write_all(std::iter::once(first).chain(waiting.try_iter()));
+                let has_failed = result.is_err();
+                // Nobody listens any more only if `Disk` is being dropped.
+                let _ = reporter.send(result);
+                wake();
+                if has_failed {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { batches: Some(batches), reports, thread: Some(thread) })
+    }
+
+    /// Writes a batch, after those before. Their number is bounded by the endpoint, which bounds the bytes that are not safe.
+    pub fn write(&self, batch: Persist) {
+        if let Some(batches) = &self.batches {
+            // It fails after the thread has ended by an error, which is its last report.
+            let _ = batches.send(batch);
+        }
+    }
+
+    /// The next report: the last batch that is safe now. After an error the process must end.
+    pub fn report(&self) -> Option<Result<u64, DiskError>> {
+        self.reports.try_recv().ok()
+    }
+}
+
+impl Drop for Disk {
+    /// Waits until all that was handed over is written.
+    fn drop(&mut self) {
+        drop(self.batches.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Writer {
+    directory: Directory,
+    fsync: bool,
+    /// Files that were appended to since the last sync, and the last of those before.
+    open: BTreeMap<File, fs::File>,
+    /// Files were made, renamed or removed.
+    entries_changed: bool,
+}
+
+impl Writer {
+    /// Writes batches and makes them safe, all at once. Returns the last one's number.
+    fn write_all(&mut self, batches: impl Iterator<Item = Persist>) -> Result<u64, DiskError> {
+        let mut last = (0, None);
+        for batch in batches {
+            for change in batch.changes {
+                if let Change::Append { file, .. } = &change {
+                    last.1 = Some(*file);
+                }
+                self.change(change)?;
+            }
+            last.0 = batch.id;
+        }
+        if self.fsync {
+            self.sync()?;
+        }
+        self.open.retain(|file, _| Some(*file) == last.1);
+        Ok(last.0)
+    }
+
+    fn change(&mut self, change: Change) -> Result<(), DiskError> {
+        let (what, file) = match &change {
+            Change::Append { file, .. } | Change::Replace { file, .. } => ("write", *file),
+            Change::Remove { file } => ("remove", *file),
+        };
+        let path = self.directory.path_of(file);
+        let result = match change {
+            Change::Append { bytes, .. } => self.append(file, &path, &bytes),
+            Change::Replace { bytes, .. } => self.replace(file, &path, &bytes),
+            Change::Remove { .. } => self.remove(file, &path),
+        };
+        result.map_err(|source| DiskError::Failed { what, path, source })
+    }
+
+    fn append(&mut self, file: File, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if !self.open.contains_key(&file) {
+            self.entries_changed |= !path.exists();
+            self.open.insert(file, OpenOptions::new().append(true).create(true).open(path)?);
+        }
+        self.open.get_mut(&file).map_or(Ok(()), |opened| opened.write_all(bytes))
+    }
+
+    fn replace(&mut self, file: File, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.open.remove(&file);
+        self.entries_changed = true;
+        let unfinished = path.with_extension(&UNFINISHED[1..]);
+        let mut written = fs::File::create(&unfinished)?;
+        written.write_all(bytes)?;
+        if self.fsync {
+            written.sync_data()?;
+        }
+        fs::rename(&unfinished, path)
+    }
+
+    fn remove(&mut self, file: File, path: &Path) -> io::Result<()> {
+        self.open.remove(&file);
+        self.entries_changed = true;
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), DiskError> {
+        for (&file, opened) in &self.open {
+            let path = self.directory.path_of(file);
+            opened.sync_data().map_err(|source| DiskError::Failed { what: "sync", path, source })?;
+        }
+        if std::mem::take(&mut self.entries_changed) {
+            self.directory.handle.sync_all().map_err(|source| self.directory.failed("sync", source))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// A directory that is removed at the end.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("mf-disk-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A process that another test is starting has our locks for a moment, between fork and exec.
+    fn take(place: &Place) -> Directory {
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            match Directory::take(&place.0) {
+                Err(DiskError::InUse { .. }) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                taken => return taken.unwrap(),
+            }
+        }
+    }
+
+    fn append(id: u64, file: File, bytes: &[u8]) -> Persist {
+        Persist { id, changes: vec![Change::Append { file, bytes: bytes.to_vec() }] }
+    }
+
+    fn report(disk: &Disk) -> Result<u64, DiskError> {
+        disk.reports.recv_timeout(Duration::from_secs(10)).unwrap()
+    }
+
+    fn wait_for(disk: &Disk, id: u64) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while report(disk).unwrap() < id {
+            assert!(Instant::now() < end);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let place = Place::new("again");
+        for fsync in [true, false] {
+            let disk = Disk::start(take(&place), fsync, || ()).unwrap();
+            disk.write(append(1, File::Log(1), b"ab"));
+            let changes = vec![
+                Change::Append { file: File::Log(1), bytes: b"cd".to_vec() },
+                Change::Replace { file: File::Snapshot(12), bytes: b"old".to_vec() },
+                Change::Replace { file: File::Snapshot(12), bytes: b"new".to_vec() },
+                Change::Replace { file: File::Log(2), bytes: b"x".to_vec() },
+                Change::Append { file: File::Log(2), bytes: b"y".to_vec() },
+                Change::Remove { file: File::Log(7) },
+                Change::Replace { file: File::Identity, bytes: b"me".to_vec() },
+            ];
+            disk.write(Persist { id: 2, changes });
+            wait_for(&disk, 2);
+            drop(disk);
+            fs::write(place.0.join("log-3.new"), "unfinished").unwrap();
+            fs::write(place.0.join("log-03"), "not ours").unwrap();
+            let directory = take(&place);
+            let expected: [(File, &[u8]); 4] =
+                [(File::Identity, b"me"), (File::Log(1), b"abcd"), (File::Log(2), b"xy"), (File::Snapshot(12), b"new")];
+            let expected: Vec<_> = expected.iter().map(|(file, bytes)| (*file, bytes.to_vec())).collect();
+            assert_eq!(directory.read().unwrap(), expected);
+            assert!(!place.0.join("log-3.new").exists() && place.0.join("log-03").exists());
+            let disk = Disk::start(directory, fsync, || ()).unwrap();
+            let changes = expected.iter().map(|(file, _)| Change::Remove { file: *file }).collect();
+            disk.write(Persist { id: 1, changes });
+            wait_for(&disk, 1);
+        }
+    }
+
+    #[test]
+    fn two_processes_never_share_a_directory() {
+        let place = Place::new("shared");
+        let first = take(&place);
+        let second = Directory::take(&place.0).unwrap_err();
+        assert!(matches!(&second, DiskError::InUse { path } if *path == place.0), "{second}");
+        let held = std::process::Command::new("flock").args(["-n", "-x"]).arg(&place.0).arg("true").status().unwrap();
+        assert!(!held.success(), "another process does not get it either");
+        drop(first);
+        take(&place);
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_ends_the_thread() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: a full disk needs root, to mount a small file system");
+            return;
+        }
+        let place = Place::new("full");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "midflight-test"])
+            .arg(&place.0)
+            .status()
+            .unwrap();
+        if !mounted.success() {
+            eprintln!("SKIPPED: a full disk needs the right to mount a small file system");
+            return;
+        }
+        let disk = Disk::start(take(&place), true, || ()).unwrap();
+        disk.write(append(1, File::Log(1), b"fits"));
+        assert_eq!(report(&disk).unwrap(), 1);
+        disk.write(append(2, File::Log(1), &[7; 100_000]));
+        let error = report(&disk).unwrap_err().to_string();
+        disk.write(append(3, File::Log(1), b"would fit"));
+        assert!(disk.reports.recv_timeout(Duration::from_secs(10)).is_err(), "nothing is written after an error");
+        drop(disk);
+        let unmounted = std::process::Command::new("umount").arg(&place.0).status().unwrap();
+        assert!(error.contains("log-1") && error.contains("free space"), "{error}");
+        assert!(unmounted.success());
+    }
+}

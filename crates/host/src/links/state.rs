@@ -1,0 +1,230 @@
+//! What the driver and the thread of the links share.
+
+use super::LinkOptions;
+use crate::driver::lock;
+use midflight_connections::Connections;
+use midflight_endpoint::{Lane, Link};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Connections at a time, those included that have not said hello.
+const CONNECTIONS_MAX: usize = 256;
+
+/// What has happened on a link.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// It is there.
+    Up(Link),
+    /// It is gone.
+    Broken(Link),
+    /// A message has arrived.
+    Message(Link, Vec<u8>),
+}
+
+/// Counts of links, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Refused: of another cluster or replica set.
+    pub foreign: u64,
+    /// Refused: not one of our peers, or not meant for us.
+    pub unknown_peer: u64,
+    /// Refused: not the beginning of a link.
+    pub malformed: u64,
+    /// Broken: the next message would have been too long.
+    pub too_long: u64,
+    /// Given up: no hello in time.
+    pub silent: u64,
+    /// Attempts to connect that failed.
+    pub not_reached: u64,
+    /// Links that broke.
+    pub broken: u64,
+    /// Messages for a link that was gone.
+    pub late: u64,
+}
+
+/// The counts, as they are counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) foreign: AtomicU64,
+    pub(super) unknown_peer: AtomicU64,
+    pub(super) malformed: AtomicU64,
+    pub(super) too_long: AtomicU64,
+    pub(super) silent: AtomicU64,
+    pub(super) not_reached: AtomicU64,
+    broken: AtomicU64,
+    late: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}
+
+pub(super) struct Shared {
+    pub(super) options: LinkOptions,
+    pub(super) connections: Arc<Connections>,
+    pub(super) counts: Counts,
+    wake: Box<dyn Fn() + Send + Sync>,
+    generations: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    peers: BTreeSet<u64>,
+    live: BTreeMap<(u64, Lane), Arc<Live>>,
+    /// A message keeps its share of the link's room until the driver takes it.
+    events: VecDeque<(LinkEvent, Option<OwnedSemaphorePermit>)>,
+}
+
+/// A link that is up.
+pub(super) struct Live {
+    pub(super) link: Link,
+    /// Notified when the link has to end.
+    pub(super) end: Notify,
+    /// Notified when there is something to send.
+    pub(super) filled: Notify,
+    /// Bytes that may arrive before the driver has taken others.
+    pub(super) arriving: Arc<Semaphore>,
+    sending: Mutex<Sending>,
+}
+
+#[derive(Default)]
+struct Sending {
+    messages: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// The driver waits for room.
+    is_awaited: bool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(options: LinkOptions, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+        Self {
+            options,
+            connections: Connections::new(CONNECTIONS_MAX, options.patience),
+            counts: Counts::default(),
+            wake,
+            generations: AtomicU64::new(u64::from(options.start) << 32),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn next_generation(&self) -> u64 {
+        self.generations.fetch_add(1, Relaxed) + 1
+    }
+
+    pub(super) fn is_peer(&self, peer: u64) -> bool {
+        lock(&self.state).peers.contains(&peer)
+    }
+
+    pub(super) fn set_peers(&self, peers: BTreeSet<u64>) {
+        let mut state = lock(&self.state);
+        state.peers = peers;
+        let State { peers, live, .. } = &*state;
+        live.values().filter(|live| !peers.contains(&live.link.peer)).for_each(|live| live.end.notify_one());
+    }
+
+    /// A link is up. One that was there before, to the same peer, is broken: the peer has given it up.
+    pub(super) fn up(&self, link: Link) -> Arc<Live> {
+        let live = Arc::new(Live {
+            link,
+            end: Notify::new(),
+            filled: Notify::new(),
+            arriving: Arc::new(Semaphore::new(self.options.room)),
+            sending: Mutex::default(),
+        });
+        let mut state = lock(&self.state);
+        if let Some(before) = state.live.insert((link.peer, link.lane), Arc::clone(&live)) {
+            count(&self.counts.broken);
+            before.end.notify_one();
+            state.events.push_back((LinkEvent::Broken(before.link), None));
+        }
+        state.events.push_back((LinkEvent::Up(link), None));
+        drop(state);
+        (self.wake)();
+        live
+    }
+
+    /// A link has ended, unless another has taken its place already.
+    pub(super) fn broken(&self, live: &Arc<Live>) {
+        let (key, mut state) = ((live.link.peer, live.link.lane), lock(&self.state));
+        if state.live.get(&key).is_some_and(|present| Arc::ptr_eq(present, live)) {
+            state.live.remove(&key);
+            count(&self.counts.broken);
+            state.events.push_back((LinkEvent::Broken(live.link), None));
+            drop(state);
+            (self.wake)();
+        }
+    }
+
+    /// A message has arrived; what arrives on a link that has been replaced is dropped with it.
+    pub(super) fn arrived(&self, live: &Arc<Live>, message: Vec<u8>, share: OwnedSemaphorePermit) {
+        let (key, mut state) = ((live.link.peer, live.link.lane), lock(&self.state));
+        if state.live.get(&key).is_some_and(|present| Arc::ptr_eq(present, live)) {
+            state.events.push_back((LinkEvent::Message(live.link, message), Some(share)));
+            drop(state);
+            (self.wake)();
+        }
+    }
+
+    pub(super) fn next_event(&self) -> Option<LinkEvent> {
+        lock(&self.state).events.pop_front().map(|(event, _share)| event)
+    }
+
+    fn live(&self, link: Link) -> Option<Arc<Live>> {
+        lock(&self.state).live.get(&(link.peer, link.lane)).filter(|live| live.link == link).cloned()
+    }
+
+    pub(super) fn has_room(&self, link: Link) -> bool {
+        let Some(live) = self.live(link) else { return false };
+        let mut sending = lock(&live.sending);
+        let has_room = sending.bytes < self.options.room;
+        sending.is_awaited |= !has_room;
+        has_room
+    }
+
+    pub(super) fn send(&self, link: Link, message: &[u8]) {
+        let Some(live) = self.live(link) else { return count(&self.counts.late) };
+        let mut sending = lock(&live.sending);
+        sending.bytes += message.len();
+        sending.messages.push_back(message.to_vec());
+        live.filled.notify_one();
+    }
+
+    /// The next message to write on a link.
+    pub(super) fn next_message(live: &Live) -> Option<Vec<u8>> {
+        lock(&live.sending).messages.pop_front()
+    }
+
+    /// A message was written, so there is room for others.
+    pub(super) fn written(&self, live: &Live, bytes: usize) {
+        let mut sending = lock(&live.sending);
+        sending.bytes -= bytes;
+        if sending.bytes < self.options.room && std::mem::take(&mut sending.is_awaited) {
+            drop(sending);
+            (self.wake)();
+        }
+    }
+
+    pub(super) fn counters(&self) -> LinkCounters {
+        let Counts { foreign, unknown_peer, malformed, too_long, silent, not_reached, broken, late } = &self.counts;
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        LinkCounters {
+            foreign: read(foreign),
+            unknown_peer: read(unknown_peer),
+            malformed: read(malformed),
+            too_long: read(too_long),
+            silent: read(silent),
+            not_reached: read(not_reached),
+            broken: read(broken),
+            late: read(late),
+        }
+    }
+}
