@@ -207,11 +207,11 @@ fn what_is_safe_survives_a_power_cut_and_the_rest_in_part() {
         };
         let before = saw(&world).iter().filter(|(at, _)| *at < 50 * MS);
         let safe = before.filter_map(|(_, saw)| of_first(saw)).max().unwrap();
-        let born = saw(&world).iter().filter_map(|(_, saw)| match saw {
+        let mut born = saw(&world).iter().filter_map(|(_, saw)| match saw {
             Saw::Born(node, bytes) if *node == nodes[0] => Some(*bytes),
             _ => None,
         });
-        let kept = born.last().unwrap();
+        let kept = born.next_back().unwrap();
         assert!((safe..50).contains(&kept), "{safe} bytes were safe, {kept} are there");
         kept_more += usize::from(kept > safe);
     }
