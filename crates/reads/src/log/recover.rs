@@ -53,7 +53,7 @@ pub(super) fn recover(identity: Identity, files: Files, initial_voters: &[u64]) 
     let parts = Parts::read(identity, &files, newest)?;
     let (voters, birth) = voters(identity, &files, &parts, initial_voters)?;
     let is_born = birth.is_none();
-    let run = parts.run.saturating_add(1);
+    let run = parts.run.saturating_add(1).min(NUMBER_MAX);
     let (end, marked) = mark_cut(&parts, run);
     let behind = files.keys().filter(|file| matches!(file, File::Log(number) if *number > end.part));
     let removals = behind.map(|&file| Change::Remove { file });

@@ -3,6 +3,7 @@
 use super::LogError;
 use super::format::{PREAMBLE_BYTES, Point, Record, Start};
 use super::parts::Scan;
+use super::recover::NUMBER_MAX;
 use midflight_endpoint::File;
 use raft::prelude::{Entry, HardState, Snapshot};
 use std::collections::VecDeque;
@@ -49,7 +50,7 @@ impl Replayed {
                 Record::Batch(_) | Record::Cut(_) => {}
                 Record::State(state) => self.state = state.into_hard_state(),
                 Record::Entry(entry) => {
-                    let why = "an entry before this one is missing";
+                    let why = "no such entry follows the one before";
                     let damaged = LogError::Damaged { file: File::Log(part.number), offset, why };
                     self.entry(entry.into_entry()).ok_or(damaged)?;
                 }
@@ -66,7 +67,7 @@ impl Replayed {
     }
 
     fn entry(&mut self, entry: Entry) -> Option<()> {
-        if entry.index == 0 || entry.index > self.last().index + 1 {
+        if !(1..=NUMBER_MAX).contains(&entry.index) || entry.index > self.last().index + 1 {
             return None;
         }
         if let Some(highest) = self.highest.last_mut() {
