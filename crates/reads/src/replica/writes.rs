@@ -218,7 +218,8 @@ impl Writes {
     /// be taken any more.
     pub(super) fn refresh(&mut self, now: Nanos, after: Nanos, name: &Refresh, node: &Node, bounds: Bounds) -> u64 {
         let is_due = |(_, since): &(u64, Nanos)| now >= since + after;
-        let due: Vec<(u32, u64)> = self.open.iter().filter(|(_, open)| is_due(open)).map(|(&k, open)| (k, open.0)).collect();
+        let due: Vec<(u32, u64)> =
+            self.open.iter().filter(|(_, open)| is_due(open)).map(|(&k, open)| (k, open.0)).collect();
         let mut refreshed = 0;
         for (kgroup, seq) in due {
             self.open.remove(&kgroup);

@@ -48,7 +48,9 @@ struct Pair {
 /// One end, and what travels towards it.
 #[derive(Debug, Default)]
 struct End {
-    /// The name of the other end here; `None` while there is no link, and this node wants none.
+    /// This node wants a link.
+    is_wanted: bool,
+    /// The name of the other end, which it told when the link was made.
     peer: Option<u64>,
     /// The link is up, as far as this end knows.
     is_open: bool,
@@ -122,13 +124,13 @@ impl WorldState {
             self.each_lane(node, other, |state, ends, end| {
                 if !state.nodes[node.index()].peers.iter().any(|(_, peer)| *peer == other) {
                     state.break_link(ends);
-                    state.pair(ends).ends[end].peer = None;
+                    state.pair(ends).ends[end].is_wanted = false;
                 }
             });
         }
-        for &(peer, other) in peers.iter().filter(|(_, other)| *other != node) {
+        for &(_, other) in peers.iter().filter(|(_, other)| *other != node) {
             self.each_lane(node, other, |state, ends, end| {
-                state.pair(ends).ends[end].peer = Some(peer);
+                state.pair(ends).ends[end].is_wanted = true;
                 state.attempt(ends);
             });
         }
@@ -197,18 +199,18 @@ impl WorldState {
         let names = [b, a].map(|node| self.nodes[node.index()].name);
         let pair = self.pair(ends);
         pair.is_attempted = false;
-        let is_wanted = pair.ends.iter().any(|end| end.peer.is_some()) && pair.ends.iter().all(|end| !end.is_open);
+        let is_wanted = pair.ends.iter().any(|end| end.is_wanted) && pair.ends.iter().all(|end| !end.is_open);
         if pair.is_whole || separate || !is_wanted || names.contains(&None) {
             return;
         }
-        // Who did not ask for the link learns the other's name from it.
         pair.ends.iter_mut().zip(names).for_each(|(end, name)| end.peer = name);
         pair.is_whole = true;
         pair.generation += 1;
         for end in 0..2 {
             let at = self.now + self.link_delay(ends);
             let state = &mut self.pair(ends).ends[end];
-            *state = End { peer: state.peer, arriving: u64::MAX, last: at, ..End::default() };
+            let (is_wanted, peer) = (state.is_wanted, state.peer);
+            *state = End { is_wanted, peer, arriving: u64::MAX, last: at, ..End::default() };
             self.travel(at, ends, end, What::Up);
         }
     }
@@ -239,7 +241,7 @@ impl WorldState {
             self.break_link(ends);
             let end = usize::from(ends.1 == node);
             let state = &mut self.pair(ends).ends[end];
-            (state.peer, state.is_open) = (None, false);
+            (state.is_wanted, state.is_open) = (false, false);
         }
     }
 
@@ -268,9 +270,9 @@ impl WorldState {
 
     fn find(&self, node: NodeId, link: Link) -> Option<(Ends, usize)> {
         let of_node = self.links.pairs.iter().filter(|((a, b, _), _)| *a == node || *b == node);
-        of_node.map(|(&ends, pair)| (ends, usize::from(ends.1 == node), pair)).find_map(|(ends, end, pair)| {
-            (pair.link(ends, end) == Some(link)).then_some((ends, end))
-        })
+        of_node
+            .map(|(&ends, pair)| (ends, usize::from(ends.1 == node), pair))
+            .find_map(|(ends, end, pair)| (pair.link(ends, end) == Some(link)).then_some((ends, end)))
     }
 
     /// A node sends a message. On a link that is broken it is lost.

@@ -70,7 +70,12 @@ impl ReadsSubject {
         let leader = self.leader().and_then(|leader| self.replica(leader));
         let Some(leader) = leader.map(|leader| leader.status(0)) else { return self.has_session() };
         let members = leader.members.len();
-        holds!(R6, members == self.trial.replicas, "the set has {members} members of {}: {leader:?}", self.trial.replicas);
+        holds!(
+            R6,
+            members == self.trial.replicas,
+            "the set has {members} members of {}: {leader:?}",
+            self.trial.replicas
+        );
         for place in 0..self.trial.replicas {
             let Some(status) = self.replica(place).map(|replica| replica.status(0)) else {
                 holds!(R6, false, "replica {place} does not run");
@@ -78,7 +83,11 @@ impl ReadsSubject {
             };
             holds!(R6, status.role != Role::Outside, "replica {place} is no member: {status:?}; the leader {leader:?}");
             let (applied, committed) = (status.applied, leader.committed);
-            holds!(R6, applied >= committed, "replica {place} has applied {applied}, and {committed} is committed: {status:?}");
+            holds!(
+                R6,
+                applied >= committed,
+                "replica {place} has applied {applied}, and {committed} is committed: {status:?}"
+            );
         }
         Ok(())
     }
