@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use midflight_sim::check::{Campaign, Outcome, Rule, Subject, Totals, Trial, run_traced, shrink};
+use midflight_sim::reads::check::ReadsSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
@@ -23,6 +24,7 @@ EXAMPLES
   midflight sim check tasks --seed 4711 --trace all.txt
   midflight sim check tasks --seed 4711 --shrink     what is left of it still breaks the rule
   midflight sim check tasks --trial trial-4711.toml  a trial from a file
+  midflight sim check reads                          the same for the linearizable store
 
 RESULTS
   check.seeds                  that were tried: all, or those up to the first violation
@@ -77,11 +79,14 @@ pub(super) struct Args {
 pub(super) enum Program {
     /// The task queue: T1 to T16
     Tasks,
+    /// The linearizable store: R1 to R6
+    Reads,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => check::<TasksSubject>(args),
+        Program::Reads => check::<ReadsSubject>(args),
     }
 }
 

@@ -4,6 +4,7 @@ use super::check::{Program, threads};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_sim::check::{Caught, Mutant, Subject, are_planted};
+use midflight_sim::reads::check::ReadsSubject;
 use midflight_sim::tasks::check::TasksSubject;
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -45,6 +46,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.program {
         Program::Tasks => hunt::<TasksSubject>(args),
+        Program::Reads => hunt::<ReadsSubject>(args),
     }
 }
 
