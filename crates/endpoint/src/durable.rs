@@ -4,7 +4,9 @@ use crate::{Endpoint, Nanos};
 
 /// An endpoint that keeps data on disk. It says what to write; the driver says what is safe.
 ///
-/// It is made from the files that are left (`(File, bytes)` of each), and trusts nothing in them that points beyond their end.
+/// It is made from the files that are left (`(File, bytes)` of each), and trusts nothing in them that points beyond their end. The
+/// driver makes them safe before: what was read may be in the kernel's memory only. Within a batch nothing keeps the order of
+/// changes to different files.
 pub trait Durable: Endpoint {
     /// The next batch to write; call until `None`. Batches are numbered 1, 2, 3 … and are written in this order. Several may be
     /// under way: the driver may write all that wait, and make them safe at once.

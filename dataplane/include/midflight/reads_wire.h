@@ -154,8 +154,9 @@ struct MF_WIRE mf_state {
     uint64_t lease;          /* nanoseconds that are left of the session's lease; 0: the switch is inactive */
     uint64_t seq;            /* the last SEQ of the session */
     uint16_t set;
-    uint8_t kgroup_bits;
-    uint8_t reserved[5];     /* 0 */
+    uint8_t kgroup_bits;     /* a leader with another number does not work with this switch */
+    uint8_t reserved;        /* 0 */
+    uint32_t lease_us;       /* T of the set here, microseconds: nor does a leader with another T, who would fence too early */
     uint32_t sent[MF_REPLICAS_MAX];     /* READs sent to each replica since the session began, modulo 2^32 */
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs that came from it: who answers none is not reached */
 };

@@ -87,6 +87,13 @@ MF_INLINE mf_verdict to_client_without_value(const struct call *call, enum mf_re
     return verdict;
 }
 
+/* As many as 32 bits hold. */
+MF_INLINE uint32_t microseconds(uint64_t ns)
+{
+    uint64_t us = ns / 1000;
+    return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
 /* STATE, the answer to a replica. */
 MF_INLINE void put_state(const struct set *set, const struct call *call)
 {
@@ -102,8 +109,8 @@ MF_INLINE void put_state(const struct set *set, const struct call *call)
     state->seq = mf_net64(set->seq);
     state->set = mf_net16(set->number);
     state->kgroup_bits = set->kgroup_bits;
-    for (uint32_t i = 0; i < sizeof(state->reserved); i++)
-        state->reserved[i] = 0;
+    state->reserved = 0;
+    state->lease_us = mf_net32(microseconds(set->lease_ns));
     for (uint32_t i = 0; i < MF_REPLICAS_MAX; i++) {
         state->sent[i] = mf_net32(set->sent[i]);
         state->answered[i] = mf_net32(set->answered[i]);

@@ -27,6 +27,8 @@ pub struct Counters {
     pub malformed: u64,
     /// Packets of another set, or of a sender that is no switch of it.
     pub foreign: u64,
+    /// Answers of switches that have another lease, or other key groups.
+    pub unlike_switches: u64,
     /// Messages of peers that are none, or of no member.
     pub foreign_messages: u64,
     /// Votes refused because of a promise.

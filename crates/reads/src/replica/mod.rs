@@ -67,6 +67,8 @@ pub struct Replica {
     /// Its last turn.
     now: Nanos,
     links: drive::Links,
+    /// Switches that have been found to be configured otherwise; at most as many as the configuration names.
+    unlike: BTreeSet<SocketAddr>,
     out: Datagrams,
     events: VecDeque<Event>,
     counters: Counts,
@@ -87,6 +89,8 @@ pub enum Event {
     Follows,
     /// A session has begun at this switch.
     Session(SocketAddr),
+    /// This switch has another lease of sessions, or another number of key groups, than this replica: it is not worked with.
+    Unlike(SocketAddr),
     /// It cannot go on: the process must end, with this message.
     Failed(String),
 }
@@ -144,6 +148,7 @@ impl Replica {
             next_beat: now,
             now,
             links: drive::Links::default(),
+            unlike: BTreeSet::new(),
             out: Datagrams::new(),
             events: VecDeque::new(),
             counters: Counts::default(),
@@ -211,12 +216,21 @@ impl Replica {
                 self.take_write(now, &Arrived { from, request, write, key, arguments });
             }
             Ok(Packet::State(state)) => {
-                if let Some(sessions) = &mut self.sessions {
-                    sessions.answered(now, from, state);
+                let alike = self.sessions.as_mut().is_none_or(|sessions| sessions.answered(now, from, state));
+                if !alike {
+                    self.counters.unlike_switches += 1;
+                    self.tell_unlike(from);
                 }
             }
             Ok(Packet::Read(..) | Packet::Write(..)) => self.counters.foreign += 1,
             _ => self.counters.malformed += 1,
+        }
+    }
+
+    /// Once for each switch.
+    fn tell_unlike(&mut self, switch: SocketAddr) {
+        if self.config.switches.contains(&switch) && self.unlike.insert(switch) {
+            self.events.push_back(Event::Unlike(switch));
         }
     }
 

@@ -131,11 +131,26 @@ impl Sessions {
         Some(packets::heartbeat(self.sequence, &head, replicas))
     }
 
-    /// A switch has answered.
-    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) {
-        if state.set.get() != self.set || !self.switches.answered(now, from, state) {
-            return;
+    /// Whether a switch has the set as this leader has it. One with a longer lease would outlive the fence, one with other key groups
+    /// would take their states for others.
+    fn is_alike(&self, state: &State) -> bool {
+        let lease_us = u64::from(state.lease_us.get());
+        lease_us == self.timing.session_lease / 1_000 && state.kgroup_bits == self.kgroup_bits
+    }
+
+    /// A switch has answered. Returns whether it can be worked with.
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> bool {
+        if state.set.get() != self.set {
+            return true;
         }
+        let is_alike = self.is_alike(state);
+        if is_alike && self.switches.answered(now, from, state) {
+            self.take_answer(now, from, state);
+        }
+        is_alike
+    }
+
+    fn take_answer(&mut self, now: Nanos, from: SocketAddr, state: &State) {
         let (incarnation, ended) = (state.incarnation.get(), state.ended.get());
         // The switch's word that a session has ended there.
         for doubtful in &mut self.doubtful {

@@ -139,6 +139,7 @@ impl Set {
             now: now.into(),
             set: self.config.number.into(),
             kgroup_bits: self.config.kgroup_bits,
+            lease_us: u32::try_from(self.config.lease_ns / 1_000).unwrap_or(u32::MAX).into(),
             ..State::new(self.epoch(), sequence)
         };
         if let Some(session) = &self.session {

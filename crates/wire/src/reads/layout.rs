@@ -115,8 +115,11 @@ layout! {
         /// The last SEQ of the session.
         pub seq: U64,
         pub set: U16,
+        /// A leader with another number does not work with this switch.
         pub kgroup_bits: u8,
-        pub reserved: [u8; 5],
+        pub reserved: u8,
+        /// T of the set here: nor does a leader with another one.
+        pub lease_us: U32,
         /// READs sent to each replica since the session began.
         pub sent: [U32; super::REPLICAS_MAX],
         /// READ_REPLYs that came from it.

@@ -69,6 +69,7 @@ fn samples() -> [(&'static str, &'static str, Vec<u8>); 8] {
         seq: 42.into(),
         set: 5.into(),
         kgroup_bits: 12,
+        lease_us: 150_000.into(),
         ..State::new(EPOCH, 2)
     };
     (state.sent[1], state.answered[1]) = (9.into(), 8.into());
