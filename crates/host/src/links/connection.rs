@@ -20,10 +20,20 @@ const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 /// A message's memory is taken as it arrives, at first so much.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// Connects again and again.
+/// How often the node with the higher number looks whether the other has made the link.
+const LOOKS: Duration = Duration::from_millis(200);
+
+/// Connects again and again. Of two nodes the lower one connects; the other does so too while it has no link, as the lower one may not
+/// know of it yet.
 pub(super) async fn keep(shared: Arc<Shared>, peer: u64, address: SocketAddr, lane: Lane) {
     let mut pause = PAUSES.0;
     loop {
+        if peer < shared.options.node {
+            sleep(LOOKS).await;
+            if shared.has_link(peer, lane) {
+                continue;
+            }
+        }
         match connect(&shared, peer, address, lane).await {
             Some((stream, link)) => {
                 pause = PAUSES.0;
@@ -40,7 +50,7 @@ async fn connect(shared: &Shared, peer: u64, address: SocketAddr, lane: Lane) ->
     let options = &shared.options;
     let mut stream = timeout(options.patience, TcpStream::connect(address)).await.ok()?.ok()?;
     prepare(&stream, options.patience).ok()?;
-    let generation = shared.next_generation();
+    let generation = shared.next_generation(peer);
     let hello = Hello { cluster: options.cluster, set: options.set, from: options.node, to: peer, lane, generation };
     stream.write_all(&hello.encode()).await.ok()?;
     let answer = read_hello(shared, &mut stream).await?;
@@ -65,9 +75,12 @@ fn refusal(shared: &Shared, hello: Hello) -> Option<&AtomicU64> {
     if (hello.cluster, hello.set) != (options.cluster, options.set) {
         return Some(&counts.foreign);
     }
-    // Of two nodes the lower one connects.
-    let is_ours = hello.to == options.node && hello.from < options.node && shared.is_peer(hello.from);
-    (!is_ours).then_some(&counts.unknown_peer)
+    if hello.to != options.node || hello.from == options.node {
+        return Some(&counts.not_for_us);
+    }
+    // The connection that the lower node has made is the one that stays.
+    let is_second = hello.from > options.node && shared.has_link(hello.from, hello.lane);
+    is_second.then_some(&counts.second)
 }
 
 /// A peer that is silent for too long is gone; small messages go at once.

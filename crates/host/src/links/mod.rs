@@ -1,5 +1,5 @@
 //! Links between peers (`midflight_endpoint::Linked`): one TCP connection for each peer and lane. Of two nodes, the one with the lower
-//! number connects. One thread runs all connections; the driver takes events, and hands over messages while there is room.
+//! number connects, or the other while there is no link: the first may not know yet that a peer has come. One thread runs all connections; the driver takes events, and hands over messages while there is room.
 
 mod connection;
 mod hello;
@@ -99,7 +99,7 @@ impl Links {
         self.address
     }
 
-    /// The peers to have links to. Links to others are broken.
+    /// The peers to have links to. Links to those that were peers before, and are none any more, are broken.
     pub fn set_peers(&self, peers: &[(u64, SocketAddr)]) {
         let peers: BTreeMap<_, _> =
             peers.iter().copied().filter(|(peer, _)| *peer != self.shared.options.node).collect();
@@ -163,7 +163,7 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     match shared.connections.accept(&listener, &[], serve).await {}
 }
 
-/// Keeps a task for each lane to each peer that it is ours to connect to.
+/// Keeps a task for each lane to each peer.
 async fn connect(shared: &Arc<Shared>, mut wanted: watch::Receiver<BTreeMap<u64, SocketAddr>>) {
     let mut tasks: BTreeMap<(u64, SocketAddr), Vec<AbortHandle>> = BTreeMap::new();
     loop {
@@ -175,7 +175,7 @@ async fn connect(shared: &Arc<Shared>, mut wanted: watch::Receiver<BTreeMap<u64,
             }
             stays
         });
-        for (&peer, &address) in peers.iter().filter(|(peer, _)| **peer > shared.options.node) {
+        for (&peer, &address) in &peers {
             tasks.entry((peer, address)).or_insert_with(|| {
                 let lanes = [Lane::Prompt, Lane::Bulk];
                 lanes

@@ -28,8 +28,10 @@ pub enum LinkEvent {
 pub struct LinkCounters {
     /// Refused: of another cluster or replica set.
     pub foreign: u64,
-    /// Refused: not one of our peers, or not meant for us.
-    pub unknown_peer: u64,
+    /// Refused: meant for another node.
+    pub not_for_us: u64,
+    /// Refused: there is a link to that peer.
+    pub second: u64,
     /// Refused: not the beginning of a link.
     pub malformed: u64,
     /// Broken: the next message would have been too long.
@@ -48,7 +50,8 @@ pub struct LinkCounters {
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) foreign: AtomicU64,
-    pub(super) unknown_peer: AtomicU64,
+    pub(super) not_for_us: AtomicU64,
+    pub(super) second: AtomicU64,
     pub(super) malformed: AtomicU64,
     pub(super) too_long: AtomicU64,
     pub(super) silent: AtomicU64,
@@ -116,19 +119,23 @@ impl Shared {
         }
     }
 
-    pub(super) fn next_generation(&self) -> u64 {
-        self.generations.fetch_add(1, Relaxed) + 1
+    /// The generation of a link that this node makes: no other link to that peer has it, whoever makes it.
+    pub(super) fn next_generation(&self, peer: u64) -> u64 {
+        self.generations.fetch_add(2, Relaxed) + 2 + u64::from(self.options.node < peer)
     }
 
-    pub(super) fn is_peer(&self, peer: u64) -> bool {
-        lock(&self.state).peers.contains(&peer)
+    /// Whether there is a link.
+    pub(super) fn has_link(&self, peer: u64, lane: Lane) -> bool {
+        lock(&self.state).live.contains_key(&(peer, lane))
     }
 
+    /// The peers to have links to. Links to those that are none any more end; others, which they have made, stay.
     pub(super) fn set_peers(&self, peers: BTreeSet<u64>) {
         let mut state = lock(&self.state);
-        state.peers = peers;
+        let former = std::mem::replace(&mut state.peers, peers);
         let State { peers, live, .. } = &*state;
-        live.values().filter(|live| !peers.contains(&live.link.peer)).for_each(|live| live.end.notify_one());
+        let is_gone = |live: &&Arc<Live>| former.contains(&live.link.peer) && !peers.contains(&live.link.peer);
+        live.values().filter(is_gone).for_each(|live| live.end.notify_one());
     }
 
     /// A link is up. One that was there before, to the same peer, is broken: the peer has given it up.
@@ -214,11 +221,13 @@ impl Shared {
     }
 
     pub(super) fn counters(&self) -> LinkCounters {
-        let Counts { foreign, unknown_peer, malformed, too_long, silent, not_reached, broken, late } = &self.counts;
+        let Counts { foreign, not_for_us, second, malformed, too_long, silent, not_reached, broken, late } =
+            &self.counts;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         LinkCounters {
             foreign: read(foreign),
-            unknown_peer: read(unknown_peer),
+            not_for_us: read(not_for_us),
+            second: read(second),
             malformed: read(malformed),
             too_long: read(too_long),
             silent: read(silent),

@@ -128,9 +128,19 @@ fn a_slow_peer_costs_no_more_than_the_room_and_the_other_lane_goes_on() {
 }
 
 #[test]
+fn a_peer_that_is_not_known_yet_makes_the_link() {
+    let [low, high] = [1, 2].map(|node| Node::new(node, ANY, |_| ()));
+    high.links.set_peers(&[(1, low.links.address())]);
+    let (to_low, to_high) = (high.both_up(), low.both_up());
+    assert_eq!(to_low.map(|link| (link.peer, link.lane)), [(1, Lane::Prompt), (1, Lane::Bulk)]);
+    assert_eq!(to_high.map(|link| link.peer), [2, 2]);
+    low.links.send(to_high[0], b"known now");
+    assert_eq!(high.message(), (to_low[0], b"known now".to_vec()));
+}
+
+#[test]
 fn strangers_are_refused_and_counted() {
     let node = Node::new(5, ANY, |options| options.message_max = 1000);
-    node.links.set_peers(&[(3, ANY)]);
     let hello = hello::Hello { cluster: 0xc1, set: 7, from: 3, to: 5, lane: Lane::Prompt, generation: 9 };
     let talk = |bytes: &[u8]| {
         let mut stream = TcpStream::connect(node.links.address()).unwrap();
@@ -141,7 +151,7 @@ fn strangers_are_refused_and_counted() {
     };
     assert_eq!(talk(&hello::Hello { cluster: 1, ..hello }.encode()), 0);
     assert_eq!(talk(&hello::Hello { set: 8, ..hello }.encode()), 0);
-    assert_eq!(talk(&hello::Hello { from: 4, ..hello }.encode()), 0);
+    assert_eq!(talk(&hello::Hello { from: 5, ..hello }.encode()), 0);
     assert_eq!(talk(&hello::Hello { to: 6, ..hello }.encode()), 0);
     assert_eq!(talk(&[b'x'; hello::HELLO_BYTES]), 0);
     assert_eq!(talk(b"MFLK"), 0, "it says no more");
@@ -154,7 +164,7 @@ fn strangers_are_refused_and_counted() {
     assert!(matches!(node.next(), LinkEvent::Broken(_)));
     let expected = LinkCounters {
         foreign: 2,
-        unknown_peer: 2,
+        not_for_us: 2,
         malformed: 1,
         silent: 1,
         too_long: 1,
