@@ -5,11 +5,12 @@ mod fetches;
 mod handler;
 
 use crate::blob::{BlobCounters, BlobLease, BlobOptions, BlobServer, BlobStore, Fetcher};
-use crate::busy_poll::{BUSY_POLL, Spin};
+use crate::busy_poll::BUSY_POLL;
 use crate::clock;
-use crate::driver::{Driver, Hands, lock, spawn};
+use crate::driver::{Driver, lock, spawn};
 use crate::error::Error;
 use crate::job::{Job, TaskSpec};
+use crate::poller::Poller;
 use crate::results::{JobClient, JobHandle, JobState, Sink, TaskError, TaskOutcome};
 use crate::socket::{Socket, SocketCounts};
 use crate::waker::Waker;
@@ -97,9 +98,7 @@ struct Shared {
     driver: ClientDriver,
     room: Arc<Room>,
     closed: AtomicBool,
-    busy_poll: Duration,
-    /// State of the one user's thread that may poll the socket.
-    hands: Mutex<Option<(Hands, Spin)>>,
+    poller: Poller,
 }
 
 /// Submitters that wait for room.
@@ -142,7 +141,7 @@ impl Client {
         let handler = ResultHandler::new(socket.local_addr(), Arc::clone(&fetches), Arc::clone(&room));
         let driver = Driver::new(endpoint, handler, socket, waker);
         let closed = AtomicBool::new(false);
-        let shared = Arc::new(Shared { driver, room, closed, busy_poll: options.busy_poll, hands: Mutex::default() });
+        let shared = Arc::new(Shared { driver, room, closed, poller: Poller::new(options.busy_poll) });
         let client = Self {
             shared,
             blobs,
@@ -326,20 +325,7 @@ impl Drop for Client {
 
 impl JobClient for Shared {
     fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
-        // A second thread that polls would only slow down the first.
-        let Ok(mut hands) = self.hands.try_lock() else { return };
-        let (hands, spin) = hands.get_or_insert_with(|| (Hands::new(), Spin::default()));
-        if !self.busy_poll.is_zero() && spin.is_allowed() {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let end =
-                clock::now().saturating_add(clock::nanos(left.map_or(self.busy_poll, |left| left.min(self.busy_poll))));
-            self.driver.begin_polling();
-            spin.until(end, || {
-                while !done() && clock::now() < end && self.driver.poll(hands) {}
-                done()
-            });
-        }
-        self.driver.end_polling(self.driver.peek(|endpoint, _| endpoint.open() > 0));
+        self.poller.poll_until(&self.driver, deadline, done, |endpoint| endpoint.open() > 0);
     }
 
     fn watch(&self) {

@@ -34,6 +34,9 @@ pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<J
 
 /// Handles an endpoint's events. Everything is called with the endpoint locked, except the result of `after`.
 pub(crate) trait Handler<E: Endpoint>: Send {
+    /// The clock that the endpoint's times are read from.
+    const CLOCK: fn() -> Nanos = clock::now;
+
     /// An event of the endpoint.
     fn event(&mut self, endpoint: &mut E, event: E::Event);
     /// When `due` wants to be called, to the nanosecond.
@@ -94,7 +97,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     /// Changes the endpoint, then handles all events and packets that follow, on the caller's thread.
     pub(crate) fn with<R>(&self, act: impl FnOnce(Nanos, &mut E, &mut H) -> R) -> R {
         let mut core = lock(&self.core);
-        let now = clock::now();
+        let now = (H::CLOCK)();
         let state = &mut *core;
         let result = act(now, &mut state.endpoint, &mut state.handler);
         state.active = now;
@@ -136,7 +139,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
                 until
             });
             if !awake {
-                let now = clock::now();
+                let now = (H::CLOCK)();
                 let timeout = (until != Nanos::MAX).then(|| until.saturating_sub(now));
                 self.sleep(timeout);
             }
@@ -190,7 +193,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
     /// is unlocked.
     fn turn<R>(&self, hands: &mut Hands, last: impl FnOnce(&mut Driven<E, H>, Nanos) -> R) -> R {
         let mut core = lock(&self.core);
-        let mut now = clock::now();
+        let mut now = (H::CLOCK)();
         let state = &mut *core;
         for (from, datagram) in hands.batch.iter() {
             state.endpoint.handle(now, from, datagram);
@@ -206,7 +209,7 @@ impl<E: Endpoint, H: Handler<E>> Driver<E, H> {
             drop(core);
             after();
             core = lock(&self.core);
-            now = clock::now(); // other threads had turns meanwhile, and the endpoint's time must not go back
+            now = (H::CLOCK)(); // other threads had turns meanwhile, and the endpoint's time must not go back
         }
         let state = &mut *core;
         state.transmit(now, &self.socket, &mut hands.sends);

@@ -9,6 +9,8 @@
 //! | `privileges` | giving up what only the start needed |
 //! | `client`, `job`, `results` | submitting jobs and waiting for their results |
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
+//! | `poller` | threads that wait poll the socket themselves, one at a time |
+//! | `kv` | a client of the store |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
 //! | `links` | links between peers, over TCP |
@@ -30,6 +32,8 @@ mod functions;
 mod gso;
 mod job;
 pub mod links;
+pub mod kv;
+mod poller;
 pub mod privileges;
 mod reply_addresses;
 mod results;

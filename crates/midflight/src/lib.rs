@@ -8,6 +8,7 @@
 //! | take results as they come | [`Completions`] ([`JobHandle::completions`]) |
 //! | offer functions to the cluster | [`Executor::builder`], [`ExecutorBuilder::register`], [`TaskContext`] |
 //! | run a switch inside your program | [`Switch`], [`SwitchConfig`] |
+//! | read and write a linearizable store | [`store::KvClient`] |
 //!
 //! # A cluster in one process
 //!
@@ -54,6 +55,24 @@ pub use midflight_host::{
 };
 pub use midflight_tasks::functions;
 pub use midflight_tasks::resources::{ResourceError, ResourceNames};
+
+/// The client of a linearizable store: `docs/store.md` says how to start one.
+///
+/// ```no_run
+/// use midflight::store::KvClient;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = KvClient::builder().switch("127.0.0.1:7700".parse()?).set(1).connect()?;
+/// store.put("greeting", "hello")?;
+/// assert_eq!(store.get("greeting")?, Some(b"hello".to_vec()));
+/// assert_eq!(store.incr("visits", 1)?, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub mod store {
+    pub use midflight_host::kv::{
+        Answer, Cas, Failure, KvBuilder, KvClient, KvCounts, KvError, KvHandle, Operation, SubmitError,
+    };
+}
 
 /// The code in the guide compiles, and the README's runs.
 #[cfg(doctest)]

@@ -1,0 +1,92 @@
+//! Describes and starts a client of the store.
+
+use super::client::KvClient;
+use super::handler::AnswerHandler;
+use crate::busy_poll::BUSY_POLL;
+use crate::client::local_for;
+use crate::clock;
+use crate::driver::{Driver, Handler};
+use crate::error::Error;
+use crate::socket::Socket;
+use crate::waker::Waker;
+use midflight_reads::client::{Client, ClientConfig};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// See [`KvClient::builder`].
+#[derive(Clone, Debug, Default)]
+pub struct KvBuilder {
+    switches: Vec<SocketAddr>,
+    set: u16,
+    bind: Option<SocketAddr>,
+    lanes: Option<usize>,
+    timeout: Option<Duration>,
+    busy_poll: Option<Duration>,
+}
+
+impl KvBuilder {
+    /// A switch of the set; the next ones are used when it does not serve the set. At least one is needed.
+    #[must_use]
+    pub fn switch(mut self, address: SocketAddr) -> Self {
+        self.switches.push(address);
+        self
+    }
+
+    /// All of these switches.
+    #[must_use]
+    pub fn switches(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.switches.extend(addresses);
+        self
+    }
+
+    /// The number of the replica set. Default 0.
+    #[must_use]
+    pub fn set(mut self, number: u16) -> Self {
+        self.set = number;
+        self
+    }
+
+    /// The local UDP address. Default: loopback where all switches are on loopback, else all interfaces.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = Some(address);
+        self
+    }
+
+    /// Writes that may be under way at once: 1 to 256. Each takes a client id of the store. Default 16.
+    #[must_use]
+    pub fn lanes(mut self, lanes: usize) -> Self {
+        self.lanes = Some(lanes);
+        self
+    }
+
+    /// After this time without an answer an operation fails. Default 10 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long a thread that waits for an answer polls the socket itself before it sleeps: an answer that comes within that
+    /// time costs no wake-up. It yields its core to other threads. Default 100 µs; zero for never.
+    #[must_use]
+    pub fn busy_poll(mut self, longest: Duration) -> Self {
+        self.busy_poll = Some(longest);
+        self
+    }
+
+    /// Starts the client. It sends nothing before the first operation.
+    ///
+    /// # Errors
+    /// Where a bound is out of range, or the kernel refuses sockets or threads.
+    pub fn connect(self) -> Result<KvClient, Error> {
+        let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
+        let mut config = ClientConfig::new(self.switches, self.set, rand::random());
+        config.lanes = self.lanes.unwrap_or(config.lanes);
+        config.timeout = self.timeout.map_or(config.timeout, clock::nanos);
+        let endpoint = Client::new(config, <AnswerHandler as Handler<Client>>::CLOCK());
+        let endpoint = endpoint.map_err(|error| Error::Configuration(error.to_string()))?;
+        let driver = Driver::new(endpoint, AnswerHandler::default(), Socket::bind(bind)?, Waker::new()?);
+        KvClient::start(driver, self.busy_poll.unwrap_or(BUSY_POLL))
+    }
+}

@@ -1,0 +1,234 @@
+//! The operations of a client of the store.
+
+use super::builder::KvBuilder;
+use super::handler::AnswerHandler;
+use super::pending::{KvError, KvHandle, Pending};
+use crate::driver::{Driver, lock, spawn};
+use crate::error::Error;
+use crate::poller::Poller;
+use crate::socket::SocketCounts;
+use midflight_reads::client::{Answer, Client, Counters, Operation};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The network thread does not poll: threads that wait for answers do.
+const NO_POLLING: Duration = Duration::ZERO;
+
+/// What came of a CAS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cas {
+    /// The value was as expected, and is the new one now.
+    Done,
+    /// There is no such key.
+    NotFound,
+    /// The key has another value.
+    Conflict {
+        /// This one.
+        present: Vec<u8>,
+    },
+}
+
+/// What a client of the store has counted.
+#[derive(Clone, Copy, Debug)]
+pub struct KvCounts {
+    /// Of the protocol.
+    pub protocol: Counters,
+    /// Of the socket.
+    pub socket: SocketCounts,
+}
+
+/// A client of a replica set, to be used from any number of threads. Dropping it closes it.
+///
+/// Every operation is linearizable, and a write is applied once, however often it had to be sent. A method returns when the
+/// answer is there; [`submit`](Self::submit) does not wait.
+pub struct KvClient {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(super) struct Shared {
+    driver: Driver<Client, AnswerHandler>,
+    poller: Poller,
+    closed: AtomicBool,
+}
+
+impl Shared {
+    /// The caller polls the socket for a short while, until `done`, and leaves it to the network thread then.
+    pub(super) fn poll_until(&self, deadline: Option<Instant>, done: &dyn Fn() -> bool) {
+        self.poller.poll_until(&self.driver, deadline, done, |client| client.open() > 0);
+        self.driver.watch();
+    }
+}
+
+impl std::fmt::Debug for KvClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KvClient").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl KvClient {
+    /// Describes a client: switches, replica set, bounds.
+    #[must_use]
+    pub fn builder() -> KvBuilder {
+        KvBuilder::default()
+    }
+
+    pub(super) fn start(driver: Driver<Client, AnswerHandler>, busy_poll: Duration) -> Result<Self, Error> {
+        let shared = Arc::new(Shared { driver, poller: Poller::new(busy_poll), closed: AtomicBool::new(false) });
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn("mf-kv", move || of_thread.driver.run(NO_POLLING))?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// The value of a key; `None` where there is no such key.
+    ///
+    /// # Errors
+    /// Where there is no answer: see [`KvError`].
+    pub fn get(&self, key: impl Into<Vec<u8>>) -> Result<Option<Vec<u8>>, KvError> {
+        match self.run(Operation::Get { key: key.into() })? {
+            Answer::Value(value) => Ok(Some(value)),
+            Answer::NotFound => Ok(None),
+            other => not_of("GET", &other),
+        }
+    }
+
+    /// Whether there is such a key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn exists(&self, key: impl Into<Vec<u8>>) -> Result<bool, KvError> {
+        match self.run(Operation::Exists { key: key.into() })? {
+            Answer::Existed(there) => Ok(there),
+            other => not_of("EXISTS", &other),
+        }
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// Where there is no answer. [`KvError::is_unknown`] says whether the write may have taken place.
+    pub fn put(&self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Result<(), KvError> {
+        match self.run(Operation::Put { key: key.into(), value: value.into() })? {
+            Answer::Done => Ok(()),
+            other => not_of("PUT", &other),
+        }
+    }
+
+    /// Removes a key. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: impl Into<Vec<u8>>) -> Result<bool, KvError> {
+        match self.run(Operation::Delete { key: key.into() })? {
+            Answer::Existed(was_there) => Ok(was_there),
+            other => not_of("DELETE", &other),
+        }
+    }
+
+    /// Sets the value of a key if the present one is `expected`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn cas(
+        &self,
+        key: impl Into<Vec<u8>>,
+        expected: impl Into<Vec<u8>>,
+        new: impl Into<Vec<u8>>,
+    ) -> Result<Cas, KvError> {
+        match self.run(Operation::Cas { key: key.into(), expected: expected.into(), new: new.into() })? {
+            Answer::Done => Ok(Cas::Done),
+            Answer::NotFound => Ok(Cas::NotFound),
+            Answer::Conflict { present } => Ok(Cas::Conflict { present }),
+            other => not_of("CAS", &other),
+        }
+    }
+
+    /// Adds to a number and returns the sum; a key that does not exist counts as 0.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn incr(&self, key: impl Into<Vec<u8>>, by: i64) -> Result<i64, KvError> {
+        match self.run(Operation::Incr { key: key.into(), by })? {
+            Answer::Number(sum) => Ok(sum),
+            other => not_of("INCR", &other),
+        }
+    }
+
+    /// Begins an operation. Those that are under way at once may take place in any order.
+    ///
+    /// # Errors
+    /// Where it cannot be begun: a bound, too many that wait, or the client is closed.
+    pub fn submit(&self, operation: Operation) -> Result<KvHandle, KvError> {
+        let handle = self.begin(operation)?;
+        self.shared.driver.watch();
+        Ok(handle)
+    }
+
+    fn run(&self, operation: Operation) -> Result<Answer, KvError> {
+        self.begin(operation)?.wait()
+    }
+
+    fn begin(&self, operation: Operation) -> Result<KvHandle, KvError> {
+        let pending = Arc::new(Pending::default());
+        self.shared.driver.with(|now, client, handler| {
+            if self.shared.closed.load(Ordering::Acquire) {
+                return Err(KvError::Closed);
+            }
+            handler.expect(client.submit(now, operation)?, Arc::clone(&pending));
+            Ok(())
+        })?;
+        Ok(KvHandle { pending, client: Arc::clone(&self.shared) })
+    }
+
+    /// The local UDP address.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.driver.socket.local_addr()
+    }
+
+    /// The switch in use.
+    #[must_use]
+    pub fn switch(&self) -> SocketAddr {
+        self.shared.driver.peek(|client, _| client.switch())
+    }
+
+    /// Operations that have not ended.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.shared.driver.peek(|client, _| client.open())
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> KvCounts {
+        let driver = &self.shared.driver;
+        KvCounts { protocol: driver.peek(|client, _| *client.counters()), socket: driver.socket.counts() }
+    }
+
+    /// Ends the client. Who still waits gets [`KvError::Closed`].
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for KvClient {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        let open = self.shared.driver.with(|_, _, handler| handler.close());
+        self.shared.driver.stop();
+        for pending in open {
+            pending.end(Err(KvError::Closed));
+        }
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The protocol passes on only answers that fit the operation.
+fn not_of(operation: &str, answer: &Answer) -> ! {
+    unreachable!("{answer:?} is no answer to {operation}")
+}

@@ -1,0 +1,49 @@
+//! Passes the answers of the store to those who wait for them.
+
+use super::pending::{Outcome, Pending};
+use crate::clock;
+use crate::driver::{Handler, warn_of_version};
+use midflight_endpoint::Nanos;
+use midflight_reads::client::{Client, Event, OperationKey};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Knows who waits for which operation.
+#[derive(Default)]
+pub(super) struct AnswerHandler {
+    open: HashMap<OperationKey, Arc<Pending>>,
+    /// Operations that have ended, and whoever waits for them has not been told.
+    ended: Vec<(Arc<Pending>, Outcome)>,
+}
+
+impl AnswerHandler {
+    pub(super) fn expect(&mut self, key: OperationKey, pending: Arc<Pending>) {
+        self.open.insert(key, pending);
+    }
+
+    /// Expects nothing any more. Returns who still waits.
+    pub(super) fn close(&mut self) -> Vec<Arc<Pending>> {
+        std::mem::take(&mut self.open).into_values().collect()
+    }
+}
+
+impl Handler<Client> for AnswerHandler {
+    /// The store keeps a client's id for a time in which this machine may be suspended.
+    const CLOCK: fn() -> Nanos = clock::now_counting_suspension;
+
+    fn event(&mut self, _client: &mut Client, event: Event) {
+        match event {
+            Event::Done { key, outcome } => {
+                let waits = self.open.remove(&key); // nobody, once it is closed
+                self.ended.extend(waits.map(|pending| (pending, outcome.map_err(Into::into))));
+            }
+            Event::SwitchChanged { switch } => tracing::info!("switch {switch} serves the set"),
+            Event::OtherVersion { switch, version } => warn_of_version(switch, version),
+        }
+    }
+
+    fn after(&mut self) -> Option<impl FnOnce() + use<>> {
+        let ended = std::mem::take(&mut self.ended);
+        (!ended.is_empty()).then_some(move || ended.into_iter().for_each(|(pending, outcome)| pending.end(outcome)))
+    }
+}

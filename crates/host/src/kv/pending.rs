@@ -1,0 +1,115 @@
+//! An operation that is under way, and waiting for it.
+
+use super::client::Shared;
+use crate::driver::lock;
+use midflight_reads::client::{Answer, Failure, SubmitError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Why an operation has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KvError {
+    /// It was not begun.
+    #[error(transparent)]
+    NotBegun(#[from] SubmitError),
+    /// The store refused it, or nobody answered. [`Failure::is_unknown`] says whether a write may have taken place.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// The client was closed first. A write may have taken place, or may yet.
+    #[error("the client was closed before the answer came; connect a new one")]
+    Closed,
+}
+
+impl KvError {
+    /// Whether a write that failed in this way may have taken place, or may yet.
+    #[must_use]
+    pub fn is_unknown(self) -> bool {
+        match self {
+            Self::NotBegun(_) => false,
+            Self::Failed(failure) => failure.is_unknown(),
+            Self::Closed => true,
+        }
+    }
+}
+
+/// What came of an operation.
+pub(super) type Outcome = Result<Answer, KvError>;
+
+/// Where the outcome of an operation is put.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    outcome: Mutex<Option<Outcome>>,
+    ended: Condvar,
+}
+
+impl Pending {
+    /// The operation has ended. Whoever waits is woken.
+    pub(super) fn end(&self, outcome: Outcome) {
+        *lock(&self.outcome) = Some(outcome);
+        self.ended.notify_all();
+    }
+
+    fn has_ended(&self) -> bool {
+        lock(&self.outcome).is_some()
+    }
+
+    /// Waits for the end; `None` when the deadline passes first.
+    fn wait(&self, deadline: Option<Instant>) -> Option<Outcome> {
+        let mut outcome = lock(&self.outcome);
+        while outcome.is_none() {
+            let Some(deadline) = deadline else {
+                outcome = self.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            outcome = self.ended.wait_timeout(outcome, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        outcome.clone()
+    }
+}
+
+/// An operation that is under way. Dropping it does not end the operation.
+pub struct KvHandle {
+    pub(super) pending: Arc<Pending>,
+    pub(super) client: Arc<Shared>,
+}
+
+impl std::fmt::Debug for KvHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KvHandle").field("ended", &self.has_ended()).finish()
+    }
+}
+
+impl KvHandle {
+    /// Whether the outcome is known.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.pending.has_ended()
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// Where there is none: see [`KvError`].
+    pub fn wait(&self) -> Result<Answer, KvError> {
+        // Without a deadline it waits until there is an outcome.
+        self.wait_until(None).unwrap_or(Err(KvError::Closed))
+    }
+
+    /// As [`wait`](Self::wait), but `None` when this time passes first. The operation goes on.
+    #[must_use]
+    pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<Answer, KvError>> {
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    fn wait_until(&self, deadline: Option<Instant>) -> Option<Outcome> {
+        if !self.has_ended() {
+            self.client.poll_until(deadline, &|| self.has_ended());
+        }
+        self.pending.wait(deadline)
+    }
+}
