@@ -2,6 +2,7 @@
 
 mod commands;
 mod embedded;
+mod http;
 mod options;
 
 use clap::Parser;

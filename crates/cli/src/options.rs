@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use midflight_control::Config;
-use midflight_tasks::resources::ResourceNames;
+use midflight_control::{Config, ProgramTable, SwitchTable};
 use midflight_terminal::usage::{duration, error, resolve};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,14 +17,14 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     /// The file, or the defaults without one.
-    pub(crate) fn load(&self) -> Result<Config> {
+    pub(crate) fn load<T: ProgramTable>(&self) -> Result<Config<T>> {
         self.config.as_deref().map_or_else(|| Ok(Config::default()), |file| Config::load(file).map_err(error))
     }
 
     /// The mask of a list of names.
     pub(crate) fn mask(&self, list: &str) -> Result<u8> {
-        let names: ResourceNames = self.load()?.program.resources;
-        names.mask(list).map_err(error)
+        let config: Config = self.load()?;
+        config.program.resources.mask(list).map_err(error)
     }
 }
 
@@ -47,13 +46,13 @@ pub(crate) struct TaskOptions {
 }
 
 /// Flags win over the file.
-pub(crate) fn override_addresses(config: &mut Config, listen: Option<&str>, http: Option<&str>) -> Result<()> {
+pub(crate) fn override_addresses(switch: &mut SwitchTable, listen: Option<&str>, http: Option<&str>) -> Result<()> {
     if let Some(listen) = listen {
-        config.switch.listen = resolve(listen)?;
+        switch.listen = resolve(listen)?;
     }
     match http {
-        Some("off" | "") => config.switch.http = None,
-        Some(http) => config.switch.http = Some(resolve(http)?),
+        Some("off" | "") => switch.http = None,
+        Some(http) => switch.http = Some(resolve(http)?),
         None => {}
     }
     Ok(())

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The default of the keys that all switches have, with comments.
 const DEFAULT_TOML: &str = include_str!("switch.toml");
 
+/// Where there is a file to start from.
+const EXAMPLE: &str = "`midflight switch --print-config` prints a file to start from";
+
 /// UDP port of a switch.
 pub const DEFAULT_PORT: u16 = 7700;
 /// TCP port of a switch's `/metrics`, `/healthz` and `/status`.
@@ -168,7 +171,7 @@ impl<T: ProgramTable> Config<T> {
     /// # Errors
     /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
     pub fn load(file: &Path) -> Result<Self, FileError> {
-        let text = file::read(file, "`midflight switch --print-config` prints a file to start from")?;
+        let text = file::read(file, EXAMPLE)?;
         Self::parse(&text, file)
     }
 
@@ -194,6 +197,15 @@ impl<T: ProgramTable> Config<T> {
         self.program.validate()?;
         self.switch.validate()
     }
+}
+
+/// Which of these tables a file has.
+///
+/// # Errors
+/// An unreadable file, or one that is not TOML.
+pub fn tables_of(file: &Path, names: &[&'static str]) -> Result<Vec<&'static str>, FileError> {
+    let text = file::read(file, EXAMPLE)?;
+    file::parse_by(&text, file, |table| Ok(names.iter().copied().filter(|name| table.has(name)).collect()))
 }
 
 /// The kernel's own rule for names of interfaces, without names that a shell cannot handle.

@@ -122,6 +122,12 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
+    /// Whether it has this key.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
     /// Takes out a table inside this one; an empty one if there is none.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::options;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
+use midflight_control::Config;
 use midflight_control::admin::{self, Answer, Request, Which};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_terminal::{stdout, usage};
@@ -75,7 +76,7 @@ fn path(args: &Args) -> Result<PathBuf> {
     if let Some(path) = &args.admin {
         return Ok(path.clone());
     }
-    let config = args.file.load()?;
+    let config: Config = args.file.load()?;
     let configured = if args.file.config.is_some() { config.switch.listen.port() } else { DEFAULT_PORT };
     let path = config.switch.admin_path(args.port.unwrap_or(configured));
     path.ok_or_else(|| usage::error("the configuration switches the operator's socket off: admin = \"\""))

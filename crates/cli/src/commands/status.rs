@@ -3,8 +3,10 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_HTTP_PORT;
-use midflight_control::{EngineStatus, Snapshot, TasksStatus};
+use midflight_control::reads::SetStatus;
+use midflight_control::{EngineStatus, ReadsStatus, Snapshot, TasksStatus};
 use midflight_terminal::{stdout, switches};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -36,48 +38,74 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         stdout::print(&format!("{text}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let snapshot: Snapshot =
+    let snapshot: Snapshot<OfProgram> =
         serde_json::from_str(&text).with_context(|| format!("{} is not a switch of this version", args.http))?;
     stdout::print(&for_people(&snapshot))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn for_people(s: &Snapshot) -> String {
-    let p = &s.program;
+/// The part of the program, whichever the switch runs.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OfProgram {
+    Tasks(TasksStatus),
+    Reads(ReadsStatus),
+}
+
+/// Name and value of each line.
+type Lines = Vec<(String, String)>;
+
+fn for_people(s: &Snapshot<OfProgram>) -> String {
+    let uptime = humantime::format_duration(Duration::from_secs(s.uptime_ms / 1000));
+    let about = format!("{}, epoch {}, up {uptime}, version {}", s.listen, s.epoch, s.version);
+    let mut lines = Lines::from([("switch".into(), about), ("engine".into(), engine(&s.engine))]);
+    match &s.program {
+        OfProgram::Tasks(tasks) => lines.extend(of_tasks(tasks)),
+        OfProgram::Reads(reads) => lines.extend(reads.sets.iter().flat_map(of_set)),
+    }
+    for (name, counts) in [("packets", &s.packets), ("drops", &s.drops), ("shell", &s.shell)] {
+        lines.push((name.into(), nonzero(counts)));
+    }
+    lines.iter().fold(String::new(), |mut text, (name, value)| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:9} {value}");
+        text
+    })
+}
+
+fn of_tasks(p: &TasksStatus) -> Lines {
     let t = &p.tasks;
     let levels = p.queued.iter().enumerate().filter(|&(_, &n)| n > 0);
     let levels: Vec<_> = levels.map(|(i, n)| format!("level {}: {n}", i + 1)).collect();
     let queued: u32 = p.queued.iter().sum();
-    let uptime = humantime::format_duration(Duration::from_secs(s.uptime_ms / 1000));
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name:9} {value}");
-    };
-    line("switch", format!("{}, epoch {}, up {uptime}, version {}", s.listen, s.epoch, s.version));
-    line("engine", engine(s));
-    line("slots", format!("{} registered: {} busy, {} parked", p.slots, p.busy, p.parked));
-    line("clients", p.clients.to_string());
-    line(
-        "queue",
-        if levels.is_empty() { format!("{queued} tasks") } else { format!("{queued} tasks ({})", levels.join(", ")) },
+    let queue =
+        if levels.is_empty() { format!("{queued} tasks") } else { format!("{queued} tasks ({})", levels.join(", ")) };
+    let tasks = format!(
+        "{} submitted, {} assigned, {} completed, {} expired, {} returned, {} cancelled, {} dropped, {} purged",
+        t.submitted, t.assigned, t.completed, t.expired, t.returned, t.cancelled, t.dropped, t.purged
     );
-    line(
-        "tasks",
-        format!(
-            "{} submitted, {} assigned, {} completed, {} expired, {} returned, {} cancelled, {} dropped, {} purged",
-            t.submitted, t.assigned, t.completed, t.expired, t.returned, t.cancelled, t.dropped, t.purged
-        ),
-    );
-    line("waiting", waits(p));
-    line("packets", nonzero(&s.packets));
-    line("drops", nonzero(&s.drops));
-    line("shell", nonzero(&s.shell));
-    text
+    let slots = format!("{} registered: {} busy, {} parked", p.slots, p.busy, p.parked);
+    let lines = [
+        ("slots", slots),
+        ("clients", p.clients.to_string()),
+        ("queue", queue),
+        ("tasks", tasks),
+        ("waiting", waits(p)),
+    ];
+    lines.map(|(name, value)| (name.into(), value)).into()
 }
 
-fn engine(s: &Snapshot) -> String {
-    let EngineStatus { kind, mode, interfaces } = &s.engine;
+/// What was done for a replica set.
+fn of_set(s: &SetStatus) -> Lines {
+    let reads = format!(
+        "{} to followers, {} to the leader, {} leader-only, {} turned back, {} outdated",
+        s.reads_to_followers, s.reads_to_leader, s.reads_leader_only, s.reads_turned_back, s.replies_outdated
+    );
+    let groups = format!("{} sessions, {} writes, {} closed; {} unstable", s.sessions, s.writes, s.closed, s.unstable);
+    vec![(format!("set {}", s.set), groups), ("  reads".into(), reads)]
+}
+
+fn engine(EngineStatus { kind, mode, interfaces }: &EngineStatus) -> String {
     match mode {
         Some(mode) => format!("{kind}, {mode} XDP on {}", interfaces.join(", ")),
         None => kind.clone(),

@@ -5,8 +5,8 @@ use crate::embedded::Embedded;
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use midflight_control::EngineKind;
 use midflight_control::config::DEFAULT_PORT;
+use midflight_control::{Config, EngineKind};
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -50,11 +50,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let mut config = args.file.load()?;
+    let mut config: Config = args.file.load()?;
     if args.file.config.is_none() {
         config.switch.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     }
-    options::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
+    options::override_addresses(&mut config.switch, args.listen.as_deref(), args.http.as_deref())?;
     if config.switch.engine.kind == EngineKind::Kernel {
         tracing::warn!("`up` has its switch in this process, whatever the configuration says: see `midflight switch`");
     }
@@ -78,7 +78,7 @@ fn greeting(embedded: &Embedded, executors: u32, slots: u32) -> String {
     let executors = if executors == 1 { "an executor".into() } else { format!("{executors} executors, each") };
     let status = embedded
         .running
-        .http
+        .http()
         .map_or_else(String::new, |http| format!("  midflight status --http {http}\n  curl http://{http}/metrics\n"));
     format!(
         "switch on {switch}, {executors} with {slots} slots. In another terminal:\n\n  \

@@ -5,6 +5,7 @@ use super::options::AsicOptions;
 use super::{ShellCounts, asic};
 use crate::error::Error;
 use midflight_dataplane::program::{Engine, SoftProgram};
+use midflight_dataplane::reads::ReadsProgram;
 use midflight_dataplane::{TasksConfig, TasksProgram};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -56,3 +57,5 @@ impl HostedProgram for TasksProgram {
         Ok(Box::new(asic::AsicEngine::new(config, options, epoch)?))
     }
 }
+
+impl HostedProgram for ReadsProgram {}

@@ -1,10 +1,11 @@
 //! The choice of the engine, from flags and configuration, and its names.
 
+use super::program::SwitchProgram;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
-use midflight_host::{AsicOptions, KernelOptions, Program, SwitchEngine, XdpMode};
+use midflight_host::{AsicOptions, KernelOptions, SwitchEngine, XdpMode};
 use midflight_terminal::usage;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -13,7 +14,7 @@ use serde::de::value::Error as ValueError;
 /// Flags of the engine; they win over the configuration.
 #[derive(ClapArgs)]
 pub(super) struct Options {
-    /// Where tasks are scheduled: in this process, by XDP and TC programs in the kernel (root, Linux 6.12), or in a model
+    /// Where the program runs: in this process, by XDP and TC programs in the kernel (root, Linux 6.12), or in a model
     /// of a switch's pipeline in this process, with our program or the papers'; default: user
     #[arg(long, value_name = "ENGINE", value_parser = engine_kind())]
     engine: Option<EngineKind>,
@@ -47,7 +48,7 @@ fn xdp_mode() -> impl TypedValueParser<Value = XdpMode> {
 
 impl Options {
     /// The engine that flags and configuration ask for together.
-    pub(super) fn apply(&self, config: &Config) -> Result<SwitchEngine> {
+    pub(super) fn apply<P: SwitchProgram>(&self, config: &Config<P::Table>) -> Result<SwitchEngine> {
         let EngineConfig { kind, interfaces, mode, keep, .. } = &config.switch.engine;
         let kind = self.engine.unwrap_or(*kind);
         if kind != EngineKind::Kernel {
@@ -59,9 +60,10 @@ impl Options {
             ];
             return match flags.into_iter().find(|(_, given)| *given) {
                 Some((flag, _)) => Err(usage::error(format!("{flag} is for the kernel engine: say --engine kernel"))),
-                None => in_process(config, kind),
+                None => P::in_process(config, kind),
             };
         }
+        P::check_kernel()?;
         let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
         if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
             return Err(usage::error("the kernel engine serves interfaces: name them, --interface eth0 for example"));
@@ -74,28 +76,6 @@ impl Options {
             ));
         }
         Ok(SwitchEngine::Kernel(KernelOptions { interfaces, mode, keep, fresh: self.fresh }))
-    }
-}
-
-/// An engine of the kinds that run in user space.
-pub(super) fn in_process(config: &Config, kind: EngineKind) -> Result<SwitchEngine> {
-    let program = match kind {
-        EngineKind::AsicSafe => Program::Safe,
-        EngineKind::AsicPublished => Program::Published,
-        EngineKind::User | EngineKind::Kernel => return Ok(SwitchEngine::User),
-    };
-    if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
-        return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
-    }
-    let poll_us = u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX);
-    Ok(SwitchEngine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
-}
-
-/// The priority levels that it has, of those that the configuration asks for.
-pub(super) fn levels(engine: &SwitchEngine, config: &Config) -> u32 {
-    match engine {
-        SwitchEngine::Asic(AsicOptions { levels, .. }) => *levels,
-        SwitchEngine::User | SwitchEngine::Kernel(_) => config.program.bounds.levels,
     }
 }
 

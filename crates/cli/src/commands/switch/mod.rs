@@ -1,19 +1,27 @@
-//! `midflight switch`: the task queue on this machine.
+//! `midflight switch`: the task queue, or the store's switch, on this machine. [`program`] is what it must know of a program; each
+//! has a file here.
 
 mod engine;
 mod operator_socket;
+mod program;
+mod reads;
 mod running;
+mod tasks;
 
 pub(crate) use operator_socket::OperatorSocket;
+pub(crate) use program::SwitchProgram;
 pub(crate) use running::Running;
 
-use crate::options;
+use crate::{http, options};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::Config;
+use midflight_control::{Config, ProgramTable, ReadsTable, TasksTable, config};
+use midflight_dataplane::TasksProgram;
+use midflight_dataplane::reads::ReadsProgram;
 use midflight_host::{Inheritance, privileges};
 use midflight_terminal::signals::Shutdown;
-use midflight_terminal::stdout;
+use midflight_terminal::{stdout, usage};
+use program::Named;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -32,6 +40,10 @@ lets go what was kept:
   sudo midflight switch --engine kernel --interface eth0 --keep
   sudo midflight switch --detach
 
+The switch of a store, which sends each read to a replica that is up to date (docs/store.md):
+  midflight switch --config store.toml                the file has a table [reads]
+  midflight switch --program reads --print-config
+
 SIGINT and SIGTERM end it. What it held is gone; clients submit again to its successor. With --keep
 the programs serve on, without leases, until the next start takes them over. A switch in the kernel
 drops all privileges as soon as it serves.
@@ -45,6 +57,9 @@ EXIT CODES
 pub(crate) struct Args {
     #[command(flatten)]
     file: options::ConfigFile,
+    /// What it does; default: that whose table the configuration has, or else tasks
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<Named>,
     /// UDP address to serve on; wins over the configuration; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -59,25 +74,43 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    match args.program()? {
+        Named::Tasks => run_program::<TasksProgram>(args),
+        Named::Reads => run_program::<ReadsProgram>(args),
+    }
+}
+
+impl Args {
+    fn program(&self) -> Result<Named> {
+        if let Some(named) = self.program {
+            return Ok(named);
+        }
+        let Some(file) = &self.file.config else { return Ok(Named::Tasks) };
+        let tables = config::tables_of(file, &[TasksTable::NAME, ReadsTable::NAME]).map_err(usage::error)?;
+        Ok(if tables == [ReadsTable::NAME] { Named::Reads } else { Named::Tasks })
+    }
+}
+
+fn run_program<P: SwitchProgram>(args: &Args) -> Result<ExitCode> {
     if args.print_config {
-        stdout::print(&<Config>::default_toml())?;
+        stdout::print(&Config::<P::Table>::default_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut config = args.file.load()?;
-    options::override_addresses(&mut config, args.listen.as_deref(), args.http.as_deref())?;
+    let mut config: Config<P::Table> = args.file.load()?;
+    options::override_addresses(&mut config.switch, args.listen.as_deref(), args.http.as_deref())?;
     if args.engine.detach {
-        return detach(&config);
+        return detach(config.switch.listen.port());
     }
-    let engine = args.engine.apply(&config)?;
+    let engine = args.engine.apply::<P>(&config)?;
     let mut shutdown = Shutdown::new()?;
-    let prepared = Running::prepare(&config, engine)?;
-    let operator_socket = OperatorSocket::bind(&config, prepared.port())?;
+    let prepared = Running::<P>::prepare(&config, engine)?;
+    let beside = P::beside(&config, prepared.port())?;
     if prepared.is_privileged() {
         let left = privileges::drop_all()?;
         tracing::info!("{left}");
     }
     let running = prepared.run(shutdown.ender())?;
-    operator_socket.serve(&running.switch)?;
+    P::begin(beside, &running.switch)?;
     stdout::print(&greeting(&running))?;
     let signal = shutdown.wait();
     if let Some(why) = running.switch.failure() {
@@ -94,8 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn detach(config: &Config) -> Result<ExitCode> {
-    let port = config.switch.listen.port();
+fn detach(port: u16) -> Result<ExitCode> {
     let found = midflight_host::detach(port)?;
     let text = if found { "detached; its queue is gone" } else { "nothing is kept" };
     stdout::print(&format!("port {port}: {text}\n"))?;
@@ -103,17 +135,14 @@ fn detach(config: &Config) -> Result<ExitCode> {
 }
 
 /// What is running, on one line.
-fn greeting(running: &Running) -> String {
+fn greeting<P: SwitchProgram>(running: &Running<P>) -> String {
     let switch = &running.switch;
     let inherited = match switch.inheritance() {
         Inheritance::None => String::new(),
-        Inheritance::TakenOver => {
-            let queued: u32 = switch.stats().queued.iter().sum();
-            format!(", taken over with {queued} tasks waiting")
-        }
+        Inheritance::TakenOver => format!(", taken over with {}", P::inherited(&switch.stats())),
         Inheritance::ThrownAway => ", in the place of one that was kept and is gone".into(),
     };
     let engine = engine::describe(switch.engine());
-    let http = running.http.map_or_else(|| "off".into(), |address| format!("http://{address}"));
+    let http = http::describe(running.http());
     format!("switch on {} (epoch {}){inherited}{engine}, status {http}\n", switch.local_addr(), switch.epoch())
 }

@@ -1,10 +1,13 @@
 //! Starts a switch and its HTTP server: first what needs privileges, then the threads.
 
 use super::engine;
-use anyhow::{Context, Result};
-use midflight_control::http::{Limits, Server, Source};
+use super::program::SwitchProgram;
+use crate::http::Http;
+use anyhow::Result;
+use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
-use midflight_control::{Config, ShellCounters, Snapshot, Surroundings, TasksStatus};
+use midflight_control::{Config, ShellCounters, Snapshot, Surroundings};
+use midflight_dataplane::TasksProgram;
 use midflight_host::{BoundSwitch, SocketBuffers, Switch, SwitchConfig, SwitchEngine};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,47 +15,49 @@ use std::time::{Duration, Instant};
 
 /// A switch and its HTTP server; dropping it ends both.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct Running<P: SwitchProgram = TasksProgram> {
     /// The switch.
-    pub switch: Arc<Switch>,
-    /// Where HTTP is served, if at all.
-    pub http: Option<SocketAddr>,
-    /// Serves HTTP; the data path has a thread of its own.
-    _runtime: Option<tokio::runtime::Runtime>,
+    pub switch: Arc<Switch<P>>,
+    http: Option<Http>,
 }
 
 /// Both, with all that needs privileges done, but without threads.
 #[derive(Debug)]
-pub(crate) struct Prepared {
-    switch: BoundSwitch,
+pub(crate) struct Prepared<P: SwitchProgram> {
+    switch: BoundSwitch<P>,
     listener: Option<std::net::TcpListener>,
-    levels: u32,
+    table: P::Table,
     privileged: bool,
 }
 
-impl Running {
+impl<P: SwitchProgram> Running<P> {
     /// Starts a switch in this process, by the engine that the configuration asks for, unless that is the kernel.
-    pub(crate) fn start(config: &Config) -> Result<Self> {
-        Self::prepare(config, engine::in_process(config, config.switch.engine.kind)?)?.run(|| ())
+    pub(crate) fn start(config: &Config<P::Table>) -> Result<Self> {
+        Self::prepare(config, P::in_process(config, config.switch.engine.kind)?)?.run(|| ())
     }
 
     /// The first half of a start.
-    pub(crate) fn prepare(config: &Config, engine: SwitchEngine) -> Result<Prepared> {
+    pub(crate) fn prepare(config: &Config<P::Table>, engine: SwitchEngine) -> Result<Prepared<P>> {
         let buffers = SocketBuffers {
             receive_bytes: config.switch.socket.receive_buffer_bytes as usize,
             send_bytes: config.switch.socket.send_buffer_bytes as usize,
         };
-        let program = config.program.bounds;
-        let (privileged, levels) = (matches!(engine, SwitchEngine::Kernel(_)), engine::levels(&engine, config));
+        let program = P::limits(&config.program);
+        let privileged = matches!(engine, SwitchEngine::Kernel(_));
         let (listen, busy_poll) = (config.switch.listen, config.switch.socket.busy_poll);
         // First what may fail without effect, because with --keep the programs serve on even if this process then fails.
         let listener = config.switch.http.map(midflight_control::http::listen).transpose()?;
         let switch = Switch::bind(&SwitchConfig { listen, program, buffers, engine, busy_poll })?;
-        Ok(Prepared { switch, listener, levels, privileged })
+        Ok(Prepared { switch, listener, table: config.program.clone(), privileged })
+    }
+
+    /// Where HTTP is served, if at all.
+    pub(crate) fn http(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
     }
 }
 
-impl Prepared {
+impl<P: SwitchProgram> Prepared<P> {
     /// Whether it needed privileges that it does not need any more.
     pub(crate) fn is_privileged(&self) -> bool {
         self.privileged
@@ -64,37 +69,23 @@ impl Prepared {
     }
 
     /// The other half. `on_failure` is called where the switch has to end by itself.
-    pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running> {
-        let Self { switch, listener, levels, .. } = self;
+    pub(crate) fn run(self, on_failure: impl FnOnce() + Send + 'static) -> Result<Running<P>> {
+        let Self { switch, listener, table, .. } = self;
         let switch = Arc::new(switch.run(on_failure)?);
-        let Some(listener) = listener else {
-            return Ok(Running { switch, http: None, _runtime: None });
-        };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("mf-http")
-            .enable_all()
-            .build()
-            .context("cannot start the HTTP server")?;
-        let server = {
-            let _within = runtime.enter();
-            Server::new(listener, Limits::default())?
-        };
-        let http = server.address();
-        let source = Arc::new(Seen { switch: Arc::clone(&switch), levels, started: Instant::now() });
-        runtime.spawn(server.serve(source));
-        Ok(Running { switch, http: Some(http), _runtime: Some(runtime) })
+        let source = Arc::new(Seen { switch: Arc::clone(&switch), table, started: Instant::now() });
+        let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
+        Ok(Running { switch, http })
     }
 }
 
 /// A switch as its HTTP server sees it.
-struct Seen {
-    switch: Arc<Switch>,
-    levels: u32,
+struct Seen<P: SwitchProgram> {
+    switch: Arc<Switch<P>>,
+    table: P::Table,
     started: Instant,
 }
 
-impl Source for Seen {
+impl<P: SwitchProgram> Source for Seen<P> {
     fn snapshot(&self) -> Box<dyn AnySnapshot> {
         let stats = self.switch.stats();
         let surroundings = Surroundings {
@@ -104,7 +95,8 @@ impl Source for Seen {
             uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             shell: shell_counters(&self.switch),
         };
-        Box::new(Snapshot::new(surroundings, &stats, TasksStatus::new(&stats, self.levels)))
+        let status = P::status(&stats, &self.table, self.switch.engine());
+        Box::new(Snapshot::new(surroundings, &stats, status))
     }
 
     fn silent_for(&self) -> Duration {
@@ -112,7 +104,7 @@ impl Source for Seen {
     }
 }
 
-fn shell_counters(switch: &Switch) -> ShellCounters {
+fn shell_counters<P: SwitchProgram>(switch: &Switch<P>) -> ShellCounters {
     let c = switch.socket_counts();
     let of_socket = [
         ("received", c.received),

@@ -1,0 +1,48 @@
+//! What `midflight switch` must know of a program.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use midflight_control::{Config, EngineKind, ProgramStatus, ProgramTable};
+use midflight_host::{HostedProgram, Switch, SwitchEngine};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// The programs, by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Named {
+    /// The task queue
+    Tasks,
+    /// Linearizable reads from all replicas of a store
+    Reads,
+}
+
+/// A program that `midflight switch` runs.
+pub(crate) trait SwitchProgram: HostedProgram + Sized {
+    /// Its table in the configuration.
+    type Table: ProgramTable + Debug + Send + Sync + 'static;
+    /// What it reports.
+    type Status: ProgramStatus<Program = Self>;
+    /// What the process does for it beside serving: made while there are privileges.
+    type Beside;
+
+    /// Its bounds.
+    fn limits(table: &Self::Table) -> Self::Config;
+
+    /// The engine of this kind, which runs in this process.
+    fn in_process(config: &Config<Self::Table>, kind: EngineKind) -> Result<SwitchEngine>;
+
+    /// Whether the kernel engine runs it.
+    fn check_kernel() -> Result<()>;
+
+    /// Its status at one moment.
+    fn status(stats: &Self::Stats, table: &Self::Table, engine: &SwitchEngine) -> Self::Status;
+
+    /// What it has taken over from a former process.
+    fn inherited(stats: &Self::Stats) -> String;
+
+    /// Prepares what the process does beside serving. `port`: the UDP port of the switch.
+    fn beside(config: &Config<Self::Table>, port: u16) -> Result<Self::Beside>;
+
+    /// Begins with that; the switch serves.
+    fn begin(beside: Self::Beside, switch: &Arc<Switch<Self>>) -> Result<()>;
+}

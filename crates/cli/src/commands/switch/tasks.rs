@@ -1,0 +1,61 @@
+//! The task queue, as `midflight switch` runs it.
+
+use super::operator_socket::OperatorSocket;
+use super::program::SwitchProgram;
+use anyhow::Result;
+use midflight_control::{Config, EngineKind, TasksStatus, TasksTable};
+use midflight_dataplane::{Stats, TasksConfig, TasksProgram};
+use midflight_host::{AsicOptions, Program, Switch, SwitchEngine};
+use midflight_terminal::usage;
+use std::sync::Arc;
+
+impl SwitchProgram for TasksProgram {
+    type Table = TasksTable;
+    type Status = TasksStatus;
+    type Beside = OperatorSocket;
+
+    fn limits(table: &TasksTable) -> TasksConfig {
+        table.bounds
+    }
+
+    fn in_process(config: &Config, kind: EngineKind) -> Result<SwitchEngine> {
+        let program = match kind {
+            EngineKind::AsicSafe => Program::Safe,
+            EngineKind::AsicPublished => Program::Published,
+            EngineKind::User | EngineKind::Kernel => return Ok(SwitchEngine::User),
+        };
+        if config.switch.listen.is_ipv6() && !config.switch.listen.ip().is_unspecified() {
+            return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
+        }
+        let poll_us = u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX);
+        Ok(SwitchEngine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
+    }
+
+    fn check_kernel() -> Result<()> {
+        Ok(())
+    }
+
+    fn status(stats: &Stats, table: &TasksTable, engine: &SwitchEngine) -> TasksStatus {
+        TasksStatus::new(stats, levels(engine, table))
+    }
+
+    fn inherited(stats: &Stats) -> String {
+        format!("{} tasks waiting", stats.queued.iter().sum::<u32>())
+    }
+
+    fn beside(config: &Config, port: u16) -> Result<OperatorSocket> {
+        OperatorSocket::bind(config, port)
+    }
+
+    fn begin(socket: OperatorSocket, switch: &Arc<Switch>) -> Result<()> {
+        socket.serve(switch)
+    }
+}
+
+/// The priority levels that the engine has, of those that the configuration asks for.
+fn levels(engine: &SwitchEngine, table: &TasksTable) -> u32 {
+    match engine {
+        SwitchEngine::Asic(AsicOptions { levels, .. }) => *levels,
+        SwitchEngine::User | SwitchEngine::Kernel(_) => table.bounds.levels,
+    }
+}
