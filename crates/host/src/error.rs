@@ -79,6 +79,9 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A replica cannot start with this configuration and this data, or does not do what the operator wants.
+    #[error("{0}")]
+    Replica(String),
     /// The client was closed.
     #[error("the client is closed; connect a new one")]
     Closed,

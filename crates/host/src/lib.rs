@@ -11,6 +11,7 @@
 //! | `executor`, `functions`, `workers`, `exec` | running tasks |
 //! | `poller` | threads that wait poll the socket themselves, one at a time |
 //! | `kv` | a client of the store |
+//! | `replica` | a replica of the store (feature `replica`) |
 //! | `baseline` | Sparrow, to compare with |
 //! | `disk` | batches of changes to the files of a directory, made safe by a thread |
 //! | `links` | links between peers, over TCP |
@@ -33,8 +34,11 @@ mod gso;
 mod job;
 pub mod links;
 pub mod kv;
+pub mod links;
 mod poller;
 pub mod privileges;
+#[cfg(feature = "replica")]
+pub mod replica;
 mod reply_addresses;
 mod results;
 mod socket;

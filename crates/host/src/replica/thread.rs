@@ -1,0 +1,163 @@
+//! The replica's thread: brings it datagrams, messages of peers and what the disk has made safe, and does what it asks for.
+//!
+//! The clock counts suspension, and is read after each receipt: a promise runs from then, and must not have begun before the leader
+//! sent what it answers.
+
+use super::orders::Waiting;
+use super::{Published, Shared};
+use crate::busy_poll::BusyPoll;
+use crate::clock::{self, now_counting_suspension as now};
+use crate::disk::Disk;
+use crate::driver::lock;
+use crate::links::{LinkEvent, Links};
+use crate::socket::{ReceiveBatch, SendQueue};
+use midflight_endpoint::{Durable, Endpoint, Link, Linked, MS, Nanos};
+use midflight_reads::replica::{Event, Replica};
+use midflight_wire::PACKET_MAX;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const PUBLISH_EVERY: Nanos = 100 * MS;
+
+/// What the thread is made of.
+pub(super) struct Parts {
+    pub(super) replica: Replica,
+    pub(super) disk: Disk,
+    pub(super) links: Links,
+    pub(super) orders: Waiting,
+    pub(super) busy_poll: Duration,
+}
+
+pub(super) struct ReplicaThread {
+    shared: Arc<Shared>,
+    replica: Replica,
+    disk: Disk,
+    links: Links,
+    orders: Waiting,
+    busy_poll: BusyPoll,
+    /// The links that are up.
+    up: BTreeSet<Link>,
+    peers: Vec<(u64, SocketAddr)>,
+    sends: SendQueue,
+    packet: Vec<u8>,
+    message: Vec<u8>,
+    next_publish: Nanos,
+}
+
+impl ReplicaThread {
+    pub(super) fn new(shared: Arc<Shared>, parts: Parts) -> Self {
+        let Parts { replica, disk, links, orders, busy_poll } = parts;
+        Self {
+            shared,
+            replica,
+            disk,
+            links,
+            orders,
+            busy_poll: BusyPoll::new(busy_poll),
+            up: BTreeSet::new(),
+            peers: Vec::new(),
+            sends: SendQueue::default(),
+            packet: Vec::with_capacity(PACKET_MAX),
+            message: Vec::new(),
+            next_publish: 0,
+        }
+    }
+
+    /// Runs until it is told to stop; an error says why it had to end before.
+    pub(super) fn run(&mut self) -> Result<(), String> {
+        // The default slack of 50 us would make every sleep that much longer. Where refused, it is just that.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut batch = ReceiveBatch::new();
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let due = self.due();
+            let received = self.busy_poll.receive(due, || self.shared.socket.receive(&mut batch));
+            let received_at = now();
+            for (from, datagram) in batch.iter() {
+                self.replica.handle(received_at, from, datagram);
+            }
+            self.take_all()?;
+            self.give_all();
+            if !received && !self.busy_poll.is_polling() {
+                let timeout = self.due().saturating_sub(now());
+                self.shared.waker.wait(&self.shared.socket, Some(timeout));
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next turn is due at the latest.
+    fn due(&self) -> Nanos {
+        self.replica.poll_timeout().map_or(self.next_publish, |due| due.min(self.next_publish))
+    }
+
+    /// Takes what has happened beside datagrams.
+    fn take_all(&mut self) -> Result<(), String> {
+        while let Some(report) = self.disk.report() {
+            let safe = report.map_err(|error| error.to_string())?;
+            self.replica.persisted(now(), safe);
+        }
+        while let Some(event) = self.links.event() {
+            self.take_link_event(now(), event);
+        }
+        self.orders.begin(now(), &mut self.replica);
+        if self.replica.poll_timeout().is_some_and(|due| due <= now()) {
+            self.replica.handle_timeout(now());
+        }
+        while let Some(event) = self.replica.poll_event() {
+            match event {
+                Event::Failed(why) => return Err(why),
+                Event::Leads(term) => tracing::info!("leads in term {term}"),
+                Event::Follows => tracing::info!("leads no more"),
+                Event::Session(switch) => tracing::info!("a session at switch {switch} has begun"),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_link_event(&mut self, now: Nanos, event: LinkEvent) {
+        match event {
+            LinkEvent::Up(link) => {
+                self.up.insert(link);
+                self.replica.link_up(now, link);
+            }
+            LinkEvent::Broken(link) => {
+                self.up.remove(&link);
+                self.replica.link_broken(now, link);
+            }
+            LinkEvent::Message(link, message) => self.replica.handle_message(now, link, &message),
+        }
+    }
+
+    /// Does what the replica asks for.
+    fn give_all(&mut self) {
+        while let Some(batch) = self.replica.poll_persist() {
+            self.disk.write(batch);
+        }
+        let peers = self.replica.peers();
+        if peers != self.peers {
+            self.links.set_peers(&peers);
+            self.peers = peers;
+        }
+        let now = now();
+        for &link in &self.up {
+            while self.links.has_room(link) && self.replica.poll_message(now, link, &mut self.message) {
+                self.links.send(link, &self.message);
+            }
+        }
+        let socket = &self.shared.socket;
+        while let Some(to) = self.replica.poll_transmit(now, &mut self.packet) {
+            self.sends.push(socket, to, &self.packet);
+        }
+        self.sends.flush(socket);
+        self.shared.turned.store(clock::now(), Ordering::Relaxed);
+        if now >= self.next_publish {
+            self.next_publish = now + PUBLISH_EVERY;
+            let (status, counters) = (self.replica.status(now), *self.replica.counters());
+            *lock(&self.shared.published) = Published { status, counters, links: self.links.counters() };
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A store of three replicas and a switch in this process, with real sockets and disks.
+
+#![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
+
+use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder};
+use midflight_host::kv::{Cas, KvClient};
+use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess};
+use midflight_host::{Switch, SwitchConfig};
+use midflight_reads::replica::{Member, ReplicaConfig, Role};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const SET: u16 = 1;
+
+/// A port that was free a moment ago, for replicas that come back on the same one.
+fn free_udp() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn free_tcp() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn member(id: u64, slot: u8) -> Member {
+    Member { id, slot, address: free_udp(), links: free_tcp() }
+}
+
+struct World {
+    switch: Switch<ReadsProgram>,
+    members: Vec<Member>,
+    replicas: Vec<Option<ReplicaProcess>>,
+    data: PathBuf,
+}
+
+impl World {
+    fn start(name: &str) -> Self {
+        let data = std::env::temp_dir().join(format!("midflight-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&data);
+        let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
+        let replicas = members.iter().map(|member| member.address).collect();
+        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default());
+        let switch = Switch::<ReadsProgram>::start(&config).unwrap();
+        let set = NewSet {
+            number: SET,
+            incarnation: rand::random(),
+            lease_ns: 120_000_000,
+            kgroup_bits: 12,
+            reply_check: ReplyCheck::Strict,
+            policy: Policy::LeaderAvoidance,
+            replicas,
+        };
+        assert_eq!(switch.order(SetOrder::add(&set)).unwrap().outcome(), Outcome::Done);
+        let mut world = Self { switch, members, replicas: vec![None, None, None], data };
+        (0..3).for_each(|i| world.start_replica(i));
+        world
+    }
+
+    fn options(&self, member: &Member, initial: Vec<Member>) -> ReplicaOptions {
+        let config = ReplicaConfig::new(7, SET, member.id, initial, vec![self.switch.local_addr()], rand::random());
+        ReplicaOptions::new(config, member.address, member.links, self.data.join(member.id.to_string()))
+    }
+
+    fn start_replica(&mut self, i: usize) {
+        let options = self.options(&self.members[i], self.members.clone());
+        self.replicas[i] = Some(ReplicaProcess::start(options, || ()).unwrap());
+    }
+
+    fn client(&self) -> KvClient {
+        KvClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
+    }
+
+    /// Waits for a leader with a session.
+    fn leader(&self) -> usize {
+        let mut leader = None;
+        wait_until("a replica leads", || {
+            let leads = |replica: &Option<ReplicaProcess>| {
+                replica.as_ref().is_some_and(|replica| replica.report().status.session.is_some())
+            };
+            leader = self.replicas.iter().position(leads);
+            leader.is_some()
+        });
+        leader.unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.replicas.clear();
+        let _ = std::fs::remove_dir_all(&self.data);
+    }
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "still not so: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn r1_r3_several_threads_read_and_write_through_the_switch() {
+    let world = World::start("store-threads");
+    let client = world.client();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut last = 0;
+                for _ in 0..200 {
+                    let sum = client.incr("sum", 1).unwrap();
+                    assert!(sum > last);
+                    let text = client.get("sum").unwrap().unwrap();
+                    last = String::from_utf8(text).unwrap().parse().unwrap();
+                    assert!(last >= sum, "an old value");
+                }
+            });
+        }
+    });
+    assert_eq!(client.cas("sum", "800", "done"), Ok(Cas::Done));
+    let put = |i: u32| client.put(format!("key {i}"), i.to_string()).unwrap();
+    (0..100).for_each(put);
+    let is_there = |i: u32| assert_eq!(client.get(format!("key {i}")), Ok(Some(i.to_string().into_bytes())));
+    (0..100).for_each(is_there);
+    let served = |replica: &Option<ReplicaProcess>| replica.as_ref().unwrap().report().counters.reads_served;
+    wait_until("followers have served reads", || {
+        world.replicas.iter().filter(|replica| served(replica) > 0).count() > 1
+    });
+}
+
+#[test]
+fn r2_r5_what_was_acknowledged_survives_the_leader_and_a_restart_of_all() {
+    let mut world = World::start("store-restart");
+    let client = world.client();
+    client.put("a", "1").unwrap();
+    let leader = world.leader();
+    world.replicas[leader] = None;
+    assert_eq!(client.get("a"), Ok(Some(b"1".to_vec())));
+    assert_eq!(client.incr("a", 1), Ok(2));
+    world.replicas.fill_with(|| None);
+    (0..3).for_each(|i| world.start_replica(i));
+    assert_eq!(client.get("a"), Ok(Some(b"2".to_vec())));
+    assert_eq!(client.incr("a", 1), Ok(3));
+}
+
+#[test]
+fn r2_a_replica_without_its_disk_comes_back_under_a_new_identity() {
+    let mut world = World::start("store-join");
+    let client = world.client();
+    client.put("a", "1").unwrap();
+    let leader = world.leader();
+    let lost = (leader + 1) % 3;
+    world.replicas[lost] = None;
+    let order = |order| world.replicas[leader].as_ref().unwrap().order(order);
+    order(ReplicaOrder::Remove(world.members[lost].id)).unwrap();
+    let members = || world.replicas[leader].as_ref().unwrap().report().status.members;
+    wait_until("the lost one is no member", || members().len() == 2);
+
+    let new = Member { id: 4, slot: lost as u8, ..world.members[lost].clone() };
+    let mut options = world.options(&new, Vec::new());
+    options.config.contacts = world.members.clone();
+    let joined = ReplicaProcess::start(options, || ()).unwrap();
+    assert_eq!(joined.report().status.role, Role::Outside);
+    order(ReplicaOrder::Add(new)).unwrap();
+    wait_until("the new one has all data", || {
+        let status = joined.report().status;
+        status.role == Role::Follower && status.keys == 1
+    });
+    let error = order(ReplicaOrder::Remove(9)).unwrap_err().to_string();
+    assert!(error.starts_with("no member has the id 9"), "{error}");
+    world.replicas[(leader + 2) % 3] = None;
+    assert_eq!(client.incr("a", 1), Ok(2), "the new one is of the quorum");
+}
+
+#[test]
+fn r7_a_directory_of_another_replica_is_refused() {
+    let mut world = World::start("store-foreign");
+    world.leader();
+    let twice = world.options(&world.members[0], world.members.clone());
+    let error = ReplicaProcess::start(twice, || ()).unwrap_err().to_string();
+    assert!(error.starts_with("another process uses the data directory"), "{error}");
+    world.replicas.fill_with(|| None);
+    let mut foreign = world.options(&world.members[0], world.members.clone());
+    foreign.data = world.data.join("2");
+    let error = ReplicaProcess::start(foreign, || ()).unwrap_err().to_string();
+    assert!(error.contains("/2: the file ") && error.contains("give this node its own data directory"), "{error}");
+}
