@@ -3,7 +3,9 @@
 mod commands;
 mod embedded;
 mod http;
+mod operator_socket;
 mod options;
+mod replica;
 
 use clap::Parser;
 use clap::error::ErrorKind;

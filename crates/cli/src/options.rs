@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use midflight_control::{Config, ProgramTable, SwitchTable};
 use midflight_terminal::usage::{duration, error, resolve};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,10 +51,13 @@ pub(crate) fn override_addresses(switch: &mut SwitchTable, listen: Option<&str>,
     if let Some(listen) = listen {
         switch.listen = resolve(listen)?;
     }
-    match http {
-        Some("off" | "") => switch.http = None,
-        Some(http) => switch.http = Some(resolve(http)?),
-        None => {}
+    if let Some(http) = http {
+        switch.http = http_address(http)?;
     }
     Ok(())
+}
+
+/// Where to serve HTTP; `None` for "off".
+pub(crate) fn http_address(text: &str) -> Result<Option<SocketAddr>> {
+    if matches!(text, "off" | "") { Ok(None) } else { resolve(text).map(Some) }
 }

@@ -1,8 +1,9 @@
-//! The operator's interface to a running switch: a Unix socket on its machine, for root and the user who started the
-//! switch. A request is one line of JSON, and so is its answer.
+//! The operator's interface to a running process: a Unix socket on its machine, for root and the user who started it. A request
+//! is one line of JSON, and so is its answer. Which requests there are, the process says; here are those of the task queue.
 //!
 //! Orders change what others have queued, so they are not offered over HTTP, which a whole network may reach.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
@@ -11,12 +12,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the switch waits for a whole request, and for its answer to be read.
+/// How long the process waits for a whole request, and for its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of the longest request.
 const REQUEST_MAX: u64 = 4096;
 
-/// A request of the operator.
+/// A request to the switch of a task queue; the answer is a number of tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -36,27 +37,26 @@ pub enum Which {
     Address(IpAddr),
 }
 
-/// The answer of the switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a process says to a request.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// This many tasks were purged.
-    Purged(u32),
+enum Said<A> {
+    Done(A),
     /// It could not be done; one line.
     Error(String),
 }
 
-/// The default path of the socket of a switch on this port: in `/run/midflight` for root, else in the user's own runtime
-/// directory.
+/// The default path of the socket of a process (`switch`, `replica`) that serves this UDP port: in `/run/midflight` for root, else
+/// in the user's own runtime directory.
 #[must_use]
-pub fn default_path(port: u16) -> PathBuf {
+pub fn default_path(process: &str, port: u16) -> PathBuf {
     let user = rustix::process::geteuid();
     let directory = match std::env::var_os("XDG_RUNTIME_DIR") {
         _ if user.is_root() => PathBuf::from("/run/midflight"),
         Some(own) if !own.is_empty() => PathBuf::from(own).join("midflight"),
         _ => std::env::temp_dir().join(format!("midflight-{}", user.as_raw())),
     };
-    directory.join(format!("switch-{port}.sock"))
+    directory.join(format!("{process}-{port}.sock"))
 }
 
 /// Listens there; a socket file that a dead process left is replaced. Only its owner, and root, may connect.
@@ -101,8 +101,11 @@ fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Answers requests, one after the other, for as long as the process lives.
-pub fn serve(listener: &UnixListener, mut answer: impl FnMut(Request) -> Answer) {
+/// Answers requests, one after the other, for as long as the process lives. What cannot be done is an error on one line.
+pub fn serve<Q: DeserializeOwned, A: Serialize>(
+    listener: &UnixListener,
+    mut answer: impl FnMut(Q) -> Result<A, String>,
+) {
     for stream in listener.incoming() {
         let served = stream.and_then(|stream| serve_one(stream, &mut answer));
         if let Err(error) = served {
@@ -111,35 +114,42 @@ pub fn serve(listener: &UnixListener, mut answer: impl FnMut(Request) -> Answer)
     }
 }
 
-fn serve_one(mut stream: UnixStream, answer: &mut impl FnMut(Request) -> Answer) -> io::Result<()> {
+fn serve_one<Q: DeserializeOwned, A: Serialize>(
+    mut stream: UnixStream,
+    answer: &mut impl FnMut(Q) -> Result<A, String>,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new((&stream).take(REQUEST_MAX)).read_line(&mut line)?;
-    let said = match serde_json::from_str(&line) {
+    let answer = match serde_json::from_str(&line) {
         Ok(request) => answer(request),
-        Err(error) => Answer::Error(format!("not a request: {error}")),
+        Err(error) => Err(format!("not a request: {error}")),
     };
+    let said = answer.map_or_else(Said::Error, Said::Done);
     writeln!(stream, "{}", serde_json::to_string(&said)?)
 }
 
-/// Asks the switch that listens there.
+/// Asks the process that listens there. What it cannot do is an error on one line.
 ///
 /// # Errors
-/// If no switch listens there, this user may not use the socket, or it belongs to another user. In a directory that is not
+/// If none listens there, this user may not use the socket, or it belongs to another user. In a directory that is not
 /// our own, another user could have put a socket, read a client's identity from it and answer anything. Root may use all
 /// sockets.
-pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
+pub fn ask<A: DeserializeOwned>(path: &Path, request: &impl Serialize) -> io::Result<Result<A, String>> {
     let mut stream = UnixStream::connect(path)?;
     let server = rustix::net::sockopt::socket_peercred(&stream)?.uid;
     if !is_trusted(server.as_raw()) && !rustix::process::geteuid().is_root() {
-        let why = format!("user {} listens at {}, and no switch of ours", server.as_raw(), path.display());
+        let why = format!("user {} listens at {}, and no process of ours", server.as_raw(), path.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
+    Ok(match serde_json::from_str(&line)? {
+        Said::Done(answer) => Ok(answer),
+        Said::Error(why) => Err(why),
+    })
 }
 
 #[cfg(test)]
@@ -159,13 +169,13 @@ mod tests {
         let listener = listen(&path).unwrap();
         thread::spawn(move || {
             serve(&listener, |request| match request {
-                Request::Purge(Which::Resources(mask)) => Answer::Purged(u32::from(mask)),
-                Request::Purge(which) => Answer::Error(format!("{which:?}")),
+                Request::Purge(Which::Resources(mask)) => Ok(u32::from(mask)),
+                Request::Purge(which) => Err(format!("{which:?}")),
             });
         });
-        let purge = |which| ask(&path, &Request::Purge(which)).unwrap();
-        assert_eq!(purge(Which::Resources(4)), Answer::Purged(4));
-        assert_eq!(purge(Which::Client(7)), Answer::Error("Client(7)".into()));
+        let purge = |which| ask::<u32>(&path, &Request::Purge(which)).unwrap();
+        assert_eq!(purge(Which::Resources(4)), Ok(4));
+        assert_eq!(purge(Which::Client(7)), Err("Client(7)".into()));
         let mut raw = UnixStream::connect(&path).unwrap();
         raw.write_all(b"nonsense\n").unwrap();
         let mut said = String::new();

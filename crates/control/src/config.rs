@@ -144,7 +144,7 @@ impl SwitchTable {
     pub fn admin_path(&self, port: u16) -> Option<PathBuf> {
         match self.admin.as_str() {
             "" => None,
-            "auto" => Some(admin::default_path(port)),
+            "auto" => Some(admin::default_path("switch", port)),
             path => Some(path.into()),
         }
     }

@@ -7,7 +7,8 @@
 //! | [`mod@bench`] | numbers of this machine: the core, processes, labs, other systems |
 //! | [`replay`] | a workload through a switch in real time |
 //! | [`sim`] | the simulator: figures, sweeps, scenarios, the fault campaign |
-//! | [`check`] | every state of small instances of the asic engine |
+//! | [`check`] | every state of small instances of the asic engine and of the protocol of reads; histories of a store |
+//! | [`store`] | a load on a store |
 //! | [`soak`], [`attack`] | a cluster in a lab, under load and disturbances, and under attack |
 
 pub mod attack;
@@ -23,3 +24,4 @@ pub mod replay;
 mod report;
 pub mod sim;
 pub mod soak;
+pub mod store;

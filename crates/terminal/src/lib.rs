@@ -9,6 +9,7 @@
 //! | [`signals`] | SIGINT, SIGTERM, SIGPIPE |
 //! | [`machine`] | this machine |
 //! | [`usage`] | exit codes, and the errors that they stand for |
+//! | [`store`] | a store: which one, and a client of it |
 //! | [`switches`] | a running switch: a client of it, and its status |
 
 pub mod columns;
@@ -18,6 +19,7 @@ pub mod machine;
 pub mod progress;
 pub mod signals;
 pub mod stdout;
+pub mod store;
 pub mod switches;
 pub mod units;
 pub mod usage;

@@ -15,8 +15,13 @@ pub fn print_beside(json: bool, text: &str) -> Result<()> {
 /// Writes `text` at once. `println!` panics on errors; here a full disk gives a one-line error, and a closed pipe is no
 /// error.
 pub fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same of bytes that may be no text.
+pub fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write the output"),
     }

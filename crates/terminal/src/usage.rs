@@ -23,6 +23,8 @@ pub struct Interrupted(pub &'static str);
 pub const FAILURE: u8 = 1;
 /// Exit code of a command that was asked for something that does not make sense; also clap's.
 pub const USAGE: u8 = 2;
+/// Exit code of a command that did what it was asked to, and the answer is no.
+pub const NO: u8 = 3;
 /// Exit code after Ctrl-C: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 

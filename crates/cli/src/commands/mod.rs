@@ -3,9 +3,11 @@
 mod baseline;
 mod ends;
 mod executor;
+mod kv;
 mod lab;
 mod map;
 mod purge;
+mod replica;
 mod status;
 mod submit;
 pub(crate) mod switch;
@@ -23,6 +25,10 @@ pub(crate) enum Command {
     Switch(switch::Args),
     /// Start an executor: slots that pull tasks from a switch and run them
     Executor(executor::Args),
+    /// Start a replica of a store
+    Replica(replica::Args),
+    /// Read and write a store: linearizable, by every replica
+    Kv(kv::Args),
     /// Call a function many times
     Submit(submit::Args),
     /// Run command lines in parallel; their output comes in the order of the input
@@ -50,7 +56,7 @@ impl Command {
     /// user who runs a job wants its output. A cluster under attack would log very much.
     pub(crate) fn default_log(&self) -> &'static str {
         match self {
-            Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Baseline(_) => "warn",
+            Self::Up(_) | Self::Switch(_) | Self::Executor(_) | Self::Replica(_) | Self::Baseline(_) => "warn",
             Self::Lab(args) if args.is_attack() => "off",
             _ => "error",
         }
@@ -60,6 +66,7 @@ impl Command {
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match self {
             Self::Status(_) | Self::Submit(_) | Self::Replay(_) => true,
+            Self::Kv(args) => args.ends_with_its_reader(),
             Self::Bench(args) => args.ends_with_its_reader(),
             Self::Lab(args) => args.ends_with_its_reader(),
             _ => false,
@@ -73,6 +80,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Executor(args) => executor::run(&args),
+        Command::Replica(args) => replica::run(&args),
+        Command::Kv(args) => kv::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Map(args) => map::run(args),
         Command::Replay(args) => replay::command::run(&args),

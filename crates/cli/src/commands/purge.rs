@@ -4,7 +4,7 @@ use crate::options;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::Config;
-use midflight_control::admin::{self, Answer, Request, Which};
+use midflight_control::admin::{self, Request, Which};
 use midflight_control::config::DEFAULT_PORT;
 use midflight_terminal::{stdout, usage};
 use std::net::IpAddr;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = path(args)?;
     let request = Request::Purge(which(args)?);
-    let answer = admin::ask(&path, &request).with_context(|| {
+    let answer = admin::ask::<u32>(&path, &request).with_context(|| {
         format!(
             "no switch can be asked at {}: run this on the switch's machine, as root or as the user who started it, and name \
              its port (--port) or socket (--admin)",
@@ -63,11 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         )
     })?;
     match answer {
-        Answer::Purged(tasks) if args.json => stdout::print(&format!("{}\n", serde_json::json!({ "purged": tasks })))?,
-        Answer::Purged(tasks) => {
-            stdout::print(&format!("{tasks} {} taken out\n", if tasks == 1 { "task" } else { "tasks" }))?
-        }
-        Answer::Error(why) => bail!("{why}"),
+        Ok(tasks) if args.json => stdout::print(&format!("{}\n", serde_json::json!({ "purged": tasks })))?,
+        Ok(tasks) => stdout::print(&format!("{tasks} {} taken out\n", if tasks == 1 { "task" } else { "tasks" }))?,
+        Err(why) => bail!("{why}"),
     }
     Ok(ExitCode::SUCCESS)
 }

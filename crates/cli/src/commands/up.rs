@@ -1,16 +1,20 @@
 //! `midflight up`: everything on this machine.
 
-use crate::commands::switch::OperatorSocket;
+mod store;
+
+use crate::commands::switch::SwitchProgram;
 use crate::embedded::Embedded;
 use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
 use midflight_control::{Config, EngineKind};
+use midflight_dataplane::TasksProgram;
 use midflight_terminal::machine::cores;
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,6 +23,8 @@ EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
   midflight up --listen 127.0.0.1:0      on a free port
+  midflight up --store                   a store: three replicas and their switch, data goes at the end
+  midflight up --store --data here       the same; the data stays in a directory
 
 The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
 
@@ -45,11 +51,20 @@ pub(crate) struct Args {
     /// How long tasks may go on after Ctrl-C before they are killed
     #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "1m")]
     drain: Duration,
+    /// A store instead of a task queue: three replicas and a switch
+    #[arg(long, conflicts_with_all = ["executors", "slots", "drain", "config"])]
+    store: bool,
+    /// Directory in which the store's data stays; default: a temporary one
+    #[arg(long, value_name = "DIR", requires = "store")]
+    data: Option<PathBuf>,
     #[command(flatten)]
     file: options::ConfigFile,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.store {
+        return store::run(args);
+    }
     let mut config: Config = args.file.load()?;
     if args.file.config.is_none() {
         config.switch.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
@@ -62,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut shutdown = Shutdown::new()?;
     let embedded = Embedded::start(&config, args.executors, slots)?;
     let switch = &embedded.running.switch;
-    OperatorSocket::bind(&config, switch.local_addr().port())?.serve(switch)?;
+    TasksProgram::begin(TasksProgram::beside(&config, switch.local_addr().port())?, switch)?;
     stdout::print(&greeting(&embedded, args.executors, slots))?;
     shutdown.wait();
     eprintln!("finishing what runs; Ctrl-C again ends at once");

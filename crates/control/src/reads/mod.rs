@@ -1,7 +1,9 @@
-//! The configuration table and the metrics of the reads program.
+//! The configuration table and the metrics of the reads program, and of its replicas.
 
+mod replica;
 mod status;
 mod table;
 
+pub use replica::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SessionStatus};
 pub use status::{ReadsStatus, SetStatus};
 pub use table::{ReadMode, ReadsTable, ReplicaTable, SetTable, TimingTable};

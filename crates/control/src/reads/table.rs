@@ -159,6 +159,41 @@ impl ReadsTable {
 }
 
 impl SetTable {
+    /// A set with the number 1 on this machine alone: switches on `port` and every 100th after it, replicas on every tenth after
+    /// `port`, with their links one above.
+    #[must_use]
+    pub fn on_loopback(cluster: u64, replicas: u16, switches: u16, port: u16) -> Self {
+        let at = |offset: u16| SocketAddr::from(([127, 0, 0, 1], port.saturating_add(offset)));
+        let replica = |id: u16| ReplicaTable { id: id.into(), address: at(10 * id), links: at(10 * id + 1) };
+        Self {
+            number: 1,
+            cluster,
+            switches: (0..switches).map(|i| at(100 * i)).collect(),
+            replicas: (1..=replicas).map(replica).collect(),
+            kgroup_bits: kgroup_bits(),
+            reads: ReadMode::default(),
+            reply_check: ReplyCheck::default(),
+            policy: Policy::default(),
+            timing: TimingTable::default(),
+        }
+    }
+
+    /// As a table of the configuration, with the keys that have no defaults.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let switches: Vec<_> = self.switches.iter().map(|switch| format!("\"{switch}\"")).collect();
+        let replica = |ReplicaTable { id, address, links }: &ReplicaTable| {
+            format!("  {{ id = {id}, address = \"{address}\", links = \"{links}\" }},\n")
+        };
+        format!(
+            "[[reads.set]]\nnumber = {}\ncluster = {}\nswitches = [{}]\nreplicas = [\n{}]\n",
+            self.number,
+            self.cluster,
+            switches.join(", "),
+            self.replicas.iter().map(replica).collect::<String>()
+        )
+    }
+
     /// As a switch has it. `incarnation` is drawn at random for each start.
     #[must_use]
     pub fn at_switch(&self, incarnation: u64) -> NewSet {
@@ -245,7 +280,7 @@ impl ProgramTable for ReadsTable {
     }
 }
 
-fn nanos(time: Duration) -> Nanos {
+pub(super) fn nanos(time: Duration) -> Nanos {
     Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
@@ -285,6 +320,12 @@ replicas = [
         assert_eq!((set.kgroup_bits, set.policy, set.reads), (12, Policy::LeaderAvoidance, ReadMode::LeaderLease));
         assert_eq!(set.at_switch(7).lease_ns, 120_000_000);
         assert_eq!(table.find(Some(2)).unwrap_err(), "the configuration has no set 2, but 1");
+    }
+
+    #[test]
+    fn a_set_is_written_as_it_is_read() {
+        let set = SetTable::on_loopback(42, 3, 2, 7700);
+        assert_eq!(parse(&set.to_toml()).unwrap().set, [set]);
     }
 
     #[test]

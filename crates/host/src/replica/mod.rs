@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use thread::{Parts, ReplicaThread};
 
 /// How a replica runs. [`ReplicaOptions::new`] has the defaults.
@@ -199,8 +199,7 @@ fn waking(waker: &Arc<Waker>) -> impl Fn() + Send + Sync + 'static {
     move || waker.wake()
 }
 
-/// Links begin with the time of the start in seconds, so that each start's are later than those before.
+/// Links are known by a number that begins with a random one, so that no start takes an earlier one's for its own.
 fn link_options(config: &ReplicaConfig) -> LinkOptions {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    LinkOptions::new(config.cluster, config.set, config.id, since_1970.as_secs() as u32)
+    LinkOptions::new(config.cluster, config.set, config.id, rand::random())
 }

@@ -1,6 +1,7 @@
-//! `midflight check`: exhaustive search of small instances. Each file is a subcommand.
+//! `midflight check`: exhaustive search of small instances, and of histories. Each file is a subcommand.
 
 mod asic;
+mod history;
 mod progress;
 mod reads;
 mod table;
@@ -24,6 +25,9 @@ enum Command {
     /// The protocol of reads: no rule breaks in any state of its model, and each planted protocol error is found
     #[command(after_help = reads::EXAMPLES)]
     Reads(reads::Args),
+    /// A history of a store: whether it is linearizable
+    #[command(after_help = history::EXAMPLES)]
+    History(history::Args),
 }
 
 /// Runs the study and returns the exit code.
@@ -31,5 +35,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Asic(args) => asic::run(args),
         Command::Reads(args) => reads::run(args),
+        Command::History(args) => history::run(args),
     }
 }

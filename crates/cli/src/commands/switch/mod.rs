@@ -2,13 +2,11 @@
 //! has a file here.
 
 mod engine;
-mod operator_socket;
 mod program;
 mod reads;
 mod running;
 mod tasks;
 
-pub(crate) use operator_socket::OperatorSocket;
 pub(crate) use program::SwitchProgram;
 pub(crate) use running::Running;
 

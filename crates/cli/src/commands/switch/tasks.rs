@@ -1,13 +1,14 @@
 //! The task queue, as `midflight switch` runs it.
 
-use super::operator_socket::OperatorSocket;
 use super::program::SwitchProgram;
+use crate::operator_socket::OperatorSocket;
 use anyhow::Result;
+use midflight_control::admin::{Request, Which};
 use midflight_control::{Config, EngineKind, TasksStatus, TasksTable};
 use midflight_dataplane::{Stats, TasksConfig, TasksProgram};
 use midflight_host::{AsicOptions, Program, Switch, SwitchEngine};
 use midflight_terminal::usage;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 impl SwitchProgram for TasksProgram {
     type Table = TasksTable;
@@ -44,11 +45,13 @@ impl SwitchProgram for TasksProgram {
     }
 
     fn beside(config: &Config, port: u16) -> Result<OperatorSocket> {
-        OperatorSocket::bind(config, port)
+        let switch = &config.switch;
+        OperatorSocket::bind(switch.admin_path(port), switch.admin == "auto", "midflight purge")
     }
 
     fn begin(socket: OperatorSocket, switch: &Arc<Switch>) -> Result<()> {
-        socket.serve(switch)
+        let switch = Arc::downgrade(switch);
+        socket.serve(move |request| purge(&switch, request))
     }
 }
 
@@ -58,4 +61,15 @@ fn levels(engine: &SwitchEngine, table: &TasksTable) -> u32 {
         SwitchEngine::Asic(AsicOptions { levels, .. }) => *levels,
         SwitchEngine::User | SwitchEngine::Kernel(_) => table.bounds.levels,
     }
+}
+
+/// Carries out `midflight purge`.
+fn purge(switch: &Weak<Switch>, Request::Purge(which): Request) -> Result<u32, String> {
+    let which = match which {
+        Which::Client(identity) => midflight_host::Which::Client(identity),
+        Which::Resources(mask) => midflight_host::Which::Resources(mask),
+        Which::Address(ip) => midflight_host::Which::Address(ip),
+    };
+    let switch = switch.upgrade().ok_or("the switch is ending")?;
+    switch.purge(which).map_err(|error| error.to_string())
 }

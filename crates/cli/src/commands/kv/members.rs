@@ -1,0 +1,108 @@
+//! `midflight kv members`: the members of a set, and changes of them, by the operator's socket of the replica that leads.
+
+use super::status::on_this_machine;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args as ClapArgs, Subcommand};
+use midflight_control::admin;
+use midflight_control::reads::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
+use midflight_terminal::columns::aligned;
+use midflight_terminal::store::WhichStore;
+use midflight_terminal::{stdout, usage};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight kv members                              who is in the set
+  midflight kv members remove 2                     a replica that has lost its disk
+  midflight kv members add 4 --config store.toml    one of the configuration, started with --join
+  midflight kv members transfer 3                   replica 3 leads
+  midflight kv members flush                        all data goes
+
+Run it on the machine of the replica that leads, as root or as the user who started it.
+
+EXIT CODES
+  0 begun (run it again without arguments to see when it is done), 1 failed, 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    store: WhichStore,
+    /// A list in JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    change: Option<Change>,
+}
+
+/// What the leader is asked for.
+#[derive(Subcommand)]
+enum Change {
+    /// Add a replica of the configuration
+    Add {
+        /// Its id: one that was never used
+        id: u64,
+    },
+    /// Remove a replica
+    Remove {
+        /// Its id
+        id: u64,
+    },
+    /// Make another replica the leader
+    Transfer {
+        /// Its id
+        id: u64,
+    },
+    /// Remove all data
+    Flush,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let set = args.store.table()?;
+    let found = on_this_machine(&set);
+    let newest = found.iter().max_by_key(|status| (status.term, status.role == "leader")).ok_or_else(|| {
+        anyhow!(
+            "no replica of the store can be asked on this machine: run this where one is, as the user who started it"
+        )
+    })?;
+    match &args.change {
+        None if args.json => stdout::print(&format!("{}\n", serde_json::to_string(&newest.members)?))?,
+        None => stdout::print(&for_people(newest))?,
+        Some(change) => ask(&set, newest, &change.request(&set)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Change {
+    fn request(&self, set: &SetTable) -> Result<ReplicaRequest> {
+        Ok(match self {
+            Self::Add { id } => ReplicaRequest::Add(set.member(*id).map_err(usage::error)?),
+            Self::Remove { id } => ReplicaRequest::Remove(*id),
+            Self::Transfer { id } => ReplicaRequest::Transfer(*id),
+            Self::Flush => ReplicaRequest::Flush,
+        })
+    }
+}
+
+fn ask(set: &SetTable, of: &ReplicaStatus, request: &ReplicaRequest) -> Result<()> {
+    let member = set.member(of.replica).map_err(usage::error)?;
+    let path = admin::default_path("replica", member.address.port());
+    let answer = admin::ask::<ReplicaAnswer>(&path, request);
+    match answer.with_context(|| format!("replica {} did not answer", of.replica))? {
+        Ok(_) => stdout::print("begun\n"),
+        Err(why) => bail!("{why}"),
+    }
+}
+
+fn for_people(status: &ReplicaStatus) -> String {
+    let leads = status.role == "leader";
+    let head = ["replica", "place", "address", "links", "has the log up to"].map(str::to_owned);
+    let row = |MemberStatus { member, matched }: &MemberStatus| {
+        let has = if leads { matched.to_string() } else { "-".into() };
+        let id =
+            if status.leader == Some(member.id) { format!("{} (leads)", member.id) } else { member.id.to_string() };
+        [id, member.slot.to_string(), member.address.to_string(), member.links.to_string(), has]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(status.members.iter().map(row)).collect();
+    aligned(&rows, "lrllr")
+}

@@ -1,0 +1,80 @@
+//! `midflight kv`: operations on a store, and its administration. Each subcommand's arguments are in the file of its kind.
+
+mod init;
+mod members;
+mod operations;
+mod status;
+
+use clap::{Args as ClapArgs, Subcommand};
+use midflight_studies::store::load;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight up --store                          in another terminal: three replicas and a switch
+  midflight kv put greeting hello
+  midflight kv get greeting
+  midflight kv incr visits 5
+  midflight kv cas greeting hello 'good day'    only if it is hello
+  midflight kv status                           the replicas of this machine
+  midflight kv load --seconds 5                 reads and writes, as many as it takes
+
+docs/store.md says what is promised, and how to run a store on several machines.
+
+EXIT CODES
+  0 done; 1 failed: one line on stderr says why; 2 wrong usage; 3 done, and the answer is no: there
+  is no such key, or it has another value";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print the value of a key
+    Get(operations::Get),
+    /// Set the value of a key
+    Put(operations::Put),
+    /// Remove a key
+    Del(operations::Del),
+    /// Set the value of a key if it has the expected one
+    Cas(operations::Cas),
+    /// Add to a number; a key that does not exist counts as 0
+    Incr(operations::Incr),
+    /// Whether there is such a key
+    Exists(operations::Exists),
+    /// Show how replicas are
+    Status(status::Args),
+    /// Show the members of a set, or change them
+    Members(members::Args),
+    /// Print a configuration for a store on this machine, to start from
+    Init(init::Args),
+    /// Read and write as fast as the store answers, and measure
+    #[command(after_help = load::EXAMPLES)]
+    Load(load::Args),
+}
+
+impl Args {
+    /// Whether a closed pipe ends it at once.
+    pub(crate) fn ends_with_its_reader(&self) -> bool {
+        !matches!(self.command, Command::Load(_))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Get(args) => args.run(),
+        Command::Put(args) => args.run(),
+        Command::Del(args) => args.run(),
+        Command::Cas(args) => args.run(),
+        Command::Incr(args) => args.run(),
+        Command::Exists(args) => args.run(),
+        Command::Status(args) => status::run(args),
+        Command::Members(args) => members::run(args),
+        Command::Init(args) => init::run(args),
+        Command::Load(args) => load::run(args),
+    }
+}

@@ -1,0 +1,93 @@
+//! `midflight kv status`: how replicas are, by their operator's sockets or over HTTP.
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use midflight_control::admin;
+use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
+use midflight_terminal::columns::aligned;
+use midflight_terminal::store::WhichStore;
+use midflight_terminal::{stdout, switches};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  midflight kv status --config store.toml              the replicas on this machine
+  midflight kv status --http a:7712,b:7712             those that serve HTTP there
+  midflight kv status --json | jq .[].role
+
+EXIT CODES
+  0 shown, 1 no replica answers, 2 wrong usage";
+
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    store: WhichStore,
+    /// HTTP addresses of replicas (their --http) instead
+    #[arg(long, value_name = "HOST:PORT,..", value_delimiter = ',')]
+    http: Vec<String>,
+    /// A list in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let found = if args.http.is_empty() { on_this_machine(&args.store.table()?) } else { over_http(&args.http)? };
+    if found.is_empty() {
+        bail!(
+            "no replica of the store can be asked on this machine: start one (midflight replica), run this as root or as the \
+             user who started it, or give --http"
+        );
+    }
+    if args.json {
+        stdout::print(&format!("{}\n", serde_json::to_string(&found)?))?;
+    } else {
+        stdout::print(&for_people(&found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The replicas whose operator's sockets answer.
+pub(super) fn on_this_machine(set: &SetTable) -> Vec<ReplicaStatus> {
+    let ask = |port| admin::ask(&admin::default_path("replica", port), &ReplicaRequest::Status);
+    let answers = set.replicas.iter().filter_map(|replica| ask(replica.address.port()).ok());
+    answers
+        .filter_map(|answer| match answer {
+            Ok(ReplicaAnswer::Status(status)) => Some(*status),
+            _ => None,
+        })
+        .collect()
+}
+
+fn over_http(addresses: &[String]) -> Result<Vec<ReplicaStatus>> {
+    let read = |address: &String| {
+        serde_json::from_str(&switches::status(address)?)
+            .with_context(|| format!("{address} is not a replica of this version"))
+    };
+    addresses.iter().map(read).collect()
+}
+
+fn for_people(found: &[ReplicaStatus]) -> String {
+    let head = ["replica", "role", "term", "log", "applied", "keys", "reads", "refused", "session"].map(str::to_owned);
+    let row = |s: &ReplicaStatus| {
+        let count = |name: &str| s.counters.get(name).copied().unwrap_or(0).to_string();
+        let session = match &s.session {
+            Some(session) if s.has_lease => format!("at {}", session.switch),
+            Some(session) => format!("at {}, without a lease", session.switch),
+            None => "-".into(),
+        };
+        [
+            s.replica.to_string(),
+            s.role.clone(),
+            s.term.to_string(),
+            s.last_index.to_string(),
+            s.applied.to_string(),
+            s.keys.to_string(),
+            count("reads_served"),
+            count("reads_refused"),
+            session,
+        ]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
+    aligned(&rows, "rlrrrrrrl")
+}

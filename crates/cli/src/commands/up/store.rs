@@ -1,0 +1,86 @@
+//! `midflight up --store`: three replicas and a switch in this process.
+
+use super::Args;
+use crate::commands::switch::{Running, SwitchProgram};
+use crate::options;
+use crate::replica::{RunningReplica, Which};
+use anyhow::{Context, Result, bail};
+use midflight_control::config::DEFAULT_PORT;
+use midflight_control::reads::SetTable;
+use midflight_control::{Config, ReadsTable, SwitchTable};
+use midflight_dataplane::reads::ReadsProgram;
+use midflight_terminal::signals::Shutdown;
+use midflight_terminal::stdout;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const REPLICAS: u16 = 3;
+
+/// Where the data is; a temporary directory goes with it.
+struct Data {
+    path: PathBuf,
+    is_temporary: bool,
+}
+
+impl Data {
+    fn new(named: Option<&Path>) -> Result<Self> {
+        if let Some(path) = named {
+            return Ok(Self { path: path.to_owned(), is_temporary: false });
+        }
+        let path = std::env::temp_dir().join(format!("midflight-store-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self { path, is_temporary: true })
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // What is left over is in the directory for temporary files.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let mut switch =
+        SwitchTable { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)), ..SwitchTable::default() };
+    options::override_addresses(&mut switch, args.listen.as_deref(), args.http.as_deref())?;
+    let mut shutdown = Shutdown::new()?;
+    // Its port may be a free one; those of the replicas follow from it.
+    let mut config = Config { switch, program: ReadsTable::default() };
+    let running = Running::<ReadsProgram>::start(&config)?;
+    let address = running.switch.local_addr();
+    let set = SetTable::on_loopback(1, REPLICAS, 1, address.port());
+    config.program.set = vec![set.clone()];
+    ReadsProgram::begin(ReadsProgram::beside(&config, address.port())?, &running.switch)?;
+    let data = Data::new(args.data.as_deref())?;
+    let replicas = start(&set, &data, &shutdown)?;
+    stdout::print(&greeting(&running, &data))?;
+    shutdown.wait();
+    if let Some(why) = replicas.iter().find_map(|replica| replica.process.failure()) {
+        bail!("a replica has ended: {why}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
+    let one = |id: u64| {
+        let (data, fsync) = (data.path.join(id.to_string()), !data.is_temporary);
+        RunningReplica::start(Which { set, id, joins: false, data, fsync, http: None }, shutdown.ender())
+    };
+    set.replicas.iter().map(|replica| one(replica.id)).collect()
+}
+
+fn greeting(running: &Running<ReadsProgram>, data: &Data) -> String {
+    let port = running.switch.local_addr().port();
+    let of_store = if port == DEFAULT_PORT { String::new() } else { format!(" --switch 127.0.0.1:{port}") };
+    let status = running.http().map_or_else(String::new, |http| format!("  midflight status --http {http}\n"));
+    let fate = if data.is_temporary { "which goes at the end" } else { "which stays" };
+    format!(
+        "switch on 127.0.0.1:{port}, {REPLICAS} replicas with their data in {}, {fate}. In another terminal:\n\n  \
+         midflight kv put greeting hello{of_store}\n  midflight kv get greeting{of_store}\n{status}\nCtrl-C ends it.\n",
+        data.path.display()
+    )
+}

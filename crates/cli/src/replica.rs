@@ -1,0 +1,113 @@
+//! A replica in this process: what drives it, its HTTP server and its operator's socket.
+
+use crate::http::Http;
+use crate::operator_socket::OperatorSocket;
+use anyhow::Result;
+use midflight_control::ShellCounters;
+use midflight_control::admin;
+use midflight_control::http::Source;
+use midflight_control::metrics::AnySnapshot;
+use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
+use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Which replica, and how it runs.
+#[derive(Debug)]
+pub(crate) struct Which<'a> {
+    /// Its set.
+    pub set: &'a SetTable,
+    /// Its id.
+    pub id: u64,
+    /// The set does not know it: it waits to be added.
+    pub joins: bool,
+    /// The directory of its data.
+    pub data: PathBuf,
+    /// What it acknowledges survives a power cut.
+    pub fsync: bool,
+    /// Where `/metrics` and the others are served, if at all.
+    pub http: Option<SocketAddr>,
+}
+
+/// A running replica; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct RunningReplica {
+    /// The replica.
+    pub process: Arc<ReplicaProcess>,
+    http: Option<Http>,
+}
+
+impl RunningReplica {
+    /// Starts it. `on_failure` is called where it has to end by itself.
+    pub(crate) fn start(which: Which<'_>, on_failure: impl FnOnce() + Send + 'static) -> Result<Self> {
+        let Which { set, id, joins, data, fsync, http } = which;
+        let member = set.member(id).map_err(midflight_terminal::usage::error)?;
+        let listener = http.map(midflight_control::http::listen).transpose()?;
+        let path = admin::default_path("replica", member.address.port());
+        let socket = OperatorSocket::bind(Some(path), true, "midflight kv members")?;
+        let config = set.replica_config(id, joins, rand::random());
+        let options = ReplicaOptions { fsync, ..ReplicaOptions::new(config, member.address, member.links, data) };
+        let process = Arc::new(ReplicaProcess::start(options, on_failure)?);
+        let (of_operator, number) = (Arc::downgrade(&process), set.number);
+        socket.serve(move |request| answer(&of_operator, number, request))?;
+        let source = Arc::new(Seen { process: Arc::clone(&process), set: number });
+        let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
+        Ok(Self { process, http })
+    }
+
+    /// Where HTTP is served, if at all.
+    pub(crate) fn http(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(Http::address)
+    }
+}
+
+fn answer(process: &Weak<ReplicaProcess>, set: u16, request: ReplicaRequest) -> Result<ReplicaAnswer, String> {
+    let process = process.upgrade().ok_or("the replica is ending")?;
+    let order = match request {
+        ReplicaRequest::Status => return Ok(ReplicaAnswer::Status(Box::new(status(&process, set)))),
+        ReplicaRequest::Add(member) => ReplicaOrder::Add(member),
+        ReplicaRequest::Remove(id) => ReplicaOrder::Remove(id),
+        ReplicaRequest::Transfer(to) => ReplicaOrder::Transfer(to),
+        ReplicaRequest::Flush => ReplicaOrder::Flush,
+    };
+    process.order(order).map(|()| ReplicaAnswer::Begun).map_err(|error| error.to_string())
+}
+
+fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
+    let ReplicaReport { status, counters, links, socket } = process.report();
+    let shell = [
+        ("links_foreign", links.foreign),
+        ("links_unknown_peer", links.unknown_peer),
+        ("links_malformed", links.malformed),
+        ("links_too_long", links.too_long),
+        ("links_silent", links.silent),
+        ("links_not_reached", links.not_reached),
+        ("links_broken", links.broken),
+        ("links_late", links.late),
+        ("received", socket.received),
+        ("receive_errors", socket.receive_errors),
+        ("kernel_dropped", socket.kernel_dropped),
+        ("sent", socket.sent),
+        ("send_errors", socket.send_errors),
+    ];
+    let shell: ShellCounters = shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    ReplicaStatus::new(set, &status, &counters, shell)
+}
+
+/// A replica as its HTTP server sees it.
+struct Seen {
+    process: Arc<ReplicaProcess>,
+    set: u16,
+}
+
+impl Source for Seen {
+    fn snapshot(&self) -> Box<dyn AnySnapshot> {
+        Box::new(status(&self.process, self.set))
+    }
+
+    fn silent_for(&self) -> Duration {
+        self.process.silent_for()
+    }
+}

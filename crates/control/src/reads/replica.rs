@@ -1,0 +1,346 @@
+//! A replica: its configuration from the table of its set, what it reports, and what an operator may ask of it.
+
+use super::table::{ReadMode, SetTable, TimingTable, nanos};
+use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
+use midflight_reads::replica::{Counters, Member, Mode, ReplicaConfig, Role, StatusReport, Timing};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+
+impl SetTable {
+    /// Its replicas, each with its place.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        let member = |(slot, replica): (usize, &super::ReplicaTable)| Member {
+            id: replica.id,
+            slot: slot as u8, // at most eight
+            address: replica.address,
+            links: replica.links,
+        };
+        self.replicas.iter().enumerate().map(member).collect()
+    }
+
+    /// The replica of this id.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn member(&self, id: u64) -> Result<Member, String> {
+        let found = self.members().into_iter().find(|member| member.id == id);
+        let ids = || self.replicas.iter().map(|replica| replica.id.to_string()).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| format!("set {} has no replica {id} in the configuration, but {}", self.number, ids()))
+    }
+
+    /// The configuration of one of its replicas. One that `joins` is not of the set yet: it waits to be added. `seed` is random.
+    #[must_use]
+    pub fn replica_config(&self, id: u64, joins: bool, seed: u64) -> ReplicaConfig {
+        let members = self.members();
+        let initial = if joins { Vec::new() } else { members.clone() };
+        ReplicaConfig {
+            contacts: members,
+            kgroup_bits: self.kgroup_bits,
+            mode: self.reads.into(),
+            timing: (&self.timing).into(),
+            ..ReplicaConfig::new(self.cluster, self.number, id, initial, self.switches.clone(), seed)
+        }
+    }
+}
+
+impl From<ReadMode> for Mode {
+    fn from(mode: ReadMode) -> Self {
+        match mode {
+            ReadMode::Flair => Self::Flair,
+            ReadMode::Raft => Self::Raft,
+            ReadMode::LeaderLease => Self::LeaderLease,
+        }
+    }
+}
+
+impl From<&TimingTable> for Timing {
+    fn from(table: &TimingTable) -> Self {
+        Self {
+            heartbeat: nanos(table.heartbeat),
+            session_lease: nanos(table.session_lease),
+            leader_lease: nanos(table.leader_lease),
+            promise: nanos(table.promise),
+            stagger: nanos(table.stagger),
+            drift_ppm: table.drift_ppm.into(),
+        }
+    }
+}
+
+/// What an operator may ask of a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplicaRequest {
+    /// How it is.
+    Status,
+    /// A new member, which waits for that or will.
+    Add(Member),
+    /// The member of this id leaves.
+    Remove(u64),
+    /// The member of this id leads.
+    Transfer(u64),
+    /// All data goes.
+    Flush,
+}
+
+/// The answer of a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplicaAnswer {
+    /// It is begun, and the status shows when it is done.
+    Begun,
+    /// How it is.
+    Status(Box<ReplicaStatus>),
+}
+
+/// A replica at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaStatus {
+    /// Version of the software.
+    pub version: String,
+    /// The replica set.
+    pub set: u16,
+    /// Its id.
+    pub replica: u64,
+    /// `leader`, `follower` or `outside`: the set does not know it.
+    pub role: String,
+    /// Raft's term.
+    pub term: u64,
+    /// Who leads, as far as it knows.
+    pub leader: Option<u64>,
+    /// The leader's: the present session, if it is active.
+    pub session: Option<SessionStatus>,
+    /// The leader's: earlier sessions that may be alive.
+    pub sessions_in_doubt: u64,
+    /// The leader's: whether it has its lease.
+    pub has_lease: bool,
+    /// The last index of its log.
+    pub last_index: u64,
+    /// What it knows to be committed.
+    pub committed: u64,
+    /// What it has applied.
+    pub applied: u64,
+    /// Keys in its store.
+    pub keys: u64,
+    /// Bytes of keys and values, with what they cost beside.
+    pub store_bytes: u64,
+    /// Bytes of log since the last snapshot.
+    pub log_bytes: u64,
+    /// Bytes that wait for its disk.
+    pub unsafe_bytes: u64,
+    /// Client ids that may write.
+    pub clients: u64,
+    /// Reads that wait for an index or a quorum.
+    pub reads_waiting: u64,
+    /// The leader's: answers that wait for an index.
+    pub answers_waiting: u64,
+    /// The members.
+    pub members: Vec<MemberStatus>,
+    /// What it has done, by name.
+    pub counters: ShellCounters,
+    /// Socket, links and threads.
+    pub shell: ShellCounters,
+}
+
+/// A session of a leader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// Its SID: the term, and a counter in it.
+    pub sid: u64,
+    /// Where.
+    pub switch: SocketAddr,
+}
+
+/// A member of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// Who.
+    #[serde(flatten)]
+    pub member: Member,
+    /// Up to where the leader knows it to have the log.
+    pub matched: u64,
+}
+
+impl ReplicaStatus {
+    /// From what a replica says of itself.
+    #[must_use]
+    pub fn new(set: u16, report: &StatusReport, done: &Counters, shell: ShellCounters) -> Self {
+        let role = match report.role {
+            Role::Leader => "leader",
+            Role::Follower => "follower",
+            Role::Outside => "outside",
+        };
+        let member = |(member, matched): &(Member, u64)| MemberStatus { member: member.clone(), matched: *matched };
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            set,
+            replica: report.id,
+            role: role.into(),
+            term: report.term,
+            leader: report.leader,
+            session: report.session.map(|(sid, switch)| SessionStatus { sid, switch }),
+            sessions_in_doubt: report.sessions_in_doubt as u64,
+            has_lease: report.has_lease,
+            last_index: report.last_index,
+            committed: report.committed,
+            applied: report.applied,
+            keys: report.keys as u64,
+            store_bytes: report.store_bytes as u64,
+            log_bytes: report.log_bytes as u64,
+            unsafe_bytes: report.unsafe_bytes as u64,
+            clients: report.clients as u64,
+            reads_waiting: report.reads_waiting as u64,
+            answers_waiting: report.answers_waiting as u64,
+            members: report.members.iter().map(member).collect(),
+            counters: by_name(done),
+            shell,
+        }
+    }
+
+    fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (replica, set) = (self.replica.to_string(), self.set.to_string());
+        let labels = [("version", self.version.as_str()), ("set", &set), ("replica", &replica), ("role", &self.role)];
+        e.encode_descriptor("about", "The replica", None, MetricType::Info)?.encode_info(&labels)?;
+        counters(e, "events", "What it has done, by name", "name", &self.counters)?;
+        counters(e, "shell", "Counts of its socket, links and threads, by name", "name", &self.shell)?;
+        counter(e, "term", "Raft's term", self.term)?;
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        for (name, help, value) in [
+            ("leads", "1 where it leads", u64::from(self.role == "leader")),
+            ("session", "1 where it leads and has a session with a switch", u64::from(self.session.is_some())),
+            ("sessions_in_doubt", "Earlier sessions that may be alive, of a leader", self.sessions_in_doubt),
+            ("lease", "1 where it leads and has its lease", u64::from(self.has_lease)),
+            ("log_index", "The last index of its log", self.last_index),
+            ("committed_index", "What it knows to be committed", self.committed),
+            ("applied_index", "What it has applied", self.applied),
+            ("apply_lag", "Entries that are committed and not applied", self.committed.saturating_sub(self.applied)),
+            ("keys", "Keys in its store", self.keys),
+            ("store_bytes", "Bytes of keys and values, with what they cost beside", self.store_bytes),
+            ("log_bytes", "Bytes of log since the last snapshot", self.log_bytes),
+            ("unsafe_bytes", "Bytes that wait for its disk", self.unsafe_bytes),
+            ("clients", "Client ids that may write", self.clients),
+            ("reads_waiting", "Reads that wait for an index or a quorum", self.reads_waiting),
+            ("answers_waiting", "Answers that wait for an index, of a leader", self.answers_waiting),
+        ] {
+            gauge(e, name, help, number(value))?;
+        }
+        Ok(())
+    }
+}
+
+impl AnySnapshot for ReplicaStatus {
+    fn add_shell(&mut self, counters: ShellCounters) {
+        self.shell.extend(counters);
+    }
+
+    fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    fn to_prometheus(&self) -> String {
+        let mut registry = Registry::with_prefix("midflight_replica");
+        registry.register_collector(Box::new(Collected(self.clone())));
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+        text
+    }
+}
+
+#[derive(Debug)]
+struct Collected(ReplicaStatus);
+
+impl Collector for Collected {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.encode(&mut encoder)
+    }
+}
+
+fn by_name(c: &Counters) -> ShellCounters {
+    let all = [
+        ("reads_served", c.reads_served),
+        ("reads_as_leader", c.reads_as_leader),
+        ("reads_refused", c.reads_refused),
+        ("writes", c.writes),
+        ("writes_of_other_sessions", c.writes_of_other_sessions),
+        ("writes_reordered", c.writes_reordered),
+        ("applied", c.applied),
+        ("refreshed", c.refreshed),
+        ("sessions", c.sessions),
+        ("elections", c.elections),
+        ("malformed", c.malformed),
+        ("foreign", c.foreign),
+        ("foreign_messages", c.foreign_messages),
+        ("promised", c.promised),
+        ("overflowed", c.overflowed),
+        ("unknown_entries", c.unknown_entries),
+        ("snapshots", c.snapshots),
+        ("restored", c.restored),
+    ];
+    all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> ReplicaStatus {
+        let set = SetTable::on_loopback(7, 3, 1, 7700);
+        let report = StatusReport {
+            id: 2,
+            role: Role::Leader,
+            term: 3,
+            leader: Some(2),
+            session: Some((3 << 32 | 1, set.switches[0])),
+            sessions_in_doubt: 0,
+            has_lease: true,
+            last_index: 12,
+            committed: 11,
+            applied: 9,
+            keys: 1,
+            store_bytes: 100,
+            log_bytes: 200,
+            unsafe_bytes: 0,
+            clients: 1,
+            reads_waiting: 0,
+            answers_waiting: 1,
+            members: set.members().into_iter().map(|member| (member, 11)).collect(),
+        };
+        let done = Counters { reads_served: 5, ..Counters::default() };
+        ReplicaStatus::new(1, &report, &done, ShellCounters::from([("links_broken".into(), 4)]))
+    }
+
+    #[test]
+    fn metrics_say_what_the_status_says() {
+        let text = status().to_prometheus();
+        for line in [
+            "midflight_replica_leads 1",
+            "midflight_replica_apply_lag 2",
+            "midflight_replica_events_total{name=\"reads_served\"} 5",
+            "midflight_replica_shell_total{name=\"links_broken\"} 4",
+            "midflight_replica_about_info{version=\"0.1.0\",set=\"1\",replica=\"2\",role=\"leader\"} 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_read_as_it_was_written() {
+        let status = status();
+        assert_eq!(serde_json::from_str::<ReplicaStatus>(&status.to_json().unwrap()).unwrap(), status);
+    }
+
+    #[test]
+    fn a_set_of_the_configuration_makes_replicas_that_may_run() {
+        let set = SetTable::on_loopback(7, 3, 2, 7700);
+        assert_eq!(set.replica_config(2, false, 1).check(), Ok(()));
+        assert_eq!(set.replica_config(2, true, 1).check(), Ok(()));
+        assert_eq!(set.replica_config(2, false, 1).timing, Timing::default(), "the same defaults");
+        assert_eq!(set.member(9).unwrap_err(), "set 1 has no replica 9 in the configuration, but 1, 2, 3");
+    }
+}

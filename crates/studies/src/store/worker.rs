@@ -1,0 +1,178 @@
+//! A client that does one operation after the other, each on a random key.
+
+use hdrhistogram::Histogram;
+use midflight_host::clock;
+use midflight_host::kv::{Answer, Failure, KvClient, KvError, Operation};
+use midflight_spec::reads::history::{Call, Outcome, Record};
+use rand::RngExt;
+use rand::rngs::StdRng;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The longest latency that is recorded as it is: a minute. Longer ones count as this.
+const LATENCY_MAX_NS: u64 = 60_000_000_000;
+/// Digits of the number that each value is.
+const DIGITS: usize = 19;
+
+/// What to do.
+pub(super) struct Plan {
+    pub(super) keys: u32,
+    /// The share of reads, 0 to 1.
+    pub(super) reads: f64,
+    pub(super) value_bytes: usize,
+    pub(super) keeps_history: bool,
+}
+
+/// What all clients share.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) stop: AtomicBool,
+    /// When an operation was answered last; 0: none was.
+    last: AtomicU64,
+    /// The longest time without an answer.
+    gap: AtomicU64,
+}
+
+impl Shared {
+    fn answered(&self, now: u64) {
+        let last = self.last.swap(now, Relaxed);
+        if last != 0 {
+            self.gap.fetch_max(now.saturating_sub(last), Relaxed);
+        }
+    }
+
+    /// Until `now`.
+    pub(super) fn longest_gap_ns(&self, now: u64) -> u64 {
+        self.answered(now);
+        self.gap.load(Relaxed)
+    }
+}
+
+/// What came of it.
+pub(super) struct Done {
+    pub(super) reads_ns: Histogram<u64>,
+    pub(super) writes_ns: Histogram<u64>,
+    pub(super) failed: u64,
+    pub(super) unknown: u64,
+    pub(super) first_error: Option<KvError>,
+    pub(super) history: Vec<Record>,
+}
+
+pub(super) struct Worker<'a> {
+    process: u64,
+    client: &'a KvClient,
+    plan: &'a Plan,
+    rng: StdRng,
+    /// The value of each key that this client knows last: what a CAS expects.
+    known: Vec<String>,
+    written: u64,
+    done: Done,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(process: u64, client: &'a KvClient, plan: &'a Plan) -> anyhow::Result<Self> {
+        let latencies = || Histogram::new_with_max(LATENCY_MAX_NS, 3);
+        let (reads_ns, writes_ns) = (latencies()?, latencies()?);
+        let done = Done { reads_ns, writes_ns, failed: 0, unknown: 0, first_error: None, history: Vec::new() };
+        let known = vec![String::new(); plan.keys as usize];
+        Ok(Self { process, client, plan, rng: rand::make_rng(), known, written: 0, done })
+    }
+
+    pub(super) fn run(mut self, shared: &Shared) -> Done {
+        while !shared.stop.load(Relaxed) {
+            let key = self.rng.random_range(0..self.plan.keys);
+            let call = self.choose(key);
+            self.call(key, call, shared);
+        }
+        self.done
+    }
+
+    fn choose(&mut self, key: u32) -> Call {
+        if self.rng.random_bool(self.plan.reads) {
+            return if self.rng.random_ratio(1, 10) { Call::Exists } else { Call::Get };
+        }
+        match self.rng.random_range(0..10) {
+            0..7 => Call::Put(self.new_value()),
+            7 => Call::Cas(self.known[key as usize].clone(), self.new_value()),
+            8 => Call::Incr(1),
+            _ => Call::Delete,
+        }
+    }
+
+    /// A number that nobody else writes, with zeros before it.
+    fn new_value(&mut self) -> String {
+        self.written += 1;
+        let number = self.process * 1_000_000_000_000 + self.written;
+        format!("{number:0width$}", width = self.plan.value_bytes.max(DIGITS))
+    }
+
+    fn call(&mut self, key: u32, call: Call, shared: &Shared) {
+        let name = format!("key-{key}");
+        let operation = operation(&name, &call);
+        let is_write = operation.is_write();
+        let start_ns = clock::now();
+        let outcome = self.client.submit(operation).and_then(|handle| handle.wait());
+        let end_ns = clock::now();
+        if outcome.is_ok() {
+            shared.answered(end_ns);
+            let latencies = if is_write { &mut self.done.writes_ns } else { &mut self.done.reads_ns };
+            latencies.saturating_record(end_ns - start_ns);
+        }
+        self.learn(key, &call, &outcome);
+        let result = self.judge(outcome);
+        if self.plan.keeps_history {
+            let end_ns = result.is_some().then_some(end_ns);
+            self.done.history.push(Record { process: self.process, call, key: name, result, start_ns, end_ns });
+        }
+    }
+
+    fn learn(&mut self, key: u32, call: &Call, outcome: &Result<Answer, KvError>) {
+        let known = match (call, outcome) {
+            (Call::Put(value) | Call::Cas(_, value), Ok(Answer::Done)) => value.clone(),
+            (_, Ok(Answer::Value(value) | Answer::Conflict { present: value })) => text(value),
+            (_, Ok(Answer::Number(sum))) => sum.to_string(),
+            _ => return,
+        };
+        self.known[key as usize] = known;
+    }
+
+    /// What the client saw; `None` where nobody knows whether the operation took place.
+    fn judge(&mut self, outcome: Result<Answer, KvError>) -> Option<Outcome> {
+        let error = match outcome {
+            Ok(answer) => return Some(seen(answer)),
+            Err(KvError::Failed(Failure::NotANumber)) => return Some(Outcome::NotANumber),
+            Err(error) => error,
+        };
+        self.done.first_error.get_or_insert(error);
+        let is_unknown = error.is_unknown();
+        *(if is_unknown { &mut self.done.unknown } else { &mut self.done.failed }) += 1;
+        (!is_unknown).then_some(Outcome::Failed)
+    }
+}
+
+fn operation(name: &str, call: &Call) -> Operation {
+    let key = name.as_bytes().to_vec();
+    let bytes = |text: &String| text.as_bytes().to_vec();
+    match call {
+        Call::Get => Operation::Get { key },
+        Call::Exists => Operation::Exists { key },
+        Call::Put(value) => Operation::Put { key, value: bytes(value) },
+        Call::Delete => Operation::Delete { key },
+        Call::Cas(expected, new) => Operation::Cas { key, expected: bytes(expected), new: bytes(new) },
+        Call::Incr(by) => Operation::Incr { key, by: *by },
+    }
+}
+
+fn seen(answer: Answer) -> Outcome {
+    match answer {
+        Answer::Value(value) => Outcome::Value(text(&value)),
+        Answer::NotFound => Outcome::NotFound,
+        Answer::Done => Outcome::Done,
+        Answer::Existed(existed) => Outcome::Existed(existed),
+        Answer::Conflict { present } => Outcome::Conflict(text(&present)),
+        Answer::Number(sum) => Outcome::Number(sum),
+    }
+}
+
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
