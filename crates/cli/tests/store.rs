@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Directory, Running, assert_error, run, status};
+use common::{Directory, Running, assert_error, free_address, midflight, run, run_with, status, wait_until};
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
 
 const STORE: &str = r#"
 [[reads.set]]
@@ -23,8 +25,7 @@ fn a_switch_runs_the_program_whose_table_the_configuration_has() {
     let directory = Directory::new("store-switch");
     let file = directory.write("store.toml", STORE);
     let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
-    let seen = status(&switch.http());
-    assert_eq!((seen["sets"][0]["set"].as_u64(), seen["sets"][0]["sessions"].as_u64()), (Some(1), Some(0)), "{seen}");
+    wait_until("the set is added", || status(&switch.http())["sets"][0]["set"].as_u64() == Some(1));
     let said = run(&["status", "--http", &switch.http()]);
     assert!(said.stdout.contains("\nset 1     0 sessions, 0 writes"), "{said:?}");
 
@@ -43,4 +44,193 @@ fn r7_a_switch_of_a_store_says_what_it_needs() {
     }
     assert_error(&switch(&["--program", "reads"]), 2, &["no replica set", "[[reads.set]]"]);
     assert_error(&switch(&["--config", &file, "--program", "tasks"]), 2, &["store.toml:2", "`reads`", "`tasks`"]);
+}
+
+/// A store of three replicas and a switch, as processes with a configuration of their own.
+struct Store {
+    directory: Directory,
+    config: String,
+    switch: Option<Running>,
+    replicas: Vec<Option<Running>>,
+}
+
+impl Store {
+    fn start(name: &str) -> Self {
+        let directory = Directory::new(name);
+        let switch = free_address();
+        let links = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let replica = |id| format!("  {{ id = {id}, address = \"{}\", links = \"{}\" }},\n", free_address(), links());
+        let replicas: String = (1..=3).map(replica).collect();
+        let text = format!(
+            "listen = \"{switch}\"\nhttp = \"\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{switch}\"]\n\
+             replicas = [\n{replicas}]\n"
+        );
+        let config = directory.write("store.toml", &text);
+        let mut store = Self { directory, config, switch: None, replicas: vec![None, None, None] };
+        store.start_switch();
+        (1..=3).for_each(|id| store.start_replica(id));
+        store
+    }
+
+    fn start_switch(&mut self) {
+        self.switch = Some(Running::start(&["switch", "--config", &self.config]));
+    }
+
+    fn start_replica(&mut self, id: usize) {
+        let data = self.directory.path(&format!("data-{id}"));
+        let args = ["replica", "--config", &self.config, "--id", &id.to_string(), "--data", &data];
+        self.replicas[id - 1] = Some(Running::start(&args));
+    }
+
+    /// Ends a replica as a power cut of its machine does: dropping sends SIGKILL.
+    fn kill(&mut self, id: usize) {
+        self.replicas[id - 1] = None;
+    }
+
+    /// The exit code and what is printed.
+    fn kv(&self, args: &[&str]) -> (Option<i32>, String) {
+        let said = run(&[&["kv", args[0], "--config", &self.config], &args[1..]].concat());
+        (said.code, said.stdout)
+    }
+
+    /// The replica that leads and has a session.
+    fn leader(&self) -> usize {
+        let mut leader = None;
+        wait_until("a replica has a session", || {
+            let (code, text) = self.kv(&["status", "--json"]);
+            let found: serde_json::Value = if code == Some(0) { text.parse().unwrap() } else { return false };
+            let leads = found.as_array().unwrap().iter().find(|status| !status["session"].is_null());
+            leader = leads.and_then(|status| status["replica"].as_u64());
+            leader.is_some()
+        });
+        leader.unwrap() as usize
+    }
+
+    fn load(&self, seconds: &str, history: &str) -> Child {
+        let args = ["kv", "load", "--config", &self.config, "--seconds", seconds, "--clients", "6", "--keys", "30"];
+        let args = [&args[..], &["--reads", "0.5", "--history", history, "--json"]].concat();
+        midflight(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+fn done(text: &str) -> (Option<i32>, String) {
+    (Some(0), text.into())
+}
+
+fn no(text: &str) -> (Option<i32>, String) {
+    (Some(3), text.into())
+}
+
+#[test]
+fn operations_answer_by_text_json_and_exit_code() {
+    let store = Store::start("store-operations");
+    assert_eq!(store.kv(&["get", "a"]), no(""));
+    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    assert_eq!(store.kv(&["incr", "a", "-3"]), done("-2\n"));
+    assert_eq!(store.kv(&["cas", "a", "-2", "x y"]), done(""));
+    assert_eq!(store.kv(&["cas", "a", "-2", "z", "--json"]), no("{\"done\":false,\"present\":\"x y\"}\n"));
+    assert_eq!(store.kv(&["get", "a"]), done("x y\n"));
+    let said = run_with(&["kv", "put", "--config", &store.config, "b", "-"], "line\nline");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(store.kv(&["get", "b", "--json"]), done("{\"found\":true,\"value\":\"line\\nline\"}\n"));
+    assert_eq!((store.kv(&["exists", "b"]), store.kv(&["del", "b"])), (done(""), done("")));
+    assert_eq!((store.kv(&["exists", "b"]), store.kv(&["del", "b"])), (no(""), no("")));
+    let long = "v".repeat(1200);
+    for (args, parts) in [
+        (&["incr", "a"][..], &["no number"][..]),
+        (&["put", "", "1"], &["the key is empty", "1 to 1024"]),
+        (&["put", "a", &long], &["1201 bytes", "1112"]),
+    ] {
+        let said = run(&[&["kv", args[0], "--config", &store.config], &args[1..]].concat());
+        assert_error(&said, 1, parts);
+    }
+}
+
+#[test]
+fn r2_r5_a_killed_leader_and_a_restart_of_all_lose_nothing() {
+    let mut store = Store::start("store-kill");
+    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    let leader = store.leader();
+    store.kill(leader);
+    assert_eq!(store.kv(&["incr", "a"]), done("2\n"));
+    store.start_replica(leader);
+    (1..=3).for_each(|id| store.kill(id));
+    store.switch = None;
+    let said = run(&["kv", "put", "--config", &store.config, "a", "0", "--timeout", "300ms"]);
+    assert_error(&said, 1, &["no answer came in time", "majority"]);
+    store.start_switch();
+    (1..=3).for_each(|id| store.start_replica(id));
+    assert_eq!(store.kv(&["incr", "a"]), done("3\n"));
+}
+
+#[test]
+fn r1_what_clients_saw_while_replicas_and_the_switch_died_is_linearizable() {
+    let mut store = Store::start("store-history");
+    let history = store.directory.path("history.jsonl");
+    store.leader();
+    let load = store.load("4", &history);
+    let leader = store.leader();
+    store.kill(leader);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    store.start_replica(leader);
+    store.switch = None;
+    store.start_switch();
+    store.leader();
+    store.kill(leader % 3 + 1);
+    let said: common::Said = load.wait_with_output().unwrap().into();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let results = said.results();
+    assert!(results["load.gap_max_ms"].as_f64().unwrap() < 2000.0, "{results}");
+    let said = run(&["check", "history", &history]);
+    assert!(said.stdout.starts_with("linearizable: ") && said.code == Some(0), "{said:?}");
+}
+
+#[test]
+fn r2_a_replica_that_lost_its_disk_is_replaced_under_a_new_id() {
+    let mut store = Store::start("store-replaced");
+    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    let leader = store.leader();
+    let lost = leader % 3 + 1;
+    store.kill(lost);
+    assert_eq!(store.kv(&["members", "remove", &lost.to_string()]), done("begun\n"));
+    let text = std::fs::read_to_string(&store.config).unwrap().replace(&format!("id = {lost},"), "id = 4,");
+    store.directory.write("store.toml", &text);
+    let data = store.directory.path("data-4");
+    let joins = ["replica", "--config", &store.config, "--id", "4", "--data", &data, "--join"];
+    store.replicas[lost - 1] = Some(Running::start(&joins));
+    let members = |store: &Store| store.kv(&["members", "--json"]).1;
+    wait_until("the lost one is gone", || members(&store).matches("\"id\"").count() == 2);
+    assert_eq!(store.kv(&["members", "add", "4"]), done("begun\n"));
+    wait_until("the new one is a follower", || {
+        store.kv(&["status", "--json"]).1.contains("\"replica\":4,\"role\":\"follower\"")
+    });
+    store.kill((1..=3).find(|id| ![lost, leader].contains(id)).unwrap());
+    assert_eq!(store.kv(&["incr", "a"]), done("2\n"), "the new one is of the majority");
+}
+
+#[test]
+fn r7_a_replica_that_must_not_run_says_why() {
+    let store = Store::start("store-bad");
+    let replica = |id: &str, data: &str| {
+        run(&["replica", "--config", &store.config, "--id", id, "--data", &store.directory.path(data)])
+    };
+    assert_error(&replica("9", "data-9"), 2, &["no replica 9", "1, 2, 3"]);
+    let mut other = Store::start("store-bad-data");
+    other.kill(1);
+    let said = run(&["replica", "--config", &other.config, "--id", "1", "--data", &other.directory.path("data-2")]);
+    assert_error(&said, 1, &["another process uses the data directory"]);
+    other.kill(2);
+    let said = run(&["replica", "--config", &other.config, "--id", "1", "--data", &other.directory.path("data-2")]);
+    assert_error(&said, 1, &["belongs to node 2 of set 1", "its own data directory"]);
+    assert_error(&run(&["kv", "init", "--replicas", "4"]), 2, &["--replicas 4", "1, 3, 5 or 7"]);
+}
+
+#[test]
+fn the_printed_configuration_is_a_store() {
+    let directory = Directory::new("store-init");
+    let said = run(&["kv", "init", "--replicas", "5", "--switches", "2", "--port", "17700"]);
+    let file = directory.write("store.toml", &said.stdout);
+    let switch = Running::switch("127.0.0.1:0", &["--config", &file]);
+    wait_until("the set is added", || status(&switch.http())["sets"][0]["set"].as_u64() == Some(1));
+    assert!(said.stdout.contains("id = 5, address = \"127.0.0.1:17750\""), "{said:?}");
 }

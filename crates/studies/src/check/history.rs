@@ -17,7 +17,8 @@ EXAMPLES
 docs/histories.md has the format, which other checkers can read too.
 
 EXIT CODES
-  0 linearizable; 1 not, or a key is too hard for the search, or the file cannot be read; 2 wrong usage";
+  0 linearizable; 1 not, or a key is too hard for the search, or the file cannot be read; 2 wrong
+  usage";
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
