@@ -75,7 +75,7 @@ fn commands_of_the_guide_have_these_flags() {
         for call in shell_lines(page).into_iter().flat_map(calls) {
             let depth = match call[0] {
                 "baseline" => 3,
-                "bench" | "lab" | "sim" => 2,
+                "bench" | "check" | "kv" | "lab" | "sim" => 2,
                 _ => 1,
             }
             .min(call.len());
@@ -101,9 +101,11 @@ fn first_cells<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
 fn errors_of_the_guide_stand_in_the_code() {
     let code: String =
         files(root().join("crates"), ".rs").into_iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    let page = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
-    for message in first_cells(&page, "## Errors") {
-        assert!(code.contains(message.trim_matches('`')), "no error says {message}");
+    for page in ["docs/troubleshooting.md", "docs/store.md"] {
+        let page = std::fs::read_to_string(root().join(page)).unwrap();
+        for message in first_cells(&page, "## Errors") {
+            assert!(code.contains(message.trim_matches('`')), "no error says {message}");
+        }
     }
 }
 
@@ -121,6 +123,22 @@ fn counts_of_the_kernel_engine_are_all_in_the_guide() {
     assert_eq!(counted, documented);
 }
 
+/// The names of the metrics in a text for Prometheus.
+fn served(text: &str) -> BTreeSet<String> {
+    let ends = ["_bucket", "_sum", "_count"];
+    let names = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(['{', ' ']).next().unwrap());
+    names.map(|name| ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()).collect()
+}
+
+/// Those in the first column of a table of a page.
+fn documented(page: &str, table: &str) -> BTreeSet<String> {
+    let page = std::fs::read_to_string(root().join(page)).unwrap();
+    let metrics = page.split_once(table).unwrap().1;
+    let rows = metrics.lines().take_while(|line| !line.is_empty()).skip(2);
+    let cells = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    cells.map(|cell| cell.trim_matches([' ', '`']).split('{').next().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn metrics_of_the_guide_are_those_of_a_switch() {
     let stats = Tasks::new(&TasksConfig::default(), 1, 1).unwrap().stats();
@@ -133,22 +151,15 @@ fn metrics_of_the_guide_are_those_of_a_switch() {
     };
     let status = midflight_control::TasksStatus::new(&stats, 8);
     let snapshot = midflight_control::Snapshot::new(surroundings, &stats, status);
-    let text = snapshot.to_prometheus();
-    let ends = ["_bucket", "_sum", "_count"];
-    let served: BTreeSet<String> = text
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| line.split(['{', ' ']).next().unwrap())
-        .map(|name| ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned())
-        .collect();
-    let page = std::fs::read_to_string(root().join("docs/operations.md")).unwrap();
-    let metrics = page.split_once("| metric |").unwrap().1;
-    let documented: BTreeSet<String> = metrics
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .skip(2)
-        .flat_map(|row| row.split('|').nth(1).unwrap().split(", "))
-        .map(|cell| cell.trim_matches([' ', '`']).split('{').next().unwrap().to_owned())
-        .collect();
-    assert_eq!(documented, served);
+    assert_eq!(documented("docs/operations.md", "| metric |"), served(&snapshot.to_prometheus()));
+}
+
+#[test]
+fn metrics_of_the_guide_are_those_of_a_replica() {
+    let config = midflight_control::reads::SetTable::on_loopback(1, 1, 1, 7700).replica_config(1, false, 1);
+    let replica = midflight_reads::replica::Replica::new(config, Vec::new(), 0).unwrap();
+    let shell = [("received".to_owned(), 0)].into();
+    let status = midflight_control::reads::ReplicaStatus::new(1, &replica.status(0), replica.counters(), shell);
+    let text = midflight_control::metrics::AnySnapshot::to_prometheus(&status);
+    assert_eq!(documented("docs/store.md", "| metric of a replica |"), served(&text));
 }

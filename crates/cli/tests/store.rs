@@ -200,7 +200,8 @@ fn r2_a_replica_that_lost_its_disk_is_replaced_under_a_new_id() {
     store.replicas[lost - 1] = Some(Running::start(&joins));
     let members = |store: &Store| store.kv(&["members", "--json"]).1;
     wait_until("the lost one is gone", || members(&store).matches("\"id\"").count() == 2);
-    assert_eq!(store.kv(&["members", "add", "4"]), done("begun\n"));
+    let said = run(&["kv", "members", "add", "4", "--config", &store.config]);
+    assert_eq!((said.code, said.stdout), done("begun\n"));
     wait_until("the new one is a follower", || {
         store.kv(&["status", "--json"]).1.contains("\"replica\":4,\"role\":\"follower\"")
     });

@@ -250,6 +250,7 @@ fn parsed<E: serde::de::Error>(text: &str, such_as: &str) -> Result<SocketAddr, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reads::ReadsTable;
 
     fn parse(text: &str) -> Result<Config, String> {
         Config::parse(text, Path::new("m.toml")).map_err(|error| error.to_string())
@@ -281,6 +282,25 @@ mod tests {
         let guide = include_str!("../../../docs/configuration.md");
         let keys = documented_keys();
         assert_eq!(keys.len(), 19, "{keys:?}");
+        for key in keys {
+            assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
+        }
+    }
+
+    /// The table [reads] is in the default file of its program; its sets are there in comments, because none has a default.
+    #[test]
+    fn the_guide_lists_every_key_of_a_store() {
+        let guide = include_str!("../../../docs/configuration.md");
+        let (of_program, of_set) = ReadsTable::DEFAULT_TOML.split_once("# [[reads.set]]").unwrap();
+        let key = |text: &str| text.split_once(" = ").map(|(key, _)| key.trim().to_owned());
+        let plain = of_program.lines().filter(|line| !line.starts_with('#')).filter_map(key);
+        let in_comments = of_set.lines().filter_map(|line| line.strip_prefix("# ")).filter_map(key);
+        let in_comments: Vec<_> = in_comments.filter(|key| !key.contains([' ', '"', ':'])).collect();
+        let timing = of_set.split_once("timing = {").unwrap().1.split('}').next().unwrap();
+        let timing = timing.split(", ").filter_map(key).map(|key| format!("set.timing.{key}"));
+        let keys = plain.chain(in_comments.into_iter().map(|key| format!("set.{key}"))).chain(timing);
+        let keys: Vec<_> = keys.map(|key| format!("reads.{key}")).collect();
+        assert_eq!(keys.len(), 18, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }

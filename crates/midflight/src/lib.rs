@@ -61,7 +61,7 @@ pub use midflight_tasks::resources::{ResourceError, ResourceNames};
 /// ```no_run
 /// use midflight::store::KvClient;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let store = KvClient::builder().switch("127.0.0.1:7700".parse()?).set(1).connect()?;
+/// let store = KvClient::builder().switch("127.0.0.1:7700".parse()?).connect()?;
 /// store.put("greeting", "hello")?;
 /// assert_eq!(store.get("greeting")?, Some(b"hello".to_vec()));
 /// assert_eq!(store.incr("visits", 1)?, 1);
@@ -78,4 +78,5 @@ pub mod store {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/functions.md")]
+#[doc = include_str!("../../../docs/store.md")]
 struct Guide;

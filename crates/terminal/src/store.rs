@@ -10,44 +10,46 @@ use midflight_host::kv::{KvBuilder, KvClient};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Number of the set that `midflight up --store` and `midflight kv init` make.
-const DEFAULT_SET: u16 = 1;
-
-/// Which store; without any option, that of `midflight up --store`.
+/// Which replica set; without any option, that of `midflight up --store`.
 #[derive(Args, Clone, Debug)]
-pub struct WhichStore {
+pub struct WhichSet {
     /// Configuration of the store; default: that of `midflight up --store`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Switches of the store, the preferred one first; win over the configuration
-    #[arg(long, value_name = "HOST:PORT,..")]
-    switch: Option<String>,
     /// Number of the replica set, if the configuration has several
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", global = true)]
     set: Option<u16>,
-    /// After this time without an answer an operation fails
-    #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "10s")]
-    timeout: Duration,
 }
 
-impl WhichStore {
+impl WhichSet {
     /// The set as configured.
     pub fn table(&self) -> Result<SetTable> {
         let Some(file) = &self.config else { return Ok(SetTable::on_loopback(1, 3, 1, DEFAULT_PORT)) };
         let config = Config::<ReadsTable>::load(file).map_err(usage::error)?;
         config.program.find(self.set).cloned().map_err(usage::error)
     }
+}
 
+/// Which store, and how to reach it.
+#[derive(Args, Clone, Debug)]
+pub struct WhichStore {
+    #[command(flatten)]
+    set: WhichSet,
+    /// Switches of the store, the preferred one first; win over the configuration
+    #[arg(long, value_name = "HOST:PORT,..")]
+    switch: Option<String>,
+    /// After this time without an answer an operation fails
+    #[arg(long, value_name = "DURATION", value_parser = usage::duration, default_value = "10s")]
+    timeout: Duration,
+}
+
+impl WhichStore {
     /// A client of it, not started yet.
     pub fn client(&self) -> Result<KvBuilder> {
-        let (switches, set) = match (&self.switch, &self.config) {
-            (Some(list), None) => (usage::resolve_all(list)?, self.set.unwrap_or(DEFAULT_SET)),
-            (list, _) => {
-                let table = self.table()?;
-                let switches = list.as_deref().map_or_else(|| Ok(table.switches), usage::resolve_all)?;
-                (switches, if self.config.is_some() { table.number } else { self.set.unwrap_or(DEFAULT_SET) })
-            }
-        };
-        Ok(KvClient::builder().switches(switches).set(set).timeout(self.timeout))
+        let table = self.set.table()?;
+        // Without a configuration the number need not be that of the default.
+        let number = if self.set.config.is_some() { table.number } else { self.set.set.unwrap_or(table.number) };
+        let switches = self.switch.as_deref().map_or_else(|| Ok(table.switches), usage::resolve_all)?;
+        Ok(KvClient::builder().switches(switches).set(number).timeout(self.timeout))
     }
 }

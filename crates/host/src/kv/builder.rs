@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct KvBuilder {
     switches: Vec<SocketAddr>,
-    set: u16,
+    set: Option<u16>,
     bind: Option<SocketAddr>,
     lanes: Option<usize>,
     timeout: Option<Duration>,
@@ -39,10 +39,10 @@ impl KvBuilder {
         self
     }
 
-    /// The number of the replica set. Default 0.
+    /// The number of the replica set. Default 1.
     #[must_use]
     pub fn set(mut self, number: u16) -> Self {
-        self.set = number;
+        self.set = Some(number);
         self
     }
 
@@ -81,7 +81,7 @@ impl KvBuilder {
     /// Where a bound is out of range, or the kernel refuses sockets or threads.
     pub fn connect(self) -> Result<KvClient, Error> {
         let bind = self.bind.unwrap_or_else(|| local_for(&self.switches));
-        let mut config = ClientConfig::new(self.switches, self.set, rand::random());
+        let mut config = ClientConfig::new(self.switches, self.set.unwrap_or(1), rand::random());
         config.lanes = self.lanes.unwrap_or(config.lanes);
         config.timeout = self.timeout.map_or(config.timeout, clock::nanos);
         let endpoint = Client::new(config, <AnswerHandler as Handler<Client>>::CLOCK());

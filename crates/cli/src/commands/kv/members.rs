@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use midflight_control::admin;
 use midflight_control::reads::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
 use midflight_terminal::columns::aligned;
-use midflight_terminal::store::WhichStore;
+use midflight_terminal::store::WhichSet;
 use midflight_terminal::{stdout, usage};
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ EXIT CODES
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
-    store: WhichStore,
+    set: WhichSet,
     /// A list in JSON
     #[arg(long)]
     json: bool,
@@ -58,7 +58,7 @@ enum Change {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let set = args.store.table()?;
+    let set = args.set.table()?;
     let found = on_this_machine(&set);
     let newest = found.iter().max_by_key(|status| (status.term, status.role == "leader")).ok_or_else(|| {
         anyhow!(

@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 use midflight_control::admin;
 use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
 use midflight_terminal::columns::aligned;
-use midflight_terminal::store::WhichStore;
+use midflight_terminal::store::WhichSet;
 use midflight_terminal::{stdout, switches};
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ EXIT CODES
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
-    store: WhichStore,
+    set: WhichSet,
     /// HTTP addresses of replicas (their --http) instead
     #[arg(long, value_name = "HOST:PORT,..", value_delimiter = ',')]
     http: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let found = if args.http.is_empty() { on_this_machine(&args.store.table()?) } else { over_http(&args.http)? };
+    let found = if args.http.is_empty() { on_this_machine(&args.set.table()?) } else { over_http(&args.http)? };
     if found.is_empty() {
         bail!(
             "no replica of the store can be asked on this machine: start one (midflight replica), run this as root or as the \
