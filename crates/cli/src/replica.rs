@@ -79,7 +79,8 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
     let ReplicaReport { status, counters, links, socket } = process.report();
     let shell = [
         ("links_foreign", links.foreign),
-        ("links_unknown_peer", links.unknown_peer),
+        ("links_not_for_us", links.not_for_us),
+        ("links_second", links.second),
         ("links_malformed", links.malformed),
         ("links_too_long", links.too_long),
         ("links_silent", links.silent),

@@ -32,7 +32,6 @@ mod executor;
 mod functions;
 mod gso;
 mod job;
-pub mod links;
 pub mod kv;
 pub mod links;
 mod poller;

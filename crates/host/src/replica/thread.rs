@@ -113,6 +113,10 @@ impl ReplicaThread {
                 Event::Leads(term) => tracing::info!("leads in term {term}"),
                 Event::Follows => tracing::info!("leads no more"),
                 Event::Session(switch) => tracing::info!("a session at switch {switch} has begun"),
+                Event::Unlike(switch) => tracing::error!(
+                    "switch {switch} has another session_lease or kgroup_bits for this set than this replica, which does not \
+                     work with it: give all replicas and switches the same configuration"
+                ),
             }
         }
         Ok(())
