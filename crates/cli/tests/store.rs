@@ -167,7 +167,11 @@ fn r2_r5_a_killed_leader_and_a_restart_of_all_lose_nothing() {
 fn r1_what_clients_saw_while_replicas_and_the_switch_died_is_linearizable() {
     let mut store = Store::start("store-history");
     let history = store.directory.path("history.jsonl");
-    store.leader();
+    assert_eq!(
+        store.load("1", &history).wait().unwrap().code(),
+        Some(0),
+        "the next one begins with a store that has data"
+    );
     let load = store.load("4", &history);
     let leader = store.leader();
     store.kill(leader);

@@ -31,7 +31,8 @@ EXAMPLES
 
 Each client does one operation after the other on random keys: reads are GET and one EXISTS in ten;
 of ten writes seven are PUT, and one each CAS, INCR and DELETE. --history writes what each client did
-and saw as lines of JSON (docs/histories.md), for the checker here or another one.
+and saw as lines of JSON (docs/histories.md), for the checker here or another one; its keys have a
+random number in their names, because a history begins with an empty store.
 
 RESULTS
   load.reads_per_s, .writes_per_s    those that were answered
@@ -80,12 +81,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.history {
         files::check_output("--history", file)?;
     }
-    let plan = Plan {
-        keys: args.keys,
-        reads: args.reads,
-        value_bytes: args.value_bytes.into(),
-        keeps_history: args.history.is_some(),
-    };
+    let keeps_history = args.history.is_some();
+    // A history begins with keys that are not there.
+    let prefix = if keeps_history { format!("load-{:016x}-", rand::random::<u64>()) } else { "load-".into() };
+    let plan = Plan { keys: args.keys, prefix, reads: args.reads, value_bytes: args.value_bytes.into(), keeps_history };
     let lanes = usize::from(args.clients).min(LANES_MAX);
     let client = args.store.client()?.lanes(lanes).connect()?;
     let workers = (0..args.clients).map(|process| Worker::new(process.into(), &client, &plan));

@@ -16,6 +16,8 @@ const DIGITS: usize = 19;
 /// What to do.
 pub(super) struct Plan {
     pub(super) keys: u32,
+    /// What the names of keys begin with.
+    pub(super) prefix: String,
     /// The share of reads, 0 to 1.
     pub(super) reads: f64,
     pub(super) value_bytes: usize,
@@ -106,7 +108,7 @@ impl<'a> Worker<'a> {
     }
 
     fn call(&mut self, key: u32, call: Call, shared: &Shared) {
-        let name = format!("key-{key}");
+        let name = format!("{}{key}", self.plan.prefix);
         let operation = operation(&name, &call);
         let is_write = operation.is_write();
         let start_ns = clock::now();
