@@ -7,7 +7,7 @@ use midflight_control::ShellCounters;
 use midflight_control::admin;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
-use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
+use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable};
 use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ pub(crate) struct Which<'a> {
     pub set: &'a SetTable,
     /// Its id.
     pub id: u64,
-    /// The set does not know it: it waits to be added.
-    pub joins: bool,
+    /// What it does where there is no data.
+    pub start: ReplicaStart,
     /// The directory of its data.
     pub data: PathBuf,
     /// What it acknowledges survives a power cut.
@@ -42,12 +42,12 @@ pub(crate) struct RunningReplica {
 impl RunningReplica {
     /// Starts it. `on_failure` is called where it has to end by itself.
     pub(crate) fn start(which: Which<'_>, on_failure: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let Which { set, id, joins, data, fsync, http } = which;
+        let Which { set, id, start, data, fsync, http } = which;
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
         let listener = http.map(midflight_control::http::listen).transpose()?;
         let path = admin::default_path("replica", member.address.port());
         let socket = OperatorSocket::bind(Some(path), true, "midflight kv members")?;
-        let config = set.replica_config(id, joins, rand::random());
+        let config = set.replica_config(id, start, rand::random());
         let options = ReplicaOptions { fsync, ..ReplicaOptions::new(config, member.address, member.links, data) };
         let process = Arc::new(ReplicaProcess::start(options, on_failure)?);
         let (of_operator, number) = (Arc::downgrade(&process), set.number);

@@ -156,7 +156,11 @@ fn metrics_of_the_guide_are_those_of_a_switch() {
 
 #[test]
 fn metrics_of_the_guide_are_those_of_a_replica() {
-    let config = midflight_control::reads::SetTable::on_loopback(1, 1, 1, 7700).replica_config(1, false, 1);
+    let config = midflight_control::reads::SetTable::on_loopback(1, 1, 1, 7700).replica_config(
+        1,
+        midflight_control::reads::ReplicaStart::IsNew,
+        1,
+    );
     let replica = midflight_reads::replica::Replica::new(config, Vec::new(), 0).unwrap();
     let shell = [("received".to_owned(), 0)].into();
     let status = midflight_control::reads::ReplicaStatus::new(1, &replica.status(0), replica.counters(), shell);

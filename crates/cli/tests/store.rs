@@ -78,7 +78,7 @@ impl Store {
 
     fn start_replica(&mut self, id: usize) {
         let data = self.directory.path(&format!("data-{id}"));
-        let args = ["replica", "--config", &self.config, "--id", &id.to_string(), "--data", &data];
+        let args = ["replica", "--config", &self.config, "--id", &id.to_string(), "--data", &data, "--new"];
         self.replicas[id - 1] = Some(Running::start(&args));
     }
 
@@ -222,6 +222,9 @@ fn r7_a_replica_that_must_not_run_says_why() {
     assert_error(&replica("9", "data-9"), 2, &["no replica 9", "1, 2, 3"]);
     let mut other = Store::start("store-bad-data");
     other.kill(1);
+    let lost = other.directory.path("lost");
+    let said = run(&["replica", "--config", &other.config, "--id", "1", "--data", &lost]);
+    assert_error(&said, 1, &["no data of replica 1", "--new", "--join"]);
     let said = run(&["replica", "--config", &other.config, "--id", "1", "--data", &other.directory.path("data-2")]);
     assert_error(&said, 1, &["another process uses the data directory"]);
     other.kill(2);

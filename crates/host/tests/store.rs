@@ -58,7 +58,8 @@ impl World {
     }
 
     fn options(&self, member: &Member, initial: Vec<Member>) -> ReplicaOptions {
-        let config = ReplicaConfig::new(7, SET, member.id, initial, vec![self.switch.local_addr()], rand::random());
+        let mut config = ReplicaConfig::new(7, SET, member.id, initial, vec![self.switch.local_addr()], rand::random());
+        config.founds = true;
         ReplicaOptions::new(config, member.address, member.links, self.data.join(member.id.to_string()))
     }
 

@@ -5,6 +5,7 @@ use crate::options::http_address;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
+use midflight_control::reads::ReplicaStart;
 use midflight_control::{Config, ReadsTable};
 use midflight_terminal::signals::Shutdown;
 use midflight_terminal::{stdout, usage};
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 EXAMPLES
   midflight kv init > store.toml                                  three replicas and a switch here
+  midflight replica --config store.toml --id 1 --data /var/lib/midflight/1 --new    once
   midflight replica --config store.toml --id 1 --data /var/lib/midflight/1
   midflight replica --config store.toml --id 1 --data one --http 127.0.0.1:7712   with metrics
   midflight replica --config store.toml --id 4 --data new --join  instead of one that lost its disk
@@ -21,8 +23,9 @@ EXAMPLES
 All replicas, switches and clients of a store read the same file. docs/store.md goes through a
 store with three replicas and two switches, and through the loss of a disk.
 
-SIGINT and SIGTERM end it; its data stays, and the next start goes on with it. A replica that has
-lost its data must come back under an id that was never used: see --join.
+SIGINT and SIGTERM end it; its data stays, and the next start goes on with it. Without data it
+starts only for a new store (--new). One that has lost its data would have forgotten what it
+acknowledged: it must come back under an id that was never used (--join).
 
 EXIT CODES
   0 ended by a signal, 1 failed (a port in use, a disk that is full or damaged, another replica's
@@ -43,8 +46,11 @@ pub(crate) struct Args {
     /// Which set, if the configuration has several
     #[arg(long, value_name = "NUMBER")]
     set: Option<u16>,
-    /// The set does not know this id yet: wait until `midflight kv members add` adds it
+    /// The store is new: begin without data. Where there is data, it changes nothing
     #[arg(long)]
+    new: bool,
+    /// The set does not know this id yet: wait until `midflight kv members add` adds it
+    #[arg(long, conflicts_with = "new")]
     join: bool,
     /// Do not wait for the disk: what was acknowledged is lost if all replicas lose power at once
     #[arg(long)]
@@ -60,7 +66,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let http = args.http.as_deref().map(http_address).transpose()?.flatten();
     let mut shutdown = Shutdown::new()?;
     let (data, fsync) = (args.data.clone(), !args.no_fsync);
-    let which = Which { set, id: args.id, joins: args.join, data, fsync, http };
+    let start = match (args.new, args.join) {
+        (true, _) => ReplicaStart::IsNew,
+        (_, true) => ReplicaStart::Joins,
+        _ => ReplicaStart::GoesOn,
+    };
+    let which = Which { set, id: args.id, start, data, fsync, http };
     let replica = RunningReplica::start(which, shutdown.ender())?;
     let process = &replica.process;
     stdout::print(&format!(

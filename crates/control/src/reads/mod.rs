@@ -4,6 +4,6 @@ mod replica;
 mod status;
 mod table;
 
-pub use replica::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SessionStatus};
+pub use replica::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStart, ReplicaStatus, SessionStatus};
 pub use status::{ReadsStatus, SetStatus};
 pub use table::{ReadMode, ReadsTable, ReplicaTable, SetTable, TimingTable};

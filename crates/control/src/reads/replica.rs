@@ -11,6 +11,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
+/// What a replica is to do that finds no data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaStart {
+    /// It refuses to start: it should have data.
+    #[default]
+    GoesOn,
+    /// The set is new, and this is one of its first replicas.
+    IsNew,
+    /// The set is not new, and does not know it yet: it waits to be added.
+    Joins,
+}
+
 impl SetTable {
     /// Its replicas, each with its place.
     #[must_use]
@@ -34,12 +46,13 @@ impl SetTable {
         found.ok_or_else(|| format!("set {} has no replica {id} in the configuration, but {}", self.number, ids()))
     }
 
-    /// The configuration of one of its replicas. One that `joins` is not of the set yet: it waits to be added. `seed` is random.
+    /// The configuration of one of its replicas. `seed` is random.
     #[must_use]
-    pub fn replica_config(&self, id: u64, joins: bool, seed: u64) -> ReplicaConfig {
+    pub fn replica_config(&self, id: u64, start: ReplicaStart, seed: u64) -> ReplicaConfig {
         let members = self.members();
-        let initial = if joins { Vec::new() } else { members.clone() };
+        let initial = if start == ReplicaStart::Joins { Vec::new() } else { members.clone() };
         ReplicaConfig {
+            founds: start == ReplicaStart::IsNew,
             contacts: members,
             kgroup_bits: self.kgroup_bits,
             mode: self.reads.into(),
@@ -338,9 +351,9 @@ mod tests {
     #[test]
     fn a_set_of_the_configuration_makes_replicas_that_may_run() {
         let set = SetTable::on_loopback(7, 3, 2, 7700);
-        assert_eq!(set.replica_config(2, false, 1).check(), Ok(()));
-        assert_eq!(set.replica_config(2, true, 1).check(), Ok(()));
-        assert_eq!(set.replica_config(2, false, 1).timing, Timing::default(), "the same defaults");
+        assert_eq!(set.replica_config(2, ReplicaStart::GoesOn, 1).check(), Ok(()));
+        assert_eq!(set.replica_config(2, ReplicaStart::Joins, 1).check(), Ok(()));
+        assert_eq!(set.replica_config(2, ReplicaStart::GoesOn, 1).timing, Timing::default(), "the same defaults");
         assert_eq!(set.member(9).unwrap_err(), "set 1 has no replica 9 in the configuration, but 1, 2, 3");
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 /// The pause after a connection has ended or was not made: at first, and at most. It doubles.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
 /// The kernel counts these times in seconds.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 /// A message's memory is taken as it arrives, at first so much.

@@ -32,7 +32,7 @@ pub struct LinkOptions {
     pub set: u16,
     /// Our number.
     pub node: u64,
-    /// A number that is larger each time this node starts: generations begin with it.
+    /// A number that is another one each time this node starts, such as a random one: generations begin with it.
     pub start: u32,
     /// Longer messages are refused; [`MESSAGE_MAX`] unless told.
     pub message_max: usize,

@@ -85,6 +85,9 @@ pub struct ReplicaConfig {
     pub id: u64,
     /// The members when the set was made. They matter only where a replica has no log yet. Empty: it waits to be added.
     pub initial: Vec<Member>,
+    /// The set is made now: without files, this replica is one of its first members. Where this is not set, a replica that should
+    /// have files and finds none does not start: it would have forgotten what it has acknowledged.
+    pub founds: bool,
     /// Members that it has links to while it waits to be added.
     pub contacts: Vec<Member>,
     /// The set's switches, the preferred one first.
@@ -156,6 +159,7 @@ impl ReplicaConfig {
             set,
             id,
             initial,
+            founds: false,
             contacts: Vec::new(),
             switches,
             kgroup_bits: 12,

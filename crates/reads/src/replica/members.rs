@@ -16,6 +16,9 @@ pub enum ChangeError {
         /// Who leads, as far as it knows.
         leader: Option<u64>,
     },
+    /// It leads already.
+    #[error("replica {0} leads already")]
+    Leads(u64),
     /// There is no member like that.
     #[error("no member has the id {0}: `midflight kv members` lists them")]
     NoMember(u64),

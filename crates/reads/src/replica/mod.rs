@@ -104,6 +104,12 @@ pub enum StartError {
     /// Its files are not usable.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// It should have files, and has none.
+    #[error(
+        "there is no data of replica {0} here. If the store is new, say so (--new). If this replica has lost its data, it must not \
+         come back under its id: have a member remove it, and let another id join (--join)"
+    )]
+    NoFiles(u64),
     /// Its snapshot is not usable.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
@@ -123,6 +129,9 @@ impl Replica {
         let is_new = files.is_empty();
         let mut recovered = Log::recover(identity, files, &[])?;
         if is_new && !config.initial.is_empty() {
+            if !config.founds {
+                return Err(StartError::NoFiles(config.id));
+            }
             let founding = founding(&config);
             recovered.log.install(founding.clone());
             recovered.log.set_hard_state(&HardState { term: 1, commit: 1, ..HardState::default() });
@@ -168,7 +177,10 @@ impl Replica {
     /// Where this replica does not lead, or there is no such member.
     pub fn transfer(&mut self, now: Nanos, to: u64) -> Result<(), ChangeError> {
         self.check_leads()?;
-        if to == self.config.id || self.state.members.iter().all(|member| member.id != to) {
+        if to == self.config.id {
+            return Err(ChangeError::Leads(to));
+        }
+        if self.state.members.iter().all(|member| member.id != to) {
             return Err(ChangeError::NoMember(to));
         }
         self.node.transfer(now, to);

@@ -82,6 +82,7 @@ impl World {
         for id in 1..=replicas {
             let mut config = ReplicaConfig::new(5, SET, id, members.clone(), vec![switch(1), switch(2)], id);
             config.kgroup_bits = KGROUP_BITS;
+            config.founds = true;
             change(&mut config);
             world.nodes.insert(id, Node { replica: None, config, files: BTreeMap::new(), life: 0 });
             world.start(id);

@@ -30,8 +30,8 @@ RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core)
   core.deep_ratio                        submit and retrieve with 1 Mi tasks queued, against 64 Ki
   core.state_bytes, core.state_bytes_1m  of a queue's memory: default bounds; room for 1 Mi tasks
 
-RESULTS of reads (medians of blocks of 4,096 packets, one for each key group, then of the runs; one core)
-  core.read_ns, core.read_reply_ns       a READ to one of three replicas, and its answer, with the strict check
+RESULTS of reads (medians of blocks of 4,096 packets, one for each key group; one core)
+  core.read_ns, core.read_reply_ns       a READ to one of three replicas; its answer, strict check
   core.write_ns, core.write_reply_ns     a WRITE, and the answer that closes its key group
   core.state_bytes                       of all sets' memory: default bounds
 

@@ -3,6 +3,7 @@
 mod against;
 mod core;
 mod core_reads;
+mod failover;
 mod keeper;
 mod lab;
 mod live;
@@ -48,6 +49,9 @@ enum Bench {
     /// The simulator: events a second
     #[command(after_help = against::help(sim::EXAMPLES))]
     Sim(Comparable),
+    /// Deaths of leader, follower and switch of a store: how long its client waits
+    #[command(after_help = failover::EXAMPLES)]
+    Failover(How),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -89,7 +93,7 @@ impl Args {
         match &self.bench {
             Bench::Core(args) => args.comparable.against.other.is_none(),
             Bench::Xdp(args) | Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
-            Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Peers(_) => false,
+            Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Failover(_) | Bench::Peers(_) => false,
         }
     }
 }
@@ -104,6 +108,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),
+        Bench::Failover(how) => failover::run(&how),
         Bench::Peers(args) => peers::run(&args),
     }
 }

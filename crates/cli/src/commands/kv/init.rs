@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     stdout::print(&format!(
         "# A store on this machine. Each process of it, and each client, reads this file:\n\
          #   midflight switch --config FILE\n\
-         #   midflight replica --config FILE --id 1 --data DIRECTORY\n\
+         #   midflight replica --config FILE --id 1 --data DIRECTORY --new      (--new: the first time only)\n\
          #   midflight kv get KEY --config FILE\n\
          # A second switch on this machine needs --listen and --http of its own.\n\
          listen = \"{}\"\n\n\

@@ -6,7 +6,7 @@ use crate::options;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Context, Result, bail};
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::SetTable;
+use midflight_control::reads::{ReplicaStart, SetTable};
 use midflight_control::{Config, ReadsTable, SwitchTable};
 use midflight_dataplane::reads::ReadsProgram;
 use midflight_terminal::signals::Shutdown;
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
     let one = |id: u64| {
         let (data, fsync) = (data.path.join(id.to_string()), !data.is_temporary);
-        RunningReplica::start(Which { set, id, joins: false, data, fsync, http: None }, shutdown.ender())
+        RunningReplica::start(Which { set, id, start: ReplicaStart::IsNew, data, fsync, http: None }, shutdown.ender())
     };
     set.replicas.iter().map(|replica| one(replica.id)).collect()
 }

@@ -402,6 +402,7 @@ fn replica_config(
     let is_first = own.lives == 0;
     let initial = if is_first { first.to_vec() } else { Vec::new() };
     let mut config = ReplicaConfig::new(CLUSTER, SET, own.member.id, initial, switches.to_vec(), 0);
+    config.founds = is_first;
     config.contacts = identities.iter().map(|identity| identity.member.clone()).collect();
     config.kgroup_bits = set.kgroup_bits;
     config.mode = match set.mode {

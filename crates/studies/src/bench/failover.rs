@@ -1,0 +1,168 @@
+//! `midflight bench failover`: how long a client of the store waits when a leader, a follower or a switch dies.
+
+mod store;
+
+use super::How;
+use crate::median::median;
+use anyhow::{Result, ensure};
+use midflight_host::kv::KvClient;
+use midflight_terminal::envelope::{Envelope, Measure};
+use midflight_terminal::progress::Progress;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use store::Store;
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+  midflight bench failover              three replicas, two switches on loopback; 20 failures each
+  midflight bench failover --quick      3 each
+  midflight bench failover --json
+
+A process is killed (SIGKILL), and started again when its failure is over. The time is the longest
+one between two successful operations of a client that never stops trying: INCR and GET in turn.
+
+RESULTS (KIND: leader, follower, switch)
+  failover.KIND.median_ms, failover.KIND.max_ms
+  failover.calm_max_ms                  the same without a failure: what this machine does by itself
+
+EXIT CODES
+  0 measured, 1 failed, 2 wrong usage";
+
+/// How long after a failure the client is watched.
+const WATCHED: Duration = Duration::from_millis(1_500);
+/// A calm time before each failure.
+const CALM: Duration = Duration::from_millis(500);
+/// An operation that takes longer than this has failed; the client then tries again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What dies.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Leader,
+    Follower,
+    Switch,
+}
+
+impl Kind {
+    const ALL: [(Self, &str); 3] = [(Self::Leader, "leader"), (Self::Follower, "follower"), (Self::Switch, "switch")];
+}
+
+pub(super) fn run(how: &How) -> Result<ExitCode> {
+    let runs = if how.quick { 3 } else { 20 };
+    let mut store = Store::start()?;
+    store.wait_until_well()?;
+    let user = User::start(&store)?;
+    let progress = Progress::counted(Some(3 * runs), "failures", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
+    let (mut results, mut calm) = (Vec::new(), 0.0f64);
+    for (kind, name) in Kind::ALL {
+        let mut gaps = Vec::new();
+        for _ in 0..runs {
+            let (before, gap) = fail(&mut store, &user, kind)?;
+            calm = calm.max(before);
+            gaps.push(gap);
+            progress.advance();
+        }
+        let longest = gaps.iter().copied().fold(0.0, f64::max);
+        results.push(Measure::quantity(&format!("failover.{name}.median_ms"), median(gaps), "ms"));
+        results.push(Measure::quantity(&format!("failover.{name}.max_ms"), longest, "ms"));
+    }
+    progress.finish();
+    results.push(Measure::quantity("failover.calm_max_ms", calm, "ms"));
+    Envelope::new("failover", results).print(how.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One failure: the longest gaps before it and because of it, in milliseconds.
+fn fail(store: &mut Store, user: &User, kind: Kind) -> Result<(f64, f64)> {
+    user.take_gap();
+    std::thread::sleep(CALM);
+    let before = user.take_gap();
+    let victim = match kind {
+        Kind::Leader => store.leader()?,
+        Kind::Follower => store.leader()? % 3 + 1,
+        Kind::Switch => store.active_switch()?,
+    };
+    match kind {
+        Kind::Leader | Kind::Follower => store.kill_replica(victim),
+        Kind::Switch => store.kill_switch(victim),
+    }
+    std::thread::sleep(WATCHED);
+    let gap = user.take_gap();
+    ensure!(gap < WATCHED.as_secs_f64() * 1e3, "no operation has succeeded for {WATCHED:?} after a {kind:?} died");
+    match kind {
+        Kind::Leader | Kind::Follower => store.start_replica(victim)?,
+        Kind::Switch => store.start_switch(victim)?,
+    }
+    store.wait_until_well()?;
+    Ok((before, gap))
+}
+
+/// A client that never stops trying.
+struct User {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    started: Instant,
+    /// Nanoseconds from the start to the last success.
+    last: AtomicU64,
+    longest: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl User {
+    fn start(store: &Store) -> Result<Self> {
+        let client = KvClient::builder().switches(store.switches()).timeout(PATIENCE).connect()?;
+        let shared = Arc::new(Shared {
+            started: Instant::now(),
+            last: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("failover-user".into()).spawn(move || {
+            while !of_thread.stop.load(Ordering::Relaxed) {
+                let wrote = client.incr(b"count", 1).is_ok();
+                of_thread.note(wrote);
+                let read = client.get(b"count").is_ok();
+                of_thread.note(read);
+            }
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The longest time between two successes since the last call, in milliseconds; one that lasts still counts as far as it has come.
+    fn take_gap(&self) -> f64 {
+        let now = self.shared.now();
+        let lasting = now.saturating_sub(self.shared.last.load(Ordering::SeqCst));
+        let longest = self.shared.longest.swap(0, Ordering::SeqCst).max(lasting);
+        longest as f64 / 1e6
+    }
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn note(&self, is_success: bool) {
+        if is_success {
+            let now = self.now();
+            let before = self.last.swap(now, Ordering::SeqCst);
+            self.longest.fetch_max(now - before, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
