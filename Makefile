@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 600
+# Whose bugs `make mutants` plants: tasks or reads.
+PROGRAM ?= tasks
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
 # The kernel engine is built where its tools are: `make KERNEL=no` leaves it out, KERNEL=yes insists on it.
@@ -82,7 +84,7 @@ check-reads: ## every state of the model of the reads protocol; minutes, with AR
 	@nice $(MIDFLIGHT) check reads $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
-	@nice $(CARGO) run --locked --release --quiet -p midflight-cli --features mutants -- sim mutants tasks $(ARGS)
+	@nice $(CARGO) run --locked --release --quiet -p midflight-cli --features mutants -- sim mutants $(PROGRAM) $(ARGS)
 
 figures: ## the papers' figures anew into docs/figures: 5 seeds of each, up to an hour; what was run before is kept
 	@nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)

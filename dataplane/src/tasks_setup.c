@@ -109,17 +109,6 @@ static void fill_mask_tables(struct mf_tasks *s)
         s->sized[__builtin_popcount(mask)][mask >> 6] |= 1ull << (mask & 63);
 }
 
-#ifdef MF_MUTANTS
-_Thread_local uint32_t mf_mutant;
-
-void mf_tasks_mutant(uint32_t number);
-
-void mf_tasks_mutant(uint32_t number)
-{
-    mf_mutant = number;
-}
-#endif
-
 /* Derives independent values from the key: an attacker that learns the salt by long measurements knows nothing about cookies and
  * generations. No cookie hashes the same message, because the last word of a cookie's holds a time, which is never all ones. */
 static void derive_keys(struct mf_tasks *s, const uint64_t key[2])

@@ -41,6 +41,8 @@ fn main() {
         sources.extend(["", "_setup", "_check"].map(|part| root.join(format!("src/{program}{part}.c"))));
     }
     sources.extend(has_kernel.then(|| root.join("xdp/arena_check.c")));
+    let has_mutants = std::env::var_os("CARGO_FEATURE_MUTANTS").is_some();
+    sources.extend(has_mutants.then(|| root.join("src/shared/mutant.c")));
     soft::library(root, "midflight_dataplane", &sources);
     for (program, files) in PROGRAMS.iter().filter(|_| has_kernel) {
         soft::kernel_object(root, &root.join(format!("xdp/{program}.bpf.c")), program, files);

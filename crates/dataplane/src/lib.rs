@@ -18,6 +18,8 @@ pub mod duration;
 #[cfg(feature = "kernel")]
 pub mod kernel;
 mod memory;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod native;
 mod out;
 pub mod program;
@@ -32,8 +34,6 @@ pub use native::Native;
 pub use out::{Forward, Out};
 pub use program::ConfigError;
 pub use raw::{RawDatagram, RawOut};
-#[cfg(feature = "mutants")]
-pub use tasks::mutants;
 pub use tasks::read::read;
 pub use tasks::{
     OPERATIONS, Purge, Stats, TICK_SLOTS, TaskTotals, Tasks, TasksConfig, TasksProgram, Verdict, WAIT_BUCKETS, Which,

@@ -42,7 +42,8 @@ impl<P: SoftProgram> Native<P> {
     /// Where a bound of the configuration is violated.
     pub fn new(config: &P::Config, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         let region = Region::zeroed(P::state_bytes(config)).ok_or_else(|| P::violated(config))?;
-        P::before_start();
+        #[cfg(feature = "mutants")]
+        crate::mutants::arm();
         let native = Self { region, program: PhantomData };
         // SAFETY: the region is zeroed, aligned to 64 and as large as this configuration asks.
         unsafe { P::init(native.state(), config, epoch.max(1), key_of(secret).as_ptr()) };

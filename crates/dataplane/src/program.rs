@@ -33,9 +33,6 @@ pub trait Program: Debug + Send + Sync + 'static {
     /// are the same.
     fn bounds(config: &Self::Config) -> Vec<(&'static str, Bound)>;
 
-    /// Called before a state is initialised: here the fault campaign plants its bugs.
-    fn before_start() {}
-
     /// How often to tick it every 10 ms, so that it visits all of its state in time.
     fn ticks(config: &Self::Config) -> u32;
 

@@ -4,6 +4,8 @@
 mod backoff;
 mod durable;
 mod linked;
+#[doc(hidden)]
+pub mod mutants;
 mod round_trip;
 pub mod serial;
 

@@ -6,3 +6,6 @@ pub mod client;
 pub mod log;
 #[cfg(feature = "replica")]
 pub mod replica;
+
+#[doc(hidden)]
+pub use midflight_endpoint::mutants;

@@ -5,6 +5,7 @@ pub mod client;
 pub mod executor;
 
 pub mod functions;
-#[doc(hidden)]
-pub mod mutants;
 pub mod resources;
+
+#[doc(hidden)]
+pub use midflight_endpoint::mutants;

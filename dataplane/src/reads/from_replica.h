@@ -23,10 +23,10 @@ MF_INLINE void close_kgroup(struct mf_reads *s, struct set *set, const struct mf
     uint64_t seq = mf_net64(reply->seq), index = mf_net64(reply->index);
     if (seq > set->answered_seq && seq <= set->seq)
         set->answered_seq = seq;
-    if (reply->status == MF_STATUS_NOT_LEADER || reply->status == MF_STATUS_REORDERED)
+    if (reply->status == MF_STATUS_NOT_LEADER || (reply->status == MF_STATUS_REORDERED && !MF_MUTANT(106)))
         return;
     struct kgroup *group = kgroup_of(s, set, mf_net32(reply->hash));
-    if (group->seq != seq || index < group->index)
+    if (group->seq != seq || (index < group->index && !MF_MUTANT(101)))
         return;
     group->index = index;
     group->replicas = reply->replicas;
@@ -49,7 +49,7 @@ MF_HANDLER mf_verdict handle_write_reply(struct mf_reads *s, const struct call *
     verdict = check_replica(set, call);
     if (verdict != MF_V_OK)
         return verdict;
-    if (is_present(set, call->now_ns, mf_net64(reply->sid)))
+    if (is_present(set, call->now_ns, mf_net64(reply->sid)) || MF_MUTANT(101))
         close_kgroup(s, set, reply);
     /* A REFRESH answers nobody. */
     return reply->client.port ? to_client(call) : MF_V_OK;

@@ -50,11 +50,11 @@ MF_INLINE mf_verdict check_heartbeat(const struct set *set, uint64_t now_ns, con
                                      const struct mf_replica *replicas)
 {
     uint64_t sid = mf_net64(beat->sid), echo = mf_net64(beat->echo);
-    if (set->incarnation != mf_net64(beat->incarnation))
+    if (set->incarnation != mf_net64(beat->incarnation) && !MF_MUTANT(102))
         return MF_V_FOREIGN_INCARNATION;
     if (set->kgroup_bits != beat->kgroup_bits)
         return MF_V_BAD_KGROUPS;
-    if (sid <= set->ended || sid < set->sid)
+    if ((sid <= set->ended && !MF_MUTANT(105)) || sid < set->sid)
         return MF_V_OLD_SESSION;
     if (!is_possible(set, beat, replicas))
         return MF_V_BAD_SESSION;
@@ -95,7 +95,7 @@ MF_INLINE void update_replicas(struct set *set, const struct mf_replica *replica
 MF_INLINE void take_heartbeat(struct set *set, const struct call *call, const struct mf_heartbeat *beat,
                               const struct mf_replica *replicas)
 {
-    uint64_t ends_ns = mf_net64(beat->echo) + set->lease_ns;
+    uint64_t ends_ns = (MF_MUTANT(103) ? call->now_ns : mf_net64(beat->echo)) + set->lease_ns;
     if (set->sid != mf_net64(beat->sid))
         begin_session(set, beat);
     update_replicas(set, replicas, beat->header.count);

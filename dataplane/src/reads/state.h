@@ -9,6 +9,7 @@
 
 #include "midflight/reads.h"
 #include "shared/answer.h"
+#include "shared/mutant.h"
 
 #define SET_NUMBERS 65536
 #define KGROUP_BYTES 32
@@ -115,7 +116,8 @@ MF_INLINE struct kgroup *kgroup_of(struct mf_reads *s, struct set *set, uint32_t
     if (MF_UNLIKELY(group->sid != set->sid)) {
         group->sid = set->sid;
         group->seq = 0;
-        group->index = set->start;
+        if (!MF_MUTANT(104))
+            group->index = set->start;
         group->replicas = 0;
         group->is_stable = 1;
     }

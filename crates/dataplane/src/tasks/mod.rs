@@ -1,7 +1,5 @@
 //! The tasks program: the cluster's one task queue.
 
-#[cfg(feature = "mutants")]
-pub mod mutants;
 mod order;
 pub(crate) mod read;
 mod stats;
@@ -107,11 +105,6 @@ impl Program for TasksProgram {
             ("client_idle", Bound::Time(config.client_idle_ns)),
             ("cookie", Bound::Time(config.cookie_ns)),
         ]
-    }
-
-    #[cfg(feature = "mutants")]
-    fn before_start() {
-        mutants::arm();
     }
 
     /// Every slot is visited once in 100 ms.

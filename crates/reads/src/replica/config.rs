@@ -1,5 +1,6 @@
 //! The configuration of a replica, with the default of every bound and time.
 
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_wire::reads::{KGROUP_BITS_MAX, REPLICAS_MAX};
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,9 @@ impl Timing {
     /// How long a session may live on at a switch after the last answer from there.
     #[must_use]
     pub fn fence(&self) -> Nanos {
+        if planted(121) {
+            return self.session_lease;
+        }
         self.with_drift(self.session_lease)
     }
 }

@@ -6,6 +6,7 @@ use super::state::State;
 use super::switches::is_silent;
 use super::{Event, Replica};
 use crate::log::{decode_message, encode_message};
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
 use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX, Replica as Row};
 use raft::eraftpb::MessageType;
@@ -81,6 +82,10 @@ impl Replica {
             return self.fail("the log has an entry of a newer version: use a newer program for this replica");
         };
         let before = self.state.time;
+        let record = match record {
+            Record::Open { .. } if planted(163) => Record::Open { time: self.store_time(now) },
+            record => record,
+        };
         let outcome = self.state.apply(entry.index, record.clone());
         if self.state.time > before {
             self.time_since = now;

@@ -31,6 +31,7 @@ pub use status::{Role, StatusReport};
 
 use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, MS, Nanos};
 use midflight_wire::reads::{NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
@@ -271,7 +272,7 @@ impl Replica {
             Path::Consistent(index) => {
                 self.counters.reads_as_leader += u64::from(session.is_some());
                 self.node.advance_commit(index);
-                if self.applied >= index {
+                if self.applied >= index || planted(153) {
                     self.counters.reads_served += 1;
                     self.out.push_back((from, reads::reply(request, key, slot, &self.state.store)));
                 } else {
@@ -301,7 +302,7 @@ impl Replica {
         let present = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut()).filter(|present| {
             let name = &present.name;
             let is_its_switch = arrived.from == name.switch && request.header.epoch.get() == epoch_of(name.incarnation);
-            is_its_switch && request.sid.get() == name.sid
+            is_its_switch && (request.sid.get() == name.sid || planted(129))
         });
         let refused = match present {
             None => {
@@ -320,7 +321,8 @@ impl Replica {
     /// A message of a peer.
     fn take_message(&mut self, now: Nanos, peer: u64, message: Message) {
         // The link says that the peer is of this store. It may be a member that this replica has not heard of, and even the leader.
-        if message.from != peer {
+        let is_stranger = planted(165) && self.state.members.iter().all(|member| member.id != peer);
+        if message.from != peer || is_stranger {
             self.counters.foreign_messages += 1;
             return;
         }

@@ -8,6 +8,7 @@
 use super::config::{ReplicaConfig, Timing};
 use crate::log::Log;
 use bytes::Bytes;
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Nanos, Persist};
 use raft::eraftpb::MessageType;
 use raft::prelude::{ConfChangeV2, ConfState, Entry, Message, Snapshot};
@@ -127,6 +128,9 @@ impl Node {
             restored: None,
         };
         node.wait_for_leader(now);
+        if planted(126) {
+            node.promise = now;
+        }
         Ok(node)
     }
 
@@ -176,7 +180,7 @@ impl Node {
     /// Whether no other node can lead now.
     pub(super) fn has_lease(&self, now: Nanos) -> bool {
         self.leadership.is_some_and(|leadership| {
-            leadership.handing_over.is_none()
+            (leadership.handing_over.is_none() || planted(124))
                 && leadership.confirmed > 0
                 && now < leadership.confirmed + self.timing.leader_lease
         })
@@ -259,7 +263,7 @@ impl Node {
             MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, &message)?,
             MsgRequestVote | MsgRequestPreVote => {
                 let is_bound = now < self.promise || self.has_lease(now);
-                if is_bound && message.get_context() != TRANSFER {
+                if is_bound && message.get_context() != TRANSFER && !planted(125) {
                     return Err(Refused::Promised);
                 }
             }
@@ -296,6 +300,9 @@ impl Node {
         self.promise = now + self.timing.promise;
         let jitter = self.random.random_range(0..=self.timing.stagger / 4);
         self.election = self.promise + self.timing.stagger * Nanos::from(self.slot) + jitter;
+        if planted(127) {
+            self.election -= self.timing.promise / 2;
+        }
     }
 
     /// After raft-rs has run: whether it has become the leader, or is none any more.
@@ -408,7 +415,8 @@ impl Node {
     /// Messages of a follower or candidate say what its disk holds: they wait for it. An answer to a heartbeat says only the term.
     fn send_after_disk(&mut self, ready: u64, messages: Vec<Message>, snapshot: Option<Snapshot>) {
         let (at_once, later): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
-            message.get_msg_type() == MessageType::MsgHeartbeatResponse && message.term == self.safe_term
+            planted(161)
+                || message.get_msg_type() == MessageType::MsgHeartbeatResponse && message.term == self.safe_term
         });
         self.outbox.extend(at_once);
         if let Some(batch) = self.raw.mut_store().poll_persist() {
@@ -456,7 +464,7 @@ impl Node {
     /// A peer cannot be reached: what was sent to it may be lost.
     pub(super) fn unreachable(&mut self, peer: u64) {
         self.raw.report_unreachable(peer);
-        if self.raw.raft.prs().get(peer).is_some_and(|progress| progress.pending_snapshot != 0) {
+        if !planted(164) && self.raw.raft.prs().get(peer).is_some_and(|progress| progress.pending_snapshot != 0) {
             self.raw.report_snapshot(peer, raft::SnapshotStatus::Failure);
         }
     }

@@ -6,6 +6,7 @@ use super::packets;
 use super::session::Datagrams;
 use super::store::Store;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::{FLAG_EXISTS, FLAG_LEADER_ONLY, Operation, Request, Status};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -57,7 +58,13 @@ impl Here<'_> {
         }
         let node = self.node;
         // Its log is the leader's up to there, and the leader has committed that: so it may commit it too.
-        let is_leaders = node.term_at(index) == Some(sid >> 32);
+        let is_leaders = node.term_at(index) == Some(sid >> 32) || planted(151) && node.term_at(index).is_some();
+        if planted(152) && index > node.last_index() && node.term_at(node.last_index()) == Some(sid >> 32) {
+            return Path::Consistent(node.last_index());
+        }
+        if planted(154) && index > node.last_index() {
+            return Path::Consistent(node.committed());
+        }
         if node.committed() >= index || is_leaders { Path::Consistent(index) } else { Path::Refused(Status::Behind) }
     }
 

@@ -10,6 +10,7 @@ use super::packets;
 use super::switches::{Answer, SILENT_HEARTBEATS, Switches, is_silent};
 use super::writes::Writes;
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::{Replica as Row, State};
 use std::net::SocketAddr;
 
@@ -110,7 +111,8 @@ impl Sessions {
     fn echo(&self, now: Nanos, node: &Node, present: &Present) -> Option<u64> {
         let Answer { at, incarnation, echo } = self.switches.last(present.name.switch)?;
         let is_fresh = incarnation == present.name.incarnation && now < at + self.timing.session_lease;
-        let may = present.is_applied && self.doubtful.is_empty() && is_fresh && node.has_lease(now);
+        let may = present.is_applied && (self.doubtful.is_empty() || planted(122)) && is_fresh;
+        let may = may && (node.has_lease(now) || planted(123));
         may.then_some(echo)
     }
 
@@ -160,7 +162,7 @@ impl Sessions {
             }
         }
         let Some(present) = self.present.as_ref().filter(|present| present.name.switch == from) else { return };
-        let is_lost = present.name.incarnation != incarnation || ended >= present.name.sid;
+        let is_lost = (present.name.incarnation != incarnation && !planted(131)) || ended >= present.name.sid;
         if is_lost {
             self.leave(now);
         } else {
@@ -197,7 +199,7 @@ impl Sessions {
             return;
         }
         if self.flush {
-            if !self.doubtful.is_empty() || node.propose(Record::Flush.encode()).is_none() {
+            if (!self.doubtful.is_empty() && !planted(128)) || node.propose(Record::Flush.encode()).is_none() {
                 return;
             }
             self.flush = false;
@@ -235,7 +237,7 @@ impl Sessions {
         let sid = node.term() << 32 | u64::from(self.number + 1);
         let name = SessionName { sid, switch, incarnation: answer.incarnation };
         let Some(start) = node.propose(Record::Session(name).encode()) else { return };
-        self.number += 1;
+        self.number += u32::from(!planted(130));
         let writes = Writes::new(self.kgroup_bits);
         self.present = Some(Present { name, start, is_applied: false, is_begun: false, writes });
     }

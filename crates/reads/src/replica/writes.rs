@@ -10,6 +10,7 @@ use super::packets;
 use super::session::Datagrams;
 use super::state::{State, of_known};
 use super::store::Outcome;
+use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos};
 use midflight_wire::reads::{Command, DATA_MAX, Operation, Request, Status, Write, key_hash};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -104,7 +105,7 @@ impl Writes {
     ) -> Option<Status> {
         let seq = arrived.request.seq.get();
         let kgroup = self.kgroup(arrived.request.hash.get()) as usize;
-        if seq <= self.processed[kgroup] {
+        if seq <= self.processed[kgroup] && !planted(141) {
             return Some(Status::Reordered);
         }
         self.processed[kgroup] = seq;
@@ -113,7 +114,16 @@ impl Writes {
             Ok(answer) => answer,
             Err(status) => Answer::Refusal(status),
         };
-        self.wait(node.last_index(), *arrived.request, answer, bounds);
+        let (mut index, mut request) = (node.last_index(), *arrived.request);
+        if matches!(answer, Answer::Lookup { .. }) {
+            if planted(143) {
+                request.seq = 0.into();
+            }
+            if planted(144) {
+                index = node.committed();
+            }
+        }
+        self.wait(index, request, answer, bounds);
         None
     }
 
@@ -205,7 +215,8 @@ impl Writes {
     /// the switch. (A client that has the answer to another copy of its WRITE does not repeat it.)
     pub(super) fn note_read(&mut self, now: Nanos, request: &Request) {
         let (kgroup, seq) = (self.kgroup(request.hash.get()), request.seq.get());
-        if seq < self.processed[kgroup as usize] {
+        let is_answered = seq == self.processed[kgroup as usize] && planted(143);
+        if seq < self.processed[kgroup as usize] || is_answered || planted(146) {
             return;
         }
         let open = self.open.entry(kgroup).or_insert((seq, now));
@@ -233,7 +244,8 @@ impl Writes {
             request.header.epoch = name.epoch.into();
             (request.sid, request.seq, request.set) = (name.sid.into(), seq.into(), name.set.into());
             request.hash = kgroup.checked_shl(32 - u32::from(self.kgroup_bits)).unwrap_or(0).into();
-            self.wait(node.last_index(), request, Answer::Refusal(Status::Done), bounds);
+            let index = if planted(145) { node.committed() } else { node.last_index() };
+            self.wait(index, request, Answer::Refusal(Status::Done), bounds);
         }
         refreshed
     }

@@ -44,7 +44,9 @@ pub trait Subject: Sized {
     fn into_lines(self) -> Vec<String>;
 
     /// Plants a bug on this thread, in a build with the feature `mutants`; 0: none.
-    fn plant(mutant: u32);
+    fn plant(mutant: u32) {
+        midflight_endpoint::mutants::plant(mutant);
+    }
 }
 
 /// What a run came to.

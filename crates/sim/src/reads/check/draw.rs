@@ -16,12 +16,16 @@ impl Trial {
         let replicas = pick(random, &[3, 3, 3, 3, 5, 1]);
         let switches = pick(random, &[1, 2, 2]);
         let set = set(random);
-        let clients = (0..random.random_range(1..=3)).map(|_| client(random)).collect();
-        let heal_ms = random.random_range(1_500..4_000);
+        let heal_ms = random.random_range(1_200..3_000);
+        let clients = (0..random.random_range(1..=3)).map(|_| client(random, heal_ms)).collect();
         let network = network(random);
         let mut trial = Self { seed, heal_ms, network, replicas, switches, set, clients, faults: Vec::new() };
         if !is_calm {
-            let faults = (0..random.random_range(1..=7)).map(|_| fault(random, &trial)).collect();
+            let mut faults: Vec<Fault> = (0..random.random_range(1..=5)).map(|_| fault(random, &trial)).collect();
+            (0..random.random_range(0..=3)).for_each(|_| faults.extend(storm(random, &trial)));
+            if random.random_bool(0.4) {
+                faults.extend(clocks(random, &trial));
+            }
             trial.faults = faults;
             trial.faults.sort_by_key(|fault| fault.at_ms);
         }
@@ -47,11 +51,14 @@ fn set(random: &mut Pcg64) -> SetSpec {
     }
 }
 
-fn client(random: &mut Pcg64) -> ClientSpec {
+/// Most work until the faults end; the others are done before the first fault, and wait for nothing.
+fn client(random: &mut Pcg64, heal_ms: u64) -> ClientSpec {
+    let think_us = pick(random, &[0, 1_000, 3_000, 10_000]);
+    let lasting = (heal_ms * 1_000 / (think_us / 2 + 500)) as u32;
     ClientSpec {
         workers: random.random_range(1..=4),
-        operations: pick(random, &[40, 150, 400]),
-        think_us: pick(random, &[0, 500, 5_000, 20_000]),
+        operations: if think_us == 0 { pick(random, &[40, 400]) } else { lasting },
+        think_us,
         reads: pick(random, &[0.2, 0.5, 0.8, 0.95]),
         lanes: pick(random, &[1, 2, 16]),
     }
@@ -105,6 +112,64 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
     };
     let for_ms = pick(random, &[5, 40, 130, 300, 1_000]);
     Fault { at_ms: random.random_range(300..trial.heal_ms), for_ms: random.random_range(1..=for_ms), what }
+}
+
+/// Faults that meet: the replica that leads, mostly the first, is cut from switches or replicas, while others restart, are cut off
+/// before it, or are told to lead, and what the protocol compares by number or time comes late.
+fn storm(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
+    let replica = if random.random_bool(0.6) { 0 } else { random.random_range(0..trial.replicas) };
+    let start = random.random_range(250..trial.heal_ms);
+    let mut faults =
+        vec![Fault { at_ms: start, for_ms: random.random_range(80..500), what: cut(random, trial, replica) }];
+    for _ in 0..random.random_range(1..=3) {
+        let what = match random.random_range(0..8) {
+            0 | 1 => What::Late {
+                party: Party::Replica(replica),
+                kind: pick(random, &[Kind::Heartbeat, Kind::WriteReply]),
+                by_ms: random.random_range(50..400),
+                copies: random.random_bool(0.7),
+            },
+            2 => What::Late {
+                party: Party::Switch(random.random_range(0..trial.switches)),
+                kind: pick(random, &[Kind::Write, Kind::Read, Kind::State]),
+                by_ms: random.random_range(5..300),
+                copies: random.random_bool(0.5),
+            },
+            3 => What::Crash(Party::Replica(random.random_range(0..trial.replicas))),
+            4 => What::Transfer(random.random_range(0..trial.replicas)),
+            5 => What::Flush,
+            _ => {
+                let other = random.random_range(0..trial.replicas);
+                cut(random, trial, other)
+            }
+        };
+        let at_ms = start.saturating_sub(100) + random.random_range(0..250);
+        faults.push(Fault { at_ms, for_ms: pick(random, &[3, 60, 200, 400]), what });
+    }
+    faults
+}
+
+/// A replica is cut from a switch, from another replica, or from all of them.
+fn cut(random: &mut Pcg64, trial: &Trial, replica: usize) -> What {
+    let replicas = (0..trial.replicas).filter(|other| *other != replica).map(Party::Replica);
+    let switches = (0..trial.switches).map(Party::Switch);
+    let to: Vec<Party> = match random.random_range(0..4) {
+        0 => vec![Party::Switch(0)],
+        1 => replicas.take(1).collect(),
+        2 => replicas.collect(),
+        _ => replicas.chain(switches.skip(1)).collect(),
+    };
+    What::Partition { from: vec![Party::Replica(replica)], to, both: random.random_bool(0.8) }
+}
+
+/// All clocks run as far apart as they may, as long as the trial lasts.
+fn clocks(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
+    let parties = (0..trial.switches).map(Party::Switch).chain((0..trial.replicas).map(Party::Replica));
+    let drift = |party| {
+        let ppm = if random.random_bool(0.5) { PPM_MAX } else { -PPM_MAX };
+        Fault { at_ms: 0, for_ms: trial.heal_ms, what: What::Drift { party, ppm, ahead_ms: 0 } }
+    };
+    parties.map(drift).collect()
 }
 
 fn late(random: &mut Pcg64, trial: &Trial) -> What {

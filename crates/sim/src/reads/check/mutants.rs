@@ -1,6 +1,44 @@
-//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does.
+//! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 120 are in the C core, the
+//! others in the replica; no number is one of another program's.
 
 use crate::check::Mutant;
 
 /// All of them.
-pub(super) const MUTANTS: &[Mutant] = &[];
+pub(super) const MUTANTS: &[Mutant] = &[
+    mutant(101, "old-session-closes", "dataplane/src/reads/from_replica.h", 1000),
+    mutant(102, "foreign-incarnation", "dataplane/src/reads/session.h", 1000),
+    mutant(103, "lease-from-receipt", "dataplane/src/reads/session.h", 1000),
+    mutant(104, "old-index-kept", "dataplane/src/reads/state.h", 1000),
+    mutant(105, "ended-session-revived", "dataplane/src/reads/session.h", 1000),
+    mutant(106, "copy-closes", "dataplane/src/reads/from_replica.h", 1000),
+    mutant(121, "fence-without-drift", "crates/reads/src/replica/config.rs", 3000),
+    mutant(122, "doubts-not-awaited", "crates/reads/src/replica/session.rs", 1000),
+    mutant(123, "heartbeat-without-lease", "crates/reads/src/replica/session.rs", 1000),
+    mutant(124, "lease-after-transfer", "crates/reads/src/replica/node.rs", 3000),
+    mutant(125, "votes-inside-promise", "crates/reads/src/replica/node.rs", 1000),
+    mutant(126, "restarts-without-promise", "crates/reads/src/replica/node.rs", 3000),
+    mutant(127, "campaigns-inside-promise", "crates/reads/src/replica/node.rs", 3000),
+    mutant(128, "flush-before-fence", "crates/reads/src/replica/session.rs", 1000),
+    mutant(129, "old-session-writes", "crates/reads/src/replica/mod.rs", 1000),
+    mutant(130, "one-sid-twice", "crates/reads/src/replica/session.rs", 1000),
+    mutant(131, "restart-unnoticed", "crates/reads/src/replica/session.rs", 1000),
+    mutant(141, "reordered-ignored", "crates/reads/src/replica/writes.rs", 1000),
+    mutant(142, "repeat-runs-again", "crates/reads/src/replica/clients.rs", 1000),
+    mutant(143, "repeat-leaves-open", "crates/reads/src/replica/writes.rs", 1000),
+    mutant(144, "repeat-closes-low", "crates/reads/src/replica/writes.rs", 1000),
+    mutant(145, "refresh-closes-low", "crates/reads/src/replica/writes.rs", 1000),
+    mutant(146, "never-refreshed", "crates/reads/src/replica/writes.rs", 1000),
+    mutant(151, "log-length", "crates/reads/src/replica/reads.rs", 3000),
+    mutant(152, "past-the-log", "crates/reads/src/replica/reads.rs", 1000),
+    mutant(153, "read-before-applied", "crates/reads/src/replica/mod.rs", 1000),
+    mutant(154, "wiped-node-trusted", "crates/reads/src/replica/reads.rs", 1000),
+    mutant(161, "unsynced-acknowledged", "crates/reads/src/replica/node.rs", 1000),
+    mutant(162, "eight-clients-in-snapshot", "crates/reads/src/replica/state.rs", 1000),
+    mutant(163, "own-time-expires", "crates/reads/src/replica/drive.rs", 1000),
+    mutant(164, "lost-snapshot-unnoticed", "crates/reads/src/replica/node.rs", 1000),
+    mutant(165, "stranger-refused", "crates/reads/src/replica/mod.rs", 1000),
+];
+
+const fn mutant(number: u32, name: &'static str, place: &'static str, budget: u64) -> Mutant {
+    Mutant { number, name, place, budget }
+}

@@ -125,15 +125,6 @@ impl Subject for ReadsSubject {
         let trace = self.findings.borrow_mut().trace.take();
         trace.map(|trace| trace.into_lines()).unwrap_or_default()
     }
-
-    #[cfg(feature = "mutants")]
-    fn plant(mutant: u32) {
-        midflight_dataplane::mutants::plant(mutant);
-        midflight_reads::mutants::plant(mutant);
-    }
-
-    #[cfg(not(feature = "mutants"))]
-    fn plant(_mutant: u32) {}
 }
 
 impl ReadsSubject {

@@ -1,4 +1,4 @@
-//! Bugs planted in client, executor and driver, to see whether the fault campaign finds them. Only a build for that purpose
+//! Bugs planted in cores, endpoints and drivers, to see whether the fault campaigns find them. Only a build for that purpose
 //! contains them; `docs/internals/mutants.md` lists them.
 
 #[cfg(feature = "mutants")]
@@ -16,12 +16,23 @@ pub fn plant(number: u32) {
     PLANTED.set(number);
 }
 
+/// The mutant that is planted on this thread; 0: none.
+#[cfg(feature = "mutants")]
+#[must_use]
+pub fn number() -> u32 {
+    PLANTED.get()
+}
+
 /// Whether this mutant is planted.
 #[cfg(feature = "mutants")]
 #[must_use]
 pub fn planted(number: u32) -> bool {
     PLANTED.get() == number
 }
+
+/// A normal build has none to plant.
+#[cfg(not(feature = "mutants"))]
+pub const fn plant(_number: u32) {}
 
 /// Whether this mutant is planted: never in a normal build.
 #[cfg(not(feature = "mutants"))]

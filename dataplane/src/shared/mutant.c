@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/* Which planted bug is active on a thread, for the cores of all programs. Only builds with MF_MUTANTS compile it. */
+#include "midflight/wire.h"
+
+#include "shared/mutant.h"
+
+_Thread_local uint32_t mf_mutant;
+
+void mf_plant(uint32_t number);
+
+void mf_plant(uint32_t number)
+{
+    mf_mutant = number;
+}
