@@ -301,7 +301,7 @@ impl Node {
         let jitter = self.random.random_range(0..=self.timing.stagger / 4);
         self.election = self.promise + self.timing.stagger * Nanos::from(self.slot) + jitter;
         if planted(127) {
-            self.election -= self.timing.promise / 2;
+            self.election -= self.timing.promise / 4 * 3;
         }
     }
 

@@ -58,11 +58,8 @@ impl Here<'_> {
         }
         let node = self.node;
         // Its log is the leader's up to there, and the leader has committed that: so it may commit it too.
-        let is_leaders = node.term_at(index) == Some(sid >> 32) || planted(151) && node.term_at(index).is_some();
-        if planted(152) && index > node.last_index() && node.term_at(node.last_index()) == Some(sid >> 32) {
-            return Path::Consistent(node.last_index());
-        }
-        if planted(154) && index > node.last_index() {
+        let is_leaders = node.term_at(index) == Some(sid >> 32);
+        if planted(151) && index > node.last_index() {
             return Path::Consistent(node.committed());
         }
         if node.committed() >= index || is_leaders { Path::Consistent(index) } else { Path::Refused(Status::Behind) }

@@ -76,7 +76,7 @@ impl State {
 
     /// A snapshot's bytes from now on, in parts.
     pub(super) fn freeze(&self) -> Frozen {
-        let most = if planted(162) { 8 } else { usize::MAX };
+        let most = if planted(162) { 2 } else { usize::MAX };
         let clients = self.clients.iter().take(most).map(|(&id, client)| FrozenClient::new(id, client)).collect();
         let (sessions, members) = (self.sessions.clone(), self.members.clone());
         let head = Head { version: VERSION, time: self.time, sessions, members, clients };

@@ -1,8 +1,9 @@
 //! What a program gives to the campaign, and one run of it.
 
-use super::{Broken, Checked, Mutant, Trial};
+use super::{Broken, Checked, Mutant, Rule, Trial};
 use crate::World;
 use midflight_endpoint::Nanos;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program in a world of its own, with a checker that sees all: one run of a trial.
 pub trait Subject: Sized {
@@ -76,7 +77,7 @@ pub struct Violation {
 /// Runs a trial.
 #[must_use]
 pub fn run<S: Subject>(trial: &S::Trial) -> Outcome {
-    finish(&mut S::build(trial, false))
+    catch_unwind(AssertUnwindSafe(|| finish(&mut S::build(trial, false)))).unwrap_or_else(|_| panicked())
 }
 
 /// The same, with a line for everything that happened.
@@ -84,6 +85,12 @@ pub fn run<S: Subject>(trial: &S::Trial) -> Outcome {
 pub fn run_traced<S: Subject>(trial: &S::Trial) -> (Outcome, Vec<String>) {
     let mut subject = S::build(trial, true);
     (finish(&mut subject), subject.into_lines())
+}
+
+/// What the program said as it ended stands in the error output.
+fn panicked() -> Outcome {
+    let broken = Broken { rule: Rule("PANIC"), what: "the program has panicked: its message is above".into() };
+    Outcome { simulated: 0, faults: 0, events: 0, trace_hash: 0, violation: Some(Violation { at: 0, broken }) }
 }
 
 fn finish<S: Subject>(subject: &mut S) -> Outcome {

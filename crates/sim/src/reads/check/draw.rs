@@ -114,52 +114,70 @@ fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
     Fault { at_ms: random.random_range(300..trial.heal_ms), for_ms: random.random_range(1..=for_ms), what }
 }
 
-/// Faults that meet: the replica that leads, mostly the first, is cut from switches or replicas, while others restart, are cut off
-/// before it, or are told to lead, and what the protocol compares by number or time comes late.
+/// Faults that meet, around the replica that leads, mostly the first.
 fn storm(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
-    let replica = if random.random_bool(0.6) { 0 } else { random.random_range(0..trial.replicas) };
-    let start = random.random_range(250..trial.heal_ms);
-    let mut faults =
-        vec![Fault { at_ms: start, for_ms: random.random_range(80..500), what: cut(random, trial, replica) }];
-    for _ in 0..random.random_range(1..=3) {
-        let what = match random.random_range(0..8) {
-            0 | 1 => What::Late {
-                party: Party::Replica(replica),
-                kind: pick(random, &[Kind::Heartbeat, Kind::WriteReply]),
-                by_ms: random.random_range(50..400),
-                copies: random.random_bool(0.7),
-            },
-            2 => What::Late {
-                party: Party::Switch(random.random_range(0..trial.switches)),
-                kind: pick(random, &[Kind::Write, Kind::Read, Kind::State]),
-                by_ms: random.random_range(5..300),
-                copies: random.random_bool(0.5),
-            },
-            3 => What::Crash(Party::Replica(random.random_range(0..trial.replicas))),
-            4 => What::Transfer(random.random_range(0..trial.replicas)),
-            5 => What::Flush,
-            _ => {
-                let other = random.random_range(0..trial.replicas);
-                cut(random, trial, other)
-            }
-        };
-        let at_ms = start.saturating_sub(100) + random.random_range(0..250);
-        faults.push(Fault { at_ms, for_ms: pick(random, &[3, 60, 200, 400]), what });
+    let leader = if random.random_bool(0.7) { 0 } else { random.random_range(0..trial.replicas) };
+    let at_ms = random.random_range(300..trial.heal_ms);
+    let first = |for_ms, what| Fault { at_ms, for_ms, what };
+    let soon_ms = at_ms + random.random_range(0..80);
+    let soon = |for_ms, what| Fault { at_ms: soon_ms, for_ms, what };
+    let (switch, party) = (Party::Switch(0), Party::Replica(leader));
+    match random.random_range(0..6) {
+        // All data goes while a switch does not hear that its session ends.
+        0 => vec![first(200, cut(party, switch, true)), soon(1, What::Flush)],
+        // Writes of a session come in the next one.
+        1 => vec![
+            first(200, What::Late { party: switch, kind: Kind::Write, by_ms: 60, copies: false }),
+            soon(1, What::Flush),
+        ],
+        // Writes are under way for long, and some are lost.
+        2 => vec![
+            first(300, What::SlowDisk { replica: (leader + 1) % trial.replicas, by: 50 }),
+            first(300, What::SlowDisk { replica: (leader + 2) % trial.replicas, by: 80 }),
+            soon(200, What::Late { party: switch, kind: Kind::Write, by_ms: 100, copies: false }),
+        ],
+        // The leader does not hear its switch, whose heartbeats go on; then it cannot end the session there.
+        3 => vec![first(150, cut(switch, party, false)), soon(300, island(trial, vec![switch], true))],
+        _ => behind_its_back(random, trial, leader, at_ms),
+    }
+}
+
+/// The leader is cut from one replica, which campaigns; then it is alone with a switch. Meanwhile a third replica restarts, or is to
+/// lead.
+fn behind_its_back(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64) -> Vec<Fault> {
+    let party = |place| Party::Replica((leader + place) % trial.replicas);
+    let alone_at = at_ms + random.random_range(130..300);
+    let alone = island(trial, vec![Party::Switch(0), party(0)], random.random_bool(0.6));
+    let mut faults = vec![
+        Fault { at_ms, for_ms: 600, what: cut(party(0), party(1), true) },
+        Fault { at_ms: alone_at, for_ms: random.random_range(150..450), what: alone },
+    ];
+    let near = alone_at - 20 + random.random_range(0..80);
+    match random.random_range(0..3) {
+        0 => faults.push(Fault { at_ms: near, for_ms: 3, what: What::Crash(party(2)) }),
+        1 => faults.push(Fault { at_ms: near, for_ms: 1, what: What::Transfer((leader + 2) % trial.replicas) }),
+        _ => {}
     }
     faults
 }
 
-/// A replica is cut from a switch, from another replica, or from all of them.
-fn cut(random: &mut Pcg64, trial: &Trial, replica: usize) -> What {
-    let replicas = (0..trial.replicas).filter(|other| *other != replica).map(Party::Replica);
-    let switches = (0..trial.switches).map(Party::Switch);
-    let to: Vec<Party> = match random.random_range(0..4) {
-        0 => vec![Party::Switch(0)],
-        1 => replicas.take(1).collect(),
-        2 => replicas.collect(),
-        _ => replicas.chain(switches.skip(1)).collect(),
-    };
-    What::Partition { from: vec![Party::Replica(replica)], to, both: random.random_bool(0.8) }
+fn cut(from: Party, to: Party, both: bool) -> What {
+    What::Partition { from: vec![from], to: vec![to], both }
+}
+
+/// These are cut from all others but the first client, which hears both sides.
+fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
+    let from = all(trial).into_iter().filter(|party| *party != Party::Client(0) && !on_it.contains(party)).collect();
+    What::Partition { from, to: on_it, both }
+}
+
+/// Switches, replicas and clients.
+fn all(trial: &Trial) -> Vec<Party> {
+    (0..trial.switches)
+        .map(Party::Switch)
+        .chain((0..trial.replicas).map(Party::Replica))
+        .chain((0..trial.clients.len()).map(Party::Client))
+        .collect()
 }
 
 /// All clocks run as far apart as they may, as long as the trial lasts.
@@ -190,11 +208,7 @@ fn late(random: &mut Pcg64, trial: &Trial) -> What {
 /// Two parties, or a switch and all replicas, or islands: an old switch with one replica and the clients on one side.
 fn partition(random: &mut Pcg64, trial: &Trial) -> What {
     let both = random.random_bool(0.7);
-    let all: Vec<Party> = (0..trial.switches)
-        .map(Party::Switch)
-        .chain((0..trial.replicas).map(Party::Replica))
-        .chain((0..trial.clients.len()).map(Party::Client))
-        .collect();
+    let all = all(trial);
     match random.random_range(0..4) {
         0 => {
             let (from, to) = (pick(random, &all), pick(random, &all));
