@@ -128,9 +128,6 @@ impl Node {
             restored: None,
         };
         node.wait_for_leader(now);
-        if planted(126) {
-            node.promise = now;
-        }
         Ok(node)
     }
 
@@ -180,7 +177,7 @@ impl Node {
     /// Whether no other node can lead now.
     pub(super) fn has_lease(&self, now: Nanos) -> bool {
         self.leadership.is_some_and(|leadership| {
-            (leadership.handing_over.is_none() || planted(124))
+            leadership.handing_over.is_none()
                 && leadership.confirmed > 0
                 && now < leadership.confirmed + self.timing.leader_lease
         })
@@ -300,9 +297,6 @@ impl Node {
         self.promise = now + self.timing.promise;
         let jitter = self.random.random_range(0..=self.timing.stagger / 4);
         self.election = self.promise + self.timing.stagger * Nanos::from(self.slot) + jitter;
-        if planted(127) {
-            self.election -= self.timing.promise / 4 * 3;
-        }
     }
 
     /// After raft-rs has run: whether it has become the leader, or is none any more.

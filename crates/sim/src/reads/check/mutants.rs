@@ -5,7 +5,7 @@ use crate::check::Mutant;
 
 /// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
-    mutant(101, "old-session-closes", "dataplane/src/reads/from_replica.h", 1000),
+    mutant(101, "old-session-closes", "dataplane/src/reads/from_replica.h", 3000),
     mutant(102, "foreign-incarnation", "dataplane/src/reads/session.h", 1000),
     mutant(103, "lease-from-receipt", "dataplane/src/reads/session.h", 1000),
     mutant(104, "old-index-kept", "dataplane/src/reads/state.h", 1000),
@@ -13,11 +13,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant(121, "fence-without-drift", "crates/reads/src/replica/config.rs", 3000),
     mutant(122, "doubts-not-awaited", "crates/reads/src/replica/session.rs", 1000),
     mutant(123, "heartbeat-without-lease", "crates/reads/src/replica/session.rs", 1000),
-    mutant(124, "lease-after-transfer", "crates/reads/src/replica/node.rs", 3000),
     mutant(125, "votes-inside-promise", "crates/reads/src/replica/node.rs", 1000),
-    mutant(126, "restarts-without-promise", "crates/reads/src/replica/node.rs", 3000),
-    mutant(127, "campaigns-inside-promise", "crates/reads/src/replica/node.rs", 3000),
-    mutant(128, "flush-before-fence", "crates/reads/src/replica/session.rs", 1000),
     mutant(129, "old-session-writes", "crates/reads/src/replica/mod.rs", 1000),
     mutant(130, "one-sid-twice", "crates/reads/src/replica/session.rs", 1000),
     mutant(131, "restart-unnoticed", "crates/reads/src/replica/session.rs", 1000),
@@ -25,7 +21,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant(142, "repeat-runs-again", "crates/reads/src/replica/clients.rs", 1000),
     mutant(143, "repeat-leaves-open", "crates/reads/src/replica/writes.rs", 1000),
     mutant(144, "repeat-closes-low", "crates/reads/src/replica/writes.rs", 1000),
-    mutant(145, "refresh-closes-low", "crates/reads/src/replica/writes.rs", 1000),
+    mutant(145, "refresh-closes-low", "crates/reads/src/replica/writes.rs", 3000),
     mutant(146, "never-refreshed", "crates/reads/src/replica/writes.rs", 1000),
     mutant(151, "wiped-and-trusted", "crates/reads/src/replica/reads.rs", 1000),
     mutant(152, "commits-whole-log", "crates/reads/src/replica/mod.rs", 1000),
