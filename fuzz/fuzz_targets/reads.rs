@@ -22,7 +22,8 @@ fuzz_target!(|input: &[u8]| {
         give(&mut core(replica), from, input);
     }
     let secret = input.len() as u128;
-    let start = |config: &ReadsConfig| CheckedNative::<ReadsProgram>::new(config, 1, secret).expect("within its bounds");
+    let start =
+        |config: &ReadsConfig| CheckedNative::<ReadsProgram>::new(config, 1, secret).expect("within its bounds");
     if let Err(difference) = interpret(input, secret, start) {
         panic!("{difference}");
     }
