@@ -50,7 +50,7 @@ MF_INLINE mf_verdict check_heartbeat(const struct set *set, uint64_t now_ns, con
                                      const struct mf_replica *replicas)
 {
     uint64_t sid = mf_net64(beat->sid), echo = mf_net64(beat->echo);
-    if (set->incarnation != mf_net64(beat->incarnation) && !MF_MUTANT(102))
+    if (set->incarnation != mf_net64(beat->incarnation))
         return MF_V_FOREIGN_INCARNATION;
     if (set->kgroup_bits != beat->kgroup_bits)
         return MF_V_BAD_KGROUPS;
