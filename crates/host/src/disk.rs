@@ -5,7 +5,7 @@
 
 use crate::driver::spawn;
 use crate::error::Error;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use midflight_endpoint::{Change, File, Persist};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
@@ -30,6 +30,9 @@ pub enum DiskError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The thread is gone.
+    #[error("the thread of the disk has ended: the log of this process says why")]
+    Ended,
     /// Another process has it.
     #[error("another process uses the data directory {}: stop it, or give this one a directory of its own", path.display())]
     InUse {
@@ -171,7 +174,11 @@ impl Disk {
 
     /// The next report: the last batch that is safe now. After an error the process must end.
     pub fn report(&self) -> Option<Result<u64, DiskError>> {
-        self.reports.try_recv().ok()
+        match self.reports.try_recv() {
+            Ok(report) => Some(report),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(DiskError::Ended)),
+        }
     }
 }
 

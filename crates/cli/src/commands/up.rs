@@ -23,7 +23,7 @@ EXAMPLES
   midflight up                           a switch on 127.0.0.1:7700, a slot for each core
   midflight up --executors 4 --slots 16
   midflight up --listen 127.0.0.1:0      on a free port
-  midflight up --store                   a store: three replicas and their switch, data goes at the end
+  midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
 
 The switch is in this process; `midflight switch --engine kernel` has one in the kernel.

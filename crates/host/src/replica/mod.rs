@@ -18,6 +18,7 @@ use crate::waker::Waker;
 use midflight_reads::replica::{Counters, Replica, ReplicaConfig, StatusReport};
 use orders::Orders;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -186,7 +187,11 @@ impl Drop for ReplicaProcess {
 fn run(shared: Arc<Shared>, parts: Parts, on_failure: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     spawn("mf-replica", move || {
         let of_thread = Arc::clone(&shared);
-        if let Err(why) = ReplicaThread::new(of_thread, parts).run() {
+        // A panic must end the process too: peers would go on to count on a replica whose thread is gone.
+        let run = AssertUnwindSafe(|| ReplicaThread::new(of_thread, parts).run());
+        let ended =
+            catch_unwind(run).unwrap_or_else(|_| Err("the replica has panicked: the log has the message".into()));
+        if let Err(why) = ended {
             // Cannot fail: nothing else sets it.
             let _ = shared.failure.set(why);
             on_failure();

@@ -19,6 +19,9 @@ pub struct Member {
     pub links: SocketAddr,
 }
 
+/// The most bytes of a store.
+const STORE_MAX: usize = 40 << 20;
+
 /// How reads are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -104,17 +107,17 @@ pub struct ReplicaConfig {
     pub mode: Mode,
     /// Times.
     pub timing: Timing,
-    /// Client ids that may be open. Default 65,536.
+    /// Client ids that may be open. Default 16,384.
     pub clients: usize,
     /// An id that was idle for this long may be given up, when there is no room for another. Default 1 h.
     pub client_idle: Nanos,
     /// Requests that may wait for an index. Default 65,536.
     pub waiting: usize,
-    /// Bytes of keys and values in the store. Default 128 MiB.
+    /// Bytes of keys and values in the store, with what they cost beside: a snapshot must fit a message of 64 MiB. Default 40 MiB, the most.
     pub store_bytes: usize,
     /// Bytes of log after which a snapshot is made. Default 32 MiB.
     pub snapshot_after: usize,
-    /// Bytes that may wait for the disk; above it no write is taken. Default 16 MiB.
+    /// Bytes that may wait for the disk, a snapshot among them; above it no write is taken. Default 64 MiB.
     pub unsafe_bytes: usize,
     /// How long a key group with a lost write stays unstable after the first READ that shows it. Default 20 ms.
     pub refresh_after: Nanos,
@@ -170,12 +173,12 @@ impl ReplicaConfig {
             seed,
             mode: Mode::Flair,
             timing: Timing::default(),
-            clients: 65_536,
+            clients: 16_384,
             client_idle: 3_600 * SECOND,
             waiting: 65_536,
-            store_bytes: 128 << 20,
+            store_bytes: STORE_MAX,
             snapshot_after: 32 << 20,
-            unsafe_bytes: 16 << 20,
+            unsafe_bytes: 64 << 20,
             refresh_after: 20 * MS,
         }
     }
@@ -206,7 +209,14 @@ impl ReplicaConfig {
         let is_longer = promise > timing.with_drift(lease) && promise <= 60 * SECOND;
         in_range("promise", promise, is_longer, "more than `leader_lease` and its drift, at most 60 s")?;
         let clients = self.clients as u64;
-        in_range("clients", clients, (1..=1 << 24).contains(&clients), "1 to 16,777,216")?;
+        in_range(
+            "clients",
+            clients,
+            (1..=16_384).contains(&clients),
+            "1 to 16,384: their last answers are in each snapshot",
+        )?;
+        let bytes = self.store_bytes as u64;
+        in_range("store_bytes", bytes, (1..=STORE_MAX as u64).contains(&bytes), "1 byte to 40 MiB")?;
         in_range("waiting", self.waiting as u64, self.waiting > 0, "at least 1")
     }
 

@@ -31,6 +31,10 @@ pub struct Counters {
     pub unlike_switches: u64,
     /// Messages of peers that are none, or of no member.
     pub foreign_messages: u64,
+    /// Messages of peers that make no sense now: of another term's form, or against what is committed.
+    pub unfit_messages: u64,
+    /// Snapshots that are too long for a message.
+    pub snapshots_too_long: u64,
     /// Votes refused because of a promise.
     pub promised: u64,
     /// Requests dropped because a queue was full.

@@ -31,8 +31,11 @@ impl Links {
     /// A message goes to its peer when the link has room. Returns whether it may; else it is dropped.
     pub(super) fn queue(&mut self, message: Message) -> bool {
         let lane = if message.get_msg_type() == MessageType::MsgSnapshot { Lane::Bulk } else { Lane::Prompt };
+        if !self.up.contains_key(&(message.to, lane)) {
+            return false;
+        }
         let queue = self.queues.entry((message.to, lane)).or_default();
-        let may = self.up.contains_key(&(message.to, lane)) && queue.len() < QUEUE_MAX;
+        let may = queue.len() < QUEUE_MAX;
         if may {
             queue.push_back(message);
         }
@@ -237,6 +240,9 @@ impl Linked for Replica {
             if encode_message(&message, buffer).is_ok() {
                 return true;
             }
+            // Raft must hear that it is lost; else it waits for the answer.
+            self.counters.snapshots_too_long += 1;
+            self.node.unreachable(link.peer);
         }
         false
     }

@@ -19,6 +19,12 @@ pub enum ChangeError {
     /// It leads already.
     #[error("replica {0} leads already")]
     Leads(u64),
+    /// A leader cannot remove itself.
+    #[error("replica {0} leads, and cannot remove itself: transfer leadership to another one first")]
+    Itself(u64),
+    /// 0 is no id.
+    #[error("0 is no id of a replica: take a number that was never used in this set")]
+    NoId,
     /// There is no member like that.
     #[error("no member has the id {0}: `midflight kv members` lists them")]
     NoMember(u64),
@@ -61,6 +67,9 @@ impl Replica {
         if usize::from(new.slot) >= REPLICAS_MAX {
             return Err(ChangeError::NoPlace(new.slot));
         }
+        if new.id == 0 {
+            return Err(ChangeError::NoId);
+        }
         for member in &self.state.members {
             let taken = |what, which: String| Err(ChangeError::Taken { what, which });
             if member.id == new.id {
@@ -69,8 +78,11 @@ impl Replica {
             if member.slot == new.slot {
                 return taken("place", new.slot.to_string());
             }
-            if member.address == new.address || member.links == new.links {
+            if member.address == new.address {
                 return taken("address", new.address.to_string());
+            }
+            if member.links == new.links {
+                return taken("address for links", new.links.to_string());
             }
         }
         let mut members = self.state.members.clone();
@@ -91,6 +103,9 @@ impl Replica {
         }
         if members.is_empty() {
             return Err(ChangeError::Last);
+        }
+        if id == self.config.id {
+            return Err(ChangeError::Itself(id));
         }
         self.change(now, id, ConfChangeType::RemoveNode, &members)
     }
@@ -119,7 +134,8 @@ impl Replica {
         let members: Option<Vec<Member>> = postcard::from_bytes(entry.get_context()).ok();
         if !is_read {
             self.counters.unknown_entries += 1;
-            return;
+            return self
+                .fail("the log has a change of the members that cannot be read: use a newer program for this replica");
         }
         match self.node.apply_change(&change) {
             Ok(conf_state) => self.node.log_mut().set_conf_state(conf_state),
@@ -129,6 +145,10 @@ impl Replica {
             self.wants_snapshot |= members.len() > self.state.members.len();
             self.state.members = members;
             self.node.set_slot(self.slot());
+            // It may have been elected between the proposal and now.
+            if self.node.is_leader() && self.slot() == NO_SLOT {
+                self.node.step_down(self.now);
+            }
             self.heard.retain(|id, _| self.state.members.iter().any(|member| member.id == *id));
         }
     }

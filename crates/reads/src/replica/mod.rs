@@ -31,13 +31,14 @@ pub use status::{Role, StatusReport};
 
 use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
+use entry::SessionName;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, MS, Nanos};
-use midflight_wire::reads::{NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
+use midflight_wire::reads::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
 use raft::prelude::{HardState, Message, Snapshot};
 use reads::{Here, Path, Reads};
-use session::{Datagrams, Sessions};
+use session::{Datagrams, Present, Sessions};
 use state::{Frozen, State};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -258,9 +259,25 @@ impl Replica {
             self.counters.reads_refused += 1;
             return self.out.push_back((from, reads::refusal(request, key, slot, status)));
         }
+        match self.sender(from, request) {
+            Sender::Session => {}
+            Sender::Switch => {
+                let leader_only = request.flags & FLAG_LEADER_ONLY != 0;
+                let status = if leader_only { Status::NotLeader } else { Status::Behind };
+                self.counters.reads_refused += 1;
+                return self.out.push_back((from, reads::refusal(request, key, slot, status)));
+            }
+            Sender::Foreign => {
+                self.counters.foreign += 1;
+                return;
+            }
+        }
         let present = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut());
-        let session = present.filter(|present| present.is_begun && present.name.switch == from).map(|present| {
-            present.writes.note_read(now, request);
+        let is_its = |present: &&mut Present| present.is_begun && present.name.sid == request.sid.get();
+        let session = present.filter(is_its).map(|present| {
+            if request.flags & FLAG_LEADER_ONLY != 0 {
+                present.writes.note_read(now, request);
+            }
             present.name.sid
         });
         let here = Here { now, mode: self.config.mode, node: &self.node, session };
@@ -284,6 +301,21 @@ impl Replica {
                 self.counters.reads_as_leader += 1;
                 self.wait(from, request, key, index, Some(now));
             }
+        }
+    }
+
+    /// Who sends a READ. What a READ says of index and session lets a replica commit: so it must be of a switch that has that session,
+    /// by its address and by the incarnation's half, which others do not know.
+    fn sender(&self, from: SocketAddr, request: &Request) -> Sender {
+        let named = self.state.sessions.iter().find(|session| session.sid == request.sid.get());
+        let is_its = |session: &SessionName| {
+            session.switch == from && request.header.epoch.get() == epoch_of(session.incarnation)
+        };
+        match named {
+            Some(session) if is_its(session) => Sender::Session,
+            None if planted(151) => Sender::Session,
+            None if self.config.switches.contains(&from) => Sender::Switch,
+            _ => Sender::Foreign,
         }
     }
 
@@ -327,9 +359,12 @@ impl Replica {
             self.counters.foreign_messages += 1;
             return;
         }
-        self.heard.insert(peer, now);
+        if self.state.members.iter().any(|member| member.id == peer) {
+            self.heard.insert(peer, now);
+        }
         match self.node.receive(now, message) {
-            Ok(()) | Err(node::Refused::Unfit) => {}
+            Ok(()) => {}
+            Err(node::Refused::Unfit) => self.counters.unfit_messages += 1,
             Err(node::Refused::Promised) => self.counters.promised += 1,
             Err(node::Refused::Foreign) => self.counters.foreign_messages += 1,
             Err(node::Refused::LostEntries) => self.fail(
@@ -450,6 +485,17 @@ fn founding(config: &ReplicaConfig) -> Snapshot {
     (metadata.index, metadata.term) = (1, 1);
     metadata.mut_conf_state().voters = config.initial.iter().map(|member| member.id).collect();
     snapshot
+}
+
+/// Who sends a READ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    /// The switch of the session that it names.
+    Session,
+    /// A switch of the set. The session's entry is not applied here, or the session is over.
+    Switch,
+    /// Somebody else.
+    Foreign,
 }
 
 /// What the switch stamps on packets to replicas: the low half of the incarnation, but never 0.

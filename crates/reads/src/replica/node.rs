@@ -21,6 +21,10 @@ use std::collections::VecDeque;
 const TICKS: usize = 10;
 /// The context of a vote that a leader has asked for, as it hands over. raft-rs gives it no name in public.
 const TRANSFER: &[u8] = b"CampaignTransfer";
+/// Terms are half of a SID.
+const TERM_MAX: u64 = u32::MAX as u64 / 2;
+/// A leader whose disk takes nothing for so many promises leads no more.
+const DISK_PATIENCE: u64 = 8;
 /// Bytes of entries in one message.
 const MESSAGE_BYTES: u64 = 1 << 20;
 /// Messages with entries that may be under way to a follower.
@@ -67,6 +71,8 @@ struct Leadership {
 
 struct Batch {
     id: u64,
+    /// When it was handed over.
+    since: Nanos,
     ready: u64,
     term: u64,
     /// They go when the batch is safe.
@@ -256,6 +262,10 @@ impl Node {
         if message.to != self.raw.raft.id {
             return Err(Refused::Foreign);
         }
+        // raft-rs takes term 0 for its own message; the term is half of a SID, and grows by one in an election.
+        if message.term == 0 || message.term > TERM_MAX {
+            return Err(Refused::Unfit);
+        }
         match kind {
             MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, &message)?,
             MsgRequestVote | MsgRequestPreVote => {
@@ -288,8 +298,28 @@ impl Node {
         if commit_behind_end {
             return Err(Refused::LostEntries);
         }
+        if !self.fits(message) {
+            return Err(Refused::Unfit);
+        }
         self.wait_for_leader(now);
         Ok(())
+    }
+
+    /// Whether a leader can say this. raft-rs trusts its peers, and ends the process where one contradicts what is committed.
+    fn fits(&self, message: &Message) -> bool {
+        if message.get_msg_type() == MessageType::MsgSnapshot {
+            return fits_snapshot(message);
+        }
+        let (last, committed) = (self.last_index(), self.committed());
+        let follows =
+            |pair: &[Entry]| pair[0].index.checked_add(1) == Some(pair[1].index) && pair[0].term <= pair[1].term;
+        let is_whole = message.entries.windows(2).all(follows)
+            && message.entries.first().is_none_or(|first| message.index.checked_add(1) == Some(first.index))
+            && message.entries.last().is_none_or(|last| last.term <= message.term);
+        let is_known = |entry: &&Entry| self.term_at(entry.index).is_none_or(|term| term == entry.term);
+        let agrees = message.entries.iter().take_while(|entry| entry.index <= committed).all(|entry| is_known(&entry));
+        let has_start = message.index <= last || message.log_term != 0;
+        is_whole && agrees && has_start
     }
 
     /// A leader was heard: a promise, and a later election.
@@ -348,6 +378,8 @@ impl Node {
         match self.leadership {
             Some(leadership) => self.lead_on(now, leadership),
             None if now < self.election => {}
+            // Who is not a member (yet, or any more) never campaigns: raft-rs would let it win alone.
+            None if !self.raw.raft.promotable() => self.election = now + self.timing.promise,
             // The only member of a set leads at once: all that it has must be on disk.
             None if !self.unsafe_batches.is_empty() => self.election = now + self.timing.heartbeat,
             None => self.campaign(now),
@@ -357,8 +389,11 @@ impl Node {
 
     fn lead_on(&mut self, now: Nanos, leadership: Leadership) {
         let is_lost = now >= leadership.since.max(leadership.confirmed) + 2 * self.timing.promise;
+        // What the others have, this disk cannot take: they are better placed, and nothing is applied here.
+        let waits = |batch: &Batch| now >= batch.since + DISK_PATIENCE * self.timing.promise;
+        let is_stuck = self.unsafe_batches.front().is_some_and(waits) && !self.raw.raft.prs().is_singleton();
         let is_aborted = leadership.handing_over.is_some_and(|end| now >= end);
-        if is_lost || is_aborted {
+        if is_lost || is_aborted || is_stuck {
             return self.step_down(now);
         }
         if now >= self.heartbeat {
@@ -401,13 +436,13 @@ impl Node {
             hard_state.iter().for_each(|state| log.set_hard_state(state));
         }
         self.raw.advance_append_async(ready);
-        self.send_after_disk(number, after_disk, snapshot);
+        self.send_after_disk(now, number, after_disk, snapshot);
         self.note_role(now);
         Some(Turn { committed, snapshot: None })
     }
 
     /// Messages of a follower or candidate say what its disk holds: they wait for it. An answer to a heartbeat says only the term.
-    fn send_after_disk(&mut self, ready: u64, messages: Vec<Message>, snapshot: Option<Snapshot>) {
+    fn send_after_disk(&mut self, now: Nanos, ready: u64, messages: Vec<Message>, snapshot: Option<Snapshot>) {
         let (at_once, later): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
             planted(161)
                 || message.get_msg_type() == MessageType::MsgHeartbeatResponse && message.term == self.safe_term
@@ -416,7 +451,7 @@ impl Node {
         if let Some(batch) = self.raw.mut_store().poll_persist() {
             let (id, term) = (batch.id, self.term());
             self.to_disk.push_back(batch);
-            self.unsafe_batches.push_back(Batch { id, ready, term, messages: later, snapshot });
+            self.unsafe_batches.push_back(Batch { id, since: now, ready, term, messages: later, snapshot });
         } else if let Some(batch) = self.unsafe_batches.back_mut() {
             batch.ready = ready;
             batch.messages.extend(later);
@@ -478,4 +513,17 @@ impl Node {
     pub(super) fn conf_state(&self) -> ConfState {
         self.raw.raft.prs().conf().to_conf_state()
     }
+}
+
+/// Whether a snapshot names members that there can be: some voters, and nobody twice.
+fn fits_snapshot(message: &Message) -> bool {
+    let members = message.get_snapshot().get_metadata().get_conf_state();
+    let all = members.voters.iter().chain(&members.learners);
+    let mut names: Vec<u64> = all.copied().collect();
+    names.sort_unstable();
+    let is_plain = members.voters_outgoing.is_empty() && members.learners_next.is_empty() && !members.auto_leave;
+    !members.voters.is_empty()
+        && is_plain
+        && names.first() != Some(&0)
+        && names.windows(2).all(|pair| pair[0] != pair[1])
 }

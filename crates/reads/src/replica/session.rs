@@ -66,7 +66,7 @@ impl Sessions {
             present: None,
             doubtful: Vec::new(),
             flush: false,
-            sequence: 0,
+            sequence: config.seed as u32 ^ (config.seed >> 32) as u32,
         }
     }
 
@@ -94,9 +94,12 @@ impl Sessions {
             self.sequence = self.sequence.wrapping_add(1);
             let heartbeat = if at == Some(address) { self.heartbeat(now, node, slot, replicas) } else { None };
             let packet = heartbeat.unwrap_or_else(|| packets::hello(self.sequence, self.set, slot));
+            self.switches.ask(address, self.sequence);
             out.push_back((address, packet));
         }
         for Doubtful { name, .. } in &self.doubtful {
+            self.sequence = self.sequence.wrapping_add(1);
+            self.switches.ask(name.switch, self.sequence);
             out.push_back((name.switch, packets::end_session(self.sequence, self.set, slot, name)));
         }
     }
@@ -212,6 +215,8 @@ impl Sessions {
         for doubtful in self.doubtful.iter_mut().filter(|doubtful| !doubtful.is_asked) {
             doubtful.is_asked = true;
             let name = doubtful.name;
+            self.sequence = self.sequence.wrapping_add(1);
+            self.switches.ask(name.switch, self.sequence);
             out.push_back((name.switch, packets::end_session(self.sequence, self.set, slot, &name)));
         }
     }

@@ -3,6 +3,7 @@
 use super::config::Timing;
 use midflight_endpoint::Nanos;
 use midflight_wire::reads::{REPLICAS_MAX, State};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// Heartbeats without an answer after which a switch counts as silent, a replica as not alive.
@@ -12,11 +13,16 @@ pub(super) const SILENT_HEARTBEATS: u64 = 3;
 const UNANSWERED_HEARTBEATS: u64 = 5;
 const PAUSED_HEARTBEATS: u64 = 50;
 
+/// Questions to a switch whose answers count.
+const QUESTIONS: usize = 32;
+
 /// A switch, as its last answer showed it.
 #[derive(Debug)]
 pub(super) struct Switch {
     pub(super) address: SocketAddr,
     pub(super) last: Option<Answer>,
+    /// The sequences of the last questions to it.
+    asked: VecDeque<u32>,
 }
 
 /// A STATE, and when it came.
@@ -47,7 +53,7 @@ struct Reached {
 
 impl Switches {
     pub(super) fn new(addresses: &[SocketAddr]) -> Self {
-        let list = addresses.iter().map(|&address| Switch { address, last: None }).collect();
+        let list = addresses.iter().map(|&address| Switch { address, last: None, asked: VecDeque::new() }).collect();
         Self { list, reached: Default::default() }
     }
 
@@ -59,9 +65,22 @@ impl Switches {
         self.list.iter().find(|switch| switch.address == address)?.last
     }
 
-    /// An answer has come. Returns whether it is of one of these switches, and not older than the last one.
+    /// A switch is asked.
+    pub(super) fn ask(&mut self, address: SocketAddr, sequence: u32) {
+        let Some(switch) = self.list.iter_mut().find(|switch| switch.address == address) else { return };
+        if switch.asked.len() == QUESTIONS {
+            switch.asked.pop_front();
+        }
+        switch.asked.push_back(sequence);
+    }
+
+    /// An answer has come. Returns whether it is to one of the last questions to this switch, and not older than the last one. (Who does
+    /// not see the questions cannot forge an answer.)
     pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> bool {
         let Some(switch) = self.list.iter_mut().find(|switch| switch.address == from) else { return false };
+        if !switch.asked.contains(&state.header.sequence.get()) {
+            return false;
+        }
         let incarnation = state.incarnation.get();
         let is_late = switch.last.is_some_and(|last| last.incarnation == incarnation && last.echo > state.now.get());
         if !is_late {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+mod attacks;
 mod world;
 
 use midflight_endpoint::MS;

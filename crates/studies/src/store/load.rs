@@ -26,18 +26,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub const EXAMPLES: &str = "\
 EXAMPLES
   midflight kv load --seconds 10 --clients 16
-  midflight kv load --reads 0.5 --keys 10 --history h.jsonl     then: midflight check history h.jsonl
+  midflight kv load --keys 10 --history h.jsonl    then: midflight check history h.jsonl
   midflight kv load --config store.toml --json | jq .results
 
 Each client does one operation after the other on random keys: reads are GET and one EXISTS in ten;
-of ten writes seven are PUT, and one each CAS, INCR and DELETE. --history writes what each client did
-and saw as lines of JSON (docs/histories.md), for the checker here or another one; its keys have a
+of ten writes seven are PUT, and one each CAS, INCR and DELETE. --history writes what each client
+did and saw as lines of JSON (docs/histories.md), for the checker here or another one; its keys have a
 random number in their names, because a history begins with an empty store.
 
 RESULTS
   load.reads_per_s, .writes_per_s    those that were answered
   load.read_p50_us, _p99_us, _max_us; the same of writes
-  load.failed, .unknown              without an answer; of .unknown nobody knows whether they took place
+  load.failed, .unknown              without an answer; .unknown ones may have taken place
   load.gap_max_ms                    the longest time in which no client had an answer
 
 EXIT CODES

@@ -1,0 +1,97 @@
+//! What somebody may do who reaches a replica, but does not see its traffic; and what an operator may do wrongly.
+
+use super::world::{self, World, member};
+use super::{done, ready};
+use midflight_endpoint::{Endpoint, MS};
+use midflight_reads::replica::{ChangeError, Replica, Role, Timing};
+use midflight_wire::reads::{Command, FLAG_LEADER_ONLY, Operation, Request, State, Status, key_hash};
+use midflight_wire::{counting, reads::Packet, reads::parse};
+use std::net::SocketAddr;
+use zerocopy::IntoBytes;
+
+/// A READ as a switch sends it, but for the incarnation's half, which only the switch and its replicas know.
+fn read(replica: u64, sid: u64, seq: u64, index: u64, flags: u8) -> Vec<u8> {
+    let mut request = Request::new(Operation::Read);
+    (request.set, request.slot, request.flags) = (world::SET.into(), replica as u8 - 1, flags);
+    (request.sid, request.seq, request.index) = (sid.into(), seq.into(), index.into());
+    (request.hash, request.key_length) = (key_hash(b"a").into(), 1.into());
+    [request.as_bytes(), b"a"].concat()
+}
+
+fn give(world: &mut World, replica: u64, from: SocketAddr, datagram: &[u8]) {
+    assert!(parse(datagram).is_ok_and(|packet| matches!(packet, Packet::Read(..) | Packet::State(_))));
+    world.call(replica, |replica: &mut Replica, now| replica.handle(now, from, datagram));
+}
+
+#[test]
+fn r1_a_forged_read_commits_nothing() {
+    let (mut world, client) = ready(3);
+    let leader = world.leader().unwrap();
+    (1..=3).filter(|id| *id != leader).for_each(|id| world.kill(id));
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"on one disk"), None);
+    let before = world.replica(leader).status(0);
+    assert!(before.committed < before.last_index);
+    for from in ["6.6.6.6:666".parse().unwrap(), world::switch(1)] {
+        let forged = read(leader, before.term << 32 | 1, 0, before.last_index, 0);
+        give(&mut world, leader, from, &forged);
+    }
+    let after = world.replica(leader).status(0);
+    assert_eq!((after.committed, after.keys), (before.committed, 0));
+    assert_eq!(world.replica(leader).counters().foreign, 2);
+}
+
+#[test]
+fn r5_a_late_read_of_another_session_does_not_stop_writes() {
+    let (mut world, client) = ready(3);
+    let leader = world.leader().unwrap();
+    let (sid, switch) = world.replica(leader).status(0).session.unwrap();
+    world.call(leader, |replica, now| replica.flush(now)).unwrap();
+    world.run(100 * MS);
+    for sid in [sid, sid + 1] {
+        give(&mut world, leader, switch, &read(leader, sid, 100_000, 5, FLAG_LEADER_ONLY));
+    }
+    world.run(100 * MS);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+}
+
+#[test]
+fn r5_forged_answers_of_a_switch_end_no_session() {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    let (_, switch) = world.replica(leader).status(0).session.unwrap();
+    let before = world.replica(leader).counters().sessions;
+    for sequence in 0x8000_0000..0x8000_0064 {
+        let mut state = State::new(1, sequence);
+        (state.set, state.incarnation, state.kgroup_bits) = (world::SET.into(), 0xbad.into(), 8);
+        state.lease_us = ((Timing::default().session_lease / 1_000) as u32).into();
+        give(&mut world, leader, switch, &counting(&state, 0));
+        world.run(5 * MS);
+    }
+    assert_eq!(world.get(1, "a"), Some((Status::NotFound, Vec::new())));
+    assert_eq!(world.replica(leader).counters().sessions, before);
+}
+
+#[test]
+fn a_replica_that_waits_to_be_added_waits() {
+    let (mut world, _) = ready(3);
+    world.start_outsider(4);
+    world.run(20_000 * MS);
+    assert_eq!(world.replica(4).status(0).role, Role::Outside);
+}
+
+#[test]
+fn r5_a_leader_does_not_remove_itself() {
+    let (mut world, client) = ready(3);
+    let leader = world.leader().unwrap();
+    let refused = world.call(leader, |replica, now| replica.remove_member(now, leader));
+    assert_eq!(refused, Err(ChangeError::Itself(leader)));
+    let nobody = world::member(9);
+    let zero = world.call(leader, |replica, now| {
+        replica.add_member(now, midflight_reads::replica::Member { id: 0, slot: 4, ..nobody })
+    });
+    assert_eq!(zero, Err(ChangeError::NoId));
+    let taken = midflight_reads::replica::Member { id: 9, slot: 5, links: member(1).links, ..member(9) };
+    let said = world.call(leader, |replica, now| replica.add_member(now, taken)).unwrap_err().to_string();
+    assert!(said.contains("address for links") && said.contains("7001"), "{said}");
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+}
