@@ -31,8 +31,8 @@ EXAMPLES
 
 Each client does one operation after the other on random keys: reads are GET and one EXISTS in ten;
 of ten writes seven are PUT, and one each CAS, INCR and DELETE. --history writes what each client
-did and saw as lines of JSON (docs/histories.md), for the checker here or another one; its keys have a
-random number in their names, because a history begins with an empty store.
+did and saw as lines of JSON (docs/histories.md), for the checker here or another one; its keys have
+a random number in their names, because a history begins with an empty store.
 
 RESULTS
   load.reads_per_s, .writes_per_s    those that were answered
