@@ -1,11 +1,12 @@
 //! A replica: Raft, the store, and what connects them with the switch.
 //!
-//! - [`node`]: Raft with times by a clock: promises, elections, the leader's lease;
-//! - [`state`], of [`store`] and [`clients`]: what the log's [entries](entry) add up to, and its snapshots;
-//! - [`session`]: a leader's sessions with switches, and the fencing of earlier ones; [`switches`]: what it knows of them;
-//! - [`writes`] and [`reads`]: what a leader, and any replica, does with requests.
+//! - `node`: Raft with times by a clock: promises, elections, the leader's lease;
+//! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to, and its snapshots;
+//! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them;
+//! - `writes` and `reads`: what a leader, and any replica, does with requests.
 //!
-//! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`Durable`]) and links to its peers ([`Linked`]).
+//! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
+//! ([`midflight_endpoint::Linked`]).
 
 mod clients;
 mod config;
