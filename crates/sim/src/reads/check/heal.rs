@@ -17,7 +17,8 @@ const ALL_END: Nanos = 20 * SECOND;
 const SESSION: Nanos = 3 * SECOND;
 /// Reads show the leader which key groups are unstable, and a while later it makes them stable, if that message is not lost. So
 /// many times in a row none is, at a loss of 5 % at most.
-const REFRESHES: u32 = 6;
+/// (They also take longer than the second in which a leader sends no READs to a replica that the faults had hidden from the switch.)
+const REFRESHES: u32 = 13;
 const REFRESH: Nanos = 100 * MS;
 /// Interval of the checks whether all has healed.
 const CHECK_EVERY: Nanos = 20 * MS;
