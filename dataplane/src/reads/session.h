@@ -5,15 +5,19 @@
 
 #include "reply.h"
 
+/* Whether this is a replica's address, and the sender's. */
+MF_INLINE int is_at(const struct mf_address *replica, const struct mf_address *from)
+{
+    return replica->port != 0 && mf_address_equal(replica, from);
+}
+
 /* Whether a sender is a replica of the set: the operator named it, or the leader did. */
 MF_INLINE int is_replica(const struct set *set, const struct mf_address *from)
 {
-    int is_known = 0;
-    for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
-        is_known |= set->named[slot].port != 0 && mf_address_equal(&set->named[slot], from);
-        is_known |= set->replicas[slot].address.port != 0 && mf_address_equal(&set->replicas[slot].address, from);
-    }
-    return is_known;
+    uint32_t slot = MF_ZERO;
+    while (MF_LOOP(slot < MF_REPLICAS_MAX && !is_at(&set->named[slot], from) && !is_at(&set->replicas[slot].address, from)))
+        slot++;
+    return slot < MF_REPLICAS_MAX;
 }
 
 /* Finds the set of a packet from a replica. */

@@ -1,5 +1,9 @@
 //! Transcripts as files: read, written again, and compared.
 
+#[cfg(feature = "kernel")]
+use midflight_dataplane::program::{Program, SoftProgram};
+#[cfg(feature = "kernel")]
+use midflight_spec::transcript::{AnyEngine, KernelOnce, Spare, run};
 use midflight_spec::transcript::{Start, TranscriptError, Vocabulary};
 use std::path::{Path, PathBuf};
 
@@ -55,4 +59,30 @@ pub(crate) fn assert_same<V: Vocabulary>(transcripts: &[(PathBuf, String)], star
 pub(crate) fn cites((path, transcript): &(PathBuf, String), letter: &str, rule: u32) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("{letter}{rule}_")))
         && transcript.contains(&format!("{}{rule}", letter.to_uppercase()))
+}
+
+/// The program in the kernel gives the answers that are written, called through `BPF_PROG_RUN`. `largest`: a configuration that needs as
+/// much memory as any of the transcripts'.
+#[cfg(feature = "kernel")]
+pub(crate) fn assert_kernel_says_the_same<V: Vocabulary>(
+    transcripts: &[(PathBuf, String)],
+    largest: &<V::Program as Program>::Config,
+) where
+    V::Program: SoftProgram,
+{
+    let spare = Spare::default();
+    let mut start = |config: &<V::Program as Program>::Config, epoch, secret| -> AnyEngine<V> {
+        Box::new(KernelOnce::new(&spare, config, epoch, secret).expect("the kernel takes the programs"))
+    };
+    match KernelOnce::new(&spare, largest, 1, 1) {
+        Err(missing) if missing.is_unavailable() => {
+            // Written directly, because the test harness captures what `eprintln!` prints.
+            let line = format!("SKIPPED: {} in the kernel: {missing}\n", V::Program::NAME);
+            std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr takes it");
+        }
+        started => {
+            drop(started.expect("the kernel takes the programs"));
+            assert_same::<V>(transcripts, &mut start, run::<V>);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Runs the transcripts of `transcripts/reads/` against the reference model and the C core.
+//! Runs the transcripts of `transcripts/reads/` against the reference model and the C core, here and in the kernel.
 
 use crate::files::{assert_same, cites, read_all, rewrite};
 use midflight_dataplane::reads::ReadsConfig;
@@ -41,6 +41,13 @@ fn model_answers_as_written() {
 #[test]
 fn core_answers_as_written() {
     assert_same::<ReadsVocabulary>(transcripts(), &mut new_core, run::<ReadsVocabulary>);
+}
+
+/// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
+#[cfg(feature = "kernel")]
+#[test]
+fn kernel_answers_as_written() {
+    crate::files::assert_kernel_says_the_same::<ReadsVocabulary>(transcripts(), &ReadsConfig::default());
 }
 
 /// Words in capitals in an answer say that it is wrong.

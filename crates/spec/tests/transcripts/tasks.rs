@@ -73,24 +73,8 @@ fn asic_answers_as_written_but_where_its_contract_allows_a_difference() {
 #[cfg(feature = "kernel")]
 #[test]
 fn kernel_answers_as_written() {
-    use midflight_dataplane::kernel::KernelError;
-    use midflight_spec::transcript::{KernelOnce, Spare};
-    let spare = Spare::default();
-    match KernelOnce::new(&spare, &TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() }, 1, 1) {
-        Err(missing @ (KernelError::Privileges | KernelError::TooOld(_))) => {
-            // Written directly, because the test harness captures what `eprintln!` prints.
-            let line = format!("SKIPPED: kernel_answers_as_written: {missing}\n");
-            std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("stderr takes it");
-            return;
-        }
-        started => drop(started.expect("the kernel takes the programs")),
-    }
-    assert_all_same(
-        &mut |config, epoch, secret| {
-            Box::new(KernelOnce::new(&spare, config, epoch, secret).expect("the kernel takes the programs"))
-        },
-        run::<TasksVocabulary>,
-    );
+    let largest = TasksConfig { queue: 8, slots: 8, clients: 8, ..TasksConfig::default() };
+    crate::files::assert_kernel_says_the_same::<TasksVocabulary>(transcripts(), &largest);
 }
 
 /// A command that makes no sense is refused with its line and what to write instead.
