@@ -40,7 +40,7 @@ fn inputs_reach_everything() {
     let mut random = rand_pcg::Pcg64Mcg::new(2026);
     let mut reasons = [0; Verdict::COUNT];
     let mut events = [0; 8];
-    for _ in 0..200 {
+    for _ in 0..250 {
         let bytes: Vec<u8> = (0..4000).map(|_| random.next_u32() as u8).collect();
         let stats = compare(&bytes, SECRET).expect("agreement");
         reasons.iter_mut().zip(stats.reasons).for_each(|(sum, times)| *sum += times);

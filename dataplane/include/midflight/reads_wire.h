@@ -106,6 +106,8 @@ struct MF_WIRE mf_write {
 /* replica -> switch: which incarnation is it, and what is the time there? */
 struct MF_WIRE mf_hello {
     struct mf_header header; /* sequence: the sender's; the answer repeats it */
+    uint64_t incarnation;    /* of the last STATE that came from there, which proves who asks; 0: none has come */
+    uint64_t echo;           /* its time */
     uint16_t set;
     uint8_t slot;            /* the sender's place in the set */
     uint8_t reserved[5];     /* 0 */

@@ -50,7 +50,8 @@ struct mf_forward {
 struct mf_out {
     uint32_t count;        /* of `packet` */
     uint32_t is_genuine;   /* 1: only the holder of the address `from` can have sent the datagram, and it is no copy of an
-                            * earlier one. So the caller may learn from it where that peer is */
+                            * earlier one, or of one that the peer will soon follow by another. So the caller may learn from
+                            * it where that peer is */
     uint32_t is_forwarded; /* 1: forward the datagram as `forward` says; the verdict is FORWARDED */
     uint32_t note;         /* scratch word of the program while it takes a packet; of no meaning afterwards */
     struct mf_out_packet packet[MF_OUT_MAX];

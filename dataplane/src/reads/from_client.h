@@ -72,6 +72,8 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
     }
     struct kgroup *group = kgroup_of(s, set, mf_net32(request->hash));
     MF_COPY(&request->client, &call->in->from);
+    /* It may be a copy, of this interval or the one before: then the reply is lost, until the client's next request. */
+    call->out->is_genuine = 1;
     return is_write ? pass_write(call, set, group) : pass_read(call, set, group);
 }
 

@@ -29,6 +29,16 @@ MF_INLINE mf_verdict find_set_of_replica(struct mf_reads *s, const struct call *
     return is_replica(*set, &call->in->from) ? MF_V_OK : MF_V_FOREIGN_REPLICA;
 }
 
+/* Whether a HELLO has the incarnation, which is a secret, and a later echo than all before it from this place: then it is no copy. */
+MF_INLINE uint32_t is_later_hello(struct set *set, uint64_t now_ns, const struct mf_hello *hello)
+{
+    uint64_t *last = &set->echoes[hello->slot % MF_REPLICAS_MAX], echo = mf_net64(hello->echo);
+    if (set->incarnation != mf_net64(hello->incarnation) || echo > now_ns || echo <= *last)
+        return 0;
+    *last = echo;
+    return 1;
+}
+
 MF_HANDLER mf_verdict handle_hello(struct mf_reads *s, const struct call *call)
 {
     const struct mf_hello *hello = (const struct mf_hello *)call->in->data;
@@ -36,9 +46,11 @@ MF_HANDLER mf_verdict handle_hello(struct mf_reads *s, const struct call *call)
     mf_verdict verdict = check_shape(call->in, sizeof(*hello), 0, 0, 0);
     if (verdict == MF_V_OK)
         verdict = find_set_of_replica(s, call, mf_net16(hello->set), &set);
-    if (verdict == MF_V_OK)
-        put_state(set, call);
-    return verdict;
+    if (verdict != MF_V_OK)
+        return verdict;
+    call->out->is_genuine = is_later_hello(set, call->now_ns, hello);
+    put_state(set, call);
+    return MF_V_OK;
 }
 
 /* Whether a session may begin with this HEARTBEAT, or go on with it: its leader has an address, and its leader and start never

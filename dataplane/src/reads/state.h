@@ -54,6 +54,7 @@ struct set {
     struct replica replicas[MF_REPLICAS_MAX];
     uint32_t sent[MF_REPLICAS_MAX];     /* READs, since the session began */
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs */
+    uint64_t echoes[MF_REPLICAS_MAX];   /* the latest of a HELLO from each place */
     struct mf_address named[MF_REPLICAS_MAX]; /* by the operator: who may say HELLO before there is a session */
     struct mf_set_stats stats;
 };

@@ -238,8 +238,10 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
     }
 
     fn hello(&mut self) -> Result<(), String> {
-        let slot = self.replica();
-        let hello = Hello { set: self.set().into(), slot, ..Hello::new(0, 1) };
+        let (slot, set) = (self.replica(), self.set());
+        let echo = self.now.saturating_sub(self.bytes.pick(&AGES)) + u64::from(self.bytes.next() > 250);
+        let (incarnation, echo) = (self.incarnation(set).into(), echo.into());
+        let hello = Hello { incarnation, echo, set: set.into(), slot, ..Hello::new(0, 1) };
         let from = self.sender(replica_address(slot));
         self.give(from, hello.as_bytes().to_vec())
     }

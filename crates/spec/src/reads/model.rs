@@ -10,8 +10,8 @@ use midflight_dataplane::reads::{
 };
 use midflight_dataplane::{Cookies, Datagram, Out};
 use midflight_wire::reads::{
-    EndSession, FLAG_EXISTS, FLAG_LEADER_ONLY, Heartbeat, NO_SLOT, Operation, Packet, REPLICAS_MAX, Replica, Request,
-    State, Status, parse,
+    EndSession, FLAG_EXISTS, FLAG_LEADER_ONLY, Heartbeat, Hello, NO_SLOT, Operation, Packet, REPLICAS_MAX, Replica,
+    Request, State, Status, parse,
 };
 use midflight_wire::{Address, Header, MAGIC, PACKET_MAX, Reject, VERSION, VERSION_OPERATION, Version};
 use std::collections::HashMap;
@@ -41,6 +41,8 @@ struct Set {
     session: Option<Session>,
     ended: u64,
     draws: u64,
+    /// The latest echo of a HELLO from each place.
+    echoes: [u64; REPLICAS_MAX],
 }
 
 #[derive(Clone, Debug)]
@@ -236,10 +238,7 @@ impl Model {
             Ok(Packet::Read(request, _) | Packet::Write(request, ..)) => self.request(came, request),
             Ok(Packet::WriteReply(reply, status, _)) => self.write_reply(came, reply, status),
             Ok(Packet::ReadReply(reply, status, ..)) => self.read_reply(came, reply, status),
-            Ok(Packet::Hello(hello)) => match self.set_of_replica(came, hello.set.get()) {
-                Ok(set) => came.answer_state(Verdict::Ok, set, &hello.header),
-                Err(verdict) => refused(verdict),
-            },
+            Ok(Packet::Hello(hello)) => self.hello(came, hello),
             Ok(Packet::Heartbeat(beat, replicas)) => self.heartbeat(came, beat, replicas),
             Ok(Packet::EndSession(end)) => self.end_session(came, end),
             Ok(Packet::State(_) | Packet::Version(_)) => refused(Verdict::NotForSwitch),
@@ -265,6 +264,7 @@ impl Model {
         if set.active(now).is_none() {
             return (Verdict::Inactive, answered(answer(request, Status::Inactive)));
         }
+        self.is_genuine = true;
         let request = Request { client: from.into(), ..*request };
         let stats = &mut self.stats.sets[set.place];
         if request.header.operation == Operation::Write as u8 {
@@ -357,6 +357,22 @@ impl Model {
         if set.is_replica(came.from) { Ok(set) } else { Err(Verdict::ForeignReplica) }
     }
 
+    fn hello(&mut self, came: Came<'_>, hello: &Hello) -> Said {
+        let set = match self.set_of_replica(came, hello.set.get()) {
+            Ok(set) => set,
+            Err(verdict) => return refused(verdict),
+        };
+        let (echo, place) = (hello.echo.get(), usize::from(hello.slot) % REPLICAS_MAX);
+        let is_later =
+            hello.incarnation.get() == set.config.incarnation && echo <= came.now && echo > set.echoes[place];
+        if is_later {
+            set.echoes[place] = echo;
+        }
+        let said = came.answer_state(Verdict::Ok, set, &hello.header);
+        self.is_genuine = is_later;
+        said
+    }
+
     fn heartbeat(&mut self, came: Came<'_>, beat: &Heartbeat, replicas: &[Replica]) -> Said {
         let set = match self.set_of_replica(came, beat.set.get()) {
             Ok(set) => set,
@@ -406,7 +422,8 @@ impl Model {
         self.stats.sets[place] = SetStats { set: new.number, is_used: 1, ..SetStats::new_zeroed() };
         let lease_ns = if new.lease_ns == 0 { self.config.lease_ns } else { new.lease_ns };
         let config = NewSet { lease_ns, ..new };
-        self.sets.insert(config.number, Set { place, config, session: None, ended: 0, draws: 0 });
+        self.sets
+            .insert(config.number, Set { place, config, session: None, ended: 0, draws: 0, echoes: [0; REPLICAS_MAX] });
         Outcome::Done
     }
 

@@ -51,6 +51,10 @@ layout! {
     /// replica → switch: which incarnation is it, and what is the time there?
     pub struct Hello {
         pub header: Header,
+        /// That of the last STATE that came from there, which proves who asks; 0: none has come.
+        pub incarnation: U64,
+        /// Its time.
+        pub echo: U64,
         pub set: U16,
         /// The sender's place in the set.
         pub slot: u8,

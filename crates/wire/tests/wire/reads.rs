@@ -47,7 +47,7 @@ fn replica(ip: &str, matched: u64) -> Replica {
 /// Its name, what it says, and the packet.
 fn samples() -> [(&'static str, &'static str, Vec<u8>); 8] {
     let write = Write { client: 17.into(), number: 3.into(), command: Command::Put as u8, ..Write::new_zeroed() };
-    let hello = Hello { set: 5.into(), slot: 1, ..Hello::new(0, 1) };
+    let hello = Hello { incarnation: 7.into(), echo: 9.into(), set: 5.into(), slot: 1, ..Hello::new(0, 1) };
     let heartbeat = Heartbeat {
         incarnation: INCARNATION.into(),
         sid: SID.into(),

@@ -83,7 +83,10 @@ fn of_replica(said: &str, names: &Names, slot: u8, changes: &Changes, moment: &N
     let (incarnation, last_echo) = names.state(set);
     let incarnation = changes.incarnation.unwrap_or(incarnation).into();
     match words[..] {
-        ["hello"] => Ok(Hello { set: set.into(), slot, ..Hello::new(0, 1) }.as_bytes().to_vec()),
+        ["hello"] => {
+            let hello = Hello { incarnation, echo: last_echo.into(), set: set.into(), slot, ..Hello::new(0, 1) };
+            Ok(hello.as_bytes().to_vec())
+        }
         ["ends", session] => {
             let sid = sid(session)?.into();
             Ok(EndSession { incarnation, sid, set: set.into(), slot, ..EndSession::new(0, 1) }.as_bytes().to_vec())
