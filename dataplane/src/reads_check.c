@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /* For tests and fuzzers: walks all replica sets and checks that they agree with themselves. Not built for the kernel. */
-#include "reads/state.h"
+#include "reads/cookie.h"
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -63,6 +63,20 @@ static uint32_t count_numbers(const struct mf_reads *s)
     return numbers;
 }
 
+/* Clients that are known stand in their places, with their cookies. */
+static int check_known(struct mf_reads *s)
+{
+    for (uint32_t i = 0; i < KNOWN_CLIENTS; i++) {
+        const struct known_client *known = &s->known[i];
+        const struct mf_datagram of_client = {.from = known->from};
+        if (known->until_ns == 0)
+            continue;
+        CHECK(known_place(s, &known->from) == known && known->until_ns % s->cookie_ns == 0);
+        CHECK(known->cookie == cookie_of(s, known->until_ns / s->cookie_ns - 2, &of_client));
+    }
+    return 0;
+}
+
 int mf_reads_check(const struct mf_reads *reads)
 {
     /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
@@ -75,7 +89,7 @@ int mf_reads_check(const struct mf_reads *reads)
         used += s->sets[place].incarnation != 0;
     }
     CHECK(used == count_numbers(s));
-    return 0;
+    return check_known(s);
 }
 
 /* For a test of the Rust side: its declarations must have the layout of those in C. */

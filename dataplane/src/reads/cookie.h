@@ -23,12 +23,49 @@ struct MF_WIRE __attribute__((may_alias)) cookie_place {
     uint64_t cookie;
 };
 
-/* Whether a request carries the cookie of its address, of this interval or the one before. */
-MF_INLINE int has_cookie(const struct mf_reads *s, uint64_t now_ns, const struct mf_datagram *in)
+/* The place of a client among those that are known: nobody who does not know the key can choose addresses that share one. */
+MF_INLINE struct known_client *known_place(struct mf_reads *s, const struct mf_address *from)
+{
+    const struct address_words *words = (const struct address_words *)from;
+    uint64_t odd = s->cookie_key[1] | 1;
+    uint64_t hash = mf_mix((words->high ^ s->cookie_key[0]) * odd + words->low + words->port * (odd + 2));
+    return &s->known[hash & (KNOWN_CLIENTS - 1)];
+}
+
+/* Remembers a client whose cookie is of this interval. (A product that wraps is earlier, and so safe.) */
+MF_INLINE void remember_client(const struct mf_reads *s, struct known_client *place, const struct mf_address *from,
+                               uint64_t cookie, uint64_t window)
+{
+    MF_COPY(&place->from, from);
+    place->cookie = cookie;
+    place->until_ns = (window + 2) * s->cookie_ns;
+}
+
+MF_INLINE uint64_t cookie_in(const struct mf_datagram *in)
 {
     const struct mf_request *request = (const struct mf_request *)in->data;
-    uint64_t said = mf_net64(((const struct cookie_place *)&request->client)->cookie), window = now_ns / s->cookie_ns;
-    return said == cookie_of(s, window, in) || (window > 0 && said == cookie_of(s, window - 1, in));
+    return mf_net64(((const struct cookie_place *)&request->client)->cookie);
+}
+
+/* The same as has_cookie(), for a client that is not known. */
+MF_HANDLER int has_new_cookie(struct mf_reads *s, uint64_t now_ns, const struct mf_datagram *in)
+{
+    uint64_t said = cookie_in(in), window = now_ns / s->cookie_ns;
+    if (said != cookie_of(s, window, in)) {
+        if (window == 0 || said != cookie_of(s, --window, in))
+            return 0;
+    }
+    remember_client(s, known_place(s, &in->from), &in->from, said, window);
+    return 1;
+}
+
+/* Whether a request carries the cookie of its address, of this interval or the one before. */
+MF_INLINE int has_cookie(struct mf_reads *s, uint64_t now_ns, const struct mf_datagram *in)
+{
+    const struct known_client *known = known_place(s, &in->from);
+    if (MF_LIKELY(now_ns < known->until_ns && known->cookie == cookie_in(in) && mf_address_equal(&known->from, &in->from)))
+        return 1;
+    return has_new_cookie(s, now_ns, in);
 }
 
 #endif

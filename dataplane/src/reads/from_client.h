@@ -62,7 +62,7 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
         answer_request(call, MF_STATUS_UNKNOWN_SET);
         return MF_V_UNKNOWN_SET;
     }
-    MF_PREFETCH(kgroup_of_hash(s, set, mf_net32(request->hash))); /* it arrives while the cookie is computed */
+    MF_PREFETCH(kgroup_of_hash(s, set, mf_net32(request->hash))); /* it arrives while the cookie is checked */
     if (MF_UNLIKELY(!has_cookie(s, call->now_ns, call->in)))
         return put_cookie(s, call);
     /* SEQ never begins again within a session: before that, the session takes no more requests. */
@@ -77,7 +77,7 @@ MF_INLINE mf_verdict handle_request(struct mf_reads *s, const struct call *call,
     return is_write ? pass_write(call, set, group) : pass_read(call, set, group);
 }
 
-MF_HANDLER mf_verdict handle_read(struct mf_reads *s, const struct call *call)
+MF_FREQUENT_HANDLER mf_verdict handle_read(struct mf_reads *s, const struct call *call)
 {
     mf_verdict verdict = check_request(call->in, sizeof(struct mf_request), MF_KEY_MAX, 0);
     return verdict == MF_V_OK ? handle_request(s, call, 0) : verdict;

@@ -95,7 +95,7 @@ MF_INLINE mf_verdict turn_back(struct mf_reads *s, struct set *set, const struct
     return verdict;
 }
 
-MF_HANDLER mf_verdict handle_read_reply(struct mf_reads *s, const struct call *call)
+MF_FREQUENT_HANDLER mf_verdict handle_read_reply(struct mf_reads *s, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
     mf_verdict verdict = check_request(call->in, sizeof(*reply), MF_KEY_MAX, MF_PACKET_MAX);

@@ -13,6 +13,7 @@
 
 #define SET_NUMBERS 65536
 #define KGROUP_BYTES 32
+#define KNOWN_CLIENTS 4096 /* a power of two */
 
 /* A key group. If `sid` is not that of the set's session, the entry is of an earlier one: see kgroup_of(). */
 struct kgroup {
@@ -59,6 +60,14 @@ struct set {
     struct mf_set_stats stats;
 };
 
+/* A client whose cookie was right: to compare it with the next one costs less than to compute it again. */
+struct known_client {
+    struct mf_address from;
+    uint32_t unused;
+    uint64_t cookie;
+    uint64_t until_ns; /* the cookie is valid before; 0: nobody has this place */
+};
+
 struct mf_reads {
     uint64_t cookie_key[2];
     uint64_t cookie_ns;
@@ -70,6 +79,7 @@ struct mf_reads {
     uint64_t packets[MF_READS_OP_END];
     uint64_t reasons[MF_V_READS_END];
     struct set sets[MF_SETS_MAX];
+    struct known_client known[KNOWN_CLIENTS]; /* by a hash of the address: see cookie.h */
     uint8_t places[SET_NUMBERS]; /* by a set's number: its place in `sets`, plus 1; 0: there is no such set */
 };
 
