@@ -41,6 +41,7 @@ enum mf_call { MF_CALL_PACKET, MF_CALL_TICK, MF_CALL_BENCH, MF_CALL_ORDER };
     X(forwarded, "datagrams sent on to another address than their sender's")                       \
     X(handed_over, "answers left to user space: cookies, and those whose next hop is not known")   \
     X(hand_over_failed, "answers lost: no room to leave them to user space")                       \
+    X(dropped_checksum, "datagrams to forward that were found damaged when all of them was needed")   \
     X(send_failed, "answers lost: the frame could not be made")                                    \
     X(asserted, "answers lost: the program owed more than it had announced; a bug")                \
     X(passed_source, "datagrams from an address or port that no sender can have, passed up")       \
@@ -79,7 +80,10 @@ struct mf_scratch {
     struct mf_datagram in;
     struct mf_next_hop back; /* to the packet's sender */
     uint32_t verdict;        /* the program's, on the last packet that a shell took: tests read it */
-    uint32_t is_whole;       /* 1: the checksum was right or absent; 0: the sender left it to hardware */
+    uint16_t is_whole;       /* 0: the sender left the checksum to hardware */
+    uint16_t whole_check;    /* what it would be, then */
+    uint32_t copied;         /* how much of the datagram is in `data`: all of it, or PROGRAM_HEADER_BYTES */
+    uint32_t reserved;
     uint8_t data[1536];      /* the datagram: MF_PACKET_MAX, and a margin for the masks that the verifier needs */
     struct mf_shell_counts counts;
     struct mf_next_hop other; /* to another receiver, while a shell sends to it */

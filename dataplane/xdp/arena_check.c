@@ -4,7 +4,7 @@
 
 #include "arena.h"
 
-#define MF_FIELDS 45
+#define MF_FIELDS 46
 
 /* Writes sizes, offsets and bounds in the order that the test expects, and returns how many. */
 uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
@@ -49,6 +49,7 @@ uint32_t mf_arena_layout(uint64_t layout[MF_FIELDS])
         offsetof(struct mf_scratch, back),
         offsetof(struct mf_scratch, verdict),
         offsetof(struct mf_scratch, is_whole),
+        offsetof(struct mf_scratch, copied),
         offsetof(struct mf_scratch, data),
         offsetof(struct mf_scratch, counts),
         offsetof(struct mf_scratch, other),

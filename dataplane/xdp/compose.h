@@ -142,8 +142,8 @@ MF_INLINE uint64_t address_sum(const struct mf_next_hop MF_FAR *hop)
 }
 
 /* Forwards a datagram in the frame in which it came: writes the new addresses and ports, and the first `header` bytes as the
- * program has changed them. The rest of the payload is not touched. The checksum, which must be whole, changes by the difference
- * (RFC 1624), so the receiver still notices damage that happened before this switch. 0: the frame is too short. */
+ * program has changed them. The rest of the payload is not touched. The checksum changes by the difference (RFC 1624), so the
+ * receiver still notices damage that happened before this switch; one that was left to hardware is made whole. 0: the frame is too short. */
 MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch MF_FAR *scratch)
 {
     const struct mf_next_hop MF_FAR *hop = &scratch->other;
@@ -154,17 +154,10 @@ MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch
     if (addresses < 0)
         return 0;
     uint64_t before = address_sum(&scratch->back) + WORD_AT(udp), after = (uint64_t)addresses + ports;
-    for (uint32_t i = MF_ZERO; MF_LOOP(i < forward->header); i += sizeof(mf_word)) {
-        uint32_t at = MF_MASK(i, 0x7ff), word = FAR_WORD(scratch->data + at);
-        uint8_t *place = udp + UDP_BYTES + at;
-        if (place + sizeof(mf_word) > end)
-            return 0;
-        before += WORD_AT(place);
-        after += word;
-        PUT_WORD(place, word);
-    }
-    uint32_t check = HALF_AT(udp + UDP_CHECKSUM);
-    if (check) {
+    if (!replace(udp + UDP_BYTES, end, scratch->data, forward->header, &before, &after))
+        return 0;
+    uint32_t check = scratch->is_whole ? HALF_AT(udp + UDP_CHECKSUM) : scratch->whole_check;
+    if (check || !scratch->is_whole) {
         check = (uint16_t)~sum_fold((uint64_t)(uint16_t)~check + (uint16_t)~sum_fold(before) + after);
         PUT_HALF(udp + UDP_CHECKSUM, check ? check : 0xffff);
     }

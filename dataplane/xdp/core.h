@@ -7,6 +7,14 @@
  *     PROGRAM(NAME)    how its functions of switch.h are called: mf_tasks_##NAME
  *     PROGRAM_NOW()    its clock: bpf_ktime_get_ns(), or bpf_ktime_get_boot_ns() where its leases are promises to other
  *                      machines, whose time goes on while this machine is suspended
+ *
+ * and perhaps
+ *
+ *     PROGRAM_HEADER_BYTES                    the first bytes of a datagram, a multiple of 8, by which alone the program decides ...
+ *     PROGRAM_DECIDES_BY_HEADER(OPERATION)    ... about one of this operation; it reads and changes nothing behind them
+ *
+ * Of such a datagram the shell copies no more, and does not check its sum, if it forwards it in the frame in which it came: there
+ * the checksum is changed by the difference, so the receiver notices damage.
  */
 #ifndef MIDFLIGHT_XDP_CORE_H
 #define MIDFLIGHT_XDP_CORE_H
@@ -16,6 +24,12 @@
 #include "lock.h"
 #include "words.h"
 
+#ifndef PROGRAM_HEADER_BYTES
+#define PROGRAM_HEADER_BYTES 0
+#define PROGRAM_DECIDES_BY_HEADER(operation) 0
+#endif
+
+_Static_assert(PROGRAM_HEADER_BYTES % 8 == 0, "copied as long words");
 _Static_assert(sizeof(PROGRAM_ORDER) <= MF_ORDER_BYTES, "the control block has room for an order");
 
 /* Hides from the compiler that the address of the state is a constant: it would compute the address of every field in advance,

@@ -11,6 +11,7 @@
 #ifndef MIDFLIGHT_PARSE_H
 #define MIDFLIGHT_PARSE_H
 
+#include "core.h"
 #include "words.h"
 
 /* EtherTypes, in network byte order. */
@@ -50,7 +51,7 @@ struct frame {
     /* Set by receive. */
     uint16_t check;  /* the UDP checksum that it carries */
     uint32_t l4;     /* where the UDP header begins */
-    uint32_t whole;  /* 1: that checksum is right, or absent */
+    uint32_t whole;  /* 0: that checksum is the sum of the pseudo-header only; 1: it is right, absent, or was not looked at */
     uint64_t pseudo; /* sum of the pseudo-header, not folded */
 };
 
@@ -235,36 +236,63 @@ MF_INLINE int is_left_to_hardware(const struct frame *frame)
     return frame->check == sum_fold(frame->pseudo);
 }
 
-/* Reads the UDP header and copies the payload. `expected`: bytes that follow the IP header, as it says; `pseudo`: the sum of the
- * addresses. */
-MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t expected, uint64_t pseudo,
-                                     struct frame *frame, struct mf_scratch MF_FAR *scratch)
+/* Whether the program decides about a datagram by its first bytes: then only these are copied, and no sum is checked. */
+MF_INLINE int is_decided_by_header(const uint8_t *payload, const uint8_t *end, uint32_t length)
 {
-    if (udp + UDP_BYTES > end)
+    return PROGRAM_HEADER_BYTES && length >= PROGRAM_HEADER_BYTES && payload + PROGRAM_HEADER_BYTES <= end &&
+           PROGRAM_DECIDES_BY_HEADER(payload[offsetof(struct mf_header, operation)]);
+}
+
+/* Copies these bytes. 0: the frame is shorter than the datagram. */
+MF_INLINE int copy_header(const uint8_t *payload, const uint8_t *end, uint32_t length, struct mf_scratch MF_FAR *scratch)
+{
+    _Pragma("unroll") for (uint32_t i = 0; i < PROGRAM_HEADER_BYTES; i += sizeof(mf_long))
+        FAR_LONG(scratch->data + i) = LONG_AT(payload + i);
+    scratch->copied = PROGRAM_HEADER_BYTES;
+    return payload + MF_MASK(length, 0x7ff) <= end;
+}
+
+/* Copies a whole datagram and checks its sum. */
+MF_INLINE enum reception copy_whole(const uint8_t *udp, const uint8_t *end, struct frame *frame,
+                                    struct mf_scratch MF_FAR *scratch)
+{
+    uint64_t sum = sum_long(frame->pseudo, LONG_AT(udp));
+    if (!copy_in(scratch->data, udp + UDP_BYTES, end, scratch->in.length, &sum))
         return BAD_LENGTH;
-    uint32_t bytes = mf_net16(HALF_AT(udp + UDP_LENGTH)), check = HALF_AT(udp + UDP_CHECKSUM);
-    if (bytes != expected || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
-        return BAD_LENGTH;
-    pseudo += (IP_UDP << 8) + HALF_AT(udp + UDP_LENGTH);
-    uint64_t sum = sum_long(pseudo, LONG_AT(udp));
-    if (!copy_in(scratch->data, udp + UDP_BYTES, end, bytes - UDP_BYTES, &sum))
-        return BAD_LENGTH;
-    FAR_WORD(&scratch->in.from.port) = FAR_WORD(&scratch->back.peer.port) = HALF_AT(udp); /* the port, and 0 into `reserved` */
-    scratch->in.length = bytes - UDP_BYTES;
-    scratch->in.data = scratch->data;
-    frame->check = (uint16_t)check;
-    frame->pseudo = pseudo;
-    frame->whole = 1;
-    if (MF_UNLIKELY(check == 0))
+    scratch->copied = scratch->in.length;
+    if (MF_UNLIKELY(frame->check == 0))
         return frame->type == TYPE_IPV4 ? RECEIVED : BAD_CHECKSUM;
     if (MF_LIKELY(sum_fold(sum) == 0xffff))
         return RECEIVED;
     frame->whole = 0;
+    scratch->whole_check = (uint16_t)~sum_fold(sum - ((uint64_t)frame->check << 16));
     return is_left_to_hardware(frame) ? RECEIVED : BAD_CHECKSUM;
 }
 
-/* Call it after is_ours. Fills the scratch area's `in`, `data`, and `back` except for its interface. */
-MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, struct frame *frame,
+/* Reads the UDP header and copies the payload. `expected`: bytes that follow the IP header, as it says; `pseudo`: the sum of the
+ * addresses; `by_header`: 1: what the program decides by its header may be received so. */
+MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uint32_t expected, uint64_t pseudo,
+                                     int by_header, struct frame *frame, struct mf_scratch MF_FAR *scratch)
+{
+    if (udp + UDP_BYTES > end)
+        return BAD_LENGTH;
+    uint32_t bytes = mf_net16(HALF_AT(udp + UDP_LENGTH)), length = bytes - UDP_BYTES;
+    if (bytes != expected || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
+        return BAD_LENGTH;
+    FAR_WORD(&scratch->in.from.port) = FAR_WORD(&scratch->back.peer.port) = HALF_AT(udp); /* the port, and 0 into `reserved` */
+    scratch->in.length = length;
+    scratch->in.data = scratch->data;
+    frame->check = HALF_AT(udp + UDP_CHECKSUM);
+    frame->pseudo = pseudo + (IP_UDP << 8) + HALF_AT(udp + UDP_LENGTH);
+    frame->whole = 1;
+    if (!by_header || !is_decided_by_header(udp + UDP_BYTES, end, length) || is_left_to_hardware(frame) ||
+        (frame->check == 0 && frame->type != TYPE_IPV4))
+        return copy_whole(udp, end, frame, scratch);
+    return copy_header(udp + UDP_BYTES, end, length, scratch) ? RECEIVED : BAD_LENGTH;
+}
+
+/* Call it after is_ours. Fills the scratch area's `in`, `data`, `copied`, and `back` except for its interface. */
+MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, int by_header, struct frame *frame,
                                  struct mf_scratch MF_FAR *scratch)
 {
     const uint8_t *ip = data + frame->l3;
@@ -281,7 +309,7 @@ MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32
     else if (MF_UNLIKELY(!read_ipv4(ip, scratch, &follow, &sum)))
         return BAD_CHECKSUM;
     frame->l4 = HIDDEN_OFFSET(frame->l3 + header, 0x7f);
-    return receive_udp(data + frame->l4, end, follow, sum, frame, scratch);
+    return receive_udp(data + frame->l4, end, follow, sum, by_header, frame, scratch);
 }
 
 #endif

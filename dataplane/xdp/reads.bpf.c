@@ -8,4 +8,8 @@
 /* Its leases are promises to the next leader, whose time goes on while this machine is suspended. */
 #define PROGRAM_NOW() bpf_ktime_get_boot_ns()
 
+/* Key and value pass untouched: so a READ and its reply cost the same whatever their length. */
+#define PROGRAM_HEADER_BYTES sizeof(struct mf_request)
+#define PROGRAM_DECIDES_BY_HEADER(operation) ((operation) == MF_OP_READ || (operation) == MF_OP_READ_REPLY)
+
 #include "shells.h"

@@ -218,7 +218,7 @@ MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR 
         return 0;
     data = (const uint8_t *)(long)skb->data;
     end = (const uint8_t *)(long)skb->data_end;
-    return receive(data, end, tag_beside(skb), frame, *scratch) == RECEIVED;
+    return receive(data, end, tag_beside(skb), 0, frame, *scratch) == RECEIVED;
 }
 
 SEC("tcx/ingress")

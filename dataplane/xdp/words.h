@@ -107,7 +107,42 @@ MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *en
     return 1;
 }
 
-/* The same from the arena into a frame. */
+/* Replaces the long word at `offset` of a frame's part by that of the arena's, and adds each to a sum. */
+#define REPLACE_LONG(offset)                                                                                           \
+    do {                                                                                                               \
+        uint64_t old_ = LONG_AT(p + (offset)), new_ = FAR_LONG(from + i + (offset));                                   \
+        PUT_LONG(p + (offset), new_);                                                                                  \
+        *before = sum_long(*before, old_);                                                                             \
+        *after = sum_long(*after, new_);                                                                               \
+    } while (0)
+
+/* Replaces `length` bytes of a frame, a multiple of 4, by those of the arena, and adds to the sums what was there and what is
+ * there now. 0: the frame is shorter. */
+MF_INLINE int replace(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *from, uint32_t length, uint64_t *before,
+                      uint64_t *after)
+{
+    uint32_t i = MF_ZERO;
+    for (; MF_LOOP(i + ROUND <= length); i += ROUND) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + ROUND > end)
+            return 0;
+        REPLACE_LONG(0);
+        REPLACE_LONG(8);
+        REPLACE_LONG(16);
+        REPLACE_LONG(24);
+    }
+    for (; MF_LOOP(i < length); i += sizeof(mf_word)) {
+        uint8_t *p = to + MF_MASK(i, 0x7ff);
+        if (p + sizeof(mf_word) > end)
+            return 0;
+        *before += WORD_AT(p);
+        *after += FAR_WORD(from + i);
+        PUT_WORD(p, FAR_WORD(from + i));
+    }
+    return 1;
+}
+
+/* The same as copy_in from the arena into a frame. */
 MF_INLINE int copy_out(uint8_t *to, const uint8_t *end, const uint8_t MF_FAR *from, uint32_t length, uint64_t *sum)
 {
     uint64_t total = *sum;

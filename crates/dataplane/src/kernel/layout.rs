@@ -48,7 +48,7 @@ pub(super) struct Control {
 }
 
 /// Names and meanings of `struct mf_shell_counts`, in its order: `MF_SHELL_COUNTS`.
-pub const SHELL_COUNTS: [(&str, &str); 18] = [
+pub const SHELL_COUNTS: [(&str, &str); 19] = [
     ("xdp_taken", "datagrams that XDP gave to the program"),
     ("xdp_answered", "answers that XDP sent"),
     ("tc_taken", "datagrams that TC gave to the program: those that may owe several answers"),
@@ -56,6 +56,7 @@ pub const SHELL_COUNTS: [(&str, &str); 18] = [
     ("forwarded", "datagrams sent on to another address than their sender's"),
     ("handed_over", "answers left to user space: cookies, and those whose next hop is not known"),
     ("hand_over_failed", "answers lost: no room to leave them to user space"),
+    ("dropped_checksum", "datagrams to forward that were found damaged when all of them was needed"),
     ("send_failed", "answers lost: the frame could not be made"),
     ("asserted", "answers lost: the program owed more than it had announced; a bug"),
     ("passed_source", "datagrams from an address or port that no sender can have, passed up"),
@@ -87,7 +88,10 @@ pub(super) struct Scratch {
     pub datagram: RawDatagram,
     pub back: NextHop,
     pub verdict: u32,
-    pub is_whole: u32,
+    pub is_whole: u16,
+    pub whole_check: u16,
+    pub copied: u32,
+    pub reserved: u32,
     pub data: [u8; SCRATCH_DATA],
     pub counts: [u64; SHELL_COUNTS.len()],
     pub other: NextHop,
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_arena_is_laid_out_as_arena_h_says() {
-        let mut of_c = [0; 45];
+        let mut of_c = [0; 46];
         // SAFETY: it writes at most as many numbers.
         let count = unsafe { mf_arena_layout(of_c.as_mut_ptr()) } as usize;
         let places =
@@ -152,6 +156,7 @@ mod tests {
             offset_of!(Scratch, back),
             offset_of!(Scratch, verdict),
             offset_of!(Scratch, is_whole),
+            offset_of!(Scratch, copied),
             offset_of!(Scratch, data),
             offset_of!(Scratch, counts),
             offset_of!(Scratch, other),

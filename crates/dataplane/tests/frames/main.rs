@@ -14,6 +14,7 @@ mod engine;
 mod frame;
 mod left_alone;
 mod next_hops;
+mod reads;
 mod shells;
 mod stage;
 mod stand_in;

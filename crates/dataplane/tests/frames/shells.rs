@@ -2,8 +2,9 @@
 
 use crate::datagrams::EPOCH;
 use crate::frame::Flow;
-use midflight_dataplane::kernel::{Departure, KernelTasks, SHELL_COUNTS};
-use midflight_dataplane::{TasksConfig, TasksProgram, Verdict, XdpMode};
+use midflight_dataplane::kernel::{Departure, Kernel, SHELL_COUNTS};
+use midflight_dataplane::program::SoftProgram;
+use midflight_dataplane::{TasksConfig, TasksProgram, XdpMode};
 use midflight_lab::{Lab, Options, Place};
 use midflight_spec::transcript::{KernelOnce, Spare};
 use std::io::Write;
@@ -102,19 +103,19 @@ pub(crate) fn flow(ipv4: bool, number: u16) -> Flow {
 }
 
 /// What the shells counted during `act`.
-pub(crate) fn counted(
-    tasks: &mut KernelTasks,
-    act: impl FnOnce(&mut KernelTasks) -> Departure<Verdict>,
-) -> (Departure<Verdict>, Vec<(&'static str, u64)>) {
-    let before = tasks.shell_counts();
-    let departure = act(tasks);
+pub(crate) fn counted<P: SoftProgram>(
+    kernel: &mut Kernel<P>,
+    act: impl FnOnce(&mut Kernel<P>) -> Departure<P::Verdict>,
+) -> (Departure<P::Verdict>, Vec<(&'static str, u64)>) {
+    let before = kernel.shell_counts();
+    let departure = act(kernel);
     let names = SHELL_COUNTS.iter().map(|&(name, _)| name);
-    let differences = names.zip(tasks.shell_counts().into_iter().zip(before).map(|(after, before)| after - before));
+    let differences = names.zip(kernel.shell_counts().into_iter().zip(before).map(|(after, before)| after - before));
     (departure, differences.filter(|&(_, difference)| difference != 0).collect())
 }
 
 /// What the shells left to user space since the last time: from where, to whom, what.
-pub(crate) fn handed_over(shells: &KernelTasks) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
+pub(crate) fn handed_over<P: SoftProgram>(shells: &Kernel<P>) -> Vec<(Option<IpAddr>, SocketAddr, Vec<u8>)> {
     let mut all = Vec::new();
     let mut handover = shells.open_handover().unwrap();
     let mut before = None;
