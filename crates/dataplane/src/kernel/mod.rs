@@ -12,10 +12,12 @@
 //! | `pins` | programs and memory that outlive the process |
 //! | `handover`, `next_hops` | datagrams that the shells leave to this process; the next hop cache |
 //! | `frames` | frames through the shells without an interface |
+//! | `bench` | what a frame costs |
 //! | `engine` | all of it combined: what a switch starts |
 
 mod arena;
 mod attach;
+mod bench;
 mod engine;
 mod error;
 mod frames;
@@ -29,6 +31,7 @@ mod object;
 mod pins;
 mod program;
 
+pub use bench::{FrameBench, Work};
 pub use engine::{Found, KernelEngine, Place, SERVED_MAX, detach};
 pub use error::KernelError;
 pub use frames::{Action, Arrival, Departure};

@@ -3,6 +3,7 @@
 use super::arena::Arena;
 use super::error::{KernelError, kernel_is_too_old};
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, PrintLevel};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
@@ -36,27 +37,46 @@ pub(super) struct Programs {
 impl Programs {
     /// Loads them from what a `*.bpf.c` was compiled to. `handover` is the ring of the programs that these are to replace, if there are such.
     pub(super) fn load(object: &[u8], arena: &Arena, handover: Option<&MapHandle>) -> Result<Self, KernelError> {
-        let _one = LOADING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
-        let refused = |error: libbpf_rs::Error| explain(&error);
-        let mut open = ObjectBuilder::default().open_memory(object).map_err(refused)?;
-        for mut map in open.maps_mut() {
-            match (map.name().to_str(), handover) {
-                (Some("arena"), _) => map.reuse_fd(arena.as_fd()).map_err(refused)?,
-                (Some("handover"), Some(ring)) => map.reuse_fd(ring.as_fd()).map_err(refused)?,
-                _ => {}
-            }
-        }
-        let object = open.load().map_err(refused)?;
+        let object = load(object, arena, handover, |_| true)?;
         let handover = object.maps().find(|map| map.name() == "handover").ok_or_else(|| missing("handover"))?;
         Ok(Self {
             call: program(&object, "mf_call")?,
             xdp: program(&object, "mf_xdp")?,
             tc: program(&object, "mf_tc")?,
-            handover: MapHandle::try_from(&handover).map_err(refused)?,
+            handover: MapHandle::try_from(&handover).map_err(|error| explain(&error))?,
         })
     }
+}
+
+/// Loads one program of an object, bound to the arena and ring of others.
+pub(super) fn load_one(object: &[u8], name: &str, arena: &Arena, handover: &MapHandle) -> Result<OwnedFd, KernelError> {
+    program(&load(object, arena, Some(handover), |program| program == name)?, name)
+}
+
+/// Loads those programs of an object that are wanted.
+fn load(
+    object: &[u8],
+    arena: &Arena,
+    handover: Option<&MapHandle>,
+    is_wanted: impl Fn(&OsStr) -> bool,
+) -> Result<Object, KernelError> {
+    let _one = LOADING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+    libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+    let refused = |error: libbpf_rs::Error| explain(&error);
+    let mut open = ObjectBuilder::default().open_memory(object).map_err(refused)?;
+    for mut map in open.maps_mut() {
+        match (map.name().to_str(), handover) {
+            (Some("arena"), _) => map.reuse_fd(arena.as_fd()).map_err(refused)?,
+            (Some("handover"), Some(ring)) => map.reuse_fd(ring.as_fd()).map_err(refused)?,
+            _ => {}
+        }
+    }
+    for mut program in open.progs_mut() {
+        let is_wanted = is_wanted(program.name());
+        program.set_autoload(is_wanted);
+    }
+    open.load().map_err(refused)
 }
 
 fn program(object: &Object, name: &str) -> Result<OwnedFd, KernelError> {

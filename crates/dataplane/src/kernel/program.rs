@@ -124,6 +124,11 @@ impl<P: SoftProgram> Kernel<P> {
         &self.arena
     }
 
+    /// Bytes of the state; what a benchmark brings begins behind them.
+    pub(super) fn state_bytes(&self) -> u64 {
+        self.state_bytes
+    }
+
     /// The epoch of the state.
     #[must_use]
     pub fn epoch(&self) -> u32 {

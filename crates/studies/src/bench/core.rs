@@ -1,9 +1,8 @@
 //! `midflight bench core`: what a decision costs. Measures the C core of a program alone, on packets in memory; here that of tasks.
 
+use super::How;
 use super::workload::{Cost, DEPTH, EPOCH, Mix, Packets, SECRET, STEP_NS, Size, Timed, measure};
-use super::{Comparable, How, core_reads};
 use anyhow::{Result, ensure};
-use clap::{Args as ClapArgs, ValueEnum};
 use midflight_dataplane::program::SoftProgram;
 use midflight_dataplane::{Out, Tasks, TasksConfig, TasksProgram, Verdict};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -38,32 +37,7 @@ RESULTS of reads (medians of blocks of 4,096 packets, one for each key group; on
 EXIT CODES
   0 measured, 1 failed, 2 wrong usage";
 
-/// What the command line says.
-#[derive(ClapArgs)]
-pub(super) struct Args {
-    #[command(flatten)]
-    pub(super) comparable: Comparable,
-    /// Whose core
-    #[arg(long, value_enum, default_value_t = Program::Tasks)]
-    program: Program,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Program {
-    /// The cluster's task queue
-    Tasks,
-    /// Reads from replicas that are up to date
-    Reads,
-}
-
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    match args.program {
-        Program::Tasks => args.comparable.run("core", &[], run_tasks),
-        Program::Reads => args.comparable.run("core", &["--program", "reads"], core_reads::run),
-    }
-}
-
-fn run_tasks(how: &How) -> Result<ExitCode> {
+pub(super) fn run(how: &How) -> Result<ExitCode> {
     let (runs, blocks) = if how.quick { (1, 20) } else { (5, 200) };
     let mut costs: [Vec<Cost>; 4] = Default::default();
     for run in 1..=runs {

@@ -1,31 +1,23 @@
 //! `midflight bench core --program reads`: what the switch's core costs on each packet of reads and writes, in memory.
 
 use super::How;
+use super::reads_packets::{
+    BLOCK, LEADER, SECRET, VALUE, client_address, heartbeat, replica_address, reply, request, set,
+};
 use crate::median::median;
 use anyhow::{Result, ensure};
 use midflight_dataplane::program::SoftProgram;
-use midflight_dataplane::reads::{
-    LEASE_MAX_NS, NewSet, Policy, Reads, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder, Verdict,
-};
+use midflight_dataplane::reads::{Reads, ReadsConfig, ReadsProgram, Verdict};
 use midflight_dataplane::{Cookies, Out};
 use midflight_terminal::envelope::{Envelope, Measure};
-use midflight_wire::reads::{Heartbeat, Operation, Replica, Request, Write};
-use midflight_wire::{Address, packet};
+use midflight_wire::Address;
+use midflight_wire::reads::Operation;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Instant;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-const SECRET: u128 = 0x5eed;
-const SET: u16 = 1;
-const KGROUP_BITS: u8 = 12;
-/// Packets between two looks at the clock: one for each key group.
-const BLOCK: u32 = 1 << KGROUP_BITS;
 /// Time that passes from packet to packet.
 const STEP_NS: u64 = 20;
-const KEY: [u8; 16] = [7; 16];
-const VALUE: [u8; 16] = [8; 16];
-const REPLICAS: u8 = 3;
 /// Room for the longest of these packets.
 const PACKET_BYTES: usize = 192;
 
@@ -58,16 +50,10 @@ struct Datagram {
 }
 
 impl Datagram {
-    fn new(from: Address, parts: &[&[u8]]) -> Self {
-        let packet = parts.concat();
+    fn new((from, packet): (SocketAddr, Vec<u8>)) -> Self {
         let mut bytes = [0; PACKET_BYTES];
         bytes[..packet.len()].copy_from_slice(&packet);
-        Self { from, length: packet.len(), bytes }
-    }
-
-    fn request(&self) -> Result<Request> {
-        let (request, _) = Request::ref_from_prefix(&self.bytes).map_err(|_| anyhow::anyhow!("it is no request"))?;
-        Ok(*request)
+        Self { from: from.into(), length: packet.len(), bytes }
     }
 }
 
@@ -79,42 +65,15 @@ struct Bench {
     index: u64,
 }
 
-fn replica_address(slot: u8) -> Address {
-    SocketAddr::from(([10, 0, 0, slot + 1], 7001)).into()
-}
-
-fn client_address() -> Address {
-    SocketAddr::from(([10, 0, 1, 1], 7000)).into()
-}
-
 impl Bench {
     fn new() -> Result<Self> {
         let config = ReadsConfig::default();
         let mut bench =
             Self { reads: Reads::new(&config, 1, SECRET)?, out: Out::new(), now: config.cookie_ns, index: 1 };
-        let replicas: Vec<Address> = (0..REPLICAS).map(replica_address).collect();
-        let mut order = SetOrder::add(&NewSet {
-            number: SET,
-            incarnation: 1,
-            lease_ns: LEASE_MAX_NS,
-            kgroup_bits: KGROUP_BITS,
-            reply_check: ReplyCheck::Strict,
-            policy: Policy::LeaderAvoidance,
-            replicas: replicas.iter().map(|&address| address.into()).collect(),
-        });
+        let mut order = set();
         while !bench.reads.order(&mut order) {}
-        let beat = Heartbeat {
-            incarnation: 1.into(),
-            sid: 1.into(),
-            start: 1.into(),
-            echo: bench.now.into(),
-            set: SET.into(),
-            kgroup_bits: KGROUP_BITS,
-            ..Heartbeat::new(0, 1)
-        };
-        let member = |&address| Replica { address, weight: 10, matched: 1.into(), reserved: [0; 3] };
-        let mut beat = packet(&beat, &replicas.iter().map(member).collect::<Vec<_>>());
-        let verdict = bench.reads.take(bench.now, replicas[0], &mut beat, &mut bench.out);
+        let mut beat = heartbeat(bench.now);
+        let verdict = bench.reads.take(bench.now, replica_address(LEADER), &mut beat, &mut bench.out);
         ensure!(verdict == Verdict::Ok, "the switch refused a HEARTBEAT: {verdict:?}");
         Ok(bench)
     }
@@ -123,14 +82,17 @@ impl Bench {
     fn run(&mut self, blocks: usize) -> Result<[f64; 4]> {
         let mut costs: [Vec<f64>; 4] = Default::default();
         let cookie = Cookies::new(SECRET, ReadsConfig::default().cookie_ns).give(self.now, 0, client_address());
-        let reads: Vec<Datagram> = (0..BLOCK).map(|i| request(Operation::Read, i, cookie)).collect();
-        let writes: Vec<Datagram> = (0..BLOCK).map(|i| request(Operation::Write, i, cookie)).collect();
+        let all_of = |operation| -> Vec<Datagram> {
+            (0..BLOCK).map(|i| Datagram::new((client_address(), request(operation, i, cookie)))).collect()
+        };
         for _ in 0..blocks {
             self.index += 1;
-            for (requests, of) in [(&reads, 0), (&writes, 2)] {
-                let mut passed = requests.clone();
+            for (operation, of) in [(Operation::Read, 0), (Operation::Write, 2)] {
+                let mut passed = all_of(operation);
                 costs[of].push(self.feed(&mut passed)?);
-                let mut replies = passed.iter().map(|asked| self.reply(asked)).collect::<Result<Vec<_>>>()?;
+                let answer = |asked: &Datagram| reply(&asked.bytes[..asked.length], &VALUE, self.index);
+                let mut replies =
+                    passed.iter().map(|asked| answer(asked).map(Datagram::new)).collect::<Result<Vec<_>>>()?;
                 costs[of + 1].push(self.feed(&mut replies)?);
             }
         }
@@ -153,35 +115,5 @@ impl Bench {
         let ns = start.elapsed().as_nanos() as f64;
         ensure!(refused == 0, "the core refused {refused} of {count} well-formed packets");
         Ok(ns / count as f64)
-    }
-
-    /// What the replica answers to which a request went.
-    fn reply(&self, asked: &Datagram) -> Result<Datagram> {
-        let asked = asked.request()?;
-        let mut reply = Request { replicas: (1 << REPLICAS) - 1, ..asked };
-        reply.header.operation += 1;
-        let from = replica_address(asked.slot);
-        if asked.header.operation == Operation::Read as u8 {
-            return Ok(Datagram::new(from, &[reply.as_bytes(), &KEY, &VALUE]));
-        }
-        (reply.index, reply.key_length) = (self.index.into(), 0.into());
-        Ok(Datagram::new(from, &[reply.as_bytes()]))
-    }
-}
-
-/// A request for a key of key group `i`.
-fn request(operation: Operation, i: u32, cookie: u64) -> Datagram {
-    let mut request = Request {
-        request: u64::from(i).into(),
-        hash: (i.reverse_bits()).into(),
-        set: SET.into(),
-        key_length: (KEY.len() as u16).into(),
-        ..Request::new(operation)
-    };
-    request.client.ip[..8].copy_from_slice(&cookie.to_be_bytes());
-    let write = Write::new_zeroed();
-    match operation {
-        Operation::Write => Datagram::new(client_address(), &[request.as_bytes(), write.as_bytes(), &KEY, &VALUE]),
-        _ => Datagram::new(client_address(), &[request.as_bytes(), &KEY]),
     }
 }

@@ -10,13 +10,15 @@ mod live;
 mod load;
 mod r#loop;
 mod peers;
+mod reads_packets;
 mod sim;
 mod workload;
 mod xdp;
+mod xdp_reads;
 
 use against::{Against, Benchmark};
 use anyhow::Result;
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
 /// What the command line says.
@@ -30,10 +32,10 @@ pub struct Args {
 enum Bench {
     /// A program's core alone: nanoseconds a decision
     #[command(after_help = against::help(core::EXAMPLES))]
-    Core(core::Args),
-    /// The scheduler's core in the kernel, as BPF: nanoseconds a decision
+    Core(OfProgram),
+    /// The same in the kernel, as BPF: of tasks the core, of reads a whole frame
     #[command(after_help = against::help(xdp::EXAMPLES))]
-    Xdp(Comparable),
+    Xdp(OfProgram),
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
     #[command(after_help = against::help(r#loop::EXAMPLES))]
     Loop(Comparable),
@@ -87,12 +89,43 @@ impl Comparable {
     }
 }
 
+/// Options of those that measure one program of the switch.
+#[derive(ClapArgs)]
+struct OfProgram {
+    #[command(flatten)]
+    comparable: Comparable,
+    /// Which program
+    #[arg(long, value_enum, default_value_t = Program::Tasks)]
+    program: Program,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Program {
+    /// The cluster's task queue
+    Tasks,
+    /// Reads from replicas that are up to date
+    Reads,
+}
+
+impl OfProgram {
+    /// The same as [`Comparable::run`], for the program that is named.
+    fn run(&self, name: &str, tasks: Alone, reads: Alone) -> Result<ExitCode> {
+        match self.program {
+            Program::Tasks => self.comparable.run(name, &[], tasks),
+            Program::Reads => self.comparable.run(name, &["--program", "reads"], reads),
+        }
+    }
+}
+
+/// A benchmark without another build beside it.
+type Alone = fn(&How) -> Result<ExitCode>;
+
 impl Args {
     /// Whether a reader that went away (`| head`) ends it at once; one that runs children ends them first.
     pub fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
-            Bench::Core(args) => args.comparable.against.other.is_none(),
-            Bench::Xdp(args) | Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
+            Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
+            Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
             Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Failover(_) | Bench::Peers(_) => false,
         }
     }
@@ -101,8 +134,8 @@ impl Args {
 /// Runs the study and returns the exit code.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.bench {
-        Bench::Core(args) => core::run(&args),
-        Bench::Xdp(args) => args.run("xdp", &[], xdp::run),
+        Bench::Core(args) => args.run("core", core::run, core_reads::run),
+        Bench::Xdp(args) => args.run("xdp", xdp::run, xdp_reads::run),
         Bench::Loop(args) => args.run("loop", &[], r#loop::run),
         Bench::Lab(args) => lab::run(&args),
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),

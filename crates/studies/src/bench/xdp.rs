@@ -1,4 +1,4 @@
-//! `midflight bench xdp`: what a decision costs in the kernel. The same core and packets as `bench core`, as BPF: a block of
+//! `midflight bench xdp`: what a decision costs in the kernel, here of tasks. The same core and packets as `bench core`, as BPF: a block of
 //! packets lies in the arena, `BPF_PROG_RUN` starts a program that takes them one by one, each under the lock, and the
 //! kernel's clock is read around all.
 
@@ -11,14 +11,21 @@ EXAMPLES
   midflight bench xdp
   midflight bench xdp --quick            two seconds, less exact
   midflight bench xdp --json
+  midflight bench xdp --program reads
   midflight bench xdp --against ../before/target/release/midflight
 
-RESULTS (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
+RESULTS of tasks (medians of blocks of 4,096 tasks, then of the runs; one core; the lock included)
   xdp.submit_ns, xdp.retrieve_ns         one task a packet; 64 Ki tasks queued, 4 levels, 8 masks
   xdp.retrieve_worst_ns                  256 masks of one level, all of which the executor may run
   xdp.batch_submit_ns_per_task           a SUBMIT of 32 tasks
   xdp.batch_retrieve_ns_per_task         a RETRIEVE of 13 slots, a task each
   xdp.assigned                           tasks assigned, which is as many as were accepted
+
+RESULTS of reads (medians of blocks of 4,096 frames, one for each key group, then of the runs; one
+core; from the frame that comes to the frame that leaves, lock and clock included)
+  xdp.read_ns                            a READ, from a client to one of three replicas
+  xdp.reply_ns, xdp.reply_1k_ns          its answer, with a value of 16 bytes, and of 1 KiB
+  xdp.write_ns, xdp.write_reply_ns       a WRITE, and the answer that closes its key group
 
 It needs root, Linux 6.12 or newer, and a midflight that was built with the feature `kernel`. No
 packet leaves the machine, and no interface is touched.
@@ -33,8 +40,12 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
 
 #[cfg(not(feature = "kernel"))]
 pub(super) fn run(_: &How) -> Result<ExitCode> {
-    anyhow::bail!("this midflight was built without the kernel engine; build it with `--features kernel`")
+    anyhow::bail!(NO_KERNEL)
 }
+
+#[cfg(not(feature = "kernel"))]
+pub(super) const NO_KERNEL: &str =
+    "this midflight was built without the kernel engine; build it with `--features kernel`";
 
 #[cfg(feature = "kernel")]
 mod kernel {
