@@ -5,14 +5,15 @@
 
 use midflight_endpoint::MS;
 use midflight_sim::check::{
-    BadTrial, Broken, Campaign, Checked, Disturbed, Fails, Mutant, Net, Pass, Rule, Subject, Trial, Violation,
-    drop_from, run, shrink,
+    BadTrial, Broken, Campaign, Checked, Common, Fails, Fault, Findings, Judgement, Mutant, Net, Party, Pass, Places,
+    Rule, Stage, Subject, Trace, Trial, drop_faults, drop_from, run, run_traced, shrink,
 };
-use midflight_sim::{Actor, Context, Happening, NodeId, Observer, Place, Wake, World};
+use midflight_sim::{Actor, Context, Happening, Place, Wake, World};
 use serde::{Deserialize, Serialize};
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 const OWN: Rule = Rule("E1");
 const ALL: Rule = Rule("E2");
@@ -65,20 +66,53 @@ impl Actor for Client {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Node {
+    Server(usize),
+    Client(usize),
+}
+
+impl Party for Node {
+    fn kind(self) -> &'static str {
+        if matches!(self, Self::Server(_)) { "server" } else { "client" }
+    }
+
+    fn place(&mut self) -> &mut usize {
+        let (Self::Server(place) | Self::Client(place)) = self;
+        place
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct EchoTrial {
     seed: u64,
     network: Net,
     questions: Vec<u8>,
-    /// When the server dies; it comes back 10 ms later.
-    crashes_ms: Vec<u64>,
+    faults: Vec<Fault<Common<Node>>>,
 }
 
 impl Trial for EchoTrial {
-    const PASSES: &'static [Pass<Self>] = &[drop_questions, drop_crashes];
+    type What = Common<Node>;
+    const PASSES: &'static [Pass<Self>] = &[drop_questions, drop_faults];
 
     fn seed(&self) -> u64 {
         self.seed
+    }
+
+    fn heal_ms(&self) -> u64 {
+        100
+    }
+
+    fn network(&self) -> Net {
+        self.network
+    }
+
+    fn faults(&self) -> &[Fault<Common<Node>>] {
+        &self.faults
+    }
+
+    fn faults_mut(&mut self) -> &mut Vec<Fault<Common<Node>>> {
+        &mut self.faults
     }
 
     fn size(&self) -> String {
@@ -94,93 +128,85 @@ fn drop_questions(best: &mut EchoTrial, fails: Fails<'_, EchoTrial>) {
     drop_from(best, fails, |trial| &mut trial.questions);
 }
 
-fn drop_crashes(best: &mut EchoTrial, fails: Fails<'_, EchoTrial>) {
-    drop_from(best, fails, |trial| &mut trial.crashes_ms);
-}
-
 #[derive(Default)]
-struct Findings {
+struct Answers {
     answered: usize,
-    violation: Option<Violation>,
+    judgement: Judgement,
 }
 
-struct Monitor(Rc<RefCell<Findings>>);
+impl Findings for Answers {
+    fn judgement(&mut self) -> &mut Judgement {
+        &mut self.judgement
+    }
 
-impl Observer for Monitor {
-    fn happened(&mut self, at: u64, happening: &Happening<'_>) {
-        let Some(Answered { question, answer }) = happening.of() else { return };
-        let mut findings = self.0.borrow_mut();
-        findings.answered += 1;
-        if question != answer && findings.violation.is_none() {
-            let broken = Broken { rule: OWN, what: format!("{question} is answered by {answer}") };
-            findings.violation = Some(Violation { at, broken });
+    fn describe(datagram: &[u8]) -> String {
+        format!("{datagram:?}")
+    }
+
+    fn words(_trace: &Trace, what: &dyn Any) -> Option<String> {
+        what.downcast_ref::<Answered>().map(|answered| format!("{} has an answer", answered.question))
+    }
+
+    fn happened(&mut self, _at: u64, happening: &Happening<'_>) -> Checked {
+        let Some(Answered { question, answer }) = happening.of() else { return Ok(()) };
+        self.answered += 1;
+        if question == answer {
+            return Ok(());
         }
+        Err(Broken { rule: OWN, what: format!("{question} is answered by {answer}") })
     }
 }
 
-struct Echo {
-    world: World,
-    server: NodeId,
-    trial: EchoTrial,
-    findings: Rc<RefCell<Findings>>,
-}
+struct Echo(Stage<EchoTrial, Answers>);
 
 impl Subject for Echo {
     const NAME: &'static str = "echo";
     const MUTANTS: &'static [Mutant] = &MUTANTS;
     type Trial = EchoTrial;
+    type Findings = Answers;
+    type Deed = Infallible;
 
     fn draw(seed: u64) -> EchoTrial {
         let network = Net { loss: (seed % 4) as f64 / 10.0, ..Net::KIND };
-        let crashes_ms = (0..seed % 3).map(|n| 2 + 20 * n).collect();
-        EchoTrial { seed, network, questions: (0..(seed % 20) as u8).collect(), crashes_ms }
+        let crash = |n| Fault { at_ms: 2 + 20 * n, for_ms: 10, what: Common::Crash(Node::Server(0)) };
+        EchoTrial {
+            seed,
+            network,
+            questions: (0..(seed % 20) as u8).collect(),
+            faults: (0..seed % 3).map(crash).collect(),
+        }
     }
 
-    fn build(trial: &EchoTrial, _traced: bool) -> Self {
+    fn build(trial: &EchoTrial, traced: bool) -> Self {
         let mut world = World::new(trial.seed, trial.network.faults());
-        let findings = Rc::<RefCell<Findings>>::default();
-        world.set_observer(Box::new(Monitor(findings.clone())));
         let server = world.add_actor(Place::Apart, Box::new(|_| Box::new(Server(0))));
         let (questions, at) = (trial.questions.clone(), world.address(server));
         let client = move |_: &mut _| Box::new(Client { server: at, questions: questions.clone() }) as Box<dyn Actor>;
-        world.add_actor(Place::Apart, Box::new(client));
-        Self { world, server, trial: trial.clone(), findings }
+        let client = world.add_actor(Place::Apart, Box::new(client));
+        let places = Places::default().with(Node::Server, &[server]).with(Node::Client, &[client]);
+        let judgement = Judgement::new(traced.then(|| Trace::new(places.names())));
+        Self(Stage::new(trial, world, places, Answers { judgement, answered: 0 }))
     }
 
-    fn judge(&mut self) -> Checked {
-        let mut disturbed = Disturbed::default();
-        for at in self.trial.crashes_ms.clone() {
-            self.world.run(at * MS, |_| false);
-            disturbed.crash(&mut self.world, self.server);
-            self.world.run((at + 10) * MS, |_| false);
-            disturbed.restart(&mut self.world, self.server);
-        }
-        Ok(())
+    fn stage(&self) -> &Stage<EchoTrial, Answers> {
+        &self.0
+    }
+
+    fn stage_mut(&mut self) -> &mut Stage<EchoTrial, Answers> {
+        &mut self.0
+    }
+
+    fn into_stage(self) -> Stage<EchoTrial, Answers> {
+        self.0
     }
 
     fn heal(&mut self) -> Checked {
-        self.world.run(self.world.now() + 10_000 * MS, |_| false);
-        let (answered, asked) = (self.findings.borrow().answered, self.trial.questions.len());
+        self.run_until(self.0.world.now() + 10_000 * MS)?;
+        let (answered, asked) = (self.0.findings().answered, self.0.trial.questions.len());
         if answered == asked {
             return Ok(());
         }
         Err(Broken { rule: ALL, what: format!("{answered} of {asked} questions are answered") })
-    }
-
-    fn world(&self) -> &World {
-        &self.world
-    }
-
-    fn faults(&self) -> u64 {
-        self.trial.crashes_ms.len() as u64
-    }
-
-    fn violation(&self) -> Option<Violation> {
-        self.findings.borrow().violation.clone()
-    }
-
-    fn into_lines(self) -> Vec<String> {
-        Vec::new()
     }
 
     fn plant(mutant: u32) {
@@ -196,6 +222,8 @@ fn a_campaign_of_another_program_finds_its_bug_and_makes_the_trial_small() {
     assert_eq!((caught.rule, caught.seed), (OWN, 3));
     Echo::plant(1);
     let small = shrink::<Echo>(&Echo::draw(16), OWN, |_| true);
-    assert_eq!((small.questions.len(), small.crashes_ms.len()), (3, 0));
+    assert_eq!((small.questions.len(), small.faults.len()), (3, 0));
     assert_eq!(run::<Echo>(&small).violation.unwrap().broken.rule, OWN);
+    let (_, lines) = run_traced::<Echo>(&small);
+    assert!(lines[0].contains("client 0 > server 0") && lines.last().unwrap().contains("BROKEN E1"), "{lines:?}");
 }

@@ -1,6 +1,6 @@
 //! Makes a trial smaller while the same rule breaks.
 
-use super::{Rule, Subject, Trial, run};
+use super::{PartyOf, Rule, Subject, Trial, What, run};
 
 /// One way to make a trial smaller: changes it, and keeps what still fails.
 pub type Pass<T> = fn(&mut T, Fails<'_, T>);
@@ -60,4 +60,14 @@ pub fn drop_from<T: Trial, E>(best: &mut T, fails: Fails<'_, T>, list: impl Fn(&
         }
         chunk /= 2;
     }
+}
+
+/// Drops faults.
+pub fn drop_faults<T: Trial>(best: &mut T, fails: Fails<'_, T>) {
+    drop_from(best, fails, T::faults_mut);
+}
+
+/// Removes a party from faults, and renumbers those behind it.
+pub fn forget<T: Trial>(trial: &mut T, gone: PartyOf<T>) {
+    trial.faults_mut().retain_mut(|fault| fault.what.without(gone));
 }

@@ -1,9 +1,10 @@
 //! What a program gives to the campaign, and one run of it.
 
-use super::{Broken, Checked, Mutant, Rule, Trial};
-use crate::World;
-use midflight_endpoint::Nanos;
+use super::fault::What;
+use super::{Broken, Checked, Findings, Mutant, Rule, Stage, Trial};
+use midflight_endpoint::{MS, Nanos};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 /// A program in a world of its own, with a checker that sees all: one run of a trial.
 pub trait Subject: Sized {
@@ -13,6 +14,10 @@ pub trait Subject: Sized {
     const MUTANTS: &'static [Mutant];
     /// What is tried.
     type Trial: Trial;
+    /// Its checker.
+    type Findings: Findings;
+    /// What a trial wants done at a time, besides faults.
+    type Deed;
 
     /// The trial of a seed.
     fn draw(seed: u64) -> Self::Trial;
@@ -20,11 +25,38 @@ pub trait Subject: Sized {
     /// A world out of a valid trial; `traced` wants a line for everything that happens.
     fn build(trial: &Self::Trial, traced: bool) -> Self;
 
-    /// Lets all happen that the trial wants, up to its last fault, and holds it to the rules.
+    /// Where it takes place.
+    fn stage(&self) -> &Stage<Self::Trial, Self::Findings>;
+
+    /// The same, to be changed.
+    fn stage_mut(&mut self) -> &mut Stage<Self::Trial, Self::Findings>;
+
+    /// The end.
+    fn into_stage(self) -> Stage<Self::Trial, Self::Findings>;
+
+    /// What is to be done, and when.
+    fn deeds(_trial: &Self::Trial) -> Vec<(Nanos, Self::Deed)> {
+        Vec::new()
+    }
+
+    /// Does it.
+    fn does(&mut self, _deed: Self::Deed) {}
+
+    /// A fault of the program's own begins; `false`: it does not befall the world, so it does not end either.
+    fn begins(&mut self, _what: &WhatOf<Self>) -> bool {
+        true
+    }
+
+    /// It ends.
+    fn ends(&mut self, _what: &WhatOf<Self>) {}
+
+    /// Runs until this time.
     ///
     /// # Errors
     /// The first rule that was broken.
-    fn judge(&mut self) -> Checked;
+    fn run_until(&mut self, at: Nanos) -> Checked {
+        self.stage_mut().run_until(at)
+    }
 
     /// After the last fault all must heal, and what was counted must add up.
     ///
@@ -32,23 +64,14 @@ pub trait Subject: Sized {
     /// The first rule that was broken.
     fn heal(&mut self) -> Checked;
 
-    /// Its world.
-    fn world(&self) -> &World;
-
-    /// Faults that befell it so far.
-    fn faults(&self) -> u64;
-
-    /// What the checker saw first while the world ran, if a rule was broken.
-    fn violation(&self) -> Option<Violation>;
-
-    /// The lines of a traced run.
-    fn into_lines(self) -> Vec<String>;
-
     /// Plants a bug on this thread, in a build with the feature `mutants`; 0: none.
     fn plant(mutant: u32) {
         midflight_endpoint::mutants::plant(mutant);
     }
 }
+
+/// The faults of a program.
+pub type WhatOf<S> = <<S as Subject>::Trial as Trial>::What;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +107,7 @@ pub fn run<S: Subject>(trial: &S::Trial) -> Outcome {
 #[must_use]
 pub fn run_traced<S: Subject>(trial: &S::Trial) -> (Outcome, Vec<String>) {
     let mut subject = S::build(trial, true);
-    (finish(&mut subject), subject.into_lines())
+    (finish(&mut subject), subject.into_stage().into_lines())
 }
 
 /// What the program said as it ended stands in the error output.
@@ -94,15 +117,64 @@ fn panicked() -> Outcome {
 }
 
 fn finish<S: Subject>(subject: &mut S) -> Outcome {
-    let end = subject.judge().and_then(|()| subject.heal());
-    let world = subject.world();
+    let end = script(subject).and_then(|()| subject.heal());
+    let stage = subject.stage();
+    let world = &stage.world;
     let at_the_end = end.err().map(|broken| Violation { at: world.now(), broken });
     Outcome {
         simulated: world.now(),
-        faults: subject.faults(),
+        faults: stage.befell(),
         events: world.events(),
         trace_hash: world.trace_hash(),
         // What the checker saw came first.
-        violation: subject.violation().or(at_the_end),
+        violation: stage.violation().or(at_the_end),
+    }
+}
+
+/// A scheduled step. The end of a fault stands behind steps that begin at the same time.
+enum Step<D> {
+    Begin(usize),
+    End(usize),
+    Deed(D),
+}
+
+/// All that the trial wants, up to the end of its last fault.
+fn script<S: Subject>(subject: &mut S) -> Checked {
+    let trial = Rc::clone(&subject.stage().trial);
+    let mut steps = Vec::new();
+    for (number, fault) in trial.faults().iter().enumerate() {
+        let (begin, end) = trial.times(fault);
+        steps.push((begin, Step::Begin(number)));
+        steps.push((end, Step::End(number)));
+    }
+    steps.extend(S::deeds(&trial).into_iter().map(|(at, deed)| (at, Step::Deed(deed))));
+    steps.sort_by_key(|(at, _)| *at);
+    for (at, step) in steps {
+        subject.run_until(at)?;
+        match step {
+            Step::Begin(number) => begin(subject, number, &trial.faults()[number].what),
+            Step::End(number) => end(subject, number, &trial.faults()[number].what),
+            Step::Deed(deed) => subject.does(deed),
+        }
+    }
+    subject.run_until(trial.heal_ms() * MS)
+}
+
+fn begin<S: Subject>(subject: &mut S, number: usize, what: &WhatOf<S>) {
+    subject.stage_mut().begin(number);
+    match what.common() {
+        Some(common) => subject.stage_mut().common_begins(common),
+        None if subject.begins(what) => {}
+        None => drop(subject.stage_mut().end(number)),
+    }
+}
+
+fn end<S: Subject>(subject: &mut S, number: usize, what: &WhatOf<S>) {
+    if what.has_no_end() || !subject.stage_mut().end(number) {
+        return;
+    }
+    match what.common() {
+        Some(common) => subject.stage_mut().common_ends(common),
+        None => subject.ends(what),
     }
 }

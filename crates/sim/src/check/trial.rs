@@ -1,18 +1,34 @@
 //! What is tried, as data. A run is a pure function of it.
 
-use super::Pass;
+use super::{Fault, Net, Pass, What};
 use midflight_control::file::{self, FileError};
+use midflight_endpoint::{MS, Nanos};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
 /// All that a run follows from.
 pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
+    /// Its faults.
+    type What: What;
+
     /// What makes it smaller, in the order in which it is tried.
     const PASSES: &'static [Pass<Self>];
 
     /// Of all randomness inside the world.
     fn seed(&self) -> u64;
+
+    /// When all faults end: dead processes start again, and the network has its normal faults.
+    fn heal_ms(&self) -> u64;
+
+    /// The network outside of faults.
+    fn network(&self) -> Net;
+
+    /// The faults.
+    fn faults(&self) -> &[Fault<Self::What>];
+
+    /// The same, to be changed.
+    fn faults_mut(&mut self) -> &mut Vec<Fault<Self::What>>;
 
     /// How large it is, for people.
     fn size(&self) -> String;
@@ -22,6 +38,12 @@ pub trait Trial: Clone + PartialEq + Serialize + DeserializeOwned + 'static {
     /// # Errors
     /// Says what does not, and what it may be.
     fn validate(&self) -> Result<(), BadTrial>;
+
+    /// When a fault begins, and ends.
+    fn times(&self, fault: &Fault<Self::What>) -> (Nanos, Nanos) {
+        let begin = fault.at_ms.min(self.heal_ms());
+        (begin * MS, (begin + fault.for_ms).min(self.heal_ms()) * MS)
+    }
 
     /// Reads one that was written.
     ///

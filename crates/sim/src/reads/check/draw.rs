@@ -1,7 +1,7 @@
 //! Draws a trial from a seed. Keys and key groups are few, so that operations meet; times are short, so that much happens.
 
 use super::trial::{ClientSpec, Fault, Kind, Mode, PPM_MAX, Party, SetSpec, Trial, What};
-use crate::check::Net;
+use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -100,16 +100,17 @@ fn party(random: &mut Pcg64, trial: &Trial) -> Party {
 
 fn fault(random: &mut Pcg64, trial: &Trial) -> Fault {
     let what = match random.random_range(0..20) {
-        0..4 => What::Crash(party(random, trial)),
+        0..4 => Common::Crash(party(random, trial)).into(),
         4 => What::PowerCut,
-        5 | 6 => What::Pause(party(random, trial)),
-        7 | 8 => What::Drift {
+        5 | 6 => Common::Pause(party(random, trial)).into(),
+        7 | 8 => Common::Drift {
             party: party(random, trial),
             ppm: random.random_range(-PPM_MAX..=PPM_MAX),
             ahead_ms: pick(random, &[0, 0, 100]),
-        },
+        }
+        .into(),
         9..13 => partition(random, trial),
-        13 => What::Burst(burst(random)),
+        13 => Common::Burst(burst(random)).into(),
         14 | 15 => late(random, trial),
         16 if trial.replicas > 1 => What::Wipe(random.random_range(0..trial.replicas)),
         17 => What::SlowDisk { replica: random.random_range(0..trial.replicas), by: random.random_range(2..100) },
@@ -161,7 +162,7 @@ fn behind_its_back(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64)
     ];
     let near = alone_at - 20 + random.random_range(0..80);
     match random.random_range(0..3) {
-        0 => faults.push(Fault { at_ms: near, for_ms: 3, what: What::Crash(party(2)) }),
+        0 => faults.push(Fault { at_ms: near, for_ms: 3, what: Common::Crash(party(2)).into() }),
         1 => faults.push(Fault { at_ms: near, for_ms: 1, what: What::Transfer((leader + 2) % trial.replicas) }),
         _ => {}
     }
@@ -169,13 +170,13 @@ fn behind_its_back(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64)
 }
 
 fn cut(from: Party, to: Party, both: bool) -> What {
-    What::Partition { from: vec![from], to: vec![to], both }
+    Common::Partition { from: vec![from], to: vec![to], both }.into()
 }
 
 /// These are cut from all others but the first client, which hears both sides.
 fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
     let from = all(trial).into_iter().filter(|party| *party != Party::Client(0) && !on_it.contains(party)).collect();
-    What::Partition { from, to: on_it, both }
+    Common::Partition { from, to: on_it, both }.into()
 }
 
 /// Switches, replicas and clients.
@@ -192,7 +193,7 @@ fn clocks(random: &mut Pcg64, trial: &Trial) -> Vec<Fault> {
     let parties = (0..trial.switches).map(Party::Switch).chain((0..trial.replicas).map(Party::Replica));
     let drift = |party| {
         let ppm = if random.random_bool(0.5) { FARTHEST_PPM } else { -FARTHEST_PPM };
-        Fault { at_ms: 0, for_ms: trial.heal_ms, what: What::Drift { party, ppm, ahead_ms: 0 } }
+        Fault { at_ms: 0, for_ms: trial.heal_ms, what: Common::Drift { party, ppm, ahead_ms: 0 }.into() }
     };
     parties.map(drift).collect()
 }
@@ -219,16 +220,17 @@ fn partition(random: &mut Pcg64, trial: &Trial) -> What {
     match random.random_range(0..4) {
         0 => {
             let (from, to) = (pick(random, &all), pick(random, &all));
-            What::Partition { from: vec![from], to: vec![to], both }
+            Common::Partition { from: vec![from], to: vec![to], both }.into()
         }
         1 => {
             let switch = Party::Switch(random.random_range(0..trial.switches));
             let replica = Party::Replica(random.random_range(0..trial.replicas));
-            What::Partition { from: vec![switch], to: vec![replica], both }
+            Common::Partition { from: vec![switch], to: vec![replica], both }.into()
         }
         2 => {
             let one = pick(random, &all);
-            What::Partition { from: vec![one], to: all.into_iter().filter(|other| *other != one).collect(), both }
+            Common::Partition { from: vec![one], to: all.into_iter().filter(|other| *other != one).collect(), both }
+                .into()
         }
         _ => {
             let (from, to): (Vec<Party>, Vec<Party>) = all.into_iter().partition(|party| match party {
@@ -236,7 +238,7 @@ fn partition(random: &mut Pcg64, trial: &Trial) -> What {
                 Party::Replica(_) => random.random_bool(0.4),
                 Party::Client(_) => random.random_bool(0.6),
             });
-            What::Partition { from, to, both }
+            Common::Partition { from, to, both }.into()
         }
     }
 }

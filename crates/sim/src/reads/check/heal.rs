@@ -2,9 +2,9 @@
 
 use super::rules::*;
 use super::run::ReadsSubject;
-use super::trial::Mode;
+use super::trial::{Mode, Party};
 use crate::Action;
-use crate::check::{Checked, act, holds};
+use crate::check::{Checked, Subject, holds};
 use crate::reads::{Ask, nodes};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_reads::client::Operation;
@@ -28,15 +28,15 @@ const SAMPLE: usize = 24;
 impl ReadsSubject {
     pub(super) fn all_heals(&mut self) -> Checked {
         self.within(SESSION, Self::has_session)?;
-        for client in self.places.clients.clone() {
-            act(&mut self.world, Action::command(client, Ask::Stop));
+        for client in self.stage.places.of(Party::Client).collect::<Vec<_>>() {
+            self.stage.act(Action::command(client, Ask::Stop));
         }
         self.within(ALL_END, Self::all_have_ended)?;
         self.within(SESSION, Self::all_have_caught_up)?;
         for _ in 0..REFRESHES {
             self.read_all(1);
             self.within(ALL_END, Self::all_have_ended)?;
-            self.run_until(self.world.now() + REFRESH)?;
+            self.run_until(self.stage.world.now() + REFRESH)?;
         }
         self.reads_spread()?;
         self.is_sound()?;
@@ -45,12 +45,12 @@ impl ReadsSubject {
 
     /// The condition becomes true within this time, and stays so until it is looked at.
     fn within(&mut self, time: Nanos, is_so: impl Fn(&Self) -> Checked) -> Checked {
-        let until = self.world.now() + time;
+        let until = self.stage.world.now() + time;
         while let Err(broken) = is_so(self) {
-            if self.world.now() >= until {
+            if self.stage.world.now() >= until {
                 return Err(broken);
             }
-            self.run_until(self.world.now() + CHECK_EVERY)?;
+            self.run_until(self.stage.world.now() + CHECK_EVERY)?;
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl ReadsSubject {
 
     /// R5: all that was begun has an end.
     fn all_have_ended(&self) -> Checked {
-        let open = self.findings.borrow().open();
+        let open = self.stage.findings().open();
         holds!(R5, open == 0, "{open} operations have no end {} s after the last fault", ALL_END / SECOND);
         Ok(())
     }
@@ -77,11 +77,11 @@ impl ReadsSubject {
         let members = leader.members.len();
         holds!(
             R6,
-            members == self.trial.replicas,
+            members == self.stage.trial.replicas,
             "the set has {members} members of {}: {leader:?}",
-            self.trial.replicas
+            self.stage.trial.replicas
         );
-        for place in 0..self.trial.replicas {
+        for place in 0..self.stage.trial.replicas {
             let Some(status) = self.replica(place).map(|replica| replica.status(0)) else {
                 holds!(R6, false, "replica {place} does not run");
                 continue;
@@ -99,11 +99,11 @@ impl ReadsSubject {
 
     /// Each key is read so many times, one after the other.
     fn read_all(&mut self, times: usize) {
-        let client = self.places.clients[0];
+        let client = self.stage.node(Party::Client(0));
         for key in self.load.keys.clone() {
             for _ in 0..times {
                 let operation = Operation::Get { key: key.clone().into_bytes() };
-                act(&mut self.world, Action::command(client, Ask::Do(operation)));
+                self.stage.act(Action::command(client, Ask::Do(operation)));
             }
         }
     }
@@ -115,9 +115,9 @@ impl ReadsSubject {
         self.within(ALL_END, Self::all_have_ended)?;
         let to_leader = self.leader_only() - leader_only;
         holds!(R6, to_leader == 0, "{to_leader} reads find an unstable key group, though nobody writes");
-        let (after, replicas) = (self.served(), self.trial.replicas);
+        let (after, replicas) = (self.served(), self.stage.trial.replicas);
         let idle: Vec<usize> = (0..replicas).filter(|place| after[*place] == served[*place]).collect();
-        let all_to_leader = self.trial.set.mode != Mode::Flair;
+        let all_to_leader = self.stage.trial.set.mode != Mode::Flair;
         // A network with faults may hide a replica from its leader for a while, but not most of them.
         holds!(R6, all_to_leader || idle.len() <= replicas / 2, "the replicas {idle:?} serve no reads");
         Ok(())
@@ -125,18 +125,18 @@ impl ReadsSubject {
 
     /// Reads that found an unstable key group, at all switches.
     fn leader_only(&self) -> u64 {
-        let switches = self.places.switches.iter().filter_map(|node| nodes::switch(&self.world, *node));
+        let switches = self.stage.places.of(Party::Switch).filter_map(|node| nodes::switch(&self.stage.world, node));
         switches.flat_map(|switch| switch.stats().present().map(|set| set.leader_only).collect::<Vec<_>>()).sum()
     }
 
     fn served(&self) -> Vec<u64> {
         let served = |place| self.replica(place).map_or(0, |replica| replica.counters().reads_served);
-        (0..self.trial.replicas).map(served).collect()
+        (0..self.stage.trial.replicas).map(served).collect()
     }
 
     fn is_sound(&self) -> Checked {
-        for (place, node) in self.places.switches.iter().enumerate() {
-            let sound = nodes::switch(&self.world, *node).map_or(Ok(()), super::super::SwitchActor::check);
+        for (place, node) in self.stage.places.of(Party::Switch).enumerate() {
+            let sound = nodes::switch(&self.stage.world, node).map_or(Ok(()), super::super::SwitchActor::check);
             holds!(SOUND, sound.is_ok(), "switch {place}: {sound:?}");
         }
         Ok(())
@@ -144,7 +144,7 @@ impl ReadsSubject {
 
     /// R1, and with it R2 and R3: what was acknowledged is there, once.
     fn is_linearizable(&self) -> Checked {
-        match self.findings.borrow().history.check(SITUATIONS_MAX) {
+        match self.stage.findings().history.check(SITUATIONS_MAX) {
             Verdict::Linearizable => Ok(()),
             Verdict::Violation(violation) => {
                 holds!(R1, false, "{violation}");

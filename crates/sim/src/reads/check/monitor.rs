@@ -1,45 +1,35 @@
-//! Observes a run: writes the history of all operations, and sees whether two switches are active.
+//! Writes the history of all operations, and sees whether two switches are active.
 
 use super::rules::*;
 use super::trace;
-use crate::check::{Broken, Checked, Trace, holds};
+use super::trial::Party;
+use crate::check::{self, Checked, Judgement, Places, Trace, holds};
 use crate::reads::ReadsEvent;
-use crate::{Happening, NodeId, Observer};
+use crate::{Happening, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_reads::client::{Answer, Failure, Operation, OperationKey};
 use midflight_reads::replica::Event;
 use midflight_spec::reads::history::{Call, History, Outcome, Record};
-use std::cell::RefCell;
+use std::any::Any;
 use std::collections::HashMap;
-use std::rc::Rc;
-
-/// The nodes of the trial's parties.
-#[derive(Clone, Debug)]
-pub(super) struct Places {
-    pub(super) switches: Vec<NodeId>,
-    pub(super) replicas: Vec<NodeId>,
-    pub(super) clients: Vec<NodeId>,
-}
 
 /// The results of a run so far.
 #[derive(Debug)]
-pub(super) struct Findings {
+pub struct Findings {
     pub(super) history: History,
-    pub(super) broken: Option<(Nanos, Broken)>,
-    pub(super) trace: Option<Trace>,
+    judgement: Judgement,
     /// The record of each operation that has not ended.
     open: HashMap<(NodeId, OperationKey), usize>,
     /// The session of the last request that passed a switch, and which switch that was.
     passed: Option<(u64, NodeId)>,
-    places: Places,
+    places: Places<Party>,
 }
 
 impl Findings {
-    pub(super) fn new(places: Places, traced: bool) -> Self {
+    pub(super) fn new(places: Places<Party>, traced: bool) -> Self {
         Self {
             history: History::default(),
-            broken: None,
-            trace: traced.then(|| trace::of(&places)),
+            judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
             open: HashMap::new(),
             passed: None,
             places,
@@ -62,17 +52,6 @@ impl Findings {
                 start_ns: at,
                 end_ns: None,
             });
-        }
-    }
-
-    fn check(&mut self, at: Nanos, what: impl FnOnce(&mut Self) -> Checked) {
-        if self.broken.is_none()
-            && let Err(broken) = what(self)
-        {
-            if let Some(trace) = &mut self.trace {
-                trace.broken(at, &broken);
-            }
-            self.broken = Some((at, broken));
         }
     }
 
@@ -110,15 +89,14 @@ impl Findings {
     /// R4: once a request has passed in a session, none passes in an earlier one.
     fn passes(&mut self, node: NodeId, sid: u64) -> Checked {
         if let Some((last, switch)) = self.passed {
-            let number = |node| self.places.switches.iter().position(|other| *other == node).unwrap_or(usize::MAX);
             holds!(
                 R4,
                 sid >= last,
-                "switch {} passes a request in session {}.{} after switch {} has in session {}.{}",
-                number(node),
+                "{:?} passes a request in session {}.{} after {:?} has in session {}.{}",
+                self.places.party(node),
                 sid >> 32,
                 sid as u32,
-                number(switch),
+                self.places.party(switch),
                 last >> 32,
                 last as u32
             );
@@ -158,33 +136,24 @@ fn result(outcome: &Result<Answer, Failure>) -> Option<Outcome> {
     })
 }
 
-/// A [`Findings`] shared by a world's observer and the code that runs the world.
-pub(super) struct Monitor(pub(super) Rc<RefCell<Findings>>);
-
-impl Observer for Monitor {
-    fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
-        let findings = &mut *self.0.borrow_mut();
-        if let Some(trace) = &mut findings.trace {
-            trace::arrived(trace, at, from, to, datagram);
-        }
+impl check::Findings for Findings {
+    fn judgement(&mut self) -> &mut Judgement {
+        &mut self.judgement
     }
 
-    fn handled(&mut self, _at: Nanos, _node: NodeId, _actor: &dyn crate::Actor, _datagram: Option<&[u8]>) {
-        if let Some(trace) = &mut self.0.borrow_mut().trace {
-            trace.turn_over();
-        }
+    fn describe(datagram: &[u8]) -> String {
+        trace::describe(datagram)
     }
 
-    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
-        let findings = &mut *self.0.borrow_mut();
+    fn words(trace: &Trace, what: &dyn Any) -> Option<String> {
+        let (node, event) = what.downcast_ref::<(NodeId, ReadsEvent)>()?;
+        trace::event(trace, *node, event)
+    }
+
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked {
         if let Happening::Crashed { node } = *happening {
-            findings.open.retain(|(client, _), _| *client != node);
+            self.open.retain(|(client, _), _| *client != node);
         }
-        if let Some(trace) = &mut findings.trace {
-            trace::happened(trace, at, happening);
-        }
-        if let Some((node, event)) = happening.of::<(NodeId, ReadsEvent)>() {
-            findings.check(at, |findings| findings.event(at, *node, event));
-        }
+        happening.of().map_or(Ok(()), |(node, event)| self.event(at, *node, event))
     }
 }

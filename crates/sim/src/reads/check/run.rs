@@ -1,9 +1,9 @@
 //! A run: a world from a trial, and its faults in their order.
 
-use super::monitor::{Findings, Monitor, Places};
+use super::monitor::Findings;
 use super::mutants::MUTANTS;
 use super::trial::{ClientSpec, Mode, Party, SetSpec, Trial, What, late};
-use crate::check::{Checked, Disturbed, Mutant, Subject, Violation, act};
+use crate::check::{Checked, Mutant, Places, Stage, Subject};
 use crate::reads::{Ask, Late, Load, Order, nodes};
 use crate::{Action, DiskCondition, NodeId, World};
 use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReplyCheck};
@@ -11,6 +11,7 @@ use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_reads::client::ClientConfig;
 use midflight_reads::replica::{self, Member, Replica, ReplicaConfig, Timing};
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -24,26 +25,12 @@ const OPERATOR: Nanos = 20 * MS;
 /// Ids of replicas that have lost their disks begin here.
 const SECOND_IDS: u64 = 100;
 
-/// A scheduled step. The end of a fault stands behind steps that begin at the same time.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Begin(usize),
-    End(usize),
-}
-
 /// The reads program under faults: a store and its checker.
 pub struct ReadsSubject {
-    pub(super) trial: Rc<Trial>,
-    pub(super) world: World,
-    pub(super) findings: Rc<RefCell<Findings>>,
-    pub(super) places: Places,
+    pub(super) stage: Stage<Trial, Findings>,
     pub(super) load: Rc<Load>,
     /// Who has each replica's place.
     identities: Rc<RefCell<Vec<Identity>>>,
-    disturbed: Disturbed,
-    /// Present faults, in the order in which they began.
-    lasting: Vec<usize>,
-    befell: u64,
 }
 
 /// Who has a replica's place.
@@ -60,6 +47,8 @@ impl Subject for ReadsSubject {
     const NAME: &'static str = "reads";
     const MUTANTS: &'static [Mutant] = MUTANTS;
     type Trial = Trial;
+    type Findings = Findings;
+    type Deed = Infallible;
 
     fn draw(seed: u64) -> Trial {
         Trial::draw(seed)
@@ -93,71 +82,62 @@ impl Subject for ReadsSubject {
                 nodes::add_client(&mut world, config, Rc::clone(&load), spec.work())
             })
             .collect();
-        let places = Places { switches, replicas, clients };
-        let findings = Rc::new(RefCell::new(Findings::new(places.clone(), traced)));
-        world.set_observer(Box::new(Monitor(Rc::clone(&findings))));
-        let trial = Rc::new(trial.clone());
-        let (disturbed, lasting) = (Disturbed::default(), Vec::new());
-        Self { trial, world, findings, places, load, identities, disturbed, lasting, befell: 0 }
+        let places = Places::default()
+            .with(Party::Switch, &switches)
+            .with(Party::Replica, &replicas)
+            .with(Party::Client, &clients);
+        let findings = Findings::new(places.clone(), traced);
+        Self { stage: Stage::new(trial, world, places, findings), load, identities }
     }
 
-    fn judge(&mut self) -> Checked {
-        self.script()
+    fn stage(&self) -> &Stage<Trial, Findings> {
+        &self.stage
     }
 
-    fn heal(&mut self) -> Checked {
-        self.all_heals()
+    fn stage_mut(&mut self) -> &mut Stage<Trial, Findings> {
+        &mut self.stage
     }
 
-    fn world(&self) -> &World {
-        &self.world
+    fn into_stage(self) -> Stage<Trial, Findings> {
+        self.stage
     }
 
-    fn faults(&self) -> u64 {
-        self.befell
-    }
-
-    fn violation(&self) -> Option<Violation> {
-        self.findings.borrow().broken.clone().map(|(at, broken)| Violation { at, broken })
-    }
-
-    fn into_lines(self) -> Vec<String> {
-        let trace = self.findings.borrow_mut().trace.take();
-        trace.map(|trace| trace.into_lines()).unwrap_or_default()
-    }
-}
-
-impl ReadsSubject {
-    /// All steps of the trial, with their times.
-    fn script(&mut self) -> Checked {
-        let trial = Rc::clone(&self.trial);
-        let mut steps = Vec::new();
-        for (n, fault) in trial.faults.iter().enumerate() {
-            let (begin, end) = trial.times(fault);
-            steps.push((begin, Step::Begin(n)));
-            steps.push((end, Step::End(n)));
-        }
-        steps.sort_by_key(|(at, _)| *at);
-        for (at, step) in steps {
-            self.run_until(at)?;
-            match step {
-                Step::Begin(fault) => self.begin(fault),
-                Step::End(fault) => self.end(fault),
+    fn begins(&mut self, what: &What) -> bool {
+        match what {
+            What::PowerCut => self.replicas().for_each(|node| self.stage.crash(node)),
+            What::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
+            What::Wipe(place) => return self.wipe(*place),
+            What::SlowDisk { replica, by } => self.set_disk(*replica, DiskCondition::Slow(*by)),
+            What::Transfer(place) => {
+                let id = self.identities.borrow()[*place].member.id;
+                self.ask_leader(Order::Transfer(id));
             }
+            What::Flush => {
+                let now = self.stage.world.now();
+                self.stage.findings().flushed(now, &self.load.keys);
+                self.ask_leader(Order::Flush);
+            }
+            What::Common(_) => {}
         }
-        self.run_until(trial.heal_ms * MS)
+        true
     }
 
-    /// `Err` as soon as a rule is broken. Meanwhile the operator does what has to be done.
-    pub(super) fn run_until(&mut self, at: Nanos) -> Checked {
+    fn ends(&mut self, what: &What) {
+        match what {
+            What::PowerCut => self.replicas().for_each(|node| self.stage.restart(node)),
+            What::Wipe(place) => self.stage.restart(self.stage.node(Party::Replica(*place))),
+            What::Late { party, .. } => self.set_late(*party, None),
+            What::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
+            What::Transfer(_) | What::Flush | What::Common(_) => {}
+        }
+    }
+
+    /// Meanwhile the operator does what has to be done.
+    fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
             let is_waiting = self.identities.borrow().iter().any(|identity| identity.lost.is_some());
-            let next = if is_waiting { at.min(self.world.now() + OPERATOR) } else { at };
-            let findings = Rc::clone(&self.findings);
-            self.world.run(next, |_| findings.borrow().broken.is_some());
-            if let Some((_, broken)) = &self.findings.borrow().broken {
-                return Err(broken.clone());
-            }
+            let next = if is_waiting { at.min(self.stage.world.now() + OPERATOR) } else { at };
+            self.stage.run_until(next)?;
             if is_waiting {
                 self.operate();
             }
@@ -167,22 +147,19 @@ impl ReadsSubject {
         }
     }
 
-    fn node(&self, party: Party) -> NodeId {
-        match party {
-            Party::Switch(n) => self.places.switches[n],
-            Party::Replica(n) => self.places.replicas[n],
-            Party::Client(n) => self.places.clients[n],
-        }
+    fn heal(&mut self) -> Checked {
+        self.all_heals()
     }
+}
 
+impl ReadsSubject {
     /// The replica in a place, if it runs.
     pub(super) fn replica(&self, place: usize) -> Option<&Replica> {
-        nodes::replica(&self.world, self.places.replicas[place])
+        nodes::replica(&self.stage.world, self.stage.node(Party::Replica(place)))
     }
 
-    /// It happens before any other step.
-    fn act(&mut self, action: Action) {
-        act(&mut self.world, action);
+    fn replicas(&self) -> std::vec::IntoIter<NodeId> {
+        self.stage.places.of(Party::Replica).collect::<Vec<_>>().into_iter()
     }
 
     /// The place of the replica that leads in the highest term.
@@ -191,12 +168,12 @@ impl ReadsSubject {
             let status = self.replica(*place)?.status(0);
             (status.role == replica::Role::Leader).then_some(status.term)
         };
-        (0..self.trial.replicas).filter(|place| leads(place).is_some()).max_by_key(leads)
+        (0..self.stage.trial.replicas).filter(|place| leads(place).is_some()).max_by_key(leads)
     }
 
     fn ask_leader(&mut self, order: Order) {
         if let Some(leader) = self.leader() {
-            self.act(Action::command(self.places.replicas[leader], order));
+            self.stage.act(Action::command(self.stage.node(Party::Replica(leader)), order));
         }
     }
 
@@ -204,7 +181,7 @@ impl ReadsSubject {
     fn operate(&mut self) {
         let Some(leader) = self.leader() else { return };
         let known: Vec<u64> = self.replica(leader).into_iter().flat_map(Replica::members).map(|m| m.id).collect();
-        for place in 0..self.trial.replicas {
+        for place in 0..self.stage.trial.replicas {
             let Identity { member, lost, .. } = self.identities.borrow()[place].clone();
             let Some(lost) = lost else { continue };
             if known.contains(&lost) {
@@ -226,7 +203,7 @@ impl ReadsSubject {
     /// One replica at a time may lose its disk: else what a minority loses could be more than that (R2).
     fn wipe(&mut self, place: usize) -> bool {
         let is_first = self.identities.borrow().iter().all(|identity| identity.lost.is_none());
-        if !is_first || self.trial.replicas < 3 {
+        if !is_first || self.stage.trial.replicas < 3 {
             return false;
         }
         {
@@ -235,125 +212,23 @@ impl ReadsSubject {
             identity.lives += 1;
             identity.member.id = SECOND_IDS * (place as u64 + 1) + identity.lives;
         }
-        let node = self.places.replicas[place];
-        self.disturbed.crash(&mut self.world, node);
-        self.act(Action::Wipe(node));
+        let node = self.stage.node(Party::Replica(place));
+        self.stage.crash(node);
+        self.stage.act(Action::Wipe(node));
         true
     }
 
-    fn begin(&mut self, number: usize) {
-        let trial = Rc::clone(&self.trial);
-        self.befell += 1;
-        match &trial.faults[number].what {
-            What::Crash(party) => {
-                let node = self.node(*party);
-                self.disturbed.crash(&mut self.world, node);
-            }
-            What::PowerCut => {
-                for node in self.places.replicas.clone() {
-                    self.disturbed.crash(&mut self.world, node);
-                }
-            }
-            What::Pause(party) => {
-                let node = self.node(*party);
-                self.disturbed.pause(&mut self.world, node);
-            }
-            What::Drift { party, ppm, ahead_ms } => {
-                self.act(Action::Drift { node: self.node(*party), ppm: *ppm, offset: ahead_ms * MS });
-            }
-            What::Partition { .. } | What::Burst(_) => {}
-            What::Late { party, kind, by_ms, copies } => self.set_late(*party, Some(late(*kind, *by_ms, *copies))),
-            What::Wipe(place) => {
-                if !self.wipe(*place) {
-                    return; // it has no end, either
-                }
-            }
-            What::SlowDisk { replica, by } => {
-                let node = self.places.replicas[*replica];
-                self.act(Action::Disk { node, condition: DiskCondition::Slow(*by) });
-            }
-            What::Transfer(place) => {
-                let id = self.identities.borrow()[*place].member.id;
-                self.ask_leader(Order::Transfer(id));
-            }
-            What::Flush => {
-                let now = self.world.now();
-                self.findings.borrow_mut().flushed(now, &self.load.keys);
-                self.ask_leader(Order::Flush);
-            }
-        }
-        self.lasting.push(number);
-        self.set_network(&trial.faults[number].what);
-    }
-
-    fn end(&mut self, number: usize) {
-        let Some(place) = self.lasting.iter().position(|lasting| *lasting == number) else { return };
-        self.lasting.remove(place);
-        let trial = Rc::clone(&self.trial);
-        match &trial.faults[number].what {
-            What::Crash(party) => {
-                let node = self.node(*party);
-                self.disturbed.restart(&mut self.world, node);
-            }
-            What::PowerCut => {
-                for node in self.places.replicas.clone() {
-                    self.disturbed.restart(&mut self.world, node);
-                }
-            }
-            What::Wipe(place) => {
-                let node = self.places.replicas[*place];
-                self.disturbed.restart(&mut self.world, node);
-            }
-            What::Pause(party) => {
-                let node = self.node(*party);
-                self.disturbed.resume(&mut self.world, node);
-            }
-            What::Drift { party, .. } => self.act(Action::Drift { node: self.node(*party), ppm: 0, offset: 0 }),
-            What::Late { party, .. } => self.set_late(*party, None),
-            What::SlowDisk { replica, .. } => {
-                let node = self.places.replicas[*replica];
-                self.act(Action::Disk { node, condition: DiskCondition::Healthy });
-            }
-            What::Partition { .. } | What::Burst(_) | What::Transfer(_) | What::Flush => {}
-        }
-        self.set_network(&trial.faults[number].what);
+    fn set_disk(&mut self, replica: usize, condition: DiskCondition) {
+        self.stage.act(Action::Disk { node: self.stage.node(Party::Replica(replica)), condition });
     }
 
     fn set_late(&mut self, party: Party, late: Option<Late>) {
-        let node = self.node(party);
-        self.act(match party {
+        let node = self.stage.node(party);
+        self.stage.act(match party {
             Party::Switch(_) => Action::command(node, late),
             Party::Replica(_) => Action::command(node, Order::Late(late)),
             Party::Client(_) => Action::command(node, Ask::Late(late)),
         });
-    }
-
-    /// A fault of the network begins, or ends: applies those that last.
-    fn set_network(&mut self, what: &What) {
-        match what {
-            What::Partition { .. } => self.partition(),
-            What::Burst(_) => {
-                let trial = Rc::clone(&self.trial);
-                let net = |number: &usize| match &trial.faults[*number].what {
-                    What::Burst(net) => Some(net),
-                    _ => None,
-                };
-                let net = self.lasting.iter().rev().find_map(net).unwrap_or(&trial.network);
-                self.act(Action::Faults(net.faults()));
-            }
-            _ => {}
-        }
-    }
-
-    fn partition(&mut self) {
-        let trial = Rc::clone(&self.trial);
-        self.act(Action::Heal);
-        for number in self.lasting.clone() {
-            if let What::Partition { from, to, both } = &trial.faults[number].what {
-                let nodes = |parties: &[Party]| parties.iter().map(|party| self.node(*party)).collect();
-                self.act(Action::Partition { from: nodes(from), to: nodes(to), both: *both });
-            }
-        }
     }
 }
 

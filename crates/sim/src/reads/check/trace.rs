@@ -1,48 +1,29 @@
 //! The events of a store in words: the nodes, and the fields of each packet.
 
-use super::monitor::Places;
+use crate::NodeId;
 use crate::check::Trace;
 use crate::reads::ReadsEvent;
-use crate::{Happening, NodeId};
-use midflight_endpoint::Nanos;
 use midflight_wire::reads::{Packet, Request, Status, parse};
 use std::fmt::Write;
 
-/// An empty trace, in which nodes have the names of their places in the trial.
-pub(super) fn of(places: &Places) -> Trace {
-    let kinds = [("switch", &places.switches), ("replica", &places.replicas), ("client", &places.clients)];
-    Trace::new(
-        kinds
-            .into_iter()
-            .flat_map(|(kind, nodes)| nodes.iter().enumerate().map(move |(n, node)| (*node, format!("{kind} {n}")))),
-    )
-}
-
-pub(super) fn arrived(trace: &mut Trace, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
-    let text = format!("{} > {}: {}", trace.name(from), trace.name(to), describe(datagram));
-    trace.line(at, &text);
-}
-
-pub(super) fn happened(trace: &mut Trace, at: Nanos, happening: &Happening<'_>) {
-    trace.happened(at, happening, |trace, what| {
-        let (node, event) = what.downcast_ref::<(NodeId, ReadsEvent)>()?;
-        let name = trace.name(*node);
-        match event {
-            ReadsEvent::Begun { key, operation } => Some(format!("{name} begins {}: {operation:?}", key.0)),
-            ReadsEvent::Ended { key, outcome } => Some(format!("{name} has the end of {}: {outcome:?}", key.0)),
-            ReadsEvent::Replica(event) => Some(format!("{name}: {event:?}")),
-            ReadsEvent::Unusable(why) => Some(format!("{name} cannot start: {why}")),
-            ReadsEvent::Passed { .. } => None,
-            ReadsEvent::Verdict(verdict) => Some(format!("{name}: {verdict:?}")),
-        }
-    });
+/// An event of a store, in words.
+pub(super) fn event(trace: &Trace, node: NodeId, event: &ReadsEvent) -> Option<String> {
+    let name = trace.name(node);
+    match event {
+        ReadsEvent::Begun { key, operation } => Some(format!("{name} begins {}: {operation:?}", key.0)),
+        ReadsEvent::Ended { key, outcome } => Some(format!("{name} has the end of {}: {outcome:?}", key.0)),
+        ReadsEvent::Replica(event) => Some(format!("{name}: {event:?}")),
+        ReadsEvent::Unusable(why) => Some(format!("{name} cannot start: {why}")),
+        ReadsEvent::Passed { .. } => None,
+        ReadsEvent::Verdict(verdict) => Some(format!("{name}: {verdict:?}")),
+    }
 }
 
 fn sid(sid: u64) -> String {
     format!("{}.{}", sid >> 32, sid as u32)
 }
 
-fn describe(datagram: &[u8]) -> String {
+pub(super) fn describe(datagram: &[u8]) -> String {
     let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     match parse(datagram) {
         Err(reject) => format!("{} bytes, {reject}", datagram.len()),

@@ -1,9 +1,9 @@
 //! A trial: a store, its work and its faults, as data. A run is a pure function of it.
 
 use super::smaller;
-use crate::check::{BadTrial, Net, Pass};
+use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
 use crate::reads::{Late, Work};
-use midflight_endpoint::{MS, Nanos};
+use midflight_endpoint::MS;
 use midflight_wire::reads::Operation;
 use serde::{Deserialize, Serialize};
 
@@ -90,17 +90,8 @@ pub struct ClientSpec {
     pub lanes: usize,
 }
 
-/// A fault that lasts for a while.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
-    /// When it begins.
-    pub at_ms: u64,
-    /// How long it lasts; it ends with all others at `heal_ms`.
-    pub for_ms: u64,
-    /// Its kind.
-    pub what: What,
-}
+/// A fault of a store.
+pub type Fault = check::Fault<What>;
 
 /// A node, by its place in the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -129,34 +120,10 @@ pub enum Kind {
 
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// A process dies; at the end a new one starts in its place. A replica keeps its disk, but what was not synced may be lost or torn.
-    Crash(Party),
     /// All replicas lose their power at once.
     PowerCut,
-    /// A process is paused; datagrams wait for it.
-    Pause(Party),
-    /// A clock is ahead and runs at another rate; at the end the rate is right again.
-    Drift {
-        /// The party.
-        party: Party,
-        /// Millionths by which it is too fast.
-        ppm: i32,
-        /// How far it jumps at first.
-        ahead_ms: u64,
-    },
-    /// Datagrams and messages from some parties to others are lost.
-    Partition {
-        /// The senders.
-        from: Vec<Party>,
-        /// The receivers.
-        to: Vec<Party>,
-        /// Whether the other direction is lost too.
-        both: bool,
-    },
-    /// The network has more faults than normally.
-    Burst(Net),
     /// Datagrams of one kind from one party are late, or come a second time late.
     Late {
         /// The sender.
@@ -181,6 +148,50 @@ pub enum What {
     Transfer(usize),
     /// The leader is told to remove all data.
     Flush,
+    /// What befalls every program.
+    #[serde(untagged)]
+    Common(Common<Party>),
+}
+
+impl From<Common<Party>> for What {
+    fn from(common: Common<Party>) -> Self {
+        Self::Common(common)
+    }
+}
+
+impl check::What for What {
+    type Party = Party;
+
+    fn common(&self) -> Option<&Common<Party>> {
+        if let Self::Common(common) = self { Some(common) } else { None }
+    }
+
+    fn without(&mut self, gone: Party) -> bool {
+        match self {
+            Self::Common(common) => common.without(gone),
+            Self::Late { party, .. } => keep(party, gone),
+            Self::Wipe(replica) | Self::SlowDisk { replica, .. } | Self::Transfer(replica) => {
+                keep_place(Party::Replica, replica, gone)
+            }
+            Self::PowerCut | Self::Flush => true,
+        }
+    }
+}
+
+impl check::Party for Party {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Switch(_) => "switch",
+            Self::Replica(_) => "replica",
+            Self::Client(_) => "client",
+        }
+    }
+
+    fn place(&mut self) -> &mut usize {
+        match self {
+            Self::Switch(place) | Self::Replica(place) | Self::Client(place) => place,
+        }
+    }
 }
 
 impl From<Kind> for Operation {
@@ -227,11 +238,28 @@ pub(super) fn late(kind: Kind, by_ms: u64, copies: bool) -> Late {
     Late { operation: kind.into(), by: by_ms * MS, copies, share: LATE_SHARE }
 }
 
-impl crate::check::Trial for Trial {
+impl check::Trial for Trial {
+    type What = What;
     const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
     fn seed(&self) -> u64 {
         self.seed
+    }
+
+    fn heal_ms(&self) -> u64 {
+        self.heal_ms
+    }
+
+    fn network(&self) -> Net {
+        self.network
+    }
+
+    fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    fn faults_mut(&mut self) -> &mut Vec<Fault> {
+        &mut self.faults
     }
 
     fn size(&self) -> String {
@@ -284,25 +312,18 @@ impl Trial {
         if fault.at_ms > LONGEST_MS || fault.for_ms > LONGEST_MS {
             return bad(format!("use times up to {LONGEST_MS} ms"));
         }
-        let parties: Vec<Party> = match &fault.what {
-            What::Crash(party) | What::Pause(party) | What::Drift { party, .. } | What::Late { party, .. } => {
-                vec![*party]
-            }
-            What::Partition { from, to, .. } => from.iter().chain(to).copied().collect(),
-            What::Wipe(replica) | What::SlowDisk { replica, .. } | What::Transfer(replica) => {
-                vec![Party::Replica(*replica)]
-            }
-            What::PowerCut | What::Burst(_) | What::Flush => Vec::new(),
+        let known = |party: Party| {
+            if self.has(party) { Ok(()) } else { bad(format!("there is no {party:?}")) }
         };
-        if let Some(party) = parties.iter().find(|party| !self.has(**party)) {
-            return bad(format!("there is no {party:?}"));
-        }
         match &fault.what {
-            What::Drift { ppm, .. } if ppm.abs() > 50_000 => bad(format!("ppm = {ppm}: use up to 50000")),
-            What::Burst(net) => net.validate("burst"),
+            What::Common(common) => common.validate(|party| self.has(party)).or_else(|BadTrial(why)| bad(why)),
             What::Late { by_ms, .. } if *by_ms > 60_000 => bad(format!("by_ms = {by_ms}: use up to 60000")),
             What::SlowDisk { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
-            _ => Ok(()),
+            What::Late { party, .. } => known(*party),
+            What::Wipe(replica) | What::SlowDisk { replica, .. } | What::Transfer(replica) => {
+                known(Party::Replica(*replica))
+            }
+            What::PowerCut | What::Flush => Ok(()),
         }
     }
 
@@ -312,11 +333,5 @@ impl Trial {
             Party::Replica(n) => n < self.replicas,
             Party::Client(n) => n < self.clients.len(),
         }
-    }
-
-    /// When a fault begins, and ends.
-    pub(super) fn times(&self, fault: &Fault) -> (Nanos, Nanos) {
-        let begin = fault.at_ms.min(self.heal_ms);
-        (begin * MS, (begin + fault.for_ms).min(self.heal_ms) * MS)
     }
 }

@@ -12,6 +12,7 @@
 //! | a task does not end once, with its own result (T9) | only the death of the caller |
 
 use super::trial::{Party, Trial, What};
+use crate::check::{Common, Trial as _};
 use midflight_endpoint::{MS, Nanos};
 
 /// A time in which a node is disturbed.
@@ -45,11 +46,13 @@ impl Excuses {
                 disturbances.push(Disturbance { party, from, until: until + lease * 5 / 2 });
             };
             match &fault.what {
-                What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => disturb(Some(*party), from, end),
-                What::Partition { from: ones, to, .. } => {
+                What::Common(Common::Crash(party) | Common::Pause(party) | Common::Drift { party, .. }) => {
+                    disturb(Some(*party), from, end);
+                }
+                What::Common(Common::Partition { from: ones, to, .. }) => {
                     ones.iter().chain(to).for_each(|party| disturb(Some(*party), from, end));
                 }
-                What::Burst(_) => disturb(None, from, end),
+                What::Common(Common::Burst(_)) => disturb(None, from, end),
                 // It renews its leases until it ends; to the switch its end looks like a death.
                 What::Drain(executor) => disturb(Some(Party::Executor(*executor)), end, end),
                 What::Takeover(switch) => {
@@ -68,7 +71,7 @@ impl Excuses {
             }
         }
         let loses = trial.network.loss > 0.0;
-        let kills = |what: &What| matches!(what, What::Crash(Party::Switch(_)) | What::Takeover(_));
+        let kills = |what: &What| matches!(what, What::Common(Common::Crash(Party::Switch(_))) | What::Takeover(_));
         let forgets = trial.switches.len() > 1 || trial.faults.iter().any(|fault| kills(&fault.what));
         let harmless = trial.faults.iter().all(|fault| fault.what.is_harmless());
         let calm = !loses && harmless;

@@ -2,10 +2,10 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `trial` | a trial, as data |
+//! | `trial` | a trial, as data; its faults |
 //! | `draw` | a trial from a seed |
 //! | `smaller` | steps that make a trial smaller |
-//! | `run` | a world from a trial; after the last fault all must heal |
+//! | `run` | a world from a trial, its own faults; after the last one all must heal |
 //! | `rules` | the names of the rules |
 //! | `follower` | checks switches, T1 to T8 and T10 to T14, step by step against the reference model |
 //! | `callers` | checks the callers' view: T9 |
@@ -13,18 +13,18 @@
 //! | `bound` | how soon after the faults all must have ended: T16 |
 //! | `monitor` | passes the events of a run to all of them |
 //! | `rules_observer` | the follower, for tests of other worlds |
-//! | `attacker` | sends malformed, forged and copied datagrams |
+//! | `guess` | what an attacker knows of the packets |
 //! | `greedy` | follows the protocol, and asks for all the room |
 //! | `trace` | the events, in words |
 //! | `mutants` | bugs that the campaign must find |
 
-mod attacker;
 mod bound;
 mod callers;
 mod draw;
 mod excuses;
 mod follower;
 mod greedy;
+mod guess;
 mod monitor;
 mod mutants;
 mod rules;

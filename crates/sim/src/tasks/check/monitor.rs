@@ -1,34 +1,24 @@
-//! Observes a run, and passes its events to the checks of the rules. The first broken rule is kept.
+//! Passes the events of a run to the checks of the rules.
 
-use super::attacker::Recent;
 use super::callers::Callers;
 use super::excuses::Excuses;
 use super::follower::{Follower, Name, Seen};
 use super::rules::*;
 use super::trace;
-use crate::check::{Broken, Checked, Trace, holds};
+use super::trial::Party;
+use crate::check::{self, Broken, Checked, Judgement, Places, Recent, Trace, holds};
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::{self, Origin, Turn};
-use crate::{Actor, Happening, NodeId, Observer};
+use crate::{Actor, Happening, NodeId};
 use midflight_dataplane::program::Engine;
 use midflight_endpoint::Nanos;
 use midflight_wire::{PACKET_MAX, parse};
 use std::any::Any;
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 /// The core's structures are walked once in this many turns of a switch; more often would take most of a run's time.
 const SOUND_EVERY: u32 = 32;
-
-/// The nodes of the trial's parties.
-#[derive(Debug)]
-pub(super) struct Places {
-    pub(super) switches: Vec<NodeId>,
-    pub(super) executors: Vec<NodeId>,
-    pub(super) clients: Vec<NodeId>,
-}
 
 /// The process that a switch's node runs.
 #[derive(Debug, Default)]
@@ -41,27 +31,25 @@ struct Switch {
 
 /// The results of a run so far.
 #[derive(Debug)]
-pub(super) struct Findings {
+pub struct Findings {
     pub(super) callers: Callers,
-    pub(super) broken: Option<(Nanos, Broken)>,
-    pub(super) trace: Option<Trace>,
+    judgement: Judgement,
     /// Leases that ran out, and tasks that were given back.
     pub(super) requeued: u64,
     switches: Vec<Switch>,
-    places: Places,
+    places: Places<Party>,
     excuses: Excuses,
     epochs: BTreeSet<u32>,
     recent: Recent,
 }
 
 impl Findings {
-    pub(super) fn new(places: Places, excuses: Excuses, traced: bool, recent: Recent) -> Self {
+    pub(super) fn new(places: Places<Party>, excuses: Excuses, traced: bool, recent: Recent) -> Self {
         Self {
             callers: Callers::default(),
-            broken: None,
-            trace: traced.then(|| trace::of(&places)),
+            judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
             requeued: 0,
-            switches: places.switches.iter().map(|_| Switch::default()).collect(),
+            switches: places.of(Party::Switch).map(|_| Switch::default()).collect(),
             places,
             excuses,
             epochs: BTreeSet::new(),
@@ -72,17 +60,6 @@ impl Findings {
     /// Tasks that switches which are up hold.
     pub(super) fn open(&self) -> usize {
         self.switches.iter().filter_map(|switch| switch.follower.as_ref()).map(Follower::open).sum()
-    }
-
-    fn check(&mut self, at: Nanos, what: impl FnOnce(&mut Self) -> Checked) {
-        if self.broken.is_none()
-            && let Err(broken) = what(self)
-        {
-            if let Some(trace) = &mut self.trace {
-                trace.broken(at, &broken);
-            }
-            self.broken = Some((at, broken));
-        }
     }
 
     fn turn(&mut self, at: Nanos, number: usize, origin: &Origin, turn: &Turn<'_>) -> Checked {
@@ -135,12 +112,17 @@ impl Findings {
     }
 
     fn executor_at(&self, address: SocketAddr) -> Option<usize> {
-        let owner = NodeId::owner(address);
-        self.places.executors.iter().position(|node| Some(*node) == owner)
+        match self.places.party(NodeId::owner(address)?)? {
+            Party::Executor(number) => Some(number),
+            _ => None,
+        }
     }
 
     fn switch_number(&self, node: NodeId) -> Option<usize> {
-        self.places.switches.iter().position(|switch| *switch == node)
+        match self.places.party(node)? {
+            Party::Switch(number) => Some(number),
+            _ => None,
+        }
     }
 }
 
@@ -149,44 +131,45 @@ fn sound(turn: &Turn<'_>) -> Checked {
     turn.tasks.check().map_err(|what| Broken { rule: SOUND, what })
 }
 
-/// A [`Findings`] shared by a world's observer and the code that runs the world.
-pub(super) struct Monitor(pub(super) Rc<RefCell<Findings>>);
+fn last_turn<'a>(actor: &'a dyn Actor, datagram: Option<&'a [u8]>) -> Option<(&'a Origin, Turn<'a>)> {
+    let switch = (actor as &dyn Any).downcast_ref::<switch::Switch>()?;
+    Some((switch.origin(), switch.last_turn(datagram)))
+}
 
-impl Observer for Monitor {
-    fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {
-        let Some(switch) = (actor as &dyn Any).downcast_ref::<switch::Switch>() else { return };
-        let turn = switch.last_turn(datagram);
-        let findings = &mut *self.0.borrow_mut();
-        let Some(number) = findings.switch_number(node) else { return };
-        findings.check(at, |findings| findings.turn(at, number, switch.origin(), &turn));
-        if let Some(trace) = &mut findings.trace {
-            trace::turn(trace, at, node, &turn);
-        }
+impl check::Findings for Findings {
+    fn judgement(&mut self) -> &mut Judgement {
+        &mut self.judgement
     }
 
-    fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
-        let findings = &mut *self.0.borrow_mut();
-        findings.recent.note(from, to, datagram);
-        findings.check(at, |_| {
-            let bytes = datagram.len();
-            holds!(T15, bytes <= PACKET_MAX || parse(datagram).is_err(), "{bytes} bytes do not fit every path");
-            Ok(())
-        });
-        if let Some(trace) = &mut findings.trace {
-            trace::arrived(trace, at, from, to, datagram);
-        }
+    fn describe(datagram: &[u8]) -> String {
+        trace::describe(datagram)
     }
 
-    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
-        let findings = &mut *self.0.borrow_mut();
+    fn words(trace: &Trace, what: &dyn Any) -> Option<String> {
+        what.downcast_ref().map(|what| trace::event(trace, what))
+    }
+
+    fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
+        self.recent.note(from, to, datagram);
+        let bytes = datagram.len();
+        holds!(T15, bytes <= PACKET_MAX || parse(datagram).is_err(), "{bytes} bytes do not fit every path");
+        Ok(())
+    }
+
+    fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) -> Checked {
+        let Some((origin, turn)) = last_turn(actor, datagram) else { return Ok(()) };
+        let Some(number) = self.switch_number(node) else { return Ok(()) };
+        self.turn(at, number, origin, &turn)
+    }
+
+    fn said(&self, actor: &dyn Actor, datagram: Option<&[u8]>) -> Vec<String> {
+        last_turn(actor, datagram).map(|(_, turn)| trace::ticked(&turn)).unwrap_or_default()
+    }
+
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked {
         if let Happening::Crashed { node } = *happening {
-            findings.crashed(at, node);
+            self.crashed(at, node);
         }
-        if let Some(trace) = &mut findings.trace {
-            trace::happened(trace, at, happening);
-        }
-        if let Some(event) = happening.of::<TaskEvent>() {
-            findings.check(at, |findings| findings.callers.happened(at, event));
-        }
+        happening.of::<TaskEvent>().map_or(Ok(()), |event| self.callers.happened(at, event))
     }
 }

@@ -3,57 +3,46 @@
 mod addresses;
 mod heal;
 
-use super::attacker::{Attack, Attacker, Recent};
 use super::excuses::Excuses;
 use super::greedy::{Greedy, Plan};
-use super::monitor::{Findings, Monitor, Places};
+use super::guess::CRAFT;
+use super::monitor::Findings;
 use super::mutants::MUTANTS;
 use super::trial::{Job, Party, SwitchSpec, Trial, What};
-use crate::check::{Checked, Disturbed, Mutant, Subject, Violation, act};
+use crate::check::{Checked, Mutant, Places, Stage, Subject, Trial as _, add_attacker};
 use crate::tasks::{Command, nodes};
 use crate::{Action, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::client::{Argument, ClientConfig, Task, TaskKey};
 use midflight_tasks::executor::ExecutorConfig;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 /// The number of the first job of a flood.
 const FLOOD_JOBS: u32 = 1 << 31;
 
-/// A scheduled step. The end of a fault stands behind steps that begin at the same time.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Begin(usize),
-    End(usize),
+/// What a trial wants, by its place there.
+pub enum Deed {
+    /// A job is submitted.
     Submit(usize),
+    /// Tasks are cancelled.
     Cancel(usize),
 }
 
 /// The tasks program under faults: a cluster and its checker.
 pub struct TasksSubject {
-    trial: Rc<Trial>,
-    world: World,
-    findings: Rc<RefCell<Findings>>,
-    /// The trial's switches, then those that take over addresses.
-    switches: Vec<NodeId>,
+    stage: Stage<Trial, Findings>,
     /// The switches that take over addresses, by the switch whose address it is.
     standbys: HashMap<usize, NodeId>,
-    executors: Vec<NodeId>,
-    clients: Vec<NodeId>,
-    disturbed: Disturbed,
-    /// Present faults, in the order in which they began.
-    lasting: Vec<usize>,
-    befell: u64,
 }
 
 impl Subject for TasksSubject {
     const NAME: &'static str = "tasks";
     const MUTANTS: &'static [Mutant] = MUTANTS;
     type Trial = Trial;
+    type Findings = Findings;
+    type Deed = Deed;
 
     fn draw(seed: u64) -> Trial {
         Trial::draw(seed)
@@ -82,211 +71,94 @@ impl Subject for TasksSubject {
             standbys.insert(switch, node);
             switches.push(node);
         }
-        let recent = attacker(trial, &mut world);
+        let recent = add_attacker(trial, &mut world, CRAFT);
         floods(trial, &mut world, &at);
-        let places = Places { switches: switches.clone(), executors: executors.clone(), clients: clients.clone() };
-        let mut findings = Findings::new(places, Excuses::of(trial), traced, recent);
+        let places = Places::default()
+            .with(Party::Switch, &switches)
+            .with(Party::Executor, &executors)
+            .with(Party::Client, &clients);
+        let mut findings = Findings::new(places.clone(), Excuses::of(trial), traced, recent);
         findings.callers.calm = Excuses::of(trial).calm;
-        let findings = Rc::new(RefCell::new(findings));
         for (jid, job) in (0..).zip(&trial.jobs) {
             let wanted = tasks(jid, job).iter().map(|task| (bytes(task), task.timeout.is_some())).collect();
-            findings.borrow_mut().callers.expect(jid, wanted);
+            findings.callers.expect(jid, wanted);
         }
-        world.set_observer(Box::new(Monitor(Rc::clone(&findings))));
-        let (trial, disturbed, lasting) = (Rc::new(trial.clone()), Disturbed::default(), Vec::new());
-        Self { trial, world, findings, switches, standbys, executors, clients, disturbed, lasting, befell: 0 }
+        Self { stage: Stage::new(trial, world, places, findings), standbys }
     }
 
-    fn judge(&mut self) -> Checked {
-        self.script()
+    fn stage(&self) -> &Stage<Trial, Findings> {
+        &self.stage
+    }
+
+    fn stage_mut(&mut self) -> &mut Stage<Trial, Findings> {
+        &mut self.stage
+    }
+
+    fn into_stage(self) -> Stage<Trial, Findings> {
+        self.stage
+    }
+
+    fn deeds(trial: &Trial) -> Vec<(Nanos, Deed)> {
+        let jobs = trial.jobs.iter().enumerate().map(|(n, job)| (job.at_us * 1000, Deed::Submit(n)));
+        let cancels = trial.cancels.iter().enumerate().map(|(n, cancel)| (cancel.at_us * 1000, Deed::Cancel(n)));
+        jobs.chain(cancels).collect()
+    }
+
+    fn does(&mut self, deed: Deed) {
+        match deed {
+            Deed::Submit(job) => self.submit(job),
+            Deed::Cancel(cancel) => self.cancel(cancel),
+        }
+    }
+
+    fn begins(&mut self, what: &What) -> bool {
+        match what {
+            What::Drain(executor) => self.command(Party::Executor(*executor), Command::Drain),
+            What::Death(client) => self.stage.crash(self.stage.node(Party::Client(*client))),
+            What::Move { party, .. } => self.settle(*party),
+            What::Takeover(switch) => self.take_over(*switch),
+            What::Mtu { .. } => self.narrow(),
+            What::Flood { .. } | What::Common(_) => {}
+        }
+        true
+    }
+
+    fn ends(&mut self, what: &What) {
+        match what {
+            What::Drain(executor) => {
+                let node = self.stage.node(Party::Executor(*executor));
+                self.stage.crash(node);
+                self.stage.restart(node);
+            }
+            What::Move { party, .. } => self.settle(*party),
+            What::Takeover(switch) => self.take_over(*switch),
+            What::Mtu { .. } => self.narrow(),
+            What::Death(_) | What::Flood { .. } | What::Common(_) => {}
+        }
     }
 
     fn heal(&mut self) -> Checked {
         self.all_heals().and_then(|()| self.books())
     }
-
-    fn world(&self) -> &World {
-        &self.world
-    }
-
-    fn faults(&self) -> u64 {
-        self.befell
-    }
-
-    fn violation(&self) -> Option<Violation> {
-        self.findings.borrow().broken.clone().map(|(at, broken)| Violation { at, broken })
-    }
-
-    fn into_lines(self) -> Vec<String> {
-        let trace = self.findings.borrow_mut().trace.take();
-        trace.map(|trace| trace.into_lines()).unwrap_or_default()
-    }
 }
 
 impl TasksSubject {
-    /// All steps of the trial, with their times.
-    fn script(&mut self) -> Checked {
-        let trial = Rc::clone(&self.trial);
-        let mut steps = Vec::new();
-        for (n, fault) in trial.faults.iter().enumerate() {
-            let (begin, end) = trial.times(fault);
-            steps.push((begin, Step::Begin(n)));
-            steps.push((end, Step::End(n)));
-        }
-        steps.extend(trial.jobs.iter().enumerate().map(|(n, job)| (job.at_us * 1000, Step::Submit(n))));
-        steps.extend(trial.cancels.iter().enumerate().map(|(n, cancel)| (cancel.at_us * 1000, Step::Cancel(n))));
-        steps.sort_by_key(|(at, _)| *at);
-        for (at, step) in steps {
-            self.run_until(at)?;
-            match step {
-                Step::Begin(fault) => self.begin(fault),
-                Step::End(fault) => self.end(fault),
-                Step::Submit(job) => self.submit(job),
-                Step::Cancel(cancel) => self.cancel(cancel),
-            }
-        }
-        self.run_until(trial.heal_ms * MS)
-    }
-
-    /// `Err` as soon as a rule is broken.
-    fn run_until(&mut self, at: Nanos) -> Checked {
-        let findings = Rc::clone(&self.findings);
-        self.world.run(at, |_| findings.borrow().broken.is_some());
-        self.so_far()
-    }
-
-    fn so_far(&self) -> Checked {
-        self.findings.borrow().broken.as_ref().map_or(Ok(()), |(_, broken)| Err(broken.clone()))
-    }
-
-    fn node(&self, party: Party) -> NodeId {
-        match party {
-            Party::Switch(n) => self.switches[n],
-            Party::Executor(n) => self.executors[n],
-            Party::Client(n) => self.clients[n],
-        }
-    }
-
-    /// It happens before any other step.
-    fn act(&mut self, action: Action) {
-        act(&mut self.world, action);
-    }
-
-    fn begin(&mut self, number: usize) {
-        let trial = Rc::clone(&self.trial);
-        self.befell += 1;
-        self.lasting.push(number);
-        match &trial.faults[number].what {
-            What::Crash(party) => {
-                let node = self.node(*party);
-                self.disturbed.crash(&mut self.world, node);
-            }
-            What::Pause(party) => {
-                let node = self.node(*party);
-                self.disturbed.pause(&mut self.world, node);
-            }
-            What::Drift { party, ppm, ahead_ms } => {
-                self.act(Action::Drift { node: self.node(*party), ppm: *ppm, offset: ahead_ms * MS });
-            }
-            What::Partition { .. } => self.partition(),
-            What::Burst(net) => self.act(Action::Faults(net.faults())),
-            What::Drain(executor) => self.act(Action::command(self.executors[*executor], Command::Drain)),
-            What::Death(client) => self.disturbed.crash(&mut self.world, self.clients[*client]),
-            What::Move { party, .. } => self.settle(*party),
-            What::Takeover(switch) => self.take_over(*switch),
-            What::Mtu { .. } => self.narrow(),
-            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) | What::Flood { .. } => {}
-        }
-    }
-
-    fn end(&mut self, number: usize) {
-        let trial = Rc::clone(&self.trial);
-        if !trial.faults[number].what.has_no_end() {
-            self.lasting.retain(|lasting| *lasting != number);
-        }
-        match &trial.faults[number].what {
-            What::Crash(party) => {
-                let node = self.node(*party);
-                self.disturbed.restart(&mut self.world, node);
-            }
-            What::Pause(party) => {
-                let node = self.node(*party);
-                self.disturbed.resume(&mut self.world, node);
-            }
-            What::Drift { party, .. } => self.act(Action::Drift { node: self.node(*party), ppm: 0, offset: 0 }),
-            What::Partition { .. } => self.partition(),
-            What::Burst(_) => {
-                let net = |number: &usize| match &trial.faults[*number].what {
-                    What::Burst(net) => Some(net),
-                    _ => None,
-                };
-                let net = self.lasting.iter().rev().find_map(net).unwrap_or(&trial.network);
-                self.act(Action::Faults(net.faults()));
-            }
-            What::Drain(executor) => {
-                let node = self.executors[*executor];
-                self.disturbed.crash(&mut self.world, node);
-                self.disturbed.restart(&mut self.world, node);
-            }
-            What::Move { party, .. } => self.settle(*party),
-            What::Takeover(switch) => self.take_over(*switch),
-            What::Mtu { .. } => self.narrow(),
-            What::Death(_) => {}
-            What::Garbage(_) | What::Forged(_) | What::Replayed(_) | What::Guessed(_) | What::Flood { .. } => {}
-        }
-    }
-
-    /// Applies the present partitions.
-    fn partition(&mut self) {
-        let trial = Rc::clone(&self.trial);
-        self.act(Action::Heal);
-        for number in self.lasting.clone() {
-            if let What::Partition { from, to, both } = &trial.faults[number].what {
-                let nodes = |parties: &[Party]| parties.iter().map(|party| self.node(*party)).collect();
-                self.act(Action::Partition { from: nodes(from), to: nodes(to), both: *both });
-            }
-        }
+    fn command(&mut self, party: Party, command: Command) {
+        self.stage.act(Action::command(self.stage.node(party), command));
     }
 
     fn submit(&mut self, number: usize) {
-        let job = &self.trial.jobs[number];
+        let job = &self.stage.trial.jobs[number];
         let jid = number as u32;
-        self.act(Action::command(self.clients[job.client], Command::Submit { jid, tasks: tasks(jid, job) }));
+        self.command(Party::Client(job.client), Command::Submit { jid, tasks: tasks(jid, job) });
     }
 
     fn cancel(&mut self, number: usize) {
-        let cancel = self.trial.cancels[number];
-        let Some(first) = self.findings.borrow().callers.first_key(cancel.job as u32) else { return };
+        let cancel = self.stage.trial.cancels[number];
+        let Some(first) = self.stage.findings().callers.first_key(cancel.job as u32) else { return };
         let keys = (cancel.first..cancel.first + cancel.count).map(|n| TaskKey(first + n as u64)).collect();
-        self.act(Action::command(self.clients[self.trial.jobs[cancel.job].client], Command::Cancel(keys)));
+        self.command(Party::Client(self.stage.trial.jobs[cancel.job].client), Command::Cancel(keys));
     }
-}
-
-/// The attacker's node, if the trial has one, and the datagrams that it may overhear.
-fn attacker(trial: &Trial, world: &mut World) -> Recent {
-    let mut attacks = Vec::new();
-    for fault in &trial.faults {
-        let (count, attack) = match fault.what {
-            What::Garbage(count) => (count, Attack::Garbage),
-            What::Forged(count) => (count, Attack::Forge),
-            What::Replayed(count) => (count, Attack::Replay),
-            What::Guessed(count) => (count, Attack::Guess),
-            _ => continue,
-        };
-        let every = fault.for_ms * MS / u64::from(count.max(1));
-        attacks.extend((0..u64::from(count)).map(|n| (fault.at_ms * MS + n * every, attack)));
-    }
-    if attacks.is_empty() {
-        return Recent::default();
-    }
-    attacks.sort_by_key(|(at, _)| *at);
-    let recent = Recent::listening();
-    let overheard = recent.clone();
-    world.add_actor(
-        Place::Apart,
-        Box::new(move |_| Box::new(Attacker { recent: overheard.clone(), attacks: attacks.clone().into() })),
-    );
-    recent
 }
 
 /// A node for each source of a flood.

@@ -1,15 +1,11 @@
 //! Makes a trial smaller: drops faults, cancellations, jobs, tasks, resources, clients, executors, then halves times.
 
-use super::trial::{Party, Trial, What};
-use crate::check::{Fails, Net, Pass, attempt, drop_from};
+use super::trial::{Party, Trial};
+use crate::check::{Fails, Net, Pass, attempt, drop_faults, drop_from, forget};
 
 /// In the order in which they are tried.
 pub(super) const PASSES: &[Pass<Trial>] =
     &[drop_faults, drop_cancels, drop_jobs, drop_tasks, drop_resources, drop_clients, drop_executors, halve_times];
-
-fn drop_faults(best: &mut Trial, fails: Fails<'_, Trial>) {
-    drop_from(best, fails, |trial| &mut trial.faults);
-}
 
 fn drop_cancels(best: &mut Trial, fails: Fails<'_, Trial>) {
     drop_from(best, fails, |trial| &mut trial.cancels);
@@ -66,50 +62,6 @@ fn drop_executors(best: &mut Trial, fails: Fails<'_, Trial>) {
     }
 }
 
-/// Removes a party from faults, and renumbers those behind it.
-fn forget(trial: &mut Trial, gone: Party) {
-    trial.faults.retain(|fault| match &fault.what {
-        What::Crash(party) | What::Pause(party) | What::Drift { party, .. } | What::Move { party, .. } => {
-            *party != gone
-        }
-        What::Mtu { party, .. } => *party != Some(gone),
-        What::Drain(executor) => Party::Executor(*executor) != gone,
-        What::Death(client) => Party::Client(*client) != gone,
-        _ => true,
-    });
-    for fault in &mut trial.faults {
-        match &mut fault.what {
-            What::Crash(party) | What::Pause(party) | What::Drift { party, .. } => renumber(party, gone),
-            What::Move { party, .. } | What::Mtu { party: Some(party), .. } => renumber(party, gone),
-            What::Drain(executor) => *executor = number_after(Party::Executor(*executor), gone),
-            What::Death(client) => *client = number_after(Party::Client(*client), gone),
-            What::Partition { from, to, .. } => {
-                for side in [from, to] {
-                    side.retain(|party| *party != gone);
-                    side.iter_mut().for_each(|party| renumber(party, gone));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// A party's number when another is gone.
-fn number_after(mut party: Party, gone: Party) -> usize {
-    renumber(&mut party, gone);
-    let (Party::Switch(number) | Party::Executor(number) | Party::Client(number)) = party;
-    number
-}
-
-fn renumber(party: &mut Party, gone: Party) {
-    match (party, gone) {
-        (Party::Switch(number), Party::Switch(gone))
-        | (Party::Executor(number), Party::Executor(gone))
-        | (Party::Client(number), Party::Client(gone)) => *number -= usize::from(*number > gone),
-        _ => {}
-    }
-}
-
 fn halve_times(best: &mut Trial, fails: Fails<'_, Trial>) {
     attempt(best, fails, |smaller| smaller.jobs.iter_mut().for_each(|job| job.at_us /= 2));
     attempt(best, fails, |smaller| {
@@ -134,11 +86,12 @@ fn halve_times(best: &mut Trial, fails: Fails<'_, Trial>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Trial as _;
     use crate::check::shrink_while;
+    use crate::check::{Common, Trial as _};
+    use crate::tasks::check::What;
 
     fn crashes(trial: &Trial) -> usize {
-        trial.faults.iter().filter(|fault| matches!(fault.what, What::Crash(_))).count()
+        trial.faults.iter().filter(|fault| matches!(fault.what, What::Common(Common::Crash(_)))).count()
     }
 
     /// An assumed bug that needs a crash, and two tasks of one job.

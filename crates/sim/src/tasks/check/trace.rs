@@ -1,44 +1,19 @@
 //! The events of a tasks cluster in words: the nodes, and the fields of each packet.
 
-use super::monitor::Places;
 use crate::check::Trace;
 use crate::tasks::TaskEvent;
 use crate::tasks::switch::Turn;
-use crate::{Happening, NodeId};
-use midflight_endpoint::Nanos;
 use midflight_wire::{Assignment, Header, Packet, SlotName, TaskName, Wait, parse};
 use std::fmt::Write;
 
-/// An empty trace, in which nodes have the names of their places in the trial.
-pub(super) fn of(places: &Places) -> Trace {
-    let kinds = [("switch", &places.switches), ("executor", &places.executors), ("client", &places.clients)];
-    Trace::new(
-        kinds
-            .into_iter()
-            .flat_map(|(kind, nodes)| nodes.iter().enumerate().map(move |(n, node)| (*node, format!("{kind} {n}")))),
-    )
-}
-
-pub(super) fn arrived(trace: &mut Trace, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
-    let text = format!("{} > {}: {}", trace.name(from), trace.name(to), describe(datagram));
-    trace.line(at, &text);
-}
-
 /// The datagrams of a switch's tick. Answers to packets are traced when they arrive.
-pub(super) fn turn(trace: &mut Trace, at: Nanos, switch: NodeId, turn: &Turn<'_>) {
-    trace.turn_over();
-    for (to, datagram) in turn.gave.iter().filter(|_| turn.took.is_none()) {
-        let text = format!("{} ticks and sends to {to}: {}", trace.name(switch), describe(datagram));
-        trace.line(at, &text);
-    }
-}
-
-pub(super) fn happened(trace: &mut Trace, at: Nanos, happening: &Happening<'_>) {
-    trace.happened(at, happening, |trace, what| what.downcast_ref().map(|what| event(trace, what)));
+pub(super) fn ticked(turn: &Turn<'_>) -> Vec<String> {
+    let gave = turn.gave.iter().filter(|_| turn.took.is_none());
+    gave.map(|(to, datagram)| format!("ticks and sends to {to}: {}", describe(datagram))).collect()
 }
 
 /// An event of tasks, in words.
-fn event(trace: &Trace, event: &TaskEvent) -> String {
+pub(super) fn event(trace: &Trace, event: &TaskEvent) -> String {
     match event {
         TaskEvent::Submitted { client, jid, keys } => {
             format!("{} submits job {jid}: keys {keys:?}", trace.name(*client))

@@ -1,8 +1,7 @@
 //! A trial: a cluster, its work and its faults, as data. A run is a pure function of it.
 
 use super::smaller;
-use crate::check::{BadTrial, Net, Pass};
-use midflight_endpoint::{MS, Nanos};
+use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
 use serde::{Deserialize, Serialize};
 
 /// The latest time of any event, and the longest duration: an hour.
@@ -124,17 +123,8 @@ pub struct Cancel {
     pub count: usize,
 }
 
-/// A fault that lasts for a while.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fault {
-    /// When it begins.
-    pub at_ms: u64,
-    /// How long it lasts; it ends with all others at `heal_ms`.
-    pub for_ms: u64,
-    /// Its kind.
-    pub what: What,
-}
+/// A fault of a cluster.
+pub type Fault = check::Fault<What>;
 
 /// A node of the cluster, by its place in the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -148,32 +138,8 @@ pub enum Party {
 
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", expecting = "a fault that docs/checking.md names, with its fields")]
 pub enum What {
-    /// A process dies; at the end a new one starts in its place.
-    Crash(Party),
-    /// A process is paused; datagrams wait for it.
-    Pause(Party),
-    /// A clock is ahead and runs at another rate; at the end the rate is right again.
-    Drift {
-        /// The party.
-        party: Party,
-        /// Millionths by which it is too fast.
-        ppm: i32,
-        /// How far it jumps at first.
-        ahead_ms: u64,
-    },
-    /// Datagrams from some parties to others are lost.
-    Partition {
-        /// The senders.
-        from: Vec<Party>,
-        /// The receivers.
-        to: Vec<Party>,
-        /// Whether datagrams in the other direction are lost too.
-        both: bool,
-    },
-    /// The network has more faults than normally.
-    Burst(Net),
     /// An executor is told to drain; at the end a new one starts in its place.
     Drain(usize),
     /// A client's process dies, and none starts in its place. Its tasks may need resources that no executor has.
@@ -196,15 +162,6 @@ pub enum What {
         /// Bytes of an IPv6 packet.
         bytes: usize,
     },
-    /// This many malformed datagrams come to switches, executors and clients.
-    Garbage(u32),
-    /// This many packets come to switches as their executors sent them, but from other addresses.
-    Forged(u32),
-    /// This many datagrams come again, some of them often, from their original address: an attacker on the path copies them.
-    Replayed(u32),
-    /// This many forged packets come from the address of a party that has sent such a packet, with guessed names, cookies and
-    /// counters: an attacker off the path knows formats and addresses.
-    Guessed(u32),
     /// Parties that follow the protocol, under identities of their own, ask for room for clients, slots and tasks at all switches.
     /// Their tasks need resources that no executor has.
     Flood {
@@ -213,37 +170,89 @@ pub enum What {
         /// The number of requests of each.
         packets: u32,
     },
+    /// What befalls every program.
+    #[serde(untagged)]
+    Common(Common<Party>),
 }
 
-impl What {
-    /// Whether its effect stays after its end.
-    pub(super) fn has_no_end(&self) -> bool {
+impl check::What for What {
+    type Party = Party;
+
+    fn common(&self) -> Option<&Common<Party>> {
+        if let Self::Common(common) = self { Some(common) } else { None }
+    }
+
+    fn has_no_end(&self) -> bool {
         matches!(self, Self::Death(_) | Self::Move { returns: false, .. })
     }
 
-    /// Whether it may only change waiting times: attackers send packets (T13, T14), or links have a small MTU (T15).
-    pub(super) fn is_harmless(&self) -> bool {
+    fn without(&mut self, gone: Party) -> bool {
         match self {
-            Self::Garbage(_) | Self::Forged(_) | Self::Replayed(_) | Self::Guessed(_) => true,
-            Self::Flood { .. } | Self::Mtu { .. } => true,
-            Self::Crash(_)
-            | Self::Pause(_)
-            | Self::Drift { .. }
-            | Self::Partition { .. }
-            | Self::Burst(_)
-            | Self::Drain(_)
-            | Self::Death(_)
-            | Self::Move { .. }
-            | Self::Takeover(_) => false,
+            Self::Common(common) => common.without(gone),
+            Self::Move { party, .. } | Self::Mtu { party: Some(party), .. } => keep(party, gone),
+            Self::Drain(executor) => keep_place(Party::Executor, executor, gone),
+            Self::Death(client) => keep_place(Party::Client, client, gone),
+            Self::Takeover(switch) => keep_place(Party::Switch, switch, gone),
+            Self::Mtu { party: None, .. } | Self::Flood { .. } => true,
         }
     }
 }
 
-impl crate::check::Trial for Trial {
+impl From<Common<Party>> for What {
+    fn from(common: Common<Party>) -> Self {
+        Self::Common(common)
+    }
+}
+
+impl What {
+    /// Whether it may only change waiting times: attackers send packets (T13, T14), or links have a small MTU (T15).
+    pub(super) fn is_harmless(&self) -> bool {
+        match self {
+            Self::Common(common) => common.is_attack(),
+            Self::Flood { .. } | Self::Mtu { .. } => true,
+            Self::Drain(_) | Self::Death(_) | Self::Move { .. } | Self::Takeover(_) => false,
+        }
+    }
+}
+
+impl check::Party for Party {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Switch(_) => "switch",
+            Self::Executor(_) => "executor",
+            Self::Client(_) => "client",
+        }
+    }
+
+    fn place(&mut self) -> &mut usize {
+        match self {
+            Self::Switch(place) | Self::Executor(place) | Self::Client(place) => place,
+        }
+    }
+}
+
+impl check::Trial for Trial {
+    type What = What;
     const PASSES: &'static [Pass<Self>] = smaller::PASSES;
 
     fn seed(&self) -> u64 {
         self.seed
+    }
+
+    fn heal_ms(&self) -> u64 {
+        self.heal_ms
+    }
+
+    fn network(&self) -> Net {
+        self.network
+    }
+
+    fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    fn faults_mut(&mut self) -> &mut Vec<Fault> {
+        &mut self.faults
     }
 
     fn size(&self) -> String {
@@ -341,35 +350,25 @@ impl Trial {
             Party::Client(n) => n < self.clients.len(),
         };
         let ok = match &fault.what {
-            What::Crash(party) | What::Pause(party) => known(party),
-            What::Drift { party, ppm, ahead_ms } => known(party) && ppm.unsigned_abs() <= 50_000 && *ahead_ms <= 60_000,
-            What::Partition { from, to, .. } => from.iter().chain(to).all(known),
-            What::Burst(net) => return net.validate("burst"),
+            What::Common(common) => {
+                return common.validate(|party| known(&party)).or_else(|BadTrial(why)| bad(why));
+            }
             What::Drain(executor) => known(&Party::Executor(*executor)),
             What::Death(client) => known(&Party::Client(*client)),
             What::Move { party, .. } => known(party) && !matches!(party, Party::Switch(_)),
             What::Takeover(switch) => known(&Party::Switch(*switch)),
             What::Mtu { party, bytes } => party.as_ref().is_none_or(known) && (1_280..=9_000).contains(bytes),
             What::Flood { sources, packets } => *sources <= 16 && *packets <= 10_000 && !self.is_runnable(u8::MAX),
-            What::Garbage(count) | What::Forged(count) | What::Replayed(count) | What::Guessed(count) => {
-                *count <= 10_000
-            }
         };
         if ok {
             Ok(())
         } else {
             bad(format!(
-                "{:?}: name nodes that exist (a move: no switch), ppm up to 50000, counts up to 10000, an MTU of 1280 to \
-                 9000; a flood has up to 16 sources, and no executor all resources",
+                "{:?}: name nodes that exist (a move: no switch), an MTU of 1280 to 9000; a flood has up to 16 sources of \
+                 10000 packets, and no executor all resources",
                 fault.what
             ))
         }
-    }
-
-    /// When a fault begins and ends.
-    pub(super) fn times(&self, fault: &Fault) -> (Nanos, Nanos) {
-        let begin = fault.at_ms.min(self.heal_ms);
-        (begin * MS, (begin + fault.for_ms).min(self.heal_ms) * MS)
     }
 
     /// Whether an executor has these resources.

@@ -9,40 +9,38 @@ const HEADERS: usize = 48;
 impl TasksSubject {
     /// Gives a party the address of its latest present move.
     pub(super) fn settle(&mut self, party: Party) {
-        let node = self.node(party);
-        let is_its =
-            |fault: &&usize| matches!(&self.trial.faults[**fault].what, What::Move { party: p, .. } if *p == party);
-        let to = self.lasting.iter().rfind(is_its).map_or(node.home(), |fault| node.spare(*fault));
+        let node = self.stage.node(party);
+        let is_its = |what: &What| matches!(what, What::Move { party: p, .. } if *p == party);
+        let latest = self.stage.lasting().rfind(|(_, what)| is_its(what));
+        let to = latest.map_or(node.home(), |(fault, _)| node.spare(fault));
         self.move_to(node, to);
     }
 
     /// Gives an address to its switch, or to the one that takes it over.
     pub(super) fn take_over(&mut self, switch: usize) {
-        let (node, other) = (self.switches[switch], self.standbys[&switch]);
-        let is_taken = self.lasting.iter().any(|fault| self.trial.faults[*fault].what == What::Takeover(switch));
+        let (node, other) = (self.stage.node(Party::Switch(switch)), self.standbys[&switch]);
+        let is_taken = self.stage.lasting().any(|(_, what)| *what == What::Takeover(switch));
         let (at_home, away) = if is_taken { (other, node) } else { (node, other) };
         self.move_to(away, away.spare(0));
         self.move_to(at_home, node.home());
     }
 
     fn move_to(&mut self, node: NodeId, to: std::net::SocketAddr) {
-        if self.world.address(node) != to {
-            self.act(Action::Move { node, to });
+        if self.stage.world.address(node) != to {
+            self.stage.act(Action::Move { node, to });
         }
     }
 
     /// Limits datagrams to and from a party to the smallest present MTU.
     pub(super) fn narrow(&mut self) {
-        let parties = (0..self.switches.len()).map(Party::Switch);
-        let parties = parties.chain((0..self.executors.len()).map(Party::Executor));
-        for party in parties.chain((0..self.clients.len()).map(Party::Client)).collect::<Vec<_>>() {
-            let of_it = |fault: &usize| match self.trial.faults[*fault].what {
-                What::Mtu { party: whose, bytes } if whose.is_none_or(|whose| whose == party) => Some(bytes),
+        for (party, node) in self.stage.places.all().collect::<Vec<_>>() {
+            let of_it = |what: &What| match what {
+                What::Mtu { party: whose, bytes } if whose.is_none_or(|whose| whose == party) => Some(*bytes),
                 _ => None,
             };
-            let narrowest = self.lasting.iter().filter_map(of_it).min();
+            let narrowest = self.stage.lasting().filter_map(|(_, what)| of_it(what)).min();
             let bytes = narrowest.map_or(usize::MAX, |mtu| mtu - HEADERS);
-            self.act(Action::DatagramMax { node: self.node(party), bytes });
+            self.stage.act(Action::DatagramMax { node, bytes });
         }
     }
 }

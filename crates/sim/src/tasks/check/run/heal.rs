@@ -3,12 +3,11 @@
 use super::super::bound::bound;
 use super::super::excuses::Excuses;
 use super::super::rules::*;
-use super::{SwitchSpec, TasksSubject, What};
-use crate::check::{Broken, Checked, holds};
+use super::{Party, SwitchSpec, TasksSubject, What};
+use crate::check::{Broken, Checked, Common, Subject, holds};
 use crate::tasks::nodes;
 use midflight_endpoint::{MS, Nanos};
 use midflight_tasks::executor::Executor;
-use std::rc::Rc;
 
 /// For this long afterwards, nothing that has ended may happen again.
 const AFTERMATH: Nanos = 500 * MS;
@@ -30,8 +29,8 @@ impl TasksSubject {
     pub(super) fn all_heals(&mut self) -> Checked {
         self.all_end()?;
         self.soon(Self::is_calm)?;
-        self.run_until(self.world.now() + AFTERMATH)?;
-        self.run_until(self.world.now() + self.idle())?;
+        self.run_until(self.stage.world.now() + AFTERMATH)?;
+        self.run_until(self.stage.world.now() + self.idle())?;
         self.soon(Self::nothing_is_left)
     }
 
@@ -39,49 +38,45 @@ impl TasksSubject {
     fn soon(&mut self, is_so: impl Fn(&Self) -> Checked) -> Checked {
         let patience = self.patience();
         while let Err(broken) = is_so(self) {
-            if self.world.now() >= self.end_of(patience) {
+            if self.stage.world.now() >= self.end_of(patience) {
                 return Err(broken);
             }
-            self.run_until(self.world.now() + CHECK_EVERY)?;
+            self.run_until(self.stage.world.now() + CHECK_EVERY)?;
         }
         Ok(())
     }
 
     /// T16: all tasks end within its bound from now on, besides the time in which tasks run.
     fn all_end(&mut self) -> Checked {
-        let (patience, findings) = (self.patience(), Rc::clone(&self.findings));
-        while self.world.now() < self.end_of(patience) {
-            let ended = self.world.run(self.end_of(patience), |_| {
-                let findings = findings.borrow();
-                findings.broken.is_some() || findings.callers.open() == 0
-            });
-            self.so_far()?;
-            if ended {
+        let patience = self.patience();
+        while self.stage.world.now() < self.end_of(patience) {
+            self.stage.run_while(self.end_of(patience), |findings| findings.callers.open() > 0)?;
+            if self.stage.findings().callers.open() == 0 {
                 return Ok(());
             }
         }
-        let callers = &findings.borrow().callers;
-        let (open, ms) = (callers.open(), bound(&self.trial) / MS);
+        let callers = &self.stage.findings().callers;
+        let (open, ms) = (callers.open(), bound(&self.stage.trial) / MS);
         holds!(T16, open == 0, "{open} tasks have no end {ms} ms after the last fault: {}", callers.waiting());
         Ok(())
     }
 
     /// The deadline by T16, from now on.
     fn patience(&self) -> Patience {
-        let now = self.world.now();
-        Patience { until: now + bound(&self.trial), busy: self.findings.borrow_mut().callers.busy(now) }
+        let now = self.stage.world.now();
+        Patience { until: now + bound(&self.stage.trial), busy: self.stage.findings().callers.busy(now) }
     }
 
     /// The present end of a deadline: the time in which tasks run does not count.
     fn end_of(&self, patience: Patience) -> Nanos {
-        let busy = self.findings.borrow_mut().callers.busy(self.world.now());
+        let busy = self.stage.findings().callers.busy(self.stage.world.now());
         patience.until + (busy - patience.busy)
     }
 
     /// No task runs or is kept, and every slot asks.
     fn is_calm(&self) -> Checked {
-        for (n, node) in self.executors.iter().enumerate() {
-            let Some(executor) = nodes::executor(&self.world, *node) else { continue };
+        for (n, node) in self.stage.places.of(Party::Executor).enumerate() {
+            let Some(executor) = nodes::executor(&self.stage.world, node) else { continue };
             let kept = executor.unacknowledged();
             holds!(
                 HEALS,
@@ -90,10 +85,10 @@ impl TasksSubject {
                 executor.running()
             );
             holds!(HEALS, kept == 0, "executor {n} keeps {kept} completions that nobody acknowledges");
-            let all = executor.registered() == self.trial.executors[n].slots || self.has_its_share(executor);
+            let all = executor.registered() == self.stage.trial.executors[n].slots || self.has_its_share(executor);
             holds!(HEALS, all, "executor {n} has {} slots registered", executor.registered());
         }
-        let open = self.findings.borrow().open();
+        let open = self.stage.findings().open();
         holds!(T14, open == 0, "{open} tasks are with switches");
         Ok(())
     }
@@ -101,16 +96,17 @@ impl TasksSubject {
     /// The time in which switches give up the records of silent parties.
     fn idle(&self) -> Nanos {
         let idle = |spec: &SwitchSpec| spec.client_idle_ms.max(spec.slot_idle_ms) + 2 * spec.lease_ms;
-        self.trial.switches.iter().map(idle).max().unwrap_or(0) * MS
+        self.stage.trial.switches.iter().map(idle).max().unwrap_or(0) * MS
     }
 
     /// T14: switches keep only the slots of executors that ask there. An executor that turned to another switch after a lost
     /// datagram may have left that one only just now.
     fn nothing_is_left(&self) -> Checked {
-        let executors: Vec<_> = self.executors.iter().filter_map(|node| nodes::executor(&self.world, *node)).collect();
-        for (n, node) in self.switches.iter().enumerate() {
-            let Some(stats) = nodes::switch(&self.world, *node) else { continue };
-            let here = self.world.address(*node);
+        let executors: Vec<_> =
+            self.stage.places.of(Party::Executor).filter_map(|node| nodes::executor(&self.stage.world, node)).collect();
+        for (n, node) in self.stage.places.of(Party::Switch).enumerate() {
+            let Some(stats) = nodes::switch(&self.stage.world, node) else { continue };
+            let here = self.stage.world.address(node);
             let living: u32 = executors.iter().filter(|e| e.switch() == here).map(|e| e.registered()).sum();
             let kept = (stats.clients, stats.queued.iter().sum::<u32>() + stats.busy, stats.slots);
             holds!(T14, kept == (0, 0, living), "switch {n} keeps {kept:?} clients, tasks, slots: {living} slots live");
@@ -120,24 +116,25 @@ impl TasksSubject {
 
     /// T14: an executor with fewer slots than it wants has its share of them at its switch: at least eight times the free ones.
     fn has_its_share(&self, executor: &Executor) -> bool {
-        let known = self.switches.iter().zip(&self.trial.switches);
-        let free = known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.world, *node)?.slots)).min();
+        let known = self.stage.places.of(Party::Switch).zip(&self.stage.trial.switches);
+        let free =
+            known.filter_map(|(node, spec)| Some(spec.slots - nodes::switch(&self.stage.world, node)?.slots)).min();
         free.is_some_and(|free| executor.registered() >= 8 * free)
     }
 
     /// The endpoints' counters add up; in a trial without faults, nothing was done twice.
     pub(super) fn books(&self) -> Checked {
-        let findings = self.findings.borrow();
-        let calm = Excuses::of(&self.trial).calm;
-        let spoilt = self.trial.faults.iter().any(|fault| matches!(fault.what, What::Garbage(_)));
-        let timeouts = self.trial.jobs.iter().flat_map(|job| &job.tasks).any(|task| task.timeout_ms > 0);
+        let findings = self.stage.findings();
+        let calm = Excuses::of(&self.stage.trial).calm;
+        let spoilt = self.stage.trial.faults.iter().any(|fault| matches!(fault.what, What::Common(Common::Garbage(_))));
+        let timeouts = self.stage.trial.jobs.iter().flat_map(|job| &job.tasks).any(|task| task.timeout_ms > 0);
         if calm {
             holds!(T10, findings.requeued == 0, "{} tasks are queued again though all are well", findings.requeued);
             let starts = findings.callers.most_starts();
             holds!(T2, starts <= 1 || timeouts, "a task starts {starts} times though all are well");
         }
-        for (n, node) in self.executors.iter().enumerate() {
-            let Some(executor) = nodes::executor(&self.world, *node) else { continue };
+        for (n, node) in self.stage.places.of(Party::Executor).enumerate() {
+            let Some(executor) = nodes::executor(&self.stage.world, node) else { continue };
             let c = executor.counters();
             // An executor that returned to a switch may have found tasks there that it had left behind.
             let (running, kept) = (u64::from(executor.running()), executor.unacknowledged() as u64);
@@ -146,18 +143,18 @@ impl TasksSubject {
             let well = (c.given_up, c.resets, c.switch_changes) == (0, 0, 0) && (c.rejected == 0 || spoilt);
             holds!(HEALS, !calm || well, "executor {n} counts {c:?} though all are well");
         }
-        for (n, node) in self.clients.iter().enumerate() {
-            let Some(client) = nodes::client(&self.world, *node) else { continue };
+        for (n, node) in self.stage.places.of(Party::Client).enumerate() {
+            let Some(client) = nodes::client(&self.stage.world, node) else { continue };
             let c = client.counters();
             let ended = c.submitted == c.completed + c.lost + c.cancelled && client.open() == 0;
             holds!(BOOKS, ended, "client {n} counts {c:?}");
             let well = (c.resubmitted, c.gone, c.failovers, c.too_old, c.bad_answers) == (0, 0, 0, 0, 0);
             holds!(T9, !calm || well, "client {n} counts {c:?} though all are well");
         }
-        let too_long = self.world.network().too_long;
+        let too_long = self.stage.world.network().too_long;
         holds!(T15, too_long == 0 || spoilt, "{too_long} datagrams do not fit every path");
-        for node in &self.switches {
-            nodes::check_switch(&self.world, *node).map_err(|what| Broken { rule: SOUND, what })?;
+        for node in self.stage.places.of(Party::Switch) {
+            nodes::check_switch(&self.stage.world, node).map_err(|what| Broken { rule: SOUND, what })?;
         }
         Ok(())
     }

@@ -1,12 +1,10 @@
-//! An attacker: sends malformed datagrams to all parties (T11), packets of executors from an address that is not theirs, and
-//! copies and forgeries under the addresses of others (T13). It makes them from overheard datagrams.
+//! An attacker: sends malformed datagrams to all parties, packets from an address that is not their sender's, and copies and
+//! forgeries under the addresses of others. It makes them from overheard datagrams; what a packet is, the program says.
 
-mod guess;
-
-use crate::{Actor, Wake};
-use crate::{Context, NodeId};
-use midflight_endpoint::Nanos;
-use midflight_wire::{Operation, parse};
+use super::fault::{Common, What};
+use super::{PartyOf, Trial};
+use crate::{Actor, Context, NodeId, Place, Wake, World};
+use midflight_endpoint::{MS, Nanos};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use std::cell::RefCell;
@@ -20,6 +18,19 @@ const COPIES: u32 = 4;
 /// Attempts to make a datagram malformed, before one is cut short.
 const TRIES: u32 = 8;
 
+/// What an attacker knows of a program's packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Craft {
+    /// Whether a datagram is a packet.
+    pub is_packet: fn(&[u8]) -> bool,
+    /// Whether nobody may take a packet that comes from another address than its sender's.
+    pub is_forgeable: fn(&[u8]) -> bool,
+    /// Whether all secrets of a packet can be found.
+    pub is_guessable: fn(&[u8]) -> bool,
+    /// The same packet with guesses in the place of its secrets.
+    pub guess: fn(&mut Pcg64, Vec<u8>) -> Vec<u8>,
+}
+
 /// A datagram.
 #[derive(Clone, Debug)]
 struct Overheard {
@@ -30,15 +41,16 @@ struct Overheard {
 
 /// The latest datagrams, if an attacker listens.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(Option<Rc<RefCell<VecDeque<Overheard>>>>);
+pub struct Recent(Option<Rc<RefCell<VecDeque<Overheard>>>>);
 
 impl Recent {
     /// A memory for an attacker that listens.
-    pub(super) fn listening() -> Self {
+    fn listening() -> Self {
         Self(Some(Rc::default()))
     }
 
-    pub(super) fn note(&self, from: NodeId, to: NodeId, datagram: &[u8]) {
+    /// Another datagram.
+    pub fn note(&self, from: NodeId, to: NodeId, datagram: &[u8]) {
         let Some(recent) = &self.0 else { return };
         let mut recent = recent.borrow_mut();
         if recent.len() == REMEMBERED {
@@ -57,7 +69,7 @@ impl Recent {
 
 /// The datagrams that it sends at one time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Attack {
+enum Attack {
     Garbage,
     Forge,
     Replay,
@@ -66,10 +78,45 @@ pub(super) enum Attack {
 
 /// An actor that sends these.
 #[derive(Debug)]
-pub(super) struct Attacker {
-    pub(super) recent: Recent,
+struct Attacker {
+    craft: Craft,
+    recent: Recent,
     /// In the order of their times.
-    pub(super) attacks: VecDeque<(Nanos, Attack)>,
+    attacks: VecDeque<(Nanos, Attack)>,
+}
+
+impl<P> Common<P> {
+    /// Which datagrams an attacker sends, and how many.
+    const fn attacks(&self) -> Option<(u32, Attack)> {
+        match self {
+            Self::Garbage(count) => Some((*count, Attack::Garbage)),
+            Self::Forged(count) => Some((*count, Attack::Forge)),
+            Self::Replayed(count) => Some((*count, Attack::Replay)),
+            Self::Guessed(count) => Some((*count, Attack::Guess)),
+            _ => None,
+        }
+    }
+}
+
+/// The attacker's node, if the trial has one; and the datagrams that it may overhear.
+pub fn add_attacker<T: Trial>(trial: &T, world: &mut World, craft: Craft) -> Recent {
+    let mut attacks = Vec::new();
+    for fault in trial.faults() {
+        let Some((count, attack)) = fault.what.common().and_then(Common::<PartyOf<T>>::attacks) else { continue };
+        let every = fault.for_ms * MS / u64::from(count.max(1));
+        attacks.extend((0..u64::from(count)).map(|n| (fault.at_ms * MS + n * every, attack)));
+    }
+    if attacks.is_empty() {
+        return Recent::default();
+    }
+    attacks.sort_by_key(|(at, _)| *at);
+    let recent = Recent::listening();
+    let overheard = recent.clone();
+    world.add_actor(
+        Place::Apart,
+        Box::new(move |_| Box::new(Attacker { craft, recent: overheard.clone(), attacks: attacks.clone().into() })),
+    );
+    recent
 }
 
 impl Attacker {
@@ -92,11 +139,11 @@ impl Actor for Attacker {
             match attack {
                 Attack::Garbage => {
                     let Some(heard) = self.recent.pick(random, |_| true) else { continue };
-                    let bad = spoil(random, heard.datagram);
+                    let bad = spoil(random, self.craft.is_packet, heard.datagram);
                     context.send(context.address_of(heard.to), &bad);
                 }
                 Attack::Forge => {
-                    let Some(heard) = self.recent.pick(random, is_forgeable) else { continue };
+                    let Some(heard) = self.recent.pick(random, self.craft.is_forgeable) else { continue };
                     context.send(context.address_of(heard.to), &heard.datagram);
                 }
                 Attack::Replay => {
@@ -106,8 +153,8 @@ impl Actor for Attacker {
                     }
                 }
                 Attack::Guess => {
-                    let Some(heard) = self.recent.pick(random, guess::is_guessable) else { continue };
-                    let guessed = guess::guess(random, heard.datagram);
+                    let Some(heard) = self.recent.pick(random, self.craft.is_guessable) else { continue };
+                    let guessed = (self.craft.guess)(random, heard.datagram);
                     context.send_as(heard.from, context.address_of(heard.to), &guessed);
                 }
             }
@@ -116,14 +163,8 @@ impl Actor for Attacker {
     }
 }
 
-/// Whether a packet only names slots, whose owners the switch knows. (A client is known by its identity at any address.)
-fn is_forgeable(datagram: &[u8]) -> bool {
-    let operation = datagram.get(3).and_then(|&number| Operation::from_number(number));
-    matches!(operation, Some(Operation::Retrieve | Operation::Keepalive | Operation::Release))
-}
-
 /// Damages a datagram so that it is no valid packet.
-fn spoil(random: &mut Pcg64, good: Vec<u8>) -> Vec<u8> {
+fn spoil(random: &mut Pcg64, is_packet: fn(&[u8]) -> bool, good: Vec<u8>) -> Vec<u8> {
     for _ in 0..TRIES {
         let mut bad = good.clone();
         match random.random_range(0..4) {
@@ -138,7 +179,7 @@ fn spoil(random: &mut Pcg64, good: Vec<u8>) -> Vec<u8> {
             }
             _ => bad = (0..random.random_range(0..200)).map(|_| random.random()).collect(),
         }
-        if parse(&bad).is_err() {
+        if !is_packet(&bad) {
             return bad;
         }
     }

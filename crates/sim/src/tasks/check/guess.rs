@@ -1,6 +1,7 @@
 //! Packets of an attacker off the path: every operation, from addresses that it knows, with guesses in the place of all secret
 //! fields.
 
+use crate::check::Craft;
 use midflight_wire::{Header, Operation, Packet, Reset, parse, structures};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -9,6 +10,10 @@ use zerocopy::IntoBytes;
 
 /// Fields that only two parties know.
 const SECRETS: [&str; 7] = ["client", "cookie", "token", "identity", "executor", "counter", "generation"];
+
+/// What an attacker knows of the program's packets.
+pub(super) const CRAFT: Craft =
+    Craft { is_packet: |datagram| parse(datagram).is_ok(), is_forgeable, is_guessable, guess };
 
 /// Operations with secrets: the structure that they begin with, and that of their records.
 fn structures_of(operation: Operation) -> (&'static str, &'static str) {
@@ -34,8 +39,14 @@ fn structures_of(operation: Operation) -> (&'static str, &'static str) {
     }
 }
 
+/// Whether a packet only names slots, whose owners the switch knows. (A client is known by its identity at any address.)
+fn is_forgeable(datagram: &[u8]) -> bool {
+    let operation = datagram.get(3).and_then(|&number| Operation::from_number(number));
+    matches!(operation, Some(Operation::Retrieve | Operation::Keepalive | Operation::Release))
+}
+
 /// Whether all secrets of a packet can be found: the results in a COMPLETE have no fixed places.
-pub(super) fn is_guessable(datagram: &[u8]) -> bool {
+fn is_guessable(datagram: &[u8]) -> bool {
     match parse(datagram) {
         Ok(Packet::Complete(fixed, _)) => fixed.header.count == 1,
         Ok(Packet::Version(_)) | Err(_) => false,
@@ -45,7 +56,7 @@ pub(super) fn is_guessable(datagram: &[u8]) -> bool {
 
 /// The same packet with guessed secrets. Sequences are no secret, because they count up; nor is an epoch, which stays the same for
 /// long.
-pub(super) fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
+fn guess(random: &mut Pcg64, mut datagram: Vec<u8>) -> Vec<u8> {
     let Some(operation) = datagram.get(3).and_then(|&number| Operation::from_number(number)) else { return datagram };
     if matches!(operation, Operation::Assign | Operation::Registered) && random.random_bool(0.2) {
         return reset_of_all(random);

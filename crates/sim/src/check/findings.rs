@@ -1,0 +1,116 @@
+//! What a checker sees of a run, and the first rule that was broken.
+
+use super::{Broken, Checked, Trace, Violation};
+use crate::{Actor, Happening, NodeId, Observer};
+use midflight_endpoint::Nanos;
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The first violation, and the lines of a traced run.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    pub(super) violation: Option<Violation>,
+    pub(super) trace: Option<Trace>,
+}
+
+impl Judgement {
+    /// Nothing is broken yet. With a trace, a line for everything that happens.
+    #[must_use]
+    pub fn new(trace: Option<Trace>) -> Self {
+        Self { violation: None, trace }
+    }
+
+    fn broke(&mut self, at: Nanos, broken: Broken) {
+        if let Some(trace) = &mut self.trace {
+            trace.broken(at, &broken);
+        }
+        self.violation = Some(Violation { at, broken });
+    }
+}
+
+/// A program's checker.
+pub trait Findings: 'static {
+    /// What it came to so far.
+    fn judgement(&mut self) -> &mut Judgement;
+
+    /// A packet and its fields, in words.
+    fn describe(datagram: &[u8]) -> String;
+
+    /// What one of the program's actors has recorded, in words; `None`: not worth a line.
+    fn words(trace: &Trace, what: &dyn Any) -> Option<String>;
+
+    /// A datagram has come.
+    ///
+    /// # Errors
+    /// The rule that this breaks.
+    fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
+        let _ = (from, to, datagram);
+        Ok(())
+    }
+
+    /// A node's turn is over.
+    ///
+    /// # Errors
+    /// The rule that it broke.
+    fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) -> Checked {
+        let _ = (at, node, actor, datagram);
+        Ok(())
+    }
+
+    /// What a trace says of that turn, beyond what arrives later.
+    fn said(&self, actor: &dyn Actor, datagram: Option<&[u8]>) -> Vec<String> {
+        let _ = (actor, datagram);
+        Vec::new()
+    }
+
+    /// Something has happened.
+    ///
+    /// # Errors
+    /// The rule that this breaks.
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked;
+}
+
+/// Findings that the observer of a world and the code that runs the world share.
+pub(super) struct Monitor<F>(pub(super) Rc<RefCell<F>>);
+
+/// Checks nothing more once a rule is broken.
+fn check<F: Findings>(findings: &mut F, at: Nanos, what: impl FnOnce(&mut F) -> Checked) {
+    if findings.judgement().violation.is_none()
+        && let Err(broken) = what(findings)
+    {
+        findings.judgement().broke(at, broken);
+    }
+}
+
+impl<F: Findings> Observer for Monitor<F> {
+    fn arrived(&mut self, at: Nanos, from: NodeId, to: NodeId, datagram: &[u8]) {
+        let findings = &mut *self.0.borrow_mut();
+        check(findings, at, |findings| findings.arrived(from, to, datagram));
+        if let Some(trace) = &mut findings.judgement().trace {
+            let text = format!("{} > {}: {}", trace.name(from), trace.name(to), F::describe(datagram));
+            trace.line(at, &text);
+        }
+    }
+
+    fn handled(&mut self, at: Nanos, node: NodeId, actor: &dyn Actor, datagram: Option<&[u8]>) {
+        let findings = &mut *self.0.borrow_mut();
+        check(findings, at, |findings| findings.handled(at, node, actor, datagram));
+        if findings.judgement().trace.is_none() {
+            return;
+        }
+        let said = findings.said(actor, datagram);
+        if let Some(trace) = &mut findings.judgement().trace {
+            trace.turn_over();
+            said.iter().for_each(|text| trace.line(at, &format!("{} {text}", trace.name(node))));
+        }
+    }
+
+    fn happened(&mut self, at: Nanos, happening: &Happening<'_>) {
+        let findings = &mut *self.0.borrow_mut();
+        if let Some(trace) = &mut findings.judgement().trace {
+            trace.happened(at, happening, F::words);
+        }
+        check(findings, at, |findings| findings.happened(at, happening));
+    }
+}
