@@ -2,6 +2,7 @@
 //! `docs/internals/endpoints.md` says how drivers use it.
 
 mod backoff;
+mod deadlines;
 mod durable;
 mod linked;
 #[doc(hidden)]
@@ -12,6 +13,7 @@ pub mod serial;
 use std::net::SocketAddr;
 
 pub use backoff::Backoff;
+pub use deadlines::Deadlines;
 pub use durable::{Change, Durable, File, Persist};
 pub use linked::{Lane, Link, Linked, MESSAGE_MAX};
 pub use round_trip::RoundTrip;

@@ -1,7 +1,7 @@
 //! The client of a linearizable store: operations in, answers out.
 //!
 //! [`Client`] is the state machine. `transmit` writes packets, `answers` handles those that come back, `outcome` reads what they
-//! say, and `clock` handles timers. The data is in `requests` (what is open, with its `timers`), `lanes` (client ids) and
+//! say, and `clock` handles timers. The data is in `requests` (what is open, and when it is due), `lanes` (client ids) and
 //! `switches`. `docs/internals/reads.md` is the protocol.
 
 mod answers;
@@ -14,7 +14,6 @@ mod operation;
 mod outcome;
 mod requests;
 mod switches;
-mod timers;
 mod transmit;
 
 pub use config::{ClientConfig, ConfigError};

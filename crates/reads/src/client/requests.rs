@@ -1,8 +1,7 @@
 //! The open requests: each operation, and each opening of a client id.
 
 use super::Operation;
-use super::timers::Timers;
-use midflight_endpoint::Nanos;
+use midflight_endpoint::{Deadlines, Nanos};
 use std::collections::{HashMap, VecDeque};
 
 /// What a request asks for.
@@ -97,11 +96,11 @@ impl Request {
     }
 }
 
-/// All open requests by their number, with their timers.
+/// All open requests by their number, with their deadlines.
 #[derive(Default)]
 pub(super) struct Requests {
     open: HashMap<u64, Request>,
-    timers: Timers,
+    deadlines: Deadlines,
     ready: VecDeque<u64>,
     next: u64,
 }
@@ -132,7 +131,7 @@ impl Requests {
     pub(super) fn remove(&mut self, number: u64) -> Option<Request> {
         let request = self.open.remove(&number)?;
         let open = &self.open;
-        self.timers.tidy(|at, number| is_due(open, at, number));
+        self.deadlines.tidy(|at, number| is_due(open, at, number));
         Some(request)
     }
 
@@ -141,8 +140,8 @@ impl Requests {
         let Some(request) = self.open.get_mut(&number) else { return };
         request.due = at.min(request.deadline);
         let (due, open) = (request.due, &self.open);
-        self.timers.push(due, number, open.len(), |at, number| is_due(open, at, number));
-        self.timers.tidy(|at, number| is_due(open, at, number));
+        self.deadlines.push(due, number, open.len(), |at, number| is_due(open, at, number));
+        self.deadlines.tidy(|at, number| is_due(open, at, number));
     }
 
     /// The request is to be sent in this turn.
@@ -176,11 +175,11 @@ impl Requests {
     }
 
     pub(super) fn next_due(&self) -> Option<Nanos> {
-        self.timers.next()
+        self.deadlines.next()
     }
 
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<u64> {
-        while let Some((at, number)) = self.timers.pop_due(now) {
+        while let Some((at, number)) = self.deadlines.pop_due(now) {
             if is_due(&self.open, at, number) {
                 return Some(number);
             }

@@ -3,7 +3,7 @@
 //! [`Client`] is the state machine. `transmit` writes packets; `answers` handles those of the switch, and `cookie` its
 //! requests for a cookie; `completions` handles those of executors, which prove themselves by a `token`; `clock` handles
 //! timers; `transitions` moves a task from one state to the next. The data is in `table` (tasks and their names),
-//! `in_flight` (unanswered packets and the window), `probe`, `switches`, `acks` and `deadlines`. `docs/internals/tasks.md`
+//! `in_flight` (unanswered packets and the window), `probe`, `switches` and `acks`. `docs/internals/tasks.md`
 //! ("The client") says what happens and why.
 
 mod acks;
@@ -13,7 +13,6 @@ mod completions;
 mod config;
 mod cookie;
 mod counters;
-mod deadlines;
 mod events;
 mod in_flight;
 mod probe;
@@ -33,9 +32,8 @@ pub use events::{Event, LostWhy, Outcome, Timing};
 pub use task::{Argument, SubmitError, Task, TaskKey};
 
 use acks::{Acks, Report};
-use deadlines::Deadlines;
 use in_flight::{Cancellation, Flights};
-use midflight_endpoint::{Backoff, Endpoint, Nanos, RoundTrip};
+use midflight_endpoint::{Backoff, Deadlines, Endpoint, Nanos, RoundTrip};
 use midflight_wire::{AckState, Packet, Reject, parse};
 use probe::Probe;
 use rand::{Rng, SeedableRng};
