@@ -34,6 +34,12 @@ pub const fn are_planted() -> bool {
 }
 
 impl Mutant {
+    /// One in this file, with so many seeds.
+    #[must_use]
+    pub const fn new(number: u32, name: &'static str, place: &'static str, budget: u64) -> Self {
+        Self { number, name, place, budget }
+    }
+
     /// Tries seeds until it is caught or its budget is spent.
     #[must_use]
     pub fn hunt<S: Subject>(&self, threads: usize, progress: &(dyn Fn(u64) -> bool + Sync)) -> Option<Caught> {
