@@ -48,4 +48,4 @@ pub enum Lane {
 }
 
 /// Bytes of the longest message.
-pub const MESSAGE_MAX: usize = 64 << 20;
+pub const MESSAGE_MAX: usize = 4 << 20;

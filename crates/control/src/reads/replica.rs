@@ -288,11 +288,17 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("elections", c.elections),
         ("malformed", c.malformed),
         ("foreign", c.foreign),
+        ("unlike_switches", c.unlike_switches),
         ("foreign_messages", c.foreign_messages),
+        ("unlike_peers", c.unlike_peers),
+        ("unfit_messages", c.unfit_messages),
+        ("messages_too_long", c.messages_too_long),
         ("promised", c.promised),
         ("overflowed", c.overflowed),
         ("unknown_entries", c.unknown_entries),
         ("snapshots", c.snapshots),
+        ("snapshots_sent", c.snapshots_sent),
+        ("transfers_refused", c.transfers_refused),
         ("restored", c.restored),
     ];
     all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()

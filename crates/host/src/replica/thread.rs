@@ -117,6 +117,10 @@ impl ReplicaThread {
                     "switch {switch} has another session_lease or kgroup_bits for this set than this replica, which does not \
                      work with it: give all replicas and switches the same configuration"
                 ),
+                Event::UnlikePeer { peer, name, ours, theirs } => tracing::error!(
+                    "replica {peer} was started with {name} = {theirs}, this one with {ours}: they do not listen to each other. It is \
+                     frozen with the set: start the one that is wrong with the value of all others"
+                ),
             }
         }
         Ok(())

@@ -131,7 +131,7 @@ impl<'a> EntryMirror<'a> {
 type Members = Bounded<u64, MEMBERS_MAX>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct ConfMirror {
+pub(super) struct ConfMirror {
     voters: Members,
     learners: Members,
     voters_outgoing: Members,
@@ -140,7 +140,7 @@ struct ConfMirror {
 }
 
 impl ConfMirror {
-    fn of(state: &ConfState) -> Self {
+    pub(super) fn of(state: &ConfState) -> Self {
         Self {
             voters: Bounded(state.voters.clone()),
             learners: Bounded(state.learners.clone()),
@@ -150,7 +150,7 @@ impl ConfMirror {
         }
     }
 
-    fn into_state(self) -> ConfState {
+    pub(super) fn into_state(self) -> ConfState {
         let mut state = ConfState::default();
         (state.voters, state.learners) = (self.voters.0, self.learners.0);
         (state.voters_outgoing, state.learners_next) = (self.voters_outgoing.0, self.learners_next.0);
@@ -160,22 +160,22 @@ impl ConfMirror {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SnapshotMirror<'a> {
-    pub(super) index: u64,
-    pub(super) term: u64,
+struct SnapshotMirror<'a> {
+    index: u64,
+    term: u64,
     members: ConfMirror,
     #[serde(borrow)]
     data: Blob<'a>,
 }
 
 impl<'a> SnapshotMirror<'a> {
-    pub(super) fn of(snapshot: &'a Snapshot) -> Self {
+    fn of(snapshot: &'a Snapshot) -> Self {
         let metadata = snapshot.get_metadata();
         let members = ConfMirror::of(metadata.get_conf_state());
         Self { index: metadata.index, term: metadata.term, members, data: Blob(&snapshot.data) }
     }
 
-    pub(super) fn into_snapshot(self) -> Snapshot {
+    fn into_snapshot(self) -> Snapshot {
         let mut snapshot = Snapshot::default();
         let metadata = snapshot.mut_metadata();
         (metadata.index, metadata.term) = (self.index, self.term);

@@ -1,10 +1,12 @@
 //! What of the log goes to disk, in which batches, and what is safe there.
 
-use super::codec::{self, EntryMirror, SnapshotMirror};
-use super::format::{Batch, Birth, PartHeader, Point, Position, Record, SnapshotHeader, Start, State, Writer};
+use super::codec::{self, Blob, ConfMirror, EntryMirror};
+use super::format::{
+    Batch, Birth, PartHeader, Piece, Point, Position, Record, SnapshotHeader, SnapshotPlace, Start, State, Writer,
+};
 use super::{Identity, recover};
 use midflight_endpoint::{Change, File, Persist};
-use raft::prelude::{Entry, HardState, Snapshot};
+use raft::prelude::{Entry, HardState, SnapshotMetadata};
 use std::collections::VecDeque;
 
 /// A part of the log.
@@ -24,10 +26,23 @@ enum Then {
     Remove(Vec<File>),
 }
 
+/// A snapshot that is being written. Until its end is safe nothing counts on it: a recovery ignores its file.
+#[derive(Debug)]
+struct Draft {
+    number: u64,
+    /// Where its file ends.
+    offset: u64,
+    last: Point,
+    written: u64,
+    safe: u64,
+}
+
 /// A batch that may not be safe yet.
 #[derive(Debug)]
 struct UnderWay {
     id: u64,
+    /// Number and parts of the draft, as far as this batch has them.
+    draft: (u64, u64),
     bytes: usize,
     /// Where the log ends after it.
     end: Position,
@@ -53,8 +68,13 @@ pub(super) struct Disk {
     is_due: bool,
     /// The next batch begins a part, with this.
     next_part: Option<Start>,
-    snapshot: Option<(Change, Then)>,
-    /// The numbers of snapshots that may be on disk, or are about to be.
+    draft: Option<Draft>,
+    /// Of the draft's file: to write, and whether the snapshot is then whole.
+    pieces: Vec<Change>,
+    whole: Option<Then>,
+    /// The highest number that a snapshot on disk may have.
+    last_snapshot: u64,
+    /// The numbers of snapshots that are whole, and may be on disk, or are about to be.
     snapshots: VecDeque<u64>,
     parts: VecDeque<Part>,
     /// What the next batch says about files, beside what is safe.
@@ -89,7 +109,10 @@ impl Disk {
             highest: 0,
             is_due: false,
             next_part: Some(Start::After(Point::default())),
-            snapshot: None,
+            draft: None,
+            pieces: Vec::new(),
+            whole: None,
+            last_snapshot: 0,
             snapshots: VecDeque::new(),
             parts: VecDeque::new(),
             known: Batch { first: 1, ..Batch::default() },
@@ -104,7 +127,7 @@ impl Disk {
 
     /// Of a node whose files were read. It begins a new part, so that nothing is appended to what a crash left.
     pub(super) fn after(identity: Identity, left: recover::Left) -> Self {
-        let recover::Left { run, repairs, retired, parts, end, known, start, snapshot } = left;
+        let recover::Left { run, repairs, retired, parts, end, known, start, snapshot, last_snapshot } = left;
         let (Start::After(written) | Start::Snapshot { last: written, .. }) = start;
         let (is_due, next_part) = (!repairs.is_empty() || !retired.is_empty(), Some(start));
         let snapshots = (snapshot > 0).then_some(snapshot).into_iter().collect();
@@ -115,6 +138,7 @@ impl Disk {
             retired,
             is_due,
             next_part,
+            last_snapshot,
             snapshots,
             parts,
             known,
@@ -139,23 +163,66 @@ impl Disk {
         self.is_due = true;
     }
 
-    /// A snapshot that makes entries below `floor` needless, and all before it void if it `replaces` them.
-    pub(super) fn snapshot(&mut self, snapshot: &Snapshot, floor: u64, replaces: bool) {
-        let number = self.snapshots.back().map_or(1, |number| number + 1);
+    /// Begins to write a snapshot. One that was being written is given up.
+    pub(super) fn begin_snapshot(&mut self, metadata: &SnapshotMetadata) {
+        self.drop_draft();
+        self.last_snapshot += 1;
+        let number = self.last_snapshot;
         let mut writer = Writer::create(File::Snapshot(number));
         let Self { identity, run, run_part, .. } = *self;
         writer.value(&SnapshotHeader { identity, run, run_part, safe: self.known.safe });
-        let mirror = SnapshotMirror::of(snapshot);
-        writer.value(&mirror);
+        let last = Point { index: metadata.index, term: metadata.term };
+        let members = ConfMirror::of(metadata.get_conf_state());
+        writer.value(&Piece::Place(SnapshotPlace { last, members }));
+        self.draft = Some(Draft { number, offset: writer.offset(), last, written: 0, safe: 0 });
+        self.pieces.push(Change::Replace { file: File::Snapshot(number), bytes: writer.finish() });
+    }
+
+    /// Writes a part of the snapshot that is being written.
+    pub(super) fn write_snapshot(&mut self, part: &[u8]) {
+        self.write_piece(&Piece::Part(Blob(part)));
+    }
+
+    fn write_piece(&mut self, piece: &Piece<'_>) {
+        let Some(draft) = &mut self.draft else { return };
+        let file = File::Snapshot(draft.number);
+        let mut writer = Writer::append(file, draft.offset);
+        writer.value(piece);
+        draft.offset = writer.offset();
+        draft.written += u64::from(matches!(piece, Piece::Part(_)));
+        self.pieces.push(Change::Append { file, bytes: writer.finish() });
+    }
+
+    /// Parts of the snapshot that is being written: all, and those that are safe.
+    pub(super) fn draft(&self) -> Option<(u64, u64)> {
+        self.draft.as_ref().map(|draft| (draft.written, draft.safe))
+    }
+
+    /// Gives up the snapshot that is being written.
+    pub(super) fn drop_draft(&mut self) {
+        let Some(draft) = self.draft.take() else { return };
+        self.pieces.clear();
+        self.removals.push(File::Snapshot(draft.number));
+    }
+
+    /// The snapshot that is being written is whole: it makes entries below `floor` needless, and all before it void if it `replaces`
+    /// them. Returns whether it is that of `last`.
+    pub(super) fn end_snapshot(&mut self, last: Point, floor: u64, replaces: bool) -> bool {
+        if self.draft.as_ref().is_none_or(|draft| draft.last != last) {
+            return false;
+        }
+        let parts = self.draft.as_ref().map_or(0, |draft| draft.written);
+        self.write_piece(&Piece::End { parts });
+        let Some(Draft { number, .. }) = self.draft.take() else { return false };
         if replaces {
-            self.void(number, Point { index: mirror.index, term: mirror.term });
+            self.void(number, last);
         }
         let part = if replaces { self.end.part + 1 } else { 0 };
         self.next_part.get_or_insert(Start::After(self.written));
         self.is_due = true;
         self.snapshots.push_back(number);
-        let change = Change::Replace { file: File::Snapshot(number), bytes: writer.finish() };
-        self.snapshot = Some((change, Then::Forget { snapshot: number, floor, part }));
+        self.whole = Some(Then::Forget { snapshot: number, floor, part });
+        true
     }
 
     /// The log begins again after `last`.
@@ -177,15 +244,14 @@ impl Disk {
         self.last_id += 1;
         let bytes = changes.iter().map(bytes_of).sum();
         self.unsafe_bytes += bytes;
-        self.under_way.push_back(UnderWay { id: self.last_id, bytes, end: self.end, then });
+        let draft = self.draft.as_ref().map_or((0, 0), |draft| (draft.number, draft.written));
+        self.under_way.push_back(UnderWay { id: self.last_id, draft, bytes, end: self.end, then });
         Some(Persist { id: self.last_id, changes })
     }
 
     fn write(&mut self, state: &HardState, changes: &mut Vec<Change>, then: &mut Vec<Then>) {
-        if let Some((change, forget)) = self.snapshot.take() {
-            changes.push(change);
-            then.push(forget);
-        }
+        changes.append(&mut self.pieces);
+        then.extend(self.whole.take());
         if std::mem::take(&mut self.is_due) {
             changes.push(self.write_log(state));
             if !self.retired.is_empty() {
@@ -246,6 +312,9 @@ impl Disk {
             let Some(batch) = self.under_way.pop_front() else { return };
             self.unsafe_bytes -= batch.bytes;
             self.known.safe = batch.end;
+            if let Some(draft) = self.draft.as_mut().filter(|draft| draft.number == batch.draft.0) {
+                draft.safe = batch.draft.1;
+            }
             for then in batch.then {
                 match then {
                     Then::Forget { snapshot, floor, part } => self.forget(snapshot, floor, part),

@@ -1,6 +1,6 @@
 //! The files' format: a preamble, then records. `docs/internals/reads-log.md` explains it.
 
-use super::codec::{self, EntryMirror};
+use super::codec::{self, Blob, ConfMirror, EntryMirror};
 use super::recover::NUMBER_MAX;
 use super::{Identity, LogError};
 use midflight_endpoint::File;
@@ -84,6 +84,24 @@ pub(super) struct SnapshotHeader {
     pub(super) run_part: u64,
     /// All of the log before this was safe.
     pub(super) safe: Position,
+}
+
+/// A record of a snapshot, behind its first one: the place, then parts, then the end. Without its end a snapshot does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Piece<'a> {
+    Place(SnapshotPlace),
+    #[serde(borrow)]
+    Part(Blob<'a>),
+    End {
+        parts: u64,
+    },
+}
+
+/// The last entry that is in a snapshot, and the members then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SnapshotPlace {
+    pub(super) last: Point,
+    pub(super) members: ConfMirror,
 }
 
 /// A record of the log.

@@ -26,11 +26,12 @@ pub use error::LogError;
 #[doc(hidden)]
 pub use format::sealed;
 
+use bytes::Bytes;
 use disk::Disk;
 use format::Point;
 use midflight_endpoint::{File, Persist};
 use raft::StorageError;
-use raft::prelude::{ConfState, Entry, HardState, Snapshot};
+use raft::prelude::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use replay::Replayed;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -66,10 +67,19 @@ impl Default for Options {
 pub struct Recovered {
     /// The log. Raft's `applied` begins at the index of the snapshot, or at 0.
     pub log: Log,
-    /// The newest snapshot, with the bytes of the store.
-    pub snapshot: Option<Snapshot>,
+    /// The newest snapshot.
+    pub snapshot: Option<Stored>,
     /// What a crash left unfinished, and is cut off.
     pub cut: Option<Cut>,
+}
+
+/// A snapshot as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// Index and term of the last entry in it, and the members. Its data is not here.
+    pub snapshot: Snapshot,
+    /// Its data.
+    pub parts: Vec<Bytes>,
 }
 
 /// The end of a log that a crash left unfinished. It was never safe, unless the disk changed the very last batch (see
@@ -92,7 +102,10 @@ pub struct Log {
     /// The entry before the first one.
     before: Point,
     entries: VecDeque<Entry>,
+    /// The newest snapshot, without its data.
     snapshot: Option<Snapshot>,
+    /// Entries below this one may go.
+    floor: u64,
     keep_entries: u64,
     disk: Disk,
 }
@@ -114,7 +127,8 @@ impl Log {
     fn new(disk: Disk, replayed: Replayed, first: ConfState, snapshot: Option<Snapshot>) -> Self {
         let Replayed { state: hard_state, before, entries, .. } = replayed;
         let conf_state = snapshot.as_ref().map_or(first, |newest| newest.get_metadata().get_conf_state().clone());
-        Self { hard_state, conf_state, before, entries, snapshot, keep_entries: 0, disk }.with(Options::default())
+        Self { hard_state, conf_state, before, entries, snapshot, floor: 0, keep_entries: 0, disk }
+            .with(Options::default())
     }
 
     fn with(mut self, options: Options) -> Self {
@@ -167,30 +181,66 @@ impl Log {
         &self.conf_state
     }
 
-    /// A snapshot of the leader replaces all entries.
+    /// Begins to write a snapshot, whose data follows in parts. One that was being written is given up.
+    pub fn begin_snapshot(&mut self, metadata: &SnapshotMetadata) {
+        self.disk.begin_snapshot(metadata);
+    }
+
+    /// Writes a part of the snapshot that is being written.
+    pub fn write_snapshot(&mut self, part: &[u8]) {
+        self.disk.write_snapshot(part);
+    }
+
+    /// Parts of the snapshot that is being written, if there is one: how many there are, and how many of them are safe.
+    #[must_use]
+    pub fn snapshot_parts(&self) -> Option<(u64, u64)> {
+        self.disk.draft()
+    }
+
+    /// Gives up the snapshot that is being written.
+    pub fn drop_snapshot(&mut self) {
+        self.disk.drop_draft();
+    }
+
+    /// The snapshot that was written is the leader's, and replaces all entries.
+    ///
+    /// # Panics
+    /// If another one was written: it would replace the log by something else.
     pub fn install(&mut self, snapshot: Snapshot) {
         let metadata = snapshot.get_metadata();
         let last = Point { index: metadata.index, term: metadata.term };
-        self.disk.snapshot(&snapshot, last.index.saturating_add(1), true);
+        let is_written = self.disk.end_snapshot(last, last.index.saturating_add(1), true);
+        assert!(is_written, "the snapshot of {last:?} was not written");
         self.conf_state = metadata.get_conf_state().clone();
         self.before = last;
+        self.floor = 0;
         self.entries.clear();
         self.snapshot = Some(snapshot);
     }
 
-    /// A snapshot of this node's own, of what is applied: most entries up to its index may go. One that is not newer than the last
-    /// one is ignored.
-    pub fn compact(&mut self, snapshot: Snapshot) {
-        let index = snapshot.get_metadata().index;
-        if index <= self.snapshot_index() || index > self.last_index() {
-            return;
+    /// The snapshot that was written is this node's own, of what is applied: most entries up to its index may go, but none from
+    /// `needed` on. One that is not newer than the last one is ignored.
+    pub fn compact(&mut self, snapshot: Snapshot, needed: u64) {
+        let metadata = snapshot.get_metadata();
+        let last = Point { index: metadata.index, term: metadata.term };
+        if last.index <= self.snapshot_index() || last.index > self.last_index() {
+            return self.disk.drop_draft();
         }
-        let floor = (index + 1).saturating_sub(self.keep_entries).max(self.first_index());
-        self.disk.snapshot(&snapshot, floor, false);
-        for entry in self.entries.drain(..(floor - self.before.index - 1) as usize) {
+        let kept = (last.index + 1).saturating_sub(self.keep_entries).min(needed);
+        let floor = kept.max(self.floor).max(self.first_index());
+        if self.disk.end_snapshot(last, floor, false) {
+            self.floor = floor;
+            self.snapshot = Some(snapshot);
+        }
+    }
+
+    /// Removes at most `most` of the entries that may go. Returns whether others are left that may.
+    pub fn trim(&mut self, most: usize) -> bool {
+        let go = self.floor.saturating_sub(self.first_index()) as usize;
+        for entry in self.entries.drain(..go.min(most)) {
             self.before = Point::of(&entry);
         }
-        self.snapshot = Some(snapshot);
+        go > most
     }
 
     /// The newest snapshot's index; 0: there is none.

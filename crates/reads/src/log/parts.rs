@@ -41,10 +41,9 @@ impl<'a> Parts<'a> {
                 Err(refused) => return Err(refused),
             }
         }
-        if parts.known.snapshot > newest.number {
-            return Err(LogError::Missing { file: File::Snapshot(parts.known.snapshot) });
+        if parts.known.snapshot <= newest.number {
+            parts.link(scans, newest)?;
         }
-        parts.link(scans, newest)?;
         Ok(parts)
     }
 

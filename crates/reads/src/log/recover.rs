@@ -1,14 +1,17 @@
 //! Recovers a log from the files that are left.
 
-use super::codec::SnapshotMirror;
 use super::disk::{self, Disk, Part};
-use super::format::{Batch, Birth, PREAMBLE_BYTES, Position, Reader, Record, SnapshotHeader, Start, Writer};
+use super::format::{
+    Batch, Birth, PREAMBLE_BYTES, Piece, Position, Reader, Record, SnapshotHeader, SnapshotPlace, Start, Writer,
+};
 use super::parts::Parts;
 use super::replay::{self, Replayed};
-use super::{Identity, Log, LogError, Recovered};
+use super::{Identity, Log, LogError, Recovered, Stored};
+use bytes::Bytes;
 use midflight_endpoint::{Change, File};
 use raft::prelude::{ConfState, Snapshot};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// No log has larger numbers and indexes; so a sum with a small number never overflows.
 pub(super) const NUMBER_MAX: u64 = u64::MAX >> 1;
@@ -30,6 +33,8 @@ pub(super) struct Left {
     pub(super) start: Start,
     /// The number of the snapshot; 0: there is none.
     pub(super) snapshot: u64,
+    /// The highest number of a file of a snapshot, whole or not.
+    pub(super) last_snapshot: u64,
 }
 
 /// The newest snapshot, and what its header says; all zero: there is none.
@@ -42,15 +47,19 @@ pub(super) struct Newest {
     pub(super) safe: Position,
 }
 
-pub(super) fn recover(identity: Identity, files: Files, initial_voters: &[u64]) -> Result<Recovered, LogError> {
+pub(super) fn recover(identity: Identity, mut files: Files, initial_voters: &[u64]) -> Result<Recovered, LogError> {
     if files.is_empty() {
         let disk = Disk::new(identity, initial_voters);
         let log = Log::new(disk, Replayed::default(), members(initial_voters.to_vec()), None);
         return Ok(Recovered { log, snapshot: None, cut: None });
     }
-    let (newest, snapshot) = read_snapshot(identity, &files)?.unzip();
-    let newest = newest.unwrap_or_default();
+    let Snapshots { newest, whole, damaged, last: last_snapshot } = read_snapshots(identity, &files)?;
     let parts = Parts::read(identity, &files, newest)?;
+    if parts.known.snapshot > newest.number {
+        let missing = LogError::Missing { file: File::Snapshot(parts.known.snapshot) };
+        return Err(damaged.unwrap_or(missing));
+    }
+    let (snapshot, ranges) = whole.unzip();
     let (voters, birth) = voters(identity, &files, &parts, initial_voters)?;
     let is_born = birth.is_none();
     let run = parts.run.saturating_add(1).min(NUMBER_MAX);
@@ -68,8 +77,11 @@ pub(super) fn recover(identity: Identity, files: Files, initial_voters: &[u64]) 
     let last = replayed.last();
     let start = if replayed.is_void { Start::Snapshot { number: newest.number, last } } else { Start::After(last) };
     let parts = numbers.into_iter().zip(&replayed.highest).map(|(number, &highest)| Part { number, highest }).collect();
-    let left = Left { run, repairs, retired, parts, end, known, start, snapshot: newest.number };
+    let left = Left { run, repairs, retired, parts, end, known, start, snapshot: newest.number, last_snapshot };
     let log = Log::new(Disk::after(identity, left), replayed, members(voters), snapshot.clone());
+    let bytes = Bytes::from(files.remove(&File::Snapshot(newest.number)).unwrap_or_default());
+    let parts = ranges.unwrap_or_default().into_iter().map(|range| bytes.slice(range)).collect();
+    let snapshot = snapshot.map(|snapshot| Stored { snapshot, parts });
     Ok(Recovered { log, snapshot, cut })
 }
 
@@ -97,24 +109,67 @@ fn voters(
     Ok((birth.voters, None))
 }
 
-/// The newest snapshot. It was made at once, so it is whole, or damaged.
-fn read_snapshot(identity: Identity, files: &Files) -> Result<Option<(Newest, Snapshot)>, LogError> {
-    let newest = files.iter().rev().find_map(|(file, bytes)| match file {
-        File::Snapshot(number) => Some((*file, *number, bytes)),
-        _ => None,
-    });
-    let Some((file, number, bytes)) = newest else { return Ok(None) };
+/// What the files of snapshots say.
+struct Snapshots {
+    newest: Newest,
+    /// The newest one that is whole, and where its parts stand in its file.
+    whole: Option<(Snapshot, Vec<Range<usize>>)>,
+    /// What is wrong with the oldest of those behind it. A crash leaves such while they are written: nothing counts on them yet.
+    damaged: Option<LogError>,
+    /// The highest number.
+    last: u64,
+}
+
+fn read_snapshots(identity: Identity, files: &Files) -> Result<Snapshots, LogError> {
+    let mut found = Snapshots { newest: Newest::default(), whole: None, damaged: None, last: 0 };
+    for (&file, bytes) in files.iter().rev() {
+        let File::Snapshot(number) = file else { continue };
+        found.last = found.last.max(number.min(NUMBER_MAX));
+        match read_snapshot(identity, file, number, bytes) {
+            Ok((newest, snapshot, ranges)) => {
+                (found.newest, found.whole) = (newest, Some((snapshot, ranges)));
+                break;
+            }
+            Err(damaged @ LogError::Damaged { .. }) => found.damaged = Some(damaged),
+            Err(refused) => return Err(refused),
+        }
+    }
+    Ok(found)
+}
+
+/// A snapshot, if it is whole.
+fn read_snapshot(
+    identity: Identity,
+    file: File,
+    number: u64,
+    bytes: &[u8],
+) -> Result<(Newest, Snapshot, Vec<Range<usize>>), LogError> {
     let mut reader = Reader::open(file, bytes)?;
     let header: SnapshotHeader = value(&mut reader)?;
     check_identity(file, header.identity, identity)?;
-    let snapshot: SnapshotMirror<'_> = value(&mut reader)?;
+    let damaged = |reader: &Reader<'_>, why| LogError::Damaged { file, offset: reader.offset as u64, why };
+    let Piece::Place(SnapshotPlace { last, members }) = value(&mut reader)? else {
+        return Err(damaged(&reader, "it does not begin as a snapshot does"));
+    };
+    let mut ranges = Vec::new();
+    loop {
+        match value(&mut reader)? {
+            // A record ends with its part.
+            Piece::Part(part) => ranges.push(reader.offset - part.0.len()..reader.offset),
+            Piece::End { parts } if parts == ranges.len() as u64 => break,
+            Piece::End { .. } | Piece::Place(_) => return Err(damaged(&reader, "its parts are not all there")),
+        }
+    }
     check_end(&reader)?;
-    if number == 0 || number.max(snapshot.index) > NUMBER_MAX || snapshot.index == 0 {
+    if number == 0 || number.max(last.index) > NUMBER_MAX || last.index == 0 {
         return Err(LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers are no snapshot's" });
     }
     let SnapshotHeader { run, run_part, safe, .. } = header;
-    let newest = Newest { number, index: snapshot.index, run, run_part, safe };
-    Ok(Some((newest, snapshot.into_snapshot())))
+    let mut snapshot = Snapshot::default();
+    let metadata = snapshot.mut_metadata();
+    (metadata.index, metadata.term) = (last.index, last.term);
+    metadata.set_conf_state(members.into_state());
+    Ok((Newest { number, index: last.index, run, run_part, safe }, snapshot, ranges))
 }
 
 /// The next record of a file that is whole.

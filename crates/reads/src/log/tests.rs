@@ -34,10 +34,15 @@ fn hard_state(term: u64, vote: u64, commit: u64) -> HardState {
 }
 
 fn snapshot(index: u64, term: u64) -> Snapshot {
-    let mut snapshot = Snapshot { data: vec![0xab; index as usize % 50].into(), ..Snapshot::default() };
+    let mut snapshot = Snapshot::default();
     (snapshot.mut_metadata().index, snapshot.mut_metadata().term) = (index, term);
     snapshot.mut_metadata().mut_conf_state().voters = VOTERS.to_vec();
     snapshot
+}
+
+/// The data of the snapshot of this index, in its parts.
+fn parts(index: u64) -> Vec<Vec<u8>> {
+    (0..index % 4).map(|part| vec![index as u8; (index + part) as usize % 50]).collect()
 }
 
 /// What a log holds, as far as Raft can tell.
@@ -78,7 +83,10 @@ impl Machine {
     }
 
     fn with(safe_files: Files) -> Result<Self, LogError> {
-        let log = recover(&safe_files)?.log;
+        let Recovered { log, snapshot, .. } = recover(&safe_files)?;
+        if let Some(Stored { snapshot, parts: found }) = snapshot {
+            assert_eq!(found, parts(snapshot.get_metadata().index), "its data");
+        }
         let safe = Content::of(&log);
         Ok(Self {
             log,
@@ -151,16 +159,37 @@ impl Machine {
         self.set_state(term, vote, (commit + ahead).min(self.log.last_index()));
     }
 
+    /// Writes a snapshot's parts, and hands each out alone.
+    fn write(&mut self, snapshot: &Snapshot) {
+        self.log.begin_snapshot(snapshot.get_metadata());
+        self.hand_out();
+        for part in parts(snapshot.get_metadata().index) {
+            self.log.write_snapshot(&part);
+            self.hand_out();
+        }
+    }
+
     fn compact(&mut self) {
         let commit = self.log.hard_state().commit;
         if let Ok(term) = self.log.term(commit) {
-            self.log.compact(snapshot(commit, term));
+            self.write(&snapshot(commit, term));
+            self.log.compact(snapshot(commit, term), u64::MAX);
+            self.log.trim(usize::MAX);
+        }
+    }
+
+    /// Begins a snapshot that is given up, or overtaken by another one.
+    fn draft(&mut self, is_dropped: bool) {
+        self.write(&snapshot(self.log.hard_state().commit + 3, self.last_term() + 1));
+        if is_dropped {
+            self.log.drop_snapshot();
         }
     }
 
     fn install(&mut self, ahead: u64) {
         let index = self.log.hard_state().commit + ahead;
         let term = self.last_term().max(self.log.hard_state().term) + 1;
+        self.write(&snapshot(index, term));
         self.set_state(term, 0, index);
         self.log.install(snapshot(index, term));
     }
@@ -207,6 +236,7 @@ enum Step {
     Commit(u64, u64),
     Compact,
     Install(u64),
+    Draft(bool),
     HandOut,
     Sync(usize),
     Settle,
@@ -221,6 +251,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => (0u64..5, 0u64..4).prop_map(|(ahead, vote)| Step::Commit(ahead, vote)),
         1 => Just(Step::Compact),
         1 => (1u64..8).prop_map(Step::Install),
+        1 => any::<bool>().prop_map(Step::Draft),
         5 => Just(Step::HandOut),
         3 => (0usize..3).prop_map(Step::Sync),
         1 => Just(Step::Settle),
@@ -266,6 +297,7 @@ proptest! {
                 Step::Commit(ahead, vote) => machine.commit(ahead, vote),
                 Step::Compact => machine.compact(),
                 Step::Install(ahead) => machine.install(ahead),
+                Step::Draft(is_dropped) => machine.draft(is_dropped),
                 Step::HandOut => machine.hand_out(),
                 Step::Sync(count) => machine.sync(count),
                 Step::Settle => machine.settle(),

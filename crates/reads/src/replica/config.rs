@@ -20,7 +20,32 @@ pub struct Member {
 }
 
 /// The most bytes of a store.
-const STORE_MAX: usize = 40 << 20;
+const STORE_MAX: usize = 512 << 20;
+/// The most client ids: a snapshot begins with a copy of their table.
+const CLIENTS_MAX: usize = 16_384;
+
+/// Bounds that decide what comes of an entry of the log. They are frozen when the set is made: where two replicas had others, their
+/// data would differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Agreed {
+    kgroup_bits: u8,
+    store_bytes: u64,
+    clients: u64,
+    client_idle_ms: u64,
+}
+
+impl Agreed {
+    /// The first setting in which another set, or replica, is not like this one: its name, and its value here and there.
+    pub(super) fn differs_from(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
+        let all = [
+            ("kgroup_bits", self.kgroup_bits.into(), other.kgroup_bits.into()),
+            ("store_bytes", self.store_bytes, other.store_bytes),
+            ("clients", self.clients, other.clients),
+            ("client_idle, in ms,", self.client_idle_ms, other.client_idle_ms),
+        ];
+        all.into_iter().find(|(_, ours, theirs)| ours != theirs)
+    }
+}
 
 /// How reads are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +138,7 @@ pub struct ReplicaConfig {
     pub client_idle: Nanos,
     /// Requests that may wait for an index. Default 65,536.
     pub waiting: usize,
-    /// Bytes of keys and values in the store, with what they cost beside: a snapshot must fit a message of 64 MiB. Default 40 MiB, the most.
+    /// Bytes of keys and values in the store, with what they cost beside. Default 256 MiB, at most 512 MiB.
     pub store_bytes: usize,
     /// Bytes of log after which a snapshot is made. Default 32 MiB.
     pub snapshot_after: usize,
@@ -173,10 +198,10 @@ impl ReplicaConfig {
             seed,
             mode: Mode::Flair,
             timing: Timing::default(),
-            clients: 16_384,
+            clients: CLIENTS_MAX,
             client_idle: 3_600 * SECOND,
             waiting: 65_536,
-            store_bytes: STORE_MAX,
+            store_bytes: 256 << 20,
             snapshot_after: 32 << 20,
             unsafe_bytes: 64 << 20,
             refresh_after: 20 * MS,
@@ -212,12 +237,19 @@ impl ReplicaConfig {
         in_range(
             "clients",
             clients,
-            (1..=16_384).contains(&clients),
+            (1..=CLIENTS_MAX as u64).contains(&clients),
             "1 to 16,384: their last answers are in each snapshot",
         )?;
         let bytes = self.store_bytes as u64;
-        in_range("store_bytes", bytes, (1..=STORE_MAX as u64).contains(&bytes), "1 byte to 40 MiB")?;
+        in_range("store_bytes", bytes, (1..=STORE_MAX as u64).contains(&bytes), "1 byte to 512 MiB")?;
         in_range("waiting", self.waiting as u64, self.waiting > 0, "at least 1")
+    }
+
+    /// What all replicas of its set must have in common.
+    pub(super) fn agreed(&self) -> Agreed {
+        let client_idle_ms = self.client_idle / MS;
+        let (store_bytes, clients) = (self.store_bytes as u64, self.clients as u64);
+        Agreed { kgroup_bits: self.kgroup_bits, store_bytes, clients, client_idle_ms }
     }
 
     fn check_members(&self) -> Result<(), ConfigError> {

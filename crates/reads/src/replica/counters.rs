@@ -33,8 +33,10 @@ pub struct Counters {
     pub foreign_messages: u64,
     /// Messages of peers that make no sense now: of another term's form, or against what is committed.
     pub unfit_messages: u64,
-    /// Snapshots that are too long for a message.
-    pub snapshots_too_long: u64,
+    /// Messages to peers that are too long for a link.
+    pub messages_too_long: u64,
+    /// Messages of peers whose set has other bounds.
+    pub unlike_peers: u64,
     /// Votes refused because of a promise.
     pub promised: u64,
     /// Requests dropped because a queue was full.
@@ -43,6 +45,10 @@ pub struct Counters {
     pub unknown_entries: u64,
     /// Snapshots written.
     pub snapshots: u64,
+    /// Snapshots sent to the end, to replicas that were far behind.
+    pub snapshots_sent: u64,
+    /// Snapshots of a leader that were given up here: Raft sends another one.
+    pub transfers_refused: u64,
     /// Snapshots taken from a leader.
     pub restored: u64,
 }

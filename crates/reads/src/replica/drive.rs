@@ -1,17 +1,18 @@
 //! How a driver drives a replica: as an endpoint, with a disk, and with links.
 
+use super::config::Agreed;
 use super::entry::Record;
+use super::image::Image;
+use super::letters::{Letter, Other};
 use super::node::Turn;
-use super::state::State;
 use super::switches::is_silent;
 use super::{Event, Replica};
-use crate::log::{decode_message, encode_message};
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
 use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX, Replica as Row};
 use raft::eraftpb::MessageType;
-use raft::prelude::{Entry, EntryType, Message};
-use std::collections::{BTreeMap, VecDeque};
+use raft::prelude::{Entry, EntryType};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use zerocopy::FromZeros;
 
@@ -20,30 +21,36 @@ const QUEUE_MAX: usize = 4096;
 /// What an entry takes in the log beside its data, roughly.
 const ENTRY_BYTES: usize = 64;
 
-/// Messages that wait for links, by peer and lane.
+/// Letters that wait for links, by peer and lane.
 #[derive(Default)]
 pub(super) struct Links {
-    queues: BTreeMap<(u64, Lane), VecDeque<Message>>,
+    queues: BTreeMap<(u64, Lane), VecDeque<Letter>>,
     up: BTreeMap<(u64, Lane), u64>,
+    /// Peers with other bounds: nothing of them is taken.
+    unlike: BTreeSet<u64>,
 }
 
 impl Links {
-    /// A message goes to its peer when the link has room. Returns whether it may; else it is dropped.
-    pub(super) fn queue(&mut self, message: Message) -> bool {
-        let lane = if message.get_msg_type() == MessageType::MsgSnapshot { Lane::Bulk } else { Lane::Prompt };
-        if !self.up.contains_key(&(message.to, lane)) {
+    /// A letter goes to its peer when the link has room. Returns whether it may; else it is dropped.
+    pub(super) fn queue(&mut self, peer: u64, lane: Lane, letter: Letter) -> bool {
+        if !self.up.contains_key(&(peer, lane)) {
             return false;
         }
-        let queue = self.queues.entry((message.to, lane)).or_default();
+        let queue = self.queues.entry((peer, lane)).or_default();
         let may = queue.len() < QUEUE_MAX;
         if may {
-            queue.push_back(message);
+            queue.push_back(letter);
         }
         may
     }
 
+    /// Which link it is, if it is up.
+    pub(super) fn generation(&self, peer: u64, lane: Lane) -> Option<u64> {
+        self.up.get(&(peer, lane)).copied()
+    }
+
     fn is_present(&self, link: Link) -> bool {
-        self.up.get(&(link.peer, link.lane)) == Some(&link.generation)
+        self.generation(link.peer, link.lane) == Some(link.generation)
     }
 }
 
@@ -51,17 +58,7 @@ impl Replica {
     /// What Raft has for the store.
     pub(super) fn take_turn(&mut self, now: Nanos, turn: Turn) {
         if let Some(snapshot) = turn.snapshot {
-            match State::thaw(&self.config, snapshot.get_data()) {
-                Ok(state) => {
-                    self.state = state;
-                    self.applied = snapshot.get_metadata().index;
-                    self.snapshot = None;
-                    self.counters.restored += 1;
-                    self.node.set_slot(self.slot());
-                    self.node.applied(self.applied);
-                }
-                Err(error) => self.fail(format!("a snapshot of the leader: {error}")),
-            }
+            self.restore(snapshot.get_metadata().index);
         }
         let Some(last) = turn.committed.last().map(|entry| entry.index) else { return };
         for entry in &turn.committed {
@@ -69,6 +66,18 @@ impl Replica {
         }
         self.applied = last;
         self.node.applied(last);
+    }
+
+    /// The leader's snapshot of this index is on disk.
+    fn restore(&mut self, index: u64) {
+        let Some(state) = self.transfers.take(index) else { return };
+        let former = std::mem::replace(&mut self.state, state);
+        self.state.store.replace(former.store);
+        self.applied = index;
+        self.set_image(Image::of(&self.state, self.config.agreed(), index));
+        self.counters.restored += 1;
+        self.node.set_slot(self.slot());
+        self.node.applied(index);
     }
 
     fn apply(&mut self, now: Nanos, entry: &Entry) {
@@ -138,6 +147,37 @@ impl Replica {
     }
 }
 
+impl Replica {
+    fn take_letter(&mut self, now: Nanos, link: Link, letter: Letter) {
+        let peer = link.peer;
+        match letter {
+            Letter::Other(Other::Greeting(theirs)) => self.greeted(peer, theirs),
+            _ if self.links.unlike.contains(&peer) => self.counters.unlike_peers += 1,
+            // Snapshots come in parts.
+            Letter::Raft(message) if message.get_msg_type() == MessageType::MsgSnapshot => {
+                self.counters.foreign_messages += 1;
+            }
+            Letter::Raft(message) => self.take_message(now, peer, message),
+            Letter::Other(Other::Part { transfer, number, content }) => {
+                self.take_part(now, link, transfer, number, content);
+            }
+            Letter::Other(Other::Received { transfer, parts }) => self.take_received(peer, transfer, parts),
+            Letter::Other(Other::Refused { transfer }) => self.take_refused(peer, transfer),
+        }
+    }
+
+    /// A peer with other bounds would apply the same entries with another result.
+    fn greeted(&mut self, peer: u64, theirs: Agreed) {
+        match self.config.agreed().differs_from(&theirs) {
+            None => drop(self.links.unlike.remove(&peer)),
+            Some((name, ours, theirs)) if self.links.unlike.insert(peer) => {
+                self.events.push_back(Event::UnlikePeer { peer, name, ours, theirs });
+            }
+            Some(_) => {}
+        }
+    }
+}
+
 impl Endpoint for Replica {
     type Event = Event;
 
@@ -175,10 +215,7 @@ impl Endpoint for Replica {
             let refresh = sessions.present.as_ref().and_then(|p| p.writes.timeout(self.config.refresh_after));
             due = refresh.map_or(due, |at| due.min(at));
         }
-        if self.snapshot.is_some() {
-            due = 0; // the next part of the snapshot
-        }
-        Some(due)
+        if self.has_work { Some(0) } else { Some(due) }
     }
 }
 
@@ -206,14 +243,18 @@ impl Linked for Replica {
     }
 
     fn link_up(&mut self, _now: Nanos, link: Link) {
+        // It may have taken the place of another one.
+        self.end_transfers(link);
         self.links.up.insert((link.peer, link.lane), link.generation);
         self.links.queues.remove(&(link.peer, link.lane));
+        self.links.queue(link.peer, link.lane, Letter::Other(Other::Greeting(self.config.agreed())));
     }
 
     fn link_broken(&mut self, now: Nanos, link: Link) {
         if self.links.is_present(link) {
             self.links.up.remove(&(link.peer, link.lane));
             self.links.queues.remove(&(link.peer, link.lane));
+            self.end_transfers(link);
             self.node.unreachable(link.peer);
             self.go_on(now);
         }
@@ -223,8 +264,8 @@ impl Linked for Replica {
         if !self.links.is_present(link) {
             return;
         }
-        match decode_message(message) {
-            Ok(message) => self.take_message(now, link.peer, message),
+        match Letter::decode(message) {
+            Ok(letter) => self.take_letter(now, link, letter),
             Err(_) => self.counters.foreign_messages += 1,
         }
         self.go_on(now);
@@ -234,16 +275,14 @@ impl Linked for Replica {
         if !self.links.is_present(link) {
             return false;
         }
-        let Some(queue) = self.links.queues.get_mut(&(link.peer, link.lane)) else { return false };
-        while let Some(message) = queue.pop_front() {
-            buffer.clear();
-            if encode_message(&message, buffer).is_ok() {
+        while let Some(letter) = self.links.queues.get_mut(&(link.peer, link.lane)).and_then(VecDeque::pop_front) {
+            if letter.encode(buffer).is_ok() {
                 return true;
             }
             // Raft must hear that it is lost; else it waits for the answer.
-            self.counters.snapshots_too_long += 1;
+            self.counters.messages_too_long += 1;
             self.node.unreachable(link.peer);
         }
-        false
+        link.lane == Lane::Bulk && self.write_part(link.peer, buffer)
     }
 }

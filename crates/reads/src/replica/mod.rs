@@ -1,7 +1,8 @@
 //! A replica: Raft, the store, and what connects them with the switch.
 //!
 //! - `node`: Raft with times by a clock: promises, elections, the leader's lease;
-//! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to, and its snapshots;
+//! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to; `image`: its snapshots, in parts;
+//! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them;
 //! - `writes` and `reads`: what a leader, and any replica, does with requests.
 //!
@@ -13,6 +14,8 @@ mod config;
 mod counters;
 mod drive;
 mod entry;
+mod image;
+mod letters;
 mod members;
 mod node;
 mod packets;
@@ -22,31 +25,41 @@ mod state;
 mod status;
 mod store;
 mod switches;
+mod transfer;
 mod writes;
 
 pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
 pub use counters::Counters;
+pub use image::SnapshotError;
 pub use members::ChangeError;
-pub use state::SnapshotError;
 pub use status::{Role, StatusReport};
 
-use crate::log::{Identity, Log, LogError};
+use crate::log::{Identity, Log, LogError, Stored};
+use bytes::Bytes;
 use counters::Counters as Counts;
 use entry::SessionName;
+use image::{Cursor, Image, Thawing};
+use letters::Letter;
 use midflight_endpoint::mutants::planted;
-use midflight_endpoint::{File, MS, Nanos};
+use midflight_endpoint::{File, Lane, MS, Nanos};
 use midflight_wire::reads::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
+use raft::eraftpb::MessageType;
 use raft::prelude::{HardState, Message, Snapshot};
 use reads::{Here, Path, Reads};
 use session::{Datagrams, Present, Sessions};
-use state::{Frozen, State};
+use state::State;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use writes::{Arrived, Bounds, Refresh};
 
-/// Bytes of a snapshot that one turn writes.
-const SNAPSHOT_STEP: usize = 256 << 10;
+/// Parts of a snapshot that may wait for the disk: entries never wait behind more.
+const PARTS_UNSAFE: u64 = 4;
+/// Entries that a snapshot has made needless, and that one turn frees.
+const TRIMMED_AT_ONCE: usize = 4096;
+/// While a snapshot is on its way to a peer, the leader lets its log become so many times as long before it makes the next one: else a
+/// peer would have to begin again and again.
+const PATIENCE: usize = 4;
 
 /// A replica of a set.
 pub struct Replica {
@@ -57,7 +70,12 @@ pub struct Replica {
     /// What a leader does, while this replica is one.
     sessions: Option<Sessions>,
     reads: Reads,
+    /// The newest snapshot.
+    image: Option<Image>,
     snapshot: Option<Snapshotting>,
+    transfers: transfer::Transfers,
+    /// Something is left to do that one turn has not done, as it would have stopped the replica for too long.
+    has_work: bool,
     /// Bytes of entries applied since the last snapshot.
     log_bytes: usize,
     /// A member has come: it takes no snapshot that does not name it.
@@ -77,10 +95,11 @@ pub struct Replica {
     counters: Counts,
 }
 
+/// A snapshot that is being written.
 struct Snapshotting {
-    index: u64,
-    frozen: Frozen,
-    conf_state: raft::prelude::ConfState,
+    snapshot: Snapshot,
+    image: Image,
+    cursor: Cursor,
 }
 
 /// What a driver should know, or do.
@@ -94,6 +113,17 @@ pub enum Event {
     Session(SocketAddr),
     /// This switch has another lease of sessions, or another number of key groups, than this replica: it is not worked with.
     Unlike(SocketAddr),
+    /// This peer was started with another value of a setting that is frozen with the set: it is not listened to.
+    UnlikePeer {
+        /// Its id.
+        peer: u64,
+        /// The setting.
+        name: &'static str,
+        /// Its value here.
+        ours: u64,
+        /// Its value there.
+        theirs: u64,
+    },
     /// It cannot go on: the process must end, with this message.
     Failed(String),
 }
@@ -135,15 +165,13 @@ impl Replica {
             if !config.founds {
                 return Err(StartError::NoFiles(config.id));
             }
-            let founding = founding(&config);
-            recovered.log.install(founding.clone());
-            recovered.log.set_hard_state(&HardState { term: 1, commit: 1, ..HardState::default() });
-            recovered.snapshot = Some(founding);
+            recovered.snapshot = Some(found(&config, &mut recovered.log));
         }
-        let (state, applied) = match &recovered.snapshot {
-            Some(snapshot) => (State::thaw(&config, snapshot.get_data())?, snapshot.get_metadata().index),
+        let (state, applied) = match recovered.snapshot {
+            Some(stored) => (thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),
             None => (State::new(&config), 0),
         };
+        let image = (applied > 0).then(|| Image::of(&state, config.agreed(), applied));
         let slot = members::slot_of(&state.members, config.id);
         let node = Node::new(&config, recovered.log, applied, slot, now)?;
         Ok(Self {
@@ -152,7 +180,10 @@ impl Replica {
             applied,
             sessions: None,
             reads: Reads::default(),
+            image,
             snapshot: None,
+            transfers: transfer::Transfers::default(),
+            has_work: false,
             log_bytes: 0,
             wants_snapshot: false,
             time_since: now,
@@ -406,7 +437,11 @@ impl Replica {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.may_begin(now, &self.node)) {
             self.beat(now);
         }
-        self.step_snapshot();
+        self.check_transfers();
+        self.step_snapshot(now);
+        let may_trim = self.node.log_mut().trim(TRIMMED_AT_ONCE);
+        let may_clear = self.state.store.clear_up();
+        self.has_work = may_trim || may_clear || self.may_write_part();
         self.send_messages();
     }
 
@@ -415,7 +450,11 @@ impl Replica {
         let mut unreachable = BTreeSet::new();
         for message in self.node.take_messages() {
             let to = message.to;
-            if !self.links.queue(message) {
+            let is_sent = match message.get_msg_type() {
+                MessageType::MsgSnapshot => self.send_snapshot(message),
+                _ => self.links.queue(to, Lane::Prompt, Letter::Raft(message)),
+            };
+            if !is_sent {
                 unreachable.insert(to);
             }
         }
@@ -456,36 +495,97 @@ impl Replica {
     }
 
     /// Writes a part of a snapshot, or begins one when the log has become long.
-    fn step_snapshot(&mut self) {
-        let is_due = self.log_bytes > self.config.snapshot_after || self.wants_snapshot;
-        if self.snapshot.is_none() && is_due && self.applied > 0 {
-            self.wants_snapshot = false;
-            let (index, conf_state) = (self.applied, self.node.conf_state());
-            self.snapshot = Some(Snapshotting { index, frozen: self.state.freeze(), conf_state });
-            self.log_bytes = 0;
+    fn step_snapshot(&mut self, now: Nanos) {
+        let patience = if self.transfers.is_sending() { PATIENCE } else { 1 };
+        let is_due = self.log_bytes > self.config.snapshot_after.saturating_mul(patience) || self.wants_snapshot;
+        if self.snapshot.is_none() && is_due && self.applied > 0 && !self.transfers.is_receiving() {
+            self.begin_snapshot();
         }
-        if let Some(mut writing) = self.snapshot.take() {
-            if writing.frozen.write(SNAPSHOT_STEP) {
-                self.counters.snapshots += 1;
-                self.node.compact(writing.index, writing.conf_state, writing.frozen.into_bytes().into());
-            } else {
+        if !self.may_write_part() {
+            return;
+        }
+        let Some(mut writing) = self.snapshot.take() else { return };
+        match writing.image.part(&mut writing.cursor) {
+            Some(part) => {
+                self.node.log_mut().write_snapshot(&part);
                 self.snapshot = Some(writing);
             }
+            None => self.end_snapshot(now, writing),
+        }
+    }
+
+    fn begin_snapshot(&mut self) {
+        self.wants_snapshot = false;
+        self.log_bytes = 0;
+        let Some(snapshot) = self.node.begin_snapshot(self.applied) else { return };
+        let image = Image::of(&self.state, self.config.agreed(), self.applied);
+        self.snapshot = Some(Snapshotting { snapshot, image, cursor: Cursor::default() });
+    }
+
+    fn end_snapshot(&mut self, now: Nanos, writing: Snapshotting) {
+        let Snapshotting { snapshot, image, .. } = writing;
+        let needed = self.needed(now);
+        self.counters.snapshots += 1;
+        self.node.log_mut().compact(snapshot, needed);
+        if self.node.log().snapshot_index() == image.index {
+            self.set_image(image);
+        } else {
+            image.discard(&mut self.state.store);
+        }
+    }
+
+    /// A leader keeps the entries that followers need which it hears, but none that the last snapshot has made needless too.
+    fn needed(&self, now: Nanos) -> u64 {
+        let is_heard = |id: &u64| self.heard.get(id).is_some_and(|&at| now < at + self.config.timing.promise);
+        let members = self.state.members.iter().map(|member| member.id).filter(is_heard);
+        let kept = self.node.log().snapshot_index() + 1;
+        if self.node.is_leader() { self.node.needed(members).max(kept) } else { u64::MAX }
+    }
+
+    /// Whether a part of a snapshot of its own can go to the disk now.
+    fn may_write_part(&self) -> bool {
+        let has_room = self.node.log().snapshot_parts().is_none_or(|(all, safe)| all < safe + PARTS_UNSAFE);
+        self.snapshot.is_some() && has_room
+    }
+
+    fn drop_own_snapshot(&mut self) {
+        if let Some(writing) = self.snapshot.take() {
+            self.node.log_mut().drop_snapshot();
+            writing.image.discard(&mut self.state.store);
+        }
+    }
+
+    fn set_image(&mut self, image: Image) {
+        if let Some(former) = self.image.replace(image) {
+            former.discard(&mut self.state.store);
         }
     }
 }
 
+/// The state of a snapshot's parts.
+fn thaw(config: &ReplicaConfig, parts: &[Bytes]) -> Result<State, SnapshotError> {
+    let mut thawing = Thawing::new(config);
+    parts.iter().try_for_each(|part| thawing.take(config, part))?;
+    thawing.finish()
+}
+
 /// The snapshot with which a set begins, the same at each of its first members: no data, and who they are. So a member that joins
 /// later learns from snapshots alone who was there before.
-fn founding(config: &ReplicaConfig) -> Snapshot {
-    let mut frozen = State::new(config).freeze();
-    while !frozen.write(SNAPSHOT_STEP) {}
+fn found(config: &ReplicaConfig, log: &mut Log) -> Stored {
     let mut snapshot = Snapshot::default();
-    snapshot.set_data(frozen.into_bytes().into());
     let metadata = snapshot.mut_metadata();
     (metadata.index, metadata.term) = (1, 1);
     metadata.mut_conf_state().voters = config.initial.iter().map(|member| member.id).collect();
-    snapshot
+    log.begin_snapshot(metadata);
+    let (image, mut cursor, mut parts) =
+        (Image::of(&State::new(config), config.agreed(), 1), Cursor::default(), Vec::new());
+    while let Some(part) = image.part(&mut cursor) {
+        log.write_snapshot(&part);
+        parts.push(part.into());
+    }
+    log.install(snapshot.clone());
+    log.set_hard_state(&HardState { term: 1, commit: 1, ..HardState::default() });
+    Stored { snapshot, parts }
 }
 
 /// Who sends a READ.

@@ -7,7 +7,6 @@
 
 use super::config::{ReplicaConfig, Timing};
 use crate::log::Log;
-use bytes::Bytes;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Nanos, Persist};
 use raft::eraftpb::MessageType;
@@ -159,6 +158,10 @@ impl Node {
 
     pub(super) fn last_index(&self) -> u64 {
         self.raw.raft.raft_log.last_index()
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        self.raw.store()
     }
 
     pub(super) fn log_mut(&mut self) -> &mut Log {
@@ -498,15 +501,24 @@ impl Node {
         }
     }
 
-    /// A snapshot of its own, of what was applied up to `index`: the log may be cut.
-    pub(super) fn compact(&mut self, index: u64, conf_state: ConfState, data: Bytes) {
-        let Some(term) = self.term_at(index) else { return };
+    /// Whether Raft has taken the leader's snapshot of this index, in the place of its log.
+    pub(super) fn has_taken(&self, index: u64) -> bool {
+        self.raw.raft.snap().is_some_and(|snapshot| snapshot.get_metadata().index == index)
+    }
+
+    /// A snapshot of its own that begins now, of what was applied up to `index`.
+    pub(super) fn begin_snapshot(&mut self, index: u64) -> Option<Snapshot> {
         let mut snapshot = Snapshot::default();
-        snapshot.set_data(data);
         let metadata = snapshot.mut_metadata();
-        (metadata.index, metadata.term) = (index, term);
-        metadata.set_conf_state(conf_state);
-        self.raw.mut_store().compact(snapshot);
+        (metadata.index, metadata.term) = (index, self.term_at(index)?);
+        metadata.set_conf_state(self.conf_state());
+        self.raw.mut_store().begin_snapshot(metadata);
+        Some(snapshot)
+    }
+
+    /// The first entry that one of these members does not have, as far as the leader knows.
+    pub(super) fn needed(&self, members: impl Iterator<Item = u64>) -> u64 {
+        members.map(|id| self.matched(id) + 1).min().unwrap_or(u64::MAX)
     }
 
     /// The present configuration.

@@ -1,17 +1,11 @@
 //! What the log's entries add up to: data, clients, sessions, members. Snapshots hold all of it.
 
-use super::clients::{Client, Clients, Known};
+use super::clients::{Clients, Known};
 use super::config::{Member, ReplicaConfig};
 use super::entry::{Record, SessionName};
-use super::store::{Outcome, Shard, Store};
+use super::store::{Outcome, Store};
 use midflight_endpoint::MS;
-use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::Status;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-
-/// The format of snapshots.
-const VERSION: u8 = 1;
 
 /// What all replicas have in common once they have applied the same entries.
 #[derive(Clone, Debug)]
@@ -32,7 +26,7 @@ impl State {
     /// Before the first entry.
     pub(super) fn new(config: &ReplicaConfig) -> Self {
         Self {
-            store: Store::new(config.store_bytes),
+            store: Store::new(config.store_bytes, config.seed),
             clients: Clients::new(config.clients, config.client_idle / MS),
             sessions: Vec::new(),
             members: config.initial.clone(),
@@ -73,39 +67,6 @@ impl State {
             }
         }
     }
-
-    /// A snapshot's bytes from now on, in parts.
-    pub(super) fn freeze(&self) -> Frozen {
-        let most = if planted(162) { 2 } else { usize::MAX };
-        let clients = self.clients.iter().take(most).map(|(&id, client)| FrozenClient::new(id, client)).collect();
-        let (sessions, members) = (self.sessions.clone(), self.members.clone());
-        let head = Head { version: VERSION, time: self.time, sessions, members, clients };
-        let bytes = postcard::to_allocvec(&head).expect("a snapshot is plain data, and memory grows as needed");
-        Frozen { bytes, shards: self.store.shards().to_vec(), next: 0 }
-    }
-
-    /// The state of a snapshot.
-    ///
-    /// # Errors
-    /// What is wrong with its bytes.
-    pub(super) fn thaw(config: &ReplicaConfig, bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let (head, mut rest) = postcard::take_from_bytes::<Head>(bytes).map_err(|_| SnapshotError::Malformed)?;
-        if head.version != VERSION {
-            return Err(SnapshotError::Version(head.version));
-        }
-        let mut state = Self { members: head.members, sessions: head.sessions, time: head.time, ..Self::new(config) };
-        for client in head.clients {
-            let (id, client) = client.thaw()?;
-            state.clients.restore(id, client);
-        }
-        while !rest.is_empty() {
-            let (pairs, behind) =
-                postcard::take_from_bytes::<Vec<(&[u8], &[u8])>>(rest).map_err(|_| SnapshotError::Malformed)?;
-            pairs.into_iter().for_each(|(key, value)| state.store.restore(key, value));
-            rest = behind;
-        }
-        Ok(state)
-    }
 }
 
 /// What a write that is not new gets as its answer.
@@ -117,85 +78,10 @@ pub(super) fn of_known(known: Known) -> Outcome {
     }
 }
 
-/// A snapshot cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SnapshotError {
-    /// Of another format.
-    #[error("the snapshot has format {0}, this program reads format {VERSION}: use a newer one")]
-    Version(u8),
-    /// Of none.
-    #[error("the snapshot's bytes are not those of a snapshot")]
-    Malformed,
-}
-
-/// The first part of a snapshot.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    version: u8,
-    time: u64,
-    sessions: Vec<SessionName>,
-    members: Vec<Member>,
-    clients: Vec<FrozenClient>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct FrozenClient {
-    id: u64,
-    number: u64,
-    used: u64,
-    status: u8,
-    value: Vec<u8>,
-}
-
-impl FrozenClient {
-    fn new(id: u64, client: &Client) -> Self {
-        let Client { number, outcome, used } = client;
-        Self { id, number: *number, used: *used, status: outcome.status.into(), value: outcome.value.to_vec() }
-    }
-
-    fn thaw(self) -> Result<(u64, Client), SnapshotError> {
-        let status = Status::from_number(self.status).ok_or(SnapshotError::Malformed)?;
-        let outcome = Outcome { status, value: self.value.into() };
-        Ok((self.id, Client { number: self.number, outcome, used: self.used }))
-    }
-}
-
-/// A snapshot that is being written. It shares its shards with the store.
-#[derive(Debug)]
-pub(super) struct Frozen {
-    bytes: Vec<u8>,
-    shards: Vec<Arc<Shard>>,
-    next: usize,
-}
-
-impl Frozen {
-    /// Writes about `budget` bytes more. Returns whether all is written.
-    pub(super) fn write(&mut self, budget: usize) -> bool {
-        let until = self.bytes.len() + budget;
-        while self.next < self.shards.len() && self.bytes.len() < until {
-            let shard = std::mem::take(&mut self.shards[self.next]);
-            self.next += 1;
-            if shard.is_empty() {
-                continue;
-            }
-            let pairs: Vec<(&[u8], &[u8])> = shard.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-            let bytes = std::mem::take(&mut self.bytes);
-            self.bytes = postcard::to_extend(&pairs, bytes).expect("plain data, and memory grows as needed");
-        }
-        self.next == self.shards.len()
-    }
-
-    /// What was written.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::replica::entry::What;
-    use proptest::prelude::*;
 
     fn config() -> ReplicaConfig {
         ReplicaConfig::new(1, 1, 1, Vec::new(), Vec::new(), 1)
@@ -226,48 +112,5 @@ mod tests {
         let unknown = Record::Write { client: 2, number: 1, time: 5, what: What::Delete { key: b"a" } };
         assert_eq!(state.apply(4, unknown).status, Status::UnknownClient);
         assert_eq!(state.store.keys(), 1, "it did nothing");
-    }
-
-    proptest! {
-        /// A snapshot is the state when it began, however slowly it is written, and whatever is applied meanwhile.
-        #[test]
-        fn a_snapshot_is_the_state_when_it_began(
-            keys in prop::collection::vec((0u8..20, prop::option::of(any::<u8>())), 0..60),
-            later in prop::collection::vec((0u8..20, any::<u8>()), 0..30),
-            budget in 1usize..200,
-        ) {
-            let mut state = State::new(&config());
-            state.apply(1, Record::Open { time: 3 });
-            state.apply(2, Record::Session(session(7)));
-            let write = |state: &mut State, number: usize, key: u8, value: Option<u8>| {
-                let (key, value) = ([key], value.map(|value| [value]));
-                let what = match &value {
-                    Some(value) => What::Put { key: &key, value },
-                    None => What::Delete { key: &key },
-                };
-                state.apply(0, Record::Write { client: 1, number: number as u64 + 1, time: number as u64, what });
-            };
-            for (number, &(key, value)) in keys.iter().enumerate() {
-                write(&mut state, number, key, value);
-            }
-            let mut frozen = state.freeze();
-            let before = state.clone();
-            let mut later = later.into_iter().enumerate();
-            while !frozen.write(budget) {
-                if let Some((number, (key, value))) = later.next() {
-                    write(&mut state, keys.len() + number, key, Some(value));
-                }
-            }
-            let thawed = State::thaw(&config(), &frozen.into_bytes()).unwrap();
-            prop_assert_eq!(thawed.store.shards(), before.store.shards());
-            prop_assert_eq!((thawed.store.keys(), thawed.store.bytes()), (before.store.keys(), before.store.bytes()));
-            prop_assert!(thawed.clients.iter().eq(before.clients.iter()));
-            prop_assert_eq!((thawed.sessions, thawed.time), (before.sessions, before.time));
-        }
-
-        #[test]
-        fn bytes_that_are_no_snapshot_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = State::thaw(&config(), &bytes);
-        }
     }
 }

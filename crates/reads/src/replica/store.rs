@@ -1,16 +1,20 @@
 //! The data: keys and values.
 //!
-//! A snapshot must not stop the store, and not double its memory. So the keys are divided into shards by their hash, and a snapshot
-//! shares them: a shard is copied when it is written for the first time after a snapshot has begun.
+//! A snapshot must not stop the store, and not double its memory. So the keys are divided into shards by a hash, and a snapshot shares
+//! them: a shard is copied when it is written for the first time after a snapshot has begun. The hash has a seed of this replica, so
+//! nobody can choose keys that are all of one shard. (It is not the hash of key groups, in which braces put many keys together.)
 
 use super::entry::What;
 use bytes::Bytes;
-use midflight_wire::reads::{DATA_MAX, Status, key_hash};
+use midflight_wire::reads::{DATA_MAX, Status};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-/// As a power of two. A million keys make shards of a thousand: a copy takes some ten microseconds.
-const SHARD_BITS: u32 = 10;
+/// As a power of two. A million keys make shards of 250: a copy takes some ten microseconds.
+const SHARD_BITS: u32 = 12;
+/// Shards that are freed in one turn.
+const CLEARED_AT_ONCE: usize = 32;
 /// What a key costs beside its bytes and those of its value, roughly.
 const KEY_OVERHEAD: usize = 96;
 
@@ -21,9 +25,12 @@ pub(super) type Shard = BTreeMap<Bytes, Bytes>;
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     shards: Vec<Arc<Shard>>,
+    seed: u64,
     keys: usize,
     bytes: usize,
     bytes_max: usize,
+    /// Nobody needs them. To free a million keys at once would stop the replica for too long.
+    discarded: Vec<Arc<Shard>>,
 }
 
 /// What came of a command.
@@ -49,13 +56,20 @@ impl Outcome {
 
 impl Store {
     /// Without a key.
-    pub(super) fn new(bytes_max: usize) -> Self {
-        Self { shards: vec![Arc::default(); 1 << SHARD_BITS], keys: 0, bytes: 0, bytes_max }
+    pub(super) fn new(bytes_max: usize, seed: u64) -> Self {
+        Self { shards: no_shards(), seed, keys: 0, bytes: 0, bytes_max, discarded: Vec::new() }
+    }
+
+    fn shard_of(&self, key: &[u8]) -> usize {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.seed);
+        hasher.write(key);
+        (hasher.finish() >> (64 - SHARD_BITS)) as usize
     }
 
     /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Option<&Bytes> {
-        self.shards[shard_of(key)].get(key)
+        self.shards[self.shard_of(key)].get(key)
     }
 
     /// Keys in it.
@@ -75,7 +89,32 @@ impl Store {
 
     /// Removes all keys.
     pub(super) fn flush(&mut self) {
-        *self = Self::new(self.bytes_max);
+        let shards = std::mem::replace(&mut self.shards, no_shards());
+        self.discard(shards);
+        (self.keys, self.bytes) = (0, 0);
+    }
+
+    /// Nobody needs these shards: [`clear_up`](Self::clear_up) frees them.
+    pub(super) fn discard(&mut self, shards: Vec<Arc<Shard>>) {
+        self.discarded.extend(shards.into_iter().filter(|shard| !shard.is_empty()));
+    }
+
+    /// This store takes the place of another one.
+    pub(super) fn replace(&mut self, former: Self) {
+        self.discard(former.shards);
+        self.discard(former.discarded);
+    }
+
+    /// Frees some of what nobody needs. Returns whether there is more.
+    pub(super) fn clear_up(&mut self) -> bool {
+        let rest = self.discarded.len().saturating_sub(CLEARED_AT_ONCE);
+        self.discarded.truncate(rest);
+        rest > 0
+    }
+
+    /// Whether all that is in it has room in it.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes <= self.bytes_max
     }
 
     /// Changes a key.
@@ -126,7 +165,8 @@ impl Store {
         if self.get(key).is_none() {
             return Outcome::plain(Status::NotFound); // nothing is copied for it
         }
-        if let Some(value) = Arc::make_mut(&mut self.shards[shard_of(key)]).remove(key) {
+        let shard = self.shard_of(key);
+        if let Some(value) = Arc::make_mut(&mut self.shards[shard]).remove(key) {
             self.bytes -= cost(key, &value);
             self.keys -= 1;
         }
@@ -134,10 +174,11 @@ impl Store {
     }
 
     fn insert(&mut self, key: Bytes, value: Bytes) {
-        Arc::make_mut(&mut self.shards[shard_of(&key)]).insert(key, value);
+        let shard = self.shard_of(&key);
+        Arc::make_mut(&mut self.shards[shard]).insert(key, value);
     }
 
-    /// Takes a key of a snapshot, which had room for it where it was made.
+    /// Takes a key of a snapshot.
     pub(super) fn restore(&mut self, key: &[u8], value: &[u8]) {
         self.keys += 1;
         self.bytes += cost(key, value);
@@ -145,8 +186,8 @@ impl Store {
     }
 }
 
-fn shard_of(key: &[u8]) -> usize {
-    (key_hash(key) >> (32 - SHARD_BITS)) as usize
+fn no_shards() -> Vec<Arc<Shard>> {
+    vec![Arc::default(); 1 << SHARD_BITS]
 }
 
 fn cost(key: &[u8], value: &[u8]) -> usize {
@@ -158,7 +199,7 @@ mod tests {
     use super::*;
 
     fn store() -> Store {
-        Store::new(1 << 20)
+        Store::new(1 << 20, 1)
     }
 
     fn number(number: i64) -> Outcome {
@@ -187,7 +228,7 @@ mod tests {
 
     #[test]
     fn r7_a_full_store_takes_no_more_but_gives_way() {
-        let mut store = Store::new(3 * (KEY_OVERHEAD + 10));
+        let mut store = Store::new(3 * (KEY_OVERHEAD + 10), 1);
         for key in ["a", "b", "c"] {
             assert_eq!(put(&mut store, key, "12345"), Status::Done);
         }

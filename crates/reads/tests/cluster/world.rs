@@ -8,6 +8,7 @@ use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
 use midflight_wire::reads::{Command, Operation, Packet, Request, Status, Write, key_hash, parse};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub(crate) const SET: u16 = 3;
@@ -30,8 +31,14 @@ struct Node {
     life: u32,
 }
 
+/// What becomes of a message on a lane for what is long.
+pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
+
 pub(crate) struct World {
     pub(crate) now: Nanos,
+    pub(crate) mischief: Option<Mischief>,
+    /// The longest time that a replica took for one call, by the clock of the machine. (Not for its start.)
+    pub(crate) longest: Duration,
     queue: BinaryHeap<std::cmp::Reverse<(Nanos, u64, What)>>,
     order: u64,
     nodes: BTreeMap<u64, Node>,
@@ -68,6 +75,8 @@ impl World {
     pub(crate) fn with(replicas: u64, change: impl Fn(&mut ReplicaConfig)) -> Self {
         let mut world = Self {
             now: 1_000_000 * MS,
+            mischief: None,
+            longest: Duration::ZERO,
             queue: BinaryHeap::new(),
             order: 0,
             nodes: BTreeMap::new(),
@@ -146,7 +155,7 @@ impl World {
     }
 
     /// The links between two nodes come up, or break, at both ends.
-    fn link(&mut self, a: u64, b: u64, is_up: bool) {
+    pub(crate) fn link(&mut self, a: u64, b: u64, is_up: bool) {
         let now = self.now;
         let generation = u64::from(self.nodes[&a].life + self.nodes[&b].life);
         for (one, peer) in [(a, b), (b, a)] {
@@ -163,6 +172,14 @@ impl World {
     fn schedule(&mut self, after: Nanos, what: What) {
         self.order += 1;
         self.queue.push(std::cmp::Reverse((self.now + after, self.order, what)));
+    }
+
+    fn timed(&mut self, id: u64, call: impl FnOnce(&mut Replica)) {
+        if let Some(replica) = &mut self.nodes.get_mut(&id).unwrap().replica {
+            let begun = Instant::now();
+            call(replica);
+            self.longest = self.longest.max(begun.elapsed());
+        }
     }
 
     /// The driver's turn of a replica.
@@ -189,7 +206,12 @@ impl World {
             for lane in [Lane::Prompt, Lane::Bulk] {
                 let link = Link { peer, lane, generation: u64::from(lives[&id] + lives[&peer]) };
                 while replica.poll_message(now, link, &mut buffer) {
-                    all.push((NETWORK, What::Message { from: id, to: peer, lane, bytes: buffer.clone() }));
+                    let messages = match &mut self.mischief {
+                        Some(mischief) if lane == Lane::Bulk => mischief(buffer.clone()),
+                        _ => vec![buffer.clone()],
+                    };
+                    let message = |bytes| (NETWORK, What::Message { from: id, to: peer, lane, bytes });
+                    all.extend(messages.into_iter().map(message));
                 }
             }
         }
@@ -215,9 +237,7 @@ impl World {
         let now = self.now;
         match timer {
             Some((at, id)) if event.is_none_or(|event| at <= event) => {
-                if let Some(replica) = &mut self.nodes.get_mut(&id).unwrap().replica {
-                    replica.handle_timeout(now);
-                }
+                self.timed(id, |replica| replica.handle_timeout(now));
                 self.drive(id);
             }
             _ => {
@@ -235,15 +255,13 @@ impl World {
             What::Datagram { from, to, bytes } => self.datagram(from, to, bytes),
             What::Message { from, to, lane, bytes } => {
                 let generation = u64::from(self.nodes[&from].life + self.nodes[&to].life);
-                if let Some(replica) = &mut self.nodes.get_mut(&to).unwrap().replica {
-                    replica.handle_message(now, Link { peer: from, lane, generation }, &bytes);
-                }
+                let link = Link { peer: from, lane, generation };
+                self.timed(to, |replica| replica.handle_message(now, link, &bytes));
                 self.drive(to);
             }
             What::Persisted { id, batch, life } => {
-                let node = self.nodes.get_mut(&id).unwrap();
-                if let Some(replica) = node.replica.as_mut().filter(|_| node.life == life) {
-                    replica.persisted(now, batch);
+                if self.nodes[&id].life == life {
+                    self.timed(id, |replica| replica.persisted(now, batch));
                 }
                 self.drive(id);
             }
@@ -268,9 +286,7 @@ impl World {
                 other => panic!("the user got {other:?}"),
             }
         } else if let Some(id) = self.ids().into_iter().find(|&id| member(id).address == to) {
-            if let Some(replica) = &mut self.nodes.get_mut(&id).unwrap().replica {
-                replica.handle(now, from, &bytes);
-            }
+            self.timed(id, |replica| replica.handle(now, from, &bytes));
             self.drive(id);
         }
     }

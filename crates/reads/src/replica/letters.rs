@@ -1,0 +1,112 @@
+//! What replicas say to each other on their links: Raft's messages, and what carries snapshots and compares configurations.
+
+use super::config::Agreed;
+use crate::log::{BadMessage, decode_message, encode_message};
+use raft::prelude::Message;
+use serde::{Deserialize, Serialize};
+
+/// The name of one attempt to bring a snapshot to a peer. Later ones are greater, whoever leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Transfer {
+    /// The leader's term: no other leads in it.
+    pub(super) term: u64,
+    /// Counts the leader's attempts up.
+    pub(super) number: u64,
+}
+
+/// A message on a link.
+#[derive(Debug)]
+pub(super) enum Letter {
+    Raft(Message),
+    Other(Other),
+}
+
+/// What is not Raft's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Other {
+    /// The first letter on a link: the bounds that both must have.
+    Greeting(Agreed),
+    /// A part of a snapshot; `number` counts from 0 without a gap.
+    Part { transfer: Transfer, number: u64, content: Content },
+    /// So many parts with data are safe.
+    Received { transfer: Transfer, parts: u64 },
+    /// The transfer has failed at its receiver.
+    Refused { transfer: Transfer },
+}
+
+/// What a part holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Content {
+    /// The first: Raft's message, without the data.
+    Message(Vec<u8>),
+    Data(Vec<u8>),
+    /// The last.
+    End,
+}
+
+const RAFT: u8 = 0;
+const OTHER: u8 = 1;
+
+impl Letter {
+    /// Writes it into `buffer` (cleared before).
+    pub(super) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), BadMessage> {
+        match self {
+            Self::Raft(message) => {
+                encode_message(message, buffer)?;
+                buffer.push(RAFT);
+            }
+            Self::Other(other) => other.encode(buffer),
+        }
+        Ok(())
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, BadMessage> {
+        match bytes.split_last() {
+            Some((&RAFT, message)) => decode_message(message).map(Self::Raft),
+            Some((&OTHER, other)) => match postcard::take_from_bytes(other) {
+                Ok((other, [])) => Ok(Self::Other(other)),
+                _ => Err(BadMessage::Malformed),
+            },
+            _ => Err(BadMessage::Malformed),
+        }
+    }
+}
+
+impl Other {
+    /// Writes it into `buffer` (cleared before).
+    pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        let written = postcard::to_extend(self, std::mem::take(buffer));
+        *buffer = written.expect("a letter is plain data, and memory grows as needed");
+        buffer.push(OTHER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_letter_is_read_as_it_was_written() {
+        let transfer = Transfer { term: 3, number: 4 };
+        let mut buffer = Vec::new();
+        for content in [Content::Message(vec![1]), Content::Data(vec![2; 300]), Content::End] {
+            let part = Other::Part { transfer, number: 9, content };
+            part.encode(&mut buffer);
+            assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(other)) if other == part));
+            buffer.insert(0, 9);
+            assert!(Letter::decode(&buffer).is_err());
+        }
+        Letter::Raft(Message::default()).encode(&mut buffer).unwrap();
+        assert!(matches!(Letter::decode(&buffer), Ok(Letter::Raft(message)) if message == Message::default()));
+        assert_eq!(Letter::decode(&[]).unwrap_err(), BadMessage::Malformed);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Letter::decode(&bytes);
+        }
+    }
+}

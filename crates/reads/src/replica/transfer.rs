@@ -1,0 +1,284 @@
+//! Snapshots on their way to replicas that are far behind, in parts. `docs/internals/reads-replica.md`, "A snapshot on its way".
+
+use super::image::{Cursor, Image, SnapshotError, Thawing};
+use super::letters::{Content, Letter, Other, Transfer};
+use super::state::State;
+use super::{Event, Replica};
+use crate::log::{decode_message, encode_message};
+use midflight_endpoint::{Lane, Link, Nanos};
+use raft::eraftpb::MessageType;
+use raft::prelude::Message;
+use std::collections::BTreeMap;
+
+/// Parts that may be under way before the receiver has said that they are safe: so its memory is bounded, and a slow disk there slows the
+/// sender down.
+const WINDOW: u64 = 4;
+
+/// All that is under way, in both directions.
+#[derive(Default)]
+pub(super) struct Transfers {
+    /// A leader's, by peer.
+    outgoing: BTreeMap<u64, Outgoing>,
+    incoming: Option<Incoming>,
+    /// The last one that began here: what comes of it or of earlier ones begins nothing.
+    begun: Option<Transfer>,
+    /// Counts the leader's attempts up.
+    number: u64,
+    /// A snapshot that Raft has taken and that is not safe yet: its index and what it holds.
+    taken: Option<(u64, State)>,
+}
+
+struct Outgoing {
+    transfer: Transfer,
+    message: Option<Message>,
+    image: Image,
+    cursor: Cursor,
+    /// Parts of any kind.
+    sent: u64,
+    /// Parts with data.
+    data_sent: u64,
+    data_safe: u64,
+}
+
+struct Incoming {
+    link: Link,
+    transfer: Transfer,
+    message: Message,
+    thawing: Thawing,
+    /// The number of the next part.
+    next: u64,
+    /// What the sender was told.
+    told: u64,
+}
+
+/// What comes of a part.
+enum Verdict {
+    /// It is taken, or was.
+    Fine,
+    /// The transfer cannot go on.
+    Refused,
+}
+
+impl Outgoing {
+    /// The next part that may go now; whether it is the last.
+    fn next(&mut self) -> Option<(Other, bool)> {
+        let content = match self.message.take() {
+            Some(message) => {
+                let mut bytes = Vec::new();
+                encode_message(&message, &mut bytes).ok()?;
+                Content::Message(bytes)
+            }
+            None if self.data_sent >= self.data_safe + WINDOW => return None,
+            None => self.image.part(&mut self.cursor).map_or(Content::End, Content::Data),
+        };
+        let (number, is_last) = (self.sent, content == Content::End);
+        self.sent += 1;
+        self.data_sent += u64::from(matches!(content, Content::Data(_)));
+        Some((Other::Part { transfer: self.transfer, number, content }, is_last))
+    }
+}
+
+impl Transfers {
+    /// Whether a snapshot is on its way to any peer.
+    pub(super) fn is_sending(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Whether a snapshot of a leader is arriving here, or is taken and not safe.
+    pub(super) fn is_receiving(&self) -> bool {
+        self.incoming.is_some() || self.taken.is_some()
+    }
+
+    /// What the snapshot of this index holds, which is safe now.
+    pub(super) fn take(&mut self, index: u64) -> Option<State> {
+        self.taken.take_if(|(of, _)| *of == index).map(|(_, state)| state)
+    }
+}
+
+impl Replica {
+    /// Raft has a snapshot for a peer. Returns whether it can be sent now.
+    pub(super) fn send_snapshot(&mut self, message: Message) -> bool {
+        let index = message.get_snapshot().get_metadata().index;
+        let has_link = self.links.generation(message.to, Lane::Bulk).is_some();
+        let Some(image) = self.image.as_ref().filter(|image| has_link && image.index == index) else { return false };
+        self.transfers.number += 1;
+        let transfer = Transfer { term: message.term, number: self.transfers.number };
+        let (to, image) = (message.to, image.clone());
+        let (cursor, message) = (Cursor::default(), Some(message));
+        let outgoing = Outgoing { transfer, message, image, cursor, sent: 0, data_sent: 0, data_safe: 0 };
+        if let Some(former) = self.transfers.outgoing.insert(to, outgoing) {
+            former.image.discard(&mut self.state.store);
+        }
+        true
+    }
+
+    /// Writes the next part for a peer; `false` if there is none now.
+    pub(super) fn write_part(&mut self, peer: u64, buffer: &mut Vec<u8>) -> bool {
+        let Some((part, is_last)) = self.transfers.outgoing.get_mut(&peer).and_then(Outgoing::next) else {
+            return false;
+        };
+        if is_last {
+            // Raft hears from the peer what has come of it.
+            self.counters.snapshots_sent += 1;
+            self.stop_sending(peer);
+        }
+        part.encode(buffer);
+        true
+    }
+
+    fn stop_sending(&mut self, peer: u64) {
+        if let Some(outgoing) = self.transfers.outgoing.remove(&peer) {
+            outgoing.image.discard(&mut self.state.store);
+        }
+    }
+
+    /// A receiver says how much is safe.
+    pub(super) fn take_received(&mut self, peer: u64, transfer: Transfer, parts: u64) {
+        let outgoing = self.transfers.outgoing.get_mut(&peer);
+        if let Some(outgoing) = outgoing.filter(|outgoing| outgoing.transfer == transfer) {
+            outgoing.data_safe = parts.clamp(outgoing.data_safe, outgoing.data_sent);
+        }
+    }
+
+    /// A receiver has given up. Raft begins again, with the newest snapshot.
+    pub(super) fn take_refused(&mut self, peer: u64, transfer: Transfer) {
+        let is_present = self.transfers.outgoing.get(&peer).is_none_or(|outgoing| outgoing.transfer == transfer);
+        if transfer.term == self.node.term() && is_present {
+            self.stop_sending(peer);
+            self.node.unreachable(peer);
+        }
+    }
+
+    /// The link for snapshots is gone: what was under way on it is given up at both ends.
+    pub(super) fn end_transfers(&mut self, link: Link) {
+        if link.lane == Lane::Bulk {
+            self.stop_sending(link.peer);
+            if self.transfers.incoming.as_ref().is_some_and(|incoming| incoming.link == link) {
+                self.drop_incoming();
+            }
+        }
+    }
+
+    /// After any input: a leader that leads no more sends nothing, and what an earlier leader sends is not wanted.
+    pub(super) fn check_transfers(&mut self) {
+        let term = self.node.term();
+        let leads = self.node.is_leader();
+        let is_over = |(_, outgoing): &(&u64, &Outgoing)| !leads || outgoing.transfer.term != term;
+        let over: Vec<u64> = self.transfers.outgoing.iter().filter(is_over).map(|(&peer, _)| peer).collect();
+        over.into_iter().for_each(|peer| self.stop_sending(peer));
+        if self.transfers.incoming.as_ref().is_some_and(|incoming| incoming.transfer.term < term) {
+            self.refuse_incoming();
+        }
+        self.tell_received();
+    }
+
+    /// Tells the sender what is safe.
+    fn tell_received(&mut self) {
+        let safe = self.node.log().snapshot_parts().map_or(0, |(_, safe)| safe);
+        let Some(incoming) = self.transfers.incoming.as_mut().filter(|incoming| safe > incoming.told) else { return };
+        incoming.told = safe;
+        let letter = Other::Received { transfer: incoming.transfer, parts: safe };
+        self.links.queue(incoming.link.peer, Lane::Bulk, Letter::Other(letter));
+    }
+
+    fn drop_incoming(&mut self) {
+        if let Some(incoming) = self.transfers.incoming.take() {
+            self.node.log_mut().drop_snapshot();
+            incoming.thawing.discard(&mut self.state.store);
+        }
+    }
+
+    fn refuse_incoming(&mut self) {
+        if let Some(Incoming { link, transfer, .. }) = self.transfers.incoming {
+            self.refuse(link, transfer);
+            self.drop_incoming();
+        }
+    }
+
+    fn refuse(&mut self, link: Link, transfer: Transfer) {
+        self.counters.transfers_refused += 1;
+        self.links.queue(link.peer, Lane::Bulk, Letter::Other(Other::Refused { transfer }));
+    }
+
+    /// A part of a leader's snapshot.
+    pub(super) fn take_part(&mut self, now: Nanos, link: Link, transfer: Transfer, number: u64, content: Content) {
+        let verdict = match (&self.transfers.incoming, content) {
+            // What is late of an earlier attempt harms nobody, and nobody waits for an answer to it.
+            (Some(incoming), _) if incoming.transfer > transfer => Verdict::Fine,
+            (Some(incoming), _) if incoming.transfer == transfer && number < incoming.next => Verdict::Fine,
+            (_, Content::Message(message)) if number == 0 => self.begin_incoming(link, transfer, &message),
+            (Some(incoming), content) if incoming.transfer == transfer && number == incoming.next => {
+                self.go_on_incoming(now, content)
+            }
+            _ => Verdict::Refused,
+        };
+        if matches!(verdict, Verdict::Refused) {
+            if self.transfers.incoming.as_ref().is_some_and(|incoming| incoming.transfer == transfer) {
+                self.drop_incoming();
+            }
+            self.refuse(link, transfer);
+        }
+    }
+
+    fn begin_incoming(&mut self, link: Link, transfer: Transfer, message: &[u8]) -> Verdict {
+        let Ok(message) = decode_message(message) else { return Verdict::Refused };
+        let metadata = message.get_snapshot().get_metadata();
+        let is_right = message.get_msg_type() == MessageType::MsgSnapshot
+            && (message.from, message.to) == (link.peer, self.config.id)
+            && message.term == transfer.term
+            && transfer.term >= self.node.term();
+        let is_new = self.transfers.begun.is_none_or(|begun| begun < transfer);
+        let is_wanted = is_new && metadata.index > self.node.committed() && self.transfers.taken.is_none();
+        if !is_right || !is_wanted || self.node.is_leader() && transfer.term == self.node.term() {
+            return Verdict::Refused;
+        }
+        self.drop_incoming();
+        self.drop_own_snapshot();
+        self.node.log_mut().begin_snapshot(metadata);
+        self.transfers.begun = Some(transfer);
+        let thawing = Thawing::new(&self.config);
+        self.transfers.incoming = Some(Incoming { link, transfer, message, thawing, next: 1, told: 0 });
+        Verdict::Fine
+    }
+
+    fn go_on_incoming(&mut self, now: Nanos, content: Content) -> Verdict {
+        let Some(incoming) = &mut self.transfers.incoming else { return Verdict::Refused };
+        incoming.next += 1;
+        match content {
+            Content::Message(_) => Verdict::Refused,
+            Content::Data(bytes) => match incoming.thawing.take(&self.config, &bytes) {
+                Ok(()) => {
+                    self.node.log_mut().write_snapshot(&bytes);
+                    Verdict::Fine
+                }
+                Err(SnapshotError::Malformed) => Verdict::Refused,
+                Err(error) => {
+                    self.events.push_back(Event::Failed(format!("a snapshot of the leader: {error}")));
+                    Verdict::Refused
+                }
+            },
+            Content::End => self.end_incoming(now),
+        }
+    }
+
+    /// All is there: now Raft hears of it, as of one message.
+    fn end_incoming(&mut self, now: Nanos) -> Verdict {
+        let Some(Incoming { link, transfer, message, thawing, .. }) = self.transfers.incoming.take() else {
+            return Verdict::Refused;
+        };
+        let index = message.get_snapshot().get_metadata().index;
+        let Ok(state) = thawing.finish() else {
+            self.node.log_mut().drop_snapshot();
+            return Verdict::Refused;
+        };
+        self.take_message(now, link.peer, message);
+        if self.node.has_taken(index) {
+            self.transfers.taken = Some((index, state));
+        } else {
+            self.node.log_mut().drop_snapshot();
+            self.state.store.replace(state.store);
+            self.refuse(link, transfer);
+        }
+        Verdict::Fine
+    }
+}
