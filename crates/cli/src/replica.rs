@@ -81,6 +81,7 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
         ("links_foreign", links.foreign),
         ("links_not_for_us", links.not_for_us),
         ("links_second", links.second),
+        ("links_too_many", links.too_many),
         ("links_malformed", links.malformed),
         ("links_too_long", links.too_long),
         ("links_silent", links.silent),

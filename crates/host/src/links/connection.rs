@@ -80,7 +80,10 @@ fn refusal(shared: &Shared, hello: Hello) -> Option<&AtomicU64> {
     }
     // The connection that the lower node has made is the one that stays.
     let is_second = hello.from > options.node && shared.has_link(hello.from, hello.lane);
-    is_second.then_some(&counts.second)
+    if is_second {
+        return Some(&counts.second);
+    }
+    (!shared.has_place(hello.from, hello.lane)).then_some(&counts.too_many)
 }
 
 /// A peer that is silent for too long is gone; small messages go at once.
@@ -118,7 +121,8 @@ impl Drop for Guard<'_> {
 
 /// Carries messages both ways, until the connection ends or another has taken its place.
 pub(super) async fn serve(shared: &Arc<Shared>, stream: TcpStream, link: Link) {
-    let guard = Guard(shared, shared.up(link));
+    let Some(live) = shared.up(link) else { return };
+    let guard = Guard(shared, live);
     let live = &guard.1;
     let (mut reader, mut writer) = stream.into_split();
     tokio::select! {
@@ -136,7 +140,7 @@ async fn read(shared: &Shared, stream: &mut (impl AsyncRead + Unpin), live: &Arc
             count(&shared.counts.too_long);
             return Ok(());
         }
-        let share = length.min(options.room) as u32;
+        let share = shared.cost(length);
         let Ok(share) = Arc::clone(&live.arriving).acquire_many_owned(share).await else { return Ok(()) };
         let mut message = Vec::with_capacity(length.min(FIRST_BYTES));
         if (&mut *stream).take(length as u64).read_to_end(&mut message).await? < length {

@@ -117,6 +117,12 @@ impl Links {
         self.shared.next_event()
     }
 
+    /// Whether there is an event.
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        self.shared.events() > 0
+    }
+
     /// Whether [`Links::send`] takes a message now. If not, `wake` is called when it does.
     #[must_use]
     pub fn has_room(&self, link: Link) -> bool {
@@ -153,7 +159,7 @@ async fn accept(listener: std::net::TcpListener, shared: &Arc<Shared>) -> std::i
     let serve = |stream, place| {
         let shared = Arc::clone(shared);
         async move {
-            // A link is in nobody's way: only its peer has it, and that has one a lane.
+            // A link is in nobody's way: a peer has one a lane, and there are few to others.
             if let Some((stream, link)) = connection::accepted(&shared, stream).await {
                 drop(tokio::spawn(async move { connection::serve(&shared, stream, link).await }));
             }

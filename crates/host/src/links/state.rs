@@ -12,6 +12,13 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// Connections at a time, those included that have not said hello.
 const CONNECTIONS_MAX: usize = 256;
 
+/// Links at a time to nodes that are no peers of ours: one that has joined while we were away, and leads, may make some.
+const STRANGERS_MAX: usize = 16;
+/// Events that the driver has not taken; from then on no link comes up.
+const EVENTS_MAX: usize = 65_536;
+/// What a message takes of a link's room beside its bytes: so short ones are bounded, too.
+const MESSAGE_COST: usize = 64;
+
 /// What has happened on a link.
 #[derive(Debug)]
 pub enum LinkEvent {
@@ -32,6 +39,8 @@ pub struct LinkCounters {
     pub not_for_us: u64,
     /// Refused: there is a link to that peer.
     pub second: u64,
+    /// Refused: too many links to nodes that are no peers, or the driver has not taken what happened on others.
+    pub too_many: u64,
     /// Refused: not the beginning of a link.
     pub malformed: u64,
     /// Broken: the next message would have been too long.
@@ -52,6 +61,7 @@ pub(super) struct Counts {
     pub(super) foreign: AtomicU64,
     pub(super) not_for_us: AtomicU64,
     pub(super) second: AtomicU64,
+    pub(super) too_many: AtomicU64,
     pub(super) malformed: AtomicU64,
     pub(super) too_long: AtomicU64,
     pub(super) silent: AtomicU64,
@@ -79,6 +89,14 @@ struct State {
     live: BTreeMap<(u64, Lane), Arc<Live>>,
     /// A message keeps its share of the link's room until the driver takes it.
     events: VecDeque<(LinkEvent, Option<OwnedSemaphorePermit>)>,
+}
+
+impl State {
+    fn has_place(&self, peer: u64, lane: Lane) -> bool {
+        let strangers = self.live.keys().filter(|(live, _)| !self.peers.contains(live)).count();
+        let is_known = self.peers.contains(&peer) || self.live.contains_key(&(peer, lane));
+        (is_known || strangers < STRANGERS_MAX) && self.events.len() < EVENTS_MAX
+    }
 }
 
 /// A link that is up.
@@ -138,8 +156,13 @@ impl Shared {
         live.values().filter(is_gone).for_each(|live| live.end.notify_one());
     }
 
-    /// A link is up. One that was there before, to the same peer, is broken: the peer has given it up.
-    pub(super) fn up(&self, link: Link) -> Arc<Live> {
+    /// Whether a link to this peer may come up.
+    pub(super) fn has_place(&self, peer: u64, lane: Lane) -> bool {
+        lock(&self.state).has_place(peer, lane)
+    }
+
+    /// A link is up. One that was there before, to the same peer, is broken: the peer has given it up. `None`: it may not.
+    pub(super) fn up(&self, link: Link) -> Option<Arc<Live>> {
         let live = Arc::new(Live {
             link,
             end: Notify::new(),
@@ -148,6 +171,10 @@ impl Shared {
             sending: Mutex::default(),
         });
         let mut state = lock(&self.state);
+        if !state.has_place(link.peer, link.lane) {
+            count(&self.counts.too_many);
+            return None;
+        }
         if let Some(before) = state.live.insert((link.peer, link.lane), Arc::clone(&live)) {
             count(&self.counts.broken);
             before.end.notify_one();
@@ -156,7 +183,12 @@ impl Shared {
         state.events.push_back((LinkEvent::Up(link), None));
         drop(state);
         (self.wake)();
-        live
+        Some(live)
+    }
+
+    /// What a message of this length takes of a link's room.
+    pub(super) fn cost(&self, length: usize) -> u32 {
+        length.saturating_add(MESSAGE_COST).min(self.options.room) as u32
     }
 
     /// A link has ended, unless another has taken its place already.
@@ -179,6 +211,11 @@ impl Shared {
             drop(state);
             (self.wake)();
         }
+    }
+
+    /// Events that the driver has not taken.
+    pub(super) fn events(&self) -> usize {
+        lock(&self.state).events.len()
     }
 
     pub(super) fn next_event(&self) -> Option<LinkEvent> {
@@ -221,13 +258,14 @@ impl Shared {
     }
 
     pub(super) fn counters(&self) -> LinkCounters {
-        let Counts { foreign, not_for_us, second, malformed, too_long, silent, not_reached, broken, late } =
+        let Counts { foreign, not_for_us, second, too_many, malformed, too_long, silent, not_reached, broken, late } =
             &self.counts;
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         LinkCounters {
             foreign: read(foreign),
             not_for_us: read(not_for_us),
             second: read(second),
+            too_many: read(too_many),
             malformed: read(malformed),
             too_long: read(too_long),
             silent: read(silent),

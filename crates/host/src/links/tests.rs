@@ -138,6 +138,37 @@ fn a_peer_that_is_not_known_yet_makes_the_link() {
     assert_eq!(high.message(), (to_low[0], b"known now".to_vec()));
 }
 
+/// Says hello as this node, and keeps the connection.
+fn greet(node: &Node, from: u64, to: u64) -> (TcpStream, bool) {
+    let lane = Lane::Prompt;
+    let hello = hello::Hello { cluster: 0xc1, set: 7, from, to, lane, generation: 9 };
+    let mut stream = TcpStream::connect(node.links.address()).unwrap();
+    stream.write_all(&hello.encode()).unwrap();
+    let is_taken = stream.read_exact(&mut [0; hello::HELLO_BYTES]).is_ok();
+    (stream, is_taken)
+}
+
+#[test]
+fn r7_strangers_get_few_links_and_keep_no_peer_out() {
+    let node = Node::new(5, ANY, |_| ());
+    node.links.set_peers(&[(4, ANY)]);
+    let kept: Vec<_> = (100..130).map(|from| greet(&node, from, 5)).collect();
+    assert_eq!(kept.iter().filter(|(_, is_taken)| *is_taken).count(), 16);
+    assert_eq!(node.links.counters().too_many, 14);
+    assert!(greet(&node, 4, 5).1, "a peer has its place");
+}
+
+#[test]
+fn r7_short_messages_are_bounded_too() {
+    let node = Node::new(5, ANY, |options| (options.room, options.patience) = (1000, LONG));
+    let (mut stream, _) = greet(&node, 3, 5);
+    stream.set_write_timeout(Some(SHORT)).unwrap();
+    let empty = [0; 4 << 10];
+    while stream.write_all(&empty).is_ok() {}
+    let waiting = node.links.shared.events();
+    assert!((2..=1 + 1000 / 64).contains(&waiting), "{waiting} wait: that it is up, and what there is room for");
+}
+
 #[test]
 fn strangers_are_refused_and_counted() {
     let node = Node::new(5, ANY, |options| options.message_max = 1000);

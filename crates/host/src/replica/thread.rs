@@ -23,6 +23,9 @@ use std::time::Duration;
 
 const PUBLISH_EVERY: Nanos = 100 * MS;
 
+/// Of links in one turn: a peer that sends without pause must not keep the replica from its heartbeats.
+const EVENTS_A_TURN: usize = 64;
+
 /// What the thread is made of.
 pub(super) struct Parts {
     pub(super) replica: Replica,
@@ -81,7 +84,7 @@ impl ReplicaThread {
             }
             self.take_all()?;
             self.give_all();
-            if !received && !self.busy_poll.is_polling() {
+            if !received && !self.busy_poll.is_polling() && !self.links.has_event() {
                 let timeout = self.due().saturating_sub(now());
                 self.shared.waker.wait(&self.shared.socket, Some(timeout));
             }
@@ -100,7 +103,8 @@ impl ReplicaThread {
             let safe = report.map_err(|error| error.to_string())?;
             self.replica.persisted(now(), safe);
         }
-        while let Some(event) = self.links.event() {
+        for _ in 0..EVENTS_A_TURN {
+            let Some(event) = self.links.event() else { break };
             self.take_link_event(now(), event);
         }
         self.orders.begin(now(), &mut self.replica);
