@@ -35,7 +35,8 @@ fn r7_the_largest_store_stops_no_heartbeat() {
         }
     };
     assert_eq!(full, Status::Full);
-    println!("{number} keys written, the longest turn took {:?}", world.longest);
+    let mut longest = vec![world.longest];
+    println!("{number} keys written, the longest turn took {:?}", std::mem::take(&mut world.longest));
     let keys = world.replica(leader).status(0).keys;
     world.start(late);
     let elections = |world: &mut World| (1..=3).map(|id| world.replica(id).counters().elections).sum::<u64>();
@@ -43,10 +44,12 @@ fn r7_the_largest_store_stops_no_heartbeat() {
     world.run(20_000 * MS);
     assert_eq!(world.replica(late).status(0).keys, keys, "{:?}", world.replica(late).counters());
     assert_eq!(elections(&mut world), before);
-    println!("{keys} keys sent, the longest turn took {:?}", world.longest);
+    longest.push(world.longest);
+    println!("{keys} keys sent, the longest turn took {:?}", std::mem::take(&mut world.longest));
     world.call(leader, |replica, now| replica.flush(now)).unwrap();
     world.run(2000 * MS);
     assert_eq!(world.replica(late).status(0).keys, 0);
-    println!("all removed, the longest turn took {:?}", world.longest);
-    assert!(world.longest < TURN_MAX);
+    longest.push(world.longest);
+    println!("all removed, the longest turn took {:?}", std::mem::take(&mut world.longest));
+    assert!(longest.iter().all(|(time, _)| *time < TURN_MAX), "{longest:?}");
 }

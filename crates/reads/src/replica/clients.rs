@@ -1,12 +1,31 @@
 //! The table of clients: what makes a write run once, however often it comes (R3).
 //!
 //! A client's id is the index of the entry that opened it. Ids are given up through the log only, by the store's time, which its
-//! entries carry: each replica gives up the same id at the same entry.
+//! entries carry: each replica gives up the same id at the same entry. An entry that opens one carries the address, too, so that no
+//! address takes all.
 
 use super::store::Outcome;
 use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::Status;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A source may open an id only while it holds fewer than this many times the ids that are free.
+const SHARE: usize = 8;
+/// An id that was never used may be given up after so many milliseconds: its opener may never have heard of it.
+const UNUSED: u64 = 60_000;
+
+/// Where a client is: an IPv4 address, or the /64 of an IPv6 address, because one host can use all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Source(u64);
+
+impl Source {
+    pub(super) fn of(ip: [u8; 16]) -> Self {
+        let [high, low] = [0, 8].map(|begin| u64::from_be_bytes(std::array::from_fn(|i| ip[begin + i])));
+        // An IPv4 address stands in the low half, behind 0xffff; no /64 begins like that.
+        Self(if high == 0 { low } else { high })
+    }
+}
 
 /// The last write of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +36,18 @@ pub(super) struct Client {
     pub(super) outcome: Outcome,
     /// When it was, by the store's time.
     pub(super) used: u64,
+    /// Where the id was opened.
+    pub(super) source: Source,
 }
 
 /// All clients that may write.
 #[derive(Clone, Debug)]
 pub(super) struct Clients {
     clients: BTreeMap<u64, Client>,
-    /// Time of the last write and id, so that the one that is idle longest comes first.
-    by_use: BTreeSet<(u64, u64)>,
+    /// When each may be given up, the first one first, with its id.
+    by_end: BTreeSet<(u64, u64)>,
+    /// How many each source has.
+    held: BTreeMap<Source, usize>,
     most: usize,
     idle: u64,
 }
@@ -45,7 +68,30 @@ pub(super) enum Known {
 impl Clients {
     /// Up to `most`; one that was idle for `idle` milliseconds makes room for another.
     pub(super) fn new(most: usize, idle: u64) -> Self {
-        Self { clients: BTreeMap::new(), by_use: BTreeSet::new(), most, idle }
+        Self { clients: BTreeMap::new(), by_end: BTreeSet::new(), held: BTreeMap::new(), most, idle }
+    }
+
+    /// When an id may be given up.
+    fn end(&self, client: &Client) -> u64 {
+        let idle = if client.number == 0 { self.idle.min(UNUSED) } else { self.idle };
+        client.used.saturating_add(idle)
+    }
+
+    /// Whether another one may be opened from there. A source alone gets 8/9 of all, and a second one always finds room.
+    fn has_room(&self, source: Source) -> bool {
+        let free = self.most.saturating_sub(self.clients.len());
+        self.held.get(&source).copied().unwrap_or(0) < SHARE * free
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(client) = self.clients.remove(&id) else { return };
+        self.by_end.remove(&(self.end(&client), id));
+        if let Some(held) = self.held.get_mut(&client.source) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&client.source);
+            }
+        }
     }
 
     /// What it knows of a write.
@@ -60,30 +106,30 @@ impl Clients {
     }
 
     /// A client gets the id `index`.
-    pub(super) fn open(&mut self, index: u64, time: u64) -> Outcome {
-        if self.clients.len() >= self.most {
-            let Some(&(used, id)) = self.by_use.first().filter(|(used, _)| used + self.idle <= time) else {
+    pub(super) fn open(&mut self, index: u64, time: u64, source: Source) -> Outcome {
+        while !self.has_room(source) {
+            let Some(&(_, id)) = self.by_end.first().filter(|(end, _)| *end <= time) else {
                 return Outcome::plain(Status::ClientsFull);
             };
-            self.by_use.remove(&(used, id));
-            self.clients.remove(&id);
+            self.remove(id);
         }
-        self.restore(index, Client { number: 0, outcome: Outcome::plain(Status::Done), used: time });
+        self.restore(index, Client { number: 0, outcome: Outcome::plain(Status::Done), used: time, source });
         Outcome::done(index.to_be_bytes().to_vec())
     }
 
     /// A new write of a client has run.
     pub(super) fn ran(&mut self, client: u64, number: u64, time: u64, outcome: Outcome) {
-        if let Some(known) = self.clients.get_mut(&client) {
-            self.by_use.remove(&(known.used, client));
-            self.by_use.insert((time, client));
-            *known = Client { number, outcome, used: time };
-        }
+        let Some(known) = self.clients.get(&client) else { return };
+        let next = Client { number, outcome, used: time, source: known.source };
+        self.by_end.remove(&(self.end(known), client));
+        self.by_end.insert((self.end(&next), client));
+        self.clients.insert(client, next);
     }
 
     /// Takes a client of a snapshot.
     pub(super) fn restore(&mut self, id: u64, client: Client) {
-        self.by_use.insert((client.used, id));
+        self.by_end.insert((self.end(&client), id));
+        *self.held.entry(client.source).or_default() += 1;
         self.clients.insert(id, client);
     }
 
@@ -102,10 +148,14 @@ impl Clients {
 mod tests {
     use super::*;
 
+    fn source(last: u8) -> Source {
+        Source::of(std::net::Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped().octets())
+    }
+
     #[test]
     fn r3_a_number_runs_once_and_never_late() {
         let mut clients = Clients::new(2, 100);
-        assert_eq!(clients.open(7, 0), Outcome::done(7u64.to_be_bytes().to_vec()));
+        assert_eq!(clients.open(7, 0, source(1)), Outcome::done(7u64.to_be_bytes().to_vec()));
         assert_eq!(clients.knows(7, 0), Known::Stale, "0 is no number of a write");
         assert_eq!(clients.knows(7, 3), Known::New);
         clients.ran(7, 3, 5, Outcome::done("3"));
@@ -118,12 +168,47 @@ mod tests {
     #[test]
     fn r3_an_id_is_given_up_only_when_idle_and_only_for_another() {
         let mut clients = Clients::new(2, 100);
-        clients.open(1, 0);
-        clients.open(2, 10);
+        clients.open(1, 0, source(1));
+        clients.open(2, 10, source(1));
         clients.ran(1, 1, 50, Outcome::plain(Status::Done));
-        assert_eq!(clients.open(3, 109).status, Status::ClientsFull, "2 was idle for 99");
-        assert_eq!(clients.open(4, 110).status, Status::Done);
+        assert_eq!(clients.open(3, 109, source(1)).status, Status::ClientsFull, "2 was idle for 99");
+        assert_eq!(clients.open(4, 110, source(1)).status, Status::Done);
         assert_eq!((clients.knows(2, 1), clients.len()), (Known::NoClient, 2));
         assert_eq!(clients.knows(1, 1), Known::Ran(Outcome::plain(Status::Done)));
+    }
+
+    #[test]
+    fn r7_one_source_takes_no_more_than_its_share_and_a_second_one_finds_room() {
+        let mut clients = Clients::new(90, 3_600_000);
+        let taken = |clients: &mut Clients, from, of, time| {
+            (from..from + 90).filter(|&index| clients.open(index, time, source(of)).status == Status::Done).count()
+        };
+        assert_eq!(taken(&mut clients, 100, 1, 0), 80);
+        assert_eq!(clients.open(200, 0, source(2)).status, Status::Done);
+        for index in 100..180 {
+            clients.ran(index, 1, 1, Outcome::plain(Status::Done));
+        }
+        assert_eq!(taken(&mut clients, 300, 1, UNUSED - 1), 0);
+        assert_eq!(clients.open(500, 3_600_001, source(1)).status, Status::Done, "one of its own makes room");
+        assert_eq!((clients.knows(200, 1), clients.len()), (Known::NoClient, 80), "what was never used goes first");
+    }
+
+    #[test]
+    fn r7_ids_that_were_never_used_make_room_soon() {
+        let mut clients = Clients::new(90, 3_600_000);
+        (0..90).for_each(|index| drop(clients.open(index, 0, source(index as u8))));
+        clients.ran(0, 1, 0, Outcome::plain(Status::Done));
+        assert_eq!(clients.open(100, UNUSED - 1, source(100)).status, Status::ClientsFull);
+        (101..190).for_each(|index| assert_eq!(clients.open(index, UNUSED, source(index as u8)).status, Status::Done));
+        assert_eq!(clients.open(190, UNUSED, source(190)).status, Status::ClientsFull, "what was used stays");
+        assert_eq!(clients.knows(0, 2), Known::New);
+    }
+
+    #[test]
+    fn r7_a_source_is_an_ipv4_address_or_an_ipv6_network_of_64_bits() {
+        let of = |address: &str| Source::of(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_ne!(of("::ffff:10.0.0.1"), of("::ffff:10.0.0.2"));
     }
 }

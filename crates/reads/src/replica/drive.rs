@@ -95,7 +95,7 @@ impl Replica {
         };
         let before = self.state.time;
         let record = match record {
-            Record::Open { .. } if planted(163) => Record::Open { time: self.store_time(now) },
+            Record::Open { source, .. } if planted(163) => Record::Open { time: self.store_time(now), source },
             record => record,
         };
         let outcome = self.state.apply(entry.index, record.clone());

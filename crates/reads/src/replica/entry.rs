@@ -1,5 +1,6 @@
 //! What the entries of the log say.
 
+use super::clients::Source;
 use midflight_wire::reads::{Command, Write};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -16,6 +17,8 @@ pub(super) enum Record<'a> {
     Open {
         /// The store's time.
         time: u64,
+        /// Where the client is.
+        source: Source,
     },
     /// A client's write.
     Write {

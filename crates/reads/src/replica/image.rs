@@ -3,7 +3,7 @@
 //! An image shares its data with the store, so it costs no memory but for what changes afterwards. Its parts are made when they are
 //! wanted: for the disk, and for each peer that needs them.
 
-use super::clients::Client;
+use super::clients::{Client, Source};
 use super::config::{Agreed, Member, ReplicaConfig};
 use super::entry::SessionName;
 use super::state::State;
@@ -85,20 +85,28 @@ struct FrozenClient {
     id: u64,
     number: u64,
     used: u64,
+    source: Source,
     status: u8,
     value: Vec<u8>,
 }
 
 impl FrozenClient {
     fn new(id: u64, client: &Client) -> Self {
-        let Client { number, outcome, used } = client;
-        Self { id, number: *number, used: *used, status: outcome.status.into(), value: outcome.value.to_vec() }
+        let Client { number, outcome, used, source } = client;
+        Self {
+            id,
+            number: *number,
+            used: *used,
+            source: *source,
+            status: outcome.status.into(),
+            value: outcome.value.to_vec(),
+        }
     }
 
     fn thaw(self) -> Result<(u64, Client), SnapshotError> {
         let status = Status::from_number(self.status).ok_or(SnapshotError::Malformed)?;
         let outcome = Outcome { status, value: self.value.into() };
-        Ok((self.id, Client { number: self.number, outcome, used: self.used }))
+        Ok((self.id, Client { number: self.number, outcome, used: self.used, source: self.source }))
     }
 }
 
@@ -258,7 +266,7 @@ mod tests {
     fn parts_are_bounded() {
         let mut state = State::new(&config());
         for number in 0..3000u32 {
-            state.clients.open(number.into(), 0);
+            state.clients.open(number.into(), 0, Source::of([1; 16]));
             state.clients.ran(number.into(), 1, 0, Outcome::done(vec![7; 1000]));
             state.store.apply(What::Put { key: &number.to_be_bytes(), value: &[1; 1000] });
         }
@@ -283,7 +291,7 @@ mod tests {
         ) {
             let mut state = State::new(&config());
             let session = SessionName { sid: 7, switch: "10.0.0.1:7700".parse().unwrap(), incarnation: 9 };
-            (1..4).for_each(|index| drop(state.apply(index, Record::Open { time: 3 })));
+            (1..4).for_each(|index| drop(state.apply(index, Record::Open { time: 3, source: Source::of([1; 16]) })));
             state.apply(4, Record::Session(session));
             let write = |state: &mut State, number: usize, key: u8, value: Option<u8>| {
                 let (key, value) = ([key], value.map(|value| [value]));

@@ -46,9 +46,9 @@ impl State {
                 self.sessions.retain(|session| session.sid != sid);
                 Outcome::plain(Status::Done)
             }
-            Record::Open { time } => {
+            Record::Open { time, source } => {
                 self.time = self.time.max(time);
-                self.clients.open(index, self.time)
+                self.clients.open(index, self.time, source)
             }
             Record::Write { client, number, time, what } => {
                 self.time = self.time.max(time);
@@ -81,6 +81,7 @@ pub(super) fn of_known(known: Known) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replica::clients::Source;
     use crate::replica::entry::What;
 
     fn config() -> ReplicaConfig {
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn r3_an_entry_twice_in_the_log_runs_once() {
         let mut state = State::new(&config());
-        state.apply(1, Record::Open { time: 0 });
+        state.apply(1, Record::Open { time: 0, source: Source::of([1; 16]) });
         let write = Record::Write { client: 1, number: 1, time: 5, what: What::Incr { key: b"a", by: 1 } };
         assert_eq!(state.apply(2, write.clone()), Outcome::done(1i64.to_be_bytes().to_vec()));
         assert_eq!(state.apply(3, write), Outcome::done(1i64.to_be_bytes().to_vec()), "the stored reply");

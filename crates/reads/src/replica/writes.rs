@@ -4,6 +4,7 @@
 //! processed, and is sent only when that index is committed and applied. Here every answer waits for the index that was the
 //! log's last when it was made, so answers leave in the order in which they were made.
 
+use super::clients::Source;
 use super::entry::{Record, What};
 use super::node::Node;
 use super::packets;
@@ -146,7 +147,8 @@ impl Writes {
         }
         if is_open {
             let is_plain = key.is_empty() && arguments.is_empty();
-            return if is_plain { self.propose(node, &Record::Open { time }) } else { Err(Status::BadRequest) };
+            let source = Source::of(request.client.ip);
+            return if is_plain { self.propose(node, &Record::Open { time, source }) } else { Err(Status::BadRequest) };
         }
         let (client, number) = (write.client.get(), write.number.get());
         let what = What::of(write, key, arguments).ok_or(Status::BadRequest)?;
