@@ -72,7 +72,8 @@ fn answer(process: &Weak<ReplicaProcess>, set: u16, request: ReplicaRequest) -> 
         ReplicaRequest::Transfer(to) => ReplicaOrder::Transfer(to),
         ReplicaRequest::Flush => ReplicaOrder::Flush,
     };
-    process.order(order).map(|()| ReplicaAnswer::Begun).map_err(|error| error.to_string())
+    let done = if matches!(order, ReplicaOrder::Transfer(_)) { ReplicaAnswer::Done } else { ReplicaAnswer::Begun };
+    process.order(order).map(|()| done).map_err(|error| error.to_string())
 }
 
 fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {

@@ -107,6 +107,8 @@ pub enum ReplicaRequest {
 pub enum ReplicaAnswer {
     /// It is begun, and the status shows when it is done.
     Begun,
+    /// It is done.
+    Done,
     /// How it is.
     Status(Box<ReplicaStatus>),
 }
@@ -152,6 +154,8 @@ pub struct ReplicaStatus {
     pub reads_waiting: u64,
     /// The leader's: answers that wait for an index.
     pub answers_waiting: u64,
+    /// The leader's: key groups that are unstable, as far as it knows.
+    pub kgroups_unstable: u64,
     /// The members.
     pub members: Vec<MemberStatus>,
     /// What it has done, by name.
@@ -209,6 +213,7 @@ impl ReplicaStatus {
             clients: report.clients as u64,
             reads_waiting: report.reads_waiting as u64,
             answers_waiting: report.answers_waiting as u64,
+            kgroups_unstable: report.kgroups_unstable as u64,
             members: report.members.iter().map(member).collect(),
             counters: by_name(done),
             shell,
@@ -239,6 +244,7 @@ impl ReplicaStatus {
             ("clients", "Client ids that may write", self.clients),
             ("reads_waiting", "Reads that wait for an index or a quorum", self.reads_waiting),
             ("answers_waiting", "Answers that wait for an index, of a leader", self.answers_waiting),
+            ("kgroups_unstable", "Key groups that are unstable, as far as a leader knows", self.kgroups_unstable),
         ] {
             gauge(e, name, help, number(value))?;
         }
@@ -328,6 +334,7 @@ mod tests {
             clients: 1,
             reads_waiting: 0,
             answers_waiting: 1,
+            kgroups_unstable: 3,
             members: set.members().into_iter().map(|member| (member, 11)).collect(),
         };
         let done = Counters { reads_served: 5, ..Counters::default() };
@@ -340,6 +347,7 @@ mod tests {
         for line in [
             "midflight_replica_leads 1",
             "midflight_replica_apply_lag 2",
+            "midflight_replica_kgroups_unstable 3",
             "midflight_replica_events_total{name=\"reads_served\"} 5",
             "midflight_replica_shell_total{name=\"links_broken\"} 4",
             "midflight_replica_about_info{version=\"0.1.0\",set=\"1\",replica=\"2\",role=\"leader\"} 1",

@@ -165,10 +165,11 @@ impl ReplicaProcess {
         self.shared.failure.get().map(String::as_str)
     }
 
-    /// Begins what an operator wants. [`report`](Self::report) shows when it is done.
+    /// Begins what an operator wants; [`report`](Self::report) shows when it is done. A hand-over is done when this returns, which takes
+    /// ten promises at most.
     ///
     /// # Errors
-    /// If the replica cannot do it, does not lead, or has ended.
+    /// If the replica cannot do it, does not lead, or has ended; or if another one leads than was wanted.
     pub fn order(&self, order: ReplicaOrder) -> Result<(), Error> {
         self.shared.orders.carry_out(order, || self.shared.waker.wake()).map_err(Error::Replica)
     }

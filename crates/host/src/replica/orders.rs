@@ -1,7 +1,7 @@
 //! What an operator wants of a replica. Any thread may say so; the replica's thread begins it.
 
 use midflight_endpoint::Nanos;
-use midflight_reads::replica::{ChangeError, Member, Replica};
+use midflight_reads::replica::{ChangeError, HandOverError, Member, Replica};
 // Not crossbeam's: only these drop what is queued when the receiver goes, so that whoever waits for it hears that.
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -22,6 +22,11 @@ pub enum ReplicaOrder {
 }
 
 impl ReplicaOrder {
+    /// Whether it is answered when it is done, by an event, and not when it is begun.
+    fn has_outcome(&self) -> bool {
+        matches!(self, Self::Transfer(_))
+    }
+
     fn begin(self, now: Nanos, replica: &mut Replica) -> Result<(), ChangeError> {
         match self {
             Self::Add(member) => replica.add_member(now, member),
@@ -40,15 +45,19 @@ pub(super) struct Orders(SyncSender<(ReplicaOrder, SyncSender<Begun>)>);
 
 /// Those that wait for the replica's thread. When it is dropped, all who wait hear that their order will not be begun.
 #[derive(Debug)]
-pub(super) struct Waiting(Receiver<(ReplicaOrder, SyncSender<Begun>)>);
+pub(super) struct Waiting {
+    orders: Receiver<(ReplicaOrder, SyncSender<Begun>)>,
+    /// Who waits for what comes of a hand-over. A replica has one at a time.
+    hand_over: Option<SyncSender<Begun>>,
+}
 
 pub(super) fn queue() -> (Orders, Waiting) {
-    let (sender, waiting) = sync_channel(WAITING_MAX);
-    (Orders(sender), Waiting(waiting))
+    let (sender, orders) = sync_channel(WAITING_MAX);
+    (Orders(sender), Waiting { orders, hand_over: None })
 }
 
 impl Orders {
-    /// Queues an order and waits until it is begun.
+    /// Queues an order and waits until it is begun; a hand-over, until it is known what has come of it.
     pub(super) fn carry_out(&self, order: ReplicaOrder, wake: impl FnOnce()) -> Result<(), String> {
         let ended = || "the replica has ended".to_owned();
         let (reply, answer) = sync_channel(1);
@@ -63,10 +72,21 @@ impl Orders {
 
 impl Waiting {
     /// Begins all that wait.
-    pub(super) fn begin(&self, now: Nanos, replica: &mut Replica) {
-        for (order, reply) in self.0.try_iter() {
-            // It fails if the caller no longer waits, and then nobody needs the result.
-            let _ = reply.try_send(order.begin(now, replica));
+    pub(super) fn begin(&mut self, now: Nanos, replica: &mut Replica) {
+        for (order, reply) in self.orders.try_iter() {
+            let has_outcome = order.has_outcome();
+            match order.begin(now, replica) {
+                Ok(()) if has_outcome => self.hand_over = Some(reply),
+                // It fails if the caller no longer waits, and then nobody needs the result.
+                begun => drop(reply.try_send(begun)),
+            }
+        }
+    }
+
+    /// What has come of a hand-over.
+    pub(super) fn handed_over(&mut self, outcome: Result<(), HandOverError>) {
+        if let Some(reply) = self.hand_over.take() {
+            let _ = reply.try_send(outcome.map_err(ChangeError::from));
         }
     }
 }

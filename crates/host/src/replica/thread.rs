@@ -116,6 +116,7 @@ impl ReplicaThread {
                 Event::Failed(why) => return Err(why),
                 Event::Leads(term) => tracing::info!("leads in term {term}"),
                 Event::Follows => tracing::info!("leads no more"),
+                Event::HandedOver(outcome) => self.orders.handed_over(outcome),
                 Event::Session(switch) => tracing::info!("a session at switch {switch} has begun"),
                 Event::Unlike(switch) => tracing::error!(
                     "switch {switch} has another session_lease or kgroup_bits for this set than this replica, which does not \

@@ -28,6 +28,8 @@ pub(super) struct Links {
     up: BTreeMap<(u64, Lane), u64>,
     /// Peers with other bounds: nothing of them is taken.
     unlike: BTreeSet<u64>,
+    /// Peers that have greeted on their present link, with the same bounds.
+    greeted: BTreeSet<u64>,
 }
 
 impl Links {
@@ -47,6 +49,11 @@ impl Links {
     /// Which link it is, if it is up.
     pub(super) fn generation(&self, peer: u64, lane: Lane) -> Option<u64> {
         self.up.get(&(peer, lane)).copied()
+    }
+
+    /// Whether a peer runs, has a link, and has the same bounds.
+    pub(super) fn is_greeted(&self, peer: u64) -> bool {
+        self.greeted.contains(&peer)
     }
 
     fn is_present(&self, link: Link) -> bool {
@@ -169,7 +176,10 @@ impl Replica {
     /// A peer with other bounds would apply the same entries with another result.
     fn greeted(&mut self, peer: u64, theirs: Agreed) {
         match self.config.agreed().differs_from(&theirs) {
-            None => drop(self.links.unlike.remove(&peer)),
+            None => {
+                self.links.unlike.remove(&peer);
+                self.links.greeted.insert(peer);
+            }
             Some((name, ours, theirs)) if self.links.unlike.insert(peer) => {
                 self.events.push_back(Event::UnlikePeer { peer, name, ours, theirs });
             }
@@ -215,6 +225,7 @@ impl Endpoint for Replica {
             let refresh = sessions.present.as_ref().and_then(|p| p.writes.timeout(self.config.refresh_after));
             due = refresh.map_or(due, |at| due.min(at));
         }
+        due = self.hand_over.map_or(due, |hand_over| due.min(hand_over.until));
         if self.has_work { Some(0) } else { Some(due) }
     }
 }
@@ -254,6 +265,7 @@ impl Linked for Replica {
         if self.links.is_present(link) {
             self.links.up.remove(&(link.peer, link.lane));
             self.links.queues.remove(&(link.peer, link.lane));
+            self.links.greeted.remove(&link.peer);
             self.end_transfers(link);
             self.node.unreachable(link.peer);
             self.go_on(now);

@@ -42,9 +42,52 @@ pub enum ChangeError {
     /// The last one must stay.
     #[error("the last member cannot be removed")]
     Last,
+    /// Afterwards the set could not decide anything.
+    #[error(
+        "the set would have {members} replicas and need {needed} of them, but only {heard} are heard: start replica {}, or remove it \
+         first",
+        list(silent)
+    )]
+    TooFew {
+        /// Members afterwards.
+        members: usize,
+        /// A majority of them.
+        needed: usize,
+        /// Those that have lately been heard, the leader among them.
+        heard: usize,
+        /// Those that have not.
+        silent: Vec<u64>,
+    },
+    /// Who is to lead cannot be reached.
+    #[error("replica {0} is not heard: start it, or choose another one")]
+    Silent(u64),
+    /// Leadership is being handed over already.
+    #[error("leadership is being handed over already: `midflight kv members` shows who leads")]
+    HandsOver,
+    /// Leadership was to be handed over, and was not.
+    #[error(transparent)]
+    NotHandedOver(#[from] HandOverError),
     /// Another change is under way.
     #[error("another change of the members is under way: try again when it is done")]
     Busy,
+}
+
+/// Why another one than the wanted replica leads, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandOverError {
+    /// Another one was elected.
+    #[error("replica {0} leads now: the wanted one did not have the whole log in time, or was not reached. Try again")]
+    Other(u64),
+    /// Nobody is known to lead.
+    #[error(
+        "the wanted replica did not take over, and this one has stepped down; it knows of no leader yet. `midflight kv members` shows \
+         who leads"
+    )]
+    Nobody,
+}
+
+fn list(ids: &[u64]) -> String {
+    ids.iter().map(u64::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// The place of a member; [`NO_SLOT`] where it is none.
@@ -110,8 +153,26 @@ impl Replica {
         self.change(now, id, ConfChangeType::RemoveNode, &members)
     }
 
+    /// Whether a replica was heard within the time in which another one would be elected.
+    pub(super) fn is_heard(&self, now: Nanos, id: u64) -> bool {
+        let lately = |at: &Nanos| now < at + self.config.timing.promise;
+        // Who is no member yet says nothing but its greeting.
+        let is_new = self.state.members.iter().all(|member| member.id != id);
+        id == self.config.id || self.heard.get(&id).is_some_and(lately) || is_new && self.links.is_greeted(id)
+    }
+
+    /// A change must leave a majority of replicas that are heard: it could not be taken back.
+    fn check_majority(&self, now: Nanos, members: &[Member]) -> Result<(), ChangeError> {
+        let needed = members.len() / 2 + 1;
+        let (heard, silent): (Vec<_>, Vec<_>) =
+            members.iter().map(|member| member.id).partition(|&id| self.is_heard(now, id));
+        let (members, heard) = (members.len(), heard.len());
+        if heard >= needed { Ok(()) } else { Err(ChangeError::TooFew { members, needed, heard, silent }) }
+    }
+
     fn change(&mut self, now: Nanos, id: u64, what: ConfChangeType, members: &[Member]) -> Result<(), ChangeError> {
         self.check_leads()?;
+        self.check_majority(now, members)?;
         let mut single = ConfChangeSingle::default();
         single.set_change_type(what);
         single.node_id = id;

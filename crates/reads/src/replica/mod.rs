@@ -31,7 +31,7 @@ mod writes;
 pub use config::{ConfigError, Member, Mode, ReplicaConfig, Timing};
 pub use counters::Counters;
 pub use image::SnapshotError;
-pub use members::ChangeError;
+pub use members::{ChangeError, HandOverError};
 pub use status::{Role, StatusReport};
 
 use crate::log::{Identity, Log, LogError, Stored};
@@ -53,6 +53,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use writes::{Arrived, Bounds, Refresh};
 
+/// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
+const HAND_OVER_PROMISES: u64 = 10;
 /// Parts of a snapshot that may wait for the disk: entries never wait behind more.
 const PARTS_UNSAFE: u64 = 4;
 /// Entries that a snapshot has made needless, and that one turn frees.
@@ -82,6 +84,7 @@ pub struct Replica {
     wants_snapshot: bool,
     /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
     time_since: Nanos,
+    hand_over: Option<HandOver>,
     /// When each peer was heard last.
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
@@ -93,6 +96,16 @@ pub struct Replica {
     out: Datagrams,
     events: VecDeque<Event>,
     counters: Counts,
+}
+
+/// Leadership that an operator wants at another replica.
+#[derive(Clone, Copy)]
+struct HandOver {
+    to: u64,
+    /// This replica's own.
+    term: u64,
+    /// Then nobody waits for it any more.
+    until: Nanos,
 }
 
 /// A snapshot that is being written.
@@ -109,6 +122,8 @@ pub enum Event {
     Leads(u64),
     /// It leads no more.
     Follows,
+    /// What has come of [`Replica::transfer`].
+    HandedOver(Result<(), HandOverError>),
     /// A session has begun at this switch.
     Session(SocketAddr),
     /// This switch has another lease of sessions, or another number of key groups, than this replica: it is not worked with.
@@ -187,6 +202,7 @@ impl Replica {
             log_bytes: 0,
             wants_snapshot: false,
             time_since: now,
+            hand_over: None,
             heard: BTreeMap::new(),
             next_beat: now,
             now,
@@ -205,10 +221,10 @@ impl Replica {
         &self.counters
     }
 
-    /// Hands leadership over to another member.
+    /// Hands leadership over to another member. An [`Event::HandedOver`] says what has come of it, after ten promises at the latest.
     ///
     /// # Errors
-    /// Where this replica does not lead, or there is no such member.
+    /// Where this replica does not lead, or that member cannot take over.
     pub fn transfer(&mut self, now: Nanos, to: u64) -> Result<(), ChangeError> {
         self.check_leads()?;
         if to == self.config.id {
@@ -217,9 +233,29 @@ impl Replica {
         if self.state.members.iter().all(|member| member.id != to) {
             return Err(ChangeError::NoMember(to));
         }
-        self.node.transfer(now, to);
+        if !self.is_heard(now, to) {
+            return Err(ChangeError::Silent(to));
+        }
+        if self.hand_over.is_some() || !self.node.transfer(now, to) {
+            return Err(ChangeError::HandsOver);
+        }
+        let until = now + HAND_OVER_PROMISES * self.config.timing.promise;
+        self.hand_over = Some(HandOver { to, term: self.node.term(), until });
         self.go_on(now);
         Ok(())
+    }
+
+    /// Whether somebody else leads now, or it is known that nobody will by this hand-over.
+    fn check_hand_over(&mut self, now: Nanos) {
+        let Some(HandOver { to, term, until }) = self.hand_over else { return };
+        let outcome = match self.node.leader().filter(|_| self.node.term() > term) {
+            Some(leader) if leader == to => Ok(()),
+            Some(leader) => Err(HandOverError::Other(leader)),
+            None if now >= until => Err(HandOverError::Nobody),
+            None => return,
+        };
+        self.hand_over = None;
+        self.events.push_back(Event::HandedOver(outcome));
     }
 
     /// Removes all data, between two sessions.
@@ -437,6 +473,7 @@ impl Replica {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.may_begin(now, &self.node)) {
             self.beat(now);
         }
+        self.check_hand_over(now);
         self.check_transfers();
         self.step_snapshot(now);
         let may_trim = self.node.log_mut().trim(TRIMMED_AT_ONCE);
@@ -536,8 +573,7 @@ impl Replica {
 
     /// A leader keeps the entries that followers need which it hears, but none that the last snapshot has made needless too.
     fn needed(&self, now: Nanos) -> u64 {
-        let is_heard = |id: &u64| self.heard.get(id).is_some_and(|&at| now < at + self.config.timing.promise);
-        let members = self.state.members.iter().map(|member| member.id).filter(is_heard);
+        let members = self.state.members.iter().map(|member| member.id).filter(|&id| self.is_heard(now, id));
         let kept = self.node.log().snapshot_index() + 1;
         if self.node.is_leader() { self.node.needed(members).max(kept) } else { u64::MAX }
     }

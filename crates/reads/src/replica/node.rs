@@ -219,12 +219,15 @@ impl Node {
         self.raw.apply_conf_change(change)
     }
 
-    /// Hands leadership over. From now on it has no lease.
-    pub(super) fn transfer(&mut self, now: Nanos, to: u64) {
-        if let Some(leadership) = &mut self.leadership {
+    /// Hands leadership over. From now on it has no lease. Returns whether raft-rs tries it.
+    pub(super) fn transfer(&mut self, now: Nanos, to: u64) -> bool {
+        let Some(leadership) = &mut self.leadership else { return false };
+        self.raw.transfer_leader(to);
+        let is_tried = self.raw.raft.lead_transferee == Some(to);
+        if is_tried {
             leadership.handing_over = Some(now + self.timing.promise);
-            self.raw.transfer_leader(to);
         }
+        is_tried
     }
 
     /// Whether it hands leadership over.

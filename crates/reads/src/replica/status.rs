@@ -53,6 +53,8 @@ pub struct StatusReport {
     pub reads_waiting: usize,
     /// The leader's: answers that wait for an index.
     pub answers_waiting: usize,
+    /// The leader's: key groups that are unstable, as far as it knows.
+    pub kgroups_unstable: usize,
     /// The members, and the index up to which the leader knows each to have the log.
     pub members: Vec<(Member, u64)>,
 }
@@ -86,6 +88,7 @@ impl Replica {
             clients: self.state.clients.len(),
             reads_waiting: self.reads.waiting(),
             answers_waiting: present.map_or(0, |present| present.writes.waiting()),
+            kgroups_unstable: present.map_or(0, |present| present.writes.unstable()),
             members: self.state.members.iter().map(|member| (member.clone(), node.matched(member.id))).collect(),
         }
     }

@@ -14,7 +14,7 @@ use super::store::Outcome;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{MS, Nanos};
 use midflight_wire::reads::{Command, DATA_MAX, Operation, Request, Status, Write, key_hash};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 
 /// Without a write for this long, reads may go to the leader too.
@@ -91,6 +91,12 @@ impl Writes {
     /// Answers that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Key groups that are unstable at the switch as far as the leader knows: with a write under way, or one that was lost.
+    pub(super) fn unstable(&self) -> usize {
+        let under_way = self.waiting.iter().map(|waiting| self.kgroup(waiting.request.hash.get()));
+        self.open.keys().copied().chain(under_way).collect::<HashSet<u32>>().len()
     }
 
     /// A WRITE of this session. Its SEQ counts as processed before anything else can refuse it, so nothing that was refused can

@@ -21,7 +21,8 @@ EXAMPLES
 Run it on the machine of the replica that leads, as root or as the user who started it.
 
 EXIT CODES
-  0 begun (run it again without arguments to see when it is done), 1 failed, 2 wrong usage";
+  0 begun (run it again without arguments to see when it is done); transfer: done, 1 failed,
+  2 wrong usage";
 
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLES)]
@@ -89,6 +90,7 @@ fn ask(set: &SetTable, of: &ReplicaStatus, request: &ReplicaRequest) -> Result<(
     let path = admin::default_path("replica", member.address.port());
     let answer = admin::ask::<ReplicaAnswer>(&path, request);
     match answer.with_context(|| format!("replica {} did not answer", of.replica))? {
+        Ok(ReplicaAnswer::Done) => stdout::print("done\n"),
         Ok(_) => stdout::print("begun\n"),
         Err(why) => bail!("{why}"),
     }

@@ -68,7 +68,8 @@ fn over_http(addresses: &[String]) -> Result<Vec<ReplicaStatus>> {
 }
 
 fn for_people(found: &[ReplicaStatus]) -> String {
-    let head = ["replica", "role", "term", "log", "applied", "keys", "reads", "refused", "session"].map(str::to_owned);
+    let head = ["replica", "role", "term", "log", "applied", "keys", "reads", "refused", "unstable", "session"]
+        .map(str::to_owned);
     let row = |s: &ReplicaStatus| {
         let count = |name: &str| s.counters.get(name).copied().unwrap_or(0).to_string();
         let session = match &s.session {
@@ -85,9 +86,10 @@ fn for_people(found: &[ReplicaStatus]) -> String {
             s.keys.to_string(),
             count("reads_served"),
             count("reads_refused"),
+            if s.role == "leader" { s.kgroups_unstable.to_string() } else { "-".into() },
             session,
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    aligned(&rows, "rlrrrrrrl")
+    aligned(&rows, "rlrrrrrrrl")
 }

@@ -1,0 +1,107 @@
+//! What an operator changes: members, and who leads.
+
+use super::ready;
+use super::world::{World, member};
+use midflight_endpoint::MS;
+use midflight_reads::replica::{ChangeError, Event, HandOverError, ReplicaConfig, Timing};
+
+/// A set of three with a leader, of whose followers the first is dead.
+fn with_one_dead() -> (World, u64, u64, u64) {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    let (dead, alive) = (leader % 3 + 1, (leader + 1) % 3 + 1);
+    world.kill(dead);
+    world.run(150 * MS);
+    (world, leader, dead, alive)
+}
+
+#[test]
+fn r5_a_member_is_not_added_if_the_set_could_not_decide_any_more() {
+    let (mut world, leader, dead, _) = with_one_dead();
+    let refused = world.call(leader, |replica, now| replica.add_member(now, member(4))).unwrap_err();
+    assert_eq!(refused, ChangeError::TooFew { members: 4, needed: 3, heard: 2, silent: vec![dead, 4] });
+    let said = refused.to_string();
+    assert!(said.contains("need 3") && said.contains("start replica") && said.contains("or remove it first"), "{said}");
+    world.call(leader, |replica, now| replica.remove_member(now, dead)).unwrap();
+    world.run(20 * MS);
+    world.call(leader, |replica, now| replica.add_member(now, member(4))).unwrap();
+}
+
+#[test]
+fn r5_a_member_is_not_removed_if_too_few_were_left() {
+    let (mut world, leader, dead, alive) = with_one_dead();
+    let refused = world.call(leader, |replica, now| replica.remove_member(now, alive));
+    assert_eq!(refused, Err(ChangeError::TooFew { members: 2, needed: 2, heard: 1, silent: vec![dead] }));
+    world.run(100 * MS);
+    assert_eq!(world.replica(leader).members().len(), 3);
+}
+
+#[test]
+fn r5_a_set_of_one_grows_only_by_a_replica_that_runs() {
+    let (mut world, _) = ready(1);
+    let refused = world.call(1, |replica, now| replica.add_member(now, member(2)));
+    assert_eq!(refused, Err(ChangeError::TooFew { members: 2, needed: 2, heard: 1, silent: vec![2] }));
+    world.start_outsider(2);
+    world.run(10 * MS);
+    world.call(1, |replica, now| replica.add_member(now, member(2))).unwrap();
+    world.run(200 * MS);
+    assert_eq!(world.replica(2).members().len(), 2);
+}
+
+fn outcome(world: &World, of: u64) -> Option<Result<(), HandOverError>> {
+    world.events.iter().find_map(|(_, id, event)| match event {
+        Event::HandedOver(outcome) if *id == of => Some(*outcome),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_hand_over_says_that_it_is_done() {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    world.call(leader, |replica, now| replica.transfer(now, leader % 3 + 1)).unwrap();
+    world.run(100 * MS);
+    assert_eq!(outcome(&world, leader), Some(Ok(())));
+}
+
+#[test]
+fn a_hand_over_to_a_replica_that_is_silent_is_refused() {
+    let (mut world, leader, dead, alive) = with_one_dead();
+    assert_eq!(world.call(leader, |replica, now| replica.transfer(now, dead)), Err(ChangeError::Silent(dead)));
+    assert!(world.replica(leader).status(0).session.is_some(), "the session goes on");
+    world.call(leader, |replica, now| replica.transfer(now, alive)).unwrap();
+    assert_eq!(world.call(leader, |replica, now| replica.transfer(now, alive)), Err(ChangeError::HandsOver));
+}
+
+#[test]
+fn a_hand_over_that_fails_says_so_in_time() {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    let to = leader % 3 + 1;
+    world.call(leader, |replica, now| replica.transfer(now, to)).unwrap();
+    world.kill(to);
+    world.run(10 * Timing::default().promise);
+    assert!(matches!(outcome(&world, leader), Some(Err(HandOverError::Other(id))) if id != to), "{:?}", world.events);
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    world.call(leader, |replica, now| replica.transfer(now, leader % 3 + 1)).unwrap();
+    (1..=3).filter(|id| *id != leader).for_each(|id| world.kill(id));
+    world.run(10 * Timing::default().promise);
+    assert_eq!(outcome(&world, leader), Some(Err(HandOverError::Nobody)));
+}
+
+#[test]
+fn replicas_with_other_frozen_bounds_do_not_work_together() {
+    let wrong = |config: &mut ReplicaConfig| config.store_bytes = if config.id == 3 { 5 << 20 } else { 6 << 20 };
+    let mut world = World::with(3, wrong);
+    world.run(400 * MS);
+    let leader = world.leader().unwrap();
+    assert_ne!(leader, 3);
+    let told = Event::UnlikePeer { peer: 3, name: "store_bytes", ours: 6 << 20, theirs: 5 << 20 };
+    assert!(world.events.iter().any(|(_, id, event)| *id == leader && *event == told), "{:?}", world.events);
+    assert_eq!(world.replica(3).status(0).committed, 1, "it takes nothing");
+    assert!(world.replica(3).counters().unlike_peers > 0);
+    let client = world.open(1);
+    assert!(client > 0, "the others go on");
+    assert_eq!(world.get(1, "a"), Some((midflight_wire::reads::Status::NotFound, Vec::new())));
+}
