@@ -6,4 +6,4 @@ mod table;
 
 pub use replica::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStart, ReplicaStatus, SessionStatus};
 pub use status::{ReadsStatus, SetStatus};
-pub use table::{ReadMode, ReadsTable, ReplicaTable, SetTable, TimingTable};
+pub use table::{BoundsTable, ReadMode, ReadsTable, ReplicaTable, SetTable, TimingTable};

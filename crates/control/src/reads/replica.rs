@@ -57,6 +57,12 @@ impl SetTable {
             kgroup_bits: self.kgroup_bits,
             mode: self.reads.into(),
             timing: (&self.timing).into(),
+            store_bytes: self.bounds.store_bytes as usize,
+            clients: self.bounds.clients as usize,
+            client_idle: nanos(self.bounds.client_idle),
+            waiting: self.bounds.waiting as usize,
+            unsafe_bytes: self.bounds.unsafe_bytes as usize,
+            snapshot_after: self.bounds.snapshot_after as usize,
             ..ReplicaConfig::new(self.cluster, self.number, id, initial, self.switches.clone(), seed)
         }
     }
@@ -368,6 +374,22 @@ mod tests {
         assert_eq!(set.replica_config(2, ReplicaStart::GoesOn, 1).check(), Ok(()));
         assert_eq!(set.replica_config(2, ReplicaStart::Joins, 1).check(), Ok(()));
         assert_eq!(set.replica_config(2, ReplicaStart::GoesOn, 1).timing, Timing::default(), "the same defaults");
+        let (ours, theirs) = (
+            set.replica_config(2, ReplicaStart::GoesOn, 1),
+            ReplicaConfig::new(7, 1, 2, set.members(), set.switches.clone(), 1),
+        );
+        assert_eq!(
+            (ours.store_bytes, ours.clients, ours.client_idle, ours.waiting, ours.unsafe_bytes, ours.snapshot_after),
+            (
+                theirs.store_bytes,
+                theirs.clients,
+                theirs.client_idle,
+                theirs.waiting,
+                theirs.unsafe_bytes,
+                theirs.snapshot_after
+            ),
+            "the same bounds"
+        );
         assert_eq!(set.member(9).unwrap_err(), "set 1 has no replica 9 in the configuration, but 1, 2, 3");
     }
 }

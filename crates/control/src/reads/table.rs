@@ -52,6 +52,9 @@ pub struct SetTable {
     /// `[reads.set.timing]`
     #[serde(default)]
     pub timing: TimingTable,
+    /// `[reads.set.bounds]`
+    #[serde(default)]
+    pub bounds: BoundsTable,
 }
 
 /// A replica of a set.
@@ -100,6 +103,38 @@ pub struct TimingTable {
     pub stagger: Duration,
     /// Millionths by which the rates of two clocks may differ (ρ).
     pub drift_ppm: u32,
+}
+
+/// Bounds of the replicas of a set. The first three are frozen when the set is made.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BoundsTable {
+    /// Bytes of keys and values, each key with what it costs beside.
+    pub store_bytes: u64,
+    /// Client ids that may be open.
+    pub clients: u32,
+    /// An id that was not used for so long may be given up.
+    #[serde(deserialize_with = "duration")]
+    pub client_idle: Duration,
+    /// Requests that may wait for an index, and answers.
+    pub waiting: u32,
+    /// Bytes that may wait for the disk.
+    pub unsafe_bytes: u64,
+    /// Bytes of log after which a snapshot is made.
+    pub snapshot_after: u64,
+}
+
+impl Default for BoundsTable {
+    fn default() -> Self {
+        Self {
+            store_bytes: 256 << 20,
+            clients: 16_384,
+            client_idle: Duration::from_secs(3600),
+            waiting: 65_536,
+            unsafe_bytes: 64 << 20,
+            snapshot_after: 32 << 20,
+        }
+    }
 }
 
 impl Default for ReadsTable {
@@ -175,6 +210,7 @@ impl SetTable {
             reply_check: ReplyCheck::default(),
             policy: Policy::default(),
             timing: TimingTable::default(),
+            bounds: BoundsTable::default(),
         }
     }
 
@@ -231,7 +267,20 @@ impl SetTable {
                 ));
             }
         }
-        self.timing.validate(&key("timing"))
+        self.timing.validate(&key("timing"))?;
+        self.bounds.validate(&key("bounds"))
+    }
+}
+
+impl BoundsTable {
+    fn validate(&self, of: &str) -> Result<(), String> {
+        let key = |name: &str| format!("{of}.{name}");
+        within(&key("store_bytes"), self.store_bytes, 1 << 20..=512 << 20)?;
+        within(&key("clients"), self.clients, 1..=16_384)?;
+        within_time(&key("client_idle"), self.client_idle, "1m", "7d")?;
+        within(&key("waiting"), self.waiting, 1..=1 << 20)?;
+        within(&key("unsafe_bytes"), self.unsafe_bytes, 4 << 20..=1 << 30)?;
+        within(&key("snapshot_after"), self.snapshot_after, 1 << 20..=1 << 30)
     }
 }
 
@@ -337,6 +386,22 @@ replicas = [
             ("  { id = 3, address = \"10.0.0.13:7710\", links = \"10.0.0.13:7711\" },\n", "", "set 1: replicas has 2"),
             ("\"10.0.0.1:7700\", \"10.0.0.2:7700\"", "", "set 1: switches is empty"),
             ("number = 1", "number = 1\ntiming = { promise = \"105ms\" }", "set 1: timing: promise must be longer"),
+            (
+                "number = 1",
+                "number = 1\nbounds = { store_bytes = 5 }",
+                "set 1: bounds.store_bytes = 5: must be 1048576 to",
+            ),
+            (
+                "number = 1",
+                "number = 1\nbounds = { clients = 20000 }",
+                "set 1: bounds.clients = 20000: must be 1 to 16384",
+            ),
+            (
+                "number = 1",
+                "number = 1\nbounds = { client_idle = \"1s\" }",
+                "set 1: bounds.client_idle = 1s: must be \"1m\"",
+            ),
+            ("number = 1", "number = 1\nbounds = { queue = 1 }", "unknown field `queue`"),
             ("cluster = 42", "clusters = 42", "unknown field `clusters`"),
         ] {
             let error = parse(&SET.replace(from, to)).unwrap_err();
