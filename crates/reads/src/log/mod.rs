@@ -30,6 +30,7 @@ use bytes::Bytes;
 use disk::Disk;
 use format::Point;
 use midflight_endpoint::{File, Persist};
+use protobuf::Message as _;
 use raft::StorageError;
 use raft::prelude::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use replay::Replayed;
@@ -299,8 +300,15 @@ impl Log {
         if low > high || high > self.entries.len() {
             return Err(StorageError::Unavailable);
         }
-        let mut entries = self.entries.range(low..high).cloned().collect();
-        raft::util::limit_size(&mut entries, max_bytes);
+        // Not all are copied first: a follower that lags may want hundreds of thousands.
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        for entry in self.entries.range(low..high) {
+            bytes += u64::from(entry.compute_size());
+            if !entries.is_empty() && max_bytes.is_some_and(|most| bytes > most) {
+                break;
+            }
+            entries.push(entry.clone());
+        }
         Ok(entries)
     }
 }
