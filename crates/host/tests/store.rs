@@ -32,10 +32,15 @@ struct World {
     members: Vec<Member>,
     replicas: Vec<Option<ReplicaProcess>>,
     data: PathBuf,
+    snapshot_after: usize,
 }
 
 impl World {
     fn start(name: &str) -> Self {
+        Self::with(name, 32 << 20)
+    }
+
+    fn with(name: &str, snapshot_after: usize) -> Self {
         let data = std::env::temp_dir().join(format!("midflight-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&data);
         let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
@@ -52,7 +57,7 @@ impl World {
             replicas,
         };
         assert_eq!(switch.order(SetOrder::add(&set)).unwrap().outcome(), Outcome::Done);
-        let mut world = Self { switch, members, replicas: vec![None, None, None], data };
+        let mut world = Self { switch, members, replicas: vec![None, None, None], data, snapshot_after };
         (0..3).for_each(|i| world.start_replica(i));
         world
     }
@@ -60,6 +65,7 @@ impl World {
     fn options(&self, member: &Member, initial: Vec<Member>) -> ReplicaOptions {
         let mut config = ReplicaConfig::new(7, SET, member.id, initial, vec![self.switch.local_addr()], rand::random());
         config.founds = true;
+        config.snapshot_after = self.snapshot_after;
         ReplicaOptions::new(config, member.address, member.links, self.data.join(member.id.to_string()))
     }
 
@@ -173,6 +179,49 @@ fn r2_a_replica_without_its_disk_comes_back_under_a_new_identity() {
     assert!(error.starts_with("no member has the id 9"), "{error}");
     world.replicas[(leader + 2) % 3] = None;
     assert_eq!(client.incr("a", 1), Ok(2), "the new one is of the quorum");
+}
+
+#[test]
+fn r5_a_replica_that_was_away_gets_a_snapshot_in_parts_while_the_store_goes_on() {
+    let mut world = World::with("store-snapshot", 256 << 10);
+    let leader = world.leader();
+    let away = (leader + 1) % 3;
+    world.replicas[away] = None;
+    let client = world.client();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let client = &client;
+            let put = move |i: usize| client.put(format!("key {thread} {i}"), vec![b'x'; 1000]).unwrap();
+            scope.spawn(move || (0..250).for_each(put));
+        }
+    });
+    let report = |world: &World, i: usize| world.replicas[i].as_ref().unwrap().report();
+    let elections = |world: &World| report(world, leader).counters.elections;
+    let before = elections(&world);
+    world.start_replica(away);
+    wait_until("it has all data", || {
+        client.put("beat", "x").unwrap();
+        report(&world, away).status.keys == 2001
+    });
+    let counters = report(&world, away).counters;
+    assert!(counters.restored > 0, "{counters:?}");
+    assert_eq!(elections(&world), before);
+    world.replicas.fill_with(|| None);
+    (0..3).for_each(|i| world.start_replica(i));
+    assert_eq!(client.get("key 7 249").unwrap().map(|value| value.len()), Some(1000), "it is on the disk");
+}
+
+#[test]
+fn r5_a_hand_over_is_answered_when_another_replica_leads() {
+    let world = World::start("store-transfer");
+    let leader = world.leader();
+    let next = (leader + 1) % 3;
+    let order = |order| world.replicas[leader].as_ref().unwrap().order(order);
+    let to = world.members[next].id;
+    wait_until("it is heard", || order(ReplicaOrder::Transfer(to)).is_ok());
+    wait_until("it leads", || world.replicas[next].as_ref().unwrap().report().status.role == Role::Leader);
+    let error = order(ReplicaOrder::Transfer(to)).unwrap_err().to_string();
+    assert!(error.contains("does not lead"), "{error}");
 }
 
 #[test]
