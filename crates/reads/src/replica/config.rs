@@ -142,7 +142,7 @@ pub struct ReplicaConfig {
     pub store_bytes: usize,
     /// Bytes of log after which a snapshot is made. Default 32 MiB.
     pub snapshot_after: usize,
-    /// Bytes that may wait for the disk, a snapshot among them; above it no write is taken. Default 64 MiB.
+    /// Bytes that may wait for the disk; above it no write is taken. Default 64 MiB.
     pub unsafe_bytes: usize,
     /// How long a key group with a lost write stays unstable after the first READ that shows it. Default 20 ms.
     pub refresh_after: Nanos,
