@@ -4,9 +4,7 @@
 
 mod common;
 
-use common::{Directory, Running, assert_error, free_address, midflight, run, run_with, status, wait_until};
-use std::net::TcpListener;
-use std::process::{Child, Stdio};
+use common::{Directory, Running, Store, assert_error, run, run_with, status, wait_until};
 
 const STORE: &str = r#"
 [[reads.set]]
@@ -44,73 +42,6 @@ fn r7_a_switch_of_a_store_says_what_it_needs() {
     }
     assert_error(&switch(&["--program", "reads"]), 2, &["no replica set", "[[reads.set]]"]);
     assert_error(&switch(&["--config", &file, "--program", "tasks"]), 2, &["store.toml:2", "`reads`", "`tasks`"]);
-}
-
-/// A store of three replicas and a switch, as processes with a configuration of their own.
-struct Store {
-    directory: Directory,
-    config: String,
-    switch: Option<Running>,
-    replicas: Vec<Option<Running>>,
-}
-
-impl Store {
-    fn start(name: &str) -> Self {
-        let directory = Directory::new(name);
-        let switch = free_address();
-        let links = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let replica = |id| format!("  {{ id = {id}, address = \"{}\", links = \"{}\" }},\n", free_address(), links());
-        let replicas: String = (1..=3).map(replica).collect();
-        let text = format!(
-            "listen = \"{switch}\"\nhttp = \"\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{switch}\"]\n\
-             replicas = [\n{replicas}]\n"
-        );
-        let config = directory.write("store.toml", &text);
-        let mut store = Self { directory, config, switch: None, replicas: vec![None, None, None] };
-        store.start_switch();
-        (1..=3).for_each(|id| store.start_replica(id));
-        store
-    }
-
-    fn start_switch(&mut self) {
-        self.switch = Some(Running::start(&["switch", "--config", &self.config]));
-    }
-
-    fn start_replica(&mut self, id: usize) {
-        let data = self.directory.path(&format!("data-{id}"));
-        let args = ["replica", "--config", &self.config, "--id", &id.to_string(), "--data", &data, "--new"];
-        self.replicas[id - 1] = Some(Running::start(&args));
-    }
-
-    /// Ends a replica as a power cut of its machine does: dropping sends SIGKILL.
-    fn kill(&mut self, id: usize) {
-        self.replicas[id - 1] = None;
-    }
-
-    /// The exit code and what is printed.
-    fn kv(&self, args: &[&str]) -> (Option<i32>, String) {
-        let said = run(&[&["kv", args[0], "--config", &self.config], &args[1..]].concat());
-        (said.code, said.stdout)
-    }
-
-    /// The replica that leads and has a session.
-    fn leader(&self) -> usize {
-        let mut leader = None;
-        wait_until("a replica has a session", || {
-            let (code, text) = self.kv(&["status", "--json"]);
-            let found: serde_json::Value = if code == Some(0) { text.parse().unwrap() } else { return false };
-            let leads = found.as_array().unwrap().iter().find(|status| !status["session"].is_null());
-            leader = leads.and_then(|status| status["replica"].as_u64());
-            leader.is_some()
-        });
-        leader.unwrap() as usize
-    }
-
-    fn load(&self, seconds: &str, history: &str) -> Child {
-        let args = ["kv", "load", "--config", &self.config, "--seconds", seconds, "--clients", "6", "--keys", "30"];
-        let args = [&args[..], &["--reads", "0.5", "--history", history, "--json"]].concat();
-        midflight(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
 }
 
 fn done(text: &str) -> (Option<i32>, String) {
@@ -155,10 +86,10 @@ fn r2_r5_a_killed_leader_and_a_restart_of_all_lose_nothing() {
     assert_eq!(store.kv(&["incr", "a"]), done("2\n"));
     store.start_replica(leader);
     (1..=3).for_each(|id| store.kill(id));
-    store.switch = None;
+    store.kill_switch(1);
     let said = run(&["kv", "put", "--config", &store.config, "a", "0", "--timeout", "300ms"]);
     assert_error(&said, 1, &["no answer came in time", "majority"]);
-    store.start_switch();
+    store.start_switch(1);
     (1..=3).for_each(|id| store.start_replica(id));
     assert_eq!(store.kv(&["incr", "a"]), done("3\n"));
 }
@@ -177,8 +108,8 @@ fn r1_what_clients_saw_while_replicas_and_the_switch_died_is_linearizable() {
     store.kill(leader);
     std::thread::sleep(std::time::Duration::from_secs(1));
     store.start_replica(leader);
-    store.switch = None;
-    store.start_switch();
+    store.kill_switch(1);
+    store.start_switch(1);
     store.leader();
     store.kill(leader % 3 + 1);
     let said: common::Said = load.wait_with_output().unwrap().into();

@@ -5,11 +5,14 @@
 
 mod machine;
 mod seen;
+mod store;
 
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use machine::{kernel_works, labs_work, skip};
 #[allow(unused_imports, reason = "each test binary uses what it needs")]
 pub(crate) use seen::Seen;
+#[allow(unused_imports, reason = "each test binary uses what it needs")]
+pub(crate) use store::Store;
 
 use midflight::{Client, ClientOptions};
 use midflight_lab::{Lab, Place};

@@ -1,0 +1,125 @@
+//! A store of three replicas, as processes with a configuration of their own.
+
+use super::{Directory, Running, free_address, midflight, run, wait_until};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+
+pub(crate) struct Store {
+    pub directory: Directory,
+    /// The file.
+    pub config: String,
+    pub switches: Vec<Option<Running>>,
+    pub replicas: Vec<Option<Running>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Store {
+    /// All its processes, with one switch.
+    pub(crate) fn start(name: &str) -> Self {
+        let mut store = Self::new(name, 1);
+        store.start_all();
+        store
+    }
+
+    /// The configuration alone. Switches and replicas count from 1.
+    pub(crate) fn new(name: &str, switches: usize) -> Self {
+        let directory = Directory::new(name);
+        let addresses: Vec<_> = (0..switches).map(|_| free_address()).collect();
+        let named: Vec<_> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+        let links = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let replica = |id| format!("  {{ id = {id}, address = \"{}\", links = \"{}\" }},\n", free_address(), links());
+        let replicas: String = (1..=3).map(replica).collect();
+        let text = format!(
+            "http = \"\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [{}]\nreplicas = [\n{replicas}]\n",
+            named.join(", ")
+        );
+        let config = directory.write("store.toml", &text);
+        let switches = (0..switches).map(|_| None).collect();
+        Self { directory, config, switches, replicas: vec![None, None, None], addresses }
+    }
+
+    pub(crate) fn start_all(&mut self) {
+        (1..=self.switches.len()).for_each(|number| self.start_switch(number));
+        (1..=3).for_each(|id| self.start_replica(id));
+    }
+
+    pub(crate) fn start_switch(&mut self, number: usize) {
+        let listen = self.addresses[number - 1].to_string();
+        self.switches[number - 1] = Some(Running::start(&["switch", "--config", &self.config, "--listen", &listen]));
+    }
+
+    pub(crate) fn data(&self, id: usize) -> String {
+        self.directory.path(&format!("data-{id}"))
+    }
+
+    pub(crate) fn replica(&self, id: usize) -> Command {
+        midflight(&["replica", "--config", &self.config, "--id", &id.to_string(), "--data", &self.data(id), "--new"])
+    }
+
+    pub(crate) fn start_replica(&mut self, id: usize) {
+        self.replicas[id - 1] = Some(Running::spawn(self.replica(id)));
+    }
+
+    /// Ends a replica as a power cut of its machine does: dropping sends SIGKILL.
+    pub(crate) fn kill(&mut self, id: usize) {
+        self.replicas[id - 1] = None;
+    }
+
+    pub(crate) fn kill_switch(&mut self, number: usize) {
+        self.switches[number - 1] = None;
+    }
+
+    /// Where clients reach the switches.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.clone()
+    }
+
+    /// The exit code and what is printed.
+    pub(crate) fn kv(&self, args: &[&str]) -> (Option<i32>, String) {
+        let said = run(&[&["kv", args[0], "--config", &self.config], &args[1..]].concat());
+        (said.code, said.stdout)
+    }
+
+    /// What the replicas say of themselves; none of them may be stopped.
+    pub(crate) fn statuses(&self) -> Vec<serde_json::Value> {
+        let (code, text) = self.kv(&["status", "--json"]);
+        if code == Some(0) { serde_json::from_str(&text).unwrap() } else { Vec::new() }
+    }
+
+    /// The status of the replica that leads and has a session.
+    fn led(&self) -> serde_json::Value {
+        let mut found = None;
+        wait_until("a replica has a session", || {
+            found = self.statuses().into_iter().find(|status| !status["session"].is_null());
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// The replica that leads and has a session.
+    pub(crate) fn leader(&self) -> usize {
+        self.led()["replica"].as_u64().unwrap() as usize
+    }
+
+    /// The switch that has the session.
+    pub(crate) fn active_switch(&self) -> usize {
+        let at: SocketAddr = self.led()["session"]["switch"].as_str().unwrap().parse().unwrap();
+        self.addresses.iter().position(|address| *address == at).unwrap() + 1
+    }
+
+    /// Until all replicas run, and have applied what the leader has committed by now.
+    pub(crate) fn wait_until_whole(&self) {
+        let committed = self.led()["committed"].as_u64().unwrap();
+        wait_until("all replicas have caught up", || {
+            let statuses = self.statuses();
+            statuses.len() == 3 && statuses.iter().all(|status| status["applied"].as_u64().unwrap() >= committed)
+        });
+    }
+
+    /// Clients that read and write until their time is over, or SIGINT comes.
+    pub(crate) fn load(&self, seconds: &str, history: &str) -> Child {
+        let args = ["kv", "load", "--config", &self.config, "--seconds", seconds, "--clients", "6", "--keys", "30"];
+        let args = [&args[..], &["--reads", "0.5", "--history", history, "--json"]].concat();
+        midflight(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+}
