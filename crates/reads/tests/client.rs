@@ -465,6 +465,19 @@ fn r3_after_longer_than_ids_are_kept_nothing_is_known_of_a_write_that_was_sent_o
 }
 
 #[test]
+fn r7_a_store_that_is_full_says_so_at_once() {
+    let mut hand = Hand::settled();
+    for write in [put("a"), incr("a"), Operation::Cas { key: b"a".into(), expected: b"".into(), new: b"b".into() }] {
+        hand.submit(write);
+        let write = hand.one().1;
+        hand.says(1, &write.answer(Status::Full, b""));
+        assert_eq!(hand.outcome(), Err(Failure::Full));
+    }
+    assert!(!Failure::Full.is_unknown());
+    assert_eq!(hand.counters().bad_answers, 0);
+}
+
+#[test]
 fn r7_without_room_for_a_client_id_the_write_fails_or_waits_for_a_lane_that_has_one() {
     let mut hand = Hand::new(1, |config| config.lanes = 2);
     hand.submit(put("a"));

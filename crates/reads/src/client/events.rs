@@ -69,6 +69,9 @@ pub enum Failure {
     /// The result would exceed what a value may have.
     #[error("the result would be larger than a value may be")]
     TooLarge,
+    /// The store has as many bytes as it may.
+    #[error("the store is full: delete some keys, or write shorter values")]
+    Full,
     /// The store has no room for another client id.
     #[error("the store has no room for another client: close some, or wait until unused ids have expired")]
     ClientsFull,

@@ -37,6 +37,7 @@ pub(super) fn failure(status: Status) -> Option<Failure> {
     match status {
         Status::NotANumber => Some(Failure::NotANumber),
         Status::TooLarge => Some(Failure::TooLarge),
+        Status::Full => Some(Failure::Full),
         Status::ClientsFull => Some(Failure::ClientsFull),
         Status::BadRequest => Some(Failure::BadRequest),
         Status::BadHash => Some(Failure::BadHash),
