@@ -101,7 +101,8 @@ fn end(child: &mut Child) {
 fn survives(store: &mut Store, fault: impl FnOnce(&mut Store, &Tally)) -> Duration {
     store.leader();
     let history = store.directory.path("history.jsonl");
-    let client = KvClient::builder().switches(store.addresses()).timeout(Duration::from_secs(2)).connect().unwrap();
+    let client =
+        KvClient::builder().switches(store.addresses.clone()).timeout(Duration::from_secs(2)).connect().unwrap();
     let tally = Tally::default();
     let said: Said = std::thread::scope(|scope| {
         let mut clients = Clients { tally: &tally, load: Some(store.load("100", &history)) };

@@ -10,7 +10,8 @@ pub(crate) struct Store {
     pub config: String,
     pub switches: Vec<Option<Running>>,
     pub replicas: Vec<Option<Running>>,
-    addresses: Vec<SocketAddr>,
+    /// Where clients reach the switches.
+    pub addresses: Vec<SocketAddr>,
 }
 
 impl Store {
@@ -67,11 +68,6 @@ impl Store {
 
     pub(crate) fn kill_switch(&mut self, number: usize) {
         self.switches[number - 1] = None;
-    }
-
-    /// Where clients reach the switches.
-    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        self.addresses.clone()
     }
 
     /// The exit code and what is printed.
