@@ -191,14 +191,14 @@ impl SmallDisk {
     fn mount(path: String, size: &str) -> Option<Self> {
         std::fs::create_dir_all(&path).unwrap();
         let options = format!("size={size}");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "midflight-test", &path]).status();
-        match mounted {
-            Ok(status) if status.success() => Some(Self(path)),
-            other => {
-                skip(format!("it needs to mount a small file system, as root: {other:?}"));
-                None
-            }
-        }
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "midflight-test", &path]).output();
+        let why = match mounted {
+            Ok(said) if said.status.success() => return Some(Self(path)),
+            Ok(said) => String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        skip(format!("it mounts a small file system, which needs root: {why}"));
+        None
     }
 
     fn make_room(&self) {
