@@ -26,7 +26,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(152, "commits-whole-log", "crates/reads/src/replica/mod.rs", 1500),
     Mutant::new(153, "read-before-applied", "crates/reads/src/replica/mod.rs", 1500),
     Mutant::new(161, "unsynced-acknowledged", "crates/reads/src/replica/node.rs", 1500),
-    Mutant::new(162, "two-clients-in-snapshot", "crates/reads/src/replica/state.rs", 1500),
+    Mutant::new(162, "two-clients-in-snapshot", "crates/reads/src/replica/image.rs", 1500),
     Mutant::new(163, "own-time-expires", "crates/reads/src/replica/drive.rs", 1500),
     Mutant::new(164, "lost-snapshot-unnoticed", "crates/reads/src/replica/node.rs", 1500),
     Mutant::new(165, "stranger-refused", "crates/reads/src/replica/mod.rs", 1500),
