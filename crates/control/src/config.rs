@@ -296,11 +296,14 @@ mod tests {
         let plain = of_program.lines().filter(|line| !line.starts_with('#')).filter_map(key);
         let in_comments = of_set.lines().filter_map(|line| line.strip_prefix("# ")).filter_map(key);
         let in_comments: Vec<_> = in_comments.filter(|key| !key.contains([' ', '"', ':'])).collect();
-        let timing = of_set.split_once("timing = {").unwrap().1.split('}').next().unwrap();
-        let timing = timing.split(", ").filter_map(key).map(|key| format!("set.timing.{key}"));
-        let keys = plain.chain(in_comments.into_iter().map(|key| format!("set.{key}"))).chain(timing);
+        let of_table = |table: &'static str| {
+            let keys = of_set.split_once(&format!("{table} = {{")).unwrap().1.split('}').next().unwrap();
+            keys.split(", ").filter_map(key).map(move |key| format!("set.{table}.{key}"))
+        };
+        let of_tables = ["timing", "bounds"].into_iter().flat_map(of_table);
+        let keys = plain.chain(in_comments.into_iter().map(|key| format!("set.{key}"))).chain(of_tables);
         let keys: Vec<_> = keys.map(|key| format!("reads.{key}")).collect();
-        assert_eq!(keys.len(), 18, "{keys:?}");
+        assert_eq!(keys.len(), 25, "{keys:?}");
         for key in keys {
             assert!(guide.contains(&format!("`{key}`")), "docs/configuration.md does not explain `{key}`");
         }

@@ -139,6 +139,11 @@ impl Replica {
         rows
     }
 
+    /// Whether switches hear of this replica by its HELLOs: it is a member, and has no heartbeats to send.
+    fn is_to_greet(&self) -> bool {
+        self.sessions.is_none() && self.slot() != NO_SLOT
+    }
+
     pub(super) fn beat(&mut self, now: Nanos) {
         let (rows, slot) = (self.rows(now), self.slot());
         let Some(sessions) = &mut self.sessions else { return };
@@ -204,6 +209,9 @@ impl Endpoint for Replica {
             self.beat(now);
             self.go_on(now);
         }
+        if self.is_to_greet() {
+            self.presence.greet(now, self.slot(), &mut self.out);
+        }
     }
 
     fn poll_transmit(&mut self, _now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
@@ -224,6 +232,9 @@ impl Endpoint for Replica {
             due = sessions.timeout(self.now).map_or(due, |at| due.min(at));
             let refresh = sessions.present.as_ref().and_then(|p| p.writes.timeout(self.config.refresh_after));
             due = refresh.map_or(due, |at| due.min(at));
+        }
+        if self.is_to_greet() {
+            due = due.min(self.presence.timeout());
         }
         due = self.hand_over.map_or(due, |hand_over| due.min(hand_over.until));
         if self.has_work { Some(0) } else { Some(due) }

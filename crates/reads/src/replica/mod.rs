@@ -3,7 +3,8 @@
 //! - `node`: Raft with times by a clock: promises, elections, the leader's lease;
 //! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to; `image`: its snapshots, in parts;
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
-//! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them;
+//! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
+//!   switches hear of other replicas;
 //! - `writes` and `reads`: what a leader, and any replica, does with requests.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -19,6 +20,7 @@ mod letters;
 mod members;
 mod node;
 mod packets;
+mod presence;
 mod reads;
 mod session;
 mod state;
@@ -71,6 +73,8 @@ pub struct Replica {
     applied: u64,
     /// What a leader does, while this replica is one.
     sessions: Option<Sessions>,
+    /// What it says to switches while it does not lead.
+    presence: presence::Presence,
     reads: Reads,
     /// The newest snapshot.
     image: Option<Image>,
@@ -194,6 +198,7 @@ impl Replica {
             state,
             applied,
             sessions: None,
+            presence: presence::Presence::new(&config, now),
             reads: Reads::default(),
             image,
             snapshot: None,
@@ -298,8 +303,8 @@ impl Replica {
                 self.take_write(now, &Arrived { from, request, write, key, arguments });
             }
             Ok(Packet::State(state)) => {
-                let alike = self.sessions.as_mut().is_none_or(|sessions| sessions.answered(now, from, state));
-                if !alike {
+                let Some(sessions) = &mut self.sessions else { return self.presence.answered(now, from, state) };
+                if !sessions.answered(now, from, state) {
                     self.counters.unlike_switches += 1;
                     self.tell_unlike(from);
                 }

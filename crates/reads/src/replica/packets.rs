@@ -1,14 +1,18 @@
 //! Packets to switches.
 
 use super::entry::SessionName;
+use super::switches::Answer;
 use midflight_wire::counting;
 use midflight_wire::reads::{EndSession, Heartbeat, Hello, Operation, Replica, Request, Status};
 use zerocopy::IntoBytes;
 
-/// Asks a switch which incarnation it is, and what the time is there.
-pub(super) fn hello(sequence: u32, set: u16, slot: u8) -> Vec<u8> {
+/// Asks a switch which incarnation it is, and what the time is there. What it answered last proves who asks.
+pub(super) fn hello(sequence: u32, set: u16, slot: u8, last: Option<Answer>) -> Vec<u8> {
     let mut hello = Hello::new(0, sequence);
     (hello.set, hello.slot) = (set.into(), slot);
+    if let Some(last) = last {
+        (hello.incarnation, hello.echo) = (last.incarnation.into(), last.echo.into());
+    }
     counting(&hello, 0)
 }
 

@@ -93,7 +93,8 @@ impl Sessions {
         for address in addresses {
             self.sequence = self.sequence.wrapping_add(1);
             let heartbeat = if at == Some(address) { self.heartbeat(now, node, slot, replicas) } else { None };
-            let packet = heartbeat.unwrap_or_else(|| packets::hello(self.sequence, self.set, slot));
+            let packet =
+                heartbeat.unwrap_or_else(|| packets::hello(self.sequence, self.set, slot, self.switches.last(address)));
             self.switches.ask(address, self.sequence);
             out.push_back((address, packet));
         }

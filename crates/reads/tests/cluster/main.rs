@@ -9,7 +9,7 @@ mod world;
 
 use midflight_endpoint::MS;
 use midflight_wire::reads::{Command, Status};
-use world::World;
+use world::{World, member, switch};
 
 fn done(value: &str) -> Option<(Status, Vec<u8>)> {
     Some((Status::Done, value.as_bytes().to_vec()))
@@ -38,6 +38,18 @@ fn r1_what_was_written_is_read() {
     }
     let served: Vec<u64> = (1..=3).map(|id| world.replica(id).counters().reads_served).collect();
     assert!(served.iter().all(|&reads| reads > 2), "r6: all consistent replicas serve: {served:?}");
+}
+
+/// R6: each switch hears of each replica again and again, by what nobody else can send. One in the kernel sends READs by the way that
+/// the last such packet came.
+#[test]
+fn r6_every_switch_knows_where_every_replica_is() {
+    let (mut world, _) = ready(3);
+    world.run(500 * MS);
+    for (number, id) in [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)] {
+        let heard = world.known.get(&(switch(number), member(id).address)).copied().unwrap_or(0);
+        assert!(heard + 150 * MS > world.now, "switch {number} has not heard of replica {id} for long");
+    }
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(crate) struct World {
     nodes: BTreeMap<u64, Node>,
     switches: BTreeMap<SocketAddr, Option<Reads>>,
     pub(crate) events: Vec<(Nanos, u64, Event)>,
+    /// When each switch was last sure that a datagram came from a peer.
+    pub(crate) known: BTreeMap<(SocketAddr, SocketAddr), Nanos>,
     answers: Vec<(Request, Vec<u8>)>,
     cookie: [u8; 8],
     requests: u64,
@@ -89,6 +91,7 @@ impl World {
             nodes: BTreeMap::new(),
             switches: BTreeMap::new(),
             events: Vec::new(),
+            known: BTreeMap::new(),
             answers: Vec::new(),
             cookie: [0; 8],
             requests: 77,
@@ -281,6 +284,9 @@ impl World {
             let Some(engine) = engine else { return };
             let mut out = Out::new();
             engine.take(now, from, &mut bytes, &mut out);
+            if out.is_genuine() {
+                self.known.insert((to, from), now);
+            }
             let owed: Vec<_> = out.all(&bytes).map(|(to, bytes)| (to, bytes.to_vec())).collect();
             for (receiver, bytes) in owed {
                 self.schedule(NETWORK, What::Datagram { from: to, to: receiver, bytes });

@@ -1,0 +1,59 @@
+//! What a replica that does not lead says to switches: HELLO, now and then. A switch in the kernel sends READs where it heard of a
+//! replica last, so it must hear of each, also of one that has just moved. (A leader says it by its heartbeats.)
+
+use super::config::ReplicaConfig;
+use super::packets;
+use super::session::Datagrams;
+use super::switches::Switches;
+use midflight_endpoint::Nanos;
+use midflight_wire::reads::State;
+use std::net::SocketAddr;
+
+/// Heartbeats from one HELLO to the next.
+const HEARTBEATS: u64 = 5;
+
+pub(super) struct Presence {
+    set: u16,
+    every: Nanos,
+    next: Nanos,
+    switches: Switches,
+    sequence: u32,
+}
+
+impl Presence {
+    pub(super) fn new(config: &ReplicaConfig, now: Nanos) -> Self {
+        Self {
+            set: config.set,
+            every: HEARTBEATS * config.timing.heartbeat,
+            next: now,
+            switches: Switches::new(&config.switches),
+            sequence: (config.seed >> 16) as u32,
+        }
+    }
+
+    /// When something is to be said next.
+    pub(super) fn timeout(&self) -> Nanos {
+        self.next
+    }
+
+    /// Says it, if it is time. What the last answer said proves who asks.
+    pub(super) fn greet(&mut self, now: Nanos, slot: u8, out: &mut Datagrams) {
+        if now < self.next {
+            return;
+        }
+        self.next = now + self.every;
+        let addresses: Vec<SocketAddr> = self.switches.addresses().collect();
+        for address in addresses {
+            self.sequence = self.sequence.wrapping_add(1);
+            let hello = packets::hello(self.sequence, self.set, slot, self.switches.last(address));
+            self.switches.ask(address, self.sequence);
+            out.push_back((address, hello));
+        }
+    }
+
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) {
+        if state.set.get() == self.set {
+            self.switches.answered(now, from, state);
+        }
+    }
+}
