@@ -1,7 +1,7 @@
 //! A replica: Raft, the store, and what connects them with the switch.
 //!
 //! - `node`: Raft with times by a clock: promises, elections, the leader's lease;
-//! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to; `image`: its snapshots, in parts;
+//! - `state`, of `store` and `clients`: what the log's entries (`entry`) add up to; `image`: its snapshots, in parts; `snapshots`: when they are made;
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
@@ -23,6 +23,7 @@ mod packets;
 mod presence;
 mod reads;
 mod session;
+mod snapshots;
 mod state;
 mod status;
 mod store;
@@ -36,18 +37,17 @@ pub use image::SnapshotError;
 pub use members::{ChangeError, HandOverError};
 pub use status::{Role, StatusReport};
 
-use crate::log::{Identity, Log, LogError, Stored};
-use bytes::Bytes;
+use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
 use entry::SessionName;
-use image::{Cursor, Image, Thawing};
+use image::Image;
 use letters::Letter;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, Lane, MS, Nanos};
 use midflight_wire::reads::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
 use raft::eraftpb::MessageType;
-use raft::prelude::{HardState, Message, Snapshot};
+use raft::prelude::Message;
 use reads::{Here, Path, Reads};
 use session::{Datagrams, Present, Sessions};
 use state::State;
@@ -57,13 +57,8 @@ use writes::{Arrived, Bounds, Refresh};
 
 /// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
 const HAND_OVER_PROMISES: u64 = 10;
-/// Parts of a snapshot that may wait for the disk: entries never wait behind more.
-const PARTS_UNSAFE: u64 = 4;
 /// Entries that a snapshot has made needless, and that one turn frees.
 const TRIMMED_AT_ONCE: usize = 4096;
-/// While a snapshot is on its way to a peer, the leader lets its log become so many times as long before it makes the next one: else a
-/// peer would have to begin again and again.
-const PATIENCE: usize = 4;
 
 /// A replica of a set.
 pub struct Replica {
@@ -78,7 +73,7 @@ pub struct Replica {
     reads: Reads,
     /// The newest snapshot.
     image: Option<Image>,
-    snapshot: Option<Snapshotting>,
+    snapshot: Option<snapshots::Snapshotting>,
     transfers: transfer::Transfers,
     /// Something is left to do that one turn has not done, as it would have stopped the replica for too long.
     has_work: bool,
@@ -110,13 +105,6 @@ struct HandOver {
     term: u64,
     /// Then nobody waits for it any more.
     until: Nanos,
-}
-
-/// A snapshot that is being written.
-struct Snapshotting {
-    snapshot: Snapshot,
-    image: Image,
-    cursor: Cursor,
 }
 
 /// What a driver should know, or do.
@@ -184,10 +172,10 @@ impl Replica {
             if !config.founds {
                 return Err(StartError::NoFiles(config.id));
             }
-            recovered.snapshot = Some(found(&config, &mut recovered.log));
+            recovered.snapshot = Some(snapshots::found(&config, &mut recovered.log));
         }
         let (state, applied) = match recovered.snapshot {
-            Some(stored) => (thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),
+            Some(stored) => (snapshots::thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),
             None => (State::new(&config), 0),
         };
         let image = (applied > 0).then(|| Image::of(&state, config.agreed(), applied));
@@ -535,98 +523,6 @@ impl Replica {
         self.counters.reads_served += answered.served;
         self.counters.reads_refused += answered.refused;
     }
-
-    /// Writes a part of a snapshot, or begins one when the log has become long.
-    fn step_snapshot(&mut self, now: Nanos) {
-        let patience = if self.transfers.is_sending() { PATIENCE } else { 1 };
-        let is_due = self.log_bytes > self.config.snapshot_after.saturating_mul(patience) || self.wants_snapshot;
-        if self.snapshot.is_none() && is_due && self.applied > 0 && !self.transfers.is_receiving() {
-            self.begin_snapshot();
-        }
-        if !self.may_write_part() {
-            return;
-        }
-        let Some(mut writing) = self.snapshot.take() else { return };
-        match writing.image.part(&mut writing.cursor) {
-            Some(part) => {
-                self.node.log_mut().write_snapshot(&part);
-                self.snapshot = Some(writing);
-            }
-            None => self.end_snapshot(now, writing),
-        }
-    }
-
-    fn begin_snapshot(&mut self) {
-        self.wants_snapshot = false;
-        self.log_bytes = 0;
-        let Some(snapshot) = self.node.begin_snapshot(self.applied) else { return };
-        let image = Image::of(&self.state, self.config.agreed(), self.applied);
-        self.snapshot = Some(Snapshotting { snapshot, image, cursor: Cursor::default() });
-    }
-
-    fn end_snapshot(&mut self, now: Nanos, writing: Snapshotting) {
-        let Snapshotting { snapshot, image, .. } = writing;
-        let needed = self.needed(now);
-        self.counters.snapshots += 1;
-        self.node.log_mut().compact(snapshot, needed);
-        if self.node.log().snapshot_index() == image.index {
-            self.set_image(image);
-        } else {
-            image.discard(&mut self.state.store);
-        }
-    }
-
-    /// A leader keeps the entries that followers need which it hears, but none that the last snapshot has made needless too.
-    fn needed(&self, now: Nanos) -> u64 {
-        let members = self.state.members.iter().map(|member| member.id).filter(|&id| self.is_heard(now, id));
-        let kept = self.node.log().snapshot_index() + 1;
-        if self.node.is_leader() { self.node.needed(members).max(kept) } else { u64::MAX }
-    }
-
-    /// Whether a part of a snapshot of its own can go to the disk now.
-    fn may_write_part(&self) -> bool {
-        let has_room = self.node.log().snapshot_parts().is_none_or(|(all, safe)| all < safe + PARTS_UNSAFE);
-        self.snapshot.is_some() && has_room
-    }
-
-    fn drop_own_snapshot(&mut self) {
-        if let Some(writing) = self.snapshot.take() {
-            self.node.log_mut().drop_snapshot();
-            writing.image.discard(&mut self.state.store);
-        }
-    }
-
-    fn set_image(&mut self, image: Image) {
-        if let Some(former) = self.image.replace(image) {
-            former.discard(&mut self.state.store);
-        }
-    }
-}
-
-/// The state of a snapshot's parts.
-fn thaw(config: &ReplicaConfig, parts: &[Bytes]) -> Result<State, SnapshotError> {
-    let mut thawing = Thawing::new(config);
-    parts.iter().try_for_each(|part| thawing.take(config, part))?;
-    thawing.finish()
-}
-
-/// The snapshot with which a set begins, the same at each of its first members: no data, and who they are. So a member that joins
-/// later learns from snapshots alone who was there before.
-fn found(config: &ReplicaConfig, log: &mut Log) -> Stored {
-    let mut snapshot = Snapshot::default();
-    let metadata = snapshot.mut_metadata();
-    (metadata.index, metadata.term) = (1, 1);
-    metadata.mut_conf_state().voters = config.initial.iter().map(|member| member.id).collect();
-    log.begin_snapshot(metadata);
-    let (image, mut cursor, mut parts) =
-        (Image::of(&State::new(config), config.agreed(), 1), Cursor::default(), Vec::new());
-    while let Some(part) = image.part(&mut cursor) {
-        log.write_snapshot(&part);
-        parts.push(part.into());
-    }
-    log.install(snapshot.clone());
-    log.set_hard_state(&HardState { term: 1, commit: 1, ..HardState::default() });
-    Stored { snapshot, parts }
 }
 
 /// Who sends a READ.
