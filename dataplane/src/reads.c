@@ -12,7 +12,7 @@
  *   reads/from_client.h  READ, WRITE
  *   reads/from_replica.h READ_REPLY, WRITE_REPLY
  *   reads/session.h      HELLO, HEARTBEAT, END_SESSION
- *   reads/order.h        replica sets are added and removed
+ *   reads/order.h        replica sets are added, removed and changed
  */
 #include "midflight/reads.h"
 
@@ -100,6 +100,8 @@ MF_ENTRY uint32_t mf_reads_order(struct mf_reads MF_FAR *reads, struct mf_reads_
         return add_set(s, order);
     case MF_SET_REMOVE:
         return remove_set(s, order);
+    case MF_SET_CHANGE:
+        return change_set(s, order);
     default:
         return order_done(order, MF_SET_BAD);
     }

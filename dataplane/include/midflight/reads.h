@@ -45,15 +45,16 @@ struct mf_reads_stats {
     struct mf_set_stats sets[MF_SETS_MAX];
 };
 
-/* The operator's order: a set is added or removed. */
-enum mf_set_order { MF_SET_ADD, MF_SET_REMOVE };
+/* The operator's order: a set is added or removed, or what may change in it is changed: reply check, policy, who may say HELLO. */
+enum mf_set_order { MF_SET_ADD, MF_SET_REMOVE, MF_SET_CHANGE };
 
 enum mf_set_outcome {
     MF_SET_DONE,
     MF_SET_EXISTS,  /* ADD: a set has this number */
     MF_SET_NO_ROOM, /* ADD: as many sets as the configuration admits */
-    MF_SET_BAD,     /* ADD: a bound is violated */
-    MF_SET_UNKNOWN, /* REMOVE: no set has this number */
+    MF_SET_BAD,     /* ADD, CHANGE: a bound is violated */
+    MF_SET_UNKNOWN, /* REMOVE, CHANGE: no set has this number */
+    MF_SET_FROZEN,  /* CHANGE: the set has another lease, or another number of key groups */
 };
 
 /* Which replies of replicas that do not lead go to the client. STRICT: those whose session and SEQ are still the key group's. */
@@ -64,16 +65,16 @@ enum mf_read_policy { MF_POLICY_RANDOM, MF_POLICY_AVOID_LEADER };
 
 struct mf_reads_order {
     uint64_t incarnation; /* ADD: random, drawn by the caller, not 0 */
-    uint64_t lease_ns;    /* ADD: T; 0: that of the configuration */
+    uint64_t lease_ns;    /* ADD, CHANGE: T; 0: that of the configuration */
     uint32_t next;        /* the next key group to clear; 0 at first */
     uint16_t set;
     uint8_t what;         /* enum mf_set_order */
     uint8_t outcome;      /* enum mf_set_outcome, once the order is done */
-    uint8_t kgroup_bits;  /* ADD: the set has 2^this key groups */
-    uint8_t reply_check;  /* ADD: enum mf_reply_check */
-    uint8_t policy;       /* ADD: enum mf_read_policy */
+    uint8_t kgroup_bits;  /* ADD, CHANGE: the set has 2^this key groups */
+    uint8_t reply_check;  /* ADD, CHANGE: enum mf_reply_check */
+    uint8_t policy;       /* ADD, CHANGE: enum mf_read_policy */
     uint8_t place;        /* ADD: which place is being cleared; scratch */
-    struct mf_address replicas[MF_REPLICAS_MAX]; /* ADD: who may say HELLO; port 0: nobody */
+    struct mf_address replicas[MF_REPLICAS_MAX]; /* ADD, CHANGE: who may say HELLO; port 0: nobody */
     uint32_t reserved;
 };
 

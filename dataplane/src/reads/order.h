@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
-/* The operator's orders: a replica set is added, in steps that clear its key groups, or removed. */
+/* The operator's orders: a replica set is added, in steps that clear its key groups, removed, or changed. */
 #ifndef MIDFLIGHT_READS_ORDER_H
 #define MIDFLIGHT_READS_ORDER_H
 
@@ -13,8 +13,7 @@ MF_INLINE uint32_t order_done(struct mf_reads_order *order, enum mf_set_outcome 
 
 MF_INLINE int is_within_bounds(const struct mf_reads *s, const struct mf_reads_order *order)
 {
-    return order->incarnation != 0 && order->lease_ns <= MF_LEASE_MAX_NS && order->kgroup_bits <= s->kgroup_bits &&
-           order->reply_check <= MF_REPLY_RELAXED && order->policy <= MF_POLICY_AVOID_LEADER;
+    return order->lease_ns <= MF_LEASE_MAX_NS && order->kgroup_bits <= s->kgroup_bits && order->reply_check <= MF_REPLY_RELAXED && order->policy <= MF_POLICY_AVOID_LEADER;
 }
 
 /* A place without a set, or MF_SETS_MAX. */
@@ -24,6 +23,20 @@ MF_INLINE uint32_t free_place(struct mf_reads *s)
     while (MF_LOOP(place < s->sets_max && place < MF_SETS_MAX && s->sets[place].incarnation != 0))
         place++;
     return place < s->sets_max ? place : MF_SETS_MAX;
+}
+
+MF_INLINE uint64_t lease_of(const struct mf_reads *s, const struct mf_reads_order *order)
+{
+    return order->lease_ns ? order->lease_ns : s->lease_ns;
+}
+
+/* What may be changed while the set serves. */
+MF_INLINE void set_up(struct set *set, const struct mf_reads_order *order)
+{
+    set->reply_check = order->reply_check;
+    set->policy = order->policy;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_REPLICAS_MAX); i++)
+        MF_COPY(&set->named[i], &order->replicas[i]);
 }
 
 /* Fills a place whose memory is clear. The numbers of packets and sessions begin at 0. */
@@ -36,21 +49,18 @@ MF_INLINE void fill_place(struct mf_reads *s, const struct mf_reads_order *order
         words[i] = 0;
     set->incarnation = order->incarnation;
     set->epoch = mf_net32(epoch ? epoch : 1);
-    set->lease_ns = order->lease_ns ? order->lease_ns : s->lease_ns;
+    set->lease_ns = lease_of(s, order);
     set->number = set->stats.set = order->set;
     set->stats.is_used = 1;
     set->kgroup_bits = order->kgroup_bits;
-    set->reply_check = order->reply_check;
-    set->policy = order->policy;
-    for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_REPLICAS_MAX); i++)
-        MF_COPY(&set->named[i], &order->replicas[i]);
+    set_up(set, order);
     s->places[order->set] = (uint8_t)(place + 1);
 }
 
 /* Another order may take the place between two steps of this one, which then clears another. */
 MF_INLINE uint32_t add_set(struct mf_reads *s, struct mf_reads_order *order)
 {
-    if (!is_within_bounds(s, order))
+    if (order->incarnation == 0 || !is_within_bounds(s, order))
         return order_done(order, MF_SET_BAD);
     if (find_set(s, order->set))
         return order_done(order, MF_SET_EXISTS);
@@ -70,6 +80,20 @@ MF_INLINE uint32_t add_set(struct mf_reads *s, struct mf_reads_order *order)
     if (end < kgroups)
         return 0;
     fill_place(s, order, place);
+    return order_done(order, MF_SET_DONE);
+}
+
+/* The session goes on. Replicas were promised the lease, and clients the key groups. */
+MF_INLINE uint32_t change_set(struct mf_reads *s, struct mf_reads_order *order)
+{
+    struct set *set = find_set(s, order->set);
+    if (!is_within_bounds(s, order))
+        return order_done(order, MF_SET_BAD);
+    if (set == 0)
+        return order_done(order, MF_SET_UNKNOWN);
+    if (set->lease_ns != lease_of(s, order) || set->kgroup_bits != order->kgroup_bits)
+        return order_done(order, MF_SET_FROZEN);
+    set_up(set, order);
     return order_done(order, MF_SET_DONE);
 }
 

@@ -4,7 +4,7 @@ mod order;
 mod stats;
 mod verdict;
 
-pub use order::{NewSet, Outcome, Policy, ReplyCheck, SetOrder};
+pub use order::{NewSet, Outcome, Policy, ReplyCheck, SetOrder, Wish};
 pub use stats::{OPERATIONS, SETS_MAX, SetStats, Stats};
 pub use verdict::Verdict;
 
@@ -161,8 +161,9 @@ mod tests {
 
     #[test]
     fn an_order_says_what_it_was_made_of() {
-        assert_eq!(SetOrder::add(&new_set(3)).added(), Some(new_set(3)));
-        assert_eq!((SetOrder::remove(3).added(), SetOrder::remove(3).number()), (None, 3));
+        assert_eq!(SetOrder::add(&new_set(3)).wish(), Some(Wish::Add(new_set(3))));
+        assert_eq!(SetOrder::change(&new_set(3)).wish(), Some(Wish::Change(new_set(3))));
+        assert_eq!((SetOrder::remove(3).wish(), SetOrder::remove(3).number()), (Some(Wish::Remove(3)), 3));
     }
 
     /// R7: a set that does not fit is refused, and no order does more than a bounded piece of work at once.

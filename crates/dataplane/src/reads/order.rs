@@ -1,4 +1,4 @@
-//! The operator's orders: a replica set is added or removed.
+//! The operator's orders: a replica set is added, removed or changed.
 
 use midflight_endpoint::Nanos;
 use midflight_wire::Address;
@@ -63,6 +63,8 @@ pub enum Outcome {
     Bad = 3,
     /// There is no set of this number.
     Unknown = 4,
+    /// The set has another lease, or another number of key groups, which cannot be changed.
+    Frozen = 5,
 }
 
 /// An order, and how far it has come. A call clears a bounded number of key groups, so one takes several. It is
@@ -84,8 +86,25 @@ pub struct SetOrder {
     reserved: u32,
 }
 
-/// `MF_SET_REMOVE`.
-const REMOVE: u8 = 1;
+/// `enum mf_set_order`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum What {
+    Add = 0,
+    Remove = 1,
+    Change = 2,
+}
+
+/// What an order asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// A new set.
+    Add(NewSet),
+    /// The set of this number is to go.
+    Remove(u16),
+    /// A set is to have this reply check, policy, and replicas that may say HELLO. Its incarnation stays as it is.
+    Change(NewSet),
+}
 
 impl std::fmt::Debug for SetOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -101,6 +120,7 @@ impl SetOrder {
             incarnation: set.incarnation,
             lease_ns: set.lease_ns,
             set: set.number,
+            what: What::Add as u8,
             kgroup_bits: set.kgroup_bits,
             reply_check: set.reply_check as u8,
             policy: set.policy as u8,
@@ -113,16 +133,31 @@ impl SetOrder {
     /// Removes the set of this number.
     #[must_use]
     pub fn remove(number: u16) -> Self {
-        Self { set: number, what: REMOVE, ..Self::new_zeroed() }
+        Self { set: number, what: What::Remove as u8, ..Self::new_zeroed() }
     }
 
-    /// The set to be added; `None` if one is to be removed, or for an order that makes no sense.
+    /// Changes what may be changed while a set serves: reply check, policy, and who may say HELLO.
     #[must_use]
-    pub fn added(&self) -> Option<NewSet> {
+    pub fn change(set: &NewSet) -> Self {
+        Self { what: What::Change as u8, ..Self::add(set) }
+    }
+
+    /// What it asks for; `None` for an order that makes no sense.
+    #[must_use]
+    pub fn wish(&self) -> Option<Wish> {
+        match self.what {
+            what if what == What::Add as u8 => self.named().map(Wish::Add),
+            what if what == What::Remove as u8 => Some(Wish::Remove(self.set)),
+            what if what == What::Change as u8 => self.named().map(Wish::Change),
+            _ => None,
+        }
+    }
+
+    fn named(&self) -> Option<NewSet> {
         let reply_check = [ReplyCheck::Strict, ReplyCheck::Relaxed].get(usize::from(self.reply_check));
         let policy = [Policy::Random, Policy::LeaderAvoidance].get(usize::from(self.policy));
         let replicas = self.replicas.iter().map(|&address| SocketAddr::from(address));
-        (self.what != REMOVE).then_some(NewSet {
+        Some(NewSet {
             number: self.set,
             incarnation: self.incarnation,
             lease_ns: self.lease_ns,
@@ -147,6 +182,7 @@ impl SetOrder {
             1 => Outcome::Exists,
             2 => Outcome::NoRoom,
             4 => Outcome::Unknown,
+            5 => Outcome::Frozen,
             _ => Outcome::Bad,
         }
     }

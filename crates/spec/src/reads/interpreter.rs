@@ -62,7 +62,7 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
         sids: BTreeMap::new(),
         sent: Vec::new(),
     };
-    SETS[..2].iter().try_for_each(|&number| stage.add(number))?;
+    SETS[..2].iter().try_for_each(|&number| stage.add(number, false))?;
     while !stage.bytes.is_empty() {
         stage.step()?;
     }
@@ -285,14 +285,16 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
 
     fn order(&mut self) -> Result<(), String> {
         let number = self.set();
-        if self.bytes.next() < 128 {
-            return self.add(number);
+        let what = self.bytes.next();
+        if what < 160 {
+            return self.add(number, what < 64);
         }
         self.incarnations.remove(&number);
         self.ask_both(SetOrder::remove(number))
     }
 
-    fn add(&mut self, number: u16) -> Result<(), String> {
+    /// Adds a set, or changes it.
+    fn add(&mut self, number: u16, is_change: bool) -> Result<(), String> {
         self.drawn += 1;
         // The low half of some is 0, as that of a random number may be.
         let incarnation = self.drawn << if self.bytes.next() > 200 { 32 } else { 8 };
@@ -306,6 +308,9 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             replicas: (0..REPLICAS - 1).map(replica_address).collect(),
         };
         let is_new = !self.incarnations.contains_key(&number);
+        if is_change {
+            return self.ask_both(SetOrder::change(&set));
+        }
         self.ask_both(SetOrder::add(&set))?;
         if is_new && self.model.stats().present().any(|set| set.set == number) {
             self.incarnations.insert(number, incarnation);

@@ -63,7 +63,6 @@ impl Options {
                 None => P::in_process(config, kind),
             };
         }
-        P::check_kernel()?;
         let interfaces = if self.interface.is_empty() { interfaces.clone() } else { self.interface.clone() };
         if interfaces.is_empty() || interfaces.iter().any(String::is_empty) {
             return Err(usage::error("the kernel engine serves interfaces: name them, --interface eth0 for example"));

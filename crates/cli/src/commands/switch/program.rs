@@ -28,11 +28,8 @@ pub(crate) trait SwitchProgram: HostedProgram + Sized {
     /// Its bounds.
     fn limits(table: &Self::Table) -> Self::Config;
 
-    /// The engine of this kind, which runs in this process.
+    /// The engine of this kind, which runs in this process. (The kernel engine runs every program.)
     fn in_process(config: &Config<Self::Table>, kind: EngineKind) -> Result<SwitchEngine>;
-
-    /// Whether the kernel engine runs it.
-    fn check_kernel() -> Result<()>;
 
     /// Its status at one moment.
     fn status(stats: &Self::Stats, table: &Self::Table, engine: &SwitchEngine) -> Self::Status;

@@ -32,10 +32,6 @@ impl SwitchProgram for TasksProgram {
         Ok(SwitchEngine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
     }
 
-    fn check_kernel() -> Result<()> {
-        Ok(())
-    }
-
     fn status(stats: &Stats, table: &TasksTable, engine: &SwitchEngine) -> TasksStatus {
         TasksStatus::new(stats, levels(engine, table))
     }

@@ -15,7 +15,7 @@ mod set;
 
 use midflight_dataplane::program::{Called, Engine};
 use midflight_dataplane::reads::{
-    LEASE_MAX_NS, NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, SetStats, Stats, Verdict,
+    LEASE_MAX_NS, NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, SetStats, Stats, Verdict, Wish,
 };
 use midflight_dataplane::{Cookies, Out};
 use midflight_wire::reads::{Operation, Packet, REPLICAS_MAX, parse};
@@ -72,10 +72,7 @@ impl Model {
     }
 
     fn add(&mut self, new: NewSet) -> Outcome {
-        let is_within_bounds = new.incarnation != 0
-            && new.lease_ns <= LEASE_MAX_NS
-            && u32::from(new.kgroup_bits) <= self.config.kgroup_bits;
-        if !is_within_bounds {
+        if new.incarnation == 0 || !self.is_within_bounds(&new) {
             return Outcome::Bad;
         }
         if self.sets.contains_key(&new.number) {
@@ -86,11 +83,34 @@ impl Model {
             return Outcome::NoRoom;
         };
         self.stats.sets[place] = SetStats { set: new.number, is_used: 1, ..SetStats::new_zeroed() };
-        let lease_ns = if new.lease_ns == 0 { self.config.lease_ns } else { new.lease_ns };
-        let config = NewSet { lease_ns, ..new };
+        let config = NewSet { lease_ns: self.lease_of(&new), ..new };
         self.sets
             .insert(config.number, Set { place, config, session: None, ended: 0, draws: 0, echoes: [0; REPLICAS_MAX] });
         Outcome::Done
+    }
+
+    fn is_within_bounds(&self, set: &NewSet) -> bool {
+        set.lease_ns <= LEASE_MAX_NS && u32::from(set.kgroup_bits) <= self.config.kgroup_bits
+    }
+
+    fn lease_of(&self, set: &NewSet) -> u64 {
+        if set.lease_ns == 0 { self.config.lease_ns } else { set.lease_ns }
+    }
+
+    fn change(&mut self, new: NewSet) -> Outcome {
+        let (is_within_bounds, lease_ns) = (self.is_within_bounds(&new), self.lease_of(&new));
+        let set = self.sets.get_mut(&new.number);
+        match set {
+            _ if !is_within_bounds => Outcome::Bad,
+            None => Outcome::Unknown,
+            Some(set) if (set.config.lease_ns, set.config.kgroup_bits) != (lease_ns, new.kgroup_bits) => {
+                Outcome::Frozen
+            }
+            Some(set) => {
+                set.config = NewSet { incarnation: set.config.incarnation, lease_ns, ..new };
+                Outcome::Done
+            }
+        }
     }
 
     fn remove(&mut self, number: u16) -> Outcome {
@@ -129,9 +149,11 @@ impl Engine for Model {
     }
 
     fn order(&mut self, order: &mut SetOrder) -> Called<bool> {
-        let outcome = match order.added() {
-            Some(set) => self.add(set),
-            None => self.remove(order.number()),
+        let outcome = match order.wish() {
+            Some(Wish::Add(set)) => self.add(set),
+            Some(Wish::Remove(number)) => self.remove(number),
+            Some(Wish::Change(set)) => self.change(set),
+            None => Outcome::Bad,
         };
         order.set_outcome(outcome);
         Ok(true)

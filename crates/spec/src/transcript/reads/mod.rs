@@ -84,8 +84,11 @@ impl Vocabulary for ReadsVocabulary {
     fn order(&self, words: &[&str]) -> Result<Option<SetOrder>, String> {
         match words {
             ["add", "set", set, options @ ..] => Ok(Some(SetOrder::add(&self.new_set(set, options)?))),
+            ["change", "set", set, options @ ..] => Ok(Some(SetOrder::change(&self.new_set(set, options)?))),
             ["remove", "set", set] => Ok(Some(SetOrder::remove(number(set)?))),
-            ["add" | "remove", ..] => Err("say: add set <number> incarnation <number>, remove set <number>".to_owned()),
+            ["add" | "change" | "remove", ..] => {
+                Err("say: add set <number> incarnation <number>, change set <number>, remove set <number>".to_owned())
+            }
             _ => Ok(None),
         }
     }
@@ -97,6 +100,7 @@ impl Vocabulary for ReadsVocabulary {
             Outcome::NoRoom => "no room for another set",
             Outcome::Bad => "beyond a bound",
             Outcome::Unknown => "there is no such set",
+            Outcome::Frozen => "it has another lease or number of key groups",
         };
         outcome.to_owned()
     }
