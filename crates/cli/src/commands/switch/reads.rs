@@ -30,7 +30,7 @@ impl SwitchProgram for ReadsProgram {
     }
 
     fn inherited(stats: &Stats) -> String {
-        format!("{} replica sets", stats.present().count())
+        format!("{} of its replica sets", stats.present().count())
     }
 
     /// Each set under an incarnation of its own: what the switch knew before it started is lost.
