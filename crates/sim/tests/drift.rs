@@ -1,0 +1,75 @@
+//! Clocks that run further apart than the set's bound ρ: leases and fences then measure different times, two switches are active at
+//! once, and the checker notices. The same trials hold with sound clocks, and with a bound that covers the drift.
+
+use midflight_sim::check::{Common, Fault, Net, Trial as _, run};
+use midflight_sim::reads::check::{ClientSpec, Mode, Party, ReadsSubject, SetSpec, Trial, What};
+
+/// How far each clock is from the world's: one machine may be ahead of another by twice this.
+const PPM: i32 = 50_000;
+/// (1 + 0.05) / (1 - 0.05) is less than 1.11.
+const COVERS_PPM: u64 = 110_000;
+const SEEDS: std::ops::Range<u64> = 0..8;
+
+/// The leader is cut from one switch, and a while later from the other: each time it goes to the one that it reaches when, by its own clock, the session at the other must be over.
+/// Its clock is fast, and theirs are slow. Who writes goes to the other switch too; who only reads has answers from followers.
+fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
+    let clock = |party, ppm| Common::Drift { party, ppm, ahead_ms: 0 };
+    let lasting = |what: Common<Party>| Fault { at_ms: 0, for_ms: 900, what: What::Common(what) };
+    let mut faults: Vec<_> = (0..2).map(|place| lasting(clock(Party::Switch(place), -ppm))).collect();
+    faults.extend((0..3).map(|place| lasting(clock(Party::Replica(place), ppm))));
+    // Heartbeats with the last echo still come; the end of the session does not.
+    let cut = |switch, at_ms| {
+        let (from, to) = (vec![Party::Switch(switch)], vec![Party::Replica(0)]);
+        let part = |both| What::Common(Common::Partition { from: from.clone(), to: to.clone(), both });
+        [Fault { at_ms, for_ms: 250, what: part(false) }, Fault { at_ms: at_ms + 50, for_ms: 200, what: part(true) }]
+    };
+    faults.extend([cut(1, 250), cut(0, 550)].concat());
+    let client = |reads| ClientSpec { workers: 4, operations: 2_000, think_us: 2_000, reads, lanes: 4 };
+    Trial {
+        seed,
+        heal_ms: 900,
+        network: Net { delay_max_us: 100, ..Net::KIND },
+        replicas: 3,
+        switches: 2,
+        set: SetSpec {
+            kgroup_bits: 6,
+            keys: 6,
+            mode: Mode::Flair,
+            is_relaxed: false,
+            avoids_leader: true,
+            client_ids: 64,
+            client_idle_ms: 5_000,
+            snapshot_after: 1 << 20,
+            drift_ppm: bound_ppm,
+        },
+        clients: vec![client(1.0), client(0.0), client(0.0)],
+        faults,
+    }
+}
+
+/// The rules that these trials break, one for each trial that breaks any.
+fn broken(ppm: i32, bound_ppm: u64) -> Vec<String> {
+    let broken = |seed| {
+        let trial = trial(seed, ppm, bound_ppm);
+        trial.validate().unwrap_or_else(|error| panic!("{error}"));
+        run::<ReadsSubject>(&trial).violation.map(|violation| violation.broken.rule.to_string())
+    };
+    SEEDS.filter_map(broken).collect()
+}
+
+#[test]
+fn r4_breaks_where_clocks_drift_beyond_the_bound() {
+    let broken = broken(PPM, 0);
+    assert!(!broken.is_empty(), "no trial shows it");
+    assert!(broken.iter().all(|rule| rule == "R1" || rule == "R4"), "{broken:?}");
+}
+
+#[test]
+fn r1_to_r6_hold_with_the_same_faults_and_sound_clocks() {
+    assert_eq!(broken(0, 0), Vec::<String>::new());
+}
+
+#[test]
+fn r1_to_r6_hold_with_the_same_drift_inside_the_bound() {
+    assert_eq!(broken(PPM, COVERS_PPM), Vec::<String>::new());
+}
