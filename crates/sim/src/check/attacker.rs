@@ -11,8 +11,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Datagrams that are remembered.
-const REMEMBERED: usize = 256;
 /// Copies of a datagram, at most.
 const COPIES: u32 = 4;
 /// Attempts to make a datagram malformed, before one is cut short.
@@ -21,6 +19,8 @@ const TRIES: u32 = 8;
 /// What an attacker knows of a program's packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Craft {
+    /// Datagrams that it remembers.
+    pub remembered: usize,
     /// Whether a datagram is a packet.
     pub is_packet: fn(&[u8]) -> bool,
     /// Whether nobody may take a packet that comes from another address than its sender's.
@@ -41,28 +41,29 @@ struct Overheard {
 
 /// The latest datagrams, if an attacker listens.
 #[derive(Clone, Debug, Default)]
-pub struct Recent(Option<Rc<RefCell<VecDeque<Overheard>>>>);
+pub struct Recent {
+    /// How many are kept; 0: nobody listens.
+    most: usize,
+    heard: Rc<RefCell<VecDeque<Overheard>>>,
+}
 
 impl Recent {
-    /// A memory for an attacker that listens.
-    fn listening() -> Self {
-        Self(Some(Rc::default()))
-    }
-
     /// Another datagram.
     pub fn note(&self, from: NodeId, to: NodeId, datagram: &[u8]) {
-        let Some(recent) = &self.0 else { return };
-        let mut recent = recent.borrow_mut();
-        if recent.len() == REMEMBERED {
-            recent.pop_front();
+        if self.most == 0 {
+            return;
         }
-        recent.push_back(Overheard { from, to, datagram: datagram.to_vec() });
+        let mut heard = self.heard.borrow_mut();
+        if heard.len() == self.most {
+            heard.pop_front();
+        }
+        heard.push_back(Overheard { from, to, datagram: datagram.to_vec() });
     }
 
     /// A random one of those that `wanted` selects.
     fn pick(&self, random: &mut Pcg64, wanted: impl Fn(&[u8]) -> bool) -> Option<Overheard> {
-        let recent = self.0.as_ref()?.borrow();
-        let fit: Vec<_> = recent.iter().filter(|heard| wanted(&heard.datagram)).collect();
+        let heard = self.heard.borrow();
+        let fit: Vec<_> = heard.iter().filter(|heard| wanted(&heard.datagram)).collect();
         if fit.is_empty() { None } else { Some(fit[random.random_range(0..fit.len())].clone()) }
     }
 }
@@ -110,7 +111,7 @@ pub fn add_attacker<T: Trial>(trial: &T, world: &mut World, craft: Craft) -> Rec
         return Recent::default();
     }
     attacks.sort_by_key(|(at, _)| *at);
-    let recent = Recent::listening();
+    let recent = Recent { most: craft.remembered, heard: Rc::default() };
     let overheard = recent.clone();
     world.add_actor(
         Place::Apart,

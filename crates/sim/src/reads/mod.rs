@@ -44,6 +44,8 @@ pub enum ReadsEvent {
         /// Its SID.
         sid: u64,
     },
+    /// A write has taken place that had to be refused.
+    Obeyed,
     /// A switch's verdict on a datagram.
     Verdict(Verdict),
 }

@@ -1,5 +1,6 @@
 //! Draws a trial from a seed. Keys and key groups are few, so that operations meet; times are short, so that much happens.
 
+use super::scenes;
 use super::trial::{ClientSpec, Fault, Kind, Mode, PPM_MAX, Party, SetSpec, Trial, What};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
@@ -32,13 +33,38 @@ impl Trial {
                 faults.extend(clocks(random, &trial));
             }
             trial.faults = faults;
-            trial.faults.sort_by_key(|fault| fault.at_ms);
         }
+        add_more(&mut stream(seed, Purpose::Faults, 2), &mut trial);
+        trial.faults.sort_by_key(|fault| fault.at_ms);
         trial
     }
 }
 
-fn pick<T: Copy>(random: &mut Pcg64, from: &[T]) -> T {
+/// What some trials have besides: faults that meet, and attackers.
+fn add_more(random: &mut Pcg64, trial: &mut Trial) {
+    if random.random_bool(0.4) {
+        scenes::add(random, trial);
+    }
+    if random.random_bool(0.2) {
+        (0..random.random_range(1..=3)).for_each(|_| trial.faults.push(attack(random, trial.heal_ms)));
+    }
+}
+
+/// It ends with the other faults.
+fn attack(random: &mut Pcg64, heal_ms: u64) -> Fault {
+    let count = pick(random, &[10, 100, 1_000]);
+    let what = match random.random_range(0..6) {
+        0 => Common::Garbage(count).into(),
+        1 => Common::Forged(count).into(),
+        2 | 3 => Common::Replayed(count).into(),
+        4 => Common::Guessed(count).into(),
+        _ => What::Rogue(count),
+    };
+    let at_ms = random.random_range(0..heal_ms);
+    Fault { at_ms, for_ms: random.random_range(0..=heal_ms - at_ms), what }
+}
+
+pub(super) fn pick<T: Copy>(random: &mut Pcg64, from: &[T]) -> T {
     from[random.random_range(0..from.len())]
 }
 
@@ -169,12 +195,12 @@ fn behind_its_back(random: &mut Pcg64, trial: &Trial, leader: usize, at_ms: u64)
     faults
 }
 
-fn cut(from: Party, to: Party, both: bool) -> What {
+pub(super) fn cut(from: Party, to: Party, both: bool) -> What {
     Common::Partition { from: vec![from], to: vec![to], both }.into()
 }
 
 /// These are cut from all others but the first client, which hears both sides.
-fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
+pub(super) fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
     let from = all(trial).into_iter().filter(|party| *party != Party::Client(0) && !on_it.contains(party)).collect();
     Common::Partition { from, to: on_it, both }.into()
 }
@@ -240,5 +266,28 @@ fn partition(random: &mut Pcg64, trial: &Trial) -> What {
             });
             Common::Partition { from, to, both }.into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Trial as _;
+
+    #[test]
+    fn trials_make_sense_and_every_kind_of_fault_is_drawn() {
+        let mut kinds = std::collections::BTreeSet::new();
+        for seed in 0..1_000 {
+            let trial = Trial::draw(seed);
+            trial.validate().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let read: Trial = toml::from_str(&trial.to_toml().unwrap()).unwrap();
+            assert_eq!(read, trial, "seed {seed}");
+            kinds.extend(trial.faults.iter().map(|fault| match toml::Value::try_from(&fault.what).unwrap() {
+                toml::Value::Table(table) => table.keys().next().unwrap().clone(),
+                other => other.to_string(),
+            }));
+        }
+        // All that a trial may have: eight of the store's own, nine of every program.
+        assert_eq!(kinds.len(), 16, "{kinds:?}");
     }
 }

@@ -3,7 +3,7 @@
 use super::rules::*;
 use super::trace;
 use super::trial::Party;
-use crate::check::{self, Checked, Judgement, Places, Trace, holds};
+use crate::check::{self, Checked, Judgement, Places, Recent, Trace, holds};
 use crate::reads::ReadsEvent;
 use crate::{Happening, NodeId};
 use midflight_endpoint::Nanos;
@@ -23,16 +23,18 @@ pub struct Findings {
     /// The session of the last request that passed a switch, and which switch that was.
     passed: Option<(u64, NodeId)>,
     places: Places<Party>,
+    recent: Recent,
 }
 
 impl Findings {
-    pub(super) fn new(places: Places<Party>, traced: bool) -> Self {
+    pub(super) fn new(places: Places<Party>, traced: bool, recent: Recent) -> Self {
         Self {
             history: History::default(),
             judgement: Judgement::new(traced.then(|| Trace::new(places.names()))),
             open: HashMap::new(),
             passed: None,
             places,
+            recent,
         }
     }
 
@@ -62,6 +64,7 @@ impl Findings {
             ReadsEvent::Passed { sid } => return self.passes(node, *sid),
             ReadsEvent::Replica(Event::Failed(why)) => holds!(R2, false, "a replica ends: {why}"),
             ReadsEvent::Unusable(why) => holds!(R2, false, "a replica cannot start: {why}"),
+            ReadsEvent::Obeyed => holds!(R7, false, "a write takes place that had to be refused"),
             ReadsEvent::Replica(_) | ReadsEvent::Verdict(_) => {}
         }
         Ok(())
@@ -148,6 +151,11 @@ impl check::Findings for Findings {
     fn words(trace: &Trace, what: &dyn Any) -> Option<String> {
         let (node, event) = what.downcast_ref::<(NodeId, ReadsEvent)>()?;
         trace::event(trace, *node, event)
+    }
+
+    fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
+        self.recent.note(from, to, datagram);
+        Ok(())
     }
 
     fn happened(&mut self, at: Nanos, happening: &Happening<'_>) -> Checked {

@@ -7,5 +7,6 @@ pub(super) const R2: Rule = Rule("R2");
 pub(super) const R4: Rule = Rule("R4");
 pub(super) const R5: Rule = Rule("R5");
 pub(super) const R6: Rule = Rule("R6");
+pub(super) const R7: Rule = Rule("R7");
 /// The core's structures agree with each other.
 pub(super) const SOUND: Rule = Rule("SOUND");

@@ -1,9 +1,11 @@
 //! A run: a world from a trial, and its faults in their order.
 
+use super::guess::CRAFT;
 use super::monitor::Findings;
 use super::mutants::MUTANTS;
+use super::rogue;
 use super::trial::{ClientSpec, Mode, Party, SetSpec, Trial, What, late};
-use crate::check::{Checked, Mutant, Places, Stage, Subject};
+use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
 use crate::reads::{Ask, Late, Load, Order, nodes};
 use crate::{Action, DiskCondition, NodeId, World};
 use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReplyCheck};
@@ -17,7 +19,7 @@ use std::rc::Rc;
 
 /// The store's number.
 const CLUSTER: u64 = 77;
-const SET: u16 = 1;
+pub(super) const SET: u16 = 1;
 /// A client gives an operation up after this.
 const TIMEOUT: Nanos = 60 * SECOND;
 /// How often the operator looks whether a replica that has lost its disk can be added again.
@@ -86,7 +88,9 @@ impl Subject for ReadsSubject {
             .with(Party::Switch, &switches)
             .with(Party::Replica, &replicas)
             .with(Party::Client, &clients);
-        let findings = Findings::new(places.clone(), traced);
+        let recent = add_attacker(trial, &mut world, CRAFT);
+        rogue::add(trial, &mut world, &load, &at);
+        let findings = Findings::new(places.clone(), traced, recent);
         Self { stage: Stage::new(trial, world, places, findings), load, identities }
     }
 
@@ -117,7 +121,8 @@ impl Subject for ReadsSubject {
                 self.stage.findings().flushed(now, &self.load.keys);
                 self.ask_leader(Order::Flush);
             }
-            What::Common(_) => {}
+            // It knows its times.
+            What::Rogue(_) | What::Common(_) => {}
         }
         true
     }
@@ -128,7 +133,7 @@ impl Subject for ReadsSubject {
             What::Wipe(place) => self.stage.restart(self.stage.node(Party::Replica(*place))),
             What::Late { party, .. } => self.set_late(*party, None),
             What::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
-            What::Transfer(_) | What::Flush | What::Common(_) => {}
+            What::Transfer(_) | What::Flush | What::Rogue(_) | What::Common(_) => {}
         }
     }
 

@@ -14,6 +14,7 @@ pub(super) fn event(trace: &Trace, node: NodeId, event: &ReadsEvent) -> Option<S
         ReadsEvent::Ended { key, outcome } => Some(format!("{name} has the end of {}: {outcome:?}", key.0)),
         ReadsEvent::Replica(event) => Some(format!("{name}: {event:?}")),
         ReadsEvent::Unusable(why) => Some(format!("{name} cannot start: {why}")),
+        ReadsEvent::Obeyed => Some(format!("{name} is obeyed")),
         ReadsEvent::Passed { .. } => None,
         ReadsEvent::Verdict(verdict) => Some(format!("{name}: {verdict:?}")),
     }

@@ -12,6 +12,9 @@ const LONGEST_MS: u64 = 600_000;
 /// Clocks differ by up to twice this from the world's: together less than the set's ρ, 5 %.
 pub(super) const PPM_MAX: i32 = 24_000;
 
+/// Requests of a client that is none, at most.
+const ROGUE_MAX: u32 = 10_000;
+
 /// All input of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -148,6 +151,9 @@ pub enum What {
     Transfer(usize),
     /// The leader is told to remove all data.
     Flush,
+    /// A client of its own, with cookies of its own, sends this many requests that no client should: with the wrong hash, an id that
+    /// nobody opened, a command that does not exist, and what only switches write into requests.
+    Rogue(u32),
     /// What befalls every program.
     #[serde(untagged)]
     Common(Common<Party>),
@@ -156,6 +162,13 @@ pub enum What {
 impl From<Common<Party>> for What {
     fn from(common: Common<Party>) -> Self {
         Self::Common(common)
+    }
+}
+
+impl What {
+    /// Whether somebody sends packets who is no party of the store.
+    pub(super) fn is_attack(&self) -> bool {
+        matches!(self, Self::Rogue(_)) || check::What::common(self).is_some_and(Common::is_attack)
     }
 }
 
@@ -173,7 +186,7 @@ impl check::What for What {
             Self::Wipe(replica) | Self::SlowDisk { replica, .. } | Self::Transfer(replica) => {
                 keep_place(Party::Replica, replica, gone)
             }
-            Self::PowerCut | Self::Flush => true,
+            Self::PowerCut | Self::Flush | Self::Rogue(_) => true,
         }
     }
 }
@@ -312,6 +325,9 @@ impl Trial {
         if fault.at_ms > LONGEST_MS || fault.for_ms > LONGEST_MS {
             return bad(format!("use times up to {LONGEST_MS} ms"));
         }
+        if fault.what.is_attack() && fault.at_ms + fault.for_ms > self.heal_ms {
+            return bad(format!("an attack ends with the other faults: at {} ms", self.heal_ms));
+        }
         let known = |party: Party| {
             if self.has(party) { Ok(()) } else { bad(format!("there is no {party:?}")) }
         };
@@ -323,7 +339,8 @@ impl Trial {
             What::Wipe(replica) | What::SlowDisk { replica, .. } | What::Transfer(replica) => {
                 known(Party::Replica(*replica))
             }
-            What::PowerCut | What::Flush => Ok(()),
+            What::Rogue(count) if *count > ROGUE_MAX => bad(format!("{count} requests: use up to {ROGUE_MAX}")),
+            What::PowerCut | What::Flush | What::Rogue(_) => Ok(()),
         }
     }
 

@@ -13,7 +13,7 @@ const SECRETS: [&str; 7] = ["client", "cookie", "token", "identity", "executor",
 
 /// What an attacker knows of the program's packets.
 pub(super) const CRAFT: Craft =
-    Craft { is_packet: |datagram| parse(datagram).is_ok(), is_forgeable, is_guessable, guess };
+    Craft { remembered: 256, is_packet: |datagram| parse(datagram).is_ok(), is_forgeable, is_guessable, guess };
 
 /// Operations with secrets: the structure that they begin with, and that of their records.
 fn structures_of(operation: Operation) -> (&'static str, &'static str) {

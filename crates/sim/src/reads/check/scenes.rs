@@ -1,0 +1,120 @@
+//! Faults that meet, as they do where one switch or link fails: a leader that only its switch still hears, a session that moves and
+//! returns, a switch that restarts at once, a hand-over to a replica that stands still. Each hits a store with two switches and
+//! clients at work. Single faults rarely meet within the milliseconds in which a lease or a promise matters.
+
+use super::draw::{cut, island, pick};
+use super::trial::{ClientSpec, Fault, Kind, Mode, Party, Trial, What};
+use crate::check::Common;
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+/// A scene needs so long, and the first session before it.
+const LASTS_MS: u64 = 700;
+const BEGINS_MS: u64 = 350;
+
+/// By how much later each place of the set campaigns than the one before.
+const STAGGER_MS: u64 = 25;
+
+/// The replicas by their parts in a scene.
+#[derive(Clone, Copy)]
+struct Cast {
+    leader: usize,
+    /// Two others.
+    second: usize,
+    third: usize,
+}
+
+impl Cast {
+    /// The first replica mostly leads.
+    fn draw(random: &mut Pcg64, replicas: usize) -> Self {
+        let leader = if random.random_bool(0.8) { 0 } else { random.random_range(0..replicas) };
+        let turn = random.random_range(1..replicas);
+        let second = (leader + turn) % replicas;
+        let third = (leader + turn % (replicas - 1) + 1) % replicas;
+        Self { leader, second, third }
+    }
+}
+
+/// Adds a scene to a trial.
+pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
+    trial.switches = 2;
+    trial.replicas = trial.replicas.max(3);
+    trial.set.mode = Mode::Flair;
+    trial.heal_ms = trial.heal_ms.max(BEGINS_MS + LASTS_MS + 100);
+    // Who only reads goes on where no write is answered; who writes makes what it reads old.
+    let worker = |reads| ClientSpec { workers: 4, operations: trial.heal_ms as u32, think_us: 1_000, reads, lanes: 16 };
+    let workers = [worker(1.0), worker(0.5)];
+    trial.clients.splice(0..trial.clients.len().min(2), workers);
+    // Where nobody writes, a replica that is cut off lacks nothing, and may be elected.
+    if random.random_bool(0.5) {
+        trial.clients.iter_mut().for_each(|client| client.reads = 1.0);
+    }
+    let at_ms = random.random_range(BEGINS_MS..=trial.heal_ms - LASTS_MS);
+    let cast = Cast::draw(random, trial.replicas);
+    let faults = match random.random_range(0..6) {
+        0..3 => hidden_leader(random, trial, cast, at_ms),
+        3 => slow_successor(random, trial, cast, at_ms),
+        4 => session_that_returns(random, cast, at_ms),
+        _ => switch_that_restarts(random, cast, at_ms),
+    };
+    trial.faults.extend(faults);
+}
+
+fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
+    Fault { at_ms, for_ms, what: what.into() }
+}
+
+/// The leader is cut from the second replica, which campaigns: in vain, as long as the third hears the leader. Then, or just before the
+/// first campaign, only its switch and a client hear the leader; meanwhile the third replica may restart.
+fn hidden_leader(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> Vec<Fault> {
+    // Who has a later place campaigns later.
+    let first_ms = if random.random_bool(0.5) { 130..250 } else { 50..110 };
+    let alone_ms = at_ms + random.random_range(first_ms) + STAGGER_MS * cast.second as u64;
+    let alone = island(trial, vec![Party::Switch(0), Party::Replica(cast.leader)], random.random_bool(0.8));
+    let mut faults = vec![
+        fault(at_ms, 600, cut(Party::Replica(cast.leader), Party::Replica(cast.second), true)),
+        fault(alone_ms, random.random_range(250..400), alone),
+    ];
+    if random.random_bool(0.6) {
+        let restart_ms = alone_ms + random.random_range(0..20) - 10;
+        faults.push(fault(restart_ms, random.random_range(1..4), Common::Crash(Party::Replica(cast.third))));
+    }
+    faults
+}
+
+/// The leader hands over to a replica that stands still just then, and takes up what it was told only when the leader has given it up;
+/// then only its switch and a client hear the old leader.
+fn slow_successor(random: &mut Pcg64, trial: &Trial, cast: Cast, at_ms: u64) -> Vec<Fault> {
+    let still_ms = random.random_range(122..200);
+    let alone_ms = at_ms + still_ms + random.random_range(0..20) - 15;
+    let alone = island(trial, vec![Party::Switch(0), Party::Replica(cast.leader)], true);
+    vec![
+        fault(at_ms, 1, What::Transfer(cast.third)),
+        fault(at_ms, still_ms, Common::Pause(Party::Replica(cast.third))),
+        fault(alone_ms, random.random_range(250..400), alone),
+    ]
+}
+
+/// The leader goes to the other switch for a while. Later it leaves that one, of its own will, for the first; some heartbeats to the
+/// other one are late.
+fn session_that_returns(random: &mut Pcg64, cast: Cast, at_ms: u64) -> Vec<Fault> {
+    let leader = Party::Replica(cast.leader);
+    let away_ms = random.random_range(200..350);
+    let back_ms = at_ms + away_ms + random.random_range(20..200);
+    let leaves = if random.random_bool(0.6) { What::Flush } else { What::Transfer(cast.second) };
+    let late = What::Late { party: leader, kind: Kind::Heartbeat, by_ms: pick(random, &[30, 60, 100]), copies: true };
+    vec![
+        fault(at_ms, away_ms, cut(leader, Party::Switch(0), true)),
+        fault(back_ms - 100, 250, late),
+        fault(back_ms, 1, leaves),
+    ]
+}
+
+/// A switch restarts at once, while the leader does not reach a replica.
+fn switch_that_restarts(random: &mut Pcg64, cast: Cast, at_ms: u64) -> Vec<Fault> {
+    let dies_ms = at_ms + random.random_range(0..80);
+    vec![
+        fault(at_ms, 200, cut(Party::Replica(cast.leader), Party::Replica(cast.second), true)),
+        fault(dies_ms, random.random_range(1..10), Common::Crash(Party::Switch(0))),
+    ]
+}
