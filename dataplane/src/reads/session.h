@@ -70,7 +70,7 @@ MF_INLINE mf_verdict check_heartbeat(const struct set *set, uint64_t now_ns, con
         return MF_V_FOREIGN_INCARNATION;
     if (set->kgroup_bits != beat->kgroup_bits)
         return MF_V_BAD_KGROUPS;
-    if (sid <= set->ended || sid < set->sid)
+    if ((sid <= set->ended && !MF_MUTANT(105)) || sid < set->sid)
         return MF_V_OLD_SESSION;
     if (!is_possible(set, beat, replicas))
         return MF_V_BAD_SESSION;

@@ -332,7 +332,8 @@ impl Node {
     fn wait_for_leader(&mut self, now: Nanos) {
         self.promise = now + self.timing.promise;
         let jitter = self.random.random_range(0..=self.timing.stagger / 4);
-        self.election = self.promise + self.timing.stagger * Nanos::from(self.slot) + jitter;
+        let from = if planted(126) { now } else { self.promise };
+        self.election = from + self.timing.stagger * Nanos::from(self.slot) + jitter;
     }
 
     /// After raft-rs has run: whether it has become the leader, or is none any more.
@@ -399,7 +400,10 @@ impl Node {
         let waits = |batch: &Batch| now >= batch.since + DISK_PATIENCE * self.timing.promise;
         let is_stuck = self.unsafe_batches.front().is_some_and(waits) && !self.raw.raft.prs().is_singleton();
         let is_aborted = leadership.handing_over.is_some_and(|end| now >= end);
-        if is_lost || is_aborted || is_stuck {
+        if is_aborted && planted(128) {
+            self.leadership = Some(Leadership { handing_over: None, ..leadership });
+            self.raw.raft.abort_leader_transfer();
+        } else if is_lost || is_aborted || is_stuck {
             return self.step_down(now);
         }
         if now >= self.heartbeat {

@@ -3,6 +3,7 @@
 use super::{ClientActor, Load, ReplicaActor, SwitchActor, Work};
 use crate::{Actor, Birth, NodeId, Place, World};
 use midflight_dataplane::reads::{NewSet, ReadsConfig};
+use midflight_endpoint::mutants::planted;
 use midflight_reads::client::{Client, ClientConfig};
 use midflight_reads::replica::{Replica, ReplicaConfig};
 use rand::RngExt;
@@ -13,7 +14,8 @@ pub fn add_switch(world: &mut World, config: ReadsConfig, set: NewSet) -> NodeId
     world.add_actor(
         Place::Apart,
         Box::new(move |birth: &mut Birth| {
-            let set = NewSet { incarnation: birth.random.random_range(1..=u64::MAX), ..set.clone() };
+            let drawn = birth.random.random_range(1..=u64::MAX);
+            let set = NewSet { incarnation: if planted(132) { 1 } else { drawn }, ..set.clone() };
             Box::new(SwitchActor::new(&config, &set, birth.random.random())) as Box<dyn Actor>
         }),
     )
