@@ -13,6 +13,8 @@
  *     PROGRAM_HEADER_BYTES                    the first bytes of a datagram, a multiple of 8, by which alone the program decides ...
  *     PROGRAM_DECIDES_BY_HEADER(OPERATION)    ... about one of this operation; it reads and changes nothing behind them
  *
+ *     PROGRAM_NEEDS_TIME(DATA)                whether it needs the time for the datagram that begins at DATA, perhaps cut off
+ *
  * Of such a datagram the shell copies no more, and does not check its sum, if it forwards it in the frame in which it came: there
  * the checksum is changed by the difference, so the receiver notices damage.
  */
@@ -27,6 +29,10 @@
 #ifndef PROGRAM_HEADER_BYTES
 #define PROGRAM_HEADER_BYTES 0
 #define PROGRAM_DECIDES_BY_HEADER(operation) 0
+#endif
+
+#ifndef PROGRAM_NEEDS_TIME
+#define PROGRAM_NEEDS_TIME(data) 1
 #endif
 
 _Static_assert(PROGRAM_HEADER_BYTES % 8 == 0, "copied as long words");
@@ -46,6 +52,13 @@ MF_INLINE uint64_t now_ns(void)
 {
     uint64_t set_by_test = MF_CONTROL->now_ns;
     return MF_LIKELY(set_by_test == MF_NOW) ? PROGRAM_NOW() : set_by_test;
+}
+
+/* The time for this datagram. Who needs none gets the end of time, when every lease is over. */
+MF_INLINE uint64_t time_for(const uint8_t MF_FAR *data)
+{
+    (void)data;
+    return PROGRAM_NEEDS_TIME(data) ? now_ns() : ~0ull;
 }
 
 MF_INLINE mf_verdict take(uint64_t now_ns, const struct mf_datagram MF_FAR *in, struct mf_out MF_FAR *out)

@@ -70,7 +70,7 @@ MF_INLINE int knows_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop
 /* Gives the program the datagram in the scratch area, which came in a frame. */
 MF_INLINE void take_from_frame(struct mf_scratch MF_FAR *scratch)
 {
-    scratch->verdict = take(now_ns(), &scratch->in, &scratch->out);
+    scratch->verdict = take(time_for(scratch->data), &scratch->in, &scratch->out);
     if (scratch->out.is_genuine)
         copy_hop(place_of_hop(&scratch->back.peer), &scratch->back);
 }

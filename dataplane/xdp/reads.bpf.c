@@ -12,4 +12,9 @@
 #define PROGRAM_HEADER_BYTES sizeof(struct mf_request)
 #define PROGRAM_DECIDES_BY_HEADER(operation) ((operation) == MF_OP_READ || (operation) == MF_OP_READ_REPLY)
 
+/* To read the clock costs as much as everything else. The reply to a READ of a stable key group needs no time. */
+#define PROGRAM_NEEDS_TIME(data)                                                                   \
+    ((data)[offsetof(struct mf_header, operation)] != MF_OP_READ_REPLY ||                           \
+     (data)[offsetof(struct mf_request, flags)] & MF_FLAG_LEADER_ONLY)
+
 #include "shells.h"

@@ -3,7 +3,7 @@
 use super::Model;
 use super::packets::{Came, Said, for_client, refused};
 use super::requests::ask_leader;
-use super::set::{Kgroup, Set};
+use super::set::{Kgroup, Session, Set};
 use midflight_dataplane::reads::{ReplyCheck, Verdict};
 use midflight_wire::reads::{FLAG_LEADER_ONLY, Operation, Request, Status};
 use zerocopy::IntoBytes;
@@ -50,21 +50,24 @@ impl Model {
             *answered = answered.wrapping_add(1);
         }
         let kgroup = set.kgroup_of(reply);
-        let session = set.active(now);
-        let own = session.filter(|session| session.sid == reply.sid.get());
-        let is_current =
-            own.is_some_and(|session| reply.slot == session.leader || session.kgroup(kgroup).seq == reply.seq.get());
+        let is_own = |session: &&Session| session.sid == reply.sid.get();
+        let active = set.active(now);
+        let is_current = set
+            .session
+            .as_ref()
+            .filter(is_own)
+            .is_some_and(|session| reply.slot == session.leader || session.kgroup(kgroup).seq == reply.seq.get());
         let is_for_leader_only = reply.flags & FLAG_LEADER_ONLY != 0;
         let is_good = match status {
             Status::Behind => false,
-            _ if is_for_leader_only => own.is_some(),
+            _ if is_for_leader_only => active.filter(is_own).is_some(),
             _ => set.config.reply_check == ReplyCheck::Relaxed || is_current,
         };
         if is_good {
             return came.forward(reply.client, &for_client(reply));
         }
-        let (is_active, place) = (session.is_some(), set.place);
-        if is_active && !is_for_leader_only {
+        let (is_active, place) = (active.is_some(), set.place);
+        if !is_for_leader_only {
             let stats = &mut self.stats.sets[place];
             stats.turned_back += 1;
             return self.turn_back(came, reply);
