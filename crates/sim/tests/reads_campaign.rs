@@ -5,7 +5,7 @@ use midflight_sim::check::{Subject, Trial as _};
 use midflight_sim::reads::check::{ReadsSubject, Trial};
 
 #[test]
-fn r1_to_r6_hold_in_200_trials() {
+fn r1_to_r7_hold_in_200_trials() {
     let campaign = Campaign { seeds: 0..200, threads: 2, mutant: 0 };
     let totals = campaign.run::<ReadsSubject>(&|_| true);
     if let Some((seed, outcome)) = totals.first {

@@ -252,8 +252,7 @@ impl Writes {
             request.header.epoch = name.epoch.into();
             (request.sid, request.seq, request.set) = (name.sid.into(), seq.into(), name.set.into());
             request.hash = kgroup.checked_shl(32 - u32::from(self.kgroup_bits)).unwrap_or(0).into();
-            let index = if planted(145) { node.committed() } else { node.last_index() };
-            self.wait(index, request, Answer::Refusal(Status::Done), bounds);
+            self.wait(node.last_index(), request, Answer::Refusal(Status::Done), bounds);
         }
         refreshed
     }

@@ -4,14 +4,17 @@ use super::rules::*;
 use super::trace;
 use super::trial::Party;
 use crate::check::{self, Checked, Judgement, Places, Recent, Trace, holds};
-use crate::reads::ReadsEvent;
-use crate::{Happening, NodeId};
+use crate::reads::{ReadsEvent, SwitchActor};
+use crate::{Actor, Happening, NodeId};
 use midflight_endpoint::Nanos;
 use midflight_reads::client::{Answer, Failure, Operation, OperationKey};
 use midflight_reads::replica::Event;
 use midflight_spec::reads::history::{Call, History, Outcome, Record};
 use std::any::Any;
 use std::collections::HashMap;
+
+/// The core's structures are walked once in this many turns of switches; more often would take most of a run's time.
+const SOUND_EVERY: u32 = 32;
 
 /// The results of a run so far.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub struct Findings {
     passed: Option<(u64, NodeId)>,
     places: Places<Party>,
     recent: Recent,
+    /// Of all switches.
+    turns: u32,
 }
 
 impl Findings {
@@ -35,6 +40,7 @@ impl Findings {
             passed: None,
             places,
             recent,
+            turns: 0,
         }
     }
 
@@ -155,6 +161,16 @@ impl check::Findings for Findings {
 
     fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
         self.recent.note(from, to, datagram);
+        Ok(())
+    }
+
+    fn handled(&mut self, _at: Nanos, node: NodeId, actor: &dyn Actor, _datagram: Option<&[u8]>) -> Checked {
+        let Some(switch) = (actor as &dyn Any).downcast_ref::<SwitchActor>() else { return Ok(()) };
+        self.turns += 1;
+        if self.turns.is_multiple_of(SOUND_EVERY) {
+            let sound = switch.check();
+            holds!(SOUND, sound.is_ok(), "{:?}: {sound:?}", self.places.party(node));
+        }
         Ok(())
     }
 
