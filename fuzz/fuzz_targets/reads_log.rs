@@ -38,7 +38,8 @@ fn files(mut input: &[u8]) -> BTreeMap<File, Vec<u8>> {
         let (bytes, rest) = rest.split_at(length);
         let number = u64::from(kind >> 3 & 7);
         let file = match kind & 3 {
-            0 => File::Identity,
+            0 if number == 0 => File::Identity,
+            0 => File::Safe,
             1 | 2 => File::Log(number),
             _ => File::Snapshot(number),
         };

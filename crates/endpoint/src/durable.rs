@@ -58,4 +58,6 @@ pub enum File {
     Log(u64),
     /// A snapshot, by its number.
     Snapshot(u64),
+    /// What of the others is known to be safe.
+    Safe,
 }

@@ -118,6 +118,7 @@ fn name_of(file: File) -> String {
         File::Identity => "identity".to_owned(),
         File::Log(number) => format!("log-{number}"),
         File::Snapshot(number) => format!("snapshot-{number}"),
+        File::Safe => "safe".to_owned(),
     }
 }
 
@@ -125,6 +126,7 @@ fn file_of(name: &str) -> Option<File> {
     let file = match name.split_once('-') {
         Some(("log", number)) => File::Log(number.parse().ok()?),
         Some(("snapshot", number)) => File::Snapshot(number.parse().ok()?),
+        _ if name == "safe" => File::Safe,
         _ => File::Identity,
     };
     (name_of(file) == name).then_some(file)
@@ -339,6 +341,7 @@ mod tests {
                 Change::Append { file: File::Log(2), bytes: b"y".to_vec() },
                 Change::Remove { file: File::Log(7) },
                 Change::Replace { file: File::Identity, bytes: b"me".to_vec() },
+                Change::Replace { file: File::Safe, bytes: b"2".to_vec() },
             ];
             disk.write(Persist { id: 2, changes });
             wait_for(&disk, 2);
@@ -346,8 +349,13 @@ mod tests {
             fs::write(place.0.join("log-3.new"), "unfinished").unwrap();
             fs::write(place.0.join("log-03"), "not ours").unwrap();
             let directory = take(&place);
-            let expected: [(File, &[u8]); 4] =
-                [(File::Identity, b"me"), (File::Log(1), b"abcd"), (File::Log(2), b"xy"), (File::Snapshot(12), b"new")];
+            let expected: [(File, &[u8]); 5] = [
+                (File::Identity, b"me"),
+                (File::Log(1), b"abcd"),
+                (File::Log(2), b"xy"),
+                (File::Snapshot(12), b"new"),
+                (File::Safe, b"2"),
+            ];
             let expected: Vec<_> = expected.iter().map(|(file, bytes)| (*file, bytes.to_vec())).collect();
             assert_eq!(directory.read().unwrap(), expected);
             assert!(!place.0.join("log-3.new").exists() && place.0.join("log-03").exists());

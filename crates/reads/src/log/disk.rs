@@ -2,7 +2,8 @@
 
 use super::codec::{self, Blob, ConfMirror, EntryMirror};
 use super::format::{
-    Batch, Birth, PartHeader, Piece, Point, Position, Record, SnapshotHeader, SnapshotPlace, Start, State, Writer,
+    Batch, Birth, PartHeader, Piece, Point, Position, Record, SafeHeader, SnapshotHeader, SnapshotPlace, Start, State,
+    Writer,
 };
 use super::{Identity, recover};
 use midflight_endpoint::{Change, File, Persist};
@@ -79,6 +80,8 @@ pub(super) struct Disk {
     parts: VecDeque<Part>,
     /// What the next batch says about files, beside what is safe.
     known: Batch,
+    /// The newest part that `File::Safe` names.
+    named: u64,
     /// Files that nothing needs once the next batch of the log is safe.
     retired: Vec<File>,
     /// Files that nothing needs.
@@ -116,6 +119,7 @@ impl Disk {
             snapshots: VecDeque::new(),
             parts: VecDeque::new(),
             known: Batch { first: 1, ..Batch::default() },
+            named: 0,
             retired: Vec::new(),
             removals: Vec::new(),
             end: Position::default(),
@@ -127,7 +131,7 @@ impl Disk {
 
     /// Of a node whose files were read. It begins a new part, so that nothing is appended to what a crash left.
     pub(super) fn after(identity: Identity, left: recover::Left) -> Self {
-        let recover::Left { run, repairs, retired, parts, end, known, start, snapshot, last_snapshot } = left;
+        let recover::Left { run, repairs, retired, parts, end, known, named, start, snapshot, last_snapshot } = left;
         let (Start::After(written) | Start::Snapshot { last: written, .. }) = start;
         let (is_due, next_part) = (!repairs.is_empty() || !retired.is_empty(), Some(start));
         let snapshots = (snapshot > 0).then_some(snapshot).into_iter().collect();
@@ -142,6 +146,7 @@ impl Disk {
             snapshots,
             parts,
             known,
+            named,
             end,
             written,
             ..Self::empty(identity, run)
@@ -259,6 +264,17 @@ impl Disk {
             }
         }
         changes.extend(self.removals.drain(..).map(|file| Change::Remove { file }));
+        // Only now: in the batch that makes a part, a crash could keep this file without it.
+        if self.known.safe.part > self.named {
+            self.named = self.known.safe.part;
+            changes.push(self.write_safe());
+        }
+    }
+
+    fn write_safe(&self) -> Change {
+        let mut writer = Writer::create(File::Safe);
+        writer.value(&SafeHeader { identity: self.identity, known: self.known });
+        Change::Replace { file: File::Safe, bytes: writer.finish() }
     }
 
     fn write_log(&mut self, state: &HardState) -> Change {

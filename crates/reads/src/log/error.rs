@@ -66,6 +66,7 @@ impl Display for Named {
             File::Identity => f.write_str("the file identity"),
             File::Log(number) => write!(f, "the file log-{number}"),
             File::Snapshot(number) => write!(f, "the file snapshot-{number}"),
+            File::Safe => f.write_str("the file safe"),
         }
     }
 }

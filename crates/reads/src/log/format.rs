@@ -45,6 +45,14 @@ pub(super) struct Birth {
     pub(super) voters: Vec<u64>,
 }
 
+/// The first record of `File::Safe`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SafeHeader {
+    pub(super) identity: Identity,
+    /// As in a batch. The newest part holds what else is known, and cannot say so if it is gone.
+    pub(super) known: Batch,
+}
+
 /// The first record of a part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartHeader {
@@ -225,6 +233,7 @@ fn checksum(file: File, offset: u64, length: u32, payload: &[u8]) -> u32 {
         File::Identity => (0, 0),
         File::Log(number) => (1, number),
         File::Snapshot(number) => (2, number),
+        File::Safe => (3, 0),
     };
     let mut place = [0; 21];
     place[0] = kind;

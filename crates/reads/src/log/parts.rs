@@ -1,7 +1,7 @@
 //! The parts of a log: which of them count, where the log ends, and whether it may end there.
 
 use super::format::{Batch, PREAMBLE_BYTES, PartHeader, Position, Reader, Record, Start};
-use super::recover::{Files, NUMBER_MAX, Newest, check_identity, value};
+use super::recover::{Files, NUMBER_MAX, Newest, check_identity, read_safe, value};
 use super::{Cut, Identity, LogError};
 use midflight_endpoint::File;
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub(super) struct Parts<'a> {
     /// How often the log was recovered, as far as any part says.
     pub(super) run: u64,
     pub(super) known: Batch,
+    /// The newest part that `File::Safe` names.
+    pub(super) named: u64,
 }
 
 /// Where the log ends, and what that would be if more had been safe.
@@ -26,8 +28,10 @@ struct Tear {
 
 impl<'a> Parts<'a> {
     pub(super) fn read(identity: Identity, files: &'a Files, newest: Newest) -> Result<Self, LogError> {
-        let known = Batch { safe: newest.safe, first: 1, snapshot: 0 };
-        let mut parts = Self { kept: Vec::new(), cut: None, run: newest.run, known };
+        let mut known = Batch { safe: newest.safe, first: 1, snapshot: 0 };
+        let told = read_safe(identity, files)?;
+        known.learn(told);
+        let mut parts = Self { kept: Vec::new(), cut: None, run: newest.run, known, named: told.safe.part };
         let mut scans = BTreeMap::new();
         for (&file, bytes) in files {
             let File::Log(number) = file else { continue };

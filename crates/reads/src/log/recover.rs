@@ -2,7 +2,8 @@
 
 use super::disk::{self, Disk, Part};
 use super::format::{
-    Batch, Birth, PREAMBLE_BYTES, Piece, Position, Reader, Record, SnapshotHeader, SnapshotPlace, Start, Writer,
+    Batch, Birth, PREAMBLE_BYTES, Piece, Position, Reader, Record, SafeHeader, SnapshotHeader, SnapshotPlace, Start,
+    Writer,
 };
 use super::parts::Parts;
 use super::replay::{self, Replayed};
@@ -29,6 +30,8 @@ pub(super) struct Left {
     /// Where the last part ends.
     pub(super) end: Position,
     pub(super) known: Batch,
+    /// The newest part that `File::Safe` names.
+    pub(super) named: u64,
     /// What the next part begins with.
     pub(super) start: Start,
     /// The number of the snapshot; 0: there is none.
@@ -70,14 +73,14 @@ pub(super) fn recover(identity: Identity, mut files: Files, initial_voters: &[u6
     let retired = retired(&parts, &files, newest);
     // Without the identity nothing is safe: should the next crash take it again, its absence must not look like damage.
     let safe = if is_born { parts.end() } else { Position::default() };
-    let Parts { kept, cut, known, .. } = parts;
+    let Parts { kept, cut, known, named, .. } = parts;
     let known = Batch { safe, ..known };
     let numbers: Vec<_> = kept.iter().map(|part| part.number).collect();
     let replayed = replay::replay(kept, snapshot.as_ref())?;
     let last = replayed.last();
     let start = if replayed.is_void { Start::Snapshot { number: newest.number, last } } else { Start::After(last) };
     let parts = numbers.into_iter().zip(&replayed.highest).map(|(number, &highest)| Part { number, highest }).collect();
-    let left = Left { run, repairs, retired, parts, end, known, start, snapshot: newest.number, last_snapshot };
+    let left = Left { run, repairs, retired, parts, end, known, named, start, snapshot: newest.number, last_snapshot };
     let log = Log::new(Disk::after(identity, left), replayed, members(voters), snapshot.clone());
     let bytes = Bytes::from(files.remove(&File::Snapshot(newest.number)).unwrap_or_default());
     let parts = ranges.unwrap_or_default().into_iter().map(|range| bytes.slice(range)).collect();
@@ -107,6 +110,17 @@ fn voters(
     check_identity(file, birth.identity, identity)?;
     check_end(&reader)?;
     Ok((birth.voters, None))
+}
+
+/// What `File::Safe` says. Without it nothing is lost, and nothing tells its loss from a crash before it was made.
+pub(super) fn read_safe(identity: Identity, files: &Files) -> Result<Batch, LogError> {
+    let file = File::Safe;
+    let Some(bytes) = files.get(&file) else { return Ok(Batch::default()) };
+    let mut reader = Reader::open(file, bytes)?;
+    let header: SafeHeader = value(&mut reader)?;
+    check_identity(file, header.identity, identity)?;
+    check_end(&reader)?;
+    Ok(header.known)
 }
 
 /// What the files of snapshots say.
@@ -203,7 +217,7 @@ fn mark_cut(parts: &Parts<'_>, run: u64) -> (Position, Option<Change>) {
 /// Files that are not needed, once the log says so again: what said so may be cut off.
 fn retired(parts: &Parts<'_>, files: &Files, newest: Newest) -> Vec<File> {
     let is_needless = |file: &&File| match file {
-        File::Identity => false,
+        File::Identity | File::Safe => false,
         File::Log(number) => *number < parts.known.first,
         File::Snapshot(number) => *number != newest.number,
     };

@@ -395,13 +395,37 @@ fn a_log_of_any_length_is_cut_or_refused() {
 fn a_file_that_was_safe_is_missed() {
     let machine = settled();
     assert!(machine.safe_files.len() > 4, "several parts");
-    let newest = *machine.safe_files.keys().rfind(|file| matches!(file, File::Log(_))).unwrap();
-    for &file in machine.safe_files.keys().filter(|file| **file != newest) {
+    for &file in machine.safe_files.keys().filter(|file| **file != File::Safe) {
         let mut files = machine.safe_files.clone();
         files.remove(&file);
         let missing = recover(&files).map(|recovered| recovered.cut);
         assert_eq!(missing.unwrap_err(), LogError::Missing { file });
     }
+}
+
+/// After any crash too: what was found is told to others.
+#[test]
+fn r2_the_newest_part_is_missed_when_it_was_found_once() {
+    let mut machine = Machine::new();
+    machine.append(0, 5, 30);
+    machine.hand_out();
+    machine.sync(1);
+    let mut machine = Machine::with(machine.safe_files).unwrap();
+    machine.settle();
+    let mut files = machine.safe_files;
+    assert!(files.remove(&File::Log(1)).is_some());
+    assert_eq!(recover(&files).map(|recovered| recovered.cut), Err(LogError::Missing { file: File::Log(1) }));
+}
+
+#[test]
+fn without_the_file_that_names_the_newest_part_nothing_is_lost() {
+    let machine = settled();
+    let mut files = machine.safe_files.clone();
+    assert!(files.remove(&File::Safe).is_some());
+    let mut again = Machine::with(files).unwrap();
+    assert_eq!(Content::of(&again.log), Content::of(&machine.log));
+    again.settle();
+    assert!(again.safe_files.contains_key(&File::Safe), "it is made again");
 }
 
 #[test]
