@@ -5,6 +5,10 @@
 //! lease comes from ReadIndex rounds: each heartbeat carries the time at which it was sent, and raft-rs says when a quorum (of both
 //! halves of a joint configuration) has answered it.
 
+mod received;
+
+pub(super) use received::Refused;
+
 use super::config::{ReplicaConfig, Timing};
 use crate::log::Log;
 use midflight_endpoint::mutants::planted;
@@ -18,10 +22,6 @@ use std::collections::VecDeque;
 
 /// raft-rs counts these; they only have to be valid.
 const TICKS: usize = 10;
-/// The context of a vote that a leader has asked for, as it hands over. raft-rs gives it no name in public.
-const TRANSFER: &[u8] = b"CampaignTransfer";
-/// Terms are half of a SID.
-const TERM_MAX: u64 = u32::MAX as u64 / 2;
 /// A leader whose disk takes nothing for so many promises leads no more.
 const DISK_PATIENCE: u64 = 8;
 /// Bytes of entries in one message.
@@ -86,19 +86,6 @@ pub(super) struct Turn {
     pub(super) committed: Vec<Entry>,
     /// To take instead of all that was applied, before `committed`.
     pub(super) snapshot: Option<Snapshot>,
-}
-
-/// Why a message of a peer was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// Not a kind of message that peers send, not for this node, or not of a member.
-    Foreign,
-    /// A vote, inside this node's promise.
-    Promised,
-    /// raft-rs does not take it now.
-    Unfit,
-    /// The leader knows that this node has had entries which it does not have: its disk has lost them.
-    LostEntries,
 }
 
 impl Node {
@@ -259,73 +246,6 @@ impl Node {
     /// What was committed is applied up to this index.
     pub(super) fn applied(&mut self, index: u64) {
         self.raw.advance_apply_to(index);
-    }
-
-    /// A message of a peer has arrived.
-    pub(super) fn receive(&mut self, now: Nanos, message: Message) -> Result<(), Refused> {
-        use MessageType::*;
-        let kind = message.get_msg_type();
-        if message.to != self.raw.raft.id {
-            return Err(Refused::Foreign);
-        }
-        // raft-rs takes term 0 for its own message; the term is half of a SID, and grows by one in an election.
-        if message.term == 0 || message.term > TERM_MAX {
-            return Err(Refused::Unfit);
-        }
-        match kind {
-            MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, &message)?,
-            MsgRequestVote | MsgRequestPreVote => {
-                let is_bound = now < self.promise || self.has_lease(now);
-                if is_bound && message.get_context() != TRANSFER && !planted(125) {
-                    return Err(Refused::Promised);
-                }
-            }
-            MsgAppendResponse
-            | MsgHeartbeatResponse
-            | MsgRequestVoteResponse
-            | MsgRequestPreVoteResponse
-            | MsgTimeoutNow => {}
-            // What raft-rs forwards or sends to itself is not taken from others.
-            _ => return Err(Refused::Foreign),
-        }
-        let stepped = self.raw.step(message);
-        self.note_role(now);
-        stepped.map_err(|_| Refused::Unfit)
-    }
-
-    /// What comes of a leader's message before raft-rs sees it: the promise. A leader of a past term gets none.
-    fn check_leader(&mut self, now: Nanos, message: &Message) -> Result<(), Refused> {
-        if message.term < self.term() {
-            return Ok(());
-        }
-        // raft-rs would panic: the leader counts on entries that this node has acknowledged.
-        let commit_behind_end =
-            message.get_msg_type() == MessageType::MsgHeartbeat && message.commit > self.last_index();
-        if commit_behind_end {
-            return Err(Refused::LostEntries);
-        }
-        if !self.fits(message) {
-            return Err(Refused::Unfit);
-        }
-        self.wait_for_leader(now);
-        Ok(())
-    }
-
-    /// Whether a leader can say this. raft-rs trusts its peers, and ends the process where one contradicts what is committed.
-    fn fits(&self, message: &Message) -> bool {
-        if message.get_msg_type() == MessageType::MsgSnapshot {
-            return fits_snapshot(message);
-        }
-        let (last, committed) = (self.last_index(), self.committed());
-        let follows =
-            |pair: &[Entry]| pair[0].index.checked_add(1) == Some(pair[1].index) && pair[0].term <= pair[1].term;
-        let is_whole = message.entries.windows(2).all(follows)
-            && message.entries.first().is_none_or(|first| message.index.checked_add(1) == Some(first.index))
-            && message.entries.last().is_none_or(|last| last.term <= message.term);
-        let is_known = |entry: &&Entry| self.term_at(entry.index).is_none_or(|term| term == entry.term);
-        let agrees = message.entries.iter().take_while(|entry| entry.index <= committed).all(|entry| is_known(&entry));
-        let has_start = message.index <= last || message.log_term != 0;
-        is_whole && agrees && has_start
     }
 
     /// A leader was heard: a promise, and a later election.
@@ -532,17 +452,4 @@ impl Node {
     pub(super) fn conf_state(&self) -> ConfState {
         self.raw.raft.prs().conf().to_conf_state()
     }
-}
-
-/// Whether a snapshot names members that there can be: some voters, and nobody twice.
-fn fits_snapshot(message: &Message) -> bool {
-    let members = message.get_snapshot().get_metadata().get_conf_state();
-    let all = members.voters.iter().chain(&members.learners);
-    let mut names: Vec<u64> = all.copied().collect();
-    names.sort_unstable();
-    let is_plain = members.voters_outgoing.is_empty() && members.learners_next.is_empty() && !members.auto_leave;
-    !members.voters.is_empty()
-        && is_plain
-        && names.first() != Some(&0)
-        && names.windows(2).all(|pair| pair[0] != pair[1])
 }

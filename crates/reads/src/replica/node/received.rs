@@ -1,0 +1,136 @@
+//! What of a peer's message raft-rs gets. It trusts its peers, and ends the process where one contradicts it.
+
+use super::Node;
+use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
+use raft::StateRole;
+use raft::eraftpb::MessageType;
+use raft::prelude::{Entry, Message};
+
+/// The context of a vote that a leader has asked for, as it hands over. raft-rs gives it no name in public.
+const TRANSFER: &[u8] = b"CampaignTransfer";
+/// Terms are half of a SID.
+const TERM_MAX: u64 = u32::MAX as u64 / 2;
+/// No log has larger indexes: raft-rs adds to them.
+const INDEX_MAX: u64 = u64::MAX / 2;
+
+/// Why a message of a peer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::replica) enum Refused {
+    /// Not a kind of message that peers send, not for this node, or not of a member.
+    Foreign,
+    /// A vote, inside this node's promise.
+    Promised,
+    /// raft-rs does not take it now.
+    Unfit,
+    /// The leader knows that this node has had entries which it does not have: its disk has lost them.
+    LostEntries,
+}
+
+impl Node {
+    /// A message of a peer has arrived.
+    pub(in crate::replica) fn receive(&mut self, now: Nanos, message: Message) -> Result<(), Refused> {
+        use MessageType::*;
+        let kind = message.get_msg_type();
+        if message.to != self.raw.raft.id {
+            return Err(Refused::Foreign);
+        }
+        // raft-rs takes term 0 for its own message; the term is half of a SID, and grows by one in an election.
+        let index = message.index.max(message.commit).max(message.reject_hint);
+        if message.term == 0 || message.term > TERM_MAX || index > INDEX_MAX || self.is_unfit_now(&message) {
+            return Err(Refused::Unfit);
+        }
+        match kind {
+            MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, &message)?,
+            MsgRequestVote | MsgRequestPreVote => {
+                let is_bound = now < self.promise || self.has_lease(now);
+                if is_bound && message.get_context() != TRANSFER && !planted(125) {
+                    return Err(Refused::Promised);
+                }
+            }
+            MsgAppendResponse
+            | MsgHeartbeatResponse
+            | MsgRequestVoteResponse
+            | MsgRequestPreVoteResponse
+            | MsgTimeoutNow => {}
+            // What raft-rs forwards or sends to itself is not taken from others.
+            _ => return Err(Refused::Foreign),
+        }
+        let stepped = self.raw.step(message);
+        self.note_role(now);
+        stepped.map_err(|_| Refused::Unfit)
+    }
+
+    /// Whether it comes when no peer that keeps to Raft can send it.
+    fn is_unfit_now(&self, message: &Message) -> bool {
+        let raft = &self.raw.raft;
+        match message.get_msg_type() {
+            // Who hands over waits until this node has the whole log. raft-rs would look for entries that the snapshot has replaced.
+            MessageType::MsgTimeoutNow => self.has_snapshot_to_take(),
+            MessageType::MsgAppendResponse => message.term == self.term() && message.index > self.last_index(),
+            // It asks for votes when its log is on disk.
+            MessageType::MsgRequestVoteResponse => {
+                raft.state == StateRole::Candidate && raft.raft_log.persisted != self.last_index()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a snapshot is in the log, but not applied.
+    fn has_snapshot_to_take(&self) -> bool {
+        self.restored.is_some() || self.unsafe_batches.iter().any(|batch| batch.snapshot.is_some())
+    }
+
+    /// What comes of a leader's message before raft-rs sees it: the promise. A leader of a past term gets none.
+    fn check_leader(&mut self, now: Nanos, message: &Message) -> Result<(), Refused> {
+        if message.term < self.term() {
+            return Ok(());
+        }
+        // raft-rs would panic: the leader counts on entries that this node has acknowledged.
+        let commit_behind_end =
+            message.get_msg_type() == MessageType::MsgHeartbeat && message.commit > self.last_index();
+        if commit_behind_end {
+            return Err(Refused::LostEntries);
+        }
+        if !self.fits(message) {
+            return Err(Refused::Unfit);
+        }
+        self.wait_for_leader(now);
+        Ok(())
+    }
+
+    /// Whether a leader can say this. raft-rs trusts its peers, and ends the process where one contradicts what is committed.
+    fn fits(&self, message: &Message) -> bool {
+        if message.get_msg_type() == MessageType::MsgSnapshot {
+            return fits_snapshot(message);
+        }
+        let (last, committed) = (self.last_index(), self.committed());
+        let follows =
+            |pair: &[Entry]| pair[0].index.checked_add(1) == Some(pair[1].index) && pair[0].term <= pair[1].term;
+        let begins = |first: &Entry| first.index == message.index + 1 && first.term > 0;
+        let is_whole = message.entries.windows(2).all(follows)
+            && message.entries.first().is_none_or(begins)
+            && message.entries.last().is_none_or(|last| last.term <= message.term);
+        let is_known = |entry: &&Entry| self.term_at(entry.index).is_none_or(|term| term == entry.term);
+        let agrees = message.entries.iter().take_while(|entry| entry.index <= committed).all(|entry| is_known(&entry));
+        let has_start = message.index <= last || message.log_term != 0;
+        is_whole && agrees && has_start
+    }
+}
+
+/// Whether a snapshot has a place, and names members that there can be: some voters, and nobody twice.
+fn fits_snapshot(message: &Message) -> bool {
+    let metadata = message.get_snapshot().get_metadata();
+    // raft-rs takes the term 0 for that of any index behind the log.
+    let is_placed = (1..=INDEX_MAX).contains(&metadata.index) && (1..=message.term).contains(&metadata.term);
+    let members = metadata.get_conf_state();
+    let all = members.voters.iter().chain(&members.learners);
+    let mut names: Vec<u64> = all.copied().collect();
+    names.sort_unstable();
+    let is_plain = members.voters_outgoing.is_empty() && members.learners_next.is_empty() && !members.auto_leave;
+    is_placed
+        && !members.voters.is_empty()
+        && is_plain
+        && names.first() != Some(&0)
+        && names.windows(2).all(|pair| pair[0] != pair[1])
+}
