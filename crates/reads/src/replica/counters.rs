@@ -27,6 +27,8 @@ pub struct Counters {
     pub malformed: u64,
     /// Packets of another set, or of a sender that is no switch of it.
     pub foreign: u64,
+    /// Answers of switches to questions that were not asked, or late ones.
+    pub stray_answers: u64,
     /// Answers of switches that have another lease, or other key groups.
     pub unlike_switches: u64,
     /// Messages of peers that are none, or of no member.
@@ -35,7 +37,7 @@ pub struct Counters {
     pub unfit_messages: u64,
     /// Messages to peers that are too long for a link.
     pub messages_too_long: u64,
-    /// Messages of peers whose set has other bounds.
+    /// Messages of peers whose set has other bounds or times.
     pub unlike_peers: u64,
     /// Votes refused because of a promise.
     pub promised: u64,

@@ -49,14 +49,14 @@ use node::Node;
 use raft::eraftpb::MessageType;
 use raft::prelude::Message;
 use reads::{Here, Path, Reads};
-use session::{Datagrams, Present, Sessions};
+use session::{Datagrams, Heard, Present, Sessions};
 use state::State;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use writes::{Arrived, Bounds, Refresh};
 
 /// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
-const HAND_OVER_PROMISES: u64 = 10;
+pub const HAND_OVER_PROMISES: u64 = 10;
 /// Entries that a snapshot has made needless, and that one turn frees.
 const TRIMMED_AT_ONCE: usize = 4096;
 
@@ -120,7 +120,7 @@ pub enum Event {
     Session(SocketAddr),
     /// This switch has another lease of sessions, or another number of key groups, than this replica: it is not worked with.
     Unlike(SocketAddr),
-    /// This peer was started with another value of a setting that is frozen with the set: it is not listened to.
+    /// This peer was started with another value of a setting that all replicas must have in common: it is not listened to.
     UnlikePeer {
         /// Its id.
         peer: u64,
@@ -286,15 +286,23 @@ impl Replica {
 
     fn take_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         match parse(datagram) {
+            Ok(Packet::Read(..) | Packet::Write(..)) if !self.is_switch(from) => self.counters.foreign += 1,
             Ok(Packet::Read(request, key)) if self.is_for_us(request) => self.take_read(now, from, request, key),
             Ok(Packet::Write(request, write, key, arguments)) if self.is_for_us(request) => {
                 self.take_write(now, &Arrived { from, request, write, key, arguments });
             }
             Ok(Packet::State(state)) => {
-                let Some(sessions) = &mut self.sessions else { return self.presence.answered(now, from, state) };
-                if !sessions.answered(now, from, state) {
-                    self.counters.unlike_switches += 1;
-                    self.tell_unlike(from);
+                let heard = match &mut self.sessions {
+                    Some(sessions) => sessions.answered(now, from, state),
+                    None => self.presence.answered(now, from, state),
+                };
+                match heard {
+                    Heard::Taken => {}
+                    Heard::Stray => self.counters.stray_answers += 1,
+                    Heard::Unlike => {
+                        self.counters.unlike_switches += 1;
+                        self.tell_unlike(from);
+                    }
                 }
             }
             Ok(Packet::Read(..) | Packet::Write(..)) => self.counters.foreign += 1,
@@ -302,9 +310,14 @@ impl Replica {
         }
     }
 
+    /// Others get no answer: an address may be forged, and answers to neighbours that do not exist would fill the send buffer.
+    fn is_switch(&self, from: SocketAddr) -> bool {
+        self.config.switches.contains(&from) || self.state.sessions.iter().any(|session| session.switch == from)
+    }
+
     /// Once for each switch.
     fn tell_unlike(&mut self, switch: SocketAddr) {
-        if self.config.switches.contains(&switch) && self.unlike.insert(switch) {
+        if self.unlike.insert(switch) {
             self.events.push_back(Event::Unlike(switch));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::config::ReplicaConfig;
 use super::packets;
-use super::session::Datagrams;
+use super::session::{Datagrams, Heard};
 use super::switches::Switches;
 use midflight_endpoint::Nanos;
 use midflight_wire::reads::State;
@@ -51,9 +51,10 @@ impl Presence {
         }
     }
 
-    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) {
-        if state.set.get() == self.set {
-            self.switches.answered(now, from, state);
-        }
+    /// A switch has answered. Whether it is one that a leader could work with does not matter here.
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> Heard {
+        let is_answer = state.set.get() == self.set && self.switches.was_asked(from, state);
+        let is_taken = is_answer && self.switches.answered(now, from, state);
+        if is_taken { Heard::Taken } else { Heard::Stray }
     }
 }

@@ -46,6 +46,17 @@ pub(super) struct Present {
     pub(super) writes: Writes,
 }
 
+/// What an answer of a switch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Taken.
+    Taken,
+    /// Of another set, to no question, or late.
+    Stray,
+    /// Of a switch that cannot be worked with.
+    Unlike,
+}
+
 struct Doubtful {
     name: SessionName,
     /// Then it is over at the latest.
@@ -144,16 +155,19 @@ impl Sessions {
         lease_us == self.timing.session_lease / 1_000 && state.kgroup_bits == self.kgroup_bits
     }
 
-    /// A switch has answered. Returns whether it can be worked with.
-    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> bool {
-        if state.set.get() != self.set {
-            return true;
+    /// A switch has answered.
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> Heard {
+        if state.set.get() != self.set || !self.switches.was_asked(from, state) {
+            return Heard::Stray;
         }
-        let is_alike = self.is_alike(state);
-        if is_alike && self.switches.answered(now, from, state) {
-            self.take_answer(now, from, state);
+        if !self.is_alike(state) {
+            return Heard::Unlike;
         }
-        is_alike
+        if !self.switches.answered(now, from, state) {
+            return Heard::Stray;
+        }
+        self.take_answer(now, from, state);
+        Heard::Taken
     }
 
     fn take_answer(&mut self, now: Nanos, from: SocketAddr, state: &State) {

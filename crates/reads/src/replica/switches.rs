@@ -74,13 +74,15 @@ impl Switches {
         switch.asked.push_back(sequence);
     }
 
-    /// An answer has come. Returns whether it is to one of the last questions to this switch, and not older than the last one. (Who does
-    /// not see the questions cannot forge an answer.)
+    /// Whether an answer is to one of the last questions to this switch: who does not see the questions cannot forge one.
+    pub(super) fn was_asked(&self, from: SocketAddr, state: &State) -> bool {
+        let switch = self.list.iter().find(|switch| switch.address == from);
+        switch.is_some_and(|switch| switch.asked.contains(&state.header.sequence.get()))
+    }
+
+    /// An answer to a question has come. Returns whether it is not older than the last one.
     pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> bool {
         let Some(switch) = self.list.iter_mut().find(|switch| switch.address == from) else { return false };
-        if !switch.asked.contains(&state.header.sequence.get()) {
-            return false;
-        }
         let incarnation = state.incarnation.get();
         let is_late = switch.last.is_some_and(|last| last.incarnation == incarnation && last.echo > state.now.get());
         if !is_late {

@@ -4,10 +4,10 @@ use super::world::{self, World, member};
 use super::{done, ready};
 use midflight_endpoint::{Endpoint, MS};
 use midflight_reads::replica::{ChangeError, Replica, Role, Timing};
-use midflight_wire::reads::{Command, FLAG_LEADER_ONLY, Operation, Request, State, Status, key_hash};
+use midflight_wire::reads::{Command, FLAG_LEADER_ONLY, Operation, Request, State, Status, Write, key_hash};
 use midflight_wire::{counting, reads::Packet, reads::parse};
 use std::net::SocketAddr;
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// A READ as a switch sends it, but for the incarnation's half, which only the switch and its replicas know.
 fn read(replica: u64, sid: u64, seq: u64, index: u64, flags: u8) -> Vec<u8> {
@@ -40,6 +40,30 @@ fn r1_a_forged_read_commits_nothing() {
     assert_eq!(world.replica(leader).counters().foreign, 2);
 }
 
+/// Forged addresses of neighbours that do not exist would fill the send buffer with what waits for them.
+#[test]
+fn r5_a_stranger_gets_no_answer() {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    let stranger: SocketAddr = "10.0.0.200:9".parse().unwrap();
+    let mut write = Request::new(Operation::Write);
+    (write.set, write.slot) = (world::SET.into(), leader as u8 - 1);
+    let write = [write.as_bytes(), Write::new_zeroed().as_bytes()].concat();
+    let mut bad_hash = read(leader, 0, 0, 0, 0);
+    *bad_hash.last_mut().unwrap() = b'b';
+    let mut no_key = Request::new(Operation::Read);
+    (no_key.set, no_key.slot) = (world::SET.into(), leader as u8 - 1);
+    for datagram in [write, bad_hash, no_key.as_bytes().to_vec()] {
+        let before = world.replica(leader).counters().foreign;
+        let said = world.call(leader, |replica, now| {
+            replica.handle(now, stranger, &datagram);
+            let mut buffer = Vec::new();
+            std::iter::from_fn(|| replica.poll_transmit(now, &mut buffer)).filter(|to| *to == stranger).count()
+        });
+        assert_eq!((said, world.replica(leader).counters().foreign), (0, before + 1));
+    }
+}
+
 #[test]
 fn r5_a_late_read_of_another_session_does_not_stop_writes() {
     let (mut world, client) = ready(3);
@@ -68,7 +92,21 @@ fn r5_forged_answers_of_a_switch_end_no_session() {
         world.run(5 * MS);
     }
     assert_eq!(world.get(1, "a"), Some((Status::NotFound, Vec::new())));
-    assert_eq!(world.replica(leader).counters().sessions, before);
+    let counters = world.replica(leader).counters();
+    assert_eq!((counters.sessions, counters.stray_answers, counters.unlike_switches), (before, 100, 0));
+}
+
+/// What is said of such a switch is said once; a forged answer must not use that up.
+#[test]
+fn r7_only_an_answer_to_a_question_shows_a_switch_to_be_unlike() {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    let (_, switch) = world.replica(leader).status(0).session.unwrap();
+    let mut state = State::new(1, 0x8000_0000);
+    (state.set, state.incarnation, state.kgroup_bits) = (world::SET.into(), 0xbad.into(), 8);
+    give(&mut world, leader, switch, &counting(&state, 0));
+    let counters = world.replica(leader).counters();
+    assert_eq!((counters.stray_answers, counters.unlike_switches), (1, 0));
 }
 
 #[test]
