@@ -123,8 +123,8 @@ impl ReplicaThread {
                      work with it: give all replicas and switches the same configuration"
                 ),
                 Event::UnlikePeer { peer, name, ours, theirs } => tracing::error!(
-                    "replica {peer} was started with {name} = {theirs}, this one with {ours}: they do not listen to each other. It is \
-                     frozen with the set: start the one that is wrong with the value of all others"
+                    "replica {peer} was started with {name} = {theirs}, this one with {ours}: they do not listen to each other. All \
+                     replicas of a set must have the same: start the one that is wrong with the value of all others"
                 ),
             }
         }

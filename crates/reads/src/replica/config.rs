@@ -47,6 +47,29 @@ impl Agreed {
     }
 }
 
+/// What of [`Timing`] a replica counts on at the others: how long they keep leases and promises. It may be changed while all processes
+/// are stopped, so it is in no snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Times {
+    session_lease_us: u64,
+    leader_lease_us: u64,
+    promise_us: u64,
+    drift_ppm: u64,
+}
+
+impl Times {
+    /// As [`Agreed::differs_from`].
+    pub(super) fn differs_from(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
+        let all = [
+            ("session_lease, in us,", self.session_lease_us, other.session_lease_us),
+            ("leader_lease, in us,", self.leader_lease_us, other.leader_lease_us),
+            ("promise, in us,", self.promise_us, other.promise_us),
+            ("drift_ppm", self.drift_ppm, other.drift_ppm),
+        ];
+        all.into_iter().find(|(_, ours, theirs)| ours != theirs)
+    }
+}
+
 /// How reads are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -134,7 +157,7 @@ pub struct ReplicaConfig {
     pub timing: Timing,
     /// Client ids that may be open. Default 16,384.
     pub clients: usize,
-    /// An id that was idle for this long may be given up, when there is no room for another. Default 1 h.
+    /// An id that was idle for this long may be given up, when there is no room for another. Default 1 min.
     pub client_idle: Nanos,
     /// Requests that may wait for an index. Default 65,536.
     pub waiting: usize,
@@ -199,7 +222,7 @@ impl ReplicaConfig {
             mode: Mode::Flair,
             timing: Timing::default(),
             clients: CLIENTS_MAX,
-            client_idle: 3_600 * SECOND,
+            client_idle: 60 * SECOND,
             waiting: 65_536,
             store_bytes: 256 << 20,
             snapshot_after: 32 << 20,
@@ -250,6 +273,14 @@ impl ReplicaConfig {
         let client_idle_ms = self.client_idle / MS;
         let (store_bytes, clients) = (self.store_bytes as u64, self.clients as u64);
         Agreed { kgroup_bits: self.kgroup_bits, store_bytes, clients, client_idle_ms }
+    }
+
+    /// What all replicas of its set must have in common while they run.
+    pub(super) fn times(&self) -> Times {
+        let Timing { session_lease, leader_lease, promise, drift_ppm, .. } = self.timing;
+        let [session_lease_us, leader_lease_us, promise_us] =
+            [session_lease, leader_lease, promise].map(|time| time / 1_000);
+        Times { session_lease_us, leader_lease_us, promise_us, drift_ppm }
     }
 
     fn check_members(&self) -> Result<(), ConfigError> {

@@ -1,6 +1,6 @@
 //! How a driver drives a replica: as an endpoint, with a disk, and with links.
 
-use super::config::Agreed;
+use super::config::{Agreed, Times};
 use super::entry::Record;
 use super::image::Image;
 use super::letters::{Letter, Other};
@@ -163,7 +163,7 @@ impl Replica {
     fn take_letter(&mut self, now: Nanos, link: Link, letter: Letter) {
         let peer = link.peer;
         match letter {
-            Letter::Other(Other::Greeting(theirs)) => self.greeted(peer, theirs),
+            Letter::Other(Other::Greeting(agreed, times)) => self.greeted(peer, agreed, times),
             _ if self.links.unlike.contains(&peer) => self.counters.unlike_peers += 1,
             // Snapshots come in parts.
             Letter::Raft(message) if message.get_msg_type() == MessageType::MsgSnapshot => {
@@ -178,9 +178,11 @@ impl Replica {
         }
     }
 
-    /// A peer with other bounds would apply the same entries with another result.
-    fn greeted(&mut self, peer: u64, theirs: Agreed) {
-        match self.config.agreed().differs_from(&theirs) {
+    /// A peer with other bounds would apply the same entries with another result; one with other times keeps other leases and promises
+    /// than this replica counts on.
+    fn greeted(&mut self, peer: u64, agreed: Agreed, times: Times) {
+        let differs = self.config.agreed().differs_from(&agreed);
+        match differs.or_else(|| self.config.times().differs_from(&times)) {
             None => {
                 self.links.unlike.remove(&peer);
                 self.links.greeted.insert(peer);
@@ -269,7 +271,11 @@ impl Linked for Replica {
         self.end_transfers(link);
         self.links.up.insert((link.peer, link.lane), link.generation);
         self.links.queues.remove(&(link.peer, link.lane));
-        self.links.queue(link.peer, link.lane, Letter::Other(Other::Greeting(self.config.agreed())));
+        self.links.queue(
+            link.peer,
+            link.lane,
+            Letter::Other(Other::Greeting(self.config.agreed(), self.config.times())),
+        );
     }
 
     fn link_broken(&mut self, now: Nanos, link: Link) {

@@ -1,6 +1,6 @@
 //! What replicas say to each other on their links: Raft's messages, and what carries snapshots and compares configurations.
 
-use super::config::Agreed;
+use super::config::{Agreed, Times};
 use crate::log::{BadMessage, decode_message, encode_message};
 use raft::prelude::Message;
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,8 @@ pub(super) enum Letter {
 /// What is not Raft's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Other {
-    /// The first letter on a link: the bounds that both must have.
-    Greeting(Agreed),
+    /// The first letter on a link: the bounds and times that both must have.
+    Greeting(Agreed, Times),
     /// A part of a snapshot; `number` counts from 0 without a gap.
     Part { transfer: Transfer, number: u64, content: Content },
     /// So many parts with data are safe.

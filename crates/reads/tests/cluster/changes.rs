@@ -91,6 +91,17 @@ fn a_hand_over_that_fails_says_so_in_time() {
 }
 
 #[test]
+fn r4_replicas_with_other_times_do_not_work_together() {
+    let wrong = |config: &mut ReplicaConfig| config.timing.session_lease += u64::from(config.id == 3) * MS;
+    let mut world = World::with(3, wrong);
+    world.run(400 * MS);
+    let leader = world.leader().unwrap();
+    let told = Event::UnlikePeer { peer: 3, name: "session_lease, in us,", ours: 120_000, theirs: 121_000 };
+    assert!(world.events.iter().any(|(_, id, event)| *id == leader && *event == told), "{:?}", world.events);
+    assert!(world.replica(3).counters().unlike_peers > 0);
+}
+
+#[test]
 fn replicas_with_other_frozen_bounds_do_not_work_together() {
     let wrong = |config: &mut ReplicaConfig| config.store_bytes = if config.id == 3 { 5 << 20 } else { 6 << 20 };
     let mut world = World::with(3, wrong);

@@ -195,3 +195,20 @@ fn snapshots_bring_a_replica_up_to_date() {
     world.run(400 * MS);
     assert_eq!(world.get(1, "key-7"), Some((Status::Done, vec![b'x'; 100])));
 }
+
+/// Each `midflight kv put` takes an id and uses it once.
+#[test]
+fn r7_ids_that_were_used_once_make_room_within_a_minute() {
+    let mut world = World::with(3, |config| config.clients = 2);
+    world.run(400 * MS);
+    let used = [world.open(1), world.open(1)];
+    for id in used {
+        assert_eq!(world.write(1, id, 1, Command::Put, "a", b"one"), done(""));
+    }
+    world.run(60_000 * MS);
+    let third = world.open(1);
+    assert!(!used.contains(&third));
+    assert_eq!(world.write(1, third, 1, Command::Put, "a", b"two"), done(""));
+    let forgotten = world.write(1, used[0], 1, Command::Put, "a", b"one").map(|(status, _)| status);
+    assert_eq!(forgotten, Some(Status::UnknownClient), "R3: what comes late never runs");
+}
