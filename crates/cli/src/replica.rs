@@ -4,10 +4,11 @@ use crate::http::Http;
 use crate::operator_socket::OperatorSocket;
 use anyhow::Result;
 use midflight_control::ShellCounters;
-use midflight_control::admin;
 use midflight_control::http::Source;
 use midflight_control::metrics::AnySnapshot;
-use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable};
+use midflight_control::reads::{
+    ReplicaAnswer, ReplicaName, ReplicaRequest, ReplicaStart, ReplicaStatus, SetTable, ToReplica, socket_path,
+};
 use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess, ReplicaReport};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,14 +46,14 @@ impl RunningReplica {
         let Which { set, id, start, data, fsync, http } = which;
         let member = set.member(id).map_err(midflight_terminal::usage::error)?;
         let listener = http.map(midflight_control::http::listen).transpose()?;
-        let path = admin::default_path("replica", member.address.port());
+        let path = socket_path(member.address);
         let socket = OperatorSocket::bind(Some(path), true, "midflight kv members")?;
         let config = set.replica_config(id, start, rand::random());
         let options = ReplicaOptions { fsync, ..ReplicaOptions::new(config, member.address, member.links, data) };
         let process = Arc::new(ReplicaProcess::start(options, on_failure)?);
-        let (of_operator, number) = (Arc::downgrade(&process), set.number);
-        socket.serve(move |request| answer(&of_operator, number, request))?;
-        let source = Arc::new(Seen { process: Arc::clone(&process), set: number });
+        let (of_operator, name) = (Arc::downgrade(&process), set.name_of(id));
+        socket.serve(move |asked| answer(&of_operator, name, asked))?;
+        let source = Arc::new(Seen { process: Arc::clone(&process), set: set.number });
         let http = listener.map(|listener| Http::serve(listener, source)).transpose()?;
         Ok(Self { process, http })
     }
@@ -63,10 +64,11 @@ impl RunningReplica {
     }
 }
 
-fn answer(process: &Weak<ReplicaProcess>, set: u16, request: ReplicaRequest) -> Result<ReplicaAnswer, String> {
+fn answer(process: &Weak<ReplicaProcess>, name: ReplicaName, asked: ToReplica) -> Result<ReplicaAnswer, String> {
+    let request = asked.take(name)?;
     let process = process.upgrade().ok_or("the replica is ending")?;
     let order = match request {
-        ReplicaRequest::Status => return Ok(ReplicaAnswer::Status(Box::new(status(&process, set)))),
+        ReplicaRequest::Status => return Ok(ReplicaAnswer::Status(Box::new(status(&process, name.set)))),
         ReplicaRequest::Add(member) => ReplicaOrder::Add(member),
         ReplicaRequest::Remove(id) => ReplicaOrder::Remove(id),
         ReplicaRequest::Transfer(to) => ReplicaOrder::Transfer(to),
@@ -94,6 +96,7 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
         ("kernel_dropped", socket.kernel_dropped),
         ("sent", socket.sent),
         ("send_errors", socket.send_errors),
+        ("send_blocked", socket.send_blocked),
     ];
     let shell: ShellCounters = shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
     ReplicaStatus::new(set, &status, &counters, shell)

@@ -5,6 +5,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -12,8 +13,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the process waits for a whole request, and for its answer to be read.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the process waits for a whole request, and for its answer to be read; and who asks a switch, for the answer.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of the longest request.
 const REQUEST_MAX: u64 = 4096;
 
@@ -46,17 +47,17 @@ enum Said<A> {
     Error(String),
 }
 
-/// The default path of the socket of a process (`switch`, `replica`) that serves this UDP port: in `/run/midflight` for root, else
-/// in the user's own runtime directory.
+/// The default path of the socket of a process, such as the `switch` on this UDP port: in `/run/midflight` for root, else in the
+/// user's own runtime directory.
 #[must_use]
-pub fn default_path(process: &str, port: u16) -> PathBuf {
+pub fn default_path(process: &str, which: impl Display) -> PathBuf {
     let user = rustix::process::geteuid();
     let directory = match std::env::var_os("XDG_RUNTIME_DIR") {
         _ if user.is_root() => PathBuf::from("/run/midflight"),
         Some(own) if !own.is_empty() => PathBuf::from(own).join("midflight"),
         _ => std::env::temp_dir().join(format!("midflight-{}", user.as_raw())),
     };
-    directory.join(format!("{process}-{port}.sock"))
+    directory.join(format!("{process}-{which}.sock"))
 }
 
 /// Listens there; a socket file that a dead process left is replaced. Only its owner, and root, may connect.
@@ -130,22 +131,35 @@ fn serve_one<Q: DeserializeOwned, A: Serialize>(
     writeln!(stream, "{}", serde_json::to_string(&said)?)
 }
 
-/// Asks the process that listens there. What it cannot do is an error on one line.
+/// Asks the process that listens there. What it cannot do is an error on one line. One that is stopped takes no request, so nobody
+/// waits for it for longer than his `patience`.
 ///
 /// # Errors
 /// If none listens there, this user may not use the socket, or it belongs to another user. In a directory that is not
 /// our own, another user could have put a socket, read a client's identity from it and answer anything. Root may use all
 /// sockets.
-pub fn ask<A: DeserializeOwned>(path: &Path, request: &impl Serialize) -> io::Result<Result<A, String>> {
+pub fn ask<A: DeserializeOwned>(
+    path: &Path,
+    request: &impl Serialize,
+    patience: Duration,
+) -> io::Result<Result<A, String>> {
     let mut stream = UnixStream::connect(path)?;
     let server = rustix::net::sockopt::socket_peercred(&stream)?.uid;
     if !is_trusted(server.as_raw()) && !rustix::process::geteuid().is_root() {
         let why = format!("user {} listens at {}, and no process of ours", server.as_raw(), path.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
-    writeln!(stream, "{}", serde_json::to_string(request)?)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    let late = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {} s", patience.as_secs_f64()))
+        }
+        _ => error,
+    };
+    writeln!(stream, "{}", serde_json::to_string(request)?).map_err(late)?;
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
+    BufReader::new(stream).read_line(&mut line).map_err(late)?;
     Ok(match serde_json::from_str(&line)? {
         Said::Done(answer) => Ok(answer),
         Said::Error(why) => Err(why),
@@ -173,7 +187,7 @@ mod tests {
                 Request::Purge(which) => Err(format!("{which:?}")),
             });
         });
-        let purge = |which| ask::<u32>(&path, &Request::Purge(which)).unwrap();
+        let purge = |which| ask::<u32>(&path, &Request::Purge(which), PATIENCE).unwrap();
         assert_eq!(purge(Which::Resources(4)), Ok(4));
         assert_eq!(purge(Which::Client(7)), Err("Client(7)".into()));
         let mut raw = UnixStream::connect(&path).unwrap();
@@ -181,6 +195,14 @@ mod tests {
         let mut said = String::new();
         raw.read_to_string(&mut said).unwrap();
         assert!(said.contains("not a request"), "{said}");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_process_that_is_stopped() {
+        let path = directory("silent").join("switch.sock");
+        let _listens = listen(&path).unwrap();
+        let said = ask::<u32>(&path, &Request::Purge(Which::Client(7)), Duration::from_millis(50)).unwrap_err();
+        assert_eq!((said.kind(), said.to_string()), (io::ErrorKind::TimedOut, "no answer for 0.05 s".into()));
     }
 
     #[test]

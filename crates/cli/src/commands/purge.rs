@@ -55,7 +55,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = path(args)?;
     let request = Request::Purge(which(args)?);
-    let answer = admin::ask::<u32>(&path, &request).with_context(|| {
+    let answer = admin::ask::<u32>(&path, &request, admin::PATIENCE).with_context(|| {
         format!(
             "no switch can be asked at {}: run this on the switch's machine, as root or as the user who started it, and name \
              its port (--port) or socket (--admin)",

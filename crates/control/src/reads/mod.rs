@@ -1,9 +1,12 @@
 //! The configuration table and the metrics of the reads program, and of its replicas.
 
+mod addresses;
+mod operator;
 mod replica;
 mod status;
 mod table;
 
-pub use replica::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStart, ReplicaStatus, SessionStatus};
+pub use operator::{AskError, ReplicaAnswer, ReplicaName, ReplicaRequest, ToReplica, socket_path};
+pub use replica::{MemberStatus, ReplicaStart, ReplicaStatus, SessionStatus};
 pub use status::{ReadsStatus, SetStatus};
 pub use table::{BoundsTable, ReadMode, ReadsTable, ReplicaTable, SetTable, TimingTable};

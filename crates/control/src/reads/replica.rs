@@ -1,4 +1,4 @@
-//! A replica: its configuration from the table of its set, what it reports, and what an operator may ask of it.
+//! A replica: its configuration from the table of its set, and what it reports.
 
 use super::table::{ReadMode, SetTable, TimingTable, nanos};
 use crate::metrics::{AnySnapshot, ShellCounters, counter, counters, gauge};
@@ -89,34 +89,6 @@ impl From<&TimingTable> for Timing {
             drift_ppm: table.drift_ppm.into(),
         }
     }
-}
-
-/// What an operator may ask of a replica.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplicaRequest {
-    /// How it is.
-    Status,
-    /// A new member, which waits for that or will.
-    Add(Member),
-    /// The member of this id leaves.
-    Remove(u64),
-    /// The member of this id leads.
-    Transfer(u64),
-    /// All data goes.
-    Flush,
-}
-
-/// The answer of a replica.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplicaAnswer {
-    /// It is begun, and the status shows when it is done.
-    Begun,
-    /// It is done.
-    Done,
-    /// How it is.
-    Status(Box<ReplicaStatus>),
 }
 
 /// A replica at one moment.
@@ -300,6 +272,7 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("elections", c.elections),
         ("malformed", c.malformed),
         ("foreign", c.foreign),
+        ("stray_answers", c.stray_answers),
         ("unlike_switches", c.unlike_switches),
         ("foreign_messages", c.foreign_messages),
         ("unlike_peers", c.unlike_peers),

@@ -129,7 +129,7 @@ impl Default for BoundsTable {
         Self {
             store_bytes: 256 << 20,
             clients: 16_384,
-            client_idle: Duration::from_secs(3600),
+            client_idle: Duration::from_secs(60),
             waiting: 65_536,
             unsafe_bytes: 64 << 20,
             snapshot_after: 32 << 20,
@@ -247,9 +247,7 @@ impl SetTable {
     fn validate(&self, bits_max: u8) -> Result<(), String> {
         let key = |name: &str| format!("set {}: {name}", self.number);
         within(&key("kgroup_bits"), self.kgroup_bits, 0..=bits_max)?;
-        if self.switches.is_empty() {
-            return Err(format!("{} is empty: name at least one switch", key("switches")));
-        }
+        self.validate_addresses()?;
         let replicas = self.replicas.len();
         if replicas > REPLICAS_MAX || replicas.is_multiple_of(2) {
             return Err(format!("{} has {replicas}: name 1, 3, 5 or 7", key("replicas")));
@@ -384,7 +382,14 @@ replicas = [
             ("id = 2", "id = 1", "set 1: replicas: id 1 or one of its addresses is there twice"),
             ("10.0.0.12:7711", "10.0.0.11:7711", "set 1: replicas: id 2 or one of its addresses is there twice"),
             ("  { id = 3, address = \"10.0.0.13:7710\", links = \"10.0.0.13:7711\" },\n", "", "set 1: replicas has 2"),
-            ("\"10.0.0.1:7700\", \"10.0.0.2:7700\"", "", "set 1: switches is empty"),
+            ("\"10.0.0.1:7700\", \"10.0.0.2:7700\"", "", "set 1: switches has 0 addresses: name 1 to 16"),
+            ("10.0.0.2:7700", "10.0.0.1:7700", "set 1: switches: 10.0.0.1:7700 is there twice"),
+            ("10.0.0.2:7700", "10.0.0.11:7710", "set 1: switches: 10.0.0.11:7710 is a replica's address"),
+            ("10.0.0.2:7700", "[fd00::2]:7700", "[fd00::2]:7700 is of another version of IP than 10.0.0.1:7700"),
+            ("10.0.0.12:7710", "0.0.0.0:7710", "set 1: replicas: 0.0.0.0:7710 is every address of a machine"),
+            ("10.0.0.12:7711", "10.0.0.12:0", "set 1: replicas: 10.0.0.12:0 has port 0"),
+            ("10.0.0.13:7710", "224.0.0.1:7710", "set 1: replicas: 224.0.0.1:7710 is no single machine's address"),
+            ("10.0.0.1:7700", "255.255.255.255:7700", "set 1: switches: 255.255.255.255:7700 is no single"),
             ("number = 1", "number = 1\ntiming = { promise = \"105ms\" }", "set 1: timing: promise must be longer"),
             (
                 "number = 1",

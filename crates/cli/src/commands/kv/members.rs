@@ -1,9 +1,8 @@
 //! `midflight kv members`: the members of a set, and changes of them, by the operator's socket of the replica that leads.
 
 use super::status::on_this_machine;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clap::{Args as ClapArgs, Subcommand};
-use midflight_control::admin;
 use midflight_control::reads::{MemberStatus, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
 use midflight_terminal::columns::aligned;
 use midflight_terminal::store::WhichSet;
@@ -69,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match &args.change {
         None if args.json => stdout::print(&format!("{}\n", serde_json::to_string(&newest.members)?))?,
         None => stdout::print(&for_people(newest))?,
-        Some(change) => ask(&set, newest, &change.request(&set)?)?,
+        Some(change) => ask(&set, newest, change.request(&set)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -85,14 +84,10 @@ impl Change {
     }
 }
 
-fn ask(set: &SetTable, of: &ReplicaStatus, request: &ReplicaRequest) -> Result<()> {
-    let member = set.member(of.replica).map_err(usage::error)?;
-    let path = admin::default_path("replica", member.address.port());
-    let answer = admin::ask::<ReplicaAnswer>(&path, request);
-    match answer.with_context(|| format!("replica {} did not answer", of.replica))? {
-        Ok(ReplicaAnswer::Done) => stdout::print("done\n"),
-        Ok(_) => stdout::print("begun\n"),
-        Err(why) => bail!("{why}"),
+fn ask(set: &SetTable, of: &ReplicaStatus, request: ReplicaRequest) -> Result<()> {
+    match set.ask(of.replica, request)? {
+        ReplicaAnswer::Done => stdout::print("done\n"),
+        _ => stdout::print("begun\n"),
     }
 }
 

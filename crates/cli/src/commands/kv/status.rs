@@ -2,8 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use midflight_control::admin;
-use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
+use midflight_control::reads::{AskError, ReplicaAnswer, ReplicaRequest, ReplicaStatus, SetTable};
 use midflight_terminal::columns::aligned;
 use midflight_terminal::store::WhichSet;
 use midflight_terminal::{stdout, switches};
@@ -47,16 +46,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The replicas whose operator's sockets answer.
+/// The replicas whose operator's sockets answer. Of those that listen and do not, stderr says why.
 pub(super) fn on_this_machine(set: &SetTable) -> Vec<ReplicaStatus> {
-    let ask = |port| admin::ask(&admin::default_path("replica", port), &ReplicaRequest::Status);
-    let answers = set.replicas.iter().filter_map(|replica| ask(replica.address.port()).ok());
-    answers
-        .filter_map(|answer| match answer {
-            Ok(ReplicaAnswer::Status(status)) => Some(*status),
-            _ => None,
-        })
-        .collect()
+    let ask = |id| match set.ask(id, ReplicaRequest::Status) {
+        Ok(ReplicaAnswer::Status(status)) => Some(*status),
+        Ok(_) | Err(AskError::Absent(_)) => None,
+        Err(error) => {
+            eprintln!("{error}");
+            None
+        }
+    };
+    set.replicas.iter().filter_map(|replica| ask(replica.id)).collect()
 }
 
 fn over_http(addresses: &[String]) -> Result<Vec<ReplicaStatus>> {

@@ -2,9 +2,7 @@
 
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, bail};
-use midflight_control::admin;
-use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus};
-use std::fmt::Write;
+use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,8 +14,7 @@ const REPLICAS: usize = 3;
 
 pub(super) struct Store {
     directory: PathBuf,
-    switch_addresses: Vec<SocketAddr>,
-    replica_addresses: Vec<SocketAddr>,
+    set: SetTable,
     switches: Vec<Option<Process>>,
     replicas: Vec<Option<Process>>,
 }
@@ -26,11 +23,13 @@ impl Store {
     pub(super) fn start() -> Result<Self> {
         let directory = std::env::temp_dir().join(format!("midflight-failover-{}", std::process::id()));
         std::fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        let switch_addresses = (0..2).map(|_| free_udp()).collect::<Result<Vec<_>>>()?;
-        let replica_addresses = (0..REPLICAS).map(|_| free_udp()).collect::<Result<Vec<_>>>()?;
-        let mut store =
-            Self { directory, switch_addresses, replica_addresses, switches: Vec::new(), replicas: Vec::new() };
-        std::fs::write(store.config(), store.configuration()?)?;
+        let mut set = SetTable::on_loopback(1, REPLICAS as u16, 2, 0);
+        set.switches.iter_mut().try_for_each(|switch| free_udp().map(|free| *switch = free))?;
+        for ReplicaTable { address, links, .. } in &mut set.replicas {
+            (*address, *links) = (free_udp()?, TcpListener::bind("127.0.0.1:0")?.local_addr()?);
+        }
+        let mut store = Self { directory, set, switches: Vec::new(), replicas: Vec::new() };
+        std::fs::write(store.config(), store.set.to_toml())?;
         store.switches.resize_with(2, || None);
         store.replicas.resize_with(REPLICAS, || None);
         (1..=2).try_for_each(|number| store.start_switch(number))?;
@@ -42,25 +41,13 @@ impl Store {
         self.directory.join("store.toml")
     }
 
-    fn configuration(&self) -> Result<String> {
-        let switches: Vec<String> = self.switch_addresses.iter().map(|address| format!("\"{address}\"")).collect();
-        let mut text = String::from("[[reads.set]]\nnumber = 1\ncluster = 1\n");
-        writeln!(text, "switches = [{}]\nreplicas = [", switches.join(", "))?;
-        for (id, address) in (1..).zip(&self.replica_addresses) {
-            let links = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-            writeln!(text, "  {{ id = {id}, address = \"{address}\", links = \"{links}\" }},")?;
-        }
-        text.push_str("]\n");
-        Ok(text)
-    }
-
     pub(super) fn switches(&self) -> Vec<SocketAddr> {
-        self.switch_addresses.clone()
+        self.set.switches.clone()
     }
 
     /// Numbers count from 1.
     pub(super) fn start_switch(&mut self, number: usize) -> Result<()> {
-        let listen = self.switch_addresses[number - 1].to_string();
+        let listen = self.set.switches[number - 1].to_string();
         let mut command = ours()?;
         command.arg("switch").arg("--config").arg(self.config()).args(["--listen", &listen, "--http", "off"]);
         let mut process = Process::start(&mut command)?;
@@ -90,13 +77,11 @@ impl Store {
     }
 
     fn statuses(&self) -> Vec<ReplicaStatus> {
-        let ask = |port| admin::ask(&admin::default_path("replica", port), &ReplicaRequest::Status);
-        let answers = self.replica_addresses.iter().filter_map(|address| ask(address.port()).ok());
-        let status = |answer| match answer {
+        let ask = |replica: &ReplicaTable| match self.set.ask(replica.id, ReplicaRequest::Status) {
             Ok(ReplicaAnswer::Status(status)) => Some(*status),
             _ => None,
         };
-        answers.filter_map(status).collect()
+        self.set.replicas.iter().filter_map(ask).collect()
     }
 
     fn led(&self) -> Option<(ReplicaStatus, SocketAddr)> {
@@ -114,7 +99,7 @@ impl Store {
     /// The number of the switch that has the session.
     pub(super) fn active_switch(&self) -> Result<usize> {
         let (_, at) = self.led().context("no replica has a session")?;
-        let place = self.switch_addresses.iter().position(|address| *address == at);
+        let place = self.set.switches.iter().position(|address| *address == at);
         Ok(place.context("a session at an unknown switch")? + 1)
     }
 

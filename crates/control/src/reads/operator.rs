@@ -1,0 +1,161 @@
+//! What an operator may ask of a replica, and how it is reached: by the socket of its address, with the name of whom it is for. Two
+//! stores on one machine may have replicas of the same port, and in two network namespaces even of the same address.
+
+use super::{ReplicaStatus, SetTable};
+use crate::admin;
+use midflight_reads::replica::{HAND_OVER_PROMISES, Member};
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A replica answers from memory, so one that takes longer is stopped or stuck.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What an operator may ask of a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplicaRequest {
+    /// How it is.
+    Status,
+    /// A new member, which waits for that or will.
+    Add(Member),
+    /// The member of this id leaves.
+    Remove(u64),
+    /// The member of this id leads.
+    Transfer(u64),
+    /// All data goes.
+    Flush,
+}
+
+/// The answer of a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplicaAnswer {
+    /// It is begun, and the status shows when it is done.
+    Begun,
+    /// It is done.
+    Done,
+    /// How it is.
+    Status(Box<ReplicaStatus>),
+}
+
+/// A replica among those of all stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaName {
+    /// Its store.
+    pub cluster: u64,
+    /// Its set.
+    pub set: u16,
+    /// Its id.
+    pub replica: u64,
+}
+
+impl Display for ReplicaName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "replica {} of set {} of cluster {}", self.replica, self.set, self.cluster)
+    }
+}
+
+/// A request with whom it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToReplica {
+    to: ReplicaName,
+    request: ReplicaRequest,
+}
+
+impl ToReplica {
+    /// The request, for this replica.
+    ///
+    /// # Errors
+    /// Where it is for another one.
+    pub fn take(self, here: ReplicaName) -> Result<ReplicaRequest, String> {
+        if self.to == here { Ok(self.request) } else { Err(format!("this is {here}, and not {}", self.to)) }
+    }
+}
+
+/// Why a replica was asked in vain.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// None listens there.
+    #[error("{0} does not run on this machine")]
+    Absent(ReplicaName),
+    /// It is stopped, or stuck.
+    #[error(
+        "{name} has given no answer for {} s: its process is stopped (kill -CONT continues it) or stuck, and its log may say why",
+        patience.as_secs()
+    )]
+    Silent {
+        /// Who.
+        name: ReplicaName,
+        /// For how long.
+        patience: Duration,
+    },
+    /// Its socket cannot be used.
+    #[error("{name} cannot be asked at {}: {source}", path.display())]
+    Failed {
+        /// Who.
+        name: ReplicaName,
+        /// Its socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It does not do it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The operator's socket of the replica with this UDP address.
+#[must_use]
+pub fn socket_path(address: SocketAddr) -> PathBuf {
+    admin::default_path("replica", address)
+}
+
+impl SetTable {
+    /// One of its replicas.
+    #[must_use]
+    pub fn name_of(&self, replica: u64) -> ReplicaName {
+        ReplicaName { cluster: self.cluster, set: self.number, replica }
+    }
+
+    /// Asks one of its replicas, which must run on this machine.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn ask(&self, replica: u64, request: ReplicaRequest) -> Result<ReplicaAnswer, AskError> {
+        let member = self.member(replica).map_err(AskError::Refused)?;
+        let (name, path) = (self.name_of(replica), socket_path(member.address));
+        let hand_over = self.timing.promise * HAND_OVER_PROMISES as u32;
+        let has_outcome = matches!(request, ReplicaRequest::Transfer(_));
+        let patience = if has_outcome { PATIENCE + hand_over } else { PATIENCE };
+        let answer = admin::ask(&path, &ToReplica { to: name, request }, patience);
+        answer
+            .map_err(|source| match source.kind() {
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::Absent(name),
+                ErrorKind::TimedOut => AskError::Silent { name, patience },
+                _ => AskError::Failed { name, path, source },
+            })?
+            .map_err(|why| AskError::Refused(format!("{name}: {why}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r7_a_request_is_for_the_replica_that_it_names() {
+        let set = SetTable::on_loopback(42, 3, 1, 7700);
+        let asked = ToReplica { to: set.name_of(2), request: ReplicaRequest::Flush };
+        let read: ToReplica = serde_json::from_str(&serde_json::to_string(&asked).unwrap()).unwrap();
+        assert_eq!(read.clone().take(set.name_of(2)), Ok(ReplicaRequest::Flush));
+        let other = ReplicaName { cluster: 43, ..set.name_of(2) };
+        let refused = read.take(other).unwrap_err();
+        assert_eq!(refused, "this is replica 2 of set 1 of cluster 43, and not replica 2 of set 1 of cluster 42");
+        let [one, two] = ["127.0.0.1:7710", "127.0.0.2:7710"].map(|address| socket_path(address.parse().unwrap()));
+        assert_ne!(one, two);
+    }
+}
