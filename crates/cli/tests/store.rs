@@ -172,3 +172,72 @@ fn the_printed_configuration_is_a_store() {
     wait_until("the set is added", || status(&switch.http())["sets"][0]["set"].as_u64() == Some(1));
     assert!(said.stdout.contains("id = 5, address = \"127.0.0.1:17750\""), "{said:?}");
 }
+
+/// A store like the other one, with its ports, at another address of loopback.
+fn twin(name: &str, like: &Store) -> Store {
+    let mut store = Store::new(name, 1);
+    let text = std::fs::read_to_string(&like.config).unwrap();
+    store
+        .directory
+        .write("store.toml", &text.replace("127.0.0.1", "127.0.0.2").replace("cluster = 42", "cluster = 43"));
+    let there = |address: &std::net::SocketAddr| std::net::SocketAddr::new([127, 0, 0, 2].into(), address.port());
+    store.addresses = like.addresses.iter().map(there).collect();
+    store.start_all();
+    store
+}
+
+#[test]
+fn r7_a_flush_is_for_the_store_that_the_file_names() {
+    let one = Store::start("store-one");
+    let two = twin("store-two", &one);
+    assert_eq!((one.kv(&["put", "a", "1"]), two.kv(&["put", "a", "2"])), (done(""), done("")));
+    wait_until("its leader is asked", || two.kv(&["members", "flush"]) == done("begun\n"));
+    wait_until("the other one is empty", || two.kv(&["get", "a"]) == no(""));
+    assert_eq!(one.kv(&["get", "a"]), done("1\n"));
+    let text = std::fs::read_to_string(&one.config).unwrap();
+    one.directory.write("store.toml", &text.replace("cluster = 42", "cluster = 44"));
+    let said = run(&["kv", "members", "flush", "--config", &one.config]);
+    let why = "this is replica 1 of set 1 of cluster 42, and not replica 1 of set 1 of cluster 44";
+    assert!(said.code == Some(1) && said.stderr.contains(why), "{said:?}");
+}
+
+#[test]
+fn a_replica_that_is_stopped_keeps_no_operator_waiting() {
+    let store = Store::start("store-stopped");
+    let stopped = store.leader() % 3 + 1;
+    common::signal(&store.replicas[stopped - 1].as_ref().unwrap().child, rustix::process::Signal::STOP);
+    let said = run(&["kv", "status", "--config", &store.config]);
+    assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 3), "{said:?}");
+    assert!(said.stderr.contains(&format!("replica {stopped} of set 1")) && said.stderr.contains("3 s"), "{said:?}");
+}
+
+/// A pipe without a writer is a file that takes for ever to read.
+#[test]
+fn a_replica_that_reads_its_files_can_be_interrupted() {
+    let store = Store::new("store-reads", 1);
+    std::fs::create_dir(store.data(1)).unwrap();
+    let pipe = format!("{}/log-1", store.data(1));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut replica = store.replica(1).stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(replica.try_wait().unwrap().is_none(), "it reads");
+    common::signal(&replica, rustix::process::Signal::INT);
+    let mut ended = None;
+    wait_until("it ends", || {
+        ended = replica.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(0));
+}
+
+#[test]
+fn r2_up_founds_no_replica_again_that_has_lost_its_data() {
+    let directory = Directory::new("store-up");
+    let data = directory.path("data");
+    let args = ["up", "--store", "--data", &data, "--listen", "127.0.0.1:0"];
+    drop(Running::start(&args));
+    std::fs::remove_dir_all(format!("{data}/2")).unwrap();
+    assert_error(&run(&args), 1, &["replica 2 has no data", "data/2", "put it back"]);
+    std::fs::remove_dir_all(&data).unwrap();
+    Running::start(&args);
+}

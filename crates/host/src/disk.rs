@@ -48,6 +48,7 @@ fn advice(source: &io::Error) -> &'static str {
         }
         ErrorKind::PermissionDenied => "give this user the right to write there",
         ErrorKind::NotFound => "create it, or name a directory that exists",
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "that is a file: name a directory",
         _ => "see `dmesg` for what the disk reports; the other replicas continue without this one",
     }
 }
@@ -363,6 +364,17 @@ mod tests {
             let changes = expected.iter().map(|(file, _)| Change::Remove { file: *file }).collect();
             disk.write(Persist { id: 1, changes });
             wait_for(&disk, 1);
+        }
+    }
+
+    #[test]
+    fn a_file_is_no_directory_and_the_error_says_so() {
+        let place = Place::new("file");
+        let file = place.0.join("data");
+        fs::write(&file, "").unwrap();
+        for path in [file.clone(), file.join("below")] {
+            let error = Directory::take(&path).unwrap_err().to_string();
+            assert!(error.contains("that is a file: name a directory"), "{error}");
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::usage;
 use anyhow::{Context, Result};
+use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +28,14 @@ impl Shutdown {
         }
     }
 
+    /// Until the result is dropped, the first of them ends the process at once, with success: for a start that takes long, and leaves
+    /// nothing half done.
+    pub fn at_once(&self) -> Result<AtOnce> {
+        let register = |signal| flag::register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)));
+        let signals = [SIGINT, SIGTERM].map(register).into_iter().collect::<std::io::Result<_>>();
+        signals.map(AtOnce).context("cannot handle signals")
+    }
+
     /// What ends the waiting, from any thread.
     pub fn ender(&self) -> impl FnOnce() + Send + use<> {
         let handle = self.0.handle();
@@ -39,6 +49,18 @@ impl Shutdown {
                 act(count);
             }
         });
+    }
+}
+
+/// See [`Shutdown::at_once`].
+#[derive(Debug)]
+pub struct AtOnce(Vec<SigId>);
+
+impl Drop for AtOnce {
+    fn drop(&mut self) {
+        for id in self.0.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
     }
 }
 
@@ -62,7 +84,7 @@ pub const TO_END: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 pub fn end_flag() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in TO_END {
-        signal_hook::flag::register(signal, Arc::clone(&flag)).context("cannot handle signals")?;
+        flag::register(signal, Arc::clone(&flag)).context("cannot handle signals")?;
     }
     Ok(flag)
 }

@@ -72,7 +72,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         _ => ReplicaStart::GoesOn,
     };
     let which = Which { set, id: args.id, start, data, fsync, http };
+    // It reads its files first, which may take long.
+    let at_once = shutdown.at_once()?;
     let replica = RunningReplica::start(which, shutdown.ender())?;
+    drop(at_once);
     let process = &replica.process;
     stdout::print(&format!(
         "replica {} of set {} on {}, links on {}, data in {}, status {}\n",

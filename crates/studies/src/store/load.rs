@@ -60,7 +60,7 @@ pub struct Args {
     /// The share of reads, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = share)]
     reads: f64,
-    /// Bytes of each value: 19 to 1000
+    /// Bytes of each value: 19 to 1000. Above 500 there is no CAS: its two values would not fit into a packet
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u16).range(19..=1000))]
     value_bytes: u16,
     /// File for the history

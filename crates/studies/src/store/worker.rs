@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 /// Digits of the number that each value is.
 const DIGITS: usize = 19;
+/// Longer ones are not compared: a CAS has two of them and a key in one packet.
+const CAS_VALUE_MAX: usize = 500;
 
 /// What to do.
 pub(super) struct Plan {
@@ -93,10 +95,12 @@ impl<'a> Worker<'a> {
             return if self.rng.random_ratio(1, 10) { Call::Exists } else { Call::Get };
         }
         match self.rng.random_range(0..10) {
-            0..7 => Call::Put(self.new_value()),
-            7 => Call::Cas(self.known[key as usize].clone(), self.new_value()),
+            7 if self.plan.value_bytes <= CAS_VALUE_MAX => {
+                Call::Cas(self.known[key as usize].clone(), self.new_value())
+            }
             8 => Call::Incr(1),
-            _ => Call::Delete,
+            9 => Call::Delete,
+            _ => Call::Put(self.new_value()),
         }
     }
 
@@ -177,4 +181,16 @@ fn seen(answer: Answer) -> Outcome {
 
 fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_cas_fits_into_a_packet() {
+        let value = || "7".repeat(CAS_VALUE_MAX);
+        let name = format!("load-{:016x}-{}", u64::MAX, 10_000_000);
+        assert_eq!(operation(&name, &Call::Cas(value(), value())).check(), Ok(()));
+    }
 }

@@ -32,6 +32,26 @@ impl Data {
         std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self { path, is_temporary: true })
     }
+
+    fn of(&self, replica: u64) -> PathBuf {
+        self.path.join(replica.to_string())
+    }
+
+    /// Whether all replicas have data, or none, as that of a new store. One of an old store that begins anew would have forgotten what
+    /// it acknowledged.
+    fn check(&self, set: &SetTable) -> Result<()> {
+        let ids = set.replicas.iter().map(|replica| replica.id);
+        let has_data = |id: &u64| self.of(*id).read_dir().is_ok_and(|mut files| files.next().is_some());
+        let (with, without): (Vec<u64>, Vec<u64>) = ids.partition(has_data);
+        match without.first() {
+            Some(gone) if !with.is_empty() => bail!(
+                "replica {gone} has no data in {}, though others of this store have: put it back, or begin a new store in another \
+                 directory (--data)",
+                self.of(*gone).display()
+            ),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for Data {
@@ -56,6 +76,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     config.program.set = vec![set.clone()];
     ReadsProgram::begin(ReadsProgram::beside(&config, address.port())?, &running.switch)?;
     let data = Data::new(args.data.as_deref())?;
+    data.check(&set)?;
     let replicas = start(&set, &data, &shutdown)?;
     stdout::print(&greeting(&running, &data))?;
     shutdown.wait();
@@ -67,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<RunningReplica>> {
     let one = |id: u64| {
-        let (data, fsync) = (data.path.join(id.to_string()), !data.is_temporary);
+        let (data, fsync) = (data.of(id), !data.is_temporary);
         RunningReplica::start(Which { set, id, start: ReplicaStart::IsNew, data, fsync, http: None }, shutdown.ender())
     };
     set.replicas.iter().map(|replica| one(replica.id)).collect()
