@@ -1,5 +1,6 @@
 //! Links between peers (`midflight_endpoint::Linked`): one TCP connection for each peer and lane. Of two nodes, the one with the lower
-//! number connects, or the other while there is no link: the first may not know yet that a peer has come. One thread runs all connections; the driver takes events, and hands over messages while there is room.
+//! number connects, or the other while there is no link: the first may not know yet that a peer has come. One thread runs all
+//! connections; the driver takes events, and hands over messages while there is room.
 
 mod connection;
 mod hello;
