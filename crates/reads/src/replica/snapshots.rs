@@ -7,6 +7,7 @@ use super::state::State;
 use crate::log::{Log, Stored};
 use bytes::Bytes;
 use midflight_endpoint::Nanos;
+use midflight_wire::reads::REPLICAS_MAX;
 use raft::prelude::{HardState, Snapshot};
 
 /// Parts of a snapshot that may wait for the disk: entries never wait behind more.
@@ -26,7 +27,7 @@ impl Replica {
     /// Writes a part of a snapshot, or begins one when the log has become long.
     pub(super) fn step_snapshot(&mut self, now: Nanos) {
         let patience = if self.transfers.is_sending() { PATIENCE } else { 1 };
-        let is_due = self.log_bytes > self.config.snapshot_after.saturating_mul(patience) || self.wants_snapshot;
+        let is_due = self.log_bytes > self.snapshot_after().saturating_mul(patience) || self.wants_snapshot;
         if self.snapshot.is_none() && is_due && self.applied > 0 && !self.transfers.is_receiving() {
             self.begin_snapshot();
         }
@@ -41,6 +42,12 @@ impl Replica {
             }
             None => self.end_snapshot(now, writing),
         }
+    }
+
+    /// Other lengths at other places of the set: else all would fill their disks at once, and no majority would have a fast one.
+    fn snapshot_after(&self) -> usize {
+        let (after, slot) = (self.config.snapshot_after, usize::from(self.slot()).min(REPLICAS_MAX));
+        after + after / REPLICAS_MAX * slot
     }
 
     fn begin_snapshot(&mut self) {

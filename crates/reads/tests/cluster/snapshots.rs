@@ -52,6 +52,22 @@ impl Behind {
     }
 }
 
+#[test]
+fn r5_replicas_make_their_snapshots_one_after_the_other() {
+    let mut world = World::with(3, |config| config.snapshot_after = 256 << 10);
+    world.run(400 * MS);
+    let client = world.open(1);
+    let mut first = [0; 3];
+    for number in 1..=400 {
+        assert_eq!(world.write(1, client, number, Command::Put, "a", &[b'x'; 1000]), done(""));
+        for (id, first) in (1..).zip(&mut first).filter(|(_, first)| **first == 0) {
+            *first = world.replica(id).counters().snapshots * number;
+        }
+    }
+    let apart = first.windows(2).all(|pair| pair[1] > pair[0] + 20);
+    assert!(first[0] > 0 && apart, "they came after writes {first:?}");
+}
+
 /// Notes the length of what is sent on lanes for what is long, and sends what `change` makes of it, by its number.
 fn with(
     world: &mut World,
