@@ -189,8 +189,7 @@ mod tests {
 
     #[test]
     fn the_longest_cas_fits_into_a_packet() {
-        let value = || "7".repeat(CAS_VALUE_MAX);
         let name = format!("load-{:016x}-{}", u64::MAX, 10_000_000);
-        assert_eq!(operation(&name, &Call::Cas(value(), value())).check(), Ok(()));
+        assert!(name.len() + 2 * CAS_VALUE_MAX <= midflight_wire::reads::DATA_MAX);
     }
 }
