@@ -116,11 +116,7 @@ impl Operation {
         if let Self::Cas { expected, .. } = self { expected.len() } else { 0 }
     }
 
-    /// Whether it fits into a packet.
-    ///
-    /// # Errors
-    /// Says which bound it violates.
-    pub fn check(&self) -> Result<(), SubmitError> {
+    pub(super) fn check(&self) -> Result<(), SubmitError> {
         let key = self.key().len();
         let arguments = match self {
             Self::Get { .. } | Self::Exists { .. } | Self::Delete { .. } => 0,
