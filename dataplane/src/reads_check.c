@@ -34,7 +34,10 @@ static int check_session(const struct set *set)
     CHECK(set->sid == 0 || set->replicas[set->leader].address.port != 0);
     CHECK(set->sid > set->ended || set->lease_ends_ns == 0);
     for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
-        CHECK(set->replicas[slot].weight == 0 || set->replicas[slot].address.port != 0);
+        const struct replica *replica = &set->replicas[slot];
+        uint32_t counts = set->policy & MF_POLICY_LOAD_AWARE ? replica->given : replica->given != 0;
+        CHECK(replica->given == 0 || replica->address.port != 0);
+        CHECK(replica->weight == counts);
         CHECK(slot < set->slots || set->replicas[slot].address.port == 0);
     }
     return 0;

@@ -60,8 +60,13 @@ enum mf_set_outcome {
 /* Which replies of replicas that do not lead go to the client. STRICT: those whose session and SEQ are still the key group's. */
 enum mf_reply_check { MF_REPLY_STRICT, MF_REPLY_RELAXED };
 
-/* Which consistent replica gets a READ. AVOID_LEADER: not the leader while writes are under way, if there is another. */
-enum mf_read_policy { MF_POLICY_RANDOM, MF_POLICY_AVOID_LEADER };
+/* Which consistent replica gets a READ: a sum. RANDOM: all of them have the same chance. */
+enum mf_read_policy {
+    MF_POLICY_RANDOM = 0,
+    MF_POLICY_AVOID_LEADER = 1, /* not the leader while writes are under way, if there is another */
+    MF_POLICY_LOAD_AWARE = 2,   /* chances in proportion to the weights that the leader gives them */
+    MF_POLICY_ALL = 3,
+};
 
 struct mf_reads_order {
     uint64_t incarnation; /* ADD: random, drawn by the caller, not 0 */
@@ -72,7 +77,7 @@ struct mf_reads_order {
     uint8_t outcome;      /* enum mf_set_outcome, once the order is done */
     uint8_t kgroup_bits;  /* ADD, CHANGE: the set has 2^this key groups */
     uint8_t reply_check;  /* ADD, CHANGE: enum mf_reply_check */
-    uint8_t policy;       /* ADD, CHANGE: enum mf_read_policy */
+    uint8_t policy;       /* ADD, CHANGE: a sum of enum mf_read_policy */
     uint8_t place;        /* ADD: which place is being cleared; scratch */
     struct mf_address replicas[MF_REPLICAS_MAX]; /* ADD, CHANGE: who may say HELLO; port 0: nobody */
     uint32_t reserved;

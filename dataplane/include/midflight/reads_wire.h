@@ -116,7 +116,7 @@ struct MF_WIRE mf_hello {
 /* A replica in a HEARTBEAT, at its place (slot). */
 struct MF_WIRE mf_replica {
     struct mf_address address; /* port 0: no replica has this place, or the leader does not take it for alive */
-    uint8_t weight;            /* its share of the reads of stable key groups; 0: none */
+    uint8_t weight;            /* its share of the reads of stable key groups, where the policy is load-aware; 0: none */
     uint8_t reserved[3];       /* 0 */
     uint64_t matched;          /* its log is the leader's up to this index */
 };

@@ -46,7 +46,7 @@ MF_INLINE uint32_t draw(struct set *set, struct candidates among)
 MF_INLINE uint32_t choose_replica(struct set *set, const struct kgroup *group)
 {
     struct candidates among = {0, 0};
-    if (set->policy == MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq)
+    if (set->policy & MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq)
         among = candidates_for(set, group, set->leader);
     if (among.weight == 0)
         among = candidates_for(set, group, MF_NO_SLOT);

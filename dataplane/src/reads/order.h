@@ -13,7 +13,7 @@ MF_INLINE uint32_t order_done(struct mf_reads_order *order, enum mf_set_outcome 
 
 MF_INLINE int is_within_bounds(const struct mf_reads *s, const struct mf_reads_order *order)
 {
-    return order->lease_ns <= MF_LEASE_MAX_NS && order->kgroup_bits <= s->kgroup_bits && order->reply_check <= MF_REPLY_RELAXED && order->policy <= MF_POLICY_AVOID_LEADER;
+    return order->lease_ns <= MF_LEASE_MAX_NS && order->kgroup_bits <= s->kgroup_bits && order->reply_check <= MF_REPLY_RELAXED && order->policy <= MF_POLICY_ALL;
 }
 
 /* A place without a set, or MF_SETS_MAX. */
@@ -35,6 +35,7 @@ MF_INLINE void set_up(struct set *set, const struct mf_reads_order *order)
 {
     set->reply_check = order->reply_check;
     set->policy = order->policy;
+    weigh(set);
     for (uint32_t i = MF_ZERO; MF_LOOP(i < MF_REPLICAS_MAX); i++)
         MF_COPY(&set->named[i], &order->replicas[i]);
 }

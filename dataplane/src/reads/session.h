@@ -97,15 +97,16 @@ MF_INLINE void update_replicas(struct set *set, const struct mf_replica *replica
         struct replica *replica = &set->replicas[slot];
         if (slot >= count || replicas[slot].address.port == 0) {
             clear_address(&replica->address);
-            replica->weight = 0;
+            replica->given = 0;
             replica->matched = 0;
             continue;
         }
         MF_COPY(&replica->address, &replicas[slot].address);
         replica->address.reserved = 0;
-        replica->weight = replicas[slot].weight;
+        replica->given = replicas[slot].weight;
         replica->matched = mf_net64(replicas[slot].matched);
     }
+    weigh(set);
 }
 
 MF_INLINE void take_heartbeat(struct set *set, const struct call *call, const struct mf_heartbeat *beat,

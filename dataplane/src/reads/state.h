@@ -30,7 +30,8 @@ _Static_assert(sizeof(struct kgroup) == KGROUP_BYTES, "two key groups fill a cac
 /* A replica in the session. */
 struct replica {
     struct mf_address address; /* port 0: none has this slot */
-    uint32_t weight;           /* its share of the READs; 0 without an address */
+    uint16_t given;            /* the weight that the leader gives it; 0 without an address */
+    uint16_t weight;           /* the one that counts, as the policy says: 0 if and only if `given` is */
     uint64_t matched;          /* its log is the leader's up to this index */
 };
 
@@ -49,7 +50,7 @@ struct set {
     uint8_t kgroup_bits;
     uint8_t leader;         /* its slot */
     uint8_t reply_check;    /* enum mf_reply_check */
-    uint8_t policy;         /* enum mf_read_policy */
+    uint8_t policy;         /* a sum of enum mf_read_policy */
     uint8_t slots;          /* that the last HEARTBEAT had: those from there on have no replica */
     uint8_t reserved[5];
     struct replica replicas[MF_REPLICAS_MAX];
@@ -105,6 +106,15 @@ MF_INLINE struct kgroup *kgroup_at(struct mf_reads *s, uint32_t place, uint32_t 
 MF_INLINE struct kgroup *kgroup_of_hash(struct mf_reads *s, const struct set *set, uint32_t hash)
 {
     return kgroup_at(s, (uint32_t)(set - s->sets), (uint32_t)((uint64_t)hash >> (32 - set->kgroup_bits)));
+}
+
+/* The policy, or what the leader gives, has changed. So a READ needs no look at the policy. */
+MF_INLINE void weigh(struct set *set)
+{
+    for (uint32_t slot = MF_ZERO; MF_LOOP(slot < MF_REPLICAS_MAX); slot++) {
+        struct replica *replica = &set->replicas[slot];
+        replica->weight = set->policy & MF_POLICY_LOAD_AWARE ? replica->given : replica->given != 0;
+    }
 }
 
 /* Whether a session of the set takes requests now. */

@@ -370,6 +370,16 @@ replicas = [
     }
 
     #[test]
+    fn a_policy_has_one_name() {
+        for policy in Policy::ALL {
+            let table = parse(&format!("{SET}policy = \"{}\"\n", policy.name())).unwrap();
+            assert_eq!((table.set[0].policy, policy.name().parse()), (policy, Ok(policy)));
+        }
+        let wrong = parse(&format!("{SET}policy = \"least-loaded\"\n")).unwrap_err();
+        assert!(wrong.contains("`load-aware-leader-avoidance`"), "{wrong}");
+    }
+
+    #[test]
     fn a_set_is_written_as_it_is_read() {
         let set = SetTable::on_loopback(42, 3, 2, 7700);
         assert_eq!(parse(&set.to_toml()).unwrap().set, [set]);

@@ -4,11 +4,12 @@ use midflight_endpoint::Nanos;
 use midflight_wire::Address;
 use midflight_wire::reads::REPLICAS_MAX;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use zerocopy::FromZeros;
 
 /// Which replies of replicas that do not lead go to the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 #[repr(u8)]
 pub enum ReplyCheck {
     /// Those whose session and SEQ are still those of the key group.
@@ -18,16 +19,80 @@ pub enum ReplyCheck {
     Relaxed = 1,
 }
 
-/// Which of the consistent replicas gets a read.
+/// Which of the consistent replicas gets a read. A sum of two mechanisms, each of which may be on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[repr(u8)]
 pub enum Policy {
-    /// Any, with chances in proportion to their weights.
+    /// Any, with the same chances.
     Random = 0,
     /// Not the leader while writes are under way, if there is another.
     #[default]
     LeaderAvoidance = 1,
+    /// Any, with chances in proportion to the weights that the leader makes of their loads.
+    LoadAware = 2,
+    /// Both.
+    LoadAwareLeaderAvoidance = 3,
+}
+
+impl ReplyCheck {
+    /// As in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Relaxed => "relaxed",
+        }
+    }
+}
+
+impl FromStr for ReplyCheck {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let mut all = [Self::Strict, Self::Relaxed].into_iter();
+        all.find(|check| check.name() == name)
+            .ok_or_else(|| format!("{name:?} is no reply check: say strict or relaxed"))
+    }
+}
+
+impl Policy {
+    /// Each, at the place of its number.
+    pub const ALL: [Self; 4] = [Self::Random, Self::LeaderAvoidance, Self::LoadAware, Self::LoadAwareLeaderAvoidance];
+
+    /// Whether the leader gets no reads of stable key groups while writes are under way.
+    #[must_use]
+    pub fn avoids_leader(self) -> bool {
+        self as u8 & Self::LeaderAvoidance as u8 != 0
+    }
+
+    /// Whether weights count.
+    #[must_use]
+    pub fn is_load_aware(self) -> bool {
+        self as u8 & Self::LoadAware as u8 != 0
+    }
+
+    /// As in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::LeaderAvoidance => "leader-avoidance",
+            Self::LoadAware => "load-aware",
+            Self::LoadAwareLeaderAvoidance => "load-aware-leader-avoidance",
+        }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|policy| policy.name() == name)
+            .ok_or_else(|| format!("{name:?} is no policy: say {}", Self::ALL.map(Self::name).join(", ")))
+    }
 }
 
 /// A replica set to be added.
@@ -155,7 +220,7 @@ impl SetOrder {
 
     fn named(&self) -> Option<NewSet> {
         let reply_check = [ReplyCheck::Strict, ReplyCheck::Relaxed].get(usize::from(self.reply_check));
-        let policy = [Policy::Random, Policy::LeaderAvoidance].get(usize::from(self.policy));
+        let policy = Policy::ALL.get(usize::from(self.policy));
         let replicas = self.replicas.iter().map(|&address| SocketAddr::from(address));
         Some(NewSet {
             number: self.set,

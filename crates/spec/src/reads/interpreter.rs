@@ -232,7 +232,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         if self.bytes.next() > 250 {
             address = FromZeros::new_zeroed();
         }
-        let weight = self.bytes.pick(&[10, 10, 10, 0, 255]);
+        let weight = self.bytes.pick(&[10, 10, 100, 0, 255]);
         let matched = start.saturating_add_signed(self.bytes.pick(&[0, 1, 9, -1])).into();
         Replica { address, weight, matched, reserved: [0; 3] }
     }
@@ -304,7 +304,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             lease_ns: self.bytes.pick(&[0, T, 2 * T, u64::MAX]),
             kgroup_bits: self.bytes.pick(&[2, 2, 2, 2, 2, 2, 2, 3]),
             reply_check: self.bytes.pick(&[ReplyCheck::Strict, ReplyCheck::Relaxed]),
-            policy: self.bytes.pick(&[Policy::Random, Policy::LeaderAvoidance]),
+            policy: self.bytes.pick(&Policy::ALL),
             replicas: (0..REPLICAS - 1).map(replica_address).collect(),
         };
         let is_new = !self.incarnations.contains_key(&number);
