@@ -277,6 +277,7 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("foreign_messages", c.foreign_messages),
         ("unlike_peers", c.unlike_peers),
         ("unfit_messages", c.unfit_messages),
+        ("loads_astray", c.loads_astray),
         ("messages_too_long", c.messages_too_long),
         ("promised", c.promised),
         ("overflowed", c.overflowed),

@@ -35,6 +35,8 @@ pub struct Counters {
     pub foreign_messages: u64,
     /// Messages of peers that make no sense now: of another term's form, or against what is committed.
     pub unfit_messages: u64,
+    /// Reports of load that came to a replica that does not lead, or from no member.
+    pub loads_astray: u64,
     /// Messages to peers that are too long for a link.
     pub messages_too_long: u64,
     /// Messages of peers whose set has other bounds or times.

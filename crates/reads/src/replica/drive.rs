@@ -1,5 +1,6 @@
 //! How a driver drives a replica: as an endpoint, with a disk, and with links.
 
+use super::balance::Load;
 use super::config::{Agreed, Times};
 use super::entry::Record;
 use super::image::Image;
@@ -131,7 +132,7 @@ impl Replica {
                 && sessions.switches.reaches(now, member.slot);
             let row = &mut rows[usize::from(member.slot)];
             row.address = member.address.into();
-            row.weight = u8::from(is_self || serves);
+            row.weight = if is_self || serves { sessions.balance.weight(member.id) } else { 0 };
             row.matched = self.node.matched(member.id).into();
         }
         let used = self.state.members.iter().map(|member| usize::from(member.slot) + 1).max().unwrap_or(1);
@@ -144,7 +145,31 @@ impl Replica {
         self.sessions.is_none() && self.slot() != NO_SLOT
     }
 
+    /// Tells the leader how loaded this replica is. Where it cannot, the next report says it too.
+    fn report_load(&mut self) {
+        if let Some(leader) = self.node.leader() {
+            self.links.queue(leader, Lane::Prompt, Letter::Other(Other::Load(self.gauge.load)));
+        }
+    }
+
+    fn take_load(&mut self, peer: u64, load: Load) {
+        let is_member = self.state.members.iter().any(|member| member.id == peer);
+        match &mut self.sessions {
+            Some(sessions) if is_member => sessions.balance.report(peer, load),
+            _ => self.counters.loads_astray += 1,
+        }
+    }
+
+    /// The leader's own load, and what comes of all loads.
+    fn balance(&mut self, now: Nanos) {
+        let Some(sessions) = &mut self.sessions else { return };
+        let (id, members) = (self.config.id, &self.state.members);
+        sessions.balance.report(id, self.gauge.load);
+        sessions.balance.weigh(now, &self.config.timing, id, |id| members.iter().any(|member| member.id == id));
+    }
+
     pub(super) fn beat(&mut self, now: Nanos) {
+        self.balance(now);
         let (rows, slot) = (self.rows(now), self.slot());
         let Some(sessions) = &mut self.sessions else { return };
         if sessions.is_cut_off(now, self.node.leads_since().unwrap_or(now)) {
@@ -175,6 +200,7 @@ impl Replica {
             }
             Letter::Other(Other::Received { transfer, parts }) => self.take_received(peer, transfer, parts),
             Letter::Other(Other::Refused { transfer }) => self.take_refused(peer, transfer),
+            Letter::Other(Other::Load(load)) => self.take_load(peer, load),
         }
     }
 
@@ -199,6 +225,7 @@ impl Endpoint for Replica {
     type Event = Event;
 
     fn handle(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        self.gauge.take(now);
         self.take_datagram(now, from, datagram);
         self.go_on(now);
     }
@@ -211,8 +238,8 @@ impl Endpoint for Replica {
             self.beat(now);
             self.go_on(now);
         }
-        if self.is_to_greet() {
-            self.presence.greet(now, self.slot(), &mut self.out);
+        if self.is_to_greet() && self.presence.greet(now, self.slot(), &mut self.out) {
+            self.report_load();
         }
     }
 

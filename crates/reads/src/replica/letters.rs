@@ -1,5 +1,6 @@
 //! What replicas say to each other on their links: Raft's messages, and what carries snapshots and compares configurations.
 
+use super::balance::Load;
 use super::config::{Agreed, Times};
 use crate::log::{BadMessage, decode_message, encode_message};
 use raft::prelude::Message;
@@ -32,6 +33,8 @@ pub(super) enum Other {
     Received { transfer: Transfer, parts: u64 },
     /// The transfer has failed at its receiver.
     Refused { transfer: Transfer },
+    /// How loaded a follower is: to its leader.
+    Load(Load),
 }
 
 /// What a part holds.
@@ -98,6 +101,9 @@ mod tests {
             buffer.insert(0, 9);
             assert!(Letter::decode(&buffer).is_err());
         }
+        let load = Other::Load(Load { reads: 5, before: u64::MAX });
+        load.encode(&mut buffer);
+        assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(other)) if other == load));
         Letter::Raft(Message::default()).encode(&mut buffer).unwrap();
         assert!(matches!(Letter::decode(&buffer), Ok(Letter::Raft(message)) if message == Message::default()));
         assert_eq!(Letter::decode(&[]).unwrap_err(), BadMessage::Malformed);

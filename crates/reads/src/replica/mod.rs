@@ -5,11 +5,12 @@
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
-//! - `writes` and `reads`: what a leader, and any replica, does with requests.
+//! - `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
 //! ([`midflight_endpoint::Linked`]).
 
+mod balance;
 mod clients;
 mod config;
 mod counters;
@@ -71,6 +72,7 @@ pub struct Replica {
     /// What it says to switches while it does not lead.
     presence: presence::Presence,
     reads: Reads,
+    gauge: balance::Gauge,
     /// The newest snapshot.
     image: Option<Image>,
     snapshot: Option<snapshots::Snapshotting>,
@@ -188,6 +190,7 @@ impl Replica {
             sessions: None,
             presence: presence::Presence::new(&config, now),
             reads: Reads::default(),
+            gauge: balance::Gauge::default(),
             image,
             snapshot: None,
             transfers: transfer::Transfers::default(),
@@ -334,7 +337,7 @@ impl Replica {
             return self.out.push_back((from, reads::refusal(request, key, slot, status)));
         }
         match self.sender(from, request) {
-            Sender::Session => {}
+            Sender::Session => self.gauge.read(self.reads.waiting()),
             Sender::Switch => {
                 let leader_only = request.flags & FLAG_LEADER_ONLY != 0;
                 let status = if leader_only { Status::NotLeader } else { Status::Behind };

@@ -36,10 +36,10 @@ impl Presence {
         self.next
     }
 
-    /// Says it, if it is time. What the last answer said proves who asks.
-    pub(super) fn greet(&mut self, now: Nanos, slot: u8, out: &mut Datagrams) {
+    /// Says it, if it is time, and returns whether it was. What the last answer said proves who asks.
+    pub(super) fn greet(&mut self, now: Nanos, slot: u8, out: &mut Datagrams) -> bool {
         if now < self.next {
-            return;
+            return false;
         }
         self.next = now + self.every;
         let addresses: Vec<SocketAddr> = self.switches.addresses().collect();
@@ -49,6 +49,7 @@ impl Presence {
             self.switches.ask(address, self.sequence);
             out.push_back((address, hello));
         }
+        true
     }
 
     /// A switch has answered. Whether it is one that a leader could work with does not matter here.

@@ -3,6 +3,7 @@
 //! A session entry is proposed; when it is applied, every earlier session that may be alive is fenced; then heartbeats begin, and
 //! the switch is active. `docs/internals/reads.md`, "Sessions".
 
+use super::balance::Balance;
 use super::config::{ReplicaConfig, Timing};
 use super::entry::{Record, SessionName};
 use super::node::Node;
@@ -23,6 +24,7 @@ pub(super) struct Sessions {
     set: u16,
     kgroup_bits: u8,
     pub(super) switches: Switches,
+    pub(super) balance: Balance,
     /// Sessions proposed in this term.
     number: u32,
     pub(super) present: Option<Present>,
@@ -73,6 +75,7 @@ impl Sessions {
             set: config.set,
             kgroup_bits: config.kgroup_bits,
             switches: Switches::new(&config.switches),
+            balance: Balance::default(),
             number: 0,
             present: None,
             doubtful: Vec::new(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod attacks;
+mod balance;
 mod changes;
 mod snapshots;
 mod world;

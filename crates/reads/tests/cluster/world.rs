@@ -2,7 +2,7 @@
 //! simulator's: `midflight sim check reads`.)
 
 use midflight_dataplane::Out;
-use midflight_dataplane::reads::{NewSet, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
+use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
 use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos};
 use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
 use midflight_wire::reads::{Command, Operation, Packet, Request, Status, Write, key_hash, parse};
@@ -38,6 +38,8 @@ pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 pub(crate) struct World {
     pub(crate) now: Nanos,
     pub(crate) mischief: Option<Mischief>,
+    /// Replicas that are slow: between two turns for datagrams each does something else for so long.
+    pub(crate) slow: BTreeMap<u64, Nanos>,
     /// The longest time of the processor that a replica took for one call, and for which. (Not for its start.)
     pub(crate) longest: (Duration, &'static str),
     queue: BinaryHeap<std::cmp::Reverse<(Nanos, u64, What)>>,
@@ -85,6 +87,7 @@ impl World {
         let mut world = Self {
             now: 1_000_000 * MS,
             mischief: None,
+            slow: BTreeMap::new(),
             longest: (Duration::ZERO, ""),
             queue: BinaryHeap::new(),
             order: 0,
@@ -120,18 +123,16 @@ impl World {
     pub(crate) fn start_switch(&mut self, number: u8, incarnation: u64) {
         let config = ReadsConfig { sets: 2, kgroup_bits: 12, ..ReadsConfig::default() };
         let mut engine = Reads::new(&config, 1, u128::from(incarnation)).unwrap();
-        let timing = midflight_reads::replica::Timing::default();
-        let mut order = SetOrder::add(&NewSet {
-            number: SET,
-            incarnation: u64::from(number) << 32 | incarnation,
-            lease_ns: timing.session_lease,
-            kgroup_bits: KGROUP_BITS,
-            reply_check: ReplyCheck::Strict,
-            policy: Policy::Random,
-            replicas: (1..=5).map(|id| member(id).address).collect(),
-        });
+        let mut order = SetOrder::add(&new_set(u64::from(number) << 32 | incarnation, Policy::Random));
         while !engine.order(&mut order) {}
         self.switches.insert(switch(number), Some(engine));
+    }
+
+    /// As the operator does it.
+    pub(crate) fn change_policy(&mut self, number: u8, policy: Policy) {
+        let engine = self.switches.get_mut(&switch(number)).unwrap().as_mut().unwrap();
+        let mut order = SetOrder::change(&new_set(0, policy));
+        assert!(engine.order(&mut order) && order.outcome() == Outcome::Done);
     }
 
     pub(crate) fn stop_switch(&mut self, number: u8) {
@@ -181,7 +182,13 @@ impl World {
 
     fn schedule(&mut self, after: Nanos, what: What) {
         self.order += 1;
-        self.queue.push(std::cmp::Reverse((self.now + after, self.order, what)));
+        let at = self.now + after;
+        let slow = match &what {
+            What::Datagram { to, .. } => self.slow.iter().find(|(id, _)| member(**id).address == *to),
+            _ => None,
+        };
+        let at = slow.map_or(at, |(_, turn)| at.next_multiple_of(*turn));
+        self.queue.push(std::cmp::Reverse((at, self.order, what)));
     }
 
     fn timed(&mut self, id: u64, what: &'static str, call: impl FnOnce(&mut Replica)) {
@@ -322,16 +329,21 @@ impl World {
         result
     }
 
+    /// Sends a request to a switch.
+    fn send(&mut self, at: u8, bytes: &[u8]) {
+        self.requests += 1;
+        let (mut request, rest) = split(bytes);
+        request.request = self.requests.into();
+        request.client.ip[..8].copy_from_slice(&self.cookie);
+        let bytes = [request.as_bytes(), rest].concat();
+        self.schedule(NETWORK, What::Datagram { from: user(), to: switch(at), bytes });
+    }
+
     /// Sends a request to a switch, and waits for its answer.
     pub(crate) fn ask(&mut self, at: u8, bytes: &[u8]) -> Option<(Status, Vec<u8>)> {
         for _ in 0..3 {
-            self.requests += 1;
-            let (mut request, rest) = split(bytes);
-            request.request = self.requests.into();
-            request.client.ip[..8].copy_from_slice(&self.cookie);
-            let bytes = [request.as_bytes(), rest].concat();
             self.answers.clear();
-            self.schedule(NETWORK, What::Datagram { from: user(), to: switch(at), bytes });
+            self.send(at, bytes);
             self.run(5 * MS);
             let mine = |(answer, _): &&(Request, Vec<u8>)| answer.request.get() == self.requests;
             let (answer, value) = self.answers.iter().find(mine)?;
@@ -342,6 +354,15 @@ impl World {
             self.cookie.copy_from_slice(&answer.client.ip[..8]);
         }
         None
+    }
+
+    /// Reads a key again and again, for a while, without waiting for answers. (Ask the switch for something before: it gives a cookie.)
+    pub(crate) fn read_often(&mut self, at: u8, key: &str, every: Nanos, time: Nanos) {
+        for _ in 0..time / every {
+            self.send(at, &[request(Operation::Read, key).as_bytes(), key.as_bytes()].concat());
+            self.run(every);
+        }
+        self.answers.clear();
     }
 
     pub(crate) fn get(&mut self, at: u8, key: &str) -> Option<(Status, Vec<u8>)> {
@@ -358,10 +379,12 @@ impl World {
         key: &str,
         value: &[u8],
     ) -> Option<(Status, Vec<u8>)> {
-        let request = request(Operation::Write, key);
-        let mut write = Write::new_zeroed();
-        (write.client, write.number, write.command) = (client.into(), number.into(), command as u8);
-        self.ask(at, &[request.as_bytes(), write.as_bytes(), key.as_bytes(), value].concat())
+        self.ask(at, &write_request(client, number, command, key, value))
+    }
+
+    /// Sends a write, and does not wait for its answer.
+    pub(crate) fn begin_write(&mut self, at: u8, client: u64, number: u64, command: Command, key: &str, value: &[u8]) {
+        self.send(at, &write_request(client, number, command, key, value));
     }
 
     pub(crate) fn open(&mut self, at: u8) -> u64 {
@@ -371,11 +394,29 @@ impl World {
     }
 }
 
+fn new_set(incarnation: u64, policy: Policy) -> NewSet {
+    NewSet {
+        number: SET,
+        incarnation,
+        lease_ns: midflight_reads::replica::Timing::default().session_lease,
+        kgroup_bits: KGROUP_BITS,
+        reply_check: ReplyCheck::Strict,
+        policy,
+        replicas: (1..=5).map(|id| member(id).address).collect(),
+    }
+}
+
 fn request(operation: Operation, key: &str) -> Request {
     let mut request = Request::new(operation);
     (request.hash, request.set) = (key_hash(key.as_bytes()).into(), SET.into());
     request.key_length = (key.len() as u16).into();
     request
+}
+
+fn write_request(client: u64, number: u64, command: Command, key: &str, value: &[u8]) -> Vec<u8> {
+    let mut write = Write::new_zeroed();
+    (write.client, write.number, write.command) = (client.into(), number.into(), command as u8);
+    [request(Operation::Write, key).as_bytes(), write.as_bytes(), key.as_bytes(), value].concat()
 }
 
 fn split(bytes: &[u8]) -> (Request, &[u8]) {
