@@ -144,6 +144,29 @@ fn r2_a_replica_that_lost_its_disk_is_replaced_under_a_new_id() {
 }
 
 #[test]
+fn r6_the_policy_is_changed_while_the_switch_serves() {
+    let mut store = Store::start("store-policy");
+    assert_eq!(store.kv(&["put", "a", "1"]), done(""));
+    let policy = |store: &Store, args: &[&str]| {
+        let (code, said) = store.kv(&[&["policy"], args].concat());
+        (code, said.split_once(": ").map_or(String::new(), |(_, now)| now.to_owned()))
+    };
+    let now = |policy: &str, check: &str| (Some(0), format!("policy {policy}, reply check {check}\n"));
+    assert_eq!(policy(&store, &[]), now("leader-avoidance", "strict"));
+    assert_eq!(policy(&store, &["load-aware"]), now("load-aware", "strict"));
+    assert_eq!(policy(&store, &["--reply-check", "relaxed"]), now("load-aware", "relaxed"));
+    assert_eq!(policy(&store, &[]), now("load-aware", "relaxed"));
+    assert_eq!(store.kv(&["get", "a"]), done("1\n"), "the session goes on");
+
+    let wrong = run(&["kv", "policy", "fair", "--config", &store.config]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("load-aware-leader-avoidance"), "{wrong:?}");
+    store.kill_switch(1);
+    let none = run(&["kv", "policy", "random", "--config", &store.config]);
+    assert!(none.code == Some(1) && none.stderr.contains("no switch of set 1"), "{none:?}");
+}
+
+#[test]
 fn r7_a_replica_that_must_not_run_says_why() {
     let store = Store::start("store-bad");
     let replica = |id: &str, data: &str| {

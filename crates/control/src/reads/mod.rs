@@ -2,11 +2,13 @@
 
 mod addresses;
 mod operator;
+mod order;
 mod replica;
 mod status;
 mod table;
 
 pub use operator::{AskError, ReplicaAnswer, ReplicaName, ReplicaRequest, ToReplica, socket_path};
+pub use order::{SetAnswer, SetRequest};
 pub use replica::{MemberStatus, ReplicaStart, ReplicaStatus, SessionStatus};
 pub use status::{ReadsStatus, SetStatus};
 pub use table::{BoundsTable, ReadMode, ReadsTable, ReplicaTable, SetTable, TimingTable};

@@ -3,6 +3,7 @@
 mod init;
 mod members;
 mod operations;
+mod policy;
 mod status;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -50,6 +51,8 @@ enum Command {
     Status(status::Args),
     /// Show the members of a set, or change them
     Members(members::Args),
+    /// Show which replica gets a read, or change it
+    Policy(policy::Args),
     /// Print a configuration for a store on this machine, to start from
     Init(init::Args),
     /// Read and write as fast as the store answers, and measure
@@ -74,6 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Exists(args) => args.run(),
         Command::Status(args) => status::run(args),
         Command::Members(args) => members::run(args),
+        Command::Policy(args) => policy::run(args),
         Command::Init(args) => init::run(args),
         Command::Load(args) => load::run(args),
     }

@@ -1,18 +1,19 @@
 //! Linearizable reads from all replicas, as `midflight switch` runs them.
 
 use super::program::SwitchProgram;
+use crate::operator_socket::OperatorSocket;
 use anyhow::{Result, bail};
+use midflight_control::reads::{SetAnswer, SetRequest};
 use midflight_control::{Config, EngineKind, ReadsStatus, ReadsTable};
 use midflight_dataplane::reads::{NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, Stats};
 use midflight_host::{Switch, SwitchEngine};
 use midflight_terminal::usage;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 impl SwitchProgram for ReadsProgram {
     type Table = ReadsTable;
     type Status = ReadsStatus;
-    /// The replica sets of the configuration.
-    type Beside = Vec<NewSet>;
+    type Beside = Sets;
 
     fn limits(table: &ReadsTable) -> ReadsConfig {
         table.bounds()
@@ -34,7 +35,7 @@ impl SwitchProgram for ReadsProgram {
     }
 
     /// Each set under an incarnation of its own: what the switch knew before it started is lost.
-    fn beside(config: &Config<ReadsTable>, _port: u16) -> Result<Vec<NewSet>> {
+    fn beside(config: &Config<ReadsTable>, port: u16) -> Result<Sets> {
         let sets = &config.program.set;
         if sets.is_empty() {
             return Err(usage::error(
@@ -42,11 +43,13 @@ impl SwitchProgram for ReadsProgram {
                  init` prints one",
             ));
         }
-        Ok(sets.iter().map(|set| set.at_switch(rand::random())).collect())
+        let switch = &config.switch;
+        let socket = OperatorSocket::bind(switch.admin_path(port), switch.admin == "auto", "midflight kv policy")?;
+        Ok(Sets { sets: sets.iter().map(|set| set.at_switch(rand::random())).collect(), socket })
     }
 
     /// Adds the sets. Those that a former process has kept go on, with what may be changed as it is configured now.
-    fn begin(sets: Vec<NewSet>, switch: &Arc<Switch<Self>>) -> Result<()> {
+    fn begin(Sets { mut sets, socket }: Sets, switch: &Arc<Switch<Self>>) -> Result<()> {
         for kept in switch.stats().present().filter(|kept| sets.iter().all(|set| set.number != kept.set)) {
             tracing::info!("the replica set {} was kept, and is not configured any more: it is removed", kept.set);
             switch.order(SetOrder::remove(kept.set))?;
@@ -58,8 +61,33 @@ impl SwitchProgram for ReadsProgram {
             }
             check(done)?;
         }
-        Ok(())
+        let switch = Arc::downgrade(switch);
+        socket.serve(move |request| change(&switch, &mut sets, request))
     }
+}
+
+/// The replica sets of the configuration, and where the operator changes them.
+pub(crate) struct Sets {
+    sets: Vec<NewSet>,
+    socket: OperatorSocket,
+}
+
+/// Carries out `midflight kv policy`. `sets`: as they are now.
+fn change(switch: &Weak<Switch<ReadsProgram>>, sets: &mut [NewSet], request: SetRequest) -> Result<SetAnswer, String> {
+    let set = sets.iter_mut().find(|set| set.number == request.set);
+    let set = set.ok_or_else(|| format!("this switch has no replica set {}", request.set))?;
+    let wanted = NewSet {
+        policy: request.policy.unwrap_or(set.policy),
+        reply_check: request.reply_check.unwrap_or(set.reply_check),
+        ..set.clone()
+    };
+    if wanted != *set {
+        let switch = switch.upgrade().ok_or("the switch is ending")?;
+        let done = switch.order(SetOrder::change(&wanted)).map_err(|error| error.to_string())?;
+        check(done).map_err(|error| error.to_string())?;
+        *set = wanted;
+    }
+    Ok(SetAnswer { policy: set.policy, reply_check: set.reply_check })
 }
 
 /// Whether an order about a set was carried out.
