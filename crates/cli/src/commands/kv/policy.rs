@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let request = SetRequest { set: set.number, policy: args.policy, reply_check: args.reply_check };
     let mut answered = false;
     for path in paths(args, &set) {
-        let answer = match admin::ask::<SetAnswer>(&path, &request) {
+        let answer = match admin::ask::<SetAnswer>(&path, &request, admin::PATIENCE) {
             // No switch of the set runs on this machine at that port.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                 continue;
