@@ -3,7 +3,9 @@
 use anyhow::Result;
 use midflight_dataplane::reads::{LEASE_MAX_NS, NewSet, Policy, ReplyCheck, SetOrder};
 use midflight_wire::packet;
-use midflight_wire::reads::{Heartbeat, Hello, Operation, Replica, Request, Write};
+#[cfg(feature = "kernel")]
+use midflight_wire::reads::Hello;
+use midflight_wire::reads::{Heartbeat, Operation, Replica, Request, Write};
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
