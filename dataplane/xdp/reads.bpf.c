@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
 /* The reads program in the kernel. */
+#include <stdint.h>
+
+/* To read the clock costs as much as everything else, and the reply to a READ of a stable key group needs no time: see
+ * PROGRAM_NEEDS_TIME below. If it must be turned back, the program asks for the time after all. */
+static inline __attribute__((always_inline)) uint64_t now_ns(void);
+#define MF_TIME_AFTER_ALL(call) now_ns()
+
 #include "../src/reads.c"
 
 #define PROGRAM_STATE struct mf_reads
@@ -12,7 +19,6 @@
 #define PROGRAM_HEADER_BYTES sizeof(struct mf_request)
 #define PROGRAM_DECIDES_BY_HEADER(operation) ((operation) == MF_OP_READ || (operation) == MF_OP_READ_REPLY)
 
-/* To read the clock costs as much as everything else. The reply to a READ of a stable key group needs no time. */
 #define PROGRAM_NEEDS_TIME(data)                                                                   \
     ((data)[offsetof(struct mf_header, operation)] != MF_OP_READ_REPLY ||                           \
      (data)[offsetof(struct mf_request, flags)] & MF_FLAG_LEADER_ONLY)

@@ -67,7 +67,7 @@ MF_INLINE mf_verdict pass_reply_of_leader(const struct call *call, struct set *s
 }
 
 /* Whether the reply to a READ of a stable key group goes to the client. The strict check is that of FLAIR; the relaxed one relies on
- * the moment when the READ passed. So whether the session is still active does not matter, and nobody needs to know the time. */
+ * the moment when the READ passed. So whether the session is still active does not matter, and the time need not be known. */
 MF_INLINE int is_good(struct mf_reads *s, struct set *set, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
@@ -80,11 +80,14 @@ MF_INLINE int is_good(struct mf_reads *s, struct set *set, const struct call *ca
     return reply->slot == set->leader || kgroup_of(s, set, mf_net32(reply->hash))->seq == mf_net64(reply->seq);
 }
 
-/* Makes of a reply the READ again that it answers, for the leader: the key stands before the value, which is cut off. If the session
- * is over, the leader refuses it, or its reply is outdated here. */
+/* Makes of a reply the READ again that it answers, for the leader: the key stands before the value, which is cut off. */
 MF_INLINE mf_verdict turn_back(struct mf_reads *s, struct set *set, const struct call *call)
 {
     struct mf_request *reply = request_in(call);
+    if (!is_active(set, MF_TIME_AFTER_ALL(call))) {
+        set->stats.outdated++;
+        return to_client_without_value(call, MF_STATUS_INACTIVE);
+    }
     set->stats.turned_back++;
     reply->header.operation = MF_OP_READ;
     mf_verdict verdict = ask_leader(call, set, kgroup_of(s, set, mf_net32(reply->hash)));

@@ -91,6 +91,11 @@ struct call {
     struct mf_out *out;
 };
 
+/* The time of a call that may have begun without it, because most of its kind need none: in the kernel it is read only here. */
+#ifndef MF_TIME_AFTER_ALL
+#define MF_TIME_AFTER_ALL(call) ((call)->now_ns)
+#endif
+
 /* The set of this number, or 0. */
 MF_INLINE struct set *find_set(struct mf_reads *s, uint32_t number)
 {

@@ -67,7 +67,7 @@ impl Model {
             return came.forward(reply.client, &for_client(reply));
         }
         let (is_active, place) = (active.is_some(), set.place);
-        if !is_for_leader_only {
+        if is_active && !is_for_leader_only {
             let stats = &mut self.stats.sets[place];
             stats.turned_back += 1;
             return self.turn_back(came, reply);
