@@ -66,7 +66,7 @@ pub struct SwitchTable {
     pub engine: EngineConfig,
     /// The UDP socket.
     pub socket: SocketConfig,
-    /// Where `midflight purge` reaches the switch: a path, "auto" or "".
+    /// Where `midflight purge` or `midflight kv policy` reaches the switch: a path, "auto" or "".
     pub admin: String,
 }
 
