@@ -14,6 +14,15 @@ fn r1_to_r7_hold_in_200_trials() {
     assert_eq!(totals.seeds, 200);
 }
 
+/// Trials that found something once: R4, a reply that was turned back after its session; R6, a snapshot whose arrival nobody heard of.
+#[test]
+fn r4_r6_hold_where_they_did_not() {
+    for seed in [83, 2276] {
+        let outcome = run::<ReadsSubject>(&ReadsSubject::draw(seed));
+        assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+}
+
 #[test]
 fn a_seed_is_replayed_exactly() {
     let trial = ReadsSubject::draw(7);

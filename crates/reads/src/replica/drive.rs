@@ -294,8 +294,9 @@ impl Linked for Replica {
     }
 
     fn link_up(&mut self, _now: Nanos, link: Link) {
-        // It may have taken the place of another one.
+        // It may have taken the place of another one, with what was on it.
         self.end_transfers(link);
+        self.node.unreachable(link.peer);
         self.links.up.insert((link.peer, link.lane), link.generation);
         self.links.queues.remove(&(link.peer, link.lane));
         self.links.queue(

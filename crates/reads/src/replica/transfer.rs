@@ -206,7 +206,7 @@ impl Replica {
             // What is late of an earlier attempt harms nobody, and nobody waits for an answer to it.
             (Some(incoming), _) if incoming.transfer > transfer => Verdict::Fine,
             (Some(incoming), _) if incoming.transfer == transfer && number < incoming.next => Verdict::Fine,
-            (_, Content::Message(message)) if number == 0 => self.begin_incoming(link, transfer, &message),
+            (_, Content::Message(message)) if number == 0 => self.begin_incoming(now, link, transfer, &message),
             (Some(incoming), content) if incoming.transfer == transfer && number == incoming.next => {
                 self.go_on_incoming(now, content)
             }
@@ -220,15 +220,21 @@ impl Replica {
         }
     }
 
-    fn begin_incoming(&mut self, link: Link, transfer: Transfer, message: &[u8]) -> Verdict {
+    fn begin_incoming(&mut self, now: Nanos, link: Link, transfer: Transfer, message: &[u8]) -> Verdict {
         let Ok(message) = decode_message(message) else { return Verdict::Refused };
         let metadata = message.get_snapshot().get_metadata();
         let is_right = message.get_msg_type() == MessageType::MsgSnapshot
             && (message.from, message.to) == (link.peer, self.config.id)
             && message.term == transfer.term
             && transfer.term >= self.node.term();
+        if is_right && metadata.index <= self.node.committed() {
+            // An earlier attempt has brought it, and the leader has not heard so: Raft answers how far this replica has come. The rest
+            // of the snapshot need not come.
+            self.take_message(now, link.peer, message);
+            return Verdict::Refused;
+        }
         let is_new = self.transfers.begun.is_none_or(|begun| begun < transfer);
-        let is_wanted = is_new && metadata.index > self.node.committed() && self.transfers.taken.is_none();
+        let is_wanted = is_new && self.transfers.taken.is_none();
         if !is_right || !is_wanted || self.node.is_leader() && transfer.term == self.node.term() {
             return Verdict::Refused;
         }
