@@ -104,7 +104,10 @@ fn errors_of_the_guide_stand_in_the_code() {
     for page in ["docs/troubleshooting.md", "docs/store.md"] {
         let page = std::fs::read_to_string(root().join(page)).unwrap();
         for message in first_cells(&page, "## Errors") {
-            assert!(code.contains(message.trim_matches('`')), "no error says {message}");
+            // A row may have several messages, and three dots stand for what differs.
+            let parts = message.trim_matches('`').split("`, `").flat_map(|one| one.split('…'));
+            let missing: Vec<_> = parts.filter(|part| !code.contains(part)).collect();
+            assert!(missing.is_empty(), "no error says {missing:?} of {message}");
         }
     }
 }
