@@ -147,6 +147,11 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// Whether a file can know this that was written when `part` was the newest one. The part that is safe is always needed.
+    pub(super) fn is_sane(&self, part: u64) -> bool {
+        self.first <= self.safe.part.max(1) && self.safe.part <= part && self.snapshot <= NUMBER_MAX
+    }
+
     /// It is known, too, what another batch says.
     pub(super) fn learn(&mut self, other: Self) {
         self.safe = self.safe.max(other.safe);

@@ -1,7 +1,7 @@
 //! The parts of a log: which of them count, where the log ends, and whether it may end there.
 
-use super::format::{Batch, PREAMBLE_BYTES, PartHeader, Position, Reader, Record, Start};
-use super::recover::{Files, NUMBER_MAX, Newest, check_identity, read_safe, value};
+use super::format::{Batch, PartHeader, Position, Reader, Record, Start};
+use super::recover::{Files, NUMBER_MAX, Newest, check_identity, insane, read_safe, value};
 use super::{Cut, Identity, LogError};
 use midflight_endpoint::File;
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ impl<'a> Scan<'a> {
         let header: PartHeader = value(&mut reader)?;
         check_identity(file, header.identity, identity)?;
         if number == 0 || number > NUMBER_MAX || !header.is_sane() {
-            return Err(LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers are no log's" });
+            return Err(insane(file));
         }
         let first_end = (reader.offset as u64).saturating_add(header.first_bytes);
         let (mut bad, mut known) = (None, Batch::default());
@@ -158,6 +158,9 @@ impl<'a> Scan<'a> {
         }
         let good = records.iter().filter_map(|(_, record)| record.batch());
         for batch in good.chain(reader.batches_beyond()) {
+            if !batch.is_sane(number) {
+                return Err(insane(file));
+            }
             known.learn(batch);
         }
         Ok((Self { number, header, records, good_bytes, bad, bytes }, known))

@@ -120,7 +120,7 @@ pub(super) fn read_safe(identity: Identity, files: &Files) -> Result<Batch, LogE
     let header: SafeHeader = value(&mut reader)?;
     check_identity(file, header.identity, identity)?;
     check_end(&reader)?;
-    Ok(header.known)
+    if header.known.is_sane(NUMBER_MAX) { Ok(header.known) } else { Err(insane(file)) }
 }
 
 /// What the files of snapshots say.
@@ -176,7 +176,7 @@ fn read_snapshot(
     }
     check_end(&reader)?;
     if number == 0 || number.max(last.index) > NUMBER_MAX || last.index == 0 {
-        return Err(LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers are no snapshot's" });
+        return Err(insane(file));
     }
     let SnapshotHeader { run, run_part, safe, .. } = header;
     let mut snapshot = Snapshot::default();
@@ -189,6 +189,11 @@ fn read_snapshot(
 /// The next record of a file that is whole.
 pub(super) fn value<'a, T: serde::Deserialize<'a>>(reader: &mut Reader<'a>) -> Result<T, LogError> {
     reader.value().map_err(|why| LogError::Damaged { file: reader.file, offset: reader.offset as u64, why })
+}
+
+/// A file whose checksums are right, and that no replica wrote.
+pub(super) fn insane(file: File) -> LogError {
+    LogError::Damaged { file, offset: PREAMBLE_BYTES as u64, why: "its numbers cannot be right" }
 }
 
 pub(super) fn check_identity(file: File, found: Identity, ours: Identity) -> Result<(), LogError> {

@@ -1,5 +1,6 @@
 //! The log against a model, through crashes, changed bits and cuts.
 
+use super::format::{Batch, PartHeader, Position, Record, SafeHeader, Start, Writer};
 use super::*;
 use midflight_endpoint::Change;
 use proptest::prelude::*;
@@ -443,6 +444,28 @@ fn another_nodes_directory_and_a_newer_version_are_refused() {
         let refused = recover(&newer).map(|recovered| recovered.cut);
         assert_eq!(refused, Err(LogError::NewerVersion { file, version: 2, ours: 1 }));
     }
+}
+
+/// A part cannot know what only a later one could: to believe it would be to skip all parts that follow.
+#[test]
+fn a_batch_that_needs_only_later_parts_is_damage() {
+    for known in [
+        Batch { first: 2_005_535, ..Batch::default() },
+        Batch { first: 3, safe: Position { part: 2, offset: 0 }, ..Batch::default() },
+        Batch { safe: Position { part: 8, offset: 0 }, ..Batch::default() },
+    ] {
+        let mut writer = Writer::create(File::Log(7));
+        let start = Start::After(Point::default());
+        writer.value(&PartHeader { identity: IDENTITY, run: 0, before: 0, start, first_bytes: 0 });
+        writer.value(&Record::Batch(known));
+        let refused = recover(&Files::from([(File::Log(7), writer.finish())])).unwrap_err();
+        assert!(matches!(refused, LogError::Damaged { file: File::Log(7), .. }), "{known:?}: {refused}");
+    }
+    let mut writer = Writer::create(File::Safe);
+    let known = Batch { first: 2, safe: Position { part: 1, offset: 50 }, ..Batch::default() };
+    writer.value(&SafeHeader { identity: IDENTITY, known });
+    let refused = recover(&Files::from([(File::Safe, writer.finish())])).unwrap_err();
+    assert!(matches!(refused, LogError::Damaged { file: File::Safe, .. }), "{refused}");
 }
 
 #[test]
