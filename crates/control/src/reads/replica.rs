@@ -274,6 +274,7 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("foreign", c.foreign),
         ("stray_answers", c.stray_answers),
         ("unlike_switches", c.unlike_switches),
+        ("overtaken_switches", c.overtaken_switches),
         ("foreign_messages", c.foreign_messages),
         ("unlike_peers", c.unlike_peers),
         ("unfit_messages", c.unfit_messages),

@@ -122,6 +122,10 @@ impl ReplicaThread {
                     "switch {switch} has another session_lease or kgroup_bits for this set than this replica, which does not \
                      work with it: give all replicas and switches the same configuration"
                 ),
+                Event::Overtaken(switch) => tracing::warn!(
+                    "switch {switch} has had a session of a later term than this leader's: it is not used until a replica of a later \
+                     term leads, or the switch restarts"
+                ),
                 Event::UnlikePeer { peer, name, ours, theirs } => tracing::error!(
                     "replica {peer} was started with {name} = {theirs}, this one with {ours}: they do not listen to each other. All \
                      replicas of a set must have the same: start the one that is wrong with the value of all others"

@@ -31,6 +31,8 @@ pub struct Counters {
     pub stray_answers: u64,
     /// Answers of switches that have another lease, or other key groups.
     pub unlike_switches: u64,
+    /// Switches found to have had a leader of a later term, as a leader.
+    pub overtaken_switches: u64,
     /// Messages of peers that are none, or of no member.
     pub foreign_messages: u64,
     /// Messages of peers that make no sense now: of another term's form, or against what is committed.

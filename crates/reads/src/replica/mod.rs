@@ -122,6 +122,8 @@ pub enum Event {
     Session(SocketAddr),
     /// This switch has another lease of sessions, or another number of key groups, than this replica: it is not worked with.
     Unlike(SocketAddr),
+    /// This switch has had a session of a leader of a later term than this one's: it is not worked with.
+    Overtaken(SocketAddr),
     /// This peer was started with another value of a setting that all replicas must have in common: it is not listened to.
     UnlikePeer {
         /// Its id.
@@ -296,7 +298,7 @@ impl Replica {
             }
             Ok(Packet::State(state)) => {
                 let heard = match &mut self.sessions {
-                    Some(sessions) => sessions.answered(now, from, state),
+                    Some(sessions) => sessions.answered(now, from, state, self.node.term()),
                     None => self.presence.answered(now, from, state),
                 };
                 match heard {
@@ -305,6 +307,10 @@ impl Replica {
                     Heard::Unlike => {
                         self.counters.unlike_switches += 1;
                         self.tell_unlike(from);
+                    }
+                    Heard::Overtaken => {
+                        self.counters.overtaken_switches += 1;
+                        self.events.push_back(Event::Overtaken(from));
                     }
                 }
             }

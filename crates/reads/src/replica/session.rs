@@ -25,8 +25,10 @@ pub(super) struct Sessions {
     kgroup_bits: u8,
     pub(super) switches: Switches,
     pub(super) balance: Balance,
-    /// Sessions proposed in this term.
+    /// The number of the last session of this term.
     number: u32,
+    /// No session is proposed before this time: whatever ends sessions again and again, the log does not fill with them.
+    next_session: Nanos,
     pub(super) present: Option<Present>,
     /// Sessions that may be alive at their switches.
     doubtful: Vec<Doubtful>,
@@ -57,6 +59,8 @@ pub(super) enum Heard {
     Stray,
     /// Of a switch that cannot be worked with.
     Unlike,
+    /// Taken; for the first time it says that a leader of a later term has had a session there.
+    Overtaken,
 }
 
 struct Doubtful {
@@ -77,6 +81,7 @@ impl Sessions {
             switches: Switches::new(&config.switches),
             balance: Balance::default(),
             number: 0,
+            next_session: 0,
             present: None,
             doubtful: Vec::new(),
             flush: false,
@@ -127,7 +132,7 @@ impl Sessions {
     /// The echo of a heartbeat, where one may be sent: only under the leader's lease, after all earlier sessions are over, and with an
     /// echo that has not run out.
     fn echo(&self, now: Nanos, node: &Node, present: &Present) -> Option<u64> {
-        let Answer { at, incarnation, echo } = self.switches.last(present.name.switch)?;
+        let Answer { at, incarnation, echo, .. } = self.switches.last(present.name.switch)?;
         let is_fresh = incarnation == present.name.incarnation && now < at + self.timing.session_lease;
         let may = present.is_applied && (self.doubtful.is_empty() || planted(122)) && is_fresh;
         let may = may && (node.has_lease(now) || planted(123));
@@ -159,7 +164,7 @@ impl Sessions {
     }
 
     /// A switch has answered.
-    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State) -> Heard {
+    pub(super) fn answered(&mut self, now: Nanos, from: SocketAddr, state: &State, term: u64) -> Heard {
         if state.set.get() != self.set || !self.switches.was_asked(from, state) {
             return Heard::Stray;
         }
@@ -170,7 +175,7 @@ impl Sessions {
             return Heard::Stray;
         }
         self.take_answer(now, from, state);
-        Heard::Taken
+        if self.switches.is_newly_overtaken(from, term) { Heard::Overtaken } else { Heard::Taken }
     }
 
     fn take_answer(&mut self, now: Nanos, from: SocketAddr, state: &State) {
@@ -183,7 +188,8 @@ impl Sessions {
             }
         }
         let Some(present) = self.present.as_ref().filter(|present| present.name.switch == from) else { return };
-        let is_lost = (present.name.incarnation != incarnation && !planted(131)) || ended >= present.name.sid;
+        let is_over = ended >= present.name.sid || state.sid.get() > present.name.sid;
+        let is_lost = (present.name.incarnation != incarnation && !planted(131)) || is_over;
         if is_lost {
             self.leave(now);
         } else {
@@ -215,7 +221,7 @@ impl Sessions {
     pub(super) fn advance(&mut self, now: Nanos, node: &mut Node, slot: u8, out: &mut Datagrams) {
         self.ask_to_end(slot, out);
         self.end_doubts(now, node);
-        self.leave_silent_switch(now);
+        self.leave_silent_switch(now, node.term());
         if self.present.is_some() || node.is_handing_over() {
             return;
         }
@@ -246,23 +252,35 @@ impl Sessions {
         });
     }
 
-    fn leave_silent_switch(&mut self, now: Nanos) {
+    fn leave_silent_switch(&mut self, now: Nanos, term: u64) {
         let Some(present) = &self.present else { return };
         let heard = self.switches.last(present.name.switch).map_or(0, |last| last.at);
-        let elsewhere = self.switches.best(now, &self.timing).is_some();
+        let elsewhere = self.switches.best(now, &self.timing, term).is_some();
         if is_silent(now, heard, &self.timing) && elsewhere {
             self.leave(now);
         }
     }
 
     fn propose(&mut self, now: Nanos, node: &mut Node) {
-        let Some((switch, answer)) = self.switches.best(now, &self.timing) else { return };
-        let sid = node.term() << 32 | u64::from(self.number + 1);
+        if now < self.next_session {
+            return;
+        }
+        let term = node.term();
+        let Some((switch, answer)) = self.switches.best(now, &self.timing, term) else { return };
+        let Some(sid) = self.next_sid(term, &answer) else { return };
         let name = SessionName { sid, switch, incarnation: answer.incarnation };
         let Some(start) = node.propose(Record::Session(name).encode()) else { return };
-        self.number += u32::from(!planted(130));
+        self.number = if planted(130) { self.number } else { sid as u32 };
+        self.next_session = now + self.timing.heartbeat;
         let writes = Writes::new(self.kgroup_bits);
         self.present = Some(Present { name, start, is_applied: false, is_begun: false, writes });
+    }
+
+    /// Above all of this term, and above what the switch has seen.
+    fn next_sid(&self, term: u64, answer: &Answer) -> Option<u64> {
+        let seen = if answer.latest >> 32 == term && !planted(130) { answer.latest as u32 } else { 0 };
+        let number = self.number.max(seen).checked_add(1)?;
+        Some(term << 32 | u64::from(number))
     }
 
     /// Whether no switch has answered for so long that another replica may do better.
@@ -275,6 +293,7 @@ impl Sessions {
         let doubts = self.doubtful.iter().map(|doubtful| doubtful.until);
         let present = self.present.as_ref().and_then(|present| self.switches.last(present.name.switch));
         let silent = present.map(|last| last.at + SILENT_HEARTBEATS * self.timing.heartbeat);
-        doubts.chain(silent).filter(|due| *due > now).min()
+        let next = self.present.is_none().then_some(self.next_session);
+        doubts.chain(silent).chain(next).filter(|due| *due > now).min()
     }
 }

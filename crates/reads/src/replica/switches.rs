@@ -23,6 +23,8 @@ pub(super) struct Switch {
     pub(super) last: Option<Answer>,
     /// The sequences of the last questions to it.
     asked: VecDeque<u32>,
+    /// Whether it was found to have had a leader of a later term.
+    is_overtaken: bool,
 }
 
 /// A STATE, and when it came.
@@ -32,6 +34,15 @@ pub(super) struct Answer {
     pub(super) incarnation: u64,
     /// The time there.
     pub(super) echo: u64,
+    /// The highest SID that has begun or ended there.
+    pub(super) latest: u64,
+}
+
+impl Answer {
+    /// Whether a leader of this term can have a session there. If not, a leader of a later term had one.
+    pub(super) fn is_open_to(&self, term: u64) -> bool {
+        self.latest < (term << 32 | u64::from(u32::MAX))
+    }
 }
 
 /// The switches of a set, the preferred one first.
@@ -53,7 +64,10 @@ struct Reached {
 
 impl Switches {
     pub(super) fn new(addresses: &[SocketAddr]) -> Self {
-        let list = addresses.iter().map(|&address| Switch { address, last: None, asked: VecDeque::new() }).collect();
+        let list = addresses
+            .iter()
+            .map(|&address| Switch { address, last: None, asked: VecDeque::new(), is_overtaken: false })
+            .collect();
         Self { list, reached: Default::default() }
     }
 
@@ -86,17 +100,26 @@ impl Switches {
         let incarnation = state.incarnation.get();
         let is_late = switch.last.is_some_and(|last| last.incarnation == incarnation && last.echo > state.now.get());
         if !is_late {
-            switch.last = Some(Answer { at: now, incarnation, echo: state.now.get() });
+            let latest = state.sid.get().max(state.ended.get());
+            switch.last = Some(Answer { at: now, incarnation, echo: state.now.get(), latest });
         }
         !is_late
     }
 
-    /// The preferred one of those that have answered lately.
-    pub(super) fn best(&self, now: Nanos, timing: &Timing) -> Option<(SocketAddr, Answer)> {
+    /// The preferred one of those that have answered lately, and at which a leader of this term can have a session.
+    pub(super) fn best(&self, now: Nanos, timing: &Timing, term: u64) -> Option<(SocketAddr, Answer)> {
         self.list.iter().find_map(|switch| {
-            let last = switch.last.filter(|last| !is_silent(now, last.at, timing))?;
+            let last = switch.last.filter(|last| !is_silent(now, last.at, timing) && last.is_open_to(term))?;
             Some((switch.address, last))
         })
+    }
+
+    /// Whether it is found only now that this switch has had a leader of a later term.
+    pub(super) fn is_newly_overtaken(&mut self, address: SocketAddr, term: u64) -> bool {
+        let Some(switch) = self.list.iter_mut().find(|switch| switch.address == address) else { return false };
+        let was = switch.is_overtaken;
+        switch.is_overtaken = switch.last.is_some_and(|last| !last.is_open_to(term));
+        switch.is_overtaken && !was
     }
 
     /// When any of them has answered last.

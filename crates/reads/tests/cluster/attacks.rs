@@ -3,8 +3,10 @@
 use super::world::{self, World, member};
 use super::{done, ready};
 use midflight_endpoint::{Endpoint, MS};
-use midflight_reads::replica::{ChangeError, Replica, Role, Timing};
-use midflight_wire::reads::{Command, FLAG_LEADER_ONLY, Operation, Request, State, Status, Write, key_hash};
+use midflight_reads::replica::{ChangeError, Event, Replica, Role, Timing};
+use midflight_wire::reads::{
+    Command, EndSession, FLAG_LEADER_ONLY, Operation, Request, State, Status, Write, key_hash,
+};
 use midflight_wire::{counting, reads::Packet, reads::parse};
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
@@ -107,6 +109,55 @@ fn r7_only_an_answer_to_a_question_shows_a_switch_to_be_unlike() {
     give(&mut world, leader, switch, &counting(&state, 0));
     let counters = world.replica(leader).counters();
     assert_eq!((counters.stray_answers, counters.unlike_switches), (1, 0));
+}
+
+/// END_SESSION, by somebody who sees the packets between replicas and switch, and so has the incarnation.
+fn end_session(world: &mut World, sid: u64) {
+    let mut end = EndSession::new(0, 1);
+    (end.incarnation, end.sid, end.set) = (world::incarnation(1, 1).into(), sid.into(), world::SET.into());
+    world.inject(member(2).address, world::switch(1), counting(&end, 0));
+}
+
+#[test]
+fn r5_a_switch_that_has_seen_a_higher_sid_of_this_term_gets_one_above_it() {
+    let (mut world, client) = ready(3);
+    let leader = world.leader().unwrap();
+    let (sid, switch) = world.replica(leader).status(0).session.unwrap();
+    assert_eq!(switch, world::switch(1));
+    end_session(&mut world, sid + 1_000);
+    world.run(200 * MS);
+    assert_eq!(world.replica(leader).status(0).session, Some((sid + 1_001, switch)));
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+}
+
+#[test]
+fn r5_a_switch_that_has_seen_a_later_term_is_left_for_the_standby() {
+    for forged in [u64::MAX, 1_000 << 32] {
+        let (mut world, client) = ready(3);
+        let leader = world.leader().unwrap();
+        end_session(&mut world, forged);
+        world.run(300 * MS);
+        assert_eq!(world.write(2, client, 1, Command::Put, "a", b"one"), done(""), "{:?}", world.events);
+        let counters = world.replica(leader).counters();
+        assert_eq!((counters.sessions, counters.overtaken_switches), (2, 1));
+        assert!(world.events.iter().any(|(_, _, event)| *event == Event::Overtaken(world::switch(1))));
+    }
+}
+
+/// R7: who ends sessions without a pause does not fill the log with new ones.
+#[test]
+fn r7_sessions_that_are_ended_at_once_do_not_fill_the_log() {
+    let (mut world, _) = ready(3);
+    let leader = world.leader().unwrap();
+    let before = world.replica(leader).status(0).last_index;
+    for _ in 0..1_000 {
+        if let Some((sid, _)) = world.replica(leader).status(0).session {
+            end_session(&mut world, sid);
+        }
+        world.run(MS);
+    }
+    let entries = world.replica(leader).status(0).last_index - before;
+    assert!((90..=155).contains(&entries), "some three entries a heartbeat of 20 ms: {entries}");
 }
 
 #[test]

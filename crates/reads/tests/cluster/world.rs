@@ -68,6 +68,11 @@ pub(crate) fn switch(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, number], 7700))
 }
 
+/// What a switch draws for the set when it starts for this time.
+pub(crate) fn incarnation(switch: u8, start: u64) -> u64 {
+    u64::from(switch) << 32 | start
+}
+
 pub(crate) fn member(id: u64) -> Member {
     let slot = id as u8 - 1;
     Member {
@@ -123,7 +128,7 @@ impl World {
     pub(crate) fn start_switch(&mut self, number: u8, incarnation: u64) {
         let config = ReadsConfig { sets: 2, kgroup_bits: 12, ..ReadsConfig::default() };
         let mut engine = Reads::new(&config, 1, u128::from(incarnation)).unwrap();
-        let mut order = SetOrder::add(&new_set(u64::from(number) << 32 | incarnation, Policy::Random));
+        let mut order = SetOrder::add(&new_set(self::incarnation(number, incarnation), Policy::Random));
         while !engine.order(&mut order) {}
         self.switches.insert(switch(number), Some(engine));
     }
@@ -327,6 +332,11 @@ impl World {
         let result = call(self.replica(id), now);
         self.drive(id);
         result
+    }
+
+    /// Somebody sends this, in another's name.
+    pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+        self.schedule(NETWORK, What::Datagram { from, to, bytes });
     }
 
     /// Sends a request to a switch.
