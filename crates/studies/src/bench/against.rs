@@ -6,7 +6,6 @@
 mod build;
 mod comparison;
 mod output;
-mod ratio;
 
 use super::keeper::Keeper;
 use anyhow::{Result, bail, ensure};

@@ -9,7 +9,9 @@ mod lab;
 mod live;
 mod load;
 mod r#loop;
+mod modes;
 mod peers;
+mod ratio;
 mod reads_packets;
 mod sim;
 mod workload;
@@ -54,6 +56,9 @@ enum Bench {
     /// Deaths of leader, follower and switch of a store: how long its client waits
     #[command(after_help = failover::EXAMPLES)]
     Failover(How),
+    /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
+    #[command(after_help = modes::EXAMPLES)]
+    Modes(modes::Args),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -126,7 +131,12 @@ impl Args {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
             Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
-            Bench::Lab(_) | Bench::Falcon8(_) | Bench::Bolt11(_) | Bench::Failover(_) | Bench::Peers(_) => false,
+            Bench::Lab(_)
+            | Bench::Falcon8(_)
+            | Bench::Bolt11(_)
+            | Bench::Failover(_)
+            | Bench::Modes(_)
+            | Bench::Peers(_) => false,
         }
     }
 }
@@ -142,6 +152,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),
         Bench::Failover(how) => failover::run(&how),
+        Bench::Modes(args) => modes::run(&args),
         Bench::Peers(args) => peers::run(&args),
     }
 }

@@ -1,6 +1,6 @@
 //! The results of two builds, one by one: the ratio of each, or why it cannot be compared.
 
-use super::ratio::Ratio;
+use crate::bench::ratio::Ratio;
 use crate::median::median;
 use midflight_terminal::envelope::{Envelope, Measure};
 

@@ -61,8 +61,8 @@ fn cells(row: &Row) -> [String; 6] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ratio::Ratio;
     use super::*;
+    use crate::bench::ratio::Ratio;
 
     fn comparison() -> Comparison {
         let row = |name: &str, unit: &str, (this, other): (f64, f64), (value, low, high)| {

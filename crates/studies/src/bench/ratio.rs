@@ -1,4 +1,4 @@
-//! The ratio of one build's values to another's, from pairs of runs, with its confidence interval.
+//! The ratio of one's values to another's (builds, modes), from pairs of runs, with its confidence interval.
 //!
 //! Each pair gives the logarithm of a ratio, and the interval is Student's of their mean, taken back to a ratio. Why so:
 //!

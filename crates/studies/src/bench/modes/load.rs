@@ -1,0 +1,133 @@
+//! The load: clients in this process, each with so many operations under way that every replica always has something to do.
+
+use super::workload::{Keys, Mix, VALUE_BYTES};
+use anyhow::{Context, Result, bail, ensure};
+use midflight_host::kv::{KvClient, KvHandle, Operation};
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A replica that has used up its share of a period does nothing for most of it. What waits for it then must not keep the others
+/// from their work: there is enough under way for a period of all.
+const UNDER_WAY: usize = 512;
+const CLIENTS: u64 = 2;
+/// Writes under way of a client.
+const LANES: usize = 64;
+/// Keys that are written at once before a measurement.
+const LOADED_AT_ONCE: usize = 256;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Operations that have ended well, and the time in which they did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) seconds: f64,
+}
+
+impl Done {
+    pub(super) fn per_second(&self) -> f64 {
+        (self.reads + self.writes) as f64 / self.seconds
+    }
+}
+
+fn client(switch: SocketAddr) -> Result<KvClient> {
+    let builder = KvClient::builder().switch(switch).lanes(LANES).timeout(PATIENCE);
+    builder.connect().context("cannot start a client")
+}
+
+/// Waits until the store takes a write.
+pub(super) fn wait_until_it_serves(switch: SocketAddr) -> Result<()> {
+    client(switch)?.put(b"ready".as_slice(), b"yes".as_slice()).context("the store does not serve")
+}
+
+/// Writes all keys once.
+pub(super) fn fill(switch: SocketAddr, keys: &Keys) -> Result<()> {
+    let client = client(switch)?;
+    let mut under_way = VecDeque::new();
+    for key in keys.all() {
+        under_way.push_back(client.submit(Operation::Put { key, value: vec![b'v'; VALUE_BYTES] })?);
+        if under_way.len() == LOADED_AT_ONCE {
+            wait(&mut under_way)?;
+        }
+    }
+    while !under_way.is_empty() {
+        wait(&mut under_way)?;
+    }
+    Ok(())
+}
+
+fn wait(under_way: &mut VecDeque<KvHandle>) -> Result<()> {
+    let Some(oldest) = under_way.pop_front() else { return Ok(()) };
+    oldest.wait().context("an operation failed")?;
+    Ok(())
+}
+
+/// Counts what ends in a time that begins later.
+#[derive(Default)]
+struct Shared {
+    counts: AtomicBool,
+    stop: AtomicBool,
+    reads: AtomicU64,
+    writes: AtomicU64,
+}
+
+/// Loads the store for a while to warm up, then for `time`, at whose ends `at_ends` is called.
+pub(super) fn run<T>(
+    switch: SocketAddr,
+    keys: &Keys,
+    mix: Mix,
+    (warm_up, time): (Duration, Duration),
+    mut at_ends: impl FnMut() -> Result<T>,
+) -> Result<(Done, [T; 2])> {
+    let shared = &Shared::default();
+    std::thread::scope(|scope| {
+        let worker = |seed| scope.spawn(move || work(switch, keys, mix, seed, shared));
+        let workers: Vec<_> = (0..CLIENTS).map(worker).collect();
+        std::thread::sleep(warm_up);
+        let before = at_ends();
+        let started = Instant::now();
+        shared.counts.store(true, Ordering::Relaxed);
+        std::thread::sleep(time);
+        shared.counts.store(false, Ordering::Relaxed);
+        let seconds = started.elapsed().as_secs_f64();
+        let after = at_ends();
+        shared.stop.store(true, Ordering::Relaxed);
+        for worker in workers {
+            match worker.join() {
+                Ok(outcome) => outcome?,
+                Err(_) => bail!("a client has panicked"),
+            }
+        }
+        let (reads, writes) = (shared.reads.load(Ordering::Relaxed), shared.writes.load(Ordering::Relaxed));
+        ensure!(reads + writes > 0, "no operation has ended in {seconds:.1} s");
+        Ok((Done { reads, writes, seconds }, [before?, after?]))
+    })
+}
+
+/// One client, in a thread of its own.
+fn work(switch: SocketAddr, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
+    let client = client(switch)?;
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut under_way: VecDeque<(bool, KvHandle)> = VecDeque::new();
+    while !shared.stop.load(Ordering::Relaxed) {
+        while under_way.len() < UNDER_WAY {
+            let key = keys.draw(mix.skew, &mut random);
+            let is_write = random.random_bool(mix.writes);
+            let operation =
+                if is_write { Operation::Put { key, value: vec![b'w'; VALUE_BYTES] } } else { Operation::Get { key } };
+            under_way.push_back((is_write, client.submit(operation)?));
+        }
+        let Some((is_write, oldest)) = under_way.pop_front() else { continue };
+        oldest.wait().context("an operation failed under load")?;
+        if shared.counts.load(Ordering::Relaxed) {
+            let count = if is_write { &shared.writes } else { &shared.reads };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}

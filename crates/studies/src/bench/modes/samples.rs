@@ -1,0 +1,73 @@
+//! What was measured.
+
+use super::load::Done;
+use super::mode::Mode;
+use super::store::Like;
+use super::workload::Mix;
+use crate::median::median;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One measurement.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) done: Done,
+    /// CPU time that each replica has used for it.
+    pub(super) cpu: Vec<Duration>,
+    /// The leader's place among them.
+    pub(super) leader: usize,
+}
+
+impl Sample {
+    /// The busiest replica's time on the CPU, as a part of all time.
+    fn busiest(&self) -> f64 {
+        let longest = self.cpu.iter().max().copied().unwrap_or_default();
+        longest.as_secs_f64() / self.done.seconds
+    }
+
+    /// CPU time of all replicas, in microseconds.
+    pub(super) fn cpu_us(&self) -> f64 {
+        self.cpu.iter().sum::<Duration>().as_secs_f64() * 1e6
+    }
+
+    /// The leader's, and the mean of the others'.
+    pub(super) fn leader_and_follower_us(&self) -> (f64, f64) {
+        let leader = self.cpu[self.leader].as_secs_f64() * 1e6;
+        let followers = (self.cpu.len() - 1).max(1) as f64;
+        (leader, (self.cpu_us() - leader) / followers)
+    }
+}
+
+/// A workload, by its name in results, and a mode.
+type Key = (String, Mode);
+
+/// All of them, in the order of their rounds.
+#[derive(Debug, Default)]
+pub(super) struct Samples(BTreeMap<Key, Vec<Sample>>);
+
+impl Samples {
+    pub(super) fn add(&mut self, like: &Like, mix: &Mix, sample: Sample) {
+        let is_larger = like.replicas > super::REPLICAS;
+        let workload = if is_larger { format!("{}{}", mix.name, like.replicas) } else { mix.name.to_owned() };
+        self.0.entry((workload, like.mode)).or_default().push(sample);
+    }
+
+    /// Each workload and mode that was measured.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, Mode, &[Sample])> {
+        self.0.iter().map(|((workload, mode), samples)| (workload.as_str(), *mode, samples.as_slice()))
+    }
+
+    pub(super) fn of(&self, workload: &str, mode: Mode) -> &[Sample] {
+        self.0.get(&(workload.to_owned(), mode)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Operations a second in each round.
+    pub(super) fn rates(&self, workload: &str, mode: Mode) -> Vec<f64> {
+        self.of(workload, mode).iter().map(|sample| sample.done.per_second()).collect()
+    }
+}
+
+/// The median of the busiest replica's part of its share.
+pub(super) fn busy(samples: &[Sample], share: f64) -> f64 {
+    median(samples.iter().map(|sample| sample.busiest() / share).collect())
+}
