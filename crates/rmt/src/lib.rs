@@ -98,11 +98,14 @@
 //! # Ok::<(), Refusal>(())
 //! ```
 
+#[macro_use]
+mod declare;
 mod action;
 mod check;
 mod field;
 mod machine;
 mod program;
+pub mod reads;
 mod refusal;
 mod register;
 mod report;

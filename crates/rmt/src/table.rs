@@ -120,8 +120,13 @@ impl Table {
 
     /// An entry: what it requires of each key, in their order, and its action with arguments. The first that matches wins.
     pub fn entry<const N: usize>(&mut self, matches: [Match; N], action: &Action, arguments: &[u32]) -> &mut Self {
+        self.entry_of(matches.to_vec(), action, arguments)
+    }
+
+    /// The same, for a table whose number of keys is computed.
+    pub fn entry_of(&mut self, matches: Vec<Match>, action: &Action, arguments: &[u32]) -> &mut Self {
         let action = self.action(action);
-        self.entries.push(Entry { matches: matches.to_vec(), action, arguments: arguments.to_vec() });
+        self.entries.push(Entry { matches, action, arguments: arguments.to_vec() });
         self
     }
 

@@ -1,7 +1,5 @@
 //! The tasks program within the switch's laws: the cluster's one task queue, in registers.
 
-#[macro_use]
-mod declare;
 #[cfg(feature = "check")]
 pub mod check;
 pub mod published;

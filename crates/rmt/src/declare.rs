@@ -1,4 +1,4 @@
-//! What both programs declare: kinds of packets, fields, and values of fields with their names.
+//! What every program declares: kinds of packets, fields, and values of fields with their names.
 
 /// The kinds of packets, each with its number and its name in the tables of the documentation.
 macro_rules! kinds {
@@ -45,7 +45,7 @@ macro_rules! values {
         $(#[$of])*
         pub(super) mod $values {
             $($(#[$doc])* pub(in super::super) const $name: u32 = $value;)*
-            pub(super) const NAMES: &[(u32, &str)] = &[$(($name, stringify!($name)),)*];
+            pub(in super::super) const NAMES: &[(u32, &str)] = &[$(($name, stringify!($name)),)*];
         }
     };
 }
