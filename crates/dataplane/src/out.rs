@@ -2,9 +2,10 @@
 
 use crate::Datagram;
 use crate::program::{CallError, Called};
-use crate::raw::{OUT_MAX, RawOut};
-use midflight_wire::PACKET_MAX;
+use crate::raw::{OUT_MAX, RawForward, RawOut};
+use midflight_wire::{Address, PACKET_MAX};
 use std::net::SocketAddr;
+use zerocopy::FromZeros;
 
 /// What a call owes to the network. One for the life of a switch: it is large, and calls overwrite it.
 pub struct Out(pub(crate) Box<RawOut>);
@@ -73,6 +74,14 @@ impl Out {
             0 => Ok(()),
             left_out => Err(CallError(format!("{left_out} answers are more than a call may owe"))),
         }
+    }
+
+    /// Forwards the first `length` bytes of the datagram, as they are now, and owes nothing else.
+    pub fn forward_to(&mut self, to: SocketAddr, header: usize, length: usize) {
+        self.clear();
+        let none = Address::new_zeroed();
+        self.0.forward = RawForward { to: to.into(), copy_to: none, header: header as u32, length: length as u32 };
+        self.0.is_forwarded = 1;
     }
 
     /// Removes everything.

@@ -28,6 +28,7 @@ mod controller;
 mod deparser;
 mod parser;
 mod pipeline;
+pub mod reads;
 mod shares;
 mod slots;
 

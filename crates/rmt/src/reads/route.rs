@@ -34,7 +34,7 @@ pub(super) fn declare(b: &mut Builder, f: &Fields) {
     let closed = to_client(f, "closed", Did::Closed);
     table.entry([is(role::CLOSE), ANY, ANY, ANY, NO, NO], &ends("closed, for nobody", Did::Closed), &[]);
     table.entry([is(role::CLOSE), ANY, ANY, ANY, NO, ANY], &closed, &[]);
-    for passes in [role::CLOSE, role::NOTE, role::PASS] {
+    for passes in [role::CLOSE, role::NOTE, role::CHECK, role::PASS] {
         table.entry([is(passes), ANY, ANY, ANY, ANY, NO], &ends("for nobody", Did::Passed), &[]);
         table.entry([is(passes), ANY, ANY, ANY, ANY, ANY], &to_client(f, "passed", Did::Passed), &[]);
     }

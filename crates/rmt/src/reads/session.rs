@@ -27,10 +27,7 @@ pub(super) struct Sessions {
     pub(super) start: Register,
     pub(super) seq: Register,
     pub(super) generation: Register,
-    pub(super) leader: Register,
-    pub(super) eligible: Register,
     pub(super) answered: Register,
-    pub(super) matched: [Register; REPLICAS],
 }
 
 pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Sessions {
@@ -41,14 +38,14 @@ pub(super) fn declare(b: &mut Builder, f: &Fields, config: Config) -> Sessions {
     kinds(b, f);
     let seq = seq(b, f, config);
     let generation = word(b, f, config, (1, "generation"), (f.generation, i.generation));
-    let leader = word(b, f, config, (1, "leader"), (f.from, i.leader));
+    word(b, f, config, (1, "leader"), (f.from, i.leader));
     let start = word(b, f, config, (1, "start"), (f.index, i.start));
     differences(b, f);
-    let eligible = word(b, f, config, (2, "eligible"), (f.replicas, i.eligible));
+    word(b, f, config, (2, "eligible"), (f.replicas, i.eligible));
     roles(b, f);
     let answered = answered(b, f, config);
-    let matched = std::array::from_fn(|slot| matched(b, f, config, slot));
-    Sessions { lease, sid, start_high, start, seq, generation, leader, eligible, answered, matched }
+    (0..REPLICAS).for_each(|slot| matched(b, f, config, slot));
+    Sessions { lease, sid, start_high, start, seq, generation, answered }
 }
 
 fn place(f: &Fields, config: Config) -> Index {
@@ -203,7 +200,7 @@ fn answered(b: &mut Builder, f: &Fields, config: Config) -> Register {
 }
 
 /// Stages 5 to 7: has this replica the key group's index?
-fn matched(b: &mut Builder, f: &Fields, config: Config, slot: usize) -> Register {
+fn matched(b: &mut Builder, f: &Fields, config: Config, slot: usize) {
     let i = &f.inside;
     let (stage, name) = ([5, 5, 6, 6, 6, 6, 7, 7][slot], format!("matched_{slot}"));
     let register = b.register(Ingress, stage, name.clone(), Cell::W32, config.sets);
@@ -213,5 +210,4 @@ fn matched(b: &mut Builder, f: &Fields, config: Config, slot: usize) -> Register
     let compare = Action::new("compare").access(compare);
     let table = b.table(Ingress, stage, name).exact(i.role);
     table.entry([Match::is(role::READ)], &compare, &[]).entry([Match::is(role::SESSION)], &set, &[]);
-    register
 }

@@ -50,12 +50,26 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
     secret: u128,
     start: impl FnOnce(&ReadsConfig) -> E,
 ) -> Result<Stats, String> {
+    interpret_by(bytes, secret, &Policy::ALL, start)
+}
+
+/// The same for an engine that has only these policies.
+///
+/// # Errors
+/// If the engine differs from the model or breaks a rule.
+pub fn interpret_by<E: Engine<Program = ReadsProgram>>(
+    bytes: &[u8],
+    secret: u128,
+    policies: &[Policy],
+    start: impl FnOnce(&ReadsConfig) -> E,
+) -> Result<Stats, String> {
     let config = ReadsConfig { sets: 2, kgroup_bits: 2, lease_ns: T, cookie_ns: COOKIE_NS };
     let mut stage = Stage {
         engine: start(&config),
         model: Model::new(&config, secret),
         cookies: Cookies::new(secret, COOKIE_NS),
         bytes: Bytes(bytes),
+        policies,
         now: 2 * COOKIE_NS,
         incarnations: BTreeMap::new(),
         drawn: 0,
@@ -74,6 +88,7 @@ struct Stage<'a, E> {
     model: Model,
     cookies: Cookies,
     bytes: Bytes<'a>,
+    policies: &'a [Policy],
     now: u64,
     /// Of the sets that there are.
     incarnations: BTreeMap<u16, u64>,
@@ -304,7 +319,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             lease_ns: self.bytes.pick(&[0, T, 2 * T, u64::MAX]),
             kgroup_bits: self.bytes.pick(&[2, 2, 2, 2, 2, 2, 2, 3]),
             reply_check: self.bytes.pick(&[ReplyCheck::Strict, ReplyCheck::Relaxed]),
-            policy: self.bytes.pick(&Policy::ALL),
+            policy: self.bytes.pick(self.policies),
             replicas: (0..REPLICAS - 1).map(replica_address).collect(),
         };
         let is_new = !self.incarnations.contains_key(&number);
