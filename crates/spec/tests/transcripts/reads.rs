@@ -1,9 +1,10 @@
-//! Runs the transcripts of `transcripts/reads/` against the reference model and the C core, here and in the kernel.
+//! Runs the transcripts of `transcripts/reads/` against the reference model, the C core, here and in the kernel, and the asic engine.
 
 use crate::files::{assert_same, cites, read_all, rewrite};
+use midflight_dataplane::asic::reads::{AsicReads, UNIT_BITS};
 use midflight_dataplane::reads::ReadsConfig;
 use midflight_spec::reads::Model;
-use midflight_spec::transcript::{AnyEngine, CheckedNative, ReadsVocabulary, run};
+use midflight_spec::transcript::{AnyEngine, CheckedNative, ReadsVocabulary, run, run_asic};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -12,7 +13,8 @@ fn transcripts() -> &'static [(PathBuf, String)] {
     static TRANSCRIPTS: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
     TRANSCRIPTS.get_or_init(|| {
         read_all("reads", |path, transcript| {
-            rewrite::<ReadsVocabulary>(path, transcript, &mut new_model, run::<ReadsVocabulary>)
+            let written = rewrite::<ReadsVocabulary>(path, transcript, &mut new_model, run::<ReadsVocabulary>);
+            rewrite::<ReadsVocabulary>(path, &written, &mut new_asic, run_asic::<ReadsVocabulary>)
         })
     })
 }
@@ -23,6 +25,10 @@ fn new_model(config: &ReadsConfig, _: u32, secret: u128) -> AnyEngine<ReadsVocab
 
 fn new_core(config: &ReadsConfig, epoch: u32, secret: u128) -> AnyEngine<ReadsVocabulary> {
     Box::new(CheckedNative::new(config, epoch, secret).expect("the transcript's bounds are legal"))
+}
+
+fn new_asic(config: &ReadsConfig, _: u32, secret: u128) -> AnyEngine<ReadsVocabulary> {
+    Box::new(AsicReads::new(config, secret, UNIT_BITS).expect("a pipeline has room for the transcript's key groups"))
 }
 
 /// The rules that a switch alone can keep or break.
@@ -41,6 +47,19 @@ fn model_answers_as_written() {
 #[test]
 fn core_answers_as_written() {
     assert_same::<ReadsVocabulary>(transcripts(), &mut new_core, run::<ReadsVocabulary>);
+}
+
+/// Each difference names its line of the list in `docs/internals/asic-reads.md`.
+#[test]
+fn asic_answers_as_written_but_where_a_listed_difference_is_named() {
+    assert_same::<ReadsVocabulary>(transcripts(), &mut new_asic, run_asic::<ReadsVocabulary>);
+    for (path, transcript) in transcripts() {
+        for line in transcript.lines().filter(|line| line.starts_with("  asic")) {
+            let reason = line.split_once('(').map_or("", |(_, reason)| reason);
+            let name = reason.split_once(": ").map_or("", |(name, _)| name);
+            assert!(["weights"].contains(&name), "{}: {line}: name a difference of the list", path.display());
+        }
+    }
 }
 
 /// Through `BPF_PROG_RUN`: the kernel's programs give the same answers.
