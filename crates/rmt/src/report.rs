@@ -76,6 +76,27 @@ pub struct Report {
 }
 
 impl Report {
+    /// Tables of both pipelines.
+    #[must_use]
+    pub fn tables(&self) -> u32 {
+        self.stages.iter().map(|stage| stage.ingress_tables + stage.egress_tables).sum()
+    }
+
+    /// SRAM blocks of all stages.
+    #[must_use]
+    pub fn sram_blocks(&self) -> u32 {
+        self.stages.iter().map(|stage| stage.sram_blocks).sum()
+    }
+
+    /// The share of the target's SRAM and TCAM blocks that it takes.
+    #[must_use]
+    pub fn memory_share(&self) -> [f64; 2] {
+        let stages = self.target.stages as f64;
+        let tcam_blocks: u32 = self.stages.iter().map(|stage| stage.tcam_blocks).sum();
+        let share = |used: u32, of: u32| f64::from(used) / (f64::from(of) * stages);
+        [share(self.sram_blocks(), self.target.sram_blocks), share(tcam_blocks, self.target.tcam_blocks)]
+    }
+
     /// Adds up what the program takes, and refuses it at the first thing that exceeds a budget.
     pub(crate) fn draw(source: &Source, target: &Target) -> Result<Self, Refusal> {
         let header_bytes = source.headers.iter().map(|field| field.width.bits() / 8).sum();

@@ -37,6 +37,7 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
             mode: Mode::Flair,
             is_relaxed: false,
             avoids_leader: true,
+            is_asic: false,
             client_ids: 64,
             client_idle_ms: 5_000,
             snapshot_after: 1 << 20,

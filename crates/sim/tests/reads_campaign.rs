@@ -14,6 +14,17 @@ fn r1_to_r7_hold_in_200_trials() {
     assert_eq!(totals.seeds, 200);
 }
 
+/// The same trials with switches of the asic engine.
+#[test]
+fn r1_to_r7_hold_by_the_asic_engine() {
+    for seed in 0..100 {
+        let mut trial = ReadsSubject::draw(seed);
+        trial.set.is_asic = true;
+        let outcome = run::<ReadsSubject>(&trial);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+}
+
 /// Trials that found something once: R4, a reply that was turned back after its session; R6, a snapshot whose arrival nobody heard of.
 #[test]
 fn r4_r6_hold_where_they_did_not() {

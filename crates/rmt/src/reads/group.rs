@@ -84,7 +84,10 @@ fn seq(b: &mut Builder, f: &Fields, config: Config) -> Register {
         table.entry([Match::is(reads)], &read, &[]);
     }
     let lazy = Action::new("lazy").set(i.lazy, 1);
-    b.table(Ingress, 3, "lazy").when(i.known.differs(i.generation)).run(&lazy).note("the entry is of an earlier session");
+    b.table(Ingress, 3, "lazy")
+        .when(i.known.differs(i.generation))
+        .run(&lazy)
+        .note("the entry is of an earlier session");
     let none = Action::new("none").set(i.group_seq, 0);
     b.table(Ingress, 4, "no SEQ").when(i.lazy.is(1)).run(&none).note("an entry of an earlier session has SEQ 0");
     register
@@ -126,7 +129,10 @@ fn index(b: &mut Builder, f: &Fields, config: Config) -> Register {
     table.note("an entry of an earlier session has index s");
     let raise = cell.test(Test::Greater, f.index).otherwise(Alu::set(f.index)).give(Output::Predicate, i.below);
     let close = b.table(Ingress, 4, "close").when(i.role.is(role::CLOSE)).when(i.group_seq.equals(f.seq));
-    close.when(i.lazy.masked(1, 0)).run(&Action::new("raise").access(raise)).note("the answer to the last WRITE: its index, unless that is below");
+    close
+        .when(i.lazy.masked(1, 0))
+        .run(&Action::new("raise").access(raise))
+        .note("the answer to the last WRITE: its index, unless that is below");
     register
 }
 

@@ -1,7 +1,7 @@
 //! The packets, and what becomes of them.
 
-use super::fields::{Fields, Kind, REPLICAS};
 use super::Reads;
+use super::fields::{Fields, Kind, REPLICAS};
 use crate::{Field, Packet, Sent, To};
 
 /// How much of a packet is cut off.

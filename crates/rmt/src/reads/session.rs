@@ -139,7 +139,9 @@ fn differences(b: &mut Builder, f: &Fields) {
         .xor(i.differs[1], f.sid[1], i.sid[1])
         .xor(i.differs[2], f.index_high, i.start_high)
         .and(f.flags, f.flags, EXISTS);
-    b.table(Ingress, 1, "compare").run(&compare).note("0 where the packet's SID, and the upper half of its index, are the session's");
+    b.table(Ingress, 1, "compare")
+        .run(&compare)
+        .note("0 where the packet's SID, and the upper half of its index, are the session's");
     let next = Action::new("next").add(f.seq, i.last, 1);
     b.table(Ingress, 2, "next").when(i.kind.is(kind::WRITE)).run(&next).note("the SEQ of a WRITE");
 }

@@ -9,14 +9,14 @@ use midflight_reads::replica::{Replica, ReplicaConfig};
 use rand::RngExt;
 use std::rc::Rc;
 
-/// A switch that starts now, with this set. The set's incarnation is drawn by the world, at each start.
-pub fn add_switch(world: &mut World, config: ReadsConfig, set: NewSet) -> NodeId {
+/// A switch that starts now, with this set, by the asic engine or the soft one. The set's incarnation is drawn by the world, at each start.
+pub fn add_switch(world: &mut World, config: ReadsConfig, set: NewSet, is_asic: bool) -> NodeId {
     world.add_actor(
         Place::Apart,
         Box::new(move |birth: &mut Birth| {
             let drawn = birth.random.random_range(1..=u64::MAX);
             let set = NewSet { incarnation: if planted(132) { 1 } else { drawn }, ..set.clone() };
-            Box::new(SwitchActor::new(&config, &set, birth.random.random())) as Box<dyn Actor>
+            Box::new(SwitchActor::new(&config, &set, birth.random.random(), is_asic)) as Box<dyn Actor>
         }),
     )
 }

@@ -1,20 +1,24 @@
-//! A switch with one replica set, in user space.
+//! A switch with one replica set: the soft engine in user space, or the asic engine.
 
 use super::ReadsEvent;
 use super::late::{Late, Lateness, TOKENS};
 use crate::switch::TICK;
 use crate::{Actor, Context, Wake};
 use midflight_dataplane::Out;
+use midflight_dataplane::asic::reads::{AsicReads, UNIT_BITS};
 use midflight_dataplane::program::Engine;
-use midflight_dataplane::reads::{NewSet, Reads, ReadsConfig, SetOrder, Stats};
+use midflight_dataplane::reads::{NewSet, Reads, ReadsConfig, ReadsProgram, SetOrder, Stats};
 use midflight_wire::reads::{Operation, Request};
 use std::any::Any;
 use std::net::SocketAddr;
 use zerocopy::FromBytes;
 
+/// Both engines are in this process.
+const CALLED: &str = "an engine in this process can be called";
+
 /// The engine on a node.
 pub struct SwitchActor {
-    engine: Reads,
+    engine: Box<dyn Engine<Program = ReadsProgram>>,
     out: Out,
     lateness: Lateness,
 }
@@ -26,15 +30,20 @@ impl std::fmt::Debug for SwitchActor {
 }
 
 impl SwitchActor {
-    /// A switch that has just started, with this set. `secret` makes its cookies.
+    /// A switch that has just started, with this set, by the asic engine or the soft one. `secret` makes its cookies.
     ///
     /// # Panics
     /// If the configuration or the set is out of bounds.
     #[must_use]
-    pub fn new(config: &ReadsConfig, set: &NewSet, secret: u128) -> Self {
-        let mut engine = Reads::new(config, 1, secret).expect("a trial's bounds are those of a switch");
+    pub fn new(config: &ReadsConfig, set: &NewSet, secret: u128, is_asic: bool) -> Self {
+        let bounded = "a trial's bounds are those of a switch";
+        let mut engine: Box<dyn Engine<Program = ReadsProgram>> = if is_asic {
+            Box::new(AsicReads::new(config, secret, UNIT_BITS).expect(bounded))
+        } else {
+            Box::new(Reads::new(config, 1, secret).expect(bounded))
+        };
         let mut order = SetOrder::add(set);
-        while !engine.order(&mut order) {}
+        while !engine.order(&mut order).expect(CALLED) {}
         Self { engine, out: Out::new(), lateness: Lateness::default() }
     }
 
@@ -49,7 +58,7 @@ impl SwitchActor {
     /// # Errors
     /// Says which do not.
     pub fn check(&self) -> Result<(), String> {
-        Engine::check(&self.engine)
+        self.engine.check()
     }
 
     /// The SID of a request that it passes to a replica.
@@ -68,7 +77,7 @@ impl Actor for SwitchActor {
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
         let mut datagram = datagram.to_vec();
-        let verdict = self.engine.take(context.now(), from, &mut datagram, &mut self.out);
+        let verdict = self.engine.packet(context.now(), from, &mut datagram, &mut self.out).expect(CALLED);
         if let Some(sid) = self.passed(&datagram) {
             super::record(context, ReadsEvent::Passed { sid });
         }
@@ -81,7 +90,7 @@ impl Actor for SwitchActor {
         match wake {
             Wake::Token(token) if token >= TOKENS => self.lateness.due(context, token),
             _ => {
-                self.engine.tick(context.now(), &mut self.out);
+                self.engine.tick(context.now(), &mut self.out).expect(CALLED);
                 context.wake_at(context.now() + TICK);
             }
         }

@@ -1,10 +1,11 @@
-//! `midflight check asic`: both programs of the asic engine, built, measured and searched.
+//! `midflight check asic`: the programs of the asic engine, built and measured; those of tasks searched.
 
 use super::progress::shown;
 use super::table::Table;
 use crate::memory;
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use midflight_rmt::reads::{self, Reads};
 use midflight_rmt::tasks::check::instances::{Judgement, Named, Program, all};
 use midflight_rmt::tasks::check::{Passes, Verdict, passes};
 use midflight_rmt::tasks::published::{self, Published};
@@ -38,6 +39,9 @@ RESULTS
   asic.safe.entries_per_level        with four levels
   asic.safe.passes_per_task          of retrieves, one level, no constraints; the same of .published
   asic.safe.passes_per_submission    of submissions of one task; the same of .published
+  asic.reads.tables, .registers      of the reads program; FLAIR's has 30 and 12
+  asic.reads.sram, .tcam             its share of the switch's blocks, with 4,096 key groups as FLAIR
+  asic.reads.kgroups_max             key groups for which there is room
 
 EXIT CODES
   0 in what was searched the safe program is sound, and the published one errs as documented;
@@ -79,13 +83,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupted_flag()?;
     let [large, wide] = [safe::Config::LARGEST, safe::Config::WIDEST];
     let sizes = [Size::published()?, Size::safe("safe", large)?, Size::safe("safe, wide", wide)?];
-    print(args, &summary(&sizes))?;
+    let reads = ReadsSize::all()?;
+    print(args, &(summary(&sizes) + &reads_summary(&reads)))?;
     let searched = search(args, chosen, &stop)?;
     let code = judge(&searched, &stop);
     if code == usage::INTERRUPTED {
         eprintln!("interrupted");
     } else if args.json {
-        Envelope::new("check asic", measures(&sizes, &searched)).print(true)?;
+        Envelope::new("check asic", [measures(&sizes, &searched), reads_measures(&reads)].concat()).print(true)?;
     } else {
         stdout::print(&format!("\n{}", Envelope::new("check asic", Vec::new()).footer()))?;
     }
@@ -152,6 +157,49 @@ fn summary(sizes: &[Size]) -> String {
         );
     }
     text + "\n"
+}
+
+/// How much of the switch the reads program uses.
+struct ReadsSize {
+    name: &'static str,
+    report: Report,
+    kgroups: u32,
+}
+
+impl ReadsSize {
+    /// As large as FLAIR's, and as large as there is room.
+    fn all() -> Result<[Self; 2], Refusal> {
+        let of = |name, size: reads::Config| {
+            let report = Reads::build(size, &Target::TOFINO_1)?.program().report().clone();
+            Ok(Self { name, report, kgroups: size.sets << size.kgroup_bits })
+        };
+        Ok([of("reads, 1 set", reads::Config::FLAIR)?, of("reads, 32 sets", reads::Config::LARGEST)?])
+    }
+}
+
+/// The first row is what FLAIR's authors say of theirs (NSDI '20, 6.2).
+fn reads_summary(sizes: &[ReadsSize]) -> String {
+    let mut text = "on Tofino 1     stages  tables  registers  key groups  SRAM blocks  TCAM blocks\n".to_owned();
+    text += "FLAIR, as published  -      30         12       4,096      under 5 % of memory\n";
+    for ReadsSize { name, report, kgroups } in sizes {
+        let ([ingress, _], kgroups) = (report.depth, units::thousands(u64::from(*kgroups)));
+        let ([sram, tcam], tables, registers) = (report.memory_share(), report.tables(), report.registers.len());
+        let [sram, tcam] = [sram, tcam].map(|share| format!("{:.1} %", 100.0 * share));
+        text +=
+            &format!("{name:14}  {ingress:>6}  {tables:>6}  {registers:>9}  {kgroups:>10}  {sram:>11}  {tcam:>11}\n");
+    }
+    text + "\n"
+}
+
+fn reads_measures([flair, largest]: &[ReadsSize; 2]) -> Vec<Measure> {
+    let [sram, tcam] = flair.report.memory_share().map(|share| 100.0 * share);
+    vec![
+        Measure::count("asic.reads.tables", flair.report.tables().into(), "tables"),
+        Measure::count("asic.reads.registers", flair.report.registers.len() as u64, "registers"),
+        Measure::quantity("asic.reads.sram", sram, "%"),
+        Measure::quantity("asic.reads.tcam", tcam, "%"),
+        Measure::count("asic.reads.kgroups_max", largest.kgroups.into(), "key groups"),
+    ]
 }
 
 /// Reports each search when it ends; after Ctrl-C, those that have ended so far.

@@ -8,11 +8,13 @@ mod parser;
 mod set;
 
 use crate::cookie::Cookies;
-use crate::program::{Called, Engine};
-use crate::reads::{Outcome, ReadsConfig, ReadsProgram, SetOrder, SetStats, Stats, Verdict, Wish};
+use crate::program::{Called, Engine, Program, SoftProgram};
+use crate::reads::{
+    LEASE_MAX_NS, NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, SetStats, Stats, Verdict, Wish,
+};
 use crate::{Datagram, Out};
 use midflight_endpoint::Nanos;
-use midflight_rmt::reads::{Answer, Config, Cut, Did, Kind, Passing, Reads};
+use midflight_rmt::reads::{Answer, Config, Cut, Did, Group, Kind, Passing, Reads};
 use midflight_rmt::{Machine, Target};
 use midflight_wire::reads::{FLAG_EXISTS, NO_SLOT, Operation, Packet, Request, Status};
 use midflight_wire::{Address, Header, Version};
@@ -71,6 +73,9 @@ impl AsicReads {
     /// # Errors
     /// Where a bound of the configuration is violated, or a pipeline has no room for so many key groups.
     pub fn new(config: &ReadsConfig, secret: u128, unit_bits: u32) -> Result<Self, String> {
+        if ReadsProgram::state_bytes(config) == 0 {
+            return Err(ReadsProgram::violated(config).to_string());
+        }
         let sets = config.sets.next_power_of_two();
         let size = Config { sets, kgroup_bits: config.kgroup_bits.max(1) };
         let program = Box::new(Reads::build(size, &Target::TOFINO_1).map_err(|refusal| refusal.to_string())?);
@@ -87,12 +92,6 @@ impl AsicReads {
             now: 0,
             is_genuine: false,
         })
-    }
-
-    /// The program and its registers.
-    #[must_use]
-    pub fn pipeline(&self) -> (&Reads, &Machine) {
-        (&self.program, &self.machine)
     }
 
     /// Lets the session of a set count on from this SEQ: for tests of its end.
@@ -240,7 +239,7 @@ impl AsicReads {
         Said::Forward { to, length }
     }
 
-    fn add_set(&mut self, new: crate::reads::NewSet) -> Outcome {
+    fn add_set(&mut self, new: NewSet) -> Outcome {
         if new.incarnation == 0 || !self.is_within_bounds(&new) {
             return Outcome::Bad;
         }
@@ -250,11 +249,11 @@ impl AsicReads {
         let Some(place) = self.sets.iter().position(Option::is_none) else { return Outcome::NoRoom };
         self.stats.sets[place] = SetStats { set: new.number, is_used: 1, ..SetStats::new_zeroed() };
         let lease_ns = self.lease_of(&new);
-        self.sets[place] = Some(Set::new(crate::reads::NewSet { lease_ns, ..new }));
+        self.sets[place] = Some(Set::new(NewSet { lease_ns, ..new }));
         Outcome::Done
     }
 
-    fn change_set(&mut self, new: crate::reads::NewSet) -> Outcome {
+    fn change_set(&mut self, new: NewSet) -> Outcome {
         let lease_ns = self.lease_of(&new);
         if !self.is_within_bounds(&new) {
             return Outcome::Bad;
@@ -262,7 +261,7 @@ impl AsicReads {
         let place = self.place_of(new.number);
         match place.and_then(|place| self.sets[place].as_mut()) {
             None => Outcome::Unknown,
-            Some(set) => set.change(crate::reads::NewSet { lease_ns, ..new }),
+            Some(set) => set.change(NewSet { lease_ns, ..new }),
         }
     }
 
@@ -275,11 +274,11 @@ impl AsicReads {
         Outcome::Done
     }
 
-    fn is_within_bounds(&self, set: &crate::reads::NewSet) -> bool {
-        set.lease_ns <= crate::reads::LEASE_MAX_NS && u32::from(set.kgroup_bits) <= self.config.kgroup_bits
+    fn is_within_bounds(&self, set: &NewSet) -> bool {
+        set.lease_ns <= LEASE_MAX_NS && u32::from(set.kgroup_bits) <= self.config.kgroup_bits
     }
 
-    fn lease_of(&self, set: &crate::reads::NewSet) -> Nanos {
+    fn lease_of(&self, set: &NewSet) -> Nanos {
         if set.lease_ns == 0 { self.config.lease_ns } else { set.lease_ns }
     }
 
@@ -290,9 +289,7 @@ impl AsicReads {
             return 0;
         }
         let groups = (0..1u32 << set.config.kgroup_bits).map(|n| self.program.group_of(&self.machine, place as u8, n));
-        let is_unstable = |group: &midflight_rmt::reads::Group| {
-            group.generation == self.generations[place] && !group.is_stable
-        };
+        let is_unstable = |group: &Group| group.generation == self.generations[place] && !group.is_stable;
         groups.filter(is_unstable).count() as u32
     }
 }

@@ -75,6 +75,7 @@ fn set(random: &mut Pcg64) -> SetSpec {
         mode: pick(random, &[Mode::Flair, Mode::Flair, Mode::Flair, Mode::Flair, Mode::Raft, Mode::LeaderLease]),
         is_relaxed: random.random_bool(0.3),
         avoids_leader: random.random_bool(0.5),
+        is_asic: false,
         client_ids: pick(random, &[2, 8, 1024, 1024]),
         client_idle_ms: pick(random, &[50, 500, 5_000]),
         snapshot_after: pick(random, &[2_000, 20_000, 1 << 20]),

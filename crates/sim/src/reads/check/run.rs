@@ -60,7 +60,10 @@ impl Subject for ReadsSubject {
         let mut world = World::new(trial.seed, trial.network.faults());
         let replicas = addresses(trial.switches, trial.replicas);
         let switches: Vec<NodeId> = (0..trial.switches)
-            .map(|_| nodes::add_switch(&mut world, bounds(&trial.set), new_set(&trial.set, &replicas)))
+            .map(|_| {
+                let set = new_set(&trial.set, &replicas);
+                nodes::add_switch(&mut world, bounds(&trial.set), set, trial.set.is_asic)
+            })
             .collect();
         let at: Vec<SocketAddr> = switches.iter().map(|switch| world.address(*switch)).collect();
         let members: Vec<Member> =

@@ -52,6 +52,9 @@ pub struct SetSpec {
     pub is_relaxed: bool,
     /// Whether the leader is avoided while writes are under way.
     pub avoids_leader: bool,
+    /// Whether the switches are those of the asic engine.
+    #[serde(default)]
+    pub is_asic: bool,
     /// Client ids that may be open.
     pub client_ids: usize,
     /// An id that was idle for this long makes room for another.
