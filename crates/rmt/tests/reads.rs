@@ -25,7 +25,7 @@ fn the_page_shows_the_program() {
 fn there_is_room_for_32_sets_and_no_more() {
     build(Config::LARGEST);
     let refused = |sets, kgroup_bits| Reads::build(Config { sets, kgroup_bits }, &Target::TOFINO_1);
-    for (sets, kgroup_bits) in [(64, 12), (3, 4), (0, 4), (128, 1), (1, 0), (1, 18)] {
+    for (sets, kgroup_bits) in [(64, 12), (3, 4), (0, 4), (128, 1), (1, 0), (1, 15)] {
         assert!(matches!(refused(sets, kgroup_bits), Err(Refusal::Parameters { .. })), "{sets}, {kgroup_bits}");
     }
 }

@@ -32,7 +32,7 @@ use session::Sessions;
 pub struct Config {
     /// Places for replica sets, a power of two, at most 64.
     pub sets: u32,
-    /// Each has 2^this key groups, at least 2; all sets together at most 131,072.
+    /// Each has 2^this key groups, 2 to 16,384; all sets together at most 131,072.
     pub kgroup_bits: u32,
 }
 
@@ -56,8 +56,8 @@ impl Config {
         let wrong = |what| Err(Refusal::Parameters { what });
         match () {
             () if !self.sets.is_power_of_two() || self.sets > 64 => wrong("there are 1 to 64 sets, a power of two"),
-            () if !(1..=17).contains(&self.kgroup_bits) || self.cell_bits() > 17 => {
-                wrong("a set has at least 2 key groups, and all sets together have at most 131072")
+            () if !(1..=14).contains(&self.kgroup_bits) || self.cell_bits() > 17 => {
+                wrong("a set has 2 to 16384 key groups, and all sets together have at most 131072")
             }
             () => Ok(()),
         }

@@ -50,17 +50,26 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
     secret: u128,
     start: impl FnOnce(&ReadsConfig) -> E,
 ) -> Result<Stats, String> {
-    interpret_by(bytes, secret, &Policy::ALL, start)
+    interpret_by(bytes, secret, Compared { policies: &Policy::ALL, is_given: |_| true }, start)
 }
 
-/// The same for an engine that has only these policies.
+/// What an engine is compared by that differs where its contract allows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The policies that it has.
+    pub policies: &'a [Policy],
+    /// Whether a datagram is given to it.
+    pub is_given: fn(&[u8]) -> bool,
+}
+
+/// The same for an engine that differs from the model in what is left out.
 ///
 /// # Errors
 /// If the engine differs from the model or breaks a rule.
 pub fn interpret_by<E: Engine<Program = ReadsProgram>>(
     bytes: &[u8],
     secret: u128,
-    policies: &[Policy],
+    compared: Compared<'_>,
     start: impl FnOnce(&ReadsConfig) -> E,
 ) -> Result<Stats, String> {
     let config = ReadsConfig { sets: 2, kgroup_bits: 2, lease_ns: T, cookie_ns: COOKIE_NS };
@@ -69,7 +78,7 @@ pub fn interpret_by<E: Engine<Program = ReadsProgram>>(
         model: Model::new(&config, secret),
         cookies: Cookies::new(secret, COOKIE_NS),
         bytes: Bytes(bytes),
-        policies,
+        compared,
         now: 2 * COOKIE_NS,
         incarnations: BTreeMap::new(),
         drawn: 0,
@@ -88,7 +97,7 @@ struct Stage<'a, E> {
     model: Model,
     cookies: Cookies,
     bytes: Bytes<'a>,
-    policies: &'a [Policy],
+    compared: Compared<'a>,
     now: u64,
     /// Of the sets that there are.
     incarnations: BTreeMap<u16, u64>,
@@ -319,7 +328,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             lease_ns: self.bytes.pick(&[0, T, 2 * T, u64::MAX]),
             kgroup_bits: self.bytes.pick(&[2, 2, 2, 2, 2, 2, 2, 3]),
             reply_check: self.bytes.pick(&[ReplyCheck::Strict, ReplyCheck::Relaxed]),
-            policy: self.bytes.pick(self.policies),
+            policy: self.bytes.pick(self.compared.policies),
             replicas: (0..REPLICAS - 1).map(replica_address).collect(),
         };
         let is_new = !self.incarnations.contains_key(&number);
@@ -345,6 +354,9 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
 
     /// Gives a datagram to both, and compares.
     fn give(&mut self, from: SocketAddr, bytes: Vec<u8>) -> Result<(), String> {
+        if !(self.compared.is_given)(&bytes) {
+            return Ok(());
+        }
         let called = ask(&mut self.engine, self.now, from, &bytes)?;
         let right = ask(&mut self.model, self.now, from, &bytes)?;
         let context = || format!("{:02x?}\nfrom {from} at {} ns", bytes, self.now);

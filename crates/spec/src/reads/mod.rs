@@ -5,5 +5,5 @@ mod interpreter;
 mod model;
 pub mod protocol;
 
-pub use interpreter::{interpret, interpret_by};
+pub use interpreter::{Compared, interpret, interpret_by};
 pub use model::Model;

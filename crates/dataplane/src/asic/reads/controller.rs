@@ -51,10 +51,11 @@ impl AsicReads {
             Ok(place) => place,
             Err(verdict) => return Said::Nothing(verdict),
         };
-        if self.is_worn(place, replicas) {
-            self.renew(place, came.now);
-        }
         let verdict = match check_heartbeat(self.set_at(place), came.now, beat, replicas) {
+            Ok(()) if self.is_worn(place, beat, replicas) => {
+                self.renew(place, came.now);
+                Verdict::ForeignIncarnation
+            }
             Ok(()) => {
                 self.take_heartbeat(place, beat, replicas);
                 Verdict::Ok
@@ -114,8 +115,9 @@ impl AsicReads {
     }
 
     /// Whether the session's numbers are almost used up: its SEQs, or the indices that have the upper half of its s.
-    fn is_worn(&self, place: usize, replicas: &[Replica]) -> bool {
-        let Some(session) = self.sets[place].as_ref().and_then(|set| set.session.as_ref()) else { return false };
+    fn is_worn(&self, place: usize, beat: &Heartbeat, replicas: &[Replica]) -> bool {
+        let session = self.sets[place].as_ref().and_then(|set| set.session.as_ref());
+        let Some(session) = session.filter(|session| session.sid == beat.sid.get()) else { return false };
         let is_beyond = |replica: &Replica| replica.matched.get() >> 32 > session.start >> 32;
         self.program.session_of(&self.machine, place as u8).seq >= SEQ_MARK || replicas.iter().any(is_beyond)
     }
