@@ -57,6 +57,7 @@ enum mf_reads_status {
 /* `flags` of a request. */
 #define MF_FLAG_LEADER_ONLY 1 /* set by the switch: the key group is unstable, only the leader may answer */
 #define MF_FLAG_EXISTS 2      /* set by the client: the value is not wanted, only whether there is one */
+#define MF_FLAG_ANY_REPLICA 4 /* set by the switch: it does not know whether the replica is up to date; the replica's mode does */
 
 /* What a WRITE does: `command` of mf_write. The numbers are also those of the entries in the log. */
 enum mf_command {
@@ -133,7 +134,9 @@ struct MF_WIRE mf_heartbeat {
     uint8_t leader;       /* its slot */
     uint8_t kgroup_bits;  /* the set has 2^this key groups; another number than the switch's is refused */
     uint8_t is_idle;      /* 1: no write has been under way for a while, so reads may go to the leader too */
-    uint8_t reserved[3];  /* 0 */
+    uint8_t any_replica;  /* 1: the set's read mode lets every replica find out itself whether it is up to date. So a READ goes to any
+                           * that has a weight, each with the same chance, whatever is under way */
+    uint8_t reserved[2];  /* 0 */
 };
 
 /* leader -> switch: this session ends, and all lower ones (FLAIR calls it NEUTRALISE). */

@@ -17,13 +17,14 @@ MF_INLINE uint32_t is_consistent(const struct replica *replica, const struct kgr
     return (group->replicas >> slot & 1) | (replica->matched >= group->index);
 }
 
-/* All consistent replicas that have a weight, but for the one at slot `except`. */
+/* All consistent replicas that have a weight (where READs go to any replica, the others too), but for the one at slot `except`. */
 MF_INLINE struct candidates candidates_for(const struct set *set, const struct kgroup *group, uint32_t except)
 {
     struct candidates all = {MF_ZERO, MF_ZERO};
+    uint32_t is_any = set->read_flags != 0;
     for (uint32_t slot = MF_ZERO; MF_LOOP(slot < set->slots && slot < MF_REPLICAS_MAX); slot++) {
         const struct replica *replica = &set->replicas[slot];
-        uint32_t is_one = is_consistent(replica, group, slot) & (slot != except);
+        uint32_t is_one = (is_consistent(replica, group, slot) | is_any) & (slot != except);
         all.slots |= is_one << slot;
         all.weight += replica->weight & -is_one;
     }
@@ -46,7 +47,7 @@ MF_INLINE uint32_t draw(struct set *set, struct candidates among)
 MF_INLINE uint32_t choose_replica(struct set *set, const struct kgroup *group)
 {
     struct candidates among = {0, 0};
-    if (set->policy & MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq)
+    if (set->policy & MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq && !set->read_flags)
         among = candidates_for(set, group, set->leader);
     if (among.weight == 0)
         among = candidates_for(set, group, MF_NO_SLOT);

@@ -32,7 +32,7 @@ MF_INLINE mf_verdict ask_leader(const struct call *call, struct set *set, const 
 
 MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const struct kgroup *group)
 {
-    uint32_t slot = MF_LIKELY(group->is_stable) ? choose_replica(set, group) : MF_NO_SLOT;
+    uint32_t slot = MF_LIKELY(group->is_stable | set->read_flags) ? choose_replica(set, group) : MF_NO_SLOT;
     if (MF_UNLIKELY(slot == MF_NO_SLOT)) {
         set->stats.leader_only++;
         return ask_leader(call, set, group);
@@ -42,7 +42,7 @@ MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const s
     else
         set->stats.to_followers++;
     set->sent[slot]++;
-    return to_replica(call, set, group, slot, 0);
+    return to_replica(call, set, group, slot, set->read_flags);
 }
 
 MF_INLINE mf_verdict pass_write(const struct call *call, struct set *set, struct kgroup *group)

@@ -66,14 +66,14 @@ MF_INLINE mf_verdict pass_reply_of_leader(const struct call *call, struct set *s
     return to_client_without_value(call, is_active(set, call->now_ns) ? MF_STATUS_NOT_LEADER : MF_STATUS_INACTIVE);
 }
 
-/* Whether the reply to a READ of a stable key group goes to the client. The strict check is that of FLAIR; the relaxed one relies on
- * the moment when the READ passed. So whether the session is still active does not matter, and the time need not be known. */
+/* Whether a reply goes to the client that is not of the leader alone. A replica to which a READ went as to any knows itself what it may
+ * answer. Of a stable key group: the strict check is that of FLAIR; the relaxed one relies on the moment when the READ passed. So whether the session is still active does not matter, and the time need not be known. */
 MF_INLINE int is_good(struct mf_reads *s, struct set *set, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
     if (reply->status == MF_STATUS_BEHIND)
         return 0;
-    if (set->reply_check == MF_REPLY_RELAXED)
+    if (set->reply_check == MF_REPLY_RELAXED || reply->flags & MF_FLAG_ANY_REPLICA)
         return 1;
     if (set->sid != mf_net64(reply->sid))
         return 0;

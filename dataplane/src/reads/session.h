@@ -116,6 +116,7 @@ MF_INLINE void take_heartbeat(struct set *set, const struct call *call, const st
     if (set->sid != mf_net64(beat->sid))
         begin_session(set, beat);
     update_replicas(set, replicas, beat->header.count);
+    set->read_flags = beat->any_replica ? MF_FLAG_ANY_REPLICA : 0;
     if (beat->is_idle)
         set->answered_seq = set->seq;
     if (ends_ns > set->lease_ends_ns) {

@@ -52,7 +52,8 @@ struct set {
     uint8_t reply_check;    /* enum mf_reply_check */
     uint8_t policy;         /* a sum of enum mf_read_policy */
     uint8_t slots;          /* that the last HEARTBEAT had: those from there on have no replica */
-    uint8_t reserved[5];
+    uint8_t read_flags;     /* MF_FLAG_ANY_REPLICA where the last HEARTBEAT had `any_replica`; else 0 */
+    uint8_t reserved[4];
     struct replica replicas[MF_REPLICAS_MAX];
     uint32_t sent[MF_REPLICAS_MAX];     /* READs, since the session began */
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs */

@@ -74,6 +74,9 @@ impl From<ReadMode> for Mode {
             ReadMode::Flair => Self::Flair,
             ReadMode::Raft => Self::Raft,
             ReadMode::LeaderLease => Self::LeaderLease,
+            ReadMode::FollowerReadIndex => Self::FollowerReadIndex,
+            ReadMode::FollowerLease => Self::FollowerLease,
+            ReadMode::Unreplicated => Self::Unreplicated,
         }
     }
 }
@@ -102,6 +105,8 @@ pub struct ReplicaStatus {
     pub replica: u64,
     /// `leader`, `follower` or `outside`: the set does not know it.
     pub role: String,
+    /// How reads are served: a word of the configuration.
+    pub reads: String,
     /// Raft's term.
     pub term: u64,
     /// Who leads, as far as it knows.
@@ -176,6 +181,7 @@ impl ReplicaStatus {
             set,
             replica: report.id,
             role: role.into(),
+            reads: report.mode.name().into(),
             term: report.term,
             leader: report.leader,
             session: report.session.map(|(sid, switch)| SessionStatus { sid, switch }),
@@ -200,7 +206,13 @@ impl ReplicaStatus {
 
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let (replica, set) = (self.replica.to_string(), self.set.to_string());
-        let labels = [("version", self.version.as_str()), ("set", &set), ("replica", &replica), ("role", &self.role)];
+        let labels = [
+            ("version", self.version.as_str()),
+            ("set", &set),
+            ("replica", &replica),
+            ("role", &self.role),
+            ("reads", &self.reads),
+        ];
         e.encode_descriptor("about", "The replica", None, MetricType::Info)?.encode_info(&labels)?;
         counters(e, "events", "What it has done, by name", "name", &self.counters)?;
         counters(e, "shell", "Counts of its socket, links and threads, by name", "name", &self.shell)?;
@@ -279,6 +291,8 @@ fn by_name(c: &Counters) -> ShellCounters {
         ("unlike_peers", c.unlike_peers),
         ("unfit_messages", c.unfit_messages),
         ("loads_astray", c.loads_astray),
+        ("leases_refused", c.leases_refused),
+        ("grants_astray", c.grants_astray),
         ("messages_too_long", c.messages_too_long),
         ("promised", c.promised),
         ("overflowed", c.overflowed),
@@ -300,6 +314,7 @@ mod tests {
         let report = StatusReport {
             id: 2,
             role: Role::Leader,
+            mode: Mode::FollowerLease,
             term: 3,
             leader: Some(2),
             session: Some((3 << 32 | 1, set.switches[0])),
@@ -331,7 +346,7 @@ mod tests {
             "midflight_replica_kgroups_unstable 3",
             "midflight_replica_events_total{name=\"reads_served\"} 5",
             "midflight_replica_shell_total{name=\"links_broken\"} 4",
-            "midflight_replica_about_info{version=\"0.1.0\",set=\"1\",replica=\"2\",role=\"leader\"} 1",
+            "midflight_replica_about_info{version=\"0.1.0\",set=\"1\",replica=\"2\",role=\"leader\",reads=\"follower-lease\"} 1",
         ] {
             assert!(text.lines().any(|l| l == line), "no line {line} in\n{text}");
         }
@@ -365,6 +380,12 @@ mod tests {
             ),
             "the same bounds"
         );
+        for mode in Mode::ALL {
+            let read = |name: &str| {
+                ReadMode::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name))
+            };
+            assert_eq!(read(mode.name()).map(Mode::from), Ok(mode), "a mode has one name");
+        }
         assert_eq!(set.member(9).unwrap_err(), "set 1 has no replica 9 in the configuration, but 1, 2, 3");
     }
 }

@@ -80,6 +80,13 @@ pub enum ReadMode {
     Raft,
     /// By the leader, under its lease.
     LeaderLease,
+    /// By any replica; a follower asks the leader which index it must have.
+    #[serde(rename = "follower-readindex")]
+    FollowerReadIndex,
+    /// By any replica; a follower under its lease.
+    FollowerLease,
+    /// By the only replica.
+    Unreplicated,
 }
 
 /// Times of a set. All its replicas and switches must have the same.
@@ -249,6 +256,12 @@ impl SetTable {
         within(&key("kgroup_bits"), self.kgroup_bits, 0..=bits_max)?;
         self.validate_addresses()?;
         let replicas = self.replicas.len();
+        if self.reads == ReadMode::Unreplicated && replicas != 1 {
+            return Err(format!(
+                "{} has {replicas}, but reads = \"unreplicated\" is for exactly one: name one, or take another mode",
+                key("replicas")
+            ));
+        }
         if replicas > REPLICAS_MAX || replicas.is_multiple_of(2) {
             return Err(format!("{} has {replicas}: name 1, 3, 5 or 7", key("replicas")));
         }
@@ -390,6 +403,12 @@ replicas = [
         for (from, to, part) in [
             ("number = 1", "number = 1\nkgroup_bits = 13", "set 1: kgroup_bits = 13: must be 0 to 12"),
             ("id = 2", "id = 1", "set 1: replicas: id 1 or one of its addresses is there twice"),
+            (
+                "number = 1",
+                "number = 1\nreads = \"unreplicated\"",
+                "set 1: replicas has 3, but reads = \"unreplicated\" is for",
+            ),
+            ("number = 1", "number = 1\nreads = \"quorum\"", "`follower-readindex`, `follower-lease`, `unreplicated`"),
             ("10.0.0.12:7711", "10.0.0.11:7711", "set 1: replicas: id 2 or one of its addresses is there twice"),
             ("  { id = 3, address = \"10.0.0.13:7710\", links = \"10.0.0.13:7711\" },\n", "", "set 1: replicas has 2"),
             ("\"10.0.0.1:7700\", \"10.0.0.2:7700\"", "", "set 1: switches has 0 addresses: name 1 to 16"),

@@ -18,6 +18,8 @@ const LIGHT: f64 = 1.0;
 const QUEUE_MAX: f64 = 1000.0;
 /// The weight of an even share.
 const EVEN: f64 = 100.0;
+/// An even share, as a HEARTBEAT has it.
+pub(super) const EVEN_SHARE: u8 = EVEN as u8;
 
 /// What a replica reports: since it started, how many READs came, and how many requests they found before them, all together. Both only
 /// grow, so a report that is lost takes nothing with it, and one that comes twice adds nothing.

@@ -47,31 +47,34 @@ impl Agreed {
     }
 }
 
-/// What of [`Timing`] a replica counts on at the others: how long they keep leases and promises. It may be changed while all processes
-/// are stopped, so it is in no snapshot.
+/// What a replica counts on at the others beside that: how long they keep leases and promises, and which leases there are. It may be
+/// changed while all processes are stopped, so it is in no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Times {
+pub(super) struct Habits {
     session_lease_us: u64,
     leader_lease_us: u64,
     promise_us: u64,
     drift_ppm: u64,
+    mode: Mode,
 }
 
-impl Times {
+impl Habits {
     /// As [`Agreed::differs_from`].
-    pub(super) fn differs_from(&self, other: &Self) -> Option<(&'static str, u64, u64)> {
-        let all = [
+    pub(super) fn differs_from(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let times = [
             ("session_lease, in us,", self.session_lease_us, other.session_lease_us),
             ("leader_lease, in us,", self.leader_lease_us, other.leader_lease_us),
             ("promise, in us,", self.promise_us, other.promise_us),
             ("drift_ppm", self.drift_ppm, other.drift_ppm),
         ];
-        all.into_iter().find(|(_, ours, theirs)| ours != theirs)
+        let times = times.map(|(name, ours, theirs)| (name, ours.to_string(), theirs.to_string()));
+        let modes = ("reads", self.mode.name().to_owned(), other.mode.name().to_owned());
+        times.into_iter().chain([modes]).find(|(_, ours, theirs)| ours != theirs)
     }
 }
 
 /// How reads are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Mode {
     /// By every consistent replica, as the switch says (FLAIR).
     Flair,
@@ -79,6 +82,42 @@ pub enum Mode {
     Raft,
     /// By the leader, as long as it has its lease (FLAIR calls it Opt. Raft).
     LeaderLease,
+    /// By any replica: a follower asks the leader which index it must have applied (as etcd and TiKV do).
+    FollowerReadIndex,
+    /// By any replica: a follower that holds a lease, which each write revokes for its key group (FLAIR calls it FLeases).
+    FollowerLease,
+    /// By the only replica of the set, without any round: what replication costs is seen by it.
+    Unreplicated,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Flair, Self::Raft, Self::LeaderLease, Self::FollowerReadIndex, Self::FollowerLease, Self::Unreplicated];
+
+    /// As configurations have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flair => "flair",
+            Self::Raft => "raft",
+            Self::LeaderLease => "leader-lease",
+            Self::FollowerReadIndex => "follower-readindex",
+            Self::FollowerLease => "follower-lease",
+            Self::Unreplicated => "unreplicated",
+        }
+    }
+
+    /// Whether each replica finds out itself whether it is up to date, so that the switch may send a READ to any.
+    #[must_use]
+    pub fn uses_any_replica(self) -> bool {
+        matches!(self, Self::FollowerReadIndex | Self::FollowerLease)
+    }
+
+    /// Whether followers get READs.
+    pub(super) fn uses_followers(self) -> bool {
+        self == Self::Flair || self.uses_any_replica()
+    }
 }
 
 /// Times of a set. They are part of its safety: all its replicas and switches must have the same.
@@ -190,6 +229,11 @@ pub enum ConfigError {
     /// The replica itself is not among the initial members.
     #[error("this replica, id {0}, is not among the initial replicas: add it to them")]
     NotAmong(u64),
+    /// More than one replica, in a mode that replicates nothing.
+    #[error(
+        "`reads` is unreplicated, which is for a set of exactly one replica, and this one has {0}: name one, or take another mode"
+    )]
+    Replicated(usize),
     /// No switch.
     #[error("`switches` is empty: name at least one switch, such as 127.0.0.1:7700")]
     NoSwitch,
@@ -237,6 +281,9 @@ impl ReplicaConfig {
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_members()?;
+        if self.mode == Mode::Unreplicated && self.initial.len() != 1 {
+            return Err(ConfigError::Replicated(self.initial.len()));
+        }
         if self.switches.is_empty() {
             return Err(ConfigError::NoSwitch);
         }
@@ -276,11 +323,11 @@ impl ReplicaConfig {
     }
 
     /// What all replicas of its set must have in common while they run.
-    pub(super) fn times(&self) -> Times {
+    pub(super) fn habits(&self) -> Habits {
         let Timing { session_lease, leader_lease, promise, drift_ppm, .. } = self.timing;
         let [session_lease_us, leader_lease_us, promise_us] =
             [session_lease, leader_lease, promise].map(|time| time / 1_000);
-        Times { session_lease_us, leader_lease_us, promise_us, drift_ppm }
+        Habits { session_lease_us, leader_lease_us, promise_us, drift_ppm, mode: self.mode }
     }
 
     fn check_members(&self) -> Result<(), ConfigError> {

@@ -39,9 +39,13 @@ pub struct Counters {
     pub unfit_messages: u64,
     /// Reports of load that came to a replica that does not lead, or from no member.
     pub loads_astray: u64,
+    /// Leases that followers asked for in vain: they lag, or this replica has no lease as the leader.
+    pub leases_refused: u64,
+    /// Leases and read indexes that came late, or questions for one that came to who does not lead.
+    pub grants_astray: u64,
     /// Messages to peers that are too long for a link.
     pub messages_too_long: u64,
-    /// Messages of peers whose set has other bounds or times.
+    /// Messages of peers whose set has other bounds, times or another read mode.
     pub unlike_peers: u64,
     /// Votes refused because of a promise.
     pub promised: u64,

@@ -1,7 +1,7 @@
 //! How a driver drives a replica: as an endpoint, with a disk, and with links.
 
-use super::balance::Load;
-use super::config::{Agreed, Times};
+use super::balance::{EVEN_SHARE, Load};
+use super::config::{Agreed, Habits};
 use super::entry::Record;
 use super::image::Image;
 use super::letters::{Letter, Other};
@@ -68,12 +68,23 @@ impl Replica {
         if let Some(snapshot) = turn.snapshot {
             self.restore(snapshot.get_metadata().index);
         }
-        let Some(last) = turn.committed.last().map(|entry| entry.index) else { return };
-        for entry in &turn.committed {
-            self.apply(now, entry);
+        self.to_apply.extend(turn.committed);
+        self.apply_committed(now);
+    }
+
+    /// Applies what is committed, as far as it may. Returns whether there was something.
+    pub(super) fn apply_committed(&mut self, now: Nanos) -> bool {
+        let (before, may_apply) = (self.applied, self.may_apply(now));
+        let mut last = before;
+        while let Some(entry) = self.to_apply.pop_front_if(|entry| entry.index <= may_apply) {
+            self.apply(now, &entry);
+            last = entry.index;
         }
-        self.applied = last;
-        self.node.applied(last);
+        if last > before {
+            self.applied = last;
+            self.node.applied(last);
+        }
+        last > before
     }
 
     /// The leader's snapshot of this index is on disk.
@@ -127,12 +138,16 @@ impl Replica {
         for member in &self.state.members {
             let is_self = member.id == self.config.id;
             let heard = self.heard.get(&member.id).copied().unwrap_or(0);
-            let serves = self.config.mode == super::Mode::Flair
+            let serves = self.config.mode.uses_followers()
                 && !is_silent(now, heard, timing)
                 && sessions.switches.reaches(now, member.slot);
             let row = &mut rows[usize::from(member.slot)];
             row.address = member.address.into();
-            row.weight = if is_self || serves { sessions.balance.weight(member.id) } else { 0 };
+            row.weight = match is_self || serves {
+                false => 0,
+                true if self.config.mode.uses_any_replica() => EVEN_SHARE,
+                true => sessions.balance.weight(member.id),
+            };
             row.matched = self.node.matched(member.id).into();
         }
         let used = self.state.members.iter().map(|member| usize::from(member.slot) + 1).max().unwrap_or(1);
@@ -188,7 +203,7 @@ impl Replica {
     fn take_letter(&mut self, now: Nanos, link: Link, letter: Letter) {
         let peer = link.peer;
         match letter {
-            Letter::Other(Other::Greeting(agreed, times)) => self.greeted(peer, agreed, times),
+            Letter::Other(Other::Greeting(agreed, habits)) => self.greeted(peer, agreed, habits),
             _ if self.links.unlike.contains(&peer) => self.counters.unlike_peers += 1,
             // Snapshots come in parts.
             Letter::Raft(message) if message.get_msg_type() == MessageType::MsgSnapshot => {
@@ -201,14 +216,19 @@ impl Replica {
             Letter::Other(Other::Received { transfer, parts }) => self.take_received(peer, transfer, parts),
             Letter::Other(Other::Refused { transfer }) => self.take_refused(peer, transfer),
             Letter::Other(Other::Load(load)) => self.take_load(peer, load),
+            Letter::Other(Other::AskLease { term, at }) => self.take_ask_lease(now, peer, term, at),
+            Letter::Other(Other::Lease { term, echo, shown }) => self.take_lease(now, peer, term, echo, shown),
+            Letter::Other(Other::AskIndex { number }) => self.take_ask_index(now, peer, number),
+            Letter::Other(Other::Index { number, index }) => self.take_index(number, index),
         }
     }
 
-    /// A peer with other bounds would apply the same entries with another result; one with other times keeps other leases and promises
-    /// than this replica counts on.
-    fn greeted(&mut self, peer: u64, agreed: Agreed, times: Times) {
+    /// A peer with other bounds would apply the same entries with another result; one with other times, or another read mode, keeps
+    /// other leases and promises than this replica counts on.
+    fn greeted(&mut self, peer: u64, agreed: Agreed, habits: Habits) {
         let differs = self.config.agreed().differs_from(&agreed);
-        match differs.or_else(|| self.config.times().differs_from(&times)) {
+        let differs = differs.map(|(name, ours, theirs)| (name, ours.to_string(), theirs.to_string()));
+        match differs.or_else(|| self.config.habits().differs_from(&habits)) {
             None => {
                 self.links.unlike.remove(&peer);
                 self.links.greeted.insert(peer);
@@ -266,6 +286,7 @@ impl Endpoint for Replica {
             due = due.min(self.presence.timeout());
         }
         due = self.hand_over.map_or(due, |hand_over| due.min(hand_over.until));
+        due = [self.lease_timeout(), self.index_timeout()].into_iter().flatten().fold(due, Nanos::min);
         if self.has_work { Some(0) } else { Some(due) }
     }
 }
@@ -302,7 +323,7 @@ impl Linked for Replica {
         self.links.queue(
             link.peer,
             link.lane,
-            Letter::Other(Other::Greeting(self.config.agreed(), self.config.times())),
+            Letter::Other(Other::Greeting(self.config.agreed(), self.config.habits())),
         );
     }
 

@@ -1,8 +1,9 @@
 //! What replicas say to each other on their links: Raft's messages, and what carries snapshots and compares configurations.
 
 use super::balance::Load;
-use super::config::{Agreed, Times};
+use super::config::{Agreed, Habits};
 use crate::log::{BadMessage, decode_message, encode_message};
+use midflight_endpoint::Nanos;
 use raft::prelude::Message;
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +26,8 @@ pub(super) enum Letter {
 /// What is not Raft's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Other {
-    /// The first letter on a link: the bounds and times that both must have.
-    Greeting(Agreed, Times),
+    /// The first letter on a link: what both must have in common.
+    Greeting(Agreed, Habits),
     /// A part of a snapshot; `number` counts from 0 without a gap.
     Part { transfer: Transfer, number: u64, content: Content },
     /// So many parts with data are safe.
@@ -35,6 +36,14 @@ pub(super) enum Other {
     Refused { transfer: Transfer },
     /// How loaded a follower is: to its leader.
     Load(Load),
+    /// A follower asks its leader for a lease, at this time of its clock.
+    AskLease { term: u64, at: Nanos },
+    /// The leader grants it, and shows entries up to this one.
+    Lease { term: u64, echo: Nanos, shown: u64 },
+    /// A follower asks its leader what must be applied for the reads that wait.
+    AskIndex { number: u64 },
+    /// This.
+    Index { number: u64, index: u64 },
 }
 
 /// What a part holds.
@@ -101,9 +110,16 @@ mod tests {
             buffer.insert(0, 9);
             assert!(Letter::decode(&buffer).is_err());
         }
-        let load = Other::Load(Load { reads: 5, before: u64::MAX });
-        load.encode(&mut buffer);
-        assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(other)) if other == load));
+        for other in [
+            Other::Load(Load { reads: 5, before: u64::MAX }),
+            Other::AskLease { term: 3, at: 1 << 40 },
+            Other::Lease { term: 3, echo: 1 << 40, shown: 7 },
+            Other::AskIndex { number: u64::MAX },
+            Other::Index { number: 0, index: 9 },
+        ] {
+            other.encode(&mut buffer);
+            assert!(matches!(Letter::decode(&buffer), Ok(Letter::Other(read)) if read == other));
+        }
         Letter::Raft(Message::default()).encode(&mut buffer).unwrap();
         assert!(matches!(Letter::decode(&buffer), Ok(Letter::Raft(message)) if message == Message::default()));
         assert_eq!(Letter::decode(&[]).unwrap_err(), BadMessage::Malformed);

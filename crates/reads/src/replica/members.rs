@@ -1,7 +1,7 @@
 //! The members of a set, and how they change.
 
 use super::Replica;
-use super::config::Member;
+use super::config::{Member, Mode};
 use midflight_endpoint::Nanos;
 use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX};
 use protobuf::Message as _;
@@ -67,6 +67,11 @@ pub enum ChangeError {
     /// Leadership was to be handed over, and was not.
     #[error(transparent)]
     NotHandedOver(#[from] HandOverError),
+    /// A set that replicates nothing has one member.
+    #[error(
+        "`reads` is unreplicated, so the set has one replica: choose another mode, with all processes stopped, before you add one"
+    )]
+    Unreplicated,
     /// Another change is under way.
     #[error("another change of the members is under way: try again when it is done")]
     Busy,
@@ -112,6 +117,9 @@ impl Replica {
         }
         if new.id == 0 {
             return Err(ChangeError::NoId);
+        }
+        if self.config.mode == Mode::Unreplicated {
+            return Err(ChangeError::Unreplicated);
         }
         for member in &self.state.members {
             let taken = |what, which: String| Err(ChangeError::Taken { what, which });

@@ -5,7 +5,8 @@
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
-//! - `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets.
+//! - `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets;
+//! - `read_index` and `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
 //! ([`midflight_endpoint::Linked`]).
@@ -17,11 +18,13 @@ mod counters;
 mod drive;
 mod entry;
 mod image;
+mod leases;
 mod letters;
 mod members;
 mod node;
 mod packets;
 mod presence;
+mod read_index;
 mod reads;
 mod session;
 mod snapshots;
@@ -48,8 +51,9 @@ use midflight_endpoint::{File, Lane, MS, Nanos};
 use midflight_wire::reads::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
 use raft::eraftpb::MessageType;
+use raft::prelude::Entry;
 use raft::prelude::Message;
-use reads::{Here, Path, Reads};
+use reads::{Here, Path, Reads, Until};
 use session::{Datagrams, Heard, Present, Sessions};
 use state::State;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,11 +71,16 @@ pub struct Replica {
     node: Node,
     state: State,
     applied: u64,
+    /// What is committed and not applied: holders of leases do not have it.
+    to_apply: VecDeque<Entry>,
     /// What a leader does, while this replica is one.
     sessions: Option<Sessions>,
     /// What it says to switches while it does not lead.
     presence: presence::Presence,
     reads: Reads,
+    read_index: read_index::ReadIndex,
+    /// Where followers serve reads by leases.
+    leases: Option<leases::Leases>,
     gauge: balance::Gauge,
     /// The newest snapshot.
     image: Option<Image>,
@@ -131,9 +140,9 @@ pub enum Event {
         /// The setting.
         name: &'static str,
         /// Its value here.
-        ours: u64,
+        ours: String,
         /// Its value there.
-        theirs: u64,
+        theirs: String,
     },
     /// It cannot go on: the process must end, with this message.
     Failed(String),
@@ -182,13 +191,20 @@ impl Replica {
             Some(stored) => (snapshots::thaw(&config, &stored.parts)?, stored.snapshot.get_metadata().index),
             None => (State::new(&config), 0),
         };
+        if config.mode == Mode::Unreplicated && state.members.len() > 1 {
+            return Err(ConfigError::Replicated(state.members.len()).into());
+        }
         let image = (applied > 0).then(|| Image::of(&state, config.agreed(), applied));
         let slot = members::slot_of(&state.members, config.id);
         let node = Node::new(&config, recovered.log, applied, slot, now)?;
+        let uses_leases = config.mode == Mode::FollowerLease;
         Ok(Self {
+            leases: uses_leases.then(|| leases::Leases::new(&config, node.last_index(), now)),
+            read_index: read_index::ReadIndex::new(config.seed),
             node,
             state,
             applied,
+            to_apply: VecDeque::new(),
             sessions: None,
             presence: presence::Presence::new(&config, now),
             reads: Reads::default(),
@@ -363,7 +379,8 @@ impl Replica {
             }
             present.name.sid
         });
-        let here = Here { now, mode: self.config.mode, node: &self.node, session };
+        let (mode, node, leases) = (self.config.mode, &self.node, self.leases.as_ref());
+        let here = Here { now, mode, node, applied: self.applied, leases, session };
         match here.path(request) {
             Path::Refused(status) => {
                 self.counters.reads_refused += 1;
@@ -377,13 +394,14 @@ impl Replica {
                     self.counters.reads_served += 1;
                     self.out.push_back((from, reads::reply(request, key, slot, &self.state.store)));
                 } else {
-                    self.wait(from, request, key, index, None);
+                    self.wait(from, request, key, Until::Applied(index));
                 }
             }
             Path::Confirmed(index) => {
                 self.counters.reads_as_leader += 1;
-                self.wait(from, request, key, index, Some(now));
+                self.wait(from, request, key, Until::Confirmed(now, index));
             }
+            Path::Asked => self.wait(from, request, key, Until::Answered(self.read_index.next)),
         }
     }
 
@@ -402,9 +420,9 @@ impl Replica {
         }
     }
 
-    fn wait(&mut self, from: SocketAddr, request: &Request, key: &[u8], index: u64, round: Option<Nanos>) {
+    fn wait(&mut self, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
         if self.reads.waiting() < self.config.waiting {
-            self.reads.push(from, request, key, index, round);
+            self.reads.push(from, request, key, until);
         } else {
             self.counters.overflowed += 1;
             self.out.push_back((from, reads::refusal(request, key, self.slot(), Status::Busy)));
@@ -445,7 +463,16 @@ impl Replica {
         if self.state.members.iter().any(|member| member.id == peer) {
             self.heard.insert(peer, now);
         }
-        match self.node.receive(now, message) {
+        let is_heartbeat = message.get_msg_type() == MessageType::MsgHeartbeat;
+        let taken = self.node.check(now, &message).and_then(|()| {
+            // Raft refuses what would leave a gap.
+            if let Some(leases) = self.leases.as_mut().filter(|_| message.index <= self.node.last_index()) {
+                leases.held.revoke(&message);
+            }
+            self.node.step(now, message)
+        });
+        match taken {
+            Ok(()) if is_heartbeat => self.ask_lease(now, peer),
             Ok(()) => {}
             Err(node::Refused::Unfit) => self.counters.unfit_messages += 1,
             Err(node::Refused::Promised) => self.counters.promised += 1,
@@ -471,12 +498,15 @@ impl Replica {
                 is_quiet = false;
                 self.take_turn(now, turn);
             }
+            is_quiet &= !self.apply_committed(now);
             let slot = self.slot();
             if let Some(sessions) = &mut self.sessions {
                 sessions.advance(now, &mut self.node, slot, &mut self.out);
             }
             self.answer(now);
-            let wants_round = self.reads.wants_round(self.node.last_round()) || self.node.wants_first_lease();
+            let round = self.node.last_round();
+            let wants_round = self.reads.wants_round(round) || self.read_index.wants_round(round);
+            let wants_round = wants_round || self.node.wants_first_lease();
             if self.node.is_leader() && wants_round {
                 self.node.begin_round(now);
                 is_quiet = false;
@@ -488,6 +518,9 @@ impl Replica {
         if self.sessions.as_ref().is_some_and(|sessions| sessions.may_begin(now, &self.node)) {
             self.beat(now);
         }
+        self.show(now);
+        self.answer_questions();
+        self.ask_index(now);
         self.check_hand_over(now);
         self.check_transfers();
         self.step_snapshot(now);
@@ -517,6 +550,10 @@ impl Replica {
         match (self.node.is_leader(), &self.sessions) {
             (true, None) => {
                 self.sessions = Some(Sessions::new(&self.config));
+                let since = self.node.leads_since().unwrap_or(now);
+                if let Some(leases) = &mut self.leases {
+                    leases.leads(since, &self.config.timing);
+                }
                 self.next_beat = now;
                 self.time_since = now;
                 self.counters.elections += 1;
@@ -524,6 +561,9 @@ impl Replica {
             }
             (false, Some(_)) => {
                 self.sessions = None;
+                if let Some(leases) = &mut self.leases {
+                    leases.follows(self.node.last_index());
+                }
                 self.events.push_back(Event::Follows);
             }
             _ => {}

@@ -9,7 +9,7 @@ mod received;
 
 pub(super) use received::Refused;
 
-use super::config::{ReplicaConfig, Timing};
+use super::config::{Mode, ReplicaConfig, Timing};
 use crate::log::Log;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Nanos, Persist};
@@ -101,6 +101,8 @@ impl Node {
             max_inflight_msgs: MESSAGES_IN_FLIGHT,
             pre_vote: true,
             max_uncommitted_size: config.unsafe_bytes as u64,
+            // Holders of leases hear it with what the leader shows.
+            skip_bcast_commit: config.mode == Mode::FollowerLease,
             ..raft::Config::default()
         };
         let raw = RawNode::new(&raft_config, log, &slog::Logger::root(slog::Discard, slog::o!()))?;

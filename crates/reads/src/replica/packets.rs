@@ -33,6 +33,7 @@ pub(super) struct HeartbeatHead<'a> {
     pub(super) leader: u8,
     pub(super) kgroup_bits: u8,
     pub(super) is_idle: bool,
+    pub(super) any_replica: bool,
 }
 
 /// Begins a session, or lets it go on.
@@ -42,6 +43,7 @@ pub(super) fn heartbeat(sequence: u32, head: &HeartbeatHead<'_>, replicas: &[Rep
     (heartbeat.start, heartbeat.echo) = (head.start.into(), head.echo.into());
     (heartbeat.set, heartbeat.leader) = (head.set.into(), head.leader);
     (heartbeat.kgroup_bits, heartbeat.is_idle) = (head.kgroup_bits, head.is_idle.into());
+    heartbeat.any_replica = head.any_replica.into();
     midflight_wire::packet(&heartbeat, replicas)
 }
 

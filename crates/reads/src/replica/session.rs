@@ -23,6 +23,8 @@ pub(super) struct Sessions {
     timing: Timing,
     set: u16,
     kgroup_bits: u8,
+    /// READs may go to any replica.
+    any_replica: bool,
     pub(super) switches: Switches,
     pub(super) balance: Balance,
     /// The number of the last session of this term.
@@ -78,6 +80,7 @@ impl Sessions {
             timing: config.timing,
             set: config.set,
             kgroup_bits: config.kgroup_bits,
+            any_replica: config.mode.uses_any_replica(),
             switches: Switches::new(&config.switches),
             balance: Balance::default(),
             number: 0,
@@ -152,6 +155,7 @@ impl Sessions {
             leader: slot,
             kgroup_bits: self.kgroup_bits,
             is_idle: present.writes.is_idle(now),
+            any_replica: self.any_replica,
         };
         Some(packets::heartbeat(self.sequence, &head, replicas))
     }

@@ -1,7 +1,7 @@
 //! What a replica says of itself.
 
 use super::Replica;
-use super::config::Member;
+use super::config::{Member, Mode};
 use midflight_endpoint::Nanos;
 use std::net::SocketAddr;
 
@@ -23,6 +23,8 @@ pub struct StatusReport {
     pub id: u64,
     /// Its part.
     pub role: Role,
+    /// How reads are served.
+    pub mode: Mode,
     /// Raft's term.
     pub term: u64,
     /// Who leads, as far as it knows.
@@ -73,6 +75,7 @@ impl Replica {
                 (false, true) => Role::Follower,
                 (false, false) => Role::Outside,
             },
+            mode: self.config.mode,
             term: node.term(),
             leader: node.leader(),
             session: present.filter(|present| present.is_begun).map(|present| (present.name.sid, present.name.switch)),

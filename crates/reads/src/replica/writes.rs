@@ -80,7 +80,7 @@ impl Writes {
     }
 
     fn kgroup(&self, hash: u32) -> u32 {
-        hash.checked_shr(32 - u32::from(self.kgroup_bits)).unwrap_or(0)
+        kgroup_of(hash, self.kgroup_bits)
     }
 
     /// Whether nothing is under way, and nothing was for a while.
@@ -261,6 +261,11 @@ impl Writes {
     pub(super) fn timeout(&self, after: Nanos) -> Option<Nanos> {
         self.open.values().map(|(_, since)| since + after).min()
     }
+}
+
+/// The key group of a hash, of 2^`bits`.
+pub(super) fn kgroup_of(hash: u32, bits: u8) -> u32 {
+    hash.checked_shr(32 - u32::from(bits)).unwrap_or(0)
 }
 
 /// What a REFRESH of a session says of it.

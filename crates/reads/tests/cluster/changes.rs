@@ -96,7 +96,8 @@ fn r4_replicas_with_other_times_do_not_work_together() {
     let mut world = World::with(3, wrong);
     world.run(400 * MS);
     let leader = world.leader().unwrap();
-    let told = Event::UnlikePeer { peer: 3, name: "session_lease, in us,", ours: 120_000, theirs: 121_000 };
+    let told =
+        Event::UnlikePeer { peer: 3, name: "session_lease, in us,", ours: "120000".into(), theirs: "121000".into() };
     assert!(world.events.iter().any(|(_, id, event)| *id == leader && *event == told), "{:?}", world.events);
     assert!(world.replica(3).counters().unlike_peers > 0);
 }
@@ -108,7 +109,8 @@ fn replicas_with_other_frozen_bounds_do_not_work_together() {
     world.run(400 * MS);
     let leader = world.leader().unwrap();
     assert_ne!(leader, 3);
-    let told = Event::UnlikePeer { peer: 3, name: "store_bytes", ours: 6 << 20, theirs: 5 << 20 };
+    let [ours, theirs] = [6 << 20, 5 << 20].map(|bytes: u64| bytes.to_string());
+    let told = Event::UnlikePeer { peer: 3, name: "store_bytes", ours, theirs };
     assert!(world.events.iter().any(|(_, id, event)| *id == leader && *event == told), "{:?}", world.events);
     assert_eq!(world.replica(3).status(0).committed, 1, "it takes nothing");
     assert!(world.replica(3).counters().unlike_peers > 0);

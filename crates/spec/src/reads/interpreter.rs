@@ -243,6 +243,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             leader,
             kgroup_bits: self.bytes.pick(&[2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
             is_idle: self.bytes.pick(&[0, 0, 1]),
+            any_replica: self.bytes.pick(&[0, 0, 0, 1]),
             ..Heartbeat::new(0, u32::from(self.bytes.next()))
         };
         let count = if self.bytes.next() < 240 { REPLICAS } else { 1 + self.bytes.next() % 8 };

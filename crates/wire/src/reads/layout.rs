@@ -89,7 +89,9 @@ layout! {
         pub kgroup_bits: u8,
         /// 1: no write has been under way for a while.
         pub is_idle: u8,
-        pub reserved: [u8; 3],
+        /// 1: a READ goes to any replica that has a weight, whatever is under way.
+        pub any_replica: u8,
+        pub reserved: [u8; 2],
     }
 
     /// leader → switch: this session ends, and all lower ones.

@@ -23,6 +23,8 @@ pub const NO_SLOT: u8 = 255;
 pub const FLAG_LEADER_ONLY: u8 = 1;
 /// `flags`, set by the client: the value is not wanted, only whether there is one.
 pub const FLAG_EXISTS: u8 = 2;
+/// `flags`, set by the switch: it does not know whether the replica is up to date; the replica's mode does.
+pub const FLAG_ANY_REPLICA: u8 = 4;
 /// Bytes that key and arguments of a WRITE may have together. A value that was written fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 

@@ -144,6 +144,7 @@ fn of_reads() -> Format {
         ("MF_NO_SLOT", u64::from(reads::NO_SLOT)),
         ("MF_FLAG_LEADER_ONLY", u64::from(reads::FLAG_LEADER_ONLY)),
         ("MF_FLAG_EXISTS", u64::from(reads::FLAG_EXISTS)),
+        ("MF_FLAG_ANY_REPLICA", u64::from(reads::FLAG_ANY_REPLICA)),
     ]);
     numbers.extend(codes("OP", reads::Operation::ALL));
     numbers.extend(codes("STATUS", reads::Status::ALL));

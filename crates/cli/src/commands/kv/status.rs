@@ -68,7 +68,7 @@ fn over_http(addresses: &[String]) -> Result<Vec<ReplicaStatus>> {
 }
 
 fn for_people(found: &[ReplicaStatus]) -> String {
-    let head = ["replica", "role", "term", "log", "applied", "keys", "reads", "refused", "unstable", "session"]
+    let head = ["replica", "role", "mode", "term", "log", "applied", "keys", "reads", "refused", "unstable", "session"]
         .map(str::to_owned);
     let row = |s: &ReplicaStatus| {
         let count = |name: &str| s.counters.get(name).copied().unwrap_or(0).to_string();
@@ -80,6 +80,7 @@ fn for_people(found: &[ReplicaStatus]) -> String {
         [
             s.replica.to_string(),
             s.role.clone(),
+            s.reads.clone(),
             s.term.to_string(),
             s.last_index.to_string(),
             s.applied.to_string(),
@@ -91,5 +92,5 @@ fn for_people(found: &[ReplicaStatus]) -> String {
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    aligned(&rows, "rlrrrrrrrl")
+    aligned(&rows, "rllrrrrrrrl")
 }

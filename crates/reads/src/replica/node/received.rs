@@ -28,8 +28,8 @@ pub(in crate::replica) enum Refused {
 }
 
 impl Node {
-    /// A message of a peer has arrived.
-    pub(in crate::replica) fn receive(&mut self, now: Nanos, message: Message) -> Result<(), Refused> {
+    /// Whether a message of a peer that has arrived may be taken. What follows from its arrival alone, follows.
+    pub(in crate::replica) fn check(&mut self, now: Nanos, message: &Message) -> Result<(), Refused> {
         use MessageType::*;
         let kind = message.get_msg_type();
         if message.to != self.raw.raft.id {
@@ -37,11 +37,11 @@ impl Node {
         }
         // raft-rs takes term 0 for its own message; the term is half of a SID, and grows by one in an election.
         let index = message.index.max(message.commit).max(message.reject_hint);
-        if message.term == 0 || message.term > TERM_MAX || index > INDEX_MAX || self.is_unfit_now(&message) {
+        if message.term == 0 || message.term > TERM_MAX || index > INDEX_MAX || self.is_unfit_now(message) {
             return Err(Refused::Unfit);
         }
         match kind {
-            MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, &message)?,
+            MsgAppend | MsgHeartbeat | MsgSnapshot => self.check_leader(now, message)?,
             MsgRequestVote | MsgRequestPreVote => {
                 let is_bound = now < self.promise || self.has_lease(now);
                 if is_bound && message.get_context() != TRANSFER && !planted(125) {
@@ -56,6 +56,11 @@ impl Node {
             // What raft-rs forwards or sends to itself is not taken from others.
             _ => return Err(Refused::Foreign),
         }
+        Ok(())
+    }
+
+    /// Takes a message that may be taken.
+    pub(in crate::replica) fn step(&mut self, now: Nanos, message: Message) -> Result<(), Refused> {
         let stepped = self.raw.step(message);
         self.note_role(now);
         stepped.map_err(|_| Refused::Unfit)

@@ -36,7 +36,20 @@ impl Trial {
         }
         add_more(&mut stream(seed, Purpose::Faults, 2), &mut trial);
         trial.faults.sort_by_key(|fault| fault.at_ms);
+        choose_mode(&mut stream(seed, Purpose::Faults, 3), &mut trial);
         trial
+    }
+}
+
+/// Some trials have a mode in the place of the drawn one. (It was drawn before there were these, and most bugs are found with it.)
+fn choose_mode(random: &mut Pcg64, trial: &mut Trial) {
+    let mode = if trial.replicas == 1 {
+        Mode::Unreplicated
+    } else {
+        pick(random, &[Mode::FollowerLease, Mode::FollowerLease, Mode::FollowerReadIndex])
+    };
+    if random.random_bool(0.25) {
+        trial.set.mode = mode;
     }
 }
 

@@ -117,7 +117,7 @@ impl ReadsSubject {
         holds!(R6, to_leader == 0, "{to_leader} reads find an unstable key group, though nobody writes");
         let (after, replicas) = (self.served(), self.stage.trial.replicas);
         let idle: Vec<usize> = (0..replicas).filter(|place| after[*place] == served[*place]).collect();
-        let all_to_leader = self.stage.trial.set.mode != Mode::Flair;
+        let all_to_leader = matches!(self.stage.trial.set.mode, Mode::Raft | Mode::LeaderLease | Mode::Unreplicated);
         // A network with faults may hide a replica from its leader for a while, but not most of them.
         holds!(R6, all_to_leader || idle.len() <= replicas / 2, "the replicas {idle:?} serve no reads");
         Ok(())

@@ -283,6 +283,9 @@ fn replica_config(
         Mode::Flair => replica::Mode::Flair,
         Mode::Raft => replica::Mode::Raft,
         Mode::LeaderLease => replica::Mode::LeaderLease,
+        Mode::FollowerReadIndex => replica::Mode::FollowerReadIndex,
+        Mode::FollowerLease => replica::Mode::FollowerLease,
+        Mode::Unreplicated => replica::Mode::Unreplicated,
     };
     config.timing.drift_ppm = set.drift_ppm;
     config.clients = set.client_ids;

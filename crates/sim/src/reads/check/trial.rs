@@ -78,6 +78,10 @@ pub enum Mode {
     Flair,
     Raft,
     LeaderLease,
+    #[serde(rename = "follower-readindex")]
+    FollowerReadIndex,
+    FollowerLease,
+    Unreplicated,
 }
 
 /// A client process.
@@ -297,6 +301,9 @@ impl check::Trial for Trial {
         }
         if self.heal_ms > LONGEST_MS {
             return bad(format!("heal_ms = {}: use at most {LONGEST_MS}", self.heal_ms));
+        }
+        if self.set.mode == Mode::Unreplicated && self.replicas != 1 {
+            return bad(format!("mode unreplicated with {} replicas: use 1", self.replicas));
         }
         self.network.validate("network")?;
         let SetSpec { kgroup_bits, keys, client_ids, drift_ppm, .. } = self.set;

@@ -5,7 +5,7 @@ use super::packets::{Came, Said, for_client, refused};
 use super::requests::ask_leader;
 use super::set::{Kgroup, Session, Set};
 use midflight_dataplane::reads::{ReplyCheck, Verdict};
-use midflight_wire::reads::{FLAG_LEADER_ONLY, Operation, Request, Status};
+use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_LEADER_ONLY, Operation, Request, Status};
 use zerocopy::IntoBytes;
 
 impl Model {
@@ -61,6 +61,7 @@ impl Model {
         let is_good = match status {
             Status::Behind => false,
             _ if is_for_leader_only => active.filter(is_own).is_some(),
+            _ if reply.flags & FLAG_ANY_REPLICA != 0 => true,
             _ => set.config.reply_check == ReplyCheck::Relaxed || is_current,
         };
         if is_good {

@@ -4,7 +4,7 @@ use super::packets::{Came, Said, answer, refused};
 use super::set::{Kgroup, Session, Set};
 use super::{IDENTITY, Model};
 use midflight_dataplane::reads::{SetStats, Verdict};
-use midflight_wire::reads::{FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Operation, Request, Status};
+use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Operation, Request, Status};
 use zerocopy::IntoBytes;
 
 impl Model {
@@ -72,10 +72,9 @@ pub(super) fn write(came: Came<'_>, set: &mut Set, request: &Request, stats: &mu
 
 pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut SetStats) -> Said {
     let number = set.kgroup_of(request);
-    let Some((kgroup, leader)) = set.session.as_ref().map(|session| (session.kgroup(number), session.leader)) else {
-        return refused(Verdict::Inactive);
-    };
-    let chosen = if kgroup.stable { set.choose(kgroup) } else { None };
+    let Some(session) = &set.session else { return refused(Verdict::Inactive) };
+    let (kgroup, leader, is_any) = (session.kgroup(number), session.leader, session.is_any);
+    let chosen = if kgroup.stable || is_any { set.choose(kgroup) } else { None };
     let Some(slot) = chosen else {
         stats.leader_only += 1;
         return ask_leader(came, set, request);
@@ -86,7 +85,7 @@ pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut
         stats.to_followers += 1;
     }
     count_sent(set, slot);
-    send_to(came, set, request, slot, 0)
+    send_to(came, set, request, slot, if is_any { FLAG_ANY_REPLICA } else { 0 })
 }
 
 fn count_sent(set: &mut Set, slot: u8) {

@@ -98,6 +98,7 @@ fn take_heartbeat(set: &mut Set, beat: &Heartbeat, replicas: &[Replica]) {
         seq: 0,
         answered_seq: 0,
         replicas: [Replica::new_zeroed(); REPLICAS_MAX],
+        is_any: false,
         kgroups: HashMap::new(),
         sent: [0; REPLICAS_MAX],
         answered: [0; REPLICAS_MAX],
@@ -106,6 +107,7 @@ fn take_heartbeat(set: &mut Set, beat: &Heartbeat, replicas: &[Replica]) {
     let session = set.session.insert(session);
     session.lease_ends_ns = session.lease_ends_ns.max(lease_ends_ns);
     session.replicas = std::array::from_fn(|slot| replicas.get(slot).copied().unwrap_or(Replica::new_zeroed()));
+    session.is_any = beat.any_replica != 0;
     if beat.is_idle != 0 {
         session.answered_seq = session.seq;
     }

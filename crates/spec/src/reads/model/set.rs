@@ -27,6 +27,8 @@ pub(super) struct Session {
     pub(super) seq: u64,
     pub(super) answered_seq: u64,
     pub(super) replicas: [Replica; REPLICAS_MAX],
+    /// READs go to any replica.
+    pub(super) is_any: bool,
     /// Those to which a write or its answer has come in this session.
     pub(super) kgroups: HashMap<u32, Kgroup>,
     pub(super) sent: [u32; REPLICAS_MAX],
@@ -52,12 +54,14 @@ impl Session {
         (replica.address.port.get() != 0).then(|| replica.address.into())
     }
 
-    /// Consistent replicas that the leader gives a weight, by their slots, and the weight that counts.
+    /// Consistent replicas (where READs go to any, all) that the leader gives a weight, by their slots, and the weight that counts.
     fn eligible(&self, kgroup: Kgroup, policy: Policy) -> Vec<(u8, u32)> {
         (0..REPLICAS_MAX as u8)
             .filter(|&slot| self.replica(slot).is_some())
             .map(|slot| (slot, self.replicas[usize::from(slot)]))
-            .filter(|(slot, replica)| kgroup.replicas >> slot & 1 == 1 || replica.matched.get() >= kgroup.index)
+            .filter(|(slot, replica)| {
+                self.is_any || kgroup.replicas >> slot & 1 == 1 || replica.matched.get() >= kgroup.index
+            })
             .map(|(slot, replica)| (slot, u32::from(replica.weight)))
             .filter(|&(_, weight)| weight > 0)
             .map(|(slot, weight)| (slot, if policy.is_load_aware() { weight } else { 1 }))
@@ -84,13 +88,13 @@ impl Set {
         in_session || self.config.replicas.contains(&address)
     }
 
-    /// The slot for a READ of a stable key group; `None`: only the leader will do.
+    /// The slot for a READ that need not go to the leader; `None`: only the leader will do.
     pub(super) fn choose(&mut self, kgroup: Kgroup) -> Option<u8> {
         let session = self.session.as_ref()?;
         let mut eligible = session.eligible(kgroup, self.config.policy);
         let has_follower = eligible.iter().any(|&(slot, _)| slot != session.leader);
         let writes_are_under_way = session.answered_seq < session.seq;
-        if self.config.policy.avoids_leader() && writes_are_under_way && has_follower {
+        if self.config.policy.avoids_leader() && !session.is_any && writes_are_under_way && has_follower {
             eligible.retain(|&(slot, _)| slot != session.leader);
         }
         let total: u64 = eligible.iter().map(|&(_, weight)| u64::from(weight)).sum();

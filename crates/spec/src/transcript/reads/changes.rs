@@ -31,6 +31,8 @@ pub(super) struct Changes {
     pub(super) echo_ahead: bool,
     pub(super) leader: Option<u8>,
     pub(super) is_idle: bool,
+    /// READs go to any replica.
+    pub(super) is_any: bool,
     pub(super) epoch: Option<u32>,
     pub(super) slot: Option<u8>,
     pub(super) is_without_client: bool,
@@ -61,6 +63,7 @@ fn change(changes: &mut Changes, item: &str, names: &Names) -> Result<(), String
         ["echo", age] => changes.echo_age = Some(parse_duration(age)?.as_nanos() as u64),
         ["leader", slot] => changes.leader = Some(number(slot)?),
         ["idle"] => changes.is_idle = true,
+        ["any"] => changes.is_any = true,
         ["epoch", value] => changes.epoch = Some(number(value)?),
         ["slot", value] => changes.slot = Some(number(value)?),
         ["no", "client"] => changes.is_without_client = true,

@@ -106,6 +106,7 @@ fn of_replica(said: &str, names: &Names, slot: u8, changes: &Changes, moment: &N
                 leader: changes.leader.unwrap_or(slot),
                 kgroup_bits: changes.kgroup_bits.unwrap_or(2),
                 is_idle: changes.is_idle.into(),
+                any_replica: changes.is_any.into(),
                 ..Heartbeat::new(0, 1)
             };
             Ok(packet(&beat, &members(replicas, names)?))

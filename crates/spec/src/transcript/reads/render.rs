@@ -5,7 +5,9 @@ use super::super::words::mask;
 use super::names::Names;
 use midflight_dataplane::Cookies;
 use midflight_dataplane::reads::{ReadsConfig, SetStats, Stats};
-use midflight_wire::reads::{FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Packet, Request, State, Status, parse};
+use midflight_wire::reads::{
+    FLAG_ANY_REPLICA, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Packet, Request, State, Status, parse,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -86,6 +88,7 @@ fn request_clauses(request: &Request, names: &Names) -> Vec<String> {
         format!("index {}", request.index),
     ];
     clauses.extend((request.flags & FLAG_LEADER_ONLY != 0).then(|| "leader only".to_owned()));
+    clauses.extend((request.flags & FLAG_ANY_REPLICA != 0).then(|| "any replica".to_owned()));
     clauses.extend((request.flags & FLAG_EXISTS != 0).then(|| "exists".to_owned()));
     clauses.extend((request.header.epoch.get() != right_epoch).then(|| format!("EPOCH {}", request.header.epoch)));
     let slot = names.replicas().nth(request.slot.into());

@@ -1,0 +1,113 @@
+//! Reads at followers by the leader's word (mode `follower-readindex`): which index must be applied. One question is under way at a
+//! time, and all reads that come meanwhile share the next one. `docs/internals/reads-modes.md`.
+
+use super::Replica;
+use super::letters::{Letter, Other};
+use super::node::Node;
+use super::reads::Answered;
+use super::switches::SILENT_HEARTBEATS;
+use midflight_endpoint::mutants::planted;
+use midflight_endpoint::{Lane, Nanos};
+use std::collections::BTreeMap;
+
+/// Both sides: a replica may lead, and follow again.
+pub(super) struct ReadIndex {
+    /// The number of the next question. It begins at random: an answer to a question from before a restart fits none.
+    pub(super) next: u64,
+    /// When the last question was sent, if it has no answer.
+    asked: Option<Nanos>,
+    /// Questions that wait until a quorum confirms this leader, by who asks.
+    questions: BTreeMap<u64, Question>,
+}
+
+struct Question {
+    number: u64,
+    /// A round that began then or later must be confirmed.
+    since: Nanos,
+    /// What was committed then.
+    index: u64,
+}
+
+impl ReadIndex {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { next: seed, asked: None, questions: BTreeMap::new() }
+    }
+
+    /// Whether a question waits for a round that begins after `round`.
+    pub(super) fn wants_round(&self, round: Nanos) -> bool {
+        self.questions.values().any(|question| question.since > round)
+    }
+
+    /// Questions to which the answer is known now.
+    fn confirmed(&mut self, node: &Node) -> Vec<(u64, Question)> {
+        if !node.is_leader() {
+            self.questions.clear();
+        }
+        self.questions.extract_if(.., |_, question| question.since <= node.confirmed()).collect()
+    }
+}
+
+impl Replica {
+    /// When a question counts as lost.
+    pub(super) fn index_timeout(&self) -> Option<Nanos> {
+        Some(self.read_index.asked? + SILENT_HEARTBEATS * self.config.timing.heartbeat)
+    }
+
+    /// Asks for the index of all reads that wait for it; gives them up if nobody can say it.
+    pub(super) fn ask_index(&mut self, now: Nanos) {
+        if self.index_timeout().is_some_and(|end| now >= end) {
+            self.read_index.asked = None;
+            self.give_up_reads();
+        }
+        let number = self.read_index.next;
+        if self.read_index.asked.is_some() || !self.reads.wants_answer(number) {
+            return;
+        }
+        let leader = self.node.leader().filter(|_| !self.node.is_leader());
+        let ask = Letter::Other(Other::AskIndex { number });
+        if leader.is_some_and(|leader| self.links.queue(leader, Lane::Prompt, ask)) {
+            self.read_index.asked = Some(now);
+            self.read_index.next = number.wrapping_add(1);
+        } else {
+            self.give_up_reads();
+        }
+    }
+
+    /// The switch sends them to the leader.
+    fn give_up_reads(&mut self) {
+        let slot = self.slot();
+        let Answered { refused, .. } = self.reads.give_up(slot, &mut self.out);
+        self.counters.reads_refused += refused;
+    }
+
+    /// A follower asks what is committed. Under its lease the leader knows; else a quorum must confirm first that it leads.
+    pub(super) fn take_ask_index(&mut self, now: Nanos, peer: u64, number: u64) {
+        let (node, index) = (&self.node, self.node.committed());
+        let is_member = self.state.members.iter().any(|member| member.id == peer);
+        // Before an entry of its own term is committed, a leader does not know all that is.
+        if !node.is_leader() || !is_member || node.term_at(index) != Some(node.term()) {
+            self.counters.grants_astray += 1;
+        } else if node.has_lease(now) || planted(176) {
+            self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Index { number, index }));
+        } else {
+            self.read_index.questions.insert(peer, Question { number, since: now, index });
+        }
+    }
+
+    /// Answers what a round has confirmed.
+    pub(super) fn answer_questions(&mut self) {
+        for (peer, Question { number, index, .. }) in self.read_index.confirmed(&self.node) {
+            self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Index { number, index }));
+        }
+    }
+
+    /// The leader's answer. Whoever gave it, it led when it did, which was after the question.
+    pub(super) fn take_index(&mut self, number: u64, index: u64) {
+        if self.read_index.asked.is_none() || number.wrapping_add(1) != self.read_index.next {
+            self.counters.grants_astray += 1;
+            return;
+        }
+        self.read_index.asked = None;
+        self.reads.may_answer(number, if planted(175) { 0 } else { index });
+    }
+}
