@@ -8,6 +8,7 @@ use crate::options;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
+use midflight_control::reads::ReadMode;
 use midflight_control::{Config, EngineKind};
 use midflight_dataplane::TasksProgram;
 use midflight_terminal::machine::cores;
@@ -25,6 +26,7 @@ EXAMPLES
   midflight up --listen 127.0.0.1:0      on a free port
   midflight up --store                   a store: three replicas, their switch; data goes at the end
   midflight up --store --data here       the same; the data stays in a directory
+  midflight up --store --reads raft      the same; reads are served in another mode
 
 The switch is in this process; `midflight switch --engine kernel` has one in the kernel.
 
@@ -57,6 +59,9 @@ pub(crate) struct Args {
     /// Directory in which the store's data stays; default: a temporary one
     #[arg(long, value_name = "DIR", requires = "store")]
     data: Option<PathBuf>,
+    /// How the store's reads are served: `reads` of the configuration
+    #[arg(long, value_name = "MODE", requires = "store", default_value = "flair")]
+    reads: ReadMode,
     #[command(flatten)]
     file: options::ConfigFile,
 }

@@ -7,9 +7,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 /// What a replica is to do that finds no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +67,22 @@ impl SetTable {
             snapshot_after: self.bounds.snapshot_after as usize,
             ..ReplicaConfig::new(self.cluster, self.number, id, initial, self.switches.clone(), seed)
         }
+    }
+}
+
+impl ReadMode {
+    /// As configurations have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Mode::from(self).name()
+    }
+}
+
+impl FromStr for ReadMode {
+    type Err = de::value::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::deserialize(name.into_deserializer())
     }
 }
 
@@ -381,10 +399,7 @@ mod tests {
             "the same bounds"
         );
         for mode in Mode::ALL {
-            let read = |name: &str| {
-                ReadMode::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name))
-            };
-            assert_eq!(read(mode.name()).map(Mode::from), Ok(mode), "a mode has one name");
+            assert_eq!(mode.name().parse::<ReadMode>().map(Mode::from), Ok(mode), "a mode has one name");
         }
         assert_eq!(set.member(9).unwrap_err(), "set 1 has no replica 9 in the configuration, but 1, 2, 3");
     }

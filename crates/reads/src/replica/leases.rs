@@ -88,12 +88,11 @@ impl Held {
     }
 
     /// A leader's word. The lease runs from when this replica asked for it, by its own clock.
-    fn take(&mut self, now: Nanos, term: u64, echo: Nanos, shown: u64) {
+    fn take(&mut self, term: u64, echo: Nanos, shown: u64) {
         if term != self.term {
             (self.term, self.until, self.shown) = (term, 0, 0);
         }
-        let from = if planted(173) { now } else { echo };
-        self.until = self.until.max(from.saturating_add(self.timing.leader_lease));
+        self.until = self.until.max(echo.saturating_add(self.timing.leader_lease));
         self.shown = self.shown.max(shown);
     }
 
@@ -128,8 +127,7 @@ struct Grant {
 impl Granted {
     /// Those of a new leader.
     fn new(since: Nanos, timing: &Timing) -> Self {
-        let former_until = if planted(174) { since } else { since + timing.with_drift(timing.leader_lease) };
-        Self { former_until, ..Self::default() }
+        Self { former_until: since + timing.with_drift(timing.leader_lease), ..Self::default() }
     }
 
     fn holders(&self, now: Nanos) -> impl Iterator<Item = (u64, &Grant)> {
@@ -222,7 +220,7 @@ impl Replica {
             self.counters.grants_astray += 1;
             return;
         };
-        leases.held.take(now, term, echo, shown);
+        leases.held.take(term, echo, shown);
         if self.node.term_at(shown) == Some(term) {
             self.node.advance_commit(shown);
         }

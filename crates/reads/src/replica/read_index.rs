@@ -87,7 +87,7 @@ impl Replica {
         // Before an entry of its own term is committed, a leader does not know all that is.
         if !node.is_leader() || !is_member || node.term_at(index) != Some(node.term()) {
             self.counters.grants_astray += 1;
-        } else if node.has_lease(now) || planted(176) {
+        } else if node.has_lease(now) {
             self.links.queue(peer, Lane::Prompt, Letter::Other(Other::Index { number, index }));
         } else {
             self.read_index.questions.insert(peer, Question { number, since: now, index });

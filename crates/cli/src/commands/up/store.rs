@@ -6,7 +6,7 @@ use crate::options;
 use crate::replica::{RunningReplica, Which};
 use anyhow::{Context, Result, bail};
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::{ReplicaStart, SetTable};
+use midflight_control::reads::{ReadMode, ReplicaStart, SetTable};
 use midflight_control::{Config, ReadsTable, SwitchTable};
 use midflight_dataplane::reads::ReadsProgram;
 use midflight_terminal::signals::Shutdown;
@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Replicas, in a mode that replicates.
 const REPLICAS: u16 = 3;
 
 /// Where the data is; a temporary directory goes with it.
@@ -72,13 +73,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut config = Config { switch, program: ReadsTable::default() };
     let running = Running::<ReadsProgram>::start(&config)?;
     let address = running.switch.local_addr();
-    let set = SetTable::on_loopback(1, REPLICAS, 1, address.port());
+    let replicas = if args.reads == ReadMode::Unreplicated { 1 } else { REPLICAS };
+    let set = SetTable { reads: args.reads, ..SetTable::on_loopback(1, replicas, 1, address.port()) };
     config.program.set = vec![set.clone()];
     ReadsProgram::begin(ReadsProgram::beside(&config, address.port())?, &running.switch)?;
     let data = Data::new(args.data.as_deref())?;
     data.check(&set)?;
     let replicas = start(&set, &data, &shutdown)?;
-    stdout::print(&greeting(&running, &data))?;
+    stdout::print(&greeting(&running, &set, &data))?;
     shutdown.wait();
     if let Some(why) = replicas.iter().find_map(|replica| replica.process.failure()) {
         bail!("a replica has ended: {why}");
@@ -94,14 +96,20 @@ fn start(set: &SetTable, data: &Data, shutdown: &Shutdown) -> Result<Vec<Running
     set.replicas.iter().map(|replica| one(replica.id)).collect()
 }
 
-fn greeting(running: &Running<ReadsProgram>, data: &Data) -> String {
+fn greeting(running: &Running<ReadsProgram>, set: &SetTable, data: &Data) -> String {
     let port = running.switch.local_addr().port();
     let of_store = if port == DEFAULT_PORT { String::new() } else { format!(" --switch 127.0.0.1:{port}") };
     let status = running.http().map_or_else(String::new, |http| format!("  midflight status --http {http}\n"));
     let fate = if data.is_temporary { "which goes at the end" } else { "which stays" };
+    let replicas = if let [_] = set.replicas[..] {
+        "1 replica with its".into()
+    } else {
+        format!("{} replicas with their", set.replicas.len())
+    };
     format!(
-        "switch on 127.0.0.1:{port}, {REPLICAS} replicas with their data in {}, {fate}. In another terminal:\n\n  \
+        "switch on 127.0.0.1:{port}, {replicas} data in {}, {fate}; reads: {}. In another terminal:\n\n  \
          midflight kv put greeting hello{of_store}\n  midflight kv get greeting{of_store}\n{status}\nCtrl-C ends it.\n",
-        data.path.display()
+        data.path.display(),
+        set.reads.name()
     )
 }
