@@ -122,7 +122,7 @@ impl Reference {
         if self.answered < self.seq && who.iter().any(|&slot| slot != LEADER) {
             who.retain(|&slot| slot != LEADER);
         }
-        match who.get((u64::from(lot) * who.len() as u64 >> 32) as usize) {
+        match who.get(((u64::from(lot) * who.len() as u64) >> 32) as usize) {
             Some(&slot) => (Did::Sent, Some(slot), group.seq, group.index),
             None => (Did::LeaderOnly, Some(LEADER), group.seq, group.index),
         }
