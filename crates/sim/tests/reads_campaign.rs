@@ -17,7 +17,7 @@ fn r1_to_r7_hold_in_200_trials() {
 /// The same trials with switches of the asic engine.
 #[test]
 fn r1_to_r7_hold_by_the_asic_engine() {
-    for seed in 0..100 {
+    for seed in 0..40 {
         let mut trial = ReadsSubject::draw(seed);
         trial.set.is_asic = true;
         let outcome = run::<ReadsSubject>(&trial);
