@@ -16,16 +16,17 @@ use rand_pcg::Pcg64;
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// What is compared: all but the listed differences *weights*, *index* and *refresh of SEQ 0*.
-const COMPARED: Compared<'_> =
-    Compared { policies: &[Policy::Random, Policy::LeaderAvoidance], is_given: has_only_32_bits_of_index };
+/// What is compared: all but the listed differences *weights*, *index*, *any replica* and *refresh of SEQ 0*.
+const COMPARED: Compared<'_> = Compared { policies: &[Policy::Random, Policy::LeaderAvoidance], is_given };
 
-fn has_only_32_bits_of_index(datagram: &[u8]) -> bool {
+fn is_given(datagram: &[u8]) -> bool {
     let is_short = |index: u64| index <= u32::MAX.into();
     match parse(datagram) {
         Ok(Packet::WriteReply(reply, ..)) => is_short(reply.index.get()) && reply.seq.get() != 0,
         Ok(Packet::Heartbeat(beat, replicas)) => {
-            is_short(beat.start.get()) && replicas.iter().all(|replica| is_short(replica.matched.get()))
+            beat.any_replica == 0
+                && is_short(beat.start.get())
+                && replicas.iter().all(|replica| is_short(replica.matched.get()))
         }
         _ => true,
     }
@@ -93,6 +94,8 @@ struct Stage {
     now: u64,
     /// Of the set, as the last STATE said.
     incarnation: u64,
+    /// What its HEARTBEATs say.
+    any_replica: bool,
 }
 
 impl Stage {
@@ -110,7 +113,7 @@ impl Stage {
             replicas: (0..3).map(replica).collect(),
         };
         engine.ask_order(&mut SetOrder::add(&set));
-        Self { engine, now: NOW, incarnation: INCARNATION }
+        Self { engine, now: NOW, incarnation: INCARNATION, any_replica: false }
     }
 
     fn ask(&mut self, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
@@ -128,6 +131,7 @@ impl Stage {
             echo: self.now.into(),
             set: SET.into(),
             kgroup_bits: 2,
+            any_replica: self.any_replica.into(),
             ..Heartbeat::new(0, 1)
         };
         let member = |slot, weight| {
@@ -189,6 +193,18 @@ fn r6_weights_count_only_as_none_or_some() {
     assert!(shares(&mut stage).iter().all(|&share| (70..130).contains(&share)));
     assert_eq!(stage.heartbeat(1, START, START, 0), Verdict::Ok);
     assert_eq!(shares(&mut stage)[2], 0);
+}
+
+/// R6, difference *any replica*: where each could find out itself, the switch still asks only those that it knows to be up to date.
+#[test]
+fn r6_a_read_for_any_replica_goes_to_a_consistent_one() {
+    let mut stage = with_a_session(Policy::Random);
+    stage.any_replica = true;
+    assert_eq!(stage.heartbeat(1, START, START, 1), Verdict::Ok);
+    assert!(shares(&mut stage).iter().all(|&share| share > 70));
+    stage.request(Operation::Write).expect("a session");
+    let (to, read) = stage.request(Operation::Read).expect("a session");
+    assert_eq!((to, read.flags), (replica(0), 1), "the leader is asked");
 }
 
 /// R1, difference *seq*: inactive at the last one; and a new session is asked for long before.
