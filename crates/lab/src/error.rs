@@ -33,8 +33,8 @@ pub enum LabError {
     Loss(String),
     /// The kernel cannot drop packets as it is asked to.
     #[error(
-        "cannot lose packets: {said}; loss needs a kernel with CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_ACT and \
-         CONFIG_NET_CLS_BPF: do without --loss here"
+        "cannot lose packets: {said}; loss and cuts need a kernel with CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_ACT and \
+         CONFIG_NET_CLS_BPF: do without them (--loss) here"
     )]
     NoLoss {
         /// What `tc` said.

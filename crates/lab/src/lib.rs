@@ -26,14 +26,17 @@
 //! | `names` | names and addresses |
 //! | `setup` | making and removing it all, by `iproute` (`ip`, `tc`) |
 //! | `ethtool`, `xdp` | what makes the hosts take what XDP programs of the switch send them |
-//! | `loss` | packets lost on purpose |
+//! | `loss`, `cut`, `disorder` | packets lost at random, or all of a link; some twice or late; `filter`: how they are chosen |
 //! | `bpffs` | the BPF file system, for switches that keep their queue |
 //! | `netns`, `processes` | entering a namespace; ending what runs inside |
 //! | `record` | which labs are whole; one at a time sets a lab up |
 
 mod bpffs;
+mod cut;
+mod disorder;
 mod error;
 mod ethtool;
+mod filter;
 mod iproute;
 mod loss;
 mod names;
@@ -44,6 +47,8 @@ mod setup;
 pub mod testing;
 mod xdp;
 
+pub use cut::Way;
+pub use disorder::Disorder;
 pub use error::LabError;
 pub use loss::Loss;
 pub use names::{HOST_INTERFACE, HOSTS_MAX, Host, Place, SWITCH_IPV4, SWITCH_IPV6};
@@ -293,6 +298,55 @@ impl Lab {
         self.netns(Place::Host(host))?;
         let record = Self::open(&self.name)?.record;
         setup::renew_link(&self.name, &self.hosts[host], record, &Lock::take(&self.name)?)
+    }
+
+    /// Drops all of IP that passes a host's link this way; with a peer, only what comes from there or goes there. Cuts add up.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`]; [`LabError::NoLoss`] where the kernel cannot do it.
+    pub fn cut(&self, host: usize, way: Way, peer: Option<Place>) -> Result<(), LabError> {
+        let find = |place| {
+            let no_such = || LabError::NoSuchHost { lab: self.name.clone(), place, hosts: self.hosts.len() };
+            cut::Peer::new(place, &self.hosts).ok_or_else(no_such)
+        };
+        let peer = peer.map(find).transpose()?;
+        self.within(Place::Host(host), || cut::cut(way, peer))?
+    }
+
+    /// Takes all cuts of a host's link away.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`].
+    pub fn mend(&self, host: usize) -> Result<(), LabError> {
+        self.within(Place::Host(host), cut::mend)
+    }
+
+    /// From now on all links lose some datagrams, and bring some twice, and some late.
+    ///
+    /// # Errors
+    /// [`LabError::Command`] where the kernel cannot do it; then [`Lab::order`] takes away what was begun.
+    pub fn disorder(&self, disorder: Disorder) -> Result<(), LabError> {
+        self.each_end(|interface| disorder::begin(interface, disorder))
+    }
+
+    /// Ends what [`Lab::disorder`] began.
+    ///
+    /// # Errors
+    /// Where a namespace cannot be entered.
+    pub fn order(&self) -> Result<(), LabError> {
+        self.each_end(|interface| {
+            disorder::end(interface);
+            Ok(())
+        })
+    }
+
+    /// Calls `act` with each interface of each link, in its namespace.
+    fn each_end(&self, act: impl Fn(&str) -> Result<(), LabError> + Sync) -> Result<(), LabError> {
+        for (number, host) in self.hosts.iter().enumerate() {
+            self.within(Place::Host(number), || act(HOST_INTERFACE))??;
+            self.within(Place::Switch, || act(&host.name))??;
+        }
+        Ok(())
     }
 
     /// One that stays.

@@ -5,6 +5,7 @@
 //! an XDP program sends back passes no queue. These filters see both, because they are at the host.
 
 use crate::LabError;
+use crate::filter::{DROP, GO_ON, LOSE, Step, bytecode, prepare};
 use crate::iproute::{Batch, Tool};
 use crate::names::HOST_INTERFACE;
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl Loss {
     }
 
     /// Below which a random number of 32 bits means that the packet is lost.
-    fn threshold(self) -> u32 {
+    pub(crate) fn threshold(self) -> u32 {
         // At most 0.99 · 2^32; the cast drops the fraction.
         (self.0 * f64::from(u32::MAX)).round() as u32
     }
@@ -85,26 +86,23 @@ pub(crate) fn install(loss: Loss) -> Result<(), LabError> {
         return Ok(());
     }
     let mut batch = Batch::new(Tool::Tc, "lose packets");
-    batch.line(format!("qdisc add dev {HOST_INTERFACE} clsact"));
+    prepare(&mut batch, HOST_INTERFACE);
+    let steps = [Step::Random, Step::AtLeast(loss.threshold(), 0, 1), Step::Answer(GO_ON), Step::Answer(DROP)];
+    let program = bytecode(&steps);
     for direction in ["ingress", "egress"] {
-        let program = program(loss.threshold());
-        batch.line(format!("filter add dev {HOST_INTERFACE} {direction} bpf direct-action bytecode \"{program}\""));
+        batch.line(format!(
+            "filter add dev {HOST_INTERFACE} {direction} pref {LOSE} bpf direct-action bytecode \"{program}\""
+        ));
     }
-    batch.run(None).map_err(|error| match error {
-        LabError::Command { said, .. } => LabError::NoLoss { said },
-        other => other,
-    })
+    batch.run(None).map_err(needs_filters)
 }
 
-/// The filter in the notation of `tc`: the number of instructions, then code, jump if true, jump if false, operand of each.
-fn program(threshold: u32) -> String {
-    const RANDOM: u32 = 0xffff_f000 + 56; // SKF_AD_OFF + SKF_AD_RANDOM of linux/filter.h
-    const GO_ON: u32 = u32::MAX; // TC_ACT_UNSPEC
-    const DROP: u32 = 2; // TC_ACT_SHOT
-    let load_word_absolute = format!("32 0 0 {RANDOM}");
-    let jump_if_at_least = format!("53 0 1 {threshold}");
-    let (go_on, drop) = (format!("6 0 0 {GO_ON}"), format!("6 0 0 {DROP}"));
-    format!("4,{load_word_absolute},{jump_if_at_least},{go_on},{drop}")
+/// Says what the kernel lacks.
+pub(crate) fn needs_filters(error: LabError) -> LabError {
+    match error {
+        LabError::Command { said, .. } => LabError::NoLoss { said },
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,28 @@
 //! `midflight bench failover`: how long a client of the store waits when a leader, a follower or a switch dies.
 
-mod store;
-
 use super::How;
+use crate::engines::LabEngine;
 use crate::median::median;
-use anyhow::{Result, ensure};
-use midflight_host::kv::KvClient;
+use crate::store::cluster::{Cluster, Ground, Size};
+use anyhow::{Result, bail, ensure};
+use clap::Args as ClapArgs;
+use midflight_lab::{Lab, Options};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::progress::Progress;
+use midflight_terminal::signals::end_flag;
+use midflight_terminal::usage::INTERRUPTED;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::Store;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   midflight bench failover              three replicas, two switches on loopback; 20 failures each
   midflight bench failover --quick      3 each
-  midflight bench failover --json
+  midflight bench failover --lab        the same, each process on a host of a lab, as root
+  midflight bench failover --lab --engine kernel --json
 
 A process is killed (SIGKILL), and started again when its failure is over. The time is the longest
 one between two successful operations of a client that never stops trying: INCR and GET in turn.
@@ -29,7 +32,19 @@ RESULTS (KIND: leader, follower, switch)
   failover.calm_max_ms                  the same without a failure: what this machine does by itself
 
 EXIT CODES
-  0 measured, 1 failed, 2 wrong usage";
+  0 measured, 1 failed, 2 wrong usage, 130 interrupted";
+
+#[derive(ClapArgs)]
+pub(super) struct Args {
+    #[command(flatten)]
+    how: How,
+    /// Each process on a host of a lab
+    #[arg(long)]
+    lab: bool,
+    /// The first switch's engine, in a lab; the one that stands by is a process
+    #[arg(long, value_enum, default_value_t = LabEngine::User, requires = "lab")]
+    engine: LabEngine,
+}
 
 /// How long after a failure the client is watched.
 const WATCHED: Duration = Duration::from_millis(1_500);
@@ -37,6 +52,8 @@ const WATCHED: Duration = Duration::from_millis(1_500);
 const CALM: Duration = Duration::from_millis(500);
 /// An operation that takes longer than this has failed; the client then tries again.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+const SIZE: Size = Size { replicas: 3, switches: 2, clients: 1, small_disks: false };
 
 /// What dies.
 #[derive(Clone, Copy, Debug)]
@@ -50,9 +67,25 @@ impl Kind {
     const ALL: [(Self, &str); 3] = [(Self::Leader, "leader"), (Self::Follower, "follower"), (Self::Switch, "switch")];
 }
 
-pub(super) fn run(how: &How) -> Result<ExitCode> {
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let interrupted = end_flag()?;
+    if !args.lab {
+        return measure(&args.how, Ground::Loopback, &interrupted);
+    }
+    if let Some(why) = args.engine.missing() {
+        bail!("{why}");
+    }
+    let xdp = args.engine == LabEngine::Kernel;
+    let options = Options::new(format!("failover{}", std::process::id()), SIZE.hosts()).xdp(xdp);
+    let lab = Lab::up_unless(&options, &interrupted)?;
+    let code = measure(&args.how, Ground::Lab(&lab, args.engine), &interrupted);
+    lab.down()?;
+    code
+}
+
+fn measure(how: &How, ground: Ground<'_>, interrupted: &AtomicBool) -> Result<ExitCode> {
     let runs = if how.quick { 3 } else { 20 };
-    let mut store = Store::start()?;
+    let mut store = Cluster::start(ground, SIZE)?;
     store.wait_until_well()?;
     let user = User::start(&store)?;
     let progress = Progress::counted(Some(3 * runs), "failures", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
@@ -60,6 +93,9 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
     for (kind, name) in Kind::ALL {
         let mut gaps = Vec::new();
         for _ in 0..runs {
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
             let (before, gap) = fail(&mut store, &user, kind)?;
             calm = calm.max(before);
             gaps.push(gap);
@@ -76,7 +112,7 @@ pub(super) fn run(how: &How) -> Result<ExitCode> {
 }
 
 /// One failure: the longest gaps before it and because of it, in milliseconds.
-fn fail(store: &mut Store, user: &User, kind: Kind) -> Result<(f64, f64)> {
+fn fail(store: &mut Cluster<'_>, user: &User, kind: Kind) -> Result<(f64, f64)> {
     user.take_gap();
     std::thread::sleep(CALM);
     let before = user.take_gap();
@@ -115,8 +151,8 @@ struct Shared {
 }
 
 impl User {
-    fn start(store: &Store) -> Result<Self> {
-        let client = KvClient::builder().switches(store.switches()).timeout(PATIENCE).connect()?;
+    fn start(store: &Cluster<'_>) -> Result<Self> {
+        let client = store.client(0, |client| client.timeout(PATIENCE))?;
         let shared = Arc::new(Shared {
             started: Instant::now(),
             last: AtomicU64::new(0),

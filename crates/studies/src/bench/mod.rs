@@ -55,7 +55,7 @@ enum Bench {
     Sim(Comparable),
     /// Deaths of leader, follower and switch of a store: how long its client waits
     #[command(after_help = failover::EXAMPLES)]
-    Failover(How),
+    Failover(failover::Args),
     /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
     #[command(after_help = modes::EXAMPLES)]
     Modes(modes::Args),
@@ -151,7 +151,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),
-        Bench::Failover(how) => failover::run(&how),
+        Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Peers(args) => peers::run(&args),
     }

@@ -1,4 +1,14 @@
-//! What measures a store: a load of clients, each of which waits for its answers, and the history of what they did and saw.
+//! What measures and checks a store.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `load` | `midflight kv load`: clients, each of which waits for its answers, and the history of what they did and saw |
+//! | `worker` | one such client |
+//! | `cluster`, `disks` | a store as processes, on loopback or in a lab |
+//! | `faults` | `midflight lab reads`: what clients see while its parts fail |
 
+pub(crate) mod cluster;
+mod disks;
+pub mod faults;
 pub mod load;
 mod worker;

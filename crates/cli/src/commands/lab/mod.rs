@@ -9,6 +9,7 @@ mod up;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 use midflight_lab::{Lab, LabError, Loss, Options};
+use midflight_studies::store::faults;
 use midflight_studies::{attack, soak};
 use midflight_terminal::usage;
 use std::process::ExitCode;
@@ -54,6 +55,8 @@ enum Command {
     Soak(soak::command::Args),
     /// Attack a cluster in a lab with everything that a host off its path can forge, and check that it does no harm
     Attack(attack::command::Args),
+    /// Let replicas, switches and links of a store in a lab fail, and check that what its clients saw is linearizable
+    Reads(faults::command::Args),
 }
 
 impl Args {
@@ -77,6 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Command::Run(args) => run::run(args),
         Command::Soak(args) => soak::command::run(args),
         Command::Attack(args) => attack::command::run(args),
+        Command::Reads(args) => faults::command::run(args),
     }
 }
 

@@ -1,0 +1,114 @@
+//! Links that carry nothing, in one direction or both, from and to all or one place: what a partition is made of.
+//!
+//! Only IP is dropped, so neighbours stay known and a link that is whole again carries packets at once.
+
+use crate::filter::{CUT, DROP, ETHERTYPE, GO_ON, IPV4, IPV6, Step, bytecode, prepare};
+use crate::iproute::{Batch, Tool};
+use crate::names::{HOST_INTERFACE, Host, Place, SWITCH_IPV4, SWITCH_IPV6};
+use crate::{LabError, loss};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// A direction on a host's link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// What comes to the host.
+    ToHost,
+    /// What it sends.
+    FromHost,
+    /// Both.
+    Both,
+}
+
+impl Way {
+    /// As `tc` names them at the host.
+    fn directions(self) -> &'static [&'static str] {
+        match self {
+            Self::ToHost => &["ingress"],
+            Self::FromHost => &["egress"],
+            Self::Both => &["ingress", "egress"],
+        }
+    }
+
+    /// The same, seen from the other end.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::ToHost => Self::FromHost,
+            Self::FromHost => Self::ToHost,
+            Self::Both => Self::Both,
+        }
+    }
+}
+
+/// The addresses at which others reach a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(Ipv4Addr, Ipv6Addr);
+
+impl Peer {
+    pub(crate) fn new(place: Place, hosts: &[Host]) -> Option<Self> {
+        match place {
+            Place::Switch => Some(Self(SWITCH_IPV4, SWITCH_IPV6)),
+            Place::Host(number) => hosts.get(number).map(|host| Self(host.ipv4, host.ipv6)),
+        }
+    }
+}
+
+/// Cuts the link of the host in whose namespace this thread is; without a peer, from all.
+pub(crate) fn cut(way: Way, peer: Option<Peer>) -> Result<(), LabError> {
+    let mut batch = Batch::new(Tool::Tc, "cut a link");
+    prepare(&mut batch, HOST_INTERFACE);
+    for direction in way.directions() {
+        let steps = peer.map_or_else(all_of_ip, |peer| with_peer(peer, direction));
+        let program = bytecode(&steps);
+        batch.line(format!(
+            "filter add dev {HOST_INTERFACE} {direction} pref {CUT} bpf direct-action bytecode \"{program}\""
+        ));
+    }
+    batch.run(None).map_err(loss::needs_filters)
+}
+
+/// Takes all cuts of this host's link away.
+pub(crate) fn mend() {
+    let mut batch = Batch::forced(Tool::Tc, "mend a link");
+    for direction in Way::Both.directions() {
+        batch.line(format!("filter delete dev {HOST_INTERFACE} {direction} pref {CUT}"));
+    }
+    // An error means that it was not cut.
+    let _ = batch.run(None);
+}
+
+fn all_of_ip() -> Vec<Step> {
+    use Step::{Answer, Equal, Half};
+    vec![Half(ETHERTYPE), Equal(IPV4, 2, 0), Equal(IPV6, 1, 0), Answer(GO_ON), Answer(DROP)]
+}
+
+/// Drops what comes from the peer, or what goes to it.
+fn with_peer(Peer(ipv4, ipv6): Peer, direction: &str) -> Vec<Step> {
+    use Step::{Answer, Equal, Half, Word};
+    // Offsets of source and destination behind an Ethernet header.
+    let (at_ipv4, at_ipv6) = if direction == "ingress" { (26, 22) } else { (30, 38) };
+    let [a, b, c, d] = words(ipv6);
+    vec![
+        Half(ETHERTYPE),
+        Equal(IPV4, 0, 2),
+        Word(at_ipv4),
+        Equal(ipv4.to_bits(), 10, 9),
+        Equal(IPV6, 0, 8),
+        Word(at_ipv6),
+        Equal(a, 0, 6),
+        Word(at_ipv6 + 4),
+        Equal(b, 0, 4),
+        Word(at_ipv6 + 8),
+        Equal(c, 0, 2),
+        Word(at_ipv6 + 12),
+        Equal(d, 1, 0),
+        Answer(GO_ON),
+        Answer(DROP),
+    ]
+}
+
+/// An address as four words.
+fn words(address: Ipv6Addr) -> [u32; 4] {
+    let bits = address.to_bits();
+    [bits >> 96, bits >> 64, bits >> 32, bits].map(|word| word as u32)
+}

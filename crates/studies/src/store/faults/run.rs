@@ -1,0 +1,83 @@
+//! One fault while clients use the store, and what they saw.
+
+use super::kinds::Kind;
+use crate::store::cluster::Cluster;
+use crate::store::worker::{Done, Plan, Shared, Worker};
+use anyhow::{Context, Result, anyhow};
+use midflight_host::clock;
+use midflight_host::kv::KvClient;
+use midflight_spec::reads::history::{History, SITUATIONS_MAX, Verdict};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Before the fault, while it lasts, and after it.
+const BEFORE: Duration = Duration::from_millis(300);
+const LASTS: Duration = Duration::from_millis(800);
+const AFTER: Duration = Duration::from_millis(300);
+/// Threads that use each client, each with one operation at a time.
+const THREADS: usize = 2;
+/// Few, so that clients meet.
+const KEYS: u32 = 6;
+const READS: f64 = 0.5;
+/// After this time an operation has failed. Faults end sooner, so few do.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What came of it.
+pub(super) struct Run {
+    pub(super) history: History,
+    pub(super) verdict: Verdict,
+    /// The longest time in which no client had an answer.
+    pub(super) outage_ms: f64,
+    /// Why the store does not work afterwards.
+    pub(super) stuck: Option<String>,
+}
+
+/// A client on each of the clients' hosts.
+pub(super) fn clients(store: &Cluster<'_>) -> Result<Vec<KvClient>> {
+    (0..store.size().clients).map(|number| client(store, number)).collect()
+}
+
+fn client(store: &Cluster<'_>, number: usize) -> Result<KvClient> {
+    store.client(number, |client| client.lanes(THREADS).timeout(PATIENCE))
+}
+
+/// The store is well, and its session at the first switch.
+pub(super) fn run(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<Run> {
+    // A history begins with keys that are not there.
+    let prefix = format!("{:016x}-", rand::random::<u64>());
+    let plan = Plan { keys: KEYS, prefix, reads: READS, value_bytes: 0, keeps_history: true };
+    let shared = Shared::default();
+    let workers = clients.iter().flat_map(|client| [client; THREADS]).zip(0..);
+    let workers = workers.map(|(client, process)| Worker::new(process, client, &plan)).collect::<Result<Vec<_>>>()?;
+    let (happened, done) = std::thread::scope(|scope| {
+        let threads: Vec<_> = workers.into_iter().map(|worker| scope.spawn(|| worker.run(&shared))).collect();
+        let happened = happen(store, clients, kind);
+        shared.stop.store(true, Relaxed);
+        let done = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a client panicked")));
+        (happened, done.collect::<Result<Vec<_>>>())
+    });
+    let stuck = happened.err().map(|error| format!("{error:#}"));
+    let history = History { operations: done?.into_iter().flat_map(|done: Done| done.history).collect() };
+    let verdict = history.check(SITUATIONS_MAX);
+    Ok(Run { history, verdict, outage_ms: shared.longest_gap_ns(clock::now()) as f64 / 1e6, stuck })
+}
+
+/// The fault, and that all is well after it.
+fn happen(store: &mut Cluster<'_>, clients: &[KvClient], kind: &Kind) -> Result<()> {
+    std::thread::sleep(BEFORE);
+    let struck = kind.strike(store)?;
+    std::thread::sleep(LASTS);
+    kind.mend(store, struck)?;
+    store.wait_until_well()?;
+    std::thread::sleep(AFTER);
+    for client in clients {
+        serves(client).context("a client is not served after the fault")?;
+    }
+    serves(&client(store, 0)?).context("a new client is not served after the fault")
+}
+
+fn serves(client: &KvClient) -> Result<()> {
+    client.put("after", "the fault")?;
+    client.get("after")?.context("what was written is not there")?;
+    Ok(())
+}
