@@ -4,6 +4,8 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 600
 # Whose bugs `make mutants` plants: tasks or reads.
 PROGRAM ?= tasks
+# How often `make lab-reads` lets each fault happen.
+RUNS ?= 20
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
 # The kernel engine is built where its tools are: `make KERNEL=no` leaves it out, KERNEL=yes insists on it.
@@ -24,7 +26,7 @@ FEATURES = $(FEATURES_$(KERNEL))
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
-.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads mutants figures transcripts golden
+.PHONY: help release demo test lint docs bench bench-against fuzz check-faults check-asic check-reads lab-reads mutants figures transcripts golden
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +84,9 @@ check-asic: ## every state of small queues of the asic engine, held to the rules
 
 check-reads: ## every state of the model of the reads protocol; minutes, with ARGS=--quick seconds
 	@nice $(MIDFLIGHT) check reads $(ARGS)
+
+lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; as root: almost an hour
+	@nice $(MIDFLIGHT) lab reads --runs $(RUNS) $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
 	@nice $(CARGO) run --locked --release --quiet -p midflight-cli --features mutants -- sim mutants $(PROGRAM) $(ARGS)

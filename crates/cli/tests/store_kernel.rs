@@ -6,12 +6,17 @@
 mod common;
 
 use common::{Directory, Running, Said, assert_error, kernel_works, labs_work, midflight_at, status_at, wait_until};
-use midflight_lab::{Lab, Options, Place, SWITCH_IPV4};
+use midflight_lab::{HOST_INTERFACE, Lab, Options, Place, SWITCH_IPV4};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The client's host; those of the replicas are behind it.
 const CLIENT: Place = Place::Host(0);
+/// Of the switch that may stand by.
+const STANDBY: Place = Place::Host(4);
+const STANDBY_IPV4: &str = "10.77.4.2";
+/// Whether a host tells its neighbours when its hardware address changes.
+const ANNOUNCE: &str = "/proc/sys/net/ipv4/conf/eth0/arp_notify";
 
 /// Three replicas and a switch, each on a host of its own.
 struct Store {
@@ -22,15 +27,23 @@ struct Store {
 }
 
 impl Store {
-    /// `None`, and a loud line, where the machine cannot do it.
     fn new(name: &str) -> Option<Self> {
+        Self::with(name, false)
+    }
+
+    /// With another switch that may stand by. `None`, and a loud line, where the machine cannot do it.
+    fn with(name: &str, stands_by: bool) -> Option<Self> {
         if !labs_work() || !kernel_works() {
             return None;
         }
-        let lab = Lab::up(&Options::temporary(4)).unwrap();
+        let lab = Lab::up(&Options::temporary(5)).unwrap();
         let port = 20_000 + (std::process::id() % 5_000) as u16 * 2 + u16::from(name.len() as u8 % 2);
         let mut store = Self { lab, directory: Directory::new(name), port, replicas: Vec::new() };
-        store.directory.write("store.toml", &store.configuration("leader-avoidance", 12));
+        let mut text = store.configuration("leader-avoidance", 12);
+        if stands_by {
+            text = text.replacen("\"]", &format!("\", \"{STANDBY_IPV4}:{port}\"]"), 1);
+        }
+        store.directory.write("store.toml", &text);
         for id in 1..=3 {
             let (number, data) = (id.to_string(), store.directory.path(&format!("data-{id}")));
             let args = ["replica", "--config", &store.config(), "--id", &number, "--data", &data, "--new"];
@@ -56,7 +69,8 @@ impl Store {
 
     fn switch_command(&self, more: &[&str]) -> Command {
         let (config, listen) = (self.config(), format!("{SWITCH_IPV4}:{}", self.port));
-        let args = ["switch", "--engine", "kernel", "--interface", "host0,host1,host2,host3", "--config", &config];
+        let args =
+            ["switch", "--engine", "kernel", "--interface", "host0,host1,host2,host3,host4", "--config", &config];
         let args = [&args[..], &["--listen", &listen, "--http", "127.0.0.1:0"], more].concat();
         midflight_at(&self.lab, Place::Switch, &args)
     }
@@ -150,5 +164,73 @@ fn r5_a_kept_switch_serves_on_without_its_process() {
 
     store.directory.write("store.toml", &store.configuration("random", 11));
     assert_error(&store.refused(&["--keep"]), 1, &["set 1, which was kept", "number of key groups", "--fresh"]);
+    store.detach();
+}
+
+/// R5, R7: a replica has another network card. The next hop that XDP knows leads nowhere, until the switch hears the replica again.
+#[test]
+fn r5_a_next_hop_that_leads_nowhere_is_learned_anew() {
+    let Some(store) = Store::new("store-hop") else { return };
+    let switch = store.switch(&[]);
+    store.wait_until_it_serves();
+    let load = store.load("3");
+    for replica in 1..=3 {
+        std::thread::sleep(Duration::from_millis(600));
+        store.lab.within(Place::Host(replica), || std::fs::write(ANNOUNCE, "1").unwrap()).unwrap();
+        let address = format!("02:00:00:00:77:0{replica}");
+        let args = ["link", "set", HOST_INTERFACE, "address", &address];
+        assert!(store.lab.command(Place::Host(replica), "ip").args(args).status().unwrap().success());
+    }
+    let results = store.results(load);
+    assert_eq!((&results["load.failed"], &results["load.unknown"]), (&0.into(), &0.into()), "{results:?}");
+    let status = status_at(&store.lab, &switch);
+    assert_eq!(status["sets"][0]["unstable"], 0, "{status}");
+}
+
+/// R5, R7: an interface of the switch is gone. It says so and ends, and the set serves on at the switch that stands by.
+#[test]
+fn r5_a_switch_whose_interface_is_gone_says_so_and_ends() {
+    let Some(store) = Store::with("store-gone", true) else { return };
+    let (config, listen) = (store.config(), format!("{}:{}", STANDBY_IPV4, store.port));
+    let args = ["switch", "--config", &config, "--listen", &listen, "--http", "off"];
+    let _standby = Running::spawn(midflight_at(&store.lab, STANDBY, &args));
+    let mut command = store.switch_command(&[]);
+    command.stderr(Stdio::piped());
+    let mut switch = Running::spawn(command);
+    store.wait_until_it_serves();
+    let load = store.load("3");
+    std::thread::sleep(Duration::from_secs(1));
+    store.lab.renew_link(3).unwrap();
+    let stderr = std::io::read_to_string(switch.child.stderr.take().unwrap()).unwrap();
+    let (code, stdout) = switch.end();
+    assert_error(&Said { code, stdout, stderr }, 1, &["interface host3 went away", "start again when it is back"]);
+    let results = store.results(load);
+    assert_eq!((&results["load.failed"], &results["load.unknown"]), (&0.into(), &0.into()), "{results:?}");
+}
+
+/// R7: a switch without room for another set says what to raise, and what it has kept serves on.
+#[test]
+fn r7_no_room_for_another_set() {
+    let Some(store) = Store::new("store-room") else { return };
+    let one = store.configuration("random", 12).replacen("[[reads.set]]", "[reads]\nsets = 1\n[[reads.set]]", 1);
+    let set = one.split_once("[[reads.set]]").unwrap().1;
+    let another = set.replace("number = 1", "number = 2").replace(":7710", ":7720").replace(":7711", ":7721");
+    let two = format!("{one}[[reads.set]]{another}");
+    store.directory.write("store.toml", &one);
+    let switch = store.switch(&["--keep"]);
+    store.wait_until_it_serves();
+    let load = store.load("4");
+    std::thread::sleep(Duration::from_secs(1));
+    drop(switch); // SIGKILL
+    store.directory.write("store.toml", &two);
+    assert_error(&store.refused(&["--keep"]), 2, &["2 tables [[reads.set]], but reads.sets = 1: raise it"]);
+    store.directory.write("store.toml", &two.replace("sets = 1", "sets = 2"));
+    assert_error(&store.refused(&["--keep"]), 1, &["sets", "--fresh"]);
+    store.directory.write("store.toml", &one);
+    let next = store.switch(&["--keep"]);
+    let results = store.results(load);
+    assert_eq!((&results["load.failed"], &results["load.unknown"]), (&0.into(), &0.into()), "{results:?}");
+    assert_eq!(status_at(&store.lab, &next)["sets"][0]["sessions"], 1, "one session, before and after");
+    drop(next);
     store.detach();
 }

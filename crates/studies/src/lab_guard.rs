@@ -6,6 +6,7 @@ use midflight_lab::{Lab, LabError, Options};
 use midflight_terminal::usage::INTERRUPTED;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +20,8 @@ struct Shared {
     interrupted: AtomicBool,
     /// The labs that are up; locked while one is being set up.
     names: Mutex<Vec<String>>,
+    /// What goes with them.
+    directories: Mutex<Vec<PathBuf>>,
 }
 
 impl LabGuard {
@@ -45,6 +48,11 @@ impl LabGuard {
         let lab = Lab::up_unless(options, &self.0.interrupted)?;
         names.push(lab.name().to_owned());
         Ok(lab)
+    }
+
+    /// On a signal, removes this directory too.
+    pub(crate) fn remove_too(&self, directory: &Path) {
+        self.0.directories.lock().unwrap_or_else(PoisonError::into_inner).push(directory.into());
     }
 }
 
@@ -76,6 +84,10 @@ impl Shared {
                     code = midflight_terminal::usage::FAILURE;
                 }
             }
+        }
+        for directory in self.directories.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // What cannot be removed stays in the temporary directory.
+            let _ = std::fs::remove_dir_all(directory);
         }
         i32::from(code)
     }

@@ -1,14 +1,17 @@
-//! `midflight bench lab`: a task's whole path between hosts. Client, switch and executor are processes in network namespaces of
-//! their own, and packets between them pass veth links as they would pass cables.
+//! `midflight bench lab`: the whole path between hosts, of a task and of a read. Client, switch, executor and replicas are processes
+//! in network namespaces of their own, and packets between them pass veth links as they would pass cables.
 
 use super::load::{self, Effort, SLOTS};
+use super::reads_load::Reads;
 use super::{Comparable, How};
 use crate::engines::{LabEngine, LabEngines, Named, at};
 use crate::lab_guard::LabGuard;
 use crate::processes::{executor, switch};
+use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
+use midflight_host::Client;
 use midflight_lab::{Options, Place, SWITCH_IPV4};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::switches::connect;
@@ -29,8 +32,14 @@ RESULTS (medians of the runs; ENGINE is user or kernel)
   lab.ENGINE.tasks_per_s      no-op tasks, one client, one executor process with 64 slots
   lab.ENGINE.cpu_us_per_task  time that all CPUs of this machine were busy during the throughput
                               run, by task: let nothing else run
+  lab.reads.rtt_p50_us, lab.reads.rtt_p99_us
+                              one read of a store at a time, kernel engine: client, switch, one of
+                              three replicas, switch, client
+  lab.reads.reads_per_s, lab.reads.cpu_us_per_read
+                              one client with 64 reads under way
+  lab.reads.user.…            the same with the switch in user space
 
-Client, switch and executor run in a network namespace each, joined by veth links. They are gone
+Client, switch, executor and replicas run in a network namespace each, joined by veth links. They are gone
 when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and the other
 is measured.
 
@@ -42,6 +51,8 @@ EXIT CODES
 const CLIENT: Place = Place::Host(0);
 const EXECUTOR: Place = Place::Host(1);
 const HOSTS: usize = 2;
+/// A store of which one client reads.
+const STORE: Size = Size { replicas: 3, switches: 1, clients: 1, small_disks: false };
 /// Of `/proc/stat`: USER_HZ, the same on every Linux that has this ABI.
 const TICKS_PER_S: u64 = 100;
 
@@ -67,15 +78,18 @@ fn alone(how: &How, which: LabEngines) -> Result<ExitCode> {
         match engine.missing() {
             Some(why) if which == LabEngines::Both => eprintln!("engine {} is left out: {why}", engine.name()),
             Some(why) => bail!("{why}"),
-            None => results.extend(guard.unless_interrupted(measure(engine, &effort, &guard))?),
+            None => {
+                let measure = || Ok([tasks(engine, &effort, &guard)?, reads(engine, &effort, &guard)?].concat());
+                results.extend(guard.unless_interrupted(measure())?);
+            }
         }
     }
     Envelope::new("lab", results).print(how.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// All results of one engine, in a lab of its own.
-fn measure(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
+/// All results of tasks with one engine, in a lab of its own.
+fn tasks(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
     // The kernel engine's answers need XDP at the hosts; the switch in user space would be slower with it.
     let options = Options::new(format!("bench{}", std::process::id()), HOSTS).xdp(engine == LabEngine::Kernel);
     let lab = guard.up(&options)?;
@@ -85,9 +99,29 @@ fn measure(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<M
     let _executor = executor(at(&lab, EXECUTOR)?, address, SLOTS)?;
     let client = || load::runs(&connect(vec![address])?, effort, busy_time);
     let runs = lab.within(CLIENT, client)??;
-    let mut measures = load::measures(&format!("lab.{}", engine.name()), &runs);
+    let mut measures = load::measures::<Client>(&format!("lab.{}", engine.name()), &runs);
     let cpu_us = load::median_of(&runs, |run| run.cpu_us);
     measures.push(Measure::quantity(&format!("lab.{}.cpu_us_per_task", engine.name()), cpu_us, "us"));
+    Ok(measures)
+}
+
+/// The same of reads.
+fn reads(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
+    let options = Options::new(format!("reads{}", std::process::id()), STORE.hosts());
+    let lab = guard.up(&options.xdp(engine == LabEngine::Kernel))?;
+    eprintln!("engine {}, reads", engine.name());
+    let store = Cluster::start(Ground::Lab(&lab, engine), STORE)?;
+    guard.remove_too(store.directory());
+    store.wait_until_well()?;
+    let load = Reads::new(store.client(0, |client| client)?)?;
+    let runs = load::runs(&load, effort, busy_time)?;
+    let prefix = match engine {
+        LabEngine::Kernel => "lab.reads".to_owned(),
+        LabEngine::User => format!("lab.reads.{}", engine.name()),
+    };
+    let mut measures = load::measures::<Reads>(&prefix, &runs);
+    let cpu_us = load::median_of(&runs, |run| run.cpu_us);
+    measures.push(Measure::quantity(&format!("{prefix}.cpu_us_per_read"), cpu_us, "us"));
     Ok(measures)
 }
 

@@ -1,4 +1,4 @@
-//! The load of benchmarks of whole clusters: no-op tasks one at a time, and as many as possible.
+//! The load of benchmarks of whole clusters, of tasks and of stores: one at a time, and as many as possible.
 
 use crate::median::median;
 use anyhow::{Context, Result, ensure};
@@ -35,47 +35,60 @@ impl Effort {
     }
 }
 
+/// What a client does again and again.
+pub(super) trait Load {
+    /// Of the results' names.
+    const WHAT: &'static str;
+    /// Does it once, and waits until it is done.
+    fn one(&self) -> Result<()>;
+    /// Does it at least so often, with some always under way; says how often.
+    fn many(&self, count: usize) -> Result<usize>;
+}
+
 /// What one run measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    pub(super) tasks_per_s: f64,
-    /// CPU time of a task of the throughput run, in microseconds.
+    pub(super) per_s: f64,
+    /// CPU time of each of the throughput run, in microseconds.
     pub(super) cpu_us: f64,
 }
 
 /// All runs, after one that only warms up. `cpu` says how much CPU time was spent so far.
-pub(super) fn runs(client: &Client, effort: &Effort, cpu: impl Fn() -> Result<Duration>) -> Result<Vec<Run>> {
-    round_trips(client, effort.round_trips / 10)?;
+pub(super) fn runs<L: Load>(load: &L, effort: &Effort, cpu: impl Fn() -> Result<Duration>) -> Result<Vec<Run>> {
+    round_trips(load, effort.round_trips / 10)?;
     (1..=effort.runs)
         .map(|number| {
-            let trips = round_trips(client, effort.round_trips)?;
+            let trips = round_trips(load, effort.round_trips)?;
             let before = cpu()?;
-            let (tasks, took) = throughput(client, effort.tasks)?;
+            let started = Instant::now();
+            let count = load.many(effort.tasks)?;
             let run = Run {
                 p50_us: trips.value_at_quantile(0.5) as f64 / 1e3,
                 p99_us: trips.value_at_quantile(0.99) as f64 / 1e3,
-                tasks_per_s: tasks as f64 / took.as_secs_f64(),
-                cpu_us: (cpu()?.saturating_sub(before)).as_secs_f64() * 1e6 / tasks as f64,
+                per_s: count as f64 / started.elapsed().as_secs_f64(),
+                cpu_us: (cpu()?.saturating_sub(before)).as_secs_f64() * 1e6 / count as f64,
             };
-            let Run { p50_us, p99_us, tasks_per_s, .. } = run;
-            let all = effort.runs;
-            eprintln!(
-                "run {number} of {all}: round trip p50 {p50_us:.1} us, p99 {p99_us:.1} us; {tasks_per_s:.0} tasks/s"
-            );
+            let Run { p50_us, p99_us, per_s, .. } = run;
+            let (all, what) = (effort.runs, L::WHAT);
+            eprintln!("run {number} of {all}: round trip p50 {p50_us:.1} us, p99 {p99_us:.1} us; {per_s:.0} {what}/s");
             Ok(run)
         })
         .collect()
 }
 
 /// The medians of the runs, as `PREFIX.rtt_p50_us` and so on.
-pub(super) fn measures(prefix: &str, runs: &[Run]) -> Vec<Measure> {
+pub(super) fn measures<L: Load>(prefix: &str, runs: &[Run]) -> Vec<Measure> {
     let name = |what| format!("{prefix}.{what}");
+    let per_s = format!("{}_per_s", L::WHAT);
     vec![
         Measure::quantity(&name("rtt_p50_us"), median_of(runs, |run| run.p50_us), "us"),
         Measure::quantity(&name("rtt_p99_us"), median_of(runs, |run| run.p99_us), "us"),
-        Measure::count(&name("tasks_per_s"), median_of(runs, |run| run.tasks_per_s).round() as u64, "tasks/s"),
+        Measure {
+            unit: format!("{}/s", L::WHAT).into(),
+            ..Measure::count(&name(&per_s), median_of(runs, |run| run.per_s).round() as u64, "")
+        },
     ]
 }
 
@@ -83,31 +96,39 @@ pub(super) fn median_of(runs: &[Run], part: fn(&Run) -> f64) -> f64 {
     median(runs.iter().map(part).collect())
 }
 
-/// One task at a time, in nanoseconds.
-fn round_trips(client: &Client, count: usize) -> Result<Histogram<u64>> {
+/// One at a time, in nanoseconds.
+fn round_trips(load: &impl Load, count: usize) -> Result<Histogram<u64>> {
     let mut histogram = Histogram::new_with_max(ROUND_TRIP_MAX_NS, 3)?;
     for _ in 0..count {
         let started = Instant::now();
-        let outcomes = client.submit(TaskSpec::new(NOOP, Vec::new()))?.wait();
+        load.one()?;
         histogram.saturating_record(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        ensure!(outcomes.iter().all(Result::is_ok), "a no-op task failed: {outcomes:?}");
     }
     Ok(histogram)
 }
 
-/// With some jobs always in flight; how many tasks that were, and how long it took.
-fn throughput(client: &Client, tasks: usize) -> Result<(usize, Duration)> {
-    let mut jobs: VecDeque<JobHandle> = VecDeque::new();
-    let count = tasks.div_ceil(JOB);
-    let started = Instant::now();
-    for _ in 0..count {
-        if jobs.len() == JOBS {
-            jobs.pop_front().map_or(Ok(()), all_ok)?;
-        }
-        jobs.push_back(client.submit(Job::builder(NOOP).repeat(JOB, Vec::new()).build())?);
+/// No-op tasks, by themselves and in jobs.
+impl Load for Client {
+    const WHAT: &'static str = "tasks";
+
+    fn one(&self) -> Result<()> {
+        let outcomes = self.submit(TaskSpec::new(NOOP, Vec::new()))?.wait();
+        ensure!(outcomes.iter().all(Result::is_ok), "a no-op task failed: {outcomes:?}");
+        Ok(())
     }
-    jobs.into_iter().try_for_each(all_ok)?;
-    Ok((count * JOB, started.elapsed()))
+
+    fn many(&self, count: usize) -> Result<usize> {
+        let mut jobs: VecDeque<JobHandle> = VecDeque::new();
+        let count = count.div_ceil(JOB);
+        for _ in 0..count {
+            if jobs.len() == JOBS {
+                jobs.pop_front().map_or(Ok(()), all_ok)?;
+            }
+            jobs.push_back(self.submit(Job::builder(NOOP).repeat(JOB, Vec::new()).build())?);
+        }
+        jobs.into_iter().try_for_each(all_ok)?;
+        Ok(count * JOB)
+    }
 }
 
 fn all_ok(job: JobHandle) -> Result<()> {

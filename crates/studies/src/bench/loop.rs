@@ -51,7 +51,7 @@ fn busy(effort: &Effort) -> Result<Vec<Measure>> {
     let (_switch, address) = loopback_switch()?;
     let _executor = executor(ours()?, address, SLOTS)?;
     let client = connect(vec![address])?;
-    Ok(load::measures("loop", &load::runs(&client, effort, || Ok(Duration::ZERO))?))
+    Ok(load::measures::<midflight_host::Client>("loop", &load::runs(&client, effort, || Ok(Duration::ZERO))?))
 }
 
 /// What waiting executors cost the switch.

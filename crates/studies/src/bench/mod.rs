@@ -12,6 +12,7 @@ mod r#loop;
 mod modes;
 mod peers;
 mod ratio;
+mod reads_load;
 mod reads_packets;
 mod sim;
 mod workload;
@@ -41,7 +42,7 @@ enum Bench {
     /// Client, switch and executor as three processes on loopback: round trip, throughput, idle cost
     #[command(after_help = against::help(r#loop::EXAMPLES))]
     Loop(Comparable),
-    /// The same as processes on hosts of a lab: the switch in user space, and in the kernel
+    /// The same as processes on hosts of a lab, and reads of a store: the switch in user space, and in the kernel
     #[command(after_help = against::help(lab::EXAMPLES))]
     Lab(lab::Args),
     /// The papers' figure live, in a lab: scheduling delay against load, beside Sparrow

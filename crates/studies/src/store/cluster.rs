@@ -9,7 +9,7 @@ use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_lab::{Lab, LabError, Place, SWITCH_IPV4};
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -94,6 +94,11 @@ impl<'l> Cluster<'l> {
 
     fn data(&self, id: usize) -> PathBuf {
         self.disks.get(id - 1).map_or(&self.directory, SmallDisk::path).join(format!("data-{id}"))
+    }
+
+    /// Where all its files are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     pub(crate) fn size(&self) -> Size {
