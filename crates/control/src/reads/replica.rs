@@ -71,6 +71,10 @@ impl SetTable {
 }
 
 impl ReadMode {
+    /// All of them.
+    pub const ALL: [Self; Mode::ALL.len()] =
+        [Self::Flair, Self::Raft, Self::LeaderLease, Self::FollowerReadIndex, Self::FollowerLease, Self::Unreplicated];
+
     /// As configurations have it.
     #[must_use]
     pub fn name(self) -> &'static str {

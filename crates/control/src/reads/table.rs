@@ -221,7 +221,7 @@ impl SetTable {
         }
     }
 
-    /// As a table of the configuration, with the keys that have no defaults.
+    /// As a table of the configuration, with the keys that have no defaults, and the read mode.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let switches: Vec<_> = self.switches.iter().map(|switch| format!("\"{switch}\"")).collect();
@@ -229,10 +229,11 @@ impl SetTable {
             format!("  {{ id = {id}, address = \"{address}\", links = \"{links}\" }},\n")
         };
         format!(
-            "[[reads.set]]\nnumber = {}\ncluster = {}\nswitches = [{}]\nreplicas = [\n{}]\n",
+            "[[reads.set]]\nnumber = {}\ncluster = {}\nswitches = [{}]\nreads = \"{}\"\nreplicas = [\n{}]\n",
             self.number,
             self.cluster,
             switches.join(", "),
+            self.reads.name(),
             self.replicas.iter().map(replica).collect::<String>()
         )
     }

@@ -4,7 +4,7 @@ use super::disks::SmallDisk;
 use crate::engines::{LabEngine, at, own_port};
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, bail};
-use midflight_control::reads::{ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
+use midflight_control::reads::{ReadMode, ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
 use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_lab::{Lab, LabError, Place, SWITCH_IPV4};
 use std::fs::File;
@@ -36,6 +36,8 @@ pub(crate) struct Size {
     pub(crate) clients: usize,
     /// Each replica has a small file system of its own.
     pub(crate) small_disks: bool,
+    /// How its reads are served.
+    pub(crate) reads: ReadMode,
 }
 
 impl Size {
@@ -67,10 +69,11 @@ pub(crate) struct Cluster<'l> {
 impl<'l> Cluster<'l> {
     /// All processes are started; [`Cluster::wait_until_well`] waits until it serves.
     pub(crate) fn start(ground: Ground<'l>, size: Size) -> Result<Self> {
-        let set = match ground {
+        let addresses = match ground {
             Ground::Loopback => on_loopback(&size)?,
             Ground::Lab(lab, _) => in_lab(lab, &size)?,
         };
+        let set = SetTable { reads: size.reads, ..addresses };
         let directory = new_directory()?;
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new() };
@@ -203,6 +206,11 @@ impl<'l> Cluster<'l> {
 
     pub(crate) fn replica(&mut self, id: usize) -> Result<&mut Process> {
         self.replicas[id - 1].as_mut().context("the replica does not run")
+    }
+
+    /// Those of the replicas that run, in the order of their numbers.
+    pub(crate) fn replicas(&self) -> impl Iterator<Item = &Process> {
+        self.replicas.iter().flatten()
     }
 
     /// All processes.

@@ -1,5 +1,6 @@
 //! The load: clients in this process, each with so many operations under way that every replica always has something to do.
 
+use super::store::Store;
 use super::workload::{Keys, Mix, VALUE_BYTES};
 use anyhow::{Context, Result, bail, ensure};
 use midflight_host::kv::{KvClient, KvHandle, Operation};
@@ -7,7 +8,6 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,19 +35,13 @@ impl Done {
     }
 }
 
-fn client(switch: SocketAddr) -> Result<KvClient> {
-    let builder = KvClient::builder().switch(switch).lanes(LANES).timeout(PATIENCE);
-    builder.connect().context("cannot start a client")
-}
-
-/// Waits until the store takes a write.
-pub(super) fn wait_until_it_serves(switch: SocketAddr) -> Result<()> {
-    client(switch)?.put(b"ready".as_slice(), b"yes".as_slice()).context("the store does not serve")
+fn client(store: &Store<'_>) -> Result<KvClient> {
+    store.client(|builder| builder.lanes(LANES).timeout(PATIENCE))
 }
 
 /// Writes all keys once.
-pub(super) fn fill(switch: SocketAddr, keys: &Keys) -> Result<()> {
-    let client = client(switch)?;
+pub(super) fn fill(store: &Store<'_>, keys: &Keys) -> Result<()> {
+    let client = client(store)?;
     let mut under_way = VecDeque::new();
     for key in keys.all() {
         under_way.push_back(client.submit(Operation::Put { key, value: vec![b'v'; VALUE_BYTES] })?);
@@ -76,26 +70,25 @@ struct Shared {
     writes: AtomicU64,
 }
 
-/// Loads the store for a while to warm up, then for `time`, at whose ends `at_ends` is called.
-pub(super) fn run<T>(
-    switch: SocketAddr,
+/// Loads the store for a while to warm up, then for `time`: what it has done, and what CPU time each replica took for that.
+pub(super) fn run(
+    store: &Store<'_>,
     keys: &Keys,
     mix: Mix,
     (warm_up, time): (Duration, Duration),
-    mut at_ends: impl FnMut() -> Result<T>,
-) -> Result<(Done, [T; 2])> {
+) -> Result<(Done, Vec<Duration>)> {
     let shared = &Shared::default();
     std::thread::scope(|scope| {
-        let worker = |seed| scope.spawn(move || work(switch, keys, mix, seed, shared));
+        let worker = |seed| scope.spawn(move || work(store, keys, mix, seed, shared));
         let workers: Vec<_> = (0..CLIENTS).map(worker).collect();
         std::thread::sleep(warm_up);
-        let before = at_ends();
+        let before = store.cpu_times();
         let started = Instant::now();
         shared.counts.store(true, Ordering::Relaxed);
         std::thread::sleep(time);
         shared.counts.store(false, Ordering::Relaxed);
         let seconds = started.elapsed().as_secs_f64();
-        let after = at_ends();
+        let after = store.cpu_times();
         shared.stop.store(true, Ordering::Relaxed);
         for worker in workers {
             match worker.join() {
@@ -105,13 +98,14 @@ pub(super) fn run<T>(
         }
         let (reads, writes) = (shared.reads.load(Ordering::Relaxed), shared.writes.load(Ordering::Relaxed));
         ensure!(reads + writes > 0, "no operation has ended in {seconds:.1} s");
-        Ok((Done { reads, writes, seconds }, [before?, after?]))
+        let used = before?.iter().zip(after?).map(|(before, after)| after.saturating_sub(*before)).collect();
+        Ok((Done { reads, writes, seconds }, used))
     })
 }
 
 /// One client, in a thread of its own.
-fn work(switch: SocketAddr, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
-    let client = client(switch)?;
+fn work(store: &Store<'_>, keys: &Keys, mix: Mix, seed: u64, shared: &Shared) -> Result<()> {
+    let client = client(store)?;
     let mut random = Pcg64::seed_from_u64(seed);
     let mut under_way: VecDeque<(bool, KvHandle)> = VecDeque::new();
     while !shared.stop.load(Ordering::Relaxed) {

@@ -3,7 +3,6 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `mode` | the modes |
 //! | `store`, `share` | a store in a lab, and its replicas' shares of a CPU |
 //! | `workload`, `load` | what the clients do |
 //! | `samples` | what was measured |
@@ -12,7 +11,6 @@
 
 mod bound;
 mod load;
-mod mode;
 mod report;
 mod samples;
 mod share;
@@ -20,14 +18,14 @@ mod store;
 mod workload;
 
 use super::How;
-use crate::engines::{LabEngine, Named};
+use crate::engines::LabEngine;
 use crate::lab_guard::LabGuard;
 use anyhow::{Context, Result, bail};
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use midflight_control::reads::ReadMode;
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::usage;
-use mode::Mode;
 use samples::{Sample, Samples};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -73,8 +71,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(10..=100))]
     share: u32,
     /// Only these modes, such as flair,leader-lease
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODE", default_values_t = Mode::value_variants().to_vec())]
-    modes: Vec<Mode>,
+    #[arg(long, value_delimiter = ',', value_name = "MODE", default_values = ReadMode::ALL.map(ReadMode::name))]
+    modes: Vec<ReadMode>,
     /// How long each measurement takes, after a half of it to warm up; default: 2s, with --quick 500ms
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
     duration: Option<Duration>,
@@ -112,13 +110,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// A mode, as how many replicas, and what it is measured with.
-type Part = (Mode, usize, Vec<Mix>);
+type Part = (ReadMode, usize, Vec<Mix>);
 
-fn plan(modes: &[Mode]) -> Vec<Part> {
+fn plan(modes: &[ReadMode]) -> Vec<Part> {
     let all = vec![Mix::C, Mix::C_ZIPF, Mix::B, Mix::B_ZIPF];
-    let mixes = |mode| if mode == Mode::Flair { [all.clone(), vec![Mix::WRITES]].concat() } else { all.clone() };
-    let usual = modes.iter().map(|&mode| (mode, mode.replicas(REPLICAS), mixes(mode)));
-    let larger = modes.iter().filter(|mode| matches!(mode, Mode::Flair | Mode::LeaderLease));
+    let mixes = |mode| if mode == ReadMode::Flair { [all.clone(), vec![Mix::WRITES]].concat() } else { all.clone() };
+    let replicas = |mode| if mode == ReadMode::Unreplicated { 1 } else { REPLICAS };
+    let usual = modes.iter().map(|&mode| (mode, replicas(mode), mixes(mode)));
+    let larger = modes.iter().filter(|mode| matches!(mode, ReadMode::Flair | ReadMode::LeaderLease));
     usual.chain(larger.map(|&mode| (mode, MORE_REPLICAS, vec![Mix::C]))).collect()
 }
 
@@ -142,17 +141,12 @@ impl Study {
 
     /// One store, from its beginning to its end.
     fn measure(&self, like: &Like, mixes: &[Mix], samples: &mut Samples) -> Result<()> {
-        let store = Store::start(like, &self.guard)?;
-        store.lab.within(store::CLIENTS, || {
-            load::wait_until_it_serves(store.address)?;
-            load::fill(store.address, &self.keys)
-        })??;
+        let lab = like.lab(&self.guard)?;
+        let store = Store::start(like, &lab, &self.guard)?;
+        load::fill(&store, &self.keys)?;
         for mix in mixes {
             let leader = store.leader()?;
-            let times = (self.time / 2, self.time);
-            let load = || load::run(store.address, &self.keys, *mix, times, || store.cpu_times());
-            let (done, [before, after]) = store.lab.within(store::CLIENTS, load)??;
-            let cpu = before.iter().zip(&after).map(|(before, after)| after.saturating_sub(*before)).collect();
+            let (done, cpu) = load::run(&store, &self.keys, *mix, (self.time / 2, self.time))?;
             samples.add(like, mix, Sample { done, cpu, leader });
         }
         Ok(())

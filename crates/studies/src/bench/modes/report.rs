@@ -1,23 +1,25 @@
 //! What is printed: medians, and ratios of modes with their intervals.
 
 use super::bound::Costs;
-use super::mode::Mode;
 use super::samples::{Samples, busy};
 use super::workload::Mix;
 use crate::bench::ratio::Ratio;
 use crate::median::median;
 use midflight_terminal::envelope::Measure;
 
+const FLAIR: &str = "flair";
+const FOLLOWER_LEASE: &str = "follower_lease";
+
 pub(super) fn measures(samples: &Samples, share: f64) -> Vec<Measure> {
     let mut measures = Vec::new();
     for (workload, mode, of_mode) in samples.all() {
-        let name = |what| format!("modes.{workload}.{}_{what}", mode.result());
+        let name = |what| format!("modes.{workload}.{}_{what}", mode);
         measures.push(Measure::quantity(&name("per_s"), median(samples.rates(workload, mode)), "1/s"));
         measures.push(Measure::quantity(&name("busy"), busy(of_mode, share), ""));
     }
-    for (workload, mode, _) in samples.all().filter(|(_, mode, _)| *mode != Mode::Flair) {
-        let name = format!("modes.{workload}.flair_over_{}", mode.result());
-        measures.extend(ratio(&name, &samples.rates(workload, Mode::Flair), &samples.rates(workload, mode)));
+    for (workload, mode, _) in samples.all().filter(|(_, mode, _)| *mode != FLAIR) {
+        let name = format!("modes.{workload}.flair_over_{}", mode);
+        measures.extend(ratio(&name, &samples.rates(workload, FLAIR), &samples.rates(workload, mode)));
     }
     measures.extend(bound(samples, share));
     measures
@@ -31,7 +33,7 @@ fn ratio(name: &str, this: &[f64], other: &[f64]) -> Vec<Measure> {
 
 /// What flair could do on workload B, by what follower-lease did.
 fn bound(samples: &Samples, share: f64) -> Vec<Measure> {
-    let costs = Costs::of(samples.of("C", Mode::Flair), samples.of("writes", Mode::Flair));
+    let costs = Costs::of(samples.of("C", FLAIR), samples.of("writes", FLAIR));
     let allowed = costs.bound(super::REPLICAS, share, &Mix::B);
     let done = |mode| median(samples.rates("B", mode));
     let cost = |what, us| Measure::quantity(&format!("modes.cost.{what}_us"), us, "us");
@@ -39,7 +41,7 @@ fn bound(samples: &Samples, share: f64) -> Vec<Measure> {
         cost("read", costs.read),
         cost("write_leader", costs.write_leader),
         cost("write_follower", costs.write_follower),
-        Measure::quantity("modes.B.bound", allowed / done(Mode::FollowerLease), ""),
-        Measure::quantity("modes.B.flair_over_bound", done(Mode::Flair) / allowed, ""),
+        Measure::quantity("modes.B.bound", allowed / done(FOLLOWER_LEASE), ""),
+        Measure::quantity("modes.B.flair_over_bound", done(FLAIR) / allowed, ""),
     ]
 }

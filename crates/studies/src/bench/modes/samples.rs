@@ -1,10 +1,10 @@
 //! What was measured.
 
 use super::load::Done;
-use super::mode::Mode;
 use super::store::Like;
 use super::workload::Mix;
 use crate::median::median;
+use midflight_control::reads::ReadMode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,8 +38,13 @@ impl Sample {
     }
 }
 
-/// A workload, by its name in results, and a mode.
-type Key = (String, Mode);
+/// A workload and a mode, by their names in results.
+type Key = (String, String);
+
+/// A mode in names of results.
+pub(super) fn word(mode: ReadMode) -> String {
+    mode.name().replace('-', "_")
+}
 
 /// All of them, in the order of their rounds.
 #[derive(Debug, Default)]
@@ -49,20 +54,20 @@ impl Samples {
     pub(super) fn add(&mut self, like: &Like, mix: &Mix, sample: Sample) {
         let is_larger = like.replicas > super::REPLICAS;
         let workload = if is_larger { format!("{}{}", mix.name, like.replicas) } else { mix.name.to_owned() };
-        self.0.entry((workload, like.mode)).or_default().push(sample);
+        self.0.entry((workload, word(like.mode))).or_default().push(sample);
     }
 
     /// Each workload and mode that was measured.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, Mode, &[Sample])> {
-        self.0.iter().map(|((workload, mode), samples)| (workload.as_str(), *mode, samples.as_slice()))
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str, &[Sample])> {
+        self.0.iter().map(|((workload, mode), samples)| (workload.as_str(), mode.as_str(), samples.as_slice()))
     }
 
-    pub(super) fn of(&self, workload: &str, mode: Mode) -> &[Sample] {
-        self.0.get(&(workload.to_owned(), mode)).map_or(&[], Vec::as_slice)
+    pub(super) fn of(&self, workload: &str, mode: &str) -> &[Sample] {
+        self.0.get(&(workload.to_owned(), mode.to_owned())).map_or(&[], Vec::as_slice)
     }
 
     /// Operations a second in each round.
-    pub(super) fn rates(&self, workload: &str, mode: Mode) -> Vec<f64> {
+    pub(super) fn rates(&self, workload: &str, mode: &str) -> Vec<f64> {
         self.of(workload, mode).iter().map(|sample| sample.done.per_second()).collect()
     }
 }
