@@ -156,10 +156,11 @@ impl Log {
         self.disk.append(entries);
     }
 
-    /// Raft's term, vote and commit index.
+    /// Raft's term, vote and commit index. A commit index alone waits for the next batch, which it goes with.
     pub fn set_hard_state(&mut self, state: &HardState) {
-        if self.hard_state != *state {
-            self.hard_state = state.clone();
+        let is_new = (self.hard_state.term, self.hard_state.vote) != (state.term, state.vote);
+        self.hard_state = state.clone();
+        if is_new {
             self.disk.state_changed();
         }
     }

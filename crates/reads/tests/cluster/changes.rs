@@ -4,6 +4,7 @@ use super::ready;
 use super::world::{World, member};
 use midflight_endpoint::MS;
 use midflight_reads::replica::{ChangeError, Event, HandOverError, ReplicaConfig, Timing};
+use midflight_wire::reads::{Command, Status};
 
 /// A set of three with a leader, of whose followers the first is dead.
 fn with_one_dead() -> (World, u64, u64, u64) {
@@ -117,4 +118,36 @@ fn replicas_with_other_frozen_bounds_do_not_work_together() {
     let client = world.open(1);
     assert!(client > 0, "the others go on");
     assert_eq!(world.get(1, "a"), Some((midflight_wire::reads::Status::NotFound, Vec::new())));
+}
+
+/// R1: a set of five shrinks to three. Three of the five, of which two have left, then lose their power; together they were a majority of
+/// the set before. They must not elect a leader, which would lack what the others have committed since.
+#[test]
+fn r1_a_restart_does_not_take_a_replica_back_to_members_that_have_been_replaced() {
+    let (mut world, client) = ready(5);
+    let leader = world.leader().unwrap();
+    let others: Vec<u64> = (1..=5).filter(|id| *id != leader).collect();
+    let [stays, lags, second, first] = others[..] else { unreachable!() };
+    world.call(leader, |replica, now| replica.remove_member(now, first)).unwrap();
+    world.run(100 * MS);
+    world.call(leader, |replica, now| replica.remove_member(now, second)).unwrap();
+    world.run(MS);
+    let cut = |world: &mut World| {
+        for one in [leader, stays] {
+            [lags, second, first].into_iter().for_each(|other| world.link(one, other, false));
+        }
+    };
+    cut(&mut world);
+    world.run(10 * MS);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"new"), Some((Status::Done, Vec::new())));
+    [lags, second, first].into_iter().for_each(|id| world.kill(id));
+    [lags, second, first].into_iter().for_each(|id| world.start(id));
+    cut(&mut world);
+    world.run(800 * MS);
+    for id in [lags, second, first] {
+        assert_eq!(world.replica(id).counters().elections, 0, "replica {id}");
+    }
+    [leader, stays].into_iter().for_each(|one| world.link(one, lags, true));
+    world.run(800 * MS);
+    assert_eq!(world.get(1, "a"), Some((Status::Done, b"new".to_vec())));
 }
