@@ -156,13 +156,17 @@ impl Log {
         self.disk.append(entries);
     }
 
-    /// Raft's term, vote and commit index. A commit index alone waits for the next batch, which it goes with.
+    /// Raft's term, vote and commit index.
     pub fn set_hard_state(&mut self, state: &HardState) {
-        let is_new = (self.hard_state.term, self.hard_state.vote) != (state.term, state.vote);
-        self.hard_state = state.clone();
-        if is_new {
+        if self.hard_state != *state {
+            self.hard_state = state.clone();
             self.disk.state_changed();
         }
+    }
+
+    /// A commit index that is worth no batch: it goes with the next one.
+    pub fn set_commit(&mut self, commit: u64) {
+        self.hard_state.commit = commit;
     }
 
     /// Raft's term, vote and commit index.

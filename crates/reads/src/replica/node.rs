@@ -361,13 +361,17 @@ impl Node {
         let (number, must_sync) = (ready.number(), ready.must_sync());
         let (hard_state, entries) = (ready.hs().cloned(), ready.take_entries());
         let log = self.raw.mut_store();
+        match hard_state {
+            Some(state) if must_sync => log.set_hard_state(&state),
+            // An entry that changes the members follows only when the change before it is committed. Who restarts with both must know
+            // that, so the index goes with the next entries.
+            Some(state) if !planted(166) => log.set_commit(state.commit),
+            _ => {}
+        }
         if must_sync {
             snapshot.iter().for_each(|snapshot| log.install(snapshot.clone()));
             log.append(&entries);
         }
-        // A commit index alone makes no batch. But it goes with the next entries: one that changes the members follows only when the
-        // change before it is committed, and who restarts with both must know that.
-        hard_state.iter().filter(|_| must_sync || !planted(166)).for_each(|state| log.set_hard_state(state));
         self.raw.advance_append_async(ready);
         self.send_after_disk(now, number, after_disk, snapshot);
         self.note_role(now);
