@@ -30,6 +30,7 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
         heal_ms: 900,
         network: Net { delay_max_us: 100, ..Net::KIND },
         replicas: 3,
+        outsiders: 0,
         switches: 2,
         set: SetSpec {
             kgroup_bits: 6,
@@ -42,6 +43,7 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
             client_idle_ms: 5_000,
             snapshot_after: 1 << 20,
             drift_ppm: bound_ppm,
+            learn_ms: 600_000,
         },
         clients: vec![client(1.0), client(0.0), client(0.0)],
         faults,

@@ -195,6 +195,7 @@ impl ReplicaStatus {
         let role = match report.role {
             Role::Leader => "leader",
             Role::Follower => "follower",
+            Role::Learner => "learner",
             Role::Outside => "outside",
         };
         let member = |(member, matched): &(Member, u64)| MemberStatus { member: member.clone(), matched: *matched };

@@ -118,6 +118,10 @@ impl ReplicaThread {
                 Event::Follows => tracing::info!("leads no more"),
                 Event::HandedOver(outcome) => self.orders.handed_over(outcome),
                 Event::Session(switch) => tracing::info!("a session at switch {switch} has begun"),
+                Event::LeftBehind(id) => tracing::error!(
+                    "the new member {id} has not caught up in time, and is removed: see why it is slow or not reached, then let \
+                     another id join, with an empty directory"
+                ),
                 Event::Unlike(switch) => tracing::error!(
                     "switch {switch} has another session_lease or kgroup_bits for this set than this replica, which does not \
                      work with it: give all replicas and switches the same configuration"

@@ -206,6 +206,8 @@ pub struct ReplicaConfig {
     pub snapshot_after: usize,
     /// Bytes that may wait for the disk; above it no write is taken. Default 64 MiB.
     pub unsafe_bytes: usize,
+    /// A new member that has not caught up for so long is removed again. Default 10 min.
+    pub learn_within: Nanos,
     /// How long a key group with a lost write stays unstable after the first READ that shows it. Default 20 ms.
     pub refresh_after: Nanos,
 }
@@ -271,6 +273,7 @@ impl ReplicaConfig {
             store_bytes: 256 << 20,
             snapshot_after: 32 << 20,
             unsafe_bytes: 64 << 20,
+            learn_within: 600 * SECOND,
             refresh_after: 20 * MS,
         }
     }

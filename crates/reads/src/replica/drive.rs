@@ -140,6 +140,7 @@ impl Replica {
             let heard = self.heard.get(&member.id).copied().unwrap_or(0);
             let serves = self.config.mode.uses_followers()
                 && !is_silent(now, heard, timing)
+                && self.node.learner() != Some(member.id)
                 && sessions.switches.reaches(now, member.slot);
             let row = &mut rows[usize::from(member.slot)];
             row.address = member.address.into();
@@ -255,6 +256,7 @@ impl Endpoint for Replica {
         self.go_on(now);
         if self.sessions.is_some() && now >= self.next_beat {
             self.next_beat = now + self.config.timing.heartbeat;
+            self.attend_learner(now);
             self.beat(now);
             self.go_on(now);
         }

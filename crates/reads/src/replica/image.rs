@@ -115,7 +115,9 @@ impl Image {
     pub(super) fn of(state: &State, agreed: Agreed, index: u64) -> Self {
         let most = if planted(162) { 2 } else { usize::MAX };
         let clients = state.clients.iter().take(most).map(|(&id, client)| (id, client.clone())).collect();
-        let (sessions, members) = (state.sessions.clone(), state.members.clone());
+        let sessions = if planted(170) { Vec::new() } else { state.sessions.clone() };
+        let most = if planted(181) { 3 } else { usize::MAX };
+        let members = state.members.iter().take(most).cloned().collect();
         let head = Arc::new(Head { version: VERSION, agreed, time: state.time, sessions, members });
         Self { index, head, clients, shards: state.store.shards().to_vec() }
     }

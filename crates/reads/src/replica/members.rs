@@ -1,8 +1,9 @@
-//! The members of a set, and how they change.
+//! The members of a set, and how they change: one at a time. A new one learns first, without a vote.
 
-use super::Replica;
 use super::config::{Member, Mode};
+use super::{Event, Replica};
 use midflight_endpoint::Nanos;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX};
 use protobuf::Message as _;
 use raft::prelude::{ConfChangeSingle, ConfChangeType, ConfChangeV2, Entry, EntryType};
@@ -58,6 +59,9 @@ pub enum ChangeError {
         /// Those that have not.
         silent: Vec<u64>,
     },
+    /// Who has no vote cannot lead.
+    #[error("replica {0} has not caught up, and has no vote yet: try again later")]
+    Learns(u64),
     /// Who is to lead cannot be reached.
     #[error("replica {0} is not heard: start it, or choose another one")]
     Silent(u64),
@@ -73,8 +77,14 @@ pub enum ChangeError {
     )]
     Unreplicated,
     /// Another change is under way.
-    #[error("another change of the members is under way: try again when it is done")]
-    Busy,
+    #[error(
+        "another change of the members is under way: try again when it is done{}",
+        learner.map_or(String::new(), |id| format!(", or remove replica {id}, which has not caught up"))
+    )]
+    Busy {
+        /// The new member that the set waits for.
+        learner: Option<u64>,
+    },
 }
 
 /// Why another one than the wanted replica leads, or none.
@@ -89,6 +99,17 @@ pub enum HandOverError {
          who leads"
     )]
     Nobody,
+}
+
+/// A new member gets its vote when it lacks no more entries than this. A follower always lacks some that are under way.
+const CAUGHT_UP: u64 = 1_000;
+
+/// A member without a vote, as its leader sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Learner {
+    id: u64,
+    /// Since when this leader waits for it.
+    since: Nanos,
 }
 
 fn list(ids: &[u64]) -> String {
@@ -107,7 +128,8 @@ impl Replica {
         &self.state.members
     }
 
-    /// Adds a member, once a quorum has agreed. A replica that has lost its disk comes back as a new member.
+    /// Adds a member, once a quorum has agreed. It has no vote until it has caught up. A replica that has lost its disk comes back as a
+    /// new member.
     ///
     /// # Errors
     /// Where it cannot be, or not now.
@@ -139,7 +161,7 @@ impl Replica {
         let mut members = self.state.members.clone();
         let id = new.id;
         members.push(new);
-        self.change(now, id, ConfChangeType::AddNode, &members)
+        self.change(now, id, ConfChangeType::AddLearnerNode, &members)
     }
 
     /// Removes a member, once a quorum has agreed.
@@ -171,6 +193,9 @@ impl Replica {
 
     /// A change must leave a majority of replicas that are heard: it could not be taken back.
     fn check_majority(&self, now: Nanos, members: &[Member]) -> Result<(), ChangeError> {
+        if planted(168) {
+            return Ok(());
+        }
         let needed = members.len() / 2 + 1;
         let (heard, silent): (Vec<_>, Vec<_>) =
             members.iter().map(|member| member.id).partition(|&id| self.is_heard(now, id));
@@ -180,16 +205,48 @@ impl Replica {
 
     fn change(&mut self, now: Nanos, id: u64, what: ConfChangeType, members: &[Member]) -> Result<(), ChangeError> {
         self.check_leads()?;
+        let learner = self.node.learner();
+        if learner.is_some_and(|learner| learner != id) {
+            return Err(ChangeError::Busy { learner });
+        }
         self.check_majority(now, members)?;
+        self.propose_members(id, what, members).ok_or(ChangeError::Busy { learner: None })?;
+        self.go_on(now);
+        Ok(())
+    }
+
+    fn propose_members(&mut self, id: u64, what: ConfChangeType, members: &[Member]) -> Option<u64> {
         let mut single = ConfChangeSingle::default();
         single.set_change_type(what);
         single.node_id = id;
         let mut change = ConfChangeV2::default();
         change.set_changes(vec![single].into());
         let context = postcard::to_allocvec(members).expect("members are plain data, and memory grows as needed");
-        self.node.propose_change(context, change).ok_or(ChangeError::Busy)?;
-        self.go_on(now);
-        Ok(())
+        self.node.propose_change(context, change)
+    }
+
+    /// A leader's new member gets its vote when it has caught up. One that takes too long is removed again, and that is reported.
+    pub(super) fn attend_learner(&mut self, now: Nanos) {
+        let Some(id) = self.node.learner().filter(|_| self.node.is_leader()) else {
+            self.learner = None;
+            return;
+        };
+        let known = self.learner.filter(|learner| learner.id == id);
+        let Learner { since, .. } = *self.learner.insert(known.unwrap_or(Learner { id, since: now }));
+        let mut members = self.state.members.clone();
+        if self.has_caught_up(id) && self.is_heard(now, id) {
+            self.propose_members(id, ConfChangeType::AddNode, &members);
+        } else if now >= since + self.config.learn_within {
+            members.retain(|member| member.id != id);
+            if self.propose_members(id, ConfChangeType::RemoveNode, &members).is_some() {
+                self.events.push_back(Event::LeftBehind(id));
+            }
+        }
+    }
+
+    fn has_caught_up(&self, id: u64) -> bool {
+        let matched = self.node.matched(id);
+        matched > 0 && matched + CAUGHT_UP >= self.node.committed()
     }
 
     /// An entry that changes the members is applied.
@@ -211,11 +268,11 @@ impl Replica {
             Err(error) => return self.fail(format!("a change of the members cannot be applied: {error}")),
         }
         if let Some(members) = members {
-            self.wants_snapshot |= members.len() > self.state.members.len();
+            self.wants_snapshot |= members.len() > self.state.members.len() && !planted(184);
             self.state.members = members;
             self.node.set_slot(self.slot());
             // It may have been elected between the proposal and now.
-            if self.node.is_leader() && self.slot() == NO_SLOT {
+            if self.node.is_leader() && self.slot() == NO_SLOT && !planted(182) {
                 self.node.step_down(self.now);
             }
             self.heard.retain(|id, _| self.state.members.iter().any(|member| member.id == *id));

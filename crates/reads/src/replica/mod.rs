@@ -95,6 +95,8 @@ pub struct Replica {
     /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
     time_since: Nanos,
     hand_over: Option<HandOver>,
+    /// A leader's new member that has no vote yet.
+    learner: Option<members::Learner>,
     /// When each peer was heard last.
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
@@ -144,6 +146,8 @@ pub enum Event {
         /// Its value there.
         theirs: String,
     },
+    /// The leader removes this new member, which has not caught up in time.
+    LeftBehind(u64),
     /// It cannot go on: the process must end, with this message.
     Failed(String),
 }
@@ -217,6 +221,7 @@ impl Replica {
             wants_snapshot: false,
             time_since: now,
             hand_over: None,
+            learner: None,
             heard: BTreeMap::new(),
             next_beat: now,
             now,
@@ -246,6 +251,9 @@ impl Replica {
         }
         if self.state.members.iter().all(|member| member.id != to) {
             return Err(ChangeError::NoMember(to));
+        }
+        if self.node.learner() == Some(to) {
+            return Err(ChangeError::Learns(to));
         }
         if !self.is_heard(now, to) {
             return Err(ChangeError::Silent(to));

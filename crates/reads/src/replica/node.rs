@@ -197,6 +197,9 @@ impl Node {
 
     /// Appends a change of the members; `None` where that cannot be now.
     pub(super) fn propose_change(&mut self, context: Vec<u8>, change: ConfChangeV2) -> Option<u64> {
+        if planted(183) {
+            self.raw.raft.pending_conf_index = 0;
+        }
         if !self.is_leader() || self.raw.raft.has_pending_conf() {
             return None;
         }
@@ -453,6 +456,11 @@ impl Node {
     /// The first entry that one of these members does not have, as far as the leader knows.
     pub(super) fn needed(&self, members: impl Iterator<Item = u64>) -> u64 {
         members.map(|id| self.matched(id) + 1).min().unwrap_or(u64::MAX)
+    }
+
+    /// The member that has no vote yet.
+    pub(super) fn learner(&self) -> Option<u64> {
+        self.raw.raft.prs().conf().learners().iter().min().copied()
     }
 
     /// The present configuration.

@@ -12,6 +12,8 @@ pub enum Role {
     Leader,
     /// It follows, or looks for a leader.
     Follower,
+    /// It is a member that has not caught up, and has no vote yet.
+    Learner,
     /// The set does not know it (yet, or any more).
     Outside,
 }
@@ -70,10 +72,11 @@ impl Replica {
         let is_member = self.state.members.iter().any(|member| member.id == self.config.id);
         StatusReport {
             id: self.config.id,
-            role: match (node.is_leader(), is_member) {
-                (true, _) => Role::Leader,
-                (false, true) => Role::Follower,
-                (false, false) => Role::Outside,
+            role: match is_member {
+                _ if node.is_leader() => Role::Leader,
+                true if node.learner() == Some(self.config.id) => Role::Learner,
+                true => Role::Follower,
+                false => Role::Outside,
             },
             mode: self.config.mode,
             term: node.term(),

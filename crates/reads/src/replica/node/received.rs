@@ -48,11 +48,13 @@ impl Node {
                     return Err(Refused::Promised);
                 }
             }
-            MsgAppendResponse
-            | MsgHeartbeatResponse
-            | MsgRequestVoteResponse
-            | MsgRequestPreVoteResponse
-            | MsgTimeoutNow => {}
+            MsgHeartbeatResponse => {
+                let of_learner = planted(167) && self.learner() == Some(message.from);
+                if of_learner || planted(169) && self.conf_state().voters.len() > 3 {
+                    self.confirm(&message.context);
+                }
+            }
+            MsgAppendResponse | MsgRequestVoteResponse | MsgRequestPreVoteResponse | MsgTimeoutNow => {}
             // What raft-rs forwards or sends to itself is not taken from others.
             _ => return Err(Refused::Foreign),
         }

@@ -1,7 +1,7 @@
 //! Draws a trial from a seed. Keys and key groups are few, so that operations meet; times are short, so that much happens.
 
-use super::scenes;
 use super::trial::{ClientSpec, Fault, Kind, Mode, PPM_MAX, Party, SetSpec, Trial, What};
+use super::{changes, scenes};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
 use rand::RngExt;
@@ -24,7 +24,8 @@ impl Trial {
         let heal_ms = random.random_range(1_200..3_000);
         let clients = (0..random.random_range(1..=3)).map(|_| client(random, heal_ms)).collect();
         let network = network(random);
-        let mut trial = Self { seed, heal_ms, network, replicas, switches, set, clients, faults: Vec::new() };
+        let (outsiders, faults) = (0, Vec::new());
+        let mut trial = Self { seed, heal_ms, network, replicas, outsiders, switches, set, clients, faults };
         if !is_calm {
             let mut faults: Vec<Fault> = (0..random.random_range(1..=5)).map(|_| fault(random, &trial)).collect();
             (0..random.random_range(0..=3)).for_each(|_| faults.extend(storm(random, &trial)));
@@ -35,6 +36,7 @@ impl Trial {
             trial.faults = faults;
         }
         add_more(&mut stream(seed, Purpose::Faults, 2), &mut trial);
+        changes::add(&mut stream(seed, Purpose::Faults, 3), &mut trial);
         trial.faults.sort_by_key(|fault| fault.at_ms);
         choose_mode(&mut stream(seed, Purpose::Faults, 3), &mut trial);
         trial
@@ -93,6 +95,7 @@ fn set(random: &mut Pcg64) -> SetSpec {
         client_idle_ms: pick(random, &[50, 500, 5_000]),
         snapshot_after: pick(random, &[2_000, 20_000, 1 << 20]),
         drift_ppm: 50_000,
+        learn_ms: 600_000,
     }
 }
 
@@ -223,7 +226,7 @@ pub(super) fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
 fn all(trial: &Trial) -> Vec<Party> {
     (0..trial.switches)
         .map(Party::Switch)
-        .chain((0..trial.replicas).map(Party::Replica))
+        .chain((0..trial.places()).map(Party::Replica))
         .chain((0..trial.clients.len()).map(Party::Client))
         .collect()
 }
@@ -301,7 +304,7 @@ mod tests {
                 other => other.to_string(),
             }));
         }
-        // All that a trial may have: eight of the store's own, nine of every program.
-        assert_eq!(kinds.len(), 16, "{kinds:?}");
+        // All that a trial may have: nine of the store's own, nine of every program.
+        assert_eq!(kinds.len(), 18, "{kinds:?}");
     }
 }

@@ -10,10 +10,11 @@ use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_reads::client::Operation;
 use midflight_reads::replica::Role;
 use midflight_spec::reads::history::{SITUATIONS_MAX, Verdict};
+use std::collections::BTreeSet;
 
 /// Until all operations have ended, after the last fault: elections, sessions, and repeats of what was lost, one after the other.
 const ALL_END: Nanos = 20 * SECOND;
-/// Until the set has a session at a switch, all its replicas have caught up, and those that lost their disks are members again.
+/// Until the set has a session at a switch; until its members are those that it is to have, and all have caught up.
 const SESSION: Nanos = 3 * SECOND;
 /// Reads show the leader which key groups are unstable, and a while later it makes them stable, if that message is not lost. So
 /// many times in a row none is, at a loss of 5 % at most.
@@ -70,23 +71,21 @@ impl ReadsSubject {
         Ok(())
     }
 
-    /// R6: every replica is a member, and has applied what is committed.
+    /// R6: every replica that is to be a member is one, with a vote, and has applied what is committed.
     fn all_have_caught_up(&self) -> Checked {
         let leader = self.leader().and_then(|leader| self.replica(leader));
         let Some(leader) = leader.map(|leader| leader.status(0)) else { return self.has_session() };
-        let members = leader.members.len();
-        holds!(
-            R6,
-            members == self.stage.trial.replicas,
-            "the set has {members} members of {}: {leader:?}",
-            self.stage.trial.replicas
-        );
-        for place in 0..self.stage.trial.replicas {
+        let members: BTreeSet<u64> = leader.members.iter().map(|(member, _)| member.id).collect();
+        let wanted: BTreeSet<u64> =
+            self.set.borrow().iter().filter(|place| place.is_wanted()).map(|p| p.member.id).collect();
+        holds!(R6, members == wanted, "the set has the members {members:?}, not {wanted:?}: {leader:?}");
+        for place in self.wanted() {
             let Some(status) = self.replica(place).map(|replica| replica.status(0)) else {
                 holds!(R6, false, "replica {place} does not run");
                 continue;
             };
-            holds!(R6, status.role != Role::Outside, "replica {place} is no member: {status:?}; the leader {leader:?}");
+            let is_in = !matches!(status.role, Role::Outside | Role::Learner);
+            holds!(R6, is_in, "replica {place} has no vote: {status:?}; the leader {leader:?}");
             let (applied, committed) = (status.applied, leader.committed);
             holds!(
                 R6,
@@ -115,11 +114,11 @@ impl ReadsSubject {
         self.within(ALL_END, Self::all_have_ended)?;
         let to_leader = self.leader_only() - leader_only;
         holds!(R6, to_leader == 0, "{to_leader} reads find an unstable key group, though nobody writes");
-        let (after, replicas) = (self.served(), self.stage.trial.replicas);
-        let idle: Vec<usize> = (0..replicas).filter(|place| after[*place] == served[*place]).collect();
+        let (after, members) = (self.served(), self.wanted());
+        let idle: Vec<usize> = members.iter().copied().filter(|place| after[*place] == served[*place]).collect();
         let all_to_leader = matches!(self.stage.trial.set.mode, Mode::Raft | Mode::LeaderLease | Mode::Unreplicated);
         // A network with faults may hide a replica from its leader for a while, but not most of them.
-        holds!(R6, all_to_leader || idle.len() <= replicas / 2, "the replicas {idle:?} serve no reads");
+        holds!(R6, all_to_leader || idle.len() <= members.len() / 2, "the replicas {idle:?} serve no reads");
         Ok(())
     }
 
@@ -131,7 +130,13 @@ impl ReadsSubject {
 
     fn served(&self) -> Vec<u64> {
         let served = |place| self.replica(place).map_or(0, |replica| replica.counters().reads_served);
-        (0..self.stage.trial.replicas).map(served).collect()
+        (0..self.stage.trial.places()).map(served).collect()
+    }
+
+    /// The places that the set is to have.
+    fn wanted(&self) -> Vec<usize> {
+        let set = self.set.borrow();
+        (0..set.len()).filter(|place| set[*place].is_wanted()).collect()
     }
 
     fn is_sound(&self) -> Checked {

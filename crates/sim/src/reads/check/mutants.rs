@@ -36,4 +36,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(163, "own-time-expires", "crates/reads/src/replica/drive.rs", 1500),
     Mutant::new(164, "lost-snapshot-unnoticed", "crates/reads/src/replica/node.rs", 1500),
     Mutant::new(165, "stranger-refused", "crates/reads/src/replica/mod.rs", 1500),
+    Mutant::new(166, "commit-forgotten", "crates/reads/src/replica/node.rs", 1500),
+    Mutant::new(167, "learner-counted", "crates/reads/src/replica/node/received.rs", 1500),
+    Mutant::new(168, "too-few-left", "crates/reads/src/replica/members.rs", 1500),
+    Mutant::new(169, "quorum-of-three", "crates/reads/src/replica/node/received.rs", 1500),
+    Mutant::new(170, "doubts-not-in-snapshot", "crates/reads/src/replica/image.rs", 1500),
+    Mutant::new(181, "three-members-in-snapshot", "crates/reads/src/replica/image.rs", 1500),
+    Mutant::new(182, "left-and-leads", "crates/reads/src/replica/members.rs", 1500),
+    Mutant::new(183, "two-changes-at-once", "crates/reads/src/replica/node.rs", 1500),
+    Mutant::new(184, "newcomer-without-snapshot", "crates/reads/src/replica/members.rs", 1500),
 ];

@@ -3,6 +3,7 @@
 use super::guess::CRAFT;
 use super::monitor::Findings;
 use super::mutants::MUTANTS;
+use super::operator::{OPERATOR, Place};
 use super::rogue;
 use super::trial::{ClientSpec, Mode, Party, SetSpec, Trial, What, late};
 use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
@@ -22,27 +23,13 @@ const CLUSTER: u64 = 77;
 pub(super) const SET: u16 = 1;
 /// A client gives an operation up after this.
 const TIMEOUT: Nanos = 60 * SECOND;
-/// How often the operator looks whether a replica that has lost its disk can be added again.
-const OPERATOR: Nanos = 20 * MS;
-/// Ids of replicas that have lost their disks begin here.
-const SECOND_IDS: u64 = 100;
 
 /// The reads program under faults: a store and its checker.
 pub struct ReadsSubject {
     pub(super) stage: Stage<Trial, Findings>,
     pub(super) load: Rc<Load>,
-    /// Who has each replica's place.
-    identities: Rc<RefCell<Vec<Identity>>>,
-}
-
-/// Who has a replica's place.
-#[derive(Clone, Debug)]
-struct Identity {
-    member: Member,
-    /// Who had the place before, and lost its disk.
-    lost: Option<u64>,
-    /// Lives of the place: each has an id of its own.
-    lives: u64,
+    /// The places of replicas.
+    pub(super) set: Rc<RefCell<Vec<Place>>>,
 }
 
 impl Subject for ReadsSubject {
@@ -58,7 +45,7 @@ impl Subject for ReadsSubject {
 
     fn build(trial: &Trial, traced: bool) -> Self {
         let mut world = World::new(trial.seed, trial.network.faults());
-        let replicas = addresses(trial.switches, trial.replicas);
+        let replicas = addresses(trial.switches, trial.places());
         let switches: Vec<NodeId> = (0..trial.switches)
             .map(|_| {
                 let set = new_set(&trial.set, &replicas);
@@ -68,13 +55,15 @@ impl Subject for ReadsSubject {
         let at: Vec<SocketAddr> = switches.iter().map(|switch| world.address(*switch)).collect();
         let members: Vec<Member> =
             (0..).zip(&replicas).map(|(place, &at)| member(place + 1, place as u8, at)).collect();
-        let identity = |member: &Member| Identity { member: member.clone(), lost: None, lives: 0 };
-        let identities = Rc::new(RefCell::new(members.iter().map(identity).collect::<Vec<_>>()));
-        let replicas: Vec<NodeId> = (0..trial.replicas)
+        let places = members.iter().enumerate();
+        let places = places.map(|(place, member)| Place::new(member.clone(), place < trial.replicas));
+        let set = Rc::new(RefCell::new(places.collect::<Vec<_>>()));
+        let first = &members[..trial.replicas];
+        let replicas: Vec<NodeId> = (0..trial.places())
             .map(|place| {
-                let (identities, members) = (Rc::clone(&identities), members.clone());
-                let (set, at) = (trial.set, at.clone());
-                nodes::add_replica(&mut world, move || replica_config(&set, &identities.borrow(), place, &members, &at))
+                let (places, first) = (Rc::clone(&set), first.to_vec());
+                let (spec, at) = (trial.set, at.clone());
+                nodes::add_replica(&mut world, move || replica_config(&spec, &places.borrow(), place, &first, &at))
             })
             .collect();
         let keys = (0..trial.set.keys).map(|key| format!("key-{key}")).collect();
@@ -94,7 +83,7 @@ impl Subject for ReadsSubject {
         let recent = add_attacker(trial, &mut world, CRAFT);
         rogue::add(trial, &mut world, &load, &at);
         let findings = Findings::new(places.clone(), traced, recent);
-        Self { stage: Stage::new(trial, world, places, findings), load, identities }
+        Self { stage: Stage::new(trial, world, places, findings), load, set }
     }
 
     fn stage(&self) -> &Stage<Trial, Findings> {
@@ -116,9 +105,11 @@ impl Subject for ReadsSubject {
             What::Wipe(place) => return self.wipe(*place),
             What::SlowDisk { replica, by } => self.set_disk(*replica, DiskCondition::Slow(*by)),
             What::Transfer(place) => {
-                let id = self.identities.borrow()[*place].member.id;
+                let id = self.set.borrow()[*place].member.id;
                 self.ask_leader(Order::Transfer(id));
             }
+            What::Join(place) => self.join(*place),
+            What::Leave { replica, .. } => return self.leave(*replica),
             What::Flush => {
                 let now = self.stage.world.now();
                 self.stage.findings().flushed(now, &self.load.keys);
@@ -136,6 +127,8 @@ impl Subject for ReadsSubject {
             What::Wipe(place) => self.stage.restart(self.stage.node(Party::Replica(*place))),
             What::Late { party, .. } => self.set_late(*party, None),
             What::SlowDisk { replica, .. } => self.set_disk(*replica, DiskCondition::Healthy),
+            What::Leave { replica, returns: true } => self.come_back(*replica),
+            What::Leave { .. } | What::Join(_) => {}
             What::Transfer(_) | What::Flush | What::Rogue(_) | What::Common(_) => {}
         }
     }
@@ -143,7 +136,7 @@ impl Subject for ReadsSubject {
     /// Meanwhile the operator does what has to be done.
     fn run_until(&mut self, at: Nanos) -> Checked {
         loop {
-            let is_waiting = self.identities.borrow().iter().any(|identity| identity.lost.is_some());
+            let is_waiting = !self.is_settled();
             let next = if is_waiting { at.min(self.stage.world.now() + OPERATOR) } else { at };
             self.stage.run_until(next)?;
             if is_waiting {
@@ -176,54 +169,13 @@ impl ReadsSubject {
             let status = self.replica(*place)?.status(0);
             (status.role == replica::Role::Leader).then_some(status.term)
         };
-        (0..self.stage.trial.replicas).filter(|place| leads(place).is_some()).max_by_key(leads)
+        (0..self.stage.trial.places()).filter(|place| leads(place).is_some()).max_by_key(leads)
     }
 
-    fn ask_leader(&mut self, order: Order) {
+    pub(super) fn ask_leader(&mut self, order: Order) {
         if let Some(leader) = self.leader() {
             self.stage.act(Action::command(self.stage.node(Party::Replica(leader)), order));
         }
-    }
-
-    /// A replica that has lost its disk leaves the set, and joins it under its new id.
-    fn operate(&mut self) {
-        let Some(leader) = self.leader() else { return };
-        let known: Vec<u64> = self.replica(leader).into_iter().flat_map(Replica::members).map(|m| m.id).collect();
-        for place in 0..self.stage.trial.replicas {
-            let Identity { member, lost, .. } = self.identities.borrow()[place].clone();
-            let Some(lost) = lost else { continue };
-            if known.contains(&lost) {
-                self.ask_leader(Order::Remove(lost));
-            } else if !known.contains(&member.id) {
-                self.ask_leader(Order::Add(member));
-            } else if self.is_caught_up(place, leader) {
-                self.identities.borrow_mut()[place].lost = None;
-            }
-        }
-    }
-
-    fn is_caught_up(&self, place: usize, leader: usize) -> bool {
-        let commit = self.replica(leader).map(|leader| leader.status(0).committed);
-        let applied = self.replica(place).map(|replica| replica.status(0).applied);
-        matches!((commit, applied), (Some(commit), Some(applied)) if applied >= commit)
-    }
-
-    /// One replica at a time may lose its disk: else what a minority loses could be more than that (R2).
-    fn wipe(&mut self, place: usize) -> bool {
-        let is_first = self.identities.borrow().iter().all(|identity| identity.lost.is_none());
-        if !is_first || self.stage.trial.replicas < 3 {
-            return false;
-        }
-        {
-            let identity = &mut self.identities.borrow_mut()[place];
-            identity.lost = Some(identity.member.id);
-            identity.lives += 1;
-            identity.member.id = SECOND_IDS * (place as u64 + 1) + identity.lives;
-        }
-        let node = self.stage.node(Party::Replica(place));
-        self.stage.crash(node);
-        self.stage.act(Action::Wipe(node));
-        true
     }
 
     fn set_disk(&mut self, replica: usize, condition: DiskCondition) {
@@ -267,17 +219,17 @@ fn new_set(set: &SetSpec, replicas: &[SocketAddr]) -> NewSet {
 
 fn replica_config(
     set: &SetSpec,
-    identities: &[Identity],
+    places: &[Place],
     place: usize,
     first: &[Member],
     switches: &[SocketAddr],
 ) -> ReplicaConfig {
-    let own = &identities[place];
-    let is_first = own.lives == 0;
+    let own = &places[place];
+    let is_first = own.lives == 0 && place < first.len();
     let initial = if is_first { first.to_vec() } else { Vec::new() };
     let mut config = ReplicaConfig::new(CLUSTER, SET, own.member.id, initial, switches.to_vec(), 0);
     config.founds = is_first;
-    config.contacts = identities.iter().map(|identity| identity.member.clone()).collect();
+    config.contacts = places.iter().map(|place| place.member.clone()).collect();
     config.kgroup_bits = set.kgroup_bits;
     config.mode = match set.mode {
         Mode::Flair => replica::Mode::Flair,
@@ -291,6 +243,7 @@ fn replica_config(
     config.clients = set.client_ids;
     config.client_idle = set.client_idle_ms * MS;
     config.snapshot_after = set.snapshot_after;
+    config.learn_within = set.learn_ms * MS;
     config
 }
 

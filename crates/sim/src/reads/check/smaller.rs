@@ -4,8 +4,17 @@ use super::trial::{Party, Trial};
 use crate::check::{Fails, Net, Pass, attempt, drop_faults, forget};
 
 /// In the order in which they are tried.
-pub(super) const PASSES: &[Pass<Trial>] =
-    &[drop_faults, drop_clients, halve_work, drop_keys, drop_switch, drop_replicas, calm_network, shorten];
+pub(super) const PASSES: &[Pass<Trial>] = &[
+    drop_faults,
+    drop_clients,
+    halve_work,
+    drop_keys,
+    drop_switch,
+    drop_outsiders,
+    drop_replicas,
+    calm_network,
+    shorten,
+];
 
 fn drop_clients(best: &mut Trial, fails: Fails<'_, Trial>) {
     for client in (0..best.clients.len()).rev() {
@@ -34,6 +43,15 @@ fn drop_switch(best: &mut Trial, fails: Fails<'_, Trial>) {
         smaller.switches = 1;
         forget(smaller, Party::Switch(1));
     });
+}
+
+fn drop_outsiders(best: &mut Trial, fails: Fails<'_, Trial>) {
+    for outsider in (best.replicas..best.places()).rev() {
+        attempt(best, fails, |smaller| {
+            smaller.outsiders -= 1;
+            forget(smaller, Party::Replica(outsider));
+        });
+    }
 }
 
 fn drop_replicas(best: &mut Trial, fails: Fails<'_, Trial>) {

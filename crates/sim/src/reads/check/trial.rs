@@ -4,7 +4,7 @@ use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
 use crate::reads::{Late, Work};
 use midflight_endpoint::MS;
-use midflight_wire::reads::Operation;
+use midflight_wire::reads::{Operation, REPLICAS_MAX};
 use serde::{Deserialize, Serialize};
 
 /// The latest time of any event, and the longest duration: ten minutes.
@@ -25,8 +25,11 @@ pub struct Trial {
     pub heal_ms: u64,
     /// The network outside of faults.
     pub network: Net,
-    /// 1, 3 or 5.
+    /// The set's first members: 1, 3, 5 or 7.
     pub replicas: usize,
+    /// Replicas behind them that wait to be added.
+    #[serde(default)]
+    pub outsiders: usize,
     /// 1 or 2, the preferred one first.
     pub switches: usize,
     /// The set.
@@ -64,10 +67,17 @@ pub struct SetSpec {
     /// Millionths by which the replicas believe that clocks may differ (ρ).
     #[serde(default = "drift_ppm")]
     pub drift_ppm: u64,
+    /// A new member that has not caught up for so long is removed again.
+    #[serde(default = "learn_ms")]
+    pub learn_ms: u64,
 }
 
 fn drift_ppm() -> u64 {
     50_000
+}
+
+fn learn_ms() -> u64 {
+    LONGEST_MS
 }
 
 /// How reads are served.
@@ -156,6 +166,15 @@ pub enum What {
     },
     /// The leader is told to hand over to another.
     Transfer(usize),
+    /// From then on the operator wants this replica in the set, and asks again and again.
+    Join(usize),
+    /// From then on the operator wants it out.
+    Leave {
+        /// The replica. It runs on, and believes to be a member until it hears otherwise.
+        replica: usize,
+        /// At the end it loses its disk, and joins under a new id.
+        returns: bool,
+    },
     /// The leader is told to remove all data.
     Flush,
     /// A client of its own, with cookies of its own, sends this many requests that no client should: with the wrong hash, an id that
@@ -190,9 +209,11 @@ impl check::What for What {
         match self {
             Self::Common(common) => common.without(gone),
             Self::Late { party, .. } => keep(party, gone),
-            Self::Wipe(replica) | Self::SlowDisk { replica, .. } | Self::Transfer(replica) => {
-                keep_place(Party::Replica, replica, gone)
-            }
+            Self::Wipe(replica)
+            | Self::SlowDisk { replica, .. }
+            | Self::Transfer(replica)
+            | Self::Join(replica)
+            | Self::Leave { replica, .. } => keep_place(Party::Replica, replica, gone),
             Self::PowerCut | Self::Flush | Self::Rogue(_) => true,
         }
     }
@@ -284,14 +305,17 @@ impl check::Trial for Trial {
 
     fn size(&self) -> String {
         let operations: u32 = self.clients.iter().map(|client| client.workers * client.operations).sum();
-        let (faults, replicas, switches) = (self.faults.len(), self.replicas, self.switches);
+        let (faults, replicas, switches) = (self.faults.len(), self.places(), self.switches);
         format!("{faults} faults, {replicas} replicas, {switches} switches, {operations} operations")
     }
 
     fn validate(&self) -> Result<(), BadTrial> {
         let bad = |what: String| Err(BadTrial(what));
-        if ![1, 3, 5].contains(&self.replicas) {
-            return bad(format!("{} replicas: use 1, 3 or 5", self.replicas));
+        if ![1, 3, 5, 7].contains(&self.replicas) {
+            return bad(format!("{} replicas: use 1, 3, 5 or 7", self.replicas));
+        }
+        if self.places() > REPLICAS_MAX {
+            return bad(format!("{} replicas and {} outsiders: use up to 8", self.replicas, self.outsiders));
         }
         if !(1..=2).contains(&self.switches) {
             return bad(format!("{} switches: use 1 or 2", self.switches));
@@ -306,10 +330,16 @@ impl check::Trial for Trial {
             return bad(format!("mode unreplicated with {} replicas: use 1", self.replicas));
         }
         self.network.validate("network")?;
-        let SetSpec { kgroup_bits, keys, client_ids, drift_ppm, .. } = self.set;
-        if kgroup_bits > 12 || !(1..=64).contains(&keys) || !(1..=1024).contains(&client_ids) || drift_ppm > 500_000 {
+        let SetSpec { kgroup_bits, keys, client_ids, drift_ppm, learn_ms, .. } = self.set;
+        let is_right = kgroup_bits <= 12
+            && (1..=64).contains(&keys)
+            && (1..=1024).contains(&client_ids)
+            && drift_ppm <= 500_000
+            && learn_ms <= LONGEST_MS;
+        if !is_right {
             return bad(format!(
-                "{:?}: use kgroup_bits up to 12, 1 to 64 keys, 1 to 1024 client_ids, drift_ppm up to 500000",
+                "{:?}: use kgroup_bits up to 12, 1 to 64 keys, 1 to 1024 client_ids, drift_ppm up to 500000, learn_ms up to \
+                 {LONGEST_MS}",
                 self.set
             ));
         }
@@ -346,18 +376,25 @@ impl Trial {
             What::Late { by_ms, .. } if *by_ms > 60_000 => bad(format!("by_ms = {by_ms}: use up to 60000")),
             What::SlowDisk { by, .. } if *by > 1_000 => bad(format!("by = {by}: use up to 1000")),
             What::Late { party, .. } => known(*party),
-            What::Wipe(replica) | What::SlowDisk { replica, .. } | What::Transfer(replica) => {
-                known(Party::Replica(*replica))
-            }
+            What::Wipe(replica)
+            | What::SlowDisk { replica, .. }
+            | What::Transfer(replica)
+            | What::Join(replica)
+            | What::Leave { replica, .. } => known(Party::Replica(*replica)),
             What::Rogue(count) if *count > ROGUE_MAX => bad(format!("{count} requests: use up to {ROGUE_MAX}")),
             What::PowerCut | What::Flush | What::Rogue(_) => Ok(()),
         }
     }
 
+    /// Replicas, outsiders among them.
+    pub(super) fn places(&self) -> usize {
+        self.replicas + self.outsiders
+    }
+
     fn has(&self, party: Party) -> bool {
         match party {
             Party::Switch(n) => n < self.switches,
-            Party::Replica(n) => n < self.replicas,
+            Party::Replica(n) => n < self.places(),
             Party::Client(n) => n < self.clients.len(),
         }
     }

@@ -1,0 +1,180 @@
+//! The set's operator: who is to be a member, and what is asked of the leader until it is so. A place is a node; the replica in it has
+//! an id, and another one when it has lost its disk.
+
+use super::run::ReadsSubject;
+use super::trial::Party;
+use crate::Action;
+use crate::reads::Order;
+use midflight_endpoint::{MS, Nanos};
+use midflight_reads::replica::{Member, Replica, Role};
+
+/// How often the operator looks.
+pub(super) const OPERATOR: Nanos = 20 * MS;
+/// Ids of replicas that have lost their disks begin here.
+const SECOND_IDS: u64 = 100;
+
+/// A place.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// Who is in it.
+    pub(super) member: Member,
+    /// Lives of the place: each has an id of its own.
+    pub(super) lives: u64,
+    pub(super) goal: Goal,
+    /// Who had the place before, and may still be a member.
+    former: Option<u64>,
+    /// A leader has had the present id as a member.
+    has_joined: bool,
+}
+
+/// What the operator wants of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// Nothing: it is a member.
+    In,
+    /// It is to become one.
+    Join,
+    /// It is to leave.
+    Leave,
+    /// It is to leave, and to come back without its disk.
+    Renew,
+    /// Nothing: it is none.
+    Out,
+}
+
+impl Place {
+    pub(super) fn new(member: Member, is_first: bool) -> Self {
+        let goal = if is_first { Goal::In } else { Goal::Out };
+        Self { member, lives: 0, goal, former: None, has_joined: is_first }
+    }
+
+    /// Whether the set is to have it.
+    pub(super) fn is_wanted(&self) -> bool {
+        matches!(self.goal, Goal::In | Goal::Join | Goal::Renew)
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self.goal, Goal::In | Goal::Out)
+    }
+
+    /// The disk is lost: who comes is another one.
+    fn begin_life(&mut self, place: usize) {
+        self.former = Some(self.member.id);
+        self.lives += 1;
+        self.member.id = SECOND_IDS * (place as u64 + 1) + self.lives;
+        (self.goal, self.has_joined) = (Goal::Join, false);
+    }
+}
+
+impl ReadsSubject {
+    fn place(&self, place: usize) -> Place {
+        self.set.borrow()[place].clone()
+    }
+
+    /// Whether the set has, or will have, all that the operator wants.
+    pub(super) fn is_settled(&self) -> bool {
+        self.set.borrow().iter().all(Place::is_settled)
+    }
+
+    /// A place is to join. An order for who is a member already is a mistake, which the leader must refuse.
+    pub(super) fn join(&mut self, place: usize) {
+        let Place { goal, member, .. } = self.place(place);
+        match goal {
+            Goal::Out if self.set.borrow()[place].has_joined => self.begin_again(place),
+            Goal::Out => self.set.borrow_mut()[place].goal = Goal::Join,
+            _ => self.ask_leader(Order::Add(member)),
+        }
+    }
+
+    /// A place is to leave, unless it is the last one. `false`: it is not.
+    pub(super) fn leave(&mut self, place: usize) -> bool {
+        let others =
+            (0..self.stage.trial.places()).filter(|other| *other != place && self.place(*other).is_wanted()).count();
+        let goal = self.place(place).goal;
+        if goal == Goal::In && others > 0 {
+            self.set.borrow_mut()[place].goal = Goal::Leave;
+        } else if goal == Goal::Out {
+            // A mistake: the leader must refuse it.
+            self.ask_leader(Order::Remove(self.place(place).member.id));
+        }
+        goal == Goal::In && others > 0
+    }
+
+    /// A place that was to leave is wanted again.
+    pub(super) fn come_back(&mut self, place: usize) {
+        let goal = &mut self.set.borrow_mut()[place].goal;
+        if matches!(goal, Goal::Leave | Goal::Out) {
+            *goal = Goal::Renew;
+        }
+    }
+
+    /// One replica at a time may lose its disk, and only while nobody leaves: else what a minority loses could be more than that (R2).
+    pub(super) fn wipe(&mut self, place: usize) -> bool {
+        let voters = (0..self.stage.trial.places()).filter(|place| self.place(*place).goal == Goal::In).count();
+        if !self.is_settled() || voters < 3 || self.place(place).goal != Goal::In {
+            return false;
+        }
+        let node = self.stage.node(Party::Replica(place));
+        self.set.borrow_mut()[place].begin_life(place);
+        self.stage.crash(node);
+        self.stage.act(Action::Wipe(node));
+        true
+    }
+
+    /// A place whose replica is no member begins without a disk, under a new id.
+    fn begin_again(&mut self, place: usize) {
+        let node = self.stage.node(Party::Replica(place));
+        self.set.borrow_mut()[place].begin_life(place);
+        self.stage.crash(node);
+        self.stage.act(Action::Wipe(node));
+        self.stage.restart(node);
+    }
+
+    /// Asks the leader for whatever is not as it should be: for several changes at once, and again until each is made. Only a leader with
+    /// a session knows the members: all that was committed before its election is applied.
+    pub(super) fn operate(&mut self) {
+        let Some(leader) = self.leader().filter(|leader| self.has_session_at(*leader)) else { return };
+        let known: Vec<u64> = self.replica(leader).into_iter().flat_map(Replica::members).map(|m| m.id).collect();
+        for place in 0..self.stage.trial.places() {
+            let Place { member, goal, former, has_joined, .. } = self.place(place);
+            let is_member = known.contains(&member.id);
+            match (goal, former.filter(|former| known.contains(former))) {
+                (Goal::In | Goal::Out, _) => {}
+                (_, Some(former)) => self.ask_leader(Order::Remove(former)),
+                (Goal::Leave | Goal::Renew, _) if is_member => self.remove(place, leader),
+                (Goal::Leave, _) => self.set.borrow_mut()[place].goal = Goal::Out,
+                (Goal::Renew, _) => self.begin_again(place),
+                (Goal::Join, _) if is_member => self.settle(place, leader),
+                // It did not catch up in time, and the leader has removed it.
+                (Goal::Join, _) if has_joined => self.begin_again(place),
+                (Goal::Join, _) => self.ask_leader(Order::Add(member)),
+            }
+        }
+    }
+
+    fn has_session_at(&self, place: usize) -> bool {
+        self.replica(place).is_some_and(|replica| replica.status(0).session.is_some())
+    }
+
+    /// A leader does not remove itself: another one leads first.
+    fn remove(&mut self, place: usize, leader: usize) {
+        let next = (0..self.stage.trial.places()).find(|other| *other != place && self.place(*other).goal == Goal::In);
+        match next {
+            Some(next) if place == leader => self.ask_leader(Order::Transfer(self.place(next).member.id)),
+            _ => self.ask_leader(Order::Remove(self.place(place).member.id)),
+        }
+    }
+
+    /// A new member that has its vote, and what is committed, has joined.
+    fn settle(&mut self, place: usize, leader: usize) {
+        let status = |place| self.replica(place).map(|replica| replica.status(0));
+        let is_in = status(place).zip(status(leader)).is_some_and(|(new, leader)| {
+            matches!(new.role, Role::Follower | Role::Leader) && new.applied >= leader.committed
+        });
+        let place = &mut self.set.borrow_mut()[place];
+        place.has_joined = true;
+        if is_in {
+            (place.goal, place.former) = (Goal::In, None);
+        }
+    }
+}
