@@ -279,9 +279,12 @@ impl Node {
         let Some(leadership) = &mut self.leadership else { return };
         leadership.round = now;
         leadership.has_asked |= self.raw.raft.commit_to_current_term();
-        if leadership.has_asked {
+        let has_asked = leadership.has_asked;
+        if has_asked {
             self.raw.read_index(now.to_be_bytes().to_vec());
-        } else {
+        }
+        // Who is alone asks nobody; but a new member, which has no vote yet, must hear of it.
+        if !has_asked || self.raw.raft.prs().is_singleton() {
             self.raw.ping();
         }
     }

@@ -3,7 +3,7 @@
 use super::ready;
 use super::world::{World, member};
 use midflight_endpoint::MS;
-use midflight_reads::replica::{ChangeError, Event, HandOverError, ReplicaConfig, Timing};
+use midflight_reads::replica::{ChangeError, Event, HandOverError, Member, ReplicaConfig, Role, Timing};
 use midflight_wire::reads::{Command, Status};
 
 /// A set of three with a leader, of whose followers the first is dead.
@@ -150,4 +150,62 @@ fn r1_a_restart_does_not_take_a_replica_back_to_members_that_have_been_replaced(
     [leader, stays].into_iter().for_each(|one| world.link(one, lags, true));
     world.run(800 * MS);
     assert_eq!(world.get(1, "a"), Some((Status::Done, b"new".to_vec())));
+}
+
+#[test]
+fn a_change_that_is_made_already_is_refused_and_the_set_serves_on() {
+    let (mut world, client) = ready(3);
+    let leader = world.leader().unwrap();
+    let gone = leader % 3 + 1;
+    let taken = ChangeError::Taken { what: "id", which: gone.to_string() };
+    assert_eq!(world.call(leader, |replica, now| replica.add_member(now, member(gone))), Err(taken));
+    world.call(leader, |replica, now| replica.remove_member(now, gone)).unwrap();
+    let twice = world.call(leader, |replica, now| replica.remove_member(now, gone));
+    assert_eq!(twice, Err(ChangeError::Busy { learner: None }), "the first one is under way");
+    world.run(50 * MS);
+    let twice = world.call(leader, |replica, now| replica.remove_member(now, gone));
+    assert_eq!(twice, Err(ChangeError::NoMember(gone)));
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), Some((Status::Done, Vec::new())));
+}
+
+/// A set with a new member that runs, but is not heard any more. It is given up after a second.
+fn with_a_learner_that_dies(replicas: u64) -> (World, u64) {
+    let mut world = World::with(replicas, |config| config.learn_within = 1_000 * MS);
+    world.run(400 * MS);
+    let leader = world.leader().unwrap();
+    world.start_outsider(9);
+    world.run(10 * MS);
+    world.call(leader, |replica, now| replica.add_member(now, Member { slot: 7, ..member(9) })).unwrap();
+    world.kill(9);
+    (world, leader)
+}
+
+#[test]
+fn r5_a_new_member_has_no_vote_until_it_has_caught_up() {
+    let (mut world, leader) = with_a_learner_that_dies(1);
+    world.run(100 * MS);
+    let client = world.open(1);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), Some((Status::Done, Vec::new())));
+    assert_eq!(world.replica(leader).members().len(), 2);
+    assert_eq!(world.call(leader, |replica, now| replica.transfer(now, 9)), Err(ChangeError::Learns(9)));
+    world.start(9);
+    world.run(200 * MS);
+    assert_eq!(world.replica(9).status(0).role, Role::Follower);
+    assert_eq!(world.replica(9).status(0).keys, 1);
+}
+
+#[test]
+fn r5_a_member_that_never_catches_up_is_removed_again() {
+    let (mut world, leader) = with_a_learner_that_dies(3);
+    world.run(900 * MS);
+    let busy = world.call(leader, |replica, now| replica.remove_member(now, leader % 3 + 1)).unwrap_err();
+    assert_eq!(busy, ChangeError::Busy { learner: Some(9) });
+    assert!(busy.to_string().contains("remove replica 9, which has not caught up"), "{busy}");
+    assert_eq!(world.replica(leader).members().len(), 4);
+    world.run(200 * MS);
+    assert!(world.events.iter().any(|(_, id, event)| *id == leader && *event == Event::LeftBehind(9)));
+    assert_eq!(world.replica(leader).members().len(), 3);
+    let client = world.open(1);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), Some((Status::Done, Vec::new())));
+    world.call(leader, |replica, now| replica.remove_member(now, leader % 3 + 1)).unwrap();
 }

@@ -37,7 +37,7 @@ impl Applied {
                 What::Open => _ = applied.clients.insert(if chosen { 1 } else { index }, None),
                 What::Expire { client } => _ = applied.clients.remove(&client),
                 What::Session { .. } if scope.has(Planted::ClientsForgotten) => applied.executed = 0,
-                What::Session { .. } | What::Fenced { .. } | What::FencedSwitch { .. } => {}
+                What::Session { .. } | What::Fenced { .. } | What::FencedSwitch { .. } | What::Members { .. } => {}
             }
         }
         applied

@@ -2,13 +2,13 @@
 //! drift, no clock is ever more than one step ahead of another: two of them may measure one stretch of time with a difference of
 //! up to two steps, which is what ρ bounds.
 
-use super::state::{Leader, Message, REPLICAS, Replica, Switch};
+use super::state::{Leader, Message, Replica, Switch};
 use super::world::{Step, World};
 use std::mem;
 
 impl World<'_> {
     fn parties(&self) -> u8 {
-        (REPLICAS + self.state.switches.len()) as u8
+        self.scope.members.places() + self.state.switches.len() as u8
     }
 
     pub(super) fn ticks(&self, steps: &mut Vec<Step>) {
@@ -52,7 +52,7 @@ impl World<'_> {
     }
 
     fn tick_one(&mut self, party: u8) {
-        match party.checked_sub(REPLICAS as u8) {
+        match party.checked_sub(self.scope.members.places()) {
             None => self.tick_replica(party),
             Some(switch) => self.tick_switch(switch),
         }
@@ -63,6 +63,7 @@ impl World<'_> {
         state.promise = state.promise.saturating_sub(1);
         let Some(leader) = &mut state.leader else { return };
         leader.lease = leader.lease.saturating_sub(1);
+        leader.heard = leader.heard.map(|left| left.saturating_sub(1));
         leader.since_answer = leader.since_answer.saturating_sub(1);
         for session in &mut leader.doubtful {
             session.wait = session.wait.saturating_sub(1);

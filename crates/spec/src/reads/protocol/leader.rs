@@ -2,8 +2,23 @@
 
 use super::applied::{Applied, Known};
 use super::planted::Planted;
+use super::scope::majority;
 use super::state::{Doubtful, Entry, Leader, Message, Passage, REPLICAS, Sid, Waiting, What};
 use super::world::World;
+
+impl Leader {
+    /// A follower has answered. The lease begins with the oldest answer of the latest ones that are, with the leader itself, a majority.
+    pub(super) fn renew(&mut self, follower: u8, majority: u32, lease: u8) {
+        if majority <= 2 {
+            self.lease = lease;
+            return;
+        }
+        self.heard[usize::from(follower)] = lease;
+        let mut latest = self.heard;
+        latest.sort_unstable_by(|one, other| other.cmp(one));
+        self.lease = self.lease.max(latest[majority as usize - 2]);
+    }
+}
 
 impl World<'_> {
     pub(super) fn leader(&mut self, replica: u8) -> Option<&mut Leader> {
@@ -79,7 +94,7 @@ impl World<'_> {
     /// A leader-only READ reaches the leader.
     pub(super) fn take_leader_read(&mut self, message: Message) {
         let Message::LeaderRead { operation, leader, sid, switch, .. } = message else { return };
-        let needs_lease = !self.scope.has(Planted::LeaderReadWithoutLease);
+        let needs_lease = !self.scope.has(Planted::LeaderReadWithoutLease) && !self.is_alone(leader);
         let replica = &self.state.replicas[usize::from(leader)];
         let Some(memory) = &replica.leader else { return };
         if memory.sid != Some(sid) || replica.commit < memory.start || needs_lease && memory.lease == 0 {
@@ -114,20 +129,23 @@ impl World<'_> {
 
     /// Commits what a quorum has, and sends the answers that waited for it.
     pub(super) fn commit(&mut self, leader: u8) {
-        let voters: Vec<bool> = self.state.replicas.iter().map(|replica| replica.voter).collect();
+        let voters = self.voters(leader);
+        let counts: Vec<bool> =
+            (0..).zip(&self.state.replicas).map(|(one, replica)| replica.voter && voters >> one & 1 == 1).collect();
         let replica = &mut self.state.replicas[usize::from(leader)];
         let Some(memory) = &mut replica.leader else { return };
         let holders =
-            |index: u8| (0..REPLICAS).filter(|&other| voters[other] && memory.matched[other] >= index).count();
+            |index: u8| (0..REPLICAS).filter(|&other| counts[other] && memory.matched[other] >= index).count();
         let of_this_term = |index: u8| replica.log[usize::from(index) - 1].term == replica.term;
         let last = replica.log.len() as u8;
-        let committed = (1..=last).rev().find(|&index| of_this_term(index) && holders(index) > REPLICAS / 2);
+        let committed =
+            (1..=last).rev().find(|&index| of_this_term(index) && holders(index) >= majority(voters) as usize);
         replica.commit = replica.commit.max(committed.unwrap_or(0));
         let commit = replica.commit;
         let (ready, rest) = memory.waiting.iter().partition(|answer| answer.index <= commit);
         memory.waiting = rest;
-        let matched = memory.matched;
         let ready: Vec<Waiting> = ready;
+        let matched = self.matched(leader);
         for Waiting { index, operation, closes } in ready {
             let Some(Passage { sid, seq, kgroup, switch }) = closes else {
                 operation.into_iter().for_each(|operation| self.answer(operation, operation + 1));
@@ -136,6 +154,23 @@ impl World<'_> {
             let consistent = (0..REPLICAS).map(|other| u8::from(matched[other] >= index) << other).sum();
             self.send(Message::Close { operation, sid, seq, kgroup, log_index: index, consistent, switch });
         }
+        if self.voters(leader) >> leader & 1 == 0 {
+            self.state.replicas[usize::from(leader)].leader = None; // it has left
+        }
+    }
+
+    /// How far replicas have the log, as switches hear it: those that have left are not among them.
+    fn matched(&self, leader: u8) -> [u8; REPLICAS] {
+        let matched =
+            self.state.replicas[usize::from(leader)].leader.as_ref().map_or([0; REPLICAS], |memory| memory.matched);
+        let members = if self.scope.has(Planted::OutsidersServe) { !0 } else { self.members(leader) };
+        std::array::from_fn(|one| if members >> one & 1 == 1 { matched[one] } else { 0 })
+    }
+
+    /// The leader proposes other members.
+    pub(super) fn change(&mut self, leader: u8, voters: u8) {
+        self.append(leader, What::Members { voters });
+        self.commit(leader);
     }
 
     /// A heartbeat to the switch, with the echo of an answer that has just come.
@@ -144,7 +179,7 @@ impl World<'_> {
         let Some(memory) = &replica.leader else { return false };
         let incarnation = self.state.switches[usize::from(memory.switch)].incarnation;
         let is_same = incarnation == memory.incarnation || self.scope.has(Planted::OneSidTwoIncarnations);
-        let has_lease = memory.lease > 0 || self.scope.has(Planted::HeartbeatWithoutLease);
+        let has_lease = memory.lease > 0 || self.is_alone(leader) || self.scope.has(Planted::HeartbeatWithoutLease);
         let is_fenced = memory.doubtful.is_empty();
         memory.sid.is_some() && has_lease && !memory.barred && is_fenced && is_same && replica.commit >= memory.start
     }
@@ -152,10 +187,10 @@ impl World<'_> {
     pub(super) fn send_heartbeat(&mut self, leader: u8, loses_chunk: bool) {
         let timing = self.scope.timing;
         let left = (!self.scope.has(Planted::ActivateWithoutEcho)).then_some(timing.switch_lease);
+        let matched = self.matched(leader);
         let Some(memory) = self.leader(leader) else { return };
         memory.since_answer = timing.fence;
-        let (sid, start, switch, matched) =
-            (memory.sid.unwrap_or_default(), memory.start, memory.switch, memory.matched);
+        let (sid, start, switch) = (memory.sid.unwrap_or_default(), memory.start, memory.switch);
         let incarnation = self.state.switches[usize::from(switch)].incarnation;
         self.send(Message::Activate { sid, leader, start, switch, incarnation, matched, left, loses_chunk });
     }

@@ -13,6 +13,20 @@ impl Display for At {
     }
 }
 
+/// Replicas, a bit each.
+struct All(u8);
+
+impl Display for All {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let numbers: Vec<String> = (0..8).filter(|one| self.0 >> one & 1 == 1).map(|one: u8| one.to_string()).collect();
+        match &numbers[..] {
+            [] => write!(f, "itself"),
+            [one] => write!(f, "replica {one}"),
+            more => write!(f, "replicas {}", more.join(" and ")),
+        }
+    }
+}
+
 impl Display for Sid {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "session {}.{}", self.term, self.number)
@@ -67,9 +81,10 @@ impl Display for Step {
                 let lost = if loses_chunk { ", of which a chunk is lost" } else { "" };
                 write!(f, "replica {leader} sends ACTIVATE{lost}")
             }
-            Self::Elect { candidate, voter, switch } => {
-                write!(f, "replica {candidate} is elected by replica {voter}, and proposes a session at {}", At(switch))
+            Self::Elect { candidate, voters, switch } => {
+                write!(f, "replica {candidate} is elected by {}, and proposes a session at {}", All(voters), At(switch))
             }
+            Self::Change { leader, voters } => write!(f, "replica {leader} proposes votes for {}", All(voters)),
             Self::Move { leader, switch } => write!(f, "replica {leader} proposes a session at {}", At(switch)),
             Self::Fence { leader, .. } => write!(f, "a switch confirms to replica {leader} that a session has ended"),
             Self::Transfer { leader, to } => write!(f, "replica {leader} begins to hand over to replica {to}"),

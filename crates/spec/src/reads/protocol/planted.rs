@@ -51,6 +51,16 @@ pub enum Planted {
     EndedSessionRevived,
     /// The table of clients does not outlive a session, as a snapshot without it does not: a late repeat runs again.
     ClientsForgotten,
+    /// A leader's lease counts the answer of a replica that has no vote yet.
+    LearnerCounted,
+    /// When the set has grown, a leader's lease takes no more answers than before.
+    QuorumOfBefore,
+    /// A replica that restarts does not know that a change of the members is committed, though a later change is in its log.
+    ChangeForgotten,
+    /// A leader proposes a change of the members before the last one is applied.
+    TwoChangesAtOnce,
+    /// Switches send READs to replicas that have left. Harmless: who serves is as far as the READ asks.
+    OutsidersServe,
     /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later leader's
     /// session begins only when that one has ended.
     LeaderReadWithoutLease,
@@ -58,7 +68,7 @@ pub enum Planted {
 
 impl Planted {
     /// Those that break R1, which a search must find.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 28] = [
         Self::ActivateWithoutEcho,
         Self::LostChunk,
         Self::FlushBeforeFence,
@@ -83,10 +93,14 @@ impl Planted {
         Self::PromiseWithoutDrift,
         Self::EndedSessionRevived,
         Self::ClientsForgotten,
+        Self::LearnerCounted,
+        Self::QuorumOfBefore,
+        Self::ChangeForgotten,
+        Self::TwoChangesAtOnce,
     ];
 
     /// Those that break nothing, as other rules suffice: the search finds nothing either.
-    pub const HARMLESS: [Self; 1] = [Self::LeaderReadWithoutLease];
+    pub const HARMLESS: [Self; 2] = [Self::LeaderReadWithoutLease, Self::OutsidersServe];
 
     /// Its name on the command line.
     #[must_use]
@@ -116,6 +130,11 @@ impl Planted {
             Self::PromiseWithoutDrift => "promise-without-drift",
             Self::EndedSessionRevived => "ended-session-revived",
             Self::ClientsForgotten => "clients-forgotten",
+            Self::LearnerCounted => "learner-counted",
+            Self::QuorumOfBefore => "quorum-of-before",
+            Self::ChangeForgotten => "change-forgotten",
+            Self::TwoChangesAtOnce => "two-changes-at-once",
+            Self::OutsidersServe => "outsiders-serve",
             Self::LeaderReadWithoutLease => "leader-read-without-lease",
         }
     }

@@ -2,12 +2,40 @@
 //! that restart, or lose their disk. A message that only one exchange of Raft needs is part of that exchange's one step.
 
 use super::planted::Planted;
+use super::scope::{Members, majority};
 use super::state::{Doubtful, Leader, Message, Passage, REPLICAS, Replica, What};
 use super::world::World;
 
 impl World<'_> {
-    /// Whether a candidate can win an election with this voter's vote.
-    pub(super) fn may_elect(&self, candidate: u8, voter: u8) -> bool {
+    /// The replicas of this scope.
+    pub(super) fn places(&self) -> impl Iterator<Item = u8> + use<> {
+        0..self.scope.members.places()
+    }
+
+    /// Who has votes, as far as a replica knows.
+    pub(super) fn voters(&self, replica: u8) -> u8 {
+        self.state.replicas[usize::from(replica)].voters(Members::VOTERS)
+    }
+
+    /// To whom a leader replicates its log: who has a vote, or is to get one.
+    pub(super) fn members(&self, leader: u8) -> u8 {
+        self.voters(leader) | self.scope.members.learners()
+    }
+
+    /// Whose votes, beside its own, can make a candidate the leader: sets of replicas, a bit each.
+    pub(super) fn quorums(&self, candidate: u8) -> impl Iterator<Item = u8> + '_ {
+        let (voters, own) = (self.voters(candidate), 1 << candidate);
+        let others = (0..1u8 << REPLICAS).filter(move |others| others & !(voters & !own) == 0);
+        let enough = others.filter(move |others| others.count_ones() + 1 == majority(voters) && voters & own != 0);
+        // Who is alone needs its own vote only.
+        let asked = move |others: u8| if others == 0 { own } else { others };
+        enough.filter(move |&others| {
+            self.places().all(|one| asked(others) >> one & 1 == 0 || self.may_vote(candidate, one))
+        })
+    }
+
+    /// Whether a candidate gets this replica's vote.
+    fn may_vote(&self, candidate: u8, voter: u8) -> bool {
         let [one, other] = [candidate, voter].map(|replica| &self.state.replicas[usize::from(replica)]);
         let is_told = self.state.messages.iter().any(|message| {
             matches!(*message, Message::TimeoutNow { replica, term } if replica == candidate && term >= one.term)
@@ -19,10 +47,11 @@ impl World<'_> {
     }
 
     /// The candidate leads, and proposes a session at a switch.
-    pub(super) fn elect(&mut self, candidate: u8, voter: u8, switch: u8) {
+    pub(super) fn elect(&mut self, candidate: u8, voters: u8, switch: u8) {
+        let all: Vec<u8> = self.places().filter(|one| (voters | 1 << candidate) >> one & 1 == 1).collect();
         let replicas = &mut self.state.replicas;
-        let term = replicas[usize::from(candidate)].term.max(replicas[usize::from(voter)].term) + 1;
-        for replica in [voter, candidate] {
+        let term = all.iter().map(|one| replicas[usize::from(*one)].term).max().unwrap_or(0) + 1;
+        for replica in all {
             let replica = &mut replicas[usize::from(replica)];
             (replica.term, replica.leader) = (term, None);
         }
@@ -35,6 +64,7 @@ impl World<'_> {
             switch,
             incarnation: 0,
             lease: 0,
+            heard: [0; REPLICAS],
             barred: false,
             matched,
             processed: Default::default(),
@@ -56,7 +86,7 @@ impl World<'_> {
                 What::Session { sid, switch, .. } => alive.push(Doubtful { sid, switch, wait }),
                 What::Fenced { sid: ended } => alive.retain(|session| session.sid != ended),
                 What::FencedSwitch { switch } => alive.retain(|session| session.switch != switch),
-                What::Write { .. } | What::Open | What::Expire { .. } => {}
+                What::Write { .. } | What::Open | What::Expire { .. } | What::Members { .. } => {}
             }
         }
         if self.scope.has(Planted::FenceLastOnly) { alive.split_off(alive.len().saturating_sub(1)) } else { alive }
@@ -65,7 +95,8 @@ impl World<'_> {
     /// Whether a leader reaches a replica that takes it for the leader, or will.
     pub(super) fn may_replicate(&self, leader: u8, follower: u8) -> bool {
         let [one, other] = [leader, follower].map(|replica| &self.state.replicas[usize::from(replica)]);
-        leader != follower && one.leader.is_some() && other.term <= one.term
+        let is_member = self.members(leader) >> follower & 1 == 1;
+        leader != follower && is_member && one.leader.is_some() && other.term <= one.term
     }
 
     /// A follower takes the leader's log and promises not to vote. If its answer is heard, the leader has a quorum, and so a
@@ -78,13 +109,39 @@ impl World<'_> {
         let replica = &mut self.state.replicas[other];
         (replica.term, replica.log, replica.promise, replica.leader) = (term, log, timing.promise, None);
         replica.commit = replica.commit.max(commit.min(last));
-        let counts = replica.voter;
+        let has_disk = replica.voter;
+        let voters = self.voters(leader);
+        let counts = has_disk && (voters >> follower & 1 == 1 || self.scope.has(Planted::LearnerCounted));
+        let counted = if self.scope.has(Planted::QuorumOfBefore) { Members::VOTERS } else { voters };
         let Some(memory) = self.leader(leader).filter(|_| is_heard) else { return };
         memory.matched[other] = last;
         if counts && !memory.barred {
-            memory.lease = timing.leader_lease;
+            memory.renew(follower, majority(counted), timing.leader_lease);
         }
         self.commit(leader);
+    }
+
+    /// Whether a leader needs nobody's answer.
+    pub(super) fn is_alone(&self, leader: u8) -> bool {
+        self.voters(leader) == 1 << leader
+    }
+
+    /// What a leader may make of the members: one change, where the last one is applied.
+    pub(super) fn changes(&self, leader: u8) -> impl Iterator<Item = u8> + use<> {
+        let is_under_way = self.state.replicas[usize::from(leader)].has_pending_change();
+        let may = !is_under_way || self.scope.has(Planted::TwoChangesAtOnce);
+        let voters = self.newest_voters(leader);
+        let grows = self.scope.members.learners() & !voters;
+        let change = move |one: &u8| {
+            may && *one != leader && if grows == 0 { voters >> one & 1 == 1 } else { grows >> one & 1 == 1 }
+        };
+        self.places().filter(change).map(move |one| voters ^ 1 << one)
+    }
+
+    /// Who has votes when all of a leader's log is applied.
+    fn newest_voters(&self, leader: u8) -> u8 {
+        let replica = &self.state.replicas[usize::from(leader)];
+        Replica { commit: replica.last(), ..replica.clone() }.voters(Members::VOTERS)
     }
 
     /// A leader hands leadership over: it drops its lease, and takes none again in this term.
@@ -105,11 +162,15 @@ impl World<'_> {
         }
     }
 
-    /// A replica restarts: it has its log and term, but what it knew of commits and promises is lost.
+    /// A replica restarts: it has its log and term, but what it knew of commits and promises is lost. What it knows is that of two
+    /// changes of the members the first one is committed.
     pub(super) fn restart_replica(&mut self, replica: u8) {
+        let forgets = self.scope.has(Planted::ChangeForgotten);
         let promise = if self.scope.has(Planted::VoteAfterRestart) { 0 } else { self.scope.timing.promise };
         let replica = &mut self.state.replicas[usize::from(replica)];
-        (replica.leader, replica.promise, replica.commit) = (None, promise, 0);
+        let is_change = |index: &u8| matches!(replica.log[usize::from(*index) - 1].what, What::Members { .. });
+        let before_last = (1..=replica.last()).rev().filter(is_change).nth(1).filter(|_| !forgets);
+        (replica.leader, replica.promise, replica.commit) = (None, promise, before_last.unwrap_or(0));
     }
 
     /// A replica loses its disk. It is a voter no more, but switches and leaders still know its place.

@@ -3,7 +3,7 @@
 
 use super::history::{Kind, Operation, Status};
 use super::planted::Planted;
-use super::state::{Entry, Message, REPLICAS, Replica, State};
+use super::state::{Entry, Message, REPLICAS, Replica, State, What};
 use super::world::World;
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ impl World<'_> {
         let messages = std::mem::take(&mut self.state.messages);
         self.state.messages = messages.iter().filter(|message| self.has_effect(message, &messages)).copied().collect();
         self.forget_times();
-        let [_, one, two] = self.state.replicas.each_ref().map(rank);
+        let [_, one, two, _] = self.state.replicas.each_ref().map(rank);
         match one.cmp(&two) {
             Ordering::Less => self.state,
             Ordering::Greater => mirror(self.state),
@@ -82,13 +82,18 @@ impl World<'_> {
 
 /// The state with replicas 1 and 2 exchanged: no rule and no property tells them apart.
 fn mirror(mut state: State) -> State {
-    let swap = |replica: u8| if replica == 0 { 0 } else { REPLICAS as u8 - replica };
+    let swap = |replica: u8| if (1..=2).contains(&replica) { 3 - replica } else { replica };
     let swap_bits = |bits: u8| bits & !0b110 | (bits & 0b010) << 1 | (bits & 0b100) >> 1;
-    let swap_matched = |[zero, one, two]: [u8; REPLICAS]| [zero, two, one];
+    let swap_matched = |[zero, one, two, three]: [u8; REPLICAS]| [zero, two, one, three];
     state.replicas.swap(1, 2);
+    for entry in state.replicas.iter_mut().flat_map(|replica| &mut replica.log) {
+        if let What::Members { voters } = &mut entry.what {
+            *voters = swap_bits(*voters);
+        }
+    }
     state.ahead = swap_bits(state.ahead);
     for leader in state.replicas.iter_mut().filter_map(|replica| replica.leader.as_mut()) {
-        leader.matched = swap_matched(leader.matched);
+        (leader.matched, leader.heard) = (swap_matched(leader.matched), swap_matched(leader.heard));
     }
     for session in state.switches.iter_mut().filter_map(|switch| switch.session.as_mut()) {
         (session.leader, session.matched) = (swap(session.leader), swap_matched(session.matched));

@@ -28,6 +28,38 @@ pub(super) struct Timing {
     pub(super) drift: bool,
 }
 
+/// The members of the set at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Members {
+    /// Three with votes, of which some may leave.
+    Three,
+    /// A fourth beside them, without a vote, that may get one.
+    WithLearner,
+}
+
+impl Members {
+    /// Who has a vote at first, a bit each.
+    pub(super) const VOTERS: u8 = 0b111;
+
+    /// How many replicas there are.
+    pub(super) fn places(self) -> u8 {
+        match self {
+            Self::Three => 3,
+            Self::WithLearner => 4,
+        }
+    }
+
+    /// Who has no vote at first, a bit each.
+    pub(super) fn learners(self) -> u8 {
+        (1 << self.places()) - 1 & !Self::VOTERS
+    }
+}
+
+/// How many are a majority of these replicas.
+pub(super) fn majority(voters: u8) -> u32 {
+    voters.count_ones() / 2 + 1
+}
+
 impl ReplyCheck {
     /// Its name on the command line and in configurations.
     #[must_use]
@@ -61,6 +93,8 @@ pub struct Scope {
     pub(super) one_writer: bool,
     /// What may happen.
     pub(super) budget: Budget,
+    /// The members, and how they change.
+    pub(super) members: Members,
     /// How many switches there are.
     pub(super) switches: usize,
     /// The clocks.

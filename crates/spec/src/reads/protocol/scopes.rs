@@ -2,7 +2,7 @@
 
 use super::history::Kind::{self, Flush, Read, Write, WriteByWrongHash};
 use super::planted::Planted;
-use super::scope::{ReplyCheck, Scope, Timing};
+use super::scope::{Members, ReplyCheck, Scope, Timing};
 use super::state::Budget;
 
 const NOTHING: Budget = Budget {
@@ -21,6 +21,7 @@ const NOTHING: Budget = Budget {
     wipes: 0,
     opens: 0,
     expiries: 0,
+    changes: 0,
 };
 
 fn scope(name: &'static str, about: &'static str, states: u64, operations: &'static [Kind], budget: Budget) -> Scope {
@@ -31,6 +32,7 @@ fn scope(name: &'static str, about: &'static str, states: u64, operations: &'sta
         operations,
         one_writer: false,
         budget,
+        members: Members::Three,
         switches: 2,
         timing: Timing::ALIKE,
         reply_check: ReplyCheck::Strict,
@@ -121,6 +123,28 @@ fn wipe() -> Scope {
     scope("wipe", "a replica loses its disk, a deposed leader fills it", 6_010_000, &[Write, Read, Read], budget)
 }
 
+/// A replica gets its vote while another one is elected: four vote instead of three.
+fn growing() -> Scope {
+    let budget = Budget { writes: 1, reads: 1, heartbeats: 2, elections: 1, ticks: 4, changes: 1, ..NOTHING };
+    let base = scope("growing", "a fourth replica gets its vote, another one leads", 8_000_000, &[Write, Read], budget);
+    Scope { members: Members::WithLearner, ..base }
+}
+
+/// One replica leaves after the other, and those that have left elect a leader.
+fn shrinking() -> Scope {
+    let budget = Budget {
+        writes: 1,
+        reads: 1,
+        heartbeats: 1,
+        elections: 1,
+        replica_restarts: 1,
+        ticks: 2,
+        changes: 2,
+        ..NOTHING
+    };
+    scope("shrinking", "two of three replicas leave, one restarts", 3_000_000, &[Write, Read], budget)
+}
+
 /// A client whose id expires while copies of its messages are on their way.
 fn clients() -> Scope {
     let budget = Budget { writes: 3, reads: 1, opens: 2, expiries: 1, ..NOTHING };
@@ -166,6 +190,8 @@ pub fn all() -> Vec<Scope> {
         retry(),
         flush(),
         wipe(),
+        growing(),
+        shrinking(),
         clients(),
         drift(),
         drift_election(),
@@ -191,6 +217,8 @@ pub fn with(planted: Planted) -> Scope {
         Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho | Planted::EndedSessionRevived => transfer(),
         Planted::LostChunk | Planted::FlushBeforeFence => flush(),
         Planted::LogLength => wipe(),
+        Planted::LearnerCounted | Planted::QuorumOfBefore => growing(),
+        Planted::ChangeForgotten | Planted::TwoChangesAtOnce | Planted::OutsidersServe => shrinking(),
         Planted::ClientsForgotten => retry(),
         Planted::ClientChoosesId => clients(),
         Planted::NoDriftBound => {

@@ -1,7 +1,7 @@
 //! The search: breadth first, so that what it finds is the shortest.
 
 use super::history::Operation;
-use super::scope::Scope;
+use super::scope::{Members, Scope};
 use super::state::{Entry, Leader, REPLICAS, Replica, Session, Sid, State, Switch, What};
 use super::world::{Step, World};
 use midflight_rmt::Watch;
@@ -76,7 +76,7 @@ fn first(scope: &Scope) -> State {
     let sid = Sid { term: 1, number: 1 };
     let entry = Entry { term: 1, what: What::Session { sid, switch: 0, incarnation: 0 } };
     let timing = scope.timing;
-    let matched = [1; REPLICAS];
+    let matched = std::array::from_fn(|place| u8::from(place < usize::from(scope.members.places())));
     let follower = Replica { term: 1, log: vec![entry], commit: 1, promise: timing.promise, voter: true, leader: None };
     let leader = Leader {
         sid: Some(sid),
@@ -85,6 +85,7 @@ fn first(scope: &Scope) -> State {
         switch: 0,
         incarnation: 0,
         lease: timing.leader_lease,
+        heard: [0; REPLICAS],
         barred: false,
         matched,
         processed: Default::default(),
@@ -96,6 +97,11 @@ fn first(scope: &Scope) -> State {
     };
     let session =
         Session { sid, start: 1, leader: 0, lease: timing.switch_lease, seq: 0, matched, kgroups: Default::default() };
+    // Without a vote it is like the third; without a place in the set, nobody.
+    let fourth = match scope.members {
+        Members::WithLearner => Replica { promise: 0, ..follower.clone() },
+        Members::Three => Replica { term: 0, log: Vec::new(), commit: 0, promise: 0, voter: false, leader: None },
+    };
     let mut switches = vec![Switch::default(); scope.switches];
     switches[0].session = Some(session);
     State {
@@ -103,7 +109,8 @@ fn first(scope: &Scope) -> State {
         replicas: [
             Replica { promise: 0, leader: Some(leader), ..follower.clone() },
             follower.clone(),
-            Replica { promise: 0, ..follower },
+            Replica { promise: 0, ..follower.clone() },
+            fourth,
         ],
         messages: Default::default(),
         operations: scope.operations.iter().map(|&kind| Operation::new(kind)).collect(),

@@ -1,10 +1,10 @@
-//! The state of the protocol model: two switches, three replicas, what is on its way between them, and the clients'
+//! The state of the protocol model: two switches, three replicas or four, what is on its way between them, and the clients'
 //! operations on one key. All numbers are small, and times are what is left on a clock, so that states come again.
 
 use super::history::Operation;
 
-/// Replicas of the set.
-pub(super) const REPLICAS: usize = 3;
+/// Places for replicas. Most scopes use the first three.
+pub(super) const REPLICAS: usize = 4;
 /// The key group of the one key, and a wrong one.
 pub(super) const KGROUPS: usize = 2;
 
@@ -85,6 +85,8 @@ pub(super) enum What {
     Open,
     /// A client is forgotten.
     Expire { client: u8 },
+    /// The replicas that have votes, a bit each.
+    Members { voters: u8 },
 }
 
 /// An entry of the log. The first has index 1.
@@ -135,6 +137,8 @@ pub(super) struct Leader {
     pub(super) incarnation: u8,
     /// What is left of its own lease.
     pub(super) lease: u8,
+    /// Where a majority takes two answers: how long that of each follower counts.
+    pub(super) heard: [u8; REPLICAS],
     /// It may take no lease in this term: it began a transfer.
     pub(super) barred: bool,
     pub(super) matched: [u8; REPLICAS],
@@ -158,7 +162,7 @@ pub(super) struct Replica {
     pub(super) commit: u8,
     /// What is left of its promise neither to vote nor to campaign.
     pub(super) promise: u8,
-    /// A replica that lost its disk is none.
+    /// A replica that lost its disk votes for nobody.
     pub(super) voter: bool,
     pub(super) leader: Option<Leader>,
 }
@@ -172,6 +176,19 @@ impl Replica {
     /// The term of an entry; 0 where there is none.
     pub(super) fn term_at(&self, index: u8) -> u8 {
         usize::from(index).checked_sub(1).and_then(|place| self.log.get(place)).map_or(0, |entry| entry.term)
+    }
+
+    /// Who has votes, as far as it has applied its log; at first these.
+    pub(super) fn voters(&self, first: u8) -> u8 {
+        let applied = self.log[..usize::from(self.commit)].iter().rev();
+        let changes =
+            applied.filter_map(|entry| if let What::Members { voters } = entry.what { Some(voters) } else { None });
+        changes.into_iter().next().unwrap_or(first)
+    }
+
+    /// Whether its log has a change of the members that it has not applied.
+    pub(super) fn has_pending_change(&self) -> bool {
+        self.log[usize::from(self.commit)..].iter().any(|entry| matches!(entry.what, What::Members { .. }))
     }
 
     /// Whether its log is at least as far as another's: who votes asks for that.
@@ -255,6 +272,8 @@ pub(super) struct Budget {
     /// Copies of the message by which a client opens its id.
     pub(super) opens: u8,
     pub(super) expiries: u8,
+    /// Changes of the members.
+    pub(super) changes: u8,
 }
 
 /// The whole.

@@ -4,7 +4,7 @@ use super::applied::Applied;
 use super::history::{Kind, Operation, Status, is_linearizable, returned};
 use super::planted::Planted;
 use super::scope::Scope;
-use super::state::{Kgroup, Message, REPLICAS, Replica, State, What};
+use super::state::{Kgroup, Message, Replica, State, What};
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,8 +23,10 @@ pub(super) enum Step {
     Replicate { leader: u8, follower: u8, is_heard: bool },
     /// A leader sends a heartbeat to its switch.
     Heartbeat { leader: u8, loses_chunk: bool },
-    /// A replica is elected with the vote of another, and proposes a session at a switch.
-    Elect { candidate: u8, voter: u8, switch: u8 },
+    /// A replica is elected with the votes of others, a bit each, and proposes a session at a switch.
+    Elect { candidate: u8, voters: u8, switch: u8 },
+    /// A leader proposes that these have votes, a bit each.
+    Change { leader: u8, voters: u8 },
     /// A leader begins a session at a switch.
     Move { leader: u8, switch: u8 },
     /// A switch confirms to a leader that a session has ended.
@@ -114,7 +116,7 @@ impl World<'_> {
             let reads = messages.iter().filter(|message| matches!(message, Message::LeaderRead { seq: 1.., .. }));
             steps.extend(reads.copied().map(Step::Refresh));
         }
-        for replica in 0..REPLICAS as u8 {
+        for replica in self.places() {
             self.replica_steps(replica, steps);
         }
         self.election_steps(steps);
@@ -184,7 +186,7 @@ impl World<'_> {
     fn replica_steps(&self, leader: u8, steps: &mut Vec<Step>) {
         let budget = &self.state.budget;
         let Some(memory) = &self.state.replicas[usize::from(leader)].leader else { return };
-        for follower in (0..REPLICAS as u8).filter(|&follower| self.may_replicate(leader, follower)) {
+        for follower in self.places().filter(|&follower| self.may_replicate(leader, follower)) {
             steps.push(Step::Replicate { leader, follower, is_heard: true });
             if budget.lost_acks > 0 {
                 steps.push(Step::Replicate { leader, follower, is_heard: false });
@@ -201,8 +203,11 @@ impl World<'_> {
         }
         steps.extend((0..memory.doubtful.len() as u8).map(|place| Step::Fence { leader, place }));
         if budget.transfers > 0 && !memory.barred {
-            let others = (0..REPLICAS as u8).filter(|&to| to != leader);
+            let others = self.places().filter(|&to| to != leader);
             steps.extend(others.map(|to| Step::Transfer { leader, to }));
+        }
+        if budget.changes > 0 && !memory.barred {
+            steps.extend(self.changes(leader).map(|voters| Step::Change { leader, voters }));
         }
         if memory.barred {
             steps.push(Step::Abort { leader });
@@ -227,9 +232,9 @@ impl World<'_> {
         if self.state.budget.elections == 0 {
             return;
         }
-        for candidate in 0..REPLICAS as u8 {
-            for voter in (0..REPLICAS as u8).filter(|&voter| voter != candidate && self.may_elect(candidate, voter)) {
-                steps.extend(self.switches().map(|switch| Step::Elect { candidate, voter, switch }));
+        for candidate in self.places() {
+            for voters in self.quorums(candidate) {
+                steps.extend(self.switches().map(|switch| Step::Elect { candidate, voters, switch }));
             }
         }
     }
@@ -240,10 +245,10 @@ impl World<'_> {
             steps.extend(self.switches().map(|switch| Step::RestartSwitch { switch }));
         }
         if budget.replica_restarts > 0 {
-            steps.extend((0..REPLICAS as u8).map(|replica| Step::RestartReplica { replica }));
+            steps.extend(self.places().map(|replica| Step::RestartReplica { replica }));
         }
         if budget.wipes > 0 {
-            let followers = (0..REPLICAS as u8).filter(|&one| self.state.replicas[usize::from(one)].leader.is_none());
+            let followers = self.places().filter(|&one| self.state.replicas[usize::from(one)].leader.is_none());
             steps.extend(followers.map(|replica| Step::Wipe { replica }));
         }
     }
@@ -280,9 +285,13 @@ impl World<'_> {
                 budget.heartbeats -= 1;
                 self.send_heartbeat(leader, loses_chunk);
             }
-            Step::Elect { candidate, voter, switch } => {
+            Step::Elect { candidate, voters, switch } => {
                 budget.elections -= 1;
-                self.elect(candidate, voter, switch);
+                self.elect(candidate, voters, switch);
+            }
+            Step::Change { leader, voters } => {
+                budget.changes -= 1;
+                self.change(leader, voters);
             }
             Step::Move { leader, switch } => {
                 budget.moves -= 1;
