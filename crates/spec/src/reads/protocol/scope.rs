@@ -51,7 +51,7 @@ impl Members {
 
     /// Who has no vote at first, a bit each.
     pub(super) fn learners(self) -> u8 {
-        (1 << self.places()) - 1 & !Self::VOTERS
+        ((1 << self.places()) - 1) & !Self::VOTERS
     }
 }
 
