@@ -94,6 +94,20 @@ static __attribute__((noinline)) int answer_by_xdp(struct xdp_md *context, struc
     return XDP_TX;
 }
 
+/* Sends a COOKIE by the next hop of its receiver, if the cache knows it, so that it reaches the address that the packet names, whoever
+ * sent the frame (T13). So a known client gets its next cookie without the process. For others the process sends it. */
+static __attribute__((noinline)) int send_cookie(struct xdp_md *context, struct mf_scratch MF_FAR *scratch, uint32_t is_known)
+{
+    if (!is_known) {
+        hand_over_cookie(scratch);
+        return XDP_DROP;
+    }
+    copy_hop(&scratch->back, &scratch->other);
+    int action = answer_by_xdp(context, scratch);
+    int is_elsewhere = scratch->back.interface != context->ingress_ifindex;
+    return action == XDP_TX && is_elsewhere ? (int)bpf_redirect(scratch->back.interface, 0) : action;
+}
+
 /* Copies the rest of a datagram of which the scratch area has the header, as the program has rewritten it. The datagram's sum, which
  * was not checked before, is checked now: user space would send damaged bytes with a right checksum. 0: it is wrong. */
 static __attribute__((noinline)) int fetch_rest(struct xdp_md *context, struct mf_scratch MF_FAR *scratch)
@@ -217,13 +231,13 @@ MF_INLINE int serve_frame(struct xdp_md *context)
         return XDP_PASS;
     }
     take_from_frame(scratch);
-    int is_known = scratch->out.is_forwarded && knows_hop(&scratch->out.forward.to, &scratch->other);
+    int is_cookie = is_cookie_owed(scratch);
+    const struct mf_address MF_FAR *to = MF_UNLIKELY(is_cookie) ? &scratch->in.from : &scratch->out.forward.to;
+    int is_known = (is_cookie || scratch->out.is_forwarded) && knows_hop(to, &scratch->other);
     mf_unlock();
     scratch->counts.xdp_taken++;
-    if (MF_UNLIKELY(is_cookie_owed(scratch))) {
-        hand_over_cookie(scratch);
-        return XDP_DROP;
-    }
+    if (MF_UNLIKELY(is_cookie))
+        return send_cookie(context, scratch, is_known);
     if (scratch->out.is_forwarded)
         return forward_by_xdp(context, scratch, is_known);
     return scratch->out.count == 0 ? XDP_DROP : answer_by_xdp(context, scratch);

@@ -57,7 +57,7 @@ impl Store {
             |id| format!("  {{ id = {id}, address = \"10.77.{id}.2:7710\", links = \"10.77.{id}.2:7711\" }},\n");
         let replicas: String = (1..=3).map(replica).collect();
         format!(
-            "http = \"\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{SWITCH_IPV4}:{}\"]\n\
+            "http = \"\"\n[reads]\ncookie = \"500ms\"\n[[reads.set]]\nnumber = 1\ncluster = 42\nswitches = [\"{SWITCH_IPV4}:{}\"]\n\
              policy = \"{policy}\"\nkgroup_bits = {kgroup_bits}\nreplicas = [\n{replicas}]\n",
             self.port
         )
@@ -150,14 +150,16 @@ fn r5_a_kept_switch_serves_on_without_its_process() {
     let Some(store) = Store::new("store-kept") else { return };
     let switch = store.switch(&["--keep"]);
     store.wait_until_it_serves();
-    let load = store.load("3");
+    let load = store.load("4");
     std::thread::sleep(Duration::from_secs(1));
     drop(switch); // SIGKILL
-    std::thread::sleep(Duration::from_secs(1));
+    // Long enough for all cookies to run out.
+    std::thread::sleep(Duration::from_millis(2_500));
     store.directory.write("store.toml", &store.configuration("random", 12));
     let next = store.switch(&["--keep"]);
     let results = store.results(load);
     assert_eq!((&results["load.failed"], &results["load.unknown"]), (&0.into(), &0.into()), "{results:?}");
+    assert!(results["load.gap_max_ms"].as_f64() < Some(1_000.0), "{results:?}");
     let status = status_at(&store.lab, &next);
     assert_eq!(status["sets"][0]["sessions"], 1, "one session, before and after: {status}");
     drop(next);
@@ -212,7 +214,7 @@ fn r5_a_switch_whose_interface_is_gone_says_so_and_ends() {
 #[test]
 fn r7_no_room_for_another_set() {
     let Some(store) = Store::new("store-room") else { return };
-    let one = store.configuration("random", 12).replacen("[[reads.set]]", "[reads]\nsets = 1\n[[reads.set]]", 1);
+    let one = store.configuration("random", 12).replacen("[reads]", "[reads]\nsets = 1", 1);
     let set = one.split_once("[[reads.set]]").unwrap().1;
     let another = set.replace("number = 1", "number = 2").replace(":7710", ":7720").replace(":7711", ":7721");
     let two = format!("{one}[[reads.set]]{another}");

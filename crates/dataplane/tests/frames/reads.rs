@@ -8,8 +8,10 @@ use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReadsProgram, Repl
 use midflight_dataplane::{Cookies, XdpMode};
 use midflight_spec::transcript::{KernelOnce, Spare};
 use midflight_wire::packet;
-use midflight_wire::reads::{FLAG_LEADER_ONLY, Heartbeat, Hello, Operation, Replica, Request, Write, key_hash};
+use midflight_wire::reads::{FLAG_LEADER_ONLY, Heartbeat, Hello, Operation, Replica, Request, Status, Write, key_hash};
+use std::mem::offset_of;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::LazyLock;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -18,6 +20,9 @@ const INCARNATION: u64 = 0x1234_5678;
 const KEY: &[u8] = b"key";
 /// Of no even length, and too long for one round of copying.
 const VALUE: &[u8] = &[0xa5; 77];
+
+/// Where a request has the client's cookie.
+const COOKIE: Range<usize> = offset_of!(Request, client)..offset_of!(Request, client) + 8;
 
 type Counts = Vec<(&'static str, u64)>;
 
@@ -133,6 +138,33 @@ impl Switch {
         assert_eq!(flow, self.replica(slot).back());
         datagram
     }
+}
+
+/// T13: a client that is known gets its next cookie by its own next hop, whoever sent the frame, and without the process: so its
+/// requests go on when that is gone. One that is not known gets its cookie by the process.
+#[test]
+fn t13_a_known_client_gets_its_next_cookie_at_its_own_place() {
+    by_both(|switch| {
+        switch.begin();
+        switch.greet();
+        let mut stale = switch.request(Operation::Read);
+        stale[COOKIE].fill(0);
+        let (departure, counts) = switch.xdp(&switch.client().request(&stale));
+        assert_eq!((departure.action, counts), (Action::Drop, vec![("xdp_taken", 1), ("handed_over", 1)]));
+        handed_over(&switch.shells);
+
+        switch.passes(Operation::Read, 1);
+        let forger = Flow { from_mac: [2, 0, 0, 0, 0, 66], ..switch.client() };
+        for sender in [switch.client(), forger] {
+            let (departure, counts) = switch.xdp(&sender.request(&stale));
+            assert_eq!((departure.action, counts), (Action::Transmit, vec![("xdp_taken", 1), ("xdp_answered", 1)]));
+            let (flow, datagram) = read(&departure.frame);
+            assert_eq!(flow, switch.client().back());
+            let (reply, _) = Request::ref_from_prefix(&datagram).unwrap();
+            assert_eq!(reply.status, Status::Cookie as u8);
+            assert_eq!(datagram[COOKIE], switch.request(Operation::Read)[COOKIE]);
+        }
+    });
 }
 
 /// What a replica answers to a READ.
