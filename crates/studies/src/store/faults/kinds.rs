@@ -45,7 +45,7 @@ const fn kind(name: &'static str, victim: Victim, fault: Fault, what: &'static s
     Kind { name, what, victim, fault }
 }
 
-pub(super) const KINDS: &[Kind] = {
+pub(super) static KINDS: &[Kind] = {
     use Fault::{Cut, CutFromSwitch, FillDisk, Kill, Stop};
     use Victim::{Everybody, Follower, Leader, Switch};
     use Way::{Both, FromHost, ToHost};
