@@ -33,8 +33,11 @@ pub(super) struct Timing {
 pub(super) enum Members {
     /// Three with votes, of which some may leave.
     Three,
-    /// A fourth beside them, without a vote, that may get one.
+    /// A fourth beside them, without a vote, that may get one. All leases and promises have run out.
     WithLearner,
+    /// The fourth has just got its vote, as the leader knows; the others do not know that this is committed. All leases and promises
+    /// have run out.
+    Grown,
 }
 
 impl Members {
@@ -45,7 +48,7 @@ impl Members {
     pub(super) fn places(self) -> u8 {
         match self {
             Self::Three => 3,
-            Self::WithLearner => 4,
+            Self::WithLearner | Self::Grown => 4,
         }
     }
 
@@ -74,6 +77,8 @@ impl ReplyCheck {
 impl Timing {
     /// Clocks that run alike, so that the bounds are tight.
     pub(super) const ALIKE: Self = Self { switch_lease: 2, fence: 2, leader_lease: 2, promise: 2, drift: false };
+    /// The same in longer steps: fewer states, where it matters only what lasts longer.
+    pub(super) const SHORT: Self = Self { switch_lease: 1, fence: 1, leader_lease: 1, promise: 1, drift: false };
     /// Clocks that are a step apart at most, so that two of them measure the same time with a difference of up to two steps.
     pub(super) const DRIFT: Self = Self { switch_lease: 1, fence: 3, leader_lease: 1, promise: 3, drift: true };
 }

@@ -71,7 +71,7 @@ impl Model for Search {
     }
 }
 
-/// The first state: replica 0 leads, by the promise of replica 1, and its first session is active at switch 0.
+/// The first state, with three members: replica 0 leads, by the promise of replica 1, and its first session is active at switch 0.
 fn first(scope: &Scope) -> State {
     let sid = Sid { term: 1, number: 1 };
     let entry = Entry { term: 1, what: What::Session { sid, switch: 0, incarnation: 0 } };
@@ -97,14 +97,13 @@ fn first(scope: &Scope) -> State {
     };
     let session =
         Session { sid, start: 1, leader: 0, lease: timing.switch_lease, seq: 0, matched, kgroups: Default::default() };
-    // Without a vote it is like the third; without a place in the set, nobody.
     let fourth = match scope.members {
-        Members::WithLearner => Replica { promise: 0, ..follower.clone() },
+        Members::WithLearner | Members::Grown => Replica { promise: 0, ..follower.clone() },
         Members::Three => Replica { term: 0, log: Vec::new(), commit: 0, promise: 0, voter: false, leader: None },
     };
     let mut switches = vec![Switch::default(); scope.switches];
     switches[0].session = Some(session);
-    State {
+    let state = State {
         switches,
         replicas: [
             Replica { promise: 0, leader: Some(leader), ..follower.clone() },
@@ -117,7 +116,33 @@ fn first(scope: &Scope) -> State {
         budget: scope.budget,
         ahead: 0,
         broken: false,
+    };
+    match scope.members {
+        Members::Three => state,
+        Members::WithLearner => later(state),
+        Members::Grown => grown(later(state)),
     }
+}
+
+/// The same when all times have run out.
+fn later(mut state: State) -> State {
+    for replica in &mut state.replicas {
+        replica.promise = 0;
+        replica.leader.iter_mut().for_each(|leader| (leader.lease, leader.since_answer) = (0, 0));
+    }
+    state.switches.iter_mut().filter_map(|switch| switch.session.as_mut()).for_each(|session| session.lease = 0);
+    state
+}
+
+/// The same when all four have votes: an entry that replicas 0 and 1 have, and only 0 knows to be committed.
+fn grown(mut state: State) -> State {
+    for replica in &mut state.replicas[..2] {
+        replica.log.push(Entry { term: 1, what: What::Members { voters: 0b1111 } });
+    }
+    let leader = &mut state.replicas[0];
+    leader.commit = 2;
+    leader.leader.iter_mut().for_each(|memory| memory.matched[..2].fill(2));
+    state
 }
 
 /// Searches a scope, on this many threads.
