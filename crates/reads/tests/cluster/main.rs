@@ -5,6 +5,7 @@
 mod attacks;
 mod balance;
 mod changes;
+mod followers;
 mod modes;
 mod snapshots;
 mod world;

@@ -7,7 +7,7 @@ use midflight_reads::replica::{ChangeError, ConfigError, Event, Mode, Replica, R
 use midflight_wire::reads::{Command, Status};
 
 /// A set in this mode with a session, a client and leases.
-fn ready(mode: Mode, replicas: u64) -> (World, u64) {
+pub(crate) fn ready(mode: Mode, replicas: u64) -> (World, u64) {
     let mut world = World::with(replicas, |config| config.mode = mode);
     world.run(500 * MS);
     assert!(world.leader().is_some(), "{mode:?}: {:?}", world.events);
@@ -19,7 +19,7 @@ fn served(world: &mut World, replicas: u64) -> Vec<u64> {
     (1..=replicas).map(|id| world.replica(id).counters().reads_served).collect()
 }
 
-fn followers(world: &World) -> [u64; 2] {
+pub(crate) fn followers(world: &World) -> [u64; 2] {
     let leader = world.leader().unwrap();
     [leader % 3 + 1, (leader + 1) % 3 + 1]
 }

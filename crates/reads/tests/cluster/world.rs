@@ -35,9 +35,13 @@ struct Node {
 /// What becomes of a message on a lane for what is long.
 pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 
+/// How much later than others a message from one replica to another comes, on the lane for what is short.
+pub(crate) type Delay = Box<dyn Fn(u64, u64, &[u8]) -> Nanos>;
+
 pub(crate) struct World {
     pub(crate) now: Nanos,
     pub(crate) mischief: Option<Mischief>,
+    pub(crate) delay: Option<Delay>,
     /// Replicas that are slow: between two turns for datagrams each does something else for so long.
     pub(crate) slow: BTreeMap<u64, Nanos>,
     /// The longest time of the processor that a replica took for one call, and for which. (Not for its start.)
@@ -92,6 +96,7 @@ impl World {
         let mut world = Self {
             now: 1_000_000 * MS,
             mischief: None,
+            delay: None,
             slow: BTreeMap::new(),
             longest: (Duration::ZERO, ""),
             queue: BinaryHeap::new(),
@@ -232,7 +237,9 @@ impl World {
                         Some(mischief) if lane == Lane::Bulk => mischief(buffer.clone()),
                         _ => vec![buffer.clone()],
                     };
-                    let message = |bytes| (NETWORK, What::Message { from: id, to: peer, lane, bytes });
+                    let delay = self.delay.as_ref().filter(|_| lane == Lane::Prompt);
+                    let after = NETWORK + delay.map_or(0, |delay| delay(id, peer, &buffer));
+                    let message = |bytes| (after, What::Message { from: id, to: peer, lane, bytes });
                     all.extend(messages.into_iter().map(message));
                 }
             }

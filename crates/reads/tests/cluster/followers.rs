@@ -1,0 +1,116 @@
+//! Reads at followers, by leases and by the leader's word, when leaders change and letters are late.
+
+use super::modes::{followers, ready};
+use super::world::{self, World};
+use super::{done, switch};
+use midflight_endpoint::{Endpoint, MS, Nanos};
+use midflight_reads::replica::{Mode, Role};
+use midflight_wire::reads::{Command, FLAG_ANY_REPLICA, Operation, Packet, Request, Status, key_hash, parse};
+use zerocopy::IntoBytes;
+
+/// A message that is so late does not come within a test.
+const NEVER: Nanos = 60_000 * MS;
+
+fn sid(world: &mut World) -> u64 {
+    let leader = world.leader().unwrap();
+    world.replica(leader).status(0).session.unwrap().0
+}
+
+/// What a replica answers at once to a READ of the key "a" that the switch sends to any replica; `None`: it waits.
+fn answer_of(world: &mut World, replica: u64, sid: u64) -> Option<(Status, Vec<u8>)> {
+    let mut request = Request::new(Operation::Read);
+    request.header.epoch = (world::incarnation(1, 1) as u32).into();
+    (request.set, request.slot, request.flags) = (world::SET.into(), replica as u8 - 1, FLAG_ANY_REPLICA);
+    (request.sid, request.hash, request.key_length) = (sid.into(), key_hash(b"a").into(), 1.into());
+    let datagram = [request.as_bytes(), b"a"].concat();
+    world.call(replica, |replica, now| {
+        replica.handle(now, switch(1), &datagram);
+        let mut buffer = Vec::new();
+        while replica.poll_transmit(now, &mut buffer).is_some() {
+            if let Ok(Packet::ReadReply(reply, _, _, value)) = parse(&buffer) {
+                return Some((Status::from_number(reply.status).unwrap(), value.to_vec()));
+            }
+        }
+        None
+    })
+}
+
+fn behind() -> Option<(Status, Vec<u8>)> {
+    Some((Status::Behind, Vec::new()))
+}
+
+/// Raft's messages end with 0, all others with 1 and begin with their kind.
+fn is_raft(letter: &[u8]) -> bool {
+    letter.last() == Some(&0)
+}
+
+fn is_lease(letter: &[u8]) -> bool {
+    !is_raft(letter) && letter[0] == 6
+}
+
+/// R1: a lease runs from when the follower asked for it. A grant that comes late would end later than the leader counts.
+#[test]
+fn r1_a_lease_that_comes_late_ends_no_later() {
+    let (mut world, client) = ready(Mode::FollowerLease, 3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    let (sid, leader, [late, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
+    let is_on_its_way = move |from, to| (from, to) == (leader, late);
+    let later = move |from, to, letter: &[u8]| if is_on_its_way(from, to) && is_lease(letter) { 70 * MS } else { 0 };
+    world.delay = Some(Box::new(later));
+    world.run(200 * MS);
+    let last = move |from, to, letter: &[u8]| match is_on_its_way(from, to) {
+        true if is_lease(letter) => 70 * MS,
+        true => NEVER,
+        false => 0,
+    };
+    world.delay = Some(Box::new(last));
+    assert_eq!(answer_of(&mut world, late, sid), done("one"), "it holds a lease");
+    world.run(80 * MS);
+    assert_eq!(answer_of(&mut world, late, sid), done("one"), "the last one has come");
+    world.run(30 * MS);
+    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""), "the leader has waited it out");
+    assert_eq!(answer_of(&mut world, late, sid), behind());
+}
+
+/// R1: a new leader answers no write while a lease of the former leader holds somewhere.
+#[test]
+fn r1_a_holder_that_missed_the_hand_over_shows_nothing_old() {
+    let (mut world, client) = ready(Mode::FollowerLease, 3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    world.run(50 * MS);
+    let (sid, leader, [next, cut]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
+    [leader, next].into_iter().for_each(|peer| world.link(peer, cut, false));
+    world.call(leader, |replica, now| replica.transfer(now, next)).unwrap();
+    let (mut served, mut is_done) = (0, false);
+    for _ in 0..30 {
+        is_done |= world.write(1, client, 2, Command::Put, "a", b"two") == done("");
+        let answer = answer_of(&mut world, cut, sid);
+        assert!(!is_done || answer == behind(), "{answer:?} after the write of the new leader");
+        served += u32::from(answer == done("one"));
+    }
+    assert!(is_done && served > 5, "it had a lease: {served}");
+    assert_eq!(world.leader(), Some(next));
+}
+
+/// R1: who led, and does not know that it leads no more, answers no question of a follower.
+#[test]
+fn r1_a_question_waits_for_a_round_where_the_leader_has_no_lease() {
+    let (mut world, client) = ready(Mode::FollowerReadIndex, 5);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    world.run(50 * MS);
+    let (old_sid, leader) = (sid(&mut world), world.leader().unwrap());
+    let asks = if leader == 5 { 4 } else { 5 };
+    for other in (1..=5).filter(|id| ![leader, asks].contains(id)) {
+        [leader, asks].into_iter().for_each(|id| world.link(id, other, false));
+    }
+    while world.write(1, client, 2, Command::Put, "a", b"two") != done("") {
+        assert_eq!(world.replica(leader).status(0).role, Role::Leader, "the others are too slow for this test");
+    }
+    let before = *world.replica(asks).counters();
+    assert_eq!(answer_of(&mut world, asks, old_sid), None, "it asks");
+    world.run(10 * MS);
+    assert_eq!(world.replica(leader).status(0).role, Role::Leader, "it was asked when it believed that it leads");
+    world.run(100 * MS);
+    let after = *world.replica(asks).counters();
+    assert_eq!((after.reads_served, after.reads_refused), (before.reads_served, before.reads_refused + 1));
+}
