@@ -220,7 +220,7 @@ impl Replica {
             Letter::Other(Other::AskLease { term, at }) => self.take_ask_lease(now, peer, term, at),
             Letter::Other(Other::Lease { term, echo, shown }) => self.take_lease(now, peer, term, echo, shown),
             Letter::Other(Other::AskIndex { number }) => self.take_ask_index(now, peer, number),
-            Letter::Other(Other::Index { number, index }) => self.take_index(number, index),
+            Letter::Other(Other::Index { number, index }) => self.take_index(now, number, index),
         }
     }
 

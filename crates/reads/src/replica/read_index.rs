@@ -16,8 +16,17 @@ pub(super) struct ReadIndex {
     pub(super) next: u64,
     /// When the last question was sent, if it has no answer.
     asked: Option<Nanos>,
+    awaited: Option<Awaited>,
     /// Questions that wait until a quorum confirms this leader, by who asks.
     questions: BTreeMap<u64, Question>,
+}
+
+/// Indexes that the leader has said, and that are not applied here.
+struct Awaited {
+    first: u64,
+    last: u64,
+    /// Since when `first` is awaited.
+    since: Nanos,
 }
 
 struct Question {
@@ -30,12 +39,27 @@ struct Question {
 
 impl ReadIndex {
     pub(super) fn new(seed: u64) -> Self {
-        Self { next: seed, asked: None, questions: BTreeMap::new() }
+        Self { next: seed, asked: None, awaited: None, questions: BTreeMap::new() }
     }
 
     /// Whether a question waits for a round that begins after `round`.
     pub(super) fn wants_round(&self, round: Nanos) -> bool {
         self.questions.values().any(|question| question.since > round)
+    }
+
+    /// What must be applied now for reads that wait.
+    fn wait_for(&mut self, now: Nanos, index: u64) {
+        let awaited = self.awaited.get_or_insert(Awaited { first: index, last: index, since: now });
+        awaited.last = awaited.last.max(index);
+    }
+
+    /// What is applied is awaited no more.
+    fn note_applied(&mut self, now: Nanos, applied: u64) {
+        let rest = self.awaited.take().filter(|awaited| awaited.last > applied);
+        self.awaited = rest.map(|awaited| match awaited {
+            Awaited { first, last, .. } if first <= applied => Awaited { first: last, last, since: now },
+            awaited => awaited,
+        });
     }
 
     /// Questions to which the answer is known now.
@@ -48,15 +72,18 @@ impl ReadIndex {
 }
 
 impl Replica {
-    /// When a question counts as lost.
+    /// When a question counts as lost, or the entries up to the index that the leader said.
     pub(super) fn index_timeout(&self) -> Option<Nanos> {
-        Some(self.read_index.asked? + SILENT_HEARTBEATS * self.config.timing.heartbeat)
+        let awaited = self.read_index.awaited.as_ref().map(|awaited| awaited.since);
+        let since = self.read_index.asked.into_iter().chain(awaited).min()?;
+        Some(since + SILENT_HEARTBEATS * self.config.timing.heartbeat)
     }
 
-    /// Asks for the index of all reads that wait for it; gives them up if nobody can say it.
+    /// Asks for the index of all reads that wait for it; gives them up if nobody can say it, or what it names does not come.
     pub(super) fn ask_index(&mut self, now: Nanos) {
+        self.read_index.note_applied(now, self.applied);
         if self.index_timeout().is_some_and(|end| now >= end) {
-            self.read_index.asked = None;
+            (self.read_index.asked, self.read_index.awaited) = (None, None);
             self.give_up_reads();
         }
         let number = self.read_index.next;
@@ -102,12 +129,13 @@ impl Replica {
     }
 
     /// The leader's answer. Whoever gave it, it led when it did, which was after the question.
-    pub(super) fn take_index(&mut self, number: u64, index: u64) {
+    pub(super) fn take_index(&mut self, now: Nanos, number: u64, index: u64) {
         if self.read_index.asked.is_none() || number.wrapping_add(1) != self.read_index.next {
             self.counters.grants_astray += 1;
             return;
         }
         self.read_index.asked = None;
+        self.read_index.wait_for(now, index);
         self.reads.may_answer(number, if planted(175) { 0 } else { index });
     }
 }

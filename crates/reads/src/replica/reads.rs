@@ -130,11 +130,11 @@ impl Reads {
         }
     }
 
-    /// Refuses what waits for answers of the leader.
+    /// Refuses what waits for answers of the leader, or for the indexes that it has said.
     pub(super) fn give_up(&mut self, slot: u8, out: &mut Datagrams) -> Answered {
         let mut answered = Answered::default();
         self.waiting.retain(|Waiting { from, request, key, until }| {
-            let waits = matches!(until, Until::Answered(_));
+            let waits = matches!(until, Until::Answered(_) | Until::Applied(_));
             if waits {
                 answered.refused += 1;
                 out.push_back((*from, refusal(request, key, slot, Status::Behind)));

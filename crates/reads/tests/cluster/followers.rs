@@ -114,3 +114,23 @@ fn r1_a_question_waits_for_a_round_where_the_leader_has_no_lease() {
     let after = *world.replica(asks).counters();
     assert_eq!((after.reads_served, after.reads_refused), (before.reads_served, before.reads_refused + 1));
 }
+
+/// R5: a follower that knows the index and does not get the entries refuses, as one that does not get the index.
+#[test]
+fn r5_a_read_whose_index_does_not_come_is_refused() {
+    let (mut world, client) = ready(Mode::FollowerReadIndex, 3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    let (sid, leader, [late, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
+    let no_entries =
+        move |from, to, letter: &[u8]| if (from, to) == (leader, late) && is_raft(letter) { NEVER } else { 0 };
+    world.delay = Some(Box::new(no_entries));
+    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""));
+    let before = *world.replica(late).counters();
+    assert_eq!(answer_of(&mut world, late, sid), None, "it asks");
+    world.run(10 * MS);
+    assert_eq!(world.replica(late).status(0).reads_waiting, 1, "for an entry that does not come");
+    world.run(70 * MS);
+    assert_eq!(world.replica(late).status(0).reads_waiting, 0);
+    let after = *world.replica(late).counters();
+    assert_eq!((after.reads_served, after.reads_refused), (before.reads_served, before.reads_refused + 1));
+}
