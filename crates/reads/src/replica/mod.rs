@@ -473,8 +473,9 @@ impl Replica {
         }
         let is_heartbeat = message.get_msg_type() == MessageType::MsgHeartbeat;
         let taken = self.node.check(now, &message).and_then(|()| {
-            // Raft refuses what would leave a gap.
-            if let Some(leases) = self.leases.as_mut().filter(|_| message.index <= self.node.last_index()) {
+            // Raft refuses what would leave a gap, and what a former leader sends.
+            let may_append = message.index <= self.node.last_index() && message.term >= self.node.term();
+            if let Some(leases) = self.leases.as_mut().filter(|_| may_append) {
                 leases.held.revoke(&message);
             }
             self.node.step(now, message)

@@ -134,3 +134,25 @@ fn r5_a_read_whose_index_does_not_come_is_refused() {
     let after = *world.replica(late).counters();
     assert_eq!((after.reads_served, after.reads_refused), (before.reads_served, before.reads_refused + 1));
 }
+
+/// R6: what a former leader sends, and Raft does not take, revokes no lease.
+#[test]
+fn r6_a_late_append_of_a_former_leader_revokes_nothing() {
+    let (mut world, client) = ready(Mode::FollowerLease, 3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    world.run(50 * MS);
+    let (former, [other, holder]) = (world.leader().unwrap(), followers(&world));
+    world.link(former, other, false);
+    world.delay = Some(Box::new(move |from, to, _| if (from, to) == (former, holder) { 600 * MS } else { 0 }));
+    for number in 2..=30 {
+        world.begin_write(1, client, number, Command::Put, "a", b"lost");
+    }
+    world.run(500 * MS);
+    let (leader, sid) = (world.leader().unwrap(), sid(&mut world));
+    assert_ne!(leader, former);
+    let follower = if leader == holder { other } else { holder };
+    assert_eq!(follower, holder, "the one that gets late letters does not lead");
+    assert_eq!(answer_of(&mut world, holder, sid), done("one"), "it holds a lease");
+    world.run(300 * MS);
+    assert_eq!(answer_of(&mut world, holder, sid), done("one"), "and holds it still");
+}
