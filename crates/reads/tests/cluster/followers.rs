@@ -3,7 +3,7 @@
 use super::modes::{followers, ready};
 use super::world::{self, World};
 use super::{done, switch};
-use midflight_endpoint::{Endpoint, MS, Nanos};
+use midflight_endpoint::{Endpoint, Lane, Link, Linked, MS, Nanos};
 use midflight_reads::replica::{Mode, Role};
 use midflight_wire::reads::{Command, FLAG_ANY_REPLICA, Operation, Packet, Request, Status, key_hash, parse};
 use zerocopy::IntoBytes;
@@ -155,4 +155,37 @@ fn r6_a_late_append_of_a_former_leader_revokes_nothing() {
     assert_eq!(answer_of(&mut world, holder, sid), done("one"), "it holds a lease");
     world.run(300 * MS);
     assert_eq!(answer_of(&mut world, holder, sid), done("one"), "and holds it still");
+}
+
+/// R7: no number that a peer says stops a replica, or keeps it from serving.
+#[test]
+fn r7_numbers_of_peers_at_their_ends_do_no_harm() {
+    for mode in [Mode::FollowerLease, Mode::FollowerReadIndex] {
+        let (mut world, client) = ready(mode, 3);
+        assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+        let term = world.replica(1).status(0).term;
+        let values = [0, 1, term, u64::MAX];
+        for (to, peer) in [(1, 2), (2, 3), (3, 1), (2, 1), (3, 2), (1, 3)] {
+            let link = Link { peer, lane: Lane::Prompt, generation: 2 };
+            for [one, two, three] in
+                values.into_iter().flat_map(|a| values.map(|b| values.map(|c| [a, b, c]))).flatten()
+            {
+                let letters = [
+                    postcard::to_allocvec(&(5u8, one, two)),
+                    postcard::to_allocvec(&(6u8, one, two, three)),
+                    postcard::to_allocvec(&(7u8, one)),
+                    postcard::to_allocvec(&(8u8, one, two)),
+                ];
+                for mut letter in letters.map(Result::unwrap) {
+                    letter.push(1);
+                    world.call(to, |replica, now| replica.handle_message(now, link, &letter));
+                }
+            }
+        }
+        world.run(150 * MS);
+        let foreign = (1..=3).map(|id| world.replica(id).counters().foreign_messages).sum::<u64>();
+        assert_eq!(foreign, 0, "all letters were read");
+        assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), done(""));
+        (0..20).for_each(|_| assert_eq!(world.get(1, "a"), done("two")));
+    }
 }
