@@ -189,3 +189,44 @@ fn r7_numbers_of_peers_at_their_ends_do_no_harm() {
         (0..20).for_each(|_| assert_eq!(world.get(1, "a"), done("two")));
     }
 }
+
+/// R5: a holder that asks for its lease at each heartbeat, and acknowledges nothing, holds writes up for one lease.
+#[test]
+fn r5_a_holder_that_only_asks_loses_its_lease() {
+    let (mut world, client) = ready(Mode::FollowerLease, 3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    world.run(50 * MS);
+    let (sid, leader, [mute, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
+    let no_answers =
+        move |from, to, letter: &[u8]| if (from, to) == (mute, leader) && is_raft(letter) { NEVER } else { 0 };
+    world.delay = Some(Box::new(no_answers));
+    assert_eq!(world.write(1, client, 2, Command::Put, "a", b"two"), None, "a holder has not acknowledged");
+    world.run(130 * MS);
+    for number in 3..=20 {
+        assert_eq!(world.write(1, client, number, Command::Put, "a", b"two"), done(""));
+        assert_eq!(answer_of(&mut world, mute, sid), behind());
+    }
+    assert_eq!(world.leader(), Some(leader));
+}
+
+/// R1: a holder that is removed, and has not heard so, shows nothing old.
+#[test]
+fn r1_the_lease_of_a_removed_holder_is_waited_out() {
+    let (mut world, client) = ready(Mode::FollowerLease, 3);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), done(""));
+    world.run(50 * MS);
+    let (sid, leader, [removed, _]) = (sid(&mut world), world.leader().unwrap(), followers(&world));
+    world.call(leader, |replica, now| replica.remove_member(now, removed)).unwrap();
+    // The entry is on its way; that it is committed does not come.
+    world.delay = Some(Box::new(move |from, to, _| if (from, to) == (leader, removed) { NEVER } else { 0 }));
+    world.run(2 * MS);
+    assert_eq!(world.replica(leader).members().len(), 2, "it has acknowledged its removal");
+    let (mut served, mut is_done) = (0, false);
+    for _ in 0..30 {
+        is_done |= world.write(1, client, 2, Command::Put, "a", b"two") == done("");
+        let answer = answer_of(&mut world, removed, sid);
+        assert!(!is_done || answer != done("one"), "after the write");
+        served += u32::from(answer == done("one"));
+    }
+    assert!(is_done && served > 5, "it had a lease: {served}");
+}
