@@ -40,7 +40,7 @@ RESULTS
   asic.safe.passes_per_task          of retrieves, one level, no constraints; the same of .published
   asic.safe.passes_per_submission    of submissions of one task; the same of .published
   asic.reads.tables, .registers      of the reads program; FLAIR's has 30 and 12
-  asic.reads.sram, .tcam             its share of the switch's blocks, with 4,096 key groups as FLAIR
+  asic.reads.sram, .tcam             its share of the blocks, with 4,096 key groups, as FLAIR
   asic.reads.kgroups_max             key groups for which there is room
 
 EXIT CODES
