@@ -31,8 +31,11 @@ fn ratio(name: &str, this: &[f64], other: &[f64]) -> Vec<Measure> {
     vec![measure("", value), measure(".low", low), measure(".high", high)]
 }
 
-/// What flair could do on workload B, by what follower-lease did.
+/// What flair could do on workload B, by what follower-lease did. Nothing if flair was not measured.
 fn bound(samples: &Samples, share: f64) -> Vec<Measure> {
+    if samples.of("writes", FLAIR).is_empty() {
+        return Vec::new();
+    }
     let costs = Costs::of(samples.of("C", FLAIR), samples.of("writes", FLAIR));
     let allowed = costs.bound(super::REPLICAS, share, &Mix::B);
     let done = |mode| median(samples.rates("B", mode));
