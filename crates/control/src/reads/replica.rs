@@ -161,6 +161,8 @@ pub struct ReplicaStatus {
     pub answers_waiting: u64,
     /// The leader's: key groups that are unstable, as far as it knows.
     pub kgroups_unstable: u64,
+    /// The leader's: a change of the members is not done. Until then who leaves is needed.
+    pub is_changing: bool,
     /// The members.
     pub members: Vec<MemberStatus>,
     /// What it has done, by name.
@@ -221,6 +223,7 @@ impl ReplicaStatus {
             reads_waiting: report.reads_waiting as u64,
             answers_waiting: report.answers_waiting as u64,
             kgroups_unstable: report.kgroups_unstable as u64,
+            is_changing: report.is_changing,
             members: report.members.iter().map(member).collect(),
             counters: by_name(done),
             shell,
@@ -354,6 +357,7 @@ mod tests {
             reads_waiting: 0,
             answers_waiting: 1,
             kgroups_unstable: 3,
+            is_changing: false,
             members: set.members().into_iter().map(|member| (member, 11)).collect(),
         };
         let done = Counters { reads_served: 5, ..Counters::default() };

@@ -256,7 +256,7 @@ impl Endpoint for Replica {
         self.go_on(now);
         if self.sessions.is_some() && now >= self.next_beat {
             self.next_beat = now + self.config.timing.heartbeat;
-            self.attend_learner(now);
+            self.attend_members(now);
             self.beat(now);
             self.go_on(now);
         }

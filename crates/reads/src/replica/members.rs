@@ -104,12 +104,25 @@ pub enum HandOverError {
 /// A new member gets its vote when it lacks no more entries than this. A follower always lacks some that are under way.
 const CAUGHT_UP: u64 = 1_000;
 
-/// A member without a vote, as its leader sees it.
-#[derive(Clone, Copy)]
-pub(super) struct Learner {
-    id: u64,
-    /// Since when this leader waits for it.
-    since: Nanos,
+/// What a leader knows of changes.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// The member without a vote, and since when this leader waits for it.
+    learner: Option<(u64, Nanos)>,
+    /// The last change that is applied; 0: there was none since this replica started.
+    applied: u64,
+    /// An entry that this leader has proposed since. Who has it on disk knows after a restart that the change is committed.
+    seal: Option<u64>,
+}
+
+impl Changes {
+    pub(super) fn begin_leading(&mut self) {
+        (self.learner, self.seal) = (None, None);
+    }
+
+    fn is_sealed(&self, committed: u64) -> bool {
+        self.applied == 0 || planted(185) || self.seal.is_some_and(|seal| seal <= committed)
+    }
 }
 
 fn list(ids: &[u64]) -> String {
@@ -225,14 +238,28 @@ impl Replica {
         self.node.propose_change(context, change)
     }
 
-    /// A leader's new member gets its vote when it has caught up. One that takes too long is removed again, and that is reported.
-    pub(super) fn attend_learner(&mut self, now: Nanos) {
-        let Some(id) = self.node.learner().filter(|_| self.node.is_leader()) else {
-            self.learner = None;
-            return;
-        };
-        let known = self.learner.filter(|learner| learner.id == id);
-        let Learner { since, .. } = *self.learner.insert(known.unwrap_or(Learner { id, since: now }));
+    /// Whether a leader has a change under way: one that is not applied, that a majority could forget, or that adds a member which
+    /// learns.
+    pub(super) fn is_changing(&self) -> bool {
+        let is_safe = self.changes.is_sealed(self.node.committed());
+        self.node.is_leader() && (!is_safe || self.node.has_pending_change() || self.node.learner().is_some())
+    }
+
+    /// A leader's part in changes, at each heartbeat.
+    pub(super) fn attend_members(&mut self, now: Nanos) {
+        if !self.changes.is_sealed(u64::MAX) && self.node.has_applied_former_terms() {
+            self.changes.seal = self.node.propose(Vec::new());
+        }
+        match self.node.learner() {
+            Some(id) => self.attend_learner(now, id),
+            None => self.changes.learner = None,
+        }
+    }
+
+    /// A new member gets its vote when it has caught up. One that takes too long is removed again, and that is reported.
+    fn attend_learner(&mut self, now: Nanos, id: u64) {
+        let known = self.changes.learner.filter(|(learner, _)| *learner == id);
+        let (_, since) = *self.changes.learner.insert(known.unwrap_or((id, now)));
         let mut members = self.state.members.clone();
         if self.has_caught_up(id) && self.is_heard(now, id) {
             self.propose_members(id, ConfChangeType::AddNode, &members);
@@ -263,6 +290,7 @@ impl Replica {
             return self
                 .fail("the log has a change of the members that cannot be read: use a newer program for this replica");
         }
+        (self.changes.applied, self.changes.seal) = (entry.index, None);
         match self.node.apply_change(&change) {
             Ok(conf_state) => self.node.log_mut().set_conf_state(conf_state),
             Err(error) => return self.fail(format!("a change of the members cannot be applied: {error}")),

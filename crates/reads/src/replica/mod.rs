@@ -95,8 +95,8 @@ pub struct Replica {
     /// Whose time went from `State::time` on, and since when: the store's time, in which clients are idle.
     time_since: Nanos,
     hand_over: Option<HandOver>,
-    /// A leader's new member that has no vote yet.
-    learner: Option<members::Learner>,
+    /// What a leader knows of changes of the members.
+    changes: members::Changes,
     /// When each peer was heard last.
     heard: BTreeMap<u64, Nanos>,
     next_beat: Nanos,
@@ -221,7 +221,7 @@ impl Replica {
             wants_snapshot: false,
             time_since: now,
             hand_over: None,
-            learner: None,
+            changes: members::Changes::default(),
             heard: BTreeMap::new(),
             next_beat: now,
             now,
@@ -563,6 +563,7 @@ impl Replica {
                 if let Some(leases) = &mut self.leases {
                     leases.leads(since, &self.config.timing);
                 }
+                self.changes.begin_leading();
                 self.next_beat = now;
                 self.time_since = now;
                 self.counters.elections += 1;

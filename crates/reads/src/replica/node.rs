@@ -206,6 +206,16 @@ impl Node {
         self.raw.propose_conf_change(context, change).ok().map(|()| self.last_index())
     }
 
+    /// Whether a change of the members is in the log that is not applied.
+    pub(super) fn has_pending_change(&self) -> bool {
+        self.raw.raft.has_pending_conf()
+    }
+
+    /// Whether all is applied that was committed before this leader's election.
+    pub(super) fn has_applied_former_terms(&self) -> bool {
+        self.raw.raft.apply_to_current_term()
+    }
+
     /// A change of the members is applied.
     pub(super) fn apply_change(&mut self, change: &ConfChangeV2) -> raft::Result<ConfState> {
         self.raw.apply_conf_change(change)

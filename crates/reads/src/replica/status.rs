@@ -59,6 +59,8 @@ pub struct StatusReport {
     pub answers_waiting: usize,
     /// The leader's: key groups that are unstable, as far as it knows.
     pub kgroups_unstable: usize,
+    /// The leader's: a change of the members is not done. Until then who leaves is needed.
+    pub is_changing: bool,
     /// The members, and the index up to which the leader knows each to have the log.
     pub members: Vec<(Member, u64)>,
 }
@@ -95,6 +97,7 @@ impl Replica {
             reads_waiting: self.reads.waiting(),
             answers_waiting: present.map_or(0, |present| present.writes.waiting()),
             kgroups_unstable: present.map_or(0, |present| present.writes.unstable()),
+            is_changing: self.is_changing(),
             members: self.state.members.iter().map(|member| (member.clone(), node.matched(member.id))).collect(),
         }
     }

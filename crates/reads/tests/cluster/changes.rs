@@ -209,3 +209,20 @@ fn r5_a_member_that_never_catches_up_is_removed_again() {
     assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), Some((Status::Done, Vec::new())));
     world.call(leader, |replica, now| replica.remove_member(now, leader % 3 + 1)).unwrap();
 }
+
+/// R5: who has left may be switched off for ever, once the leader says that the change is done.
+#[test]
+fn r5_the_last_member_that_stays_needs_nobody_after_a_restart() {
+    let (mut world, client) = ready(3);
+    let leader = world.leader().unwrap();
+    for gone in (1..=3).filter(|id| *id != leader) {
+        world.call(leader, |replica, now| replica.remove_member(now, gone)).unwrap();
+        world.run(50 * MS);
+        assert!(!world.replica(leader).status(0).is_changing);
+        world.kill(gone);
+    }
+    world.kill(leader);
+    world.start(leader);
+    world.run(400 * MS);
+    assert_eq!(world.write(1, client, 1, Command::Put, "a", b"one"), Some((Status::Done, Vec::new())));
+}

@@ -101,5 +101,6 @@ fn for_people(status: &ReplicaStatus) -> String {
         [id, member.slot.to_string(), member.address.to_string(), member.links.to_string(), has]
     };
     let rows: Vec<_> = std::iter::once(head).chain(status.members.iter().map(row)).collect();
-    aligned(&rows, "lrllr")
+    let rest = if status.is_changing { "A change is under way. Who leaves must run until it is done.\n" } else { "" };
+    aligned(&rows, "lrllr") + rest
 }

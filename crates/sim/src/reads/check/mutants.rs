@@ -45,4 +45,5 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(182, "left-and-leads", "crates/reads/src/replica/members.rs", 1500),
     Mutant::new(183, "two-changes-at-once", "crates/reads/src/replica/node.rs", 1500),
     Mutant::new(184, "newcomer-without-snapshot", "crates/reads/src/replica/members.rs", 1500),
+    Mutant::new(185, "change-unsealed", "crates/reads/src/replica/members.rs", 1500),
 ];

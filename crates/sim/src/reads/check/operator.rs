@@ -135,6 +135,7 @@ impl ReadsSubject {
     pub(super) fn operate(&mut self) {
         let Some(leader) = self.leader().filter(|leader| self.has_session_at(*leader)) else { return };
         let known: Vec<u64> = self.replica(leader).into_iter().flat_map(Replica::members).map(|m| m.id).collect();
+        let is_changing = self.replica(leader).is_none_or(|leader| leader.status(0).is_changing);
         for place in 0..self.stage.trial.places() {
             let Place { member, goal, former, has_joined, .. } = self.place(place);
             let is_member = known.contains(&member.id);
@@ -142,12 +143,12 @@ impl ReadsSubject {
                 (Goal::In | Goal::Out, _) => {}
                 (_, Some(former)) => self.ask_leader(Order::Remove(former)),
                 (Goal::Leave | Goal::Renew, _) if is_member => self.remove(place, leader),
-                (Goal::Leave, _) => self.set.borrow_mut()[place].goal = Goal::Out,
-                (Goal::Renew, _) => self.begin_again(place),
                 (Goal::Join, _) if is_member => self.settle(place, leader),
-                // It did not catch up in time, and the leader has removed it.
-                (Goal::Join, _) if has_joined => self.begin_again(place),
-                (Goal::Join, _) => self.ask_leader(Order::Add(member)),
+                (Goal::Join, _) if !has_joined => self.ask_leader(Order::Add(member)),
+                // Who has left, or has not caught up in time and was removed, is needed until that is done.
+                _ if is_changing => {}
+                (Goal::Leave, _) => self.set.borrow_mut()[place].goal = Goal::Out,
+                (Goal::Renew | Goal::Join, _) => self.begin_again(place),
             }
         }
     }
