@@ -84,7 +84,8 @@ impl FrameEngine {
         self.taken[shell] += 1;
         let (asked, verdict) = departure.asked.expect("the core was asked");
         assert_eq!(asked, datagram);
-        if verdict == Verdict::NoCookie {
+        // Where the next hop of the one who asks is known, its cookie goes there by XDP.
+        if verdict == Verdict::NoCookie && departure.action != Action::Transmit {
             return (verdict, self.cookie_handed_over(now_ns, &flow));
         }
         let mut frames = self.left();
