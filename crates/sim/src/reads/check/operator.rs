@@ -166,11 +166,11 @@ impl ReadsSubject {
         }
     }
 
-    /// A new member that has its vote, and what is committed, has joined.
+    /// A new member that has its vote, and what is committed, has joined, when that is done.
     fn settle(&mut self, place: usize, leader: usize) {
         let status = |place| self.replica(place).map(|replica| replica.status(0));
         let is_in = status(place).zip(status(leader)).is_some_and(|(new, leader)| {
-            matches!(new.role, Role::Follower | Role::Leader) && new.applied >= leader.committed
+            matches!(new.role, Role::Follower | Role::Leader) && new.applied >= leader.committed && !leader.is_changing
         });
         let place = &mut self.set.borrow_mut()[place];
         place.has_joined = true;
