@@ -40,9 +40,9 @@ RESULTS (medians of the runs; ENGINE is user or kernel)
                               one client with 64 reads under way
   lab.reads.user.…            the same with the switch in user space
 
-Client, switch, executor and replicas run in a network namespace each, joined by veth links. They are gone
-when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and the other
-is measured.
+Client, switch, executor and replicas run in a network namespace each, joined by veth links. They
+are gone when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and
+the other is measured.
 
 EXIT CODES
   0 measured, 1 failed (no root; no kernel engine, and --engine kernel), 2 wrong usage,
