@@ -23,8 +23,9 @@ pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
     trial.outsiders = pick(random, &[0, 1, 1, 2]).min(REPLICAS_MAX - trial.replicas);
     trial.set.learn_ms = pick(random, &[200, 1_000, 600_000]);
     trial.heal_ms = trial.heal_ms.max(BEGINS_MS + LASTS_MS + 100);
-    let faults = match random.random_range(0..8) {
-        0 if trial.replicas >= 5 => shrinking(random, trial),
+    let faults = match random.random_range(0..10) {
+        0 | 8 if trial.replicas >= 5 => shrinking(random, trial),
+        9 if trial.replicas >= 3 => last_one(random, trial),
         1 if trial.outsiders > 0 => leader_with_learner(random, trial),
         2 if trial.replicas >= 5 => small_half(random, trial),
         _ => (0..random.random_range(1..=3)).flat_map(|_| change(random, trial)).collect(),
@@ -86,7 +87,8 @@ fn meets(random: &mut Pcg64, trial: &Trial, at_ms: u64, place: usize) -> Fault {
 fn shrinking(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
     busy(random, trial);
     let at_ms = random.random_range(BEGINS_MS..=trial.heal_ms - LASTS_MS);
-    let cut_ms = at_ms + random.random_range(1..60);
+    // The operator looks every 20 ms, and a change takes a round.
+    let cut_ms = at_ms + if random.random_bool(0.5) { random.random_range(20..25) } else { random.random_range(1..60) };
     let last = trial.replicas - 1;
     let leaves = |replica| What::Leave { replica, returns: false };
     let mut faults =
@@ -98,6 +100,23 @@ fn shrinking(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
         let third = Party::Replica(trial.replicas / 2);
         faults.push(fault(cut_ms + random.random_range(1..30), random.random_range(1..5), Common::Crash(third)));
     }
+    faults
+}
+
+/// All but the first leave; the last of them is renewed as soon as it has left, and just then the first one restarts. Nobody writes, so no
+/// entry follows of itself.
+fn last_one(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
+    let apart_ms = random.random_range(45..75);
+    trial.clients.iter_mut().for_each(|client| client.reads = 1.0);
+    let last = trial.replicas - 1;
+    let at_ms = random.random_range(BEGINS_MS..=trial.heal_ms - LASTS_MS);
+    let leave = |place: usize| {
+        let what = What::Leave { replica: place, returns: place == last };
+        fault(at_ms + apart_ms * (place as u64 - 1), 1, what)
+    };
+    let mut faults: Vec<Fault> = (1..=last).map(leave).collect();
+    let restarts_ms = at_ms + apart_ms * (last as u64 - 1) + random.random_range(20..80);
+    faults.push(fault(restarts_ms, random.random_range(1..5), Common::Crash(Party::Replica(0))));
     faults
 }
 
@@ -134,7 +153,7 @@ fn small_half(random: &mut Pcg64, trial: &mut Trial) -> Vec<Fault> {
 fn busy(random: &mut Pcg64, trial: &mut Trial) {
     trial.switches = 2;
     trial.set.mode = Mode::Flair;
-    let think_us = pick(random, &[1_000, 10_000]);
+    let think_us = pick(random, &[1_000, 10_000, 300_000]);
     let worker =
         |reads, think_us| ClientSpec { workers: 4, operations: trial.heal_ms as u32, think_us, reads, lanes: 16 };
     let workers = [worker(1.0, 1_000), worker(0.5, think_us)];
