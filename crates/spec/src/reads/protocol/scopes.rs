@@ -133,7 +133,7 @@ fn learning() -> Scope {
 /// A replica has got its vote, and not all know it while another one is elected: four vote instead of three.
 fn growing() -> Scope {
     let budget = Budget { ticks: 1, ..learning().budget };
-    let base = scope("growing", "a fourth replica has got its vote, another leads", 3_000_000, &[Write, Read], budget);
+    let base = scope("growing", "a fourth replica has got its vote, another leads", 2_480_000, &[Write, Read], budget);
     Scope { members: Members::Grown, timing: Timing::SHORT, ..base }
 }
 
