@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  midflight lab reads                        every kind 20 times, both engines: some 50 minutes, as root
+  midflight lab reads                        every kind 20 times, both engines: 50 minutes, as root
   midflight lab reads --engine user --runs 1 --json
   midflight lab reads --kinds leader-killed,switch-cut --runs 100
   midflight lab reads --list                 the kinds
