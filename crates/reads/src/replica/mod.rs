@@ -5,7 +5,7 @@
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
-//! - `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets;
+//! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets;
 //! - `read_index` and `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -15,6 +15,7 @@ mod balance;
 mod clients;
 mod config;
 mod counters;
+mod datagrams;
 mod drive;
 mod entry;
 mod image;
@@ -43,22 +44,20 @@ pub use status::{Role, StatusReport};
 
 use crate::log::{Identity, Log, LogError};
 use counters::Counters as Counts;
-use entry::SessionName;
 use image::Image;
 use letters::Letter;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, Lane, MS, Nanos};
-use midflight_wire::reads::{FLAG_LEADER_ONLY, NO_SLOT, Operation, Packet, Request, Status, key_hash, parse};
 use node::Node;
 use raft::eraftpb::MessageType;
 use raft::prelude::Entry;
 use raft::prelude::Message;
-use reads::{Here, Path, Reads, Until};
-use session::{Datagrams, Heard, Present, Sessions};
+use reads::Reads;
+use session::{Datagrams, Sessions};
 use state::State;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use writes::{Arrived, Bounds, Refresh};
+use writes::{Bounds, Refresh};
 
 /// An operator hears after so many promises what has come of a hand-over: one for the attempt, the others for an election.
 pub const HAND_OVER_PROMISES: u64 = 10;
@@ -313,153 +312,6 @@ impl Replica {
         self.state.time + now.saturating_sub(self.time_since) / MS
     }
 
-    fn take_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
-        match parse(datagram) {
-            Ok(Packet::Read(..) | Packet::Write(..)) if !self.is_switch(from) => self.counters.foreign += 1,
-            Ok(Packet::Read(request, key)) if self.is_for_us(request) => self.take_read(now, from, request, key),
-            Ok(Packet::Write(request, write, key, arguments)) if self.is_for_us(request) => {
-                self.take_write(now, &Arrived { from, request, write, key, arguments });
-            }
-            Ok(Packet::State(state)) => {
-                let heard = match &mut self.sessions {
-                    Some(sessions) => sessions.answered(now, from, state, self.node.term()),
-                    None => self.presence.answered(now, from, state),
-                };
-                match heard {
-                    Heard::Taken => {}
-                    Heard::Stray => self.counters.stray_answers += 1,
-                    Heard::Unlike => {
-                        self.counters.unlike_switches += 1;
-                        self.tell_unlike(from);
-                    }
-                    Heard::Overtaken => {
-                        self.counters.overtaken_switches += 1;
-                        self.events.push_back(Event::Overtaken(from));
-                    }
-                }
-            }
-            Ok(Packet::Read(..) | Packet::Write(..)) => self.counters.foreign += 1,
-            _ => self.counters.malformed += 1,
-        }
-    }
-
-    /// Others get no answer: an address may be forged, and answers to neighbours that do not exist would fill the send buffer.
-    fn is_switch(&self, from: SocketAddr) -> bool {
-        self.config.switches.contains(&from) || self.state.sessions.iter().any(|session| session.switch == from)
-    }
-
-    /// Once for each switch.
-    fn tell_unlike(&mut self, switch: SocketAddr) {
-        if self.unlike.insert(switch) {
-            self.events.push_back(Event::Unlike(switch));
-        }
-    }
-
-    fn is_for_us(&self, request: &Request) -> bool {
-        request.set.get() == self.config.set && (planted(151) || self.slot() != NO_SLOT && request.slot == self.slot())
-    }
-
-    fn take_read(&mut self, now: Nanos, from: SocketAddr, request: &Request, key: &[u8]) {
-        let slot = if planted(151) { request.slot } else { self.slot() };
-        if key.is_empty() || key_hash(key) != request.hash.get() {
-            let status = if key.is_empty() { Status::BadRequest } else { Status::BadHash };
-            self.counters.reads_refused += 1;
-            return self.out.push_back((from, reads::refusal(request, key, slot, status)));
-        }
-        match self.sender(from, request) {
-            Sender::Session => self.gauge.read(self.reads.waiting()),
-            Sender::Switch => {
-                let leader_only = request.flags & FLAG_LEADER_ONLY != 0;
-                let status = if leader_only { Status::NotLeader } else { Status::Behind };
-                self.counters.reads_refused += 1;
-                return self.out.push_back((from, reads::refusal(request, key, slot, status)));
-            }
-            Sender::Foreign => {
-                self.counters.foreign += 1;
-                return;
-            }
-        }
-        let present = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut());
-        let is_its = |present: &&mut Present| present.is_begun && present.name.sid == request.sid.get();
-        let session = present.filter(is_its).map(|present| {
-            if request.flags & FLAG_LEADER_ONLY != 0 {
-                present.writes.note_read(now, request);
-            }
-            present.name.sid
-        });
-        let (mode, node, leases) = (self.config.mode, &self.node, self.leases.as_ref());
-        let here = Here { now, mode, node, applied: self.applied, leases, session };
-        match here.path(request) {
-            Path::Refused(status) => {
-                self.counters.reads_refused += 1;
-                self.out.push_back((from, reads::refusal(request, key, slot, status)));
-            }
-            Path::Consistent(index) => {
-                self.counters.reads_as_leader += u64::from(session.is_some());
-                let index_known = if planted(152) { self.node.last_index() } else { index };
-                self.node.advance_commit(index_known);
-                if self.applied >= index || planted(153) {
-                    self.counters.reads_served += 1;
-                    self.out.push_back((from, reads::reply(request, key, slot, &self.state.store)));
-                } else {
-                    self.wait(from, request, key, Until::Applied(index));
-                }
-            }
-            Path::Confirmed(index) => {
-                self.counters.reads_as_leader += 1;
-                self.wait(from, request, key, Until::Confirmed(now, index));
-            }
-            Path::Asked => self.wait(from, request, key, Until::Answered(self.read_index.next)),
-        }
-    }
-
-    /// Who sends a READ. What a READ says of index and session lets a replica commit: so it must be of a switch that has that session,
-    /// by its address and by the incarnation's half, which others do not know.
-    fn sender(&self, from: SocketAddr, request: &Request) -> Sender {
-        let named = self.state.sessions.iter().find(|session| session.sid == request.sid.get());
-        let is_its = |session: &SessionName| {
-            session.switch == from && request.header.epoch.get() == epoch_of(session.incarnation)
-        };
-        match named {
-            Some(session) if is_its(session) => Sender::Session,
-            None if planted(151) => Sender::Session,
-            None if self.config.switches.contains(&from) => Sender::Switch,
-            _ => Sender::Foreign,
-        }
-    }
-
-    fn wait(&mut self, from: SocketAddr, request: &Request, key: &[u8], until: Until) {
-        if self.reads.waiting() < self.config.waiting {
-            self.reads.push(from, request, key, until);
-        } else {
-            self.counters.overflowed += 1;
-            self.out.push_back((from, reads::refusal(request, key, self.slot(), Status::Busy)));
-        }
-    }
-
-    fn take_write(&mut self, now: Nanos, arrived: &Arrived<'_>) {
-        self.counters.writes += 1;
-        let (bounds, time) = (self.bounds(), self.store_time(now));
-        let request = arrived.request;
-        let present = self.sessions.as_mut().and_then(|sessions| sessions.present.as_mut()).filter(|present| {
-            let name = &present.name;
-            let is_its_switch = arrived.from == name.switch && request.header.epoch.get() == epoch_of(name.incarnation);
-            is_its_switch && (request.sid.get() == name.sid || planted(129))
-        });
-        let refused = match present {
-            None => {
-                self.counters.writes_of_other_sessions += 1;
-                Some(Status::NotLeader)
-            }
-            Some(present) => present.writes.take(now, arrived, &mut self.node, &self.state, bounds, time),
-        };
-        if let Some(status) = refused {
-            self.counters.writes_reordered += u64::from(status == Status::Reordered);
-            let reply = packets::reply(request, Operation::WriteReply, self.slot(), status, [&[], &[]]);
-            self.out.push_back((arrived.from, reply));
-        }
-    }
-
     /// A message of a peer.
     fn take_message(&mut self, now: Nanos, peer: u64, message: Message) {
         // The link says that the peer is of this store. It may be a member that this replica has not heard of, and even the leader.
@@ -595,17 +447,6 @@ impl Replica {
         self.counters.reads_served += answered.served;
         self.counters.reads_refused += answered.refused;
     }
-}
-
-/// Who sends a READ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sender {
-    /// The switch of the session that it names.
-    Session,
-    /// A switch of the set. The session's entry is not applied here, or the session is over.
-    Switch,
-    /// Somebody else.
-    Foreign,
 }
 
 /// What the switch stamps on packets to replicas: the low half of the incarnation, but never 0.

@@ -14,7 +14,7 @@
 use midflight_papers::findings::Estimate;
 use midflight_terminal::envelope::rounded;
 
-/// This build's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so
+/// One's value by the other's, with the ends of its 95 % interval; to three decimals, as results are printed, so
 /// that verdicts are of the numbers that everybody sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {

@@ -34,7 +34,7 @@ use workload::{Keys, Mix};
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  midflight bench modes                 all modes, as root; some fifteen minutes
+  midflight bench modes                 all modes, as root; a quarter of an hour
   midflight bench modes --quick         two short rounds
   midflight bench modes --json > modes.json
 

@@ -13,12 +13,12 @@ const FOLLOWER_LEASE: &str = "follower_lease";
 pub(super) fn measures(samples: &Samples, share: f64) -> Vec<Measure> {
     let mut measures = Vec::new();
     for (workload, mode, of_mode) in samples.all() {
-        let name = |what| format!("modes.{workload}.{}_{what}", mode);
+        let name = |what| format!("modes.{workload}.{mode}_{what}");
         measures.push(Measure::quantity(&name("per_s"), median(samples.rates(workload, mode)), "1/s"));
         measures.push(Measure::quantity(&name("busy"), busy(of_mode, share), ""));
     }
     for (workload, mode, _) in samples.all().filter(|(_, mode, _)| *mode != FLAIR) {
-        let name = format!("modes.{workload}.flair_over_{}", mode);
+        let name = format!("modes.{workload}.flair_over_{mode}");
         measures.extend(ratio(&name, &samples.rates(workload, FLAIR), &samples.rates(workload, mode)));
     }
     measures.extend(bound(samples, share));
