@@ -30,6 +30,12 @@ impl Default for SocketBuffers {
 
 /// Buffers filled by one system call.
 const RECEIVE_BATCH: usize = 8;
+/// Places of what `SO_MEMINFO` gives (include/uapi/linux/sock_diag.h).
+const SK_MEMINFO_RMEM_ALLOC: usize = 0;
+const SK_MEMINFO_DROPS: usize = 8;
+/// What the kernel charges for a received datagram of a few hundred bytes: from 768, on a loopback, to 4,000 where drivers keep a page for
+/// each packet. Who asks wants to know which of two queues is the longer one.
+const CHARGED_BYTES: u64 = 1_024;
 /// Bytes of one buffer: the most that GRO merges.
 const RECEIVE_BYTES: usize = 65_535;
 /// Bytes that one GSO send may have.
@@ -156,20 +162,29 @@ impl Socket {
 
     /// Datagrams that the kernel dropped because this socket's buffer was full.
     fn kernel_dropped(&self) -> u32 {
-        const SK_MEMINFO_DROPS: usize = 8; // include/uapi/linux/sock_diag.h
-        let mut info = [0u32; SK_MEMINFO_DROPS + 1];
+        self.memory_info()[SK_MEMINFO_DROPS]
+    }
+
+    /// About how many datagrams have arrived and wait to be received. The kernel says how many bytes it has charged for them.
+    pub(crate) fn waiting(&self) -> u64 {
+        u64::from(self.memory_info()[SK_MEMINFO_RMEM_ALLOC]) / CHARGED_BYTES
+    }
+
+    /// What the kernel says of the memory of this socket; zeros if it says nothing.
+    fn memory_info(&self) -> [u32; SK_MEMINFO_DROPS + 1] {
+        let mut info = [0; SK_MEMINFO_DROPS + 1];
         let mut length = size_of_val(&info) as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes into `info`, and both outlive the call.
-        let result = unsafe {
+        unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_MEMINFO,
                 info.as_mut_ptr().cast(),
                 &raw mut length,
-            )
-        };
-        if result == 0 { info[SK_MEMINFO_DROPS] } else { 0 }
+            );
+        }
+        info
     }
 
     /// Bytes that wait to be sent, with the kernel's overhead.
@@ -329,6 +344,11 @@ impl ReceiveBatch {
     pub(crate) fn new() -> Self {
         // Zeroed memory costs nothing until the kernel writes to it.
         Self { bytes: vec![0; RECEIVE_BATCH * RECEIVE_BYTES], meta: [RecvMeta::default(); RECEIVE_BATCH], filled: 0 }
+    }
+
+    /// Whether more may wait in the socket.
+    pub(crate) fn is_full(&self) -> bool {
+        self.filled == RECEIVE_BATCH
     }
 
     /// The datagrams, each with its sender.

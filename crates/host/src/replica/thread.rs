@@ -79,6 +79,9 @@ impl ReplicaThread {
             let due = self.due();
             let received = self.busy_poll.receive(due, || self.shared.socket.receive(&mut batch));
             let received_at = now();
+            if received {
+                self.replica.begin_turn(if batch.is_full() { self.shared.socket.waiting() } else { 0 });
+            }
             for (from, datagram) in batch.iter() {
                 self.replica.handle(received_at, from, datagram);
             }

@@ -50,6 +50,23 @@ fn t16_what_cannot_be_sent_does_not_end_gso() {
     receive_all(&b, 10);
 }
 
+#[test]
+fn a_socket_knows_about_how_many_datagrams_wait_in_it() {
+    let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    assert_eq!(b.waiting(), 0);
+    // Of other lengths in turns, so that none of them share a buffer.
+    for i in 0..100 {
+        a.send(None, b.local_addr(), &vec![7; 100 + i % 2], 1_000);
+    }
+    assert!((50..500).contains(&b.waiting()), "{}", b.waiting());
+    let mut batch = ReceiveBatch::new();
+    assert!(b.receive(&mut batch) && batch.is_full());
+    while b.receive(&mut batch) {}
+    assert!(!batch.is_full());
+    assert_eq!(b.waiting(), 0);
+}
+
 #[cfg(feature = "kernel")]
 #[test]
 fn datagrams_that_are_kept_apart_never_share_a_buffer() {

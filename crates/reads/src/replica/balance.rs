@@ -44,10 +44,18 @@ pub(super) struct Gauge {
     turn: Nanos,
     /// Datagrams taken in this turn.
     taken: u64,
+    /// Datagrams that waited in the socket when this turn began.
+    behind: u64,
     pub(super) load: Load,
 }
 
 impl Gauge {
+    /// A turn begins, which leaves so many datagrams in the socket. When the queue is as long as that behind those that are taken, it
+    /// was about as long when they came.
+    pub(super) fn begin_turn(&mut self, behind: u64) {
+        self.behind = behind;
+    }
+
     /// A datagram is taken.
     pub(super) fn take(&mut self, now: Nanos) {
         self.taken = if now == self.turn { self.taken + 1 } else { 1 };
@@ -57,7 +65,8 @@ impl Gauge {
     /// It is a READ; so many wait already for their answers.
     pub(super) fn read(&mut self, waiting: usize) {
         self.load.reads = self.load.reads.wrapping_add(1);
-        self.load.before = self.load.before.wrapping_add(self.taken.saturating_sub(1) + waiting as u64);
+        let found = self.taken.saturating_sub(1).saturating_add(self.behind).saturating_add(waiting as u64);
+        self.load.before = self.load.before.wrapping_add(found);
     }
 }
 
@@ -221,5 +230,16 @@ mod tests {
             gauge.read(waiting);
         }
         assert_eq!(gauge.load, Load { reads: 5, before: 1 + 2 + 5 });
+    }
+
+    #[test]
+    fn a_read_finds_about_as_many_as_are_left_behind_it() {
+        let mut gauge = Gauge::default();
+        for (now, behind) in [(1, 40), (2, 30), (3, 0)] {
+            gauge.begin_turn(behind);
+            gauge.take(now);
+            gauge.read(0);
+        }
+        assert_eq!(gauge.load, Load { reads: 3, before: 40 + 30 });
     }
 }

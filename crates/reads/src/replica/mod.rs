@@ -239,6 +239,11 @@ impl Replica {
         &self.counters
     }
 
+    /// A turn of its driver begins, which leaves about so many datagrams in the socket: a part of this replica's load.
+    pub fn begin_turn(&mut self, waiting: u64) {
+        self.gauge.begin_turn(waiting);
+    }
+
     /// Hands leadership over to another member. An [`Event::HandedOver`] says what has come of it, after ten promises at the latest.
     ///
     /// # Errors

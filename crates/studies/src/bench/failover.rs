@@ -6,7 +6,6 @@ use crate::median::median;
 use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::{Result, bail, ensure};
 use clap::Args as ClapArgs;
-use midflight_control::reads::ReadMode;
 use midflight_lab::{Lab, Options};
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::progress::Progress;
@@ -54,7 +53,7 @@ const CALM: Duration = Duration::from_millis(500);
 /// An operation that takes longer than this has failed; the client then tries again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-const SIZE: Size = Size { replicas: 3, switches: 2, clients: 1, small_disks: false, reads: ReadMode::Flair };
+const SIZE: Size = Size { switches: 2, ..Size::USUAL };
 
 /// What dies.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,6 @@ use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
-use midflight_control::reads::ReadMode;
 use midflight_host::Client;
 use midflight_lab::{Options, Place, SWITCH_IPV4};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -53,7 +52,7 @@ const CLIENT: Place = Place::Host(0);
 const EXECUTOR: Place = Place::Host(1);
 const HOSTS: usize = 2;
 /// A store of which one client reads.
-const STORE: Size = Size { replicas: 3, switches: 1, clients: 1, small_disks: false, reads: ReadMode::Flair };
+const STORE: Size = Size::USUAL;
 /// Of `/proc/stat`: USER_HZ, the same on every Linux that has this ABI.
 const TICKS_PER_S: u64 = 100;
 

@@ -5,6 +5,7 @@ use crate::engines::{LabEngine, at, own_port};
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, bail};
 use midflight_control::reads::{ReadMode, ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
+use midflight_dataplane::reads::Policy;
 use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_lab::{Lab, LabError, Place, SWITCH_IPV4};
 use std::fs::File;
@@ -38,9 +39,21 @@ pub(crate) struct Size {
     pub(crate) small_disks: bool,
     /// How its reads are served.
     pub(crate) reads: ReadMode,
+    /// Which of the replicas that are up to date gets a read.
+    pub(crate) policy: Policy,
 }
 
 impl Size {
+    /// A small store as most are.
+    pub(crate) const USUAL: Self = Self {
+        replicas: 3,
+        switches: 1,
+        clients: 1,
+        small_disks: false,
+        reads: ReadMode::Flair,
+        policy: Policy::LeaderAvoidance,
+    };
+
     /// Hosts of a lab for it.
     pub(crate) fn hosts(&self) -> usize {
         self.replicas + (self.switches - 1) + self.clients
@@ -73,7 +86,7 @@ impl<'l> Cluster<'l> {
             Ground::Loopback => on_loopback(&size)?,
             Ground::Lab(lab, _) => in_lab(lab, &size)?,
         };
-        let set = SetTable { reads: size.reads, ..addresses };
+        let set = SetTable { reads: size.reads, policy: size.policy, ..addresses };
         let directory = new_directory()?;
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new() };

@@ -23,6 +23,7 @@ use crate::lab_guard::LabGuard;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::reads::ReadMode;
+use midflight_dataplane::reads::Policy;
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::usage;
@@ -73,6 +74,9 @@ pub(super) struct Args {
     /// Only these modes, such as flair,leader-lease
     #[arg(long, value_delimiter = ',', value_name = "MODE", default_values = ReadMode::ALL.map(ReadMode::name))]
     modes: Vec<ReadMode>,
+    /// Which of the replicas that are up to date gets a read, in mode flair
+    #[arg(long, value_name = "POLICY", default_value = Policy::LoadAware.name())]
+    policy: Policy,
     /// How long each measurement takes, after a half of it to warm up; default: 2s, with --quick 500ms
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]
     duration: Option<Duration>,
@@ -87,6 +91,7 @@ struct Study {
     keys: Keys,
     engine: LabEngine,
     share: f64,
+    policy: Policy,
     time: Duration,
 }
 
@@ -102,6 +107,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         keys: Keys::new()?,
         engine: args.engine,
         share: f64::from(args.share) / 100.0,
+        policy: args.policy,
         time: args.duration.unwrap_or(usual),
     };
     let samples = study.guard.unless_interrupted(study.rounds(rounds, &plan(&args.modes)))?;
@@ -129,7 +135,7 @@ impl Study {
         for round in 0..rounds as usize {
             // Each round begins with another mode: what wears off or warms up meets all of them.
             for (mode, replicas, mixes) in plan.iter().cycle().skip(round % plan.len()).take(plan.len()) {
-                let like = Like { mode: *mode, engine: self.engine, replicas: *replicas, share: self.share };
+                let like = self.like(*mode, *replicas);
                 let what = || format!("{} with {replicas} replicas", mode.name());
                 self.measure(&like, mixes, &mut samples).with_context(what)?;
                 progress.advance();
@@ -137,6 +143,10 @@ impl Study {
         }
         progress.finish();
         Ok(samples)
+    }
+
+    fn like(&self, mode: ReadMode, replicas: usize) -> Like {
+        Like { mode, policy: self.policy, engine: self.engine, replicas, share: self.share }
     }
 
     /// One store, from its beginning to its end.

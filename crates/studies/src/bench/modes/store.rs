@@ -6,6 +6,7 @@ use crate::lab_guard::LabGuard;
 use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::Result;
 use midflight_control::reads::ReadMode;
+use midflight_dataplane::reads::Policy;
 use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_lab::{Lab, Options};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Like {
     pub(super) mode: ReadMode,
+    pub(super) policy: Policy,
     pub(super) engine: LabEngine,
     pub(super) replicas: usize,
     /// Of a CPU, for each replica.
@@ -26,7 +28,7 @@ pub(super) struct Like {
 
 impl Like {
     fn size(&self) -> Size {
-        Size { replicas: self.replicas, switches: 1, clients: 1, small_disks: false, reads: self.mode }
+        Size { replicas: self.replicas, reads: self.mode, policy: self.policy, ..Size::USUAL }
     }
 
     /// The lab in which such a store is to be.

@@ -16,7 +16,6 @@ use super::cluster::{Cluster, Ground, Size};
 use crate::engines::{LabEngine, Named};
 use anyhow::{Context, Result};
 use kinds::Kind;
-use midflight_control::reads::ReadMode;
 use midflight_host::kv::KvClient;
 use midflight_lab::{Lab, Options};
 use midflight_spec::reads::history::Verdict;
@@ -48,8 +47,7 @@ fn hold(plan: &Plan, interrupted: &AtomicBool) -> Result<Vec<Outcome>> {
     let progress = Progress::counted(Some(all as u64), "faults", "{bar:40} {human_pos}/{human_len} {msg}, {elapsed}");
     let mut outcomes = Vec::new();
     for &engine in &plan.engines {
-        let size =
-            Size { replicas: plan.replicas, switches: 2, clients: CLIENTS, small_disks: false, reads: ReadMode::Flair };
+        let size = Size { replicas: plan.replicas, switches: 2, clients: CLIENTS, ..Size::USUAL };
         let options = Options::new(format!("reads{}", std::process::id()), size.hosts());
         let lab = Lab::up_unless(&options.xdp(engine == LabEngine::Kernel), interrupted)?;
         for kind in &plan.kinds {
