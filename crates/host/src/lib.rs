@@ -56,6 +56,6 @@ pub use midflight_dataplane::{Which, XdpMode};
 pub use results::{Completions, JobHandle, TaskError, TaskHandle, TaskOutcome, TaskResult, TaskTiming};
 pub use socket::{SocketBuffers, SocketCounters, SocketCounts};
 pub use switch::{
-    AsicOptions, BoundSwitch, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom, ShellCounts, Switch,
-    SwitchConfig, SwitchEngine, detach,
+    AsicOptions, AsicQueue, BoundSwitch, Hosted, HostedProgram, Inheritance, KernelOptions, SendFrom, ShellCounts,
+    Switch, SwitchConfig, SwitchEngine, detach,
 };

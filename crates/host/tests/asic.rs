@@ -3,12 +3,12 @@
 mod common;
 
 use common::{PATIENCE, client, loopback, started, values};
-use midflight_host::{AsicOptions, Executor, Job, Program, Switch, SwitchConfig, SwitchEngine};
+use midflight_host::{AsicOptions, AsicQueue, Executor, Job, Program, Switch, SwitchConfig, SwitchEngine};
 use std::time::{Duration, Instant};
 
 fn switch(program: Program) -> Switch {
     let config = SwitchConfig::new(loopback());
-    let engine = SwitchEngine::Asic(AsicOptions::new(program, &config.program));
+    let engine = SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue::new(program, &config.program)));
     Switch::start(&SwitchConfig { engine, ..config }).expect("starts")
 }
 

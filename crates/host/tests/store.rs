@@ -5,7 +5,7 @@
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder};
 use midflight_host::kv::{Cas, KvClient};
 use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess};
-use midflight_host::{Switch, SwitchConfig};
+use midflight_host::{AsicOptions, Switch, SwitchConfig, SwitchEngine};
 use midflight_reads::replica::{Member, ReplicaConfig, Role};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
@@ -37,15 +37,15 @@ struct World {
 
 impl World {
     fn start(name: &str) -> Self {
-        Self::with(name, 32 << 20)
+        Self::with(name, 32 << 20, SwitchEngine::User)
     }
 
-    fn with(name: &str, snapshot_after: usize) -> Self {
+    fn with(name: &str, snapshot_after: usize, engine: SwitchEngine) -> Self {
         let data = std::env::temp_dir().join(format!("midflight-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&data);
         let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
         let replicas = members.iter().map(|member| member.address).collect();
-        let config = SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default());
+        let config = SwitchConfig { engine, ..SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default()) };
         let switch = Switch::<ReadsProgram>::start(&config).unwrap();
         let set = NewSet {
             number: SET,
@@ -110,7 +110,15 @@ fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
 
 #[test]
 fn r1_r3_several_threads_read_and_write_through_the_switch() {
-    let world = World::start("store-threads");
+    read_and_write(&World::start("store-threads"));
+}
+
+#[test]
+fn r1_r3_they_do_through_a_model_of_a_pipeline_too() {
+    read_and_write(&World::with("store-asic", 32 << 20, SwitchEngine::Asic(AsicOptions::Reads)));
+}
+
+fn read_and_write(world: &World) {
     let client = world.client();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -183,7 +191,7 @@ fn r2_a_replica_without_its_disk_comes_back_under_a_new_identity() {
 
 #[test]
 fn r5_a_replica_that_was_away_gets_a_snapshot_in_parts_while_the_store_goes_on() {
-    let mut world = World::with("store-snapshot", 256 << 10);
+    let mut world = World::with("store-snapshot", 256 << 10, SwitchEngine::User);
     let leader = world.leader();
     let away = (leader + 1) % 3;
     world.replicas[away] = None;

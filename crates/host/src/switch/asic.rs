@@ -6,7 +6,7 @@
 
 use super::ShellCounts;
 use super::hosted::Hosted;
-use super::options::AsicOptions;
+use super::options::AsicQueue;
 use crate::error::Error;
 use midflight_dataplane::asic::{AsicConfig, AsicTasks, Inside, Turn};
 use midflight_dataplane::program::{CallError, Called, Engine};
@@ -35,8 +35,8 @@ pub(super) struct AsicEngine {
 }
 
 impl AsicEngine {
-    pub(super) fn new(config: &TasksConfig, options: AsicOptions, epoch: u32) -> Result<Self, Error> {
-        let AsicOptions { program, levels, queue, poll_us } = options;
+    pub(super) fn new(config: &TasksConfig, queue: AsicQueue, epoch: u32) -> Result<Self, Error> {
+        let AsicQueue { program, levels, queue, poll_us } = queue;
         let config = AsicConfig {
             program,
             levels,

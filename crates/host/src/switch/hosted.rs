@@ -4,8 +4,9 @@
 use super::options::AsicOptions;
 use super::{ShellCounts, asic};
 use crate::error::Error;
+use midflight_dataplane::asic::reads::{AsicReads, UNIT_BITS};
 use midflight_dataplane::program::{Engine, SoftProgram};
-use midflight_dataplane::reads::ReadsProgram;
+use midflight_dataplane::reads::{ReadsConfig, ReadsProgram};
 use midflight_dataplane::{TasksConfig, TasksProgram};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -46,16 +47,31 @@ pub trait HostedProgram: SoftProgram {
     /// The asic engine that runs it.
     ///
     /// # Errors
-    /// If the program has no asic engine, or a bound is violated.
+    /// If the options are of another program or the program has no asic engine, or a bound is violated.
     fn asic(_config: &Self::Config, _options: AsicOptions, _epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Err(Error::Configuration(format!("{} has no asic engine: use the engine user or kernel", Self::NAME)))
+        Err(no_such_engine::<Self>())
     }
+}
+
+fn no_such_engine<P: SoftProgram + ?Sized>() -> Error {
+    Error::Configuration(format!("{} has no such asic engine: use the engine user or kernel", P::NAME))
 }
 
 impl HostedProgram for TasksProgram {
     fn asic(config: &TasksConfig, options: AsicOptions, epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
-        Ok(Box::new(asic::AsicEngine::new(config, options, epoch)?))
+        let AsicOptions::Tasks(queue) = options else { return Err(no_such_engine::<Self>()) };
+        Ok(Box::new(asic::AsicEngine::new(config, queue, epoch)?))
     }
 }
 
-impl HostedProgram for ReadsProgram {}
+impl HostedProgram for ReadsProgram {
+    fn asic(config: &ReadsConfig, options: AsicOptions, _epoch: u32) -> Result<Box<dyn Hosted<Self>>, Error> {
+        if options != AsicOptions::Reads {
+            return Err(no_such_engine::<Self>());
+        }
+        let reads = AsicReads::new(config, rand::random(), UNIT_BITS).map_err(Error::Configuration)?;
+        Ok(Box::new(reads))
+    }
+}
+
+impl Hosted<ReadsProgram> for AsicReads {}

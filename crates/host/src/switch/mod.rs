@@ -15,7 +15,7 @@ mod thread;
 mod user;
 
 pub use hosted::{Hosted, HostedProgram, SendFrom};
-pub use options::{AsicOptions, KernelOptions, SwitchConfig, SwitchEngine};
+pub use options::{AsicOptions, AsicQueue, KernelOptions, SwitchConfig, SwitchEngine};
 
 use crate::clock;
 use crate::driver::{lock, spawn};

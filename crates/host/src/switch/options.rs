@@ -53,9 +53,18 @@ pub enum SwitchEngine {
     Asic(AsicOptions),
 }
 
-/// Which pipeline program serves, and how large its queue is. [`AsicOptions::new`] chooses a size that fits into a pipeline.
+/// The pipeline program that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsicOptions {
+pub enum AsicOptions {
+    /// A queue of tasks.
+    Tasks(AsicQueue),
+    /// Linearizable reads.
+    Reads,
+}
+
+/// Which program of a queue serves, and how large that is. [`AsicQueue::new`] chooses a size that fits into a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsicQueue {
     /// The safe program of this project, or the one that the papers published.
     pub program: Program,
     /// Priority levels, 1 to 4.
@@ -66,7 +75,7 @@ pub struct AsicOptions {
     pub poll_us: u16,
 }
 
-impl AsicOptions {
+impl AsicQueue {
     /// The size that `tasks` asks for, cut to what a pipeline has room for: four levels of 16,384 entries, or fewer levels with
     /// more entries each. Slots ask again after a millisecond.
     #[must_use]

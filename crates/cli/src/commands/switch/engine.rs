@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use midflight_control::{Config, EngineConfig, EngineKind, EngineStatus};
-use midflight_host::{AsicOptions, KernelOptions, SwitchEngine, XdpMode};
+use midflight_host::{AsicOptions, AsicQueue, KernelOptions, Program, SwitchEngine, XdpMode};
 use midflight_terminal::usage;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -82,7 +82,8 @@ impl Options {
 pub(super) fn status(engine: &SwitchEngine) -> EngineStatus {
     match engine {
         SwitchEngine::User => EngineStatus::in_process("user"),
-        SwitchEngine::Asic(AsicOptions { program, .. }) => EngineStatus::in_process(&program.to_string()),
+        SwitchEngine::Asic(AsicOptions::Tasks(queue)) => EngineStatus::in_process(&queue.program.to_string()),
+        SwitchEngine::Asic(AsicOptions::Reads) => EngineStatus::in_process(&Program::Safe.to_string()),
         SwitchEngine::Kernel(KernelOptions { interfaces, mode, .. }) => {
             EngineStatus { kind: "kernel".into(), mode: Some(mode.name().into()), interfaces: interfaces.clone() }
         }
@@ -93,7 +94,8 @@ pub(super) fn status(engine: &SwitchEngine) -> EngineStatus {
 pub(super) fn describe(engine: &SwitchEngine) -> String {
     let (interfaces, mode, keep) = match engine {
         SwitchEngine::User => return String::new(),
-        SwitchEngine::Asic(AsicOptions { program, levels, queue, .. }) => {
+        SwitchEngine::Asic(AsicOptions::Reads) => return format!(", {} in a model of a pipeline", Program::Safe),
+        SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue { program, levels, queue, .. })) => {
             return format!(", {program} in a model of a pipeline: {levels} levels of {queue} tasks");
         }
         SwitchEngine::Kernel(KernelOptions { interfaces, mode, keep, .. }) => (interfaces, mode, keep),

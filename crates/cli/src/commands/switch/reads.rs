@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use midflight_control::reads::{SetAnswer, SetRequest};
 use midflight_control::{Config, EngineKind, ReadsStatus, ReadsTable};
 use midflight_dataplane::reads::{NewSet, Outcome, ReadsConfig, ReadsProgram, SetOrder, Stats};
-use midflight_host::{Switch, SwitchEngine};
+use midflight_host::{AsicOptions, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::sync::{Arc, Weak};
 
@@ -20,10 +20,13 @@ impl SwitchProgram for ReadsProgram {
     }
 
     fn in_process(_config: &Config<ReadsTable>, kind: EngineKind) -> Result<SwitchEngine> {
-        if kind == EngineKind::User {
-            return Ok(SwitchEngine::User);
+        match kind {
+            EngineKind::AsicSafe => Ok(SwitchEngine::Asic(AsicOptions::Reads)),
+            EngineKind::AsicPublished => {
+                Err(usage::error("the program reads has one program of a pipeline: say --engine asic-safe"))
+            }
+            EngineKind::User | EngineKind::Kernel => Ok(SwitchEngine::User),
         }
-        Err(usage::error("the program reads has no asic engine: say --engine user or --engine kernel"))
     }
 
     fn status(stats: &Stats, _table: &ReadsTable, _engine: &SwitchEngine) -> ReadsStatus {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use midflight_control::admin::{Request, Which};
 use midflight_control::{Config, EngineKind, TasksStatus, TasksTable};
 use midflight_dataplane::{Stats, TasksConfig, TasksProgram};
-use midflight_host::{AsicOptions, Program, Switch, SwitchEngine};
+use midflight_host::{AsicOptions, AsicQueue, Program, Switch, SwitchEngine};
 use midflight_terminal::usage;
 use std::sync::{Arc, Weak};
 
@@ -29,7 +29,10 @@ impl SwitchProgram for TasksProgram {
             return Err(usage::error("the asic engine serves IPv4: --listen 0.0.0.0:7700, or an address of that kind"));
         }
         let poll_us = u16::try_from(config.program.asic.poll.as_micros()).unwrap_or(u16::MAX);
-        Ok(SwitchEngine::Asic(AsicOptions { poll_us, ..AsicOptions::new(program, &config.program.bounds) }))
+        Ok(SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue {
+            poll_us,
+            ..AsicQueue::new(program, &config.program.bounds)
+        })))
     }
 
     fn status(stats: &Stats, table: &TasksTable, engine: &SwitchEngine) -> TasksStatus {
@@ -54,8 +57,8 @@ impl SwitchProgram for TasksProgram {
 /// The priority levels that the engine has, of those that the configuration asks for.
 fn levels(engine: &SwitchEngine, table: &TasksTable) -> u32 {
     match engine {
-        SwitchEngine::Asic(AsicOptions { levels, .. }) => *levels,
-        SwitchEngine::User | SwitchEngine::Kernel(_) => table.bounds.levels,
+        SwitchEngine::Asic(AsicOptions::Tasks(AsicQueue { levels, .. })) => *levels,
+        SwitchEngine::User | SwitchEngine::Kernel(_) | SwitchEngine::Asic(AsicOptions::Reads) => table.bounds.levels,
     }
 }
 
