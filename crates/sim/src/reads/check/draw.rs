@@ -8,8 +8,8 @@ use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// Where all clocks run apart, each differs from the world's by this, and the set's bound admits it: 1.05 / 0.95 is less than 1.11.
-const FARTHEST_PPM: i32 = 50_000;
-const DRIFT_PPM: u64 = 110_000;
+pub(super) const FARTHEST_PPM: i32 = 50_000;
+pub(super) const DRIFT_PPM: u64 = 110_000;
 
 impl Trial {
     /// The trial of this seed.
@@ -39,6 +39,10 @@ impl Trial {
         changes::add(&mut stream(seed, Purpose::Faults, 3), &mut trial);
         trial.faults.sort_by_key(|fault| fault.at_ms);
         choose_mode(&mut stream(seed, Purpose::Faults, 3), &mut trial);
+        let random = &mut stream(seed, Purpose::Faults, 4);
+        if random.random_bool(0.02) {
+            scenes::moves_by_clocks_apart(random, &mut trial);
+        }
         trial
     }
 }

@@ -2,9 +2,9 @@
 //! returns, a switch that restarts at once, a hand-over to a replica that stands still. Each hits a store with two switches and
 //! clients at work. Single faults rarely meet within the milliseconds in which a lease or a promise matters.
 
-use super::draw::{cut, island, pick};
-use super::trial::{ClientSpec, Fault, Kind, Mode, Party, Trial, What};
-use crate::check::Common;
+use super::draw::{DRIFT_PPM, FARTHEST_PPM, cut, island, pick};
+use super::trial::{ClientSpec, Fault, Kind, Mode, Party, SetSpec, Trial, What};
+use crate::check::{Common, Net};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -58,6 +58,30 @@ pub(super) fn add(random: &mut Pcg64, trial: &mut Trial) {
         _ => switch_that_restarts(random, cast, at_ms),
     };
     trial.faults.extend(faults);
+}
+
+/// The whole trial is one scene: clocks run as far apart as they may, the leader's fast and its switch's slowly, and the leader moves to
+/// the other switch, on which one client waits, while the other one reads through the first. The leader hears the first one no more,
+/// which hears it a little longer: so the session there lasts as long as it can, by an answer that the leader has heard last.
+pub(super) fn moves_by_clocks_apart(random: &mut Pcg64, trial: &mut Trial) {
+    trial.switches = 2;
+    (trial.replicas, trial.outsiders) = (3, 0);
+    trial.set = SetSpec { mode: Mode::Flair, drift_ppm: DRIFT_PPM, ..trial.set };
+    trial.heal_ms = BEGINS_MS + 2 * LASTS_MS;
+    let reader = ClientSpec { workers: 2, operations: trial.heal_ms as u32, think_us: 1_000, reads: 1.0, lanes: 16 };
+    trial.clients = vec![reader, reader];
+    trial.network = Net { delay_min_us: 20, delay_max_us: 40, loss: 0.0, duplication: 0.0, ..trial.network };
+    let (leader, first, waits) = (Party::Replica(0), Party::Switch(0), Party::Client(1));
+    let at_ms = random.random_range(BEGINS_MS..BEGINS_MS + LASTS_MS);
+    let silent_ms = at_ms + random.random_range(22..58);
+    let clock = |party, ppm| fault(0, trial.heal_ms, Common::Drift { party, ppm, ahead_ms: 0 });
+    trial.faults = vec![
+        clock(leader, FARTHEST_PPM),
+        clock(first, -FARTHEST_PPM),
+        fault(at_ms, 400, cut(first, leader, false)),
+        fault(silent_ms, 400, cut(leader, first, true)),
+        fault(at_ms, 400, cut(waits, first, true)),
+    ];
 }
 
 fn fault(at_ms: u64, for_ms: u64, what: impl Into<What>) -> Fault {
