@@ -29,17 +29,23 @@ static int check_kgroups(struct mf_reads *s, uint32_t place)
 /* A session has a leader, and its lease is none that a heartbeat could not have given. */
 static int check_session(const struct set *set)
 {
+    uint64_t least = UINT64_MAX;
+    uint32_t weight = 0;
     CHECK(set->answered_seq <= set->seq);
     CHECK(set->sid != 0 || (set->lease_ends_ns == 0 && set->seq == 0 && set->stats.sessions == 0));
     CHECK(set->sid == 0 || set->replicas[set->leader].address.port != 0);
     CHECK(set->sid > set->ended || set->lease_ends_ns == 0);
     for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
         const struct replica *replica = &set->replicas[slot];
+        weight += replica->weight;
+        if (replica->weight && replica->matched < least)
+            least = replica->matched;
         uint32_t counts = set->policy & MF_POLICY_LOAD_AWARE ? replica->given : replica->given != 0;
         CHECK(replica->given == 0 || replica->address.port != 0);
         CHECK(replica->weight == counts);
         CHECK(slot < set->slots || set->replicas[slot].address.port == 0);
     }
+    CHECK(weight == set->weight && least == set->matched);
     return 0;
 }
 

@@ -23,7 +23,8 @@
 #define MF_SCRATCH_BYTES 0x00010000
 #define MF_SCRATCHES 257 /* user space's, and one for each of 256 CPUs */
 #define MF_NEXT_HOPS_AT 0x01100000
-#define MF_NEXT_HOPS 16384 /* a power of two */
+#define MF_NEXT_HOPS_BITS 14
+#define MF_NEXT_HOPS (1 << MF_NEXT_HOPS_BITS)
 #define MF_STATE_AT 0x02000000
 #define MF_ADDRESSES_MAX 64
 #define MF_UNSUMMED_MAX 64

@@ -141,6 +141,20 @@ MF_INLINE uint64_t address_sum(const struct mf_next_hop MF_FAR *hop)
     return sum;
 }
 
+/* As replace(), for the header by which a program decides, in straight code. */
+MF_INLINE int replace_header(uint8_t *p, const uint8_t *end, const uint8_t MF_FAR *from, struct difference *sum)
+{
+    if (p + PROGRAM_HEADER_BYTES > end)
+        return 0;
+    _Pragma("unroll") for (uint32_t i = 0; i < PROGRAM_HEADER_BYTES; i += sizeof(mf_long))
+    {
+        uint64_t old = LONG_AT(p + i), new = FAR_LONG(from + i);
+        PUT_LONG(p + i, new);
+        replace_in_sum(sum, old, new);
+    }
+    return 1;
+}
+
 /* Forwards a datagram in the frame in which it came: writes the new addresses and ports, and the first `header` bytes as the
  * program has changed them. The rest of the payload is not touched. The checksum changes by the difference (RFC 1624), so the
  * receiver still notices damage that happened before this switch; one that was left to hardware is made whole. 0: the frame is too short. */
@@ -153,12 +167,15 @@ MF_INLINE int rewrite(uint8_t *data, const uint8_t *end, const struct mf_scratch
     int64_t addresses = put_headers(data, end, hop, 0, UDP_BYTES + forward->length, &udp);
     if (addresses < 0)
         return 0;
-    uint64_t before = address_sum(&scratch->back) + WORD_AT(udp), after = (uint64_t)addresses + ports;
-    if (!replace(udp + UDP_BYTES, end, scratch->data, forward->header, &before, &after))
+    struct difference sum = {0, 0};
+    int is_header = PROGRAM_HEADER_BYTES && forward->header == PROGRAM_HEADER_BYTES;
+    if (MF_LIKELY(is_header) ? !replace_header(udp + UDP_BYTES, end, scratch->data, &sum)
+                             : !replace(udp + UDP_BYTES, end, scratch->data, forward->header, &sum))
         return 0;
+    uint64_t change = sum_of_difference(&sum) + (uint64_t)addresses + ports - address_sum(&scratch->back) - WORD_AT(udp);
     uint32_t check = scratch->is_whole ? HALF_AT(udp + UDP_CHECKSUM) : scratch->whole_check;
     if (check || !scratch->is_whole) {
-        check = (uint16_t)~sum_fold((uint64_t)(uint16_t)~check + (uint16_t)~sum_fold(before) + after);
+        check = (uint16_t)~sum_fold((uint64_t)(uint16_t)~check + change);
         PUT_HALF(udp + UDP_CHECKSUM, check ? check : 0xffff);
     }
     PUT_WORD(udp, ports);

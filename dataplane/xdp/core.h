@@ -11,7 +11,8 @@
  * and perhaps
  *
  *     PROGRAM_HEADER_BYTES                    the first bytes of a datagram, a multiple of 8, by which alone the program decides ...
- *     PROGRAM_DECIDES_BY_HEADER(OPERATION)    ... about one of this operation; it reads and changes nothing behind them
+ *     PROGRAM_DECIDES_BY_HEADER(OPERATION)    ... about one of this operation; it reads and changes nothing behind
+ *                                            them, and owes one answer at most
  *
  *     PROGRAM_NEEDS_TIME(DATA)                whether it needs the time for the datagram that begins at DATA, perhaps cut off
  *

@@ -14,12 +14,14 @@
 
 #define HOP_PLACES 4 /* entries in a row that may hold the next hop to one peer; a hash of its address names the first */
 
-/* The salt goes into each part of the address: whoever does not know it cannot balance a change in one part by one in another,
- * and so cannot choose addresses that collide. */
+/* Multiplications by a secret odd number, of whose product the highest bits count. The salt goes into each part of the address: whoever
+ * does not know it cannot balance a change in one part by one in another, and so cannot choose addresses that collide. The hash of a
+ * replica is on the longest chain of operations that wait for one another, so it has to be short. */
 MF_INLINE uint64_t hop_hash(const struct mf_address MF_FAR *peer)
 {
-    uint64_t salt = MF_CONTROL->next_hop_salt;
-    return mf_mix(mf_mix(FAR_LONG(peer->ip) ^ salt) + FAR_LONG(peer->ip + 8) + peer->port * (salt | 1));
+    uint64_t salt = MF_CONTROL->next_hop_salt, odd = salt | 1;
+    uint64_t sum = (FAR_LONG(peer->ip + 0) ^ salt) * odd + FAR_LONG(peer->ip + 8) + peer->port * (odd + 2);
+    return sum * odd >> (64 - MF_NEXT_HOPS_BITS);
 }
 
 MF_INLINE struct mf_next_hop MF_FAR *hop_place(uint64_t hash, uint32_t k)

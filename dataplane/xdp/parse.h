@@ -43,6 +43,8 @@ enum ipv6_field { IPV6_LENGTH = 4, IPV6_NEXT = 6, IPV6_SOURCE = 8, IPV6_DESTINAT
 enum udp_field { UDP_SOURCE_PORT = 0, UDP_DESTINATION_PORT = 2, UDP_LENGTH = 4, UDP_CHECKSUM = 6 };
 
 struct frame {
+    uint32_t interface; /* by which it came; set by who calls receive */
+
     /* Set by find_ip. */
     uint32_t l3;   /* where the IP header begins */
     uint32_t tags; /* VLAN tags in the frame. The kernel may keep the outermost one in the skb instead: not counted here */
@@ -110,6 +112,27 @@ MF_INLINE int is_served_ipv6(const uint8_t *ip)
     return high != 0 && is_served(high, LONG_AT(ip + 8));
 }
 
+/* Which addresses of a frame the switch serves: a sum. */
+enum served { DESTINATION_SERVED = 1, SOURCE_SERVED = 2 };
+
+/* Searches both addresses of a frame in one loop. The last round may read unused entries, which are zero; no frame is for the address
+ * zero, and none may come from it. */
+MF_INLINE uint32_t which_served(uint64_t to_high, uint64_t to_low, uint64_t from_high, uint64_t from_low)
+{
+    const struct mf_address MF_FAR *address = MF_CONTROL->address;
+    uint32_t addresses = MF_CONTROL->addresses, served = MF_ZERO;
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < addresses && i < MF_ADDRESSES_MAX); i += ADDRESSES_A_ROUND)
+        _Pragma("unroll") for (uint32_t k = 0; k < ADDRESSES_A_ROUND; k++)
+        {
+            uint64_t low = FAR_LONG(address[i + k].ip + 8);
+            if (low == to_low && FAR_LONG(address[i + k].ip) == to_high)
+                served |= DESTINATION_SERVED;
+            if (low == from_low && FAR_LONG(address[i + k].ip) == from_high)
+                served |= SOURCE_SERVED;
+        }
+    return served;
+}
+
 /* Whether a frame is for the switch. */
 enum relation {
     FOREIGN,   /* no */
@@ -137,11 +160,14 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
         return FOREIGN;
     if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + IPV4_FRAGMENT) & FRAGMENT)))
         return ODD;
-    if (HALF_AT(ip + IPV4_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port ||
-        !is_served_ipv4(WORD_AT(ip + IPV4_DESTINATION)))
+    if (HALF_AT(ip + IPV4_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port)
         return FOREIGN;
     uint32_t from = WORD_AT(ip + IPV4_SOURCE);
-    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !is_served_ipv4(from) ? OURS : BAD_SENDER;
+    uint32_t served = which_served(0, MAPPED(WORD_AT(ip + IPV4_DESTINATION)), 0, MAPPED(from));
+    if (!(served & DESTINATION_SERVED))
+        return FOREIGN;
+    return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !(served & SOURCE_SERVED) ? OURS
+                                                                                                               : BAD_SENDER;
 }
 
 /* Headers that may stand between IPv6 and UDP. */
@@ -156,11 +182,13 @@ MF_INLINE enum relation is_ours_ipv6(const uint8_t *ip)
 {
     if (ip[IPV6_NEXT] != IP_UDP)
         return is_extension(ip[IPV6_NEXT]) ? ODD : FOREIGN;
-    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port ||
-        !is_served_ipv6(ip + IPV6_DESTINATION))
+    uint64_t to_high = LONG_AT(ip + IPV6_DESTINATION), from_high = LONG_AT(ip + IPV6_SOURCE);
+    if (ip[0] >> 4 != 6 || HALF_AT(ip + IPV6_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port || to_high == 0)
         return FOREIGN;
-    return may_send_ipv6(LONG_AT(ip + IPV6_SOURCE)) && HALF_AT(ip + IPV6_BYTES + UDP_SOURCE_PORT) != 0 &&
-                   !is_served_ipv6(ip + IPV6_SOURCE)
+    uint32_t served = which_served(to_high, LONG_AT(ip + IPV6_DESTINATION + 8), from_high, LONG_AT(ip + IPV6_SOURCE + 8));
+    if (!(served & DESTINATION_SERVED))
+        return FOREIGN;
+    return may_send_ipv6(from_high) && HALF_AT(ip + IPV6_BYTES + UDP_SOURCE_PORT) != 0 && !(served & SOURCE_SERVED)
                ? OURS
                : BAD_SENDER;
 }
@@ -180,24 +208,24 @@ MF_INLINE enum relation is_ours(const uint8_t *data, const uint8_t *end, const s
 /* Whether a datagram for the switch was received, or why not. */
 enum reception { RECEIVED, BAD_TAGS, BAD_LENGTH, BAD_CHECKSUM };
 
-/* The note_ functions write down the next hop back to a frame's sender. `outer`: the VLAN tag that is in the skb instead of the
- * frame; 0: none. */
-MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, struct mf_next_hop MF_FAR *hop)
+/* The note_ functions write down the next hop back to a frame's sender. What copy_hop() will load by one instruction they store by
+ * one: a processor waits where it loads what it has just stored in parts. `outer`: the VLAN tag that is in the skb instead of the
+ * frame; 0: none. `tags`: how many there are, that one included. */
+MF_INLINE void note_tags(const uint8_t *data, const struct frame *frame, uint32_t outer, uint32_t tags,
+                         struct mf_next_hop MF_FAR *hop)
 {
-    hop->tags = (uint16_t)(frame->tags + (outer != 0));
-    if (MF_LIKELY(hop->tags == 0))
+    if (MF_LIKELY(tags == 0))
         return;
     uint32_t inner = frame->tags ? WORD_AT(data + ETHERNET_TYPE) : 0;
     hop->tag[0] = outer ? outer : inner;
     hop->tag[1] = outer ? inner : frame->tags > 1 ? WORD_AT(data + ETHERNET_TYPE + TAG_BYTES) : 0;
 }
 
-MF_INLINE void note_ethernet(const uint8_t *data, const struct frame *frame, struct mf_next_hop MF_FAR *hop)
+MF_INLINE void note_ethernet(const uint8_t *data, const struct frame *frame, uint32_t tags, struct mf_next_hop MF_FAR *hop)
 {
     uint64_t first = LONG_AT(data), second = WORD_AT(data + 8); /* our MAC and two bytes of the peer's; its last four */
     FAR_LONG(hop->macs) = first >> 48 | second << 16 | first << 48;
-    FAR_WORD(hop->macs + 8) = (uint32_t)(first >> 16);
-    hop->type = frame->type;
+    FAR_LONG(hop->macs + 8) = (uint32_t)(first >> 16) | (uint64_t)tags << 32 | (uint64_t)frame->type << 48;
 }
 
 MF_INLINE void note_addresses(struct mf_scratch MF_FAR *scratch, uint64_t peer_high, uint64_t peer_low, uint64_t own_high,
@@ -279,8 +307,9 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     uint32_t bytes = mf_net16(HALF_AT(udp + UDP_LENGTH)), length = bytes - UDP_BYTES;
     if (bytes != expected || bytes < UDP_BYTES || bytes > UDP_BYTES + MF_PACKET_MAX)
         return BAD_LENGTH;
-    FAR_WORD(&scratch->in.from.port) = FAR_WORD(&scratch->back.peer.port) = HALF_AT(udp); /* the port, and 0 into `reserved` */
-    scratch->in.length = length;
+    uint64_t port = HALF_AT(udp); /* and 0 into `reserved` */
+    FAR_LONG(&scratch->in.from.port) = port | (uint64_t)length << 32;
+    FAR_LONG(&scratch->back.peer.port) = port | (uint64_t)frame->interface << 32;
     scratch->in.data = scratch->data;
     frame->check = HALF_AT(udp + UDP_CHECKSUM);
     frame->pseudo = pseudo + (IP_UDP << 8) + HALF_AT(udp + UDP_LENGTH);
@@ -291,7 +320,7 @@ MF_INLINE enum reception receive_udp(const uint8_t *udp, const uint8_t *end, uin
     return copy_header(udp + UDP_BYTES, end, length, scratch) ? RECEIVED : BAD_LENGTH;
 }
 
-/* Call it after is_ours. Fills the scratch area's `in`, `data`, `copied`, and `back` except for its interface. */
+/* Call it after is_ours. Fills the scratch area's `in`, `data`, `copied` and `back`. */
 MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32_t outer, int by_header, struct frame *frame,
                                  struct mf_scratch MF_FAR *scratch)
 {
@@ -300,10 +329,11 @@ MF_INLINE enum reception receive(const uint8_t *data, const uint8_t *end, uint32
     uint64_t sum;
     if (data + ETHERNET_BYTES + TAG_BYTES * MF_TAGS_MAX > end || ip + header + UDP_BYTES > end)
         return BAD_LENGTH;
-    note_tags(data, frame, outer, &scratch->back);
-    if (MF_UNLIKELY(scratch->back.tags > MF_TAGS_MAX))
+    uint32_t tags = frame->tags + (outer != 0);
+    if (MF_UNLIKELY(tags > MF_TAGS_MAX))
         return BAD_TAGS;
-    note_ethernet(data, frame, &scratch->back);
+    note_tags(data, frame, outer, tags, &scratch->back);
+    note_ethernet(data, frame, tags, &scratch->back);
     if (frame->type != TYPE_IPV4)
         read_ipv6(ip, scratch, &follow, &sum);
     else if (MF_UNLIKELY(!read_ipv4(ip, scratch, &follow, &sum)))

@@ -11,6 +11,7 @@
  *   odd.h         frames that may be for us,       maps.h    maps
  *                 counted and left alone           core.h    the program's hooks
  *   compose.h     from a datagram to a frame       lock.h    the spin lock
+ *   plain.h       both for the usual frame
  *   next_hops.h   the next hop cache               words.h   copying and summing
  *   handover.h    answers left to user space
  */

@@ -218,6 +218,7 @@ MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR 
         return 0;
     data = (const uint8_t *)(long)skb->data;
     end = (const uint8_t *)(long)skb->data_end;
+    frame->interface = skb->ifindex;
     return receive(data, end, tag_beside(skb), 0, frame, *scratch) == RECEIVED;
 }
 
@@ -233,7 +234,6 @@ int mf_tc(struct __sk_buff *skb)
     if (prepared < 0)
         return PASS_UP;
     enum copies copies = (enum copies)HIDDEN_OFFSET((uint32_t)prepared, 3);
-    scratch->back.interface = skb->ifindex;
     if (MF_UNLIKELY(!mf_lock())) {
         scratch->counts.passed_contended++;
         return PASS_UP;

@@ -9,8 +9,9 @@
 #include "compose.h"
 #include "handover.h"
 #include "kernel_types.h"
-#include "odd.h"
 #include "next_hops.h"
+#include "odd.h"
+#include "plain.h"
 
 #define ETHERNET_LEAST 60 /* bytes of the shortest frame; hardware adds a checksum of four */
 #define SHORTEST (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(struct mf_version)) /* bytes of the shortest answer */
@@ -150,7 +151,10 @@ MF_INLINE int forward_by_xdp(struct xdp_md *context, struct mf_scratch MF_FAR *s
         hand_over(scratch, &forward->to, scratch->data, forward->length, is_known ? scratch->other.own : 0);
         return XDP_DROP;
     }
-    if (!rewrite((uint8_t *)(long)context->data, (uint8_t *)(long)context->data_end, scratch)) {
+    uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
+    int is_plain = PROGRAM_HEADER_BYTES && scratch->copied == PROGRAM_HEADER_BYTES && scratch->is_whole &&
+                   shape_of(&scratch->other) == PLAIN_SHAPE && forward->header == PROGRAM_HEADER_BYTES;
+    if (MF_LIKELY(is_plain) ? !rewrite_plain(data, end, scratch) : !rewrite(data, end, scratch)) {
         scratch->counts.send_failed++;
         return XDP_DROP;
     }
@@ -184,6 +188,12 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FA
 {
     const uint8_t *data = (const uint8_t *)(long)context->data, *end = (const uint8_t *)(long)context->data_end;
     struct frame frame;
+    if (PROGRAM_HEADER_BYTES) {
+        uint32_t cpu = bpf_get_smp_processor_id();
+        *scratch = mf_scratch_of(1 + cpu);
+        if (MF_LIKELY(cpu + 1 < MF_SCRATCHES) && receive_plain(data, end, context->ingress_ifindex, *scratch))
+            return 1;
+    }
     if (!find_ip(data, end, &frame))
         return 0;
     enum relation relation = is_ours(data, end, &frame);
@@ -204,6 +214,7 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FA
             count_odd_ipv6(data, end, frame.l3, &(*scratch)->counts);
         return 0;
     }
+    frame.interface = context->ingress_ifindex;
     enum reception reception = receive(data, end, 0, 1, &frame, *scratch);
     count_reception(&(*scratch)->counts, reception);
     if (reception != RECEIVED)
@@ -215,18 +226,24 @@ MF_INLINE int is_received_by_xdp(struct xdp_md *context, struct mf_scratch MF_FA
     return MF_LIKELY(!doubtful) || !is_left_to_hardware(&frame) || accepts_partial_sums(context->ingress_ifindex);
 }
 
+/* Whether the program decides about the datagram that begins here by its header. */
+MF_INLINE int is_decided(const uint8_t MF_FAR *data)
+{
+    (void)data;
+    return PROGRAM_HEADER_BYTES && PROGRAM_DECIDES_BY_HEADER(data[offsetof(struct mf_header, operation)]);
+}
+
 /* Takes a frame, and returns what is to be done with it. */
 MF_INLINE int serve_frame(struct xdp_md *context)
 {
     struct mf_scratch MF_FAR *scratch;
     if (!is_received_by_xdp(context, &scratch))
         return XDP_PASS;
-    scratch->back.interface = context->ingress_ifindex;
     if (MF_UNLIKELY(!mf_lock())) {
         scratch->counts.passed_contended++;
         return XDP_PASS;
     }
-    if (owes_more(&scratch->in, longest_answer(context, &scratch->in))) {
+    if (!is_decided(scratch->data) && owes_more(&scratch->in, longest_answer(context, &scratch->in))) {
         mf_unlock();
         return XDP_PASS;
     }

@@ -17,28 +17,48 @@ MF_INLINE uint32_t is_consistent(const struct replica *replica, const struct kgr
     return (group->replicas >> slot & 1) | (replica->matched >= group->index);
 }
 
-/* All consistent replicas that have a weight (where READs go to any replica, the others too), but for the one at slot `except`. */
-MF_INLINE struct candidates candidates_for(const struct set *set, const struct kgroup *group, uint32_t except)
+/* All consistent replicas that have a weight (where READs go to any replica, the others too). Mostly these are all that have one,
+ * which two comparisons tell. */
+MF_INLINE struct candidates candidates_for(const struct set *set, const struct kgroup *group)
 {
-    struct candidates all = {MF_ZERO, MF_ZERO};
-    uint32_t is_any = set->read_flags != 0;
+    struct candidates all = {UINT32_MAX, set->weight};
+    if (MF_LIKELY(group->index <= set->matched || set->read_flags))
+        return all;
+    all.slots = all.weight = MF_ZERO;
     for (uint32_t slot = MF_ZERO; MF_LOOP(slot < set->slots && slot < MF_REPLICAS_MAX); slot++) {
         const struct replica *replica = &set->replicas[slot];
-        uint32_t is_one = (is_consistent(replica, group, slot) | is_any) & (slot != except);
+        uint32_t is_one = is_consistent(replica, group, slot);
         all.slots |= is_one << slot;
         all.weight += replica->weight & -is_one;
     }
     return all;
 }
 
+/* The same without the leader. */
+MF_INLINE struct candidates without_leader(const struct set *set, struct candidates all)
+{
+    uint32_t leader = set->leader % MF_REPLICAS_MAX, is_one = all.slots >> leader & 1;
+    all.weight -= set->replicas[leader].weight & -is_one;
+    all.slots &= ~(1u << leader);
+    return all;
+}
+
+/* 1 if two slots are the same, else 0, by arithmetic: BPF has no instruction that sets a register by a comparison, so that the compiler
+ * would make a branch of it. */
+MF_INLINE uint32_t is_same_slot(uint32_t a, uint32_t b)
+{
+    return ((a ^ b) - 1) >> 31;
+}
+
 /* Draws one by lot, with chances in proportion to the weights. No branch depends on the lot: it could not be predicted. */
 MF_INLINE uint32_t draw(struct set *set, struct candidates among)
 {
     uint64_t lot = (mf_mix(++set->draws) >> 32) * among.weight >> 32;
-    uint32_t slot = MF_ZERO, weight_up_to = MF_ZERO;
+    uint64_t weight_up_to = MF_ZERO;
+    uint32_t slot = MF_ZERO;
     for (uint32_t i = MF_ZERO; MF_LOOP(i < set->slots && i < MF_REPLICAS_MAX); i++) {
         weight_up_to += set->replicas[i].weight & -(among.slots >> i & 1);
-        slot += lot >= weight_up_to;
+        slot += (uint32_t)((weight_up_to - 1 - lot) >> 63); /* 1 if lot >= weight_up_to */
     }
     return slot;
 }
@@ -46,11 +66,12 @@ MF_INLINE uint32_t draw(struct set *set, struct candidates among)
 /* The slot for a READ, or MF_NO_SLOT if no replica is eligible. */
 MF_INLINE uint32_t choose_replica(struct set *set, const struct kgroup *group)
 {
-    struct candidates among = {0, 0};
-    if (set->policy & MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq && !set->read_flags)
-        among = candidates_for(set, group, set->leader);
-    if (among.weight == 0)
-        among = candidates_for(set, group, MF_NO_SLOT);
+    struct candidates among = candidates_for(set, group);
+    if (set->policy & MF_POLICY_AVOID_LEADER && set->answered_seq < set->seq && !set->read_flags) {
+        struct candidates others = without_leader(set, among);
+        if (others.weight)
+            among = others;
+    }
     return MF_LIKELY(among.weight) ? draw(set, among) : MF_NO_SLOT;
 }
 

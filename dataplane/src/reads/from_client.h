@@ -37,10 +37,9 @@ MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const s
         set->stats.leader_only++;
         return ask_leader(call, set, group);
     }
-    if (slot == set->leader)
-        set->stats.to_leader++;
-    else
-        set->stats.to_followers++;
+    uint64_t is_leader = is_same_slot(slot, set->leader);
+    set->stats.to_leader += is_leader;
+    set->stats.to_followers += 1 - is_leader;
     set->sent[slot]++;
     return to_replica(call, set, group, slot, set->read_flags);
 }

@@ -53,7 +53,8 @@ struct set {
     uint8_t policy;         /* a sum of enum mf_read_policy */
     uint8_t slots;          /* that the last HEARTBEAT had: those from there on have no replica */
     uint8_t read_flags;     /* MF_FLAG_ANY_REPLICA where the last HEARTBEAT had `any_replica`; else 0 */
-    uint8_t reserved[4];
+    uint32_t weight;        /* the sum of the replicas' weights */
+    uint64_t matched;       /* the least matched index of those with a weight: up to it, all of them are consistent */
     struct replica replicas[MF_REPLICAS_MAX];
     uint32_t sent[MF_REPLICAS_MAX];     /* READs, since the session began */
     uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs */
@@ -114,12 +115,17 @@ MF_INLINE struct kgroup *kgroup_of_hash(struct mf_reads *s, const struct set *se
     return kgroup_at(s, (uint32_t)(set - s->sets), (uint32_t)((uint64_t)hash >> (32 - set->kgroup_bits)));
 }
 
-/* The policy, or what the leader gives, has changed. So a READ needs no look at the policy. */
+/* The policy, or what the leader gives, has changed. So a READ needs no look at the policy, and mostly none at each replica. */
 MF_INLINE void weigh(struct set *set)
 {
+    set->weight = 0;
+    set->matched = UINT64_MAX;
     for (uint32_t slot = MF_ZERO; MF_LOOP(slot < MF_REPLICAS_MAX); slot++) {
         struct replica *replica = &set->replicas[slot];
         replica->weight = set->policy & MF_POLICY_LOAD_AWARE ? replica->given : replica->given != 0;
+        set->weight += replica->weight;
+        if (replica->weight && replica->matched < set->matched)
+            set->matched = replica->matched;
     }
 }
 

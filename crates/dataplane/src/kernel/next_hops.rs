@@ -30,13 +30,8 @@ impl<P: SoftProgram> Kernel<P> {
 /// `hop_hash`: the first of the entries that may hold a peer's next hop.
 fn hash(peer: &Address, salt: u64) -> u64 {
     let half = |at: usize| peer.ip[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
-    let port = u64::from(peer.port.get().swap_bytes()).wrapping_mul(salt | 1);
-    mix(mix(half(0) ^ salt).wrapping_add(half(8)).wrapping_add(port)) % NEXT_HOPS
-}
-
-/// `mf_mix`
-fn mix(x: u64) -> u64 {
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
+    let odd = salt | 1;
+    let port = u64::from(peer.port.get().swap_bytes()).wrapping_mul(odd.wrapping_add(2));
+    let sum = (half(0) ^ salt).wrapping_mul(odd).wrapping_add(half(8)).wrapping_add(port);
+    sum.wrapping_mul(odd) >> (u64::BITS - NEXT_HOPS.ilog2())
 }

@@ -1,16 +1,16 @@
 //! The reads program by frames: requests and replies are forwarded in the frames in which they came.
 
-use crate::frame::{Flow, hex, put16, read};
+use crate::frame::{Flow, Q, hex, put16, read, sum_ipv4};
 use crate::shells::{PORT, SECRET, TIME, counted, handed_over, own, skip};
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_dataplane::program::Engine;
 use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder, Verdict};
 use midflight_dataplane::{Cookies, XdpMode};
 use midflight_spec::transcript::{KernelOnce, Spare};
-use midflight_wire::packet;
 use midflight_wire::reads::{FLAG_LEADER_ONLY, Heartbeat, Hello, Operation, Replica, Request, Status, Write, key_hash};
+use midflight_wire::{Header, packet};
 use std::mem::offset_of;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::LazyLock;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -197,6 +197,93 @@ fn r6_a_read_and_its_reply_pass_in_place() {
     });
 }
 
+/// What becomes of a frame: where it goes, as what, the verdict, and what is counted.
+type Fate = (Action, String, Option<Verdict>, Counts);
+
+impl Switch {
+    /// What becomes of a frame where the switch serves few addresses, so that usual frames go the short way through XDP, and where it
+    /// serves so many that all go the long one.
+    fn both_ways(&mut self, frame: &[u8]) -> [Fate; 2] {
+        let few = vec![own(true).ip(), own(false).ip()];
+        let more = (1..=4).map(|host| IpAddr::from([198, 51, 100, host])).chain(few.clone()).collect();
+        [few, more].map(|served| {
+            self.shells.serve(PORT, &served);
+            let (departure, counts) = self.xdp(frame);
+            (departure.action, hex(&departure.frame), departure.asked.map(|asked| asked.1), counts)
+        })
+    }
+
+    fn assert_same_both_ways(&mut self, name: &str, frame: &[u8]) {
+        let [short, long] = self.both_ways(frame);
+        assert_eq!(short, long, "{name}");
+        handed_over(&self.shells);
+    }
+}
+
+/// The short way through XDP is only a faster one: every frame ends as on the long way, whichever byte of its headers is another one.
+/// (The operation is left alone: a WRITE would change what the next frame finds.)
+#[test]
+fn the_short_way_is_the_long_one() {
+    by_both(|switch| {
+        switch.begin();
+        switch.greet();
+        let read = switch.client().request(&switch.request(Operation::Read));
+        let asked = switch.passes(Operation::Read, 1);
+        let reply = switch.replica(1).request(&answer(&asked, VALUE));
+        let payload = switch.client().l4() + 8;
+        for (name, good) in [("READ", &read), ("READ_REPLY", &reply)] {
+            let [(action, .., counts), _] = switch.both_ways(good);
+            assert_eq!((action, &counts[..]), (Action::Transmit, &[("xdp_taken", 1), ("forwarded", 1)][..]), "{name}");
+            for at in (0..payload + 96).filter(|at| *at != payload + offset_of!(Header, operation)) {
+                for flipped in [0x01, 0x04, 0x10, 0x80, 0xff] {
+                    let mut frame = good.clone();
+                    frame[at] ^= flipped;
+                    switch.assert_same_both_ways(&format!("{name}, byte {at} ^ {flipped:#x}"), &frame);
+                    if switch.ipv4 && (14..34).contains(&at) {
+                        sum_ipv4(&mut frame, 14);
+                        switch.assert_same_both_ways(
+                            &format!("{name}, byte {at} ^ {flipped:#x}, header sum right"),
+                            &frame,
+                        );
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// The same for frames that are unusual in more than one byte.
+#[test]
+fn what_is_unusual_goes_the_long_way() {
+    by_both(|switch| {
+        switch.begin();
+        switch.greet();
+        let request = switch.request(Operation::Read);
+        let client = switch.client();
+        let at = client.l4() + 6;
+        let mut no_sum = client.request(&request);
+        put16(&mut no_sum, at, 0);
+        let mut longer = client.request(&request);
+        longer.extend([0; 7]);
+        let own_source = Flow { from: SocketAddr::new(own(switch.ipv4).ip(), 7000), ..client.clone() };
+        let no_port = Flow { from: SocketAddr::new(client.from.ip(), 0), ..client.clone() };
+        let tagged = Flow { tags: vec![(Q, 7)], ..client.clone() };
+        let cases = [
+            ("no checksum", no_sum),
+            ("bytes behind the datagram", longer),
+            ("from an address of the switch", own_source.request(&request)),
+            ("from no port", no_port.request(&request)),
+            ("tagged", tagged.request(&request)),
+            ("sum left to hardware", client.partial(client.request(&request), &request)),
+            ("no key", client.request(&request[..96])),
+            ("cut off", client.request(&request[..95])),
+        ];
+        for (name, frame) in cases {
+            switch.assert_same_both_ways(name, &frame);
+        }
+    });
+}
+
 /// A WRITE goes to the leader, and its reply closes the key group.
 #[test]
 fn a_write_and_its_reply_pass_in_place() {
@@ -335,7 +422,7 @@ fn r7_what_is_cut_off_is_refused() {
         put16(&mut longer_than_its_frame, l4 + 6, 0x1234);
         if switch.ipv4 {
             put16(&mut longer_than_its_frame, l3 + 2, 28 + request.len() as u16 + 1);
-            crate::frame::sum_ipv4(&mut longer_than_its_frame, l3);
+            sum_ipv4(&mut longer_than_its_frame, l3);
         } else {
             put16(&mut longer_than_its_frame, l3 + 4, 8 + request.len() as u16 + 1);
         }
