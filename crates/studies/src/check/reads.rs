@@ -25,7 +25,8 @@ EXAMPLES
 
 Every state of two switches, three replicas and a few operations on one key, in scopes that each
 admit some kinds of faults. All rules must hold in them (R1: histories are linearizable; R4: one
-switch is active), and each planted protocol error must break R1: else the search proves nothing.
+switch is active; check: what passes the strict check shows the last write), and each planted
+protocol error must break R1, or in one case the check: else the search proves nothing.
 docs/internals/reads.md has the protocol, the model, and what it has shown.
 
 RESULTS

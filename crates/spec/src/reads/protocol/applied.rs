@@ -33,7 +33,7 @@ impl Applied {
         let chosen = scope.has(Planted::ClientChoosesId);
         for (index, entry) in (1..).zip(log) {
             match entry.what {
-                What::Write { operation, client } => applied.write(operation, client),
+                What::Write { operation, client, .. } => applied.write(operation, client),
                 What::Open => _ = applied.clients.insert(if chosen { 1 } else { index }, None),
                 What::Expire { client } => _ = applied.clients.remove(&client),
                 What::Session { .. } if scope.has(Planted::ClientsForgotten) => applied.executed = 0,

@@ -2,7 +2,7 @@
 
 use super::applied::{Applied, Known};
 use super::planted::Planted;
-use super::scope::majority;
+use super::scope::{ReplyCheck, majority};
 use super::state::{Doubtful, Entry, Leader, Message, Passage, REPLICAS, Sid, Waiting, What};
 use super::world::World;
 
@@ -78,7 +78,9 @@ impl World<'_> {
 
     fn propose(&mut self, leader: u8, operation: u8, closing: Passage) {
         let client = self.state.operations[usize::from(operation)].client;
-        let index = self.append(leader, What::Write { operation, client });
+        let is_asked = self.scope.reply_check == ReplyCheck::Strict && closing.kgroup == 0;
+        let seq = if is_asked { closing.seq } else { 0 };
+        let index = self.append(leader, What::Write { operation, client, seq });
         self.wait(leader, Waiting { index, operation: Some(operation), closes: Some(closing) });
     }
 
@@ -231,7 +233,7 @@ impl World<'_> {
     }
 
     fn propose_flush(&mut self, leader: u8, operation: u8) {
-        let index = self.append(leader, What::Write { operation, client: 0 });
+        let index = self.append(leader, What::Write { operation, client: 0, seq: 0 });
         self.wait(leader, Waiting { index, operation: Some(operation), closes: None });
     }
 

@@ -59,6 +59,11 @@ pub enum Planted {
     ChangeForgotten,
     /// A leader proposes a change of the members before the last one is applied.
     TwoChangesAtOnce,
+    /// A replica answers from its whole log, with the SEQ of the last write there: the strict check takes that for the last state.
+    AppliedBeforeCommit,
+    /// A follower's reply has the largest SEQ of any session that its replica has applied. It breaks no more than the strict check, which
+    /// R1 does not need.
+    ReplySeqOfFormerSession,
     /// Switches send READs to replicas that have left. Harmless: who serves is as far as the READ asks.
     OutsidersServe,
     /// The leader answers reads without a lease of its own. Harmless: the READ passed an active session, and a later leader's
@@ -67,8 +72,8 @@ pub enum Planted {
 }
 
 impl Planted {
-    /// Those that break R1, which a search must find.
-    pub const ALL: [Self; 28] = [
+    /// Those that break a rule, which a search must find: R1, but where it is said.
+    pub const ALL: [Self; 30] = [
         Self::ActivateWithoutEcho,
         Self::LostChunk,
         Self::FlushBeforeFence,
@@ -97,6 +102,8 @@ impl Planted {
         Self::QuorumOfBefore,
         Self::ChangeForgotten,
         Self::TwoChangesAtOnce,
+        Self::AppliedBeforeCommit,
+        Self::ReplySeqOfFormerSession,
     ];
 
     /// Those that break nothing, as other rules suffice: the search finds nothing either.
@@ -134,6 +141,8 @@ impl Planted {
             Self::QuorumOfBefore => "quorum-of-before",
             Self::ChangeForgotten => "change-forgotten",
             Self::TwoChangesAtOnce => "two-changes-at-once",
+            Self::AppliedBeforeCommit => "applied-before-commit",
+            Self::ReplySeqOfFormerSession => "reply-seq-of-former-session",
             Self::OutsidersServe => "outsiders-serve",
             Self::LeaderReadWithoutLease => "leader-read-without-lease",
         }

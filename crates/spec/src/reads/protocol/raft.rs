@@ -1,9 +1,10 @@
 //! What the protocol takes from Raft, and what it adds to it: elections, replication, promises, leases, transfers; replicas
 //! that restart, or lose their disk. A message that only one exchange of Raft needs is part of that exchange's one step.
 
+use super::applied::Applied;
 use super::planted::Planted;
 use super::scope::{Members, majority};
-use super::state::{Doubtful, Leader, Message, Passage, REPLICAS, Replica, What};
+use super::state::{Doubtful, Entry, Leader, Message, Passage, REPLICAS, Replica, Sid, What};
 use super::world::World;
 
 impl World<'_> {
@@ -189,7 +190,26 @@ impl World<'_> {
             return self.turn_back(operation, switch);
         }
         store.commit = store.commit.max(log_index);
-        let value = self.value_at(replica);
-        self.pass_follower_reply(operation, value, Passage { sid, seq, kgroup, switch });
+        let store = &self.state.replicas[usize::from(replica)];
+        let shows_all = self.scope.has(Planted::AppliedBeforeCommit);
+        let shown = if shows_all { store.last() } else { store.commit };
+        let entries = &store.log[..usize::from(shown)];
+        let value = Applied::of(entries, self.scope).value;
+        let last = if self.scope.has(Planted::ReplySeqOfFormerSession) {
+            entries.iter().filter_map(Entry::seq).max()
+        } else {
+            last_seq(entries, sid)
+        };
+        let seq = seq.max(last.unwrap_or(0));
+        self.pass_follower_reply(operation, value, shown, Passage { sid, seq, kgroup, switch });
     }
+}
+
+/// The largest SEQ of a write among these entries, if the last session is this one. A leader proposes the writes of a session behind its
+/// entry and before the next one's.
+fn last_seq(entries: &[Entry], sid: Sid) -> Option<u8> {
+    let is_session = |entry: &Entry| matches!(entry.what, What::Session { .. });
+    let start = entries.iter().rposition(is_session)?;
+    let is_present = matches!(entries[start].what, What::Session { sid: last, .. } if last == sid);
+    if is_present { entries[start..].iter().filter_map(Entry::seq).max() } else { None }
 }

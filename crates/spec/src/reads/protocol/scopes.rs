@@ -45,7 +45,7 @@ fn writes() -> Scope {
     let budget = Budget { writes: 3, reads: 1, copies: 1, ..NOTHING };
     Scope {
         switches: 1,
-        ..scope("writes", "retries, copies, loss, reordering of writes", 76_000, &[Write, Write, Read], budget)
+        ..scope("writes", "retries, copies, loss, reordering of writes", 86_000, &[Write, Write, Read], budget)
     }
 }
 
@@ -54,20 +54,20 @@ fn reads() -> Scope {
     let budget = Budget { writes: 2, reads: 3, refreshes: 1, ..NOTHING };
     Scope {
         switches: 1,
-        ..scope("reads", "reads beside a write and its retry, REFRESH", 99_000, &[Write, Read, Read], budget)
+        ..scope("reads", "reads beside a write and its retry, REFRESH", 105_000, &[Write, Read, Read], budget)
     }
 }
 
 /// The leader takes the session to another switch, or begins another one at the same.
 fn moves() -> Scope {
     let budget = Budget { writes: 2, reads: 1, heartbeats: 2, moves: 1, ticks: 2, ..NOTHING };
-    scope("moves", "a session moves to another switch", 2_150_000, &[Write, Read], budget)
+    scope("moves", "a session moves to another switch", 2_360_000, &[Write, Read], budget)
 }
 
 /// The switch loses its state, and the leader begins another session there.
 fn switch_restart() -> Scope {
     let budget = Budget { writes: 2, reads: 1, heartbeats: 2, moves: 1, switch_restarts: 1, ..NOTHING };
-    Scope { switches: 1, ..scope("switch-restart", "the switch restarts", 140_000, &[Write, Read], budget) }
+    Scope { switches: 1, ..scope("switch-restart", "the switch restarts", 160_000, &[Write, Read], budget) }
 }
 
 /// Another replica leads, while messages of the last leader are on their way.
@@ -88,7 +88,7 @@ fn leader_restart() -> Scope {
         Budget { writes: 2, reads: 2, elections: 1, transfers: 1, replica_restarts: 1, lost_acks: 1, ..NOTHING };
     Scope {
         switches: 1,
-        ..scope("leader-restart", "a leader restarts in its session", 3_730_000, &[Write, Read, Read], budget)
+        ..scope("leader-restart", "a leader restarts in its session", 4_270_000, &[Write, Read, Read], budget)
     }
 }
 
@@ -158,7 +158,7 @@ fn clients() -> Scope {
     let base = scope(
         "clients",
         "a client's id expires, copies of its messages are late",
-        310_000,
+        348_000,
         &[Write, Write, Read],
         budget,
     );
@@ -215,12 +215,15 @@ pub fn with(planted: Planted) -> Scope {
         Planted::RefreshTooLow | Planted::TwoStepRead => reads(),
         Planted::OldSessionWrite => moves(),
         Planted::SeqReused | Planted::OneSidTwoIncarnations => switch_restart(),
+        Planted::ReplySeqOfFormerSession => {
+            Scope { states: 700_000, operations: &[Write, Write, Read], ..switch_restart() }
+        }
         Planted::VotesByTicks
         | Planted::CampaignInsidePromise
         | Planted::LeaderReadWithoutLease
         | Planted::HeartbeatWithoutLease => election(),
         Planted::VoteAfterRestart => replica_restart(),
-        Planted::RestartedLeaderCloses => leader_restart(),
+        Planted::RestartedLeaderCloses | Planted::AppliedBeforeCommit => leader_restart(),
         Planted::FenceLastOnly | Planted::FenceNamesSwitch => elections(),
         Planted::LeaseAfterAbort | Planted::ActivateWithoutEcho | Planted::EndedSessionRevived => transfer(),
         Planted::LostChunk | Planted::FlushBeforeFence => flush(),

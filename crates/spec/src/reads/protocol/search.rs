@@ -1,6 +1,7 @@
 //! The search: breadth first, so that what it finds is the shortest.
 
 use super::history::Operation;
+use super::planted::Planted;
 use super::scope::{Members, Scope};
 use super::state::{Entry, Leader, REPLICAS, Replica, Session, Sid, State, Switch, What};
 use super::world::{Step, World};
@@ -37,6 +38,8 @@ struct Search {
 
 const R1: &str = "R1";
 const R4: &str = "R4";
+/// What the strict check is for.
+const STRICT: &str = "check";
 
 impl Model for Search {
     type State = State;
@@ -66,8 +69,14 @@ impl Model for Search {
             let leases = state.switches.iter().filter_map(|switch| switch.session.as_ref());
             leases.filter(|session| session.lease > 0).count() <= 1
         });
-        // A planted error must be shown to do harm, not only to break a rule that keeps harm away.
-        if self.scope.planted.is_some() { vec![linearizable] } else { vec![linearizable, one_active] }
+        let strict = Property::<Self>::always(STRICT, |_, state| !state.let_through);
+        // A planted error must be shown to do harm, not only to break a rule that keeps harm away. What the strict check lets pass does
+        // none: R1 does not need that check.
+        match self.scope.planted {
+            None => vec![linearizable, one_active, strict],
+            Some(Planted::ReplySeqOfFormerSession) => vec![strict],
+            Some(_) => vec![linearizable],
+        }
     }
 }
 
@@ -116,6 +125,7 @@ fn first(scope: &Scope) -> State {
         budget: scope.budget,
         ahead: 0,
         broken: false,
+        let_through: false,
     };
     match scope.members {
         Members::Three => state,

@@ -79,8 +79,9 @@ pub(super) enum What {
     Fenced { sid: Sid },
     /// Planted only: whatever was at that switch has ended.
     FencedSwitch { switch: u8 },
-    /// A write of an operation, under a client id.
-    Write { operation: u8, client: u8 },
+    /// A write of an operation, under a client id. The SEQ is of the session whose entry stands before it; 0: it has none (FLUSHDB), or
+    /// nobody asks for it (the relaxed check).
+    Write { operation: u8, client: u8, seq: u8 },
     /// A client begins; its id is the index of this entry.
     Open,
     /// A client is forgotten.
@@ -94,6 +95,13 @@ pub(super) enum What {
 pub(super) struct Entry {
     pub(super) term: u8,
     pub(super) what: What,
+}
+
+impl Entry {
+    /// The SEQ of a write.
+    pub(super) fn seq(&self) -> Option<u8> {
+        if let What::Write { seq, .. } = self.what { Some(seq) } else { None }
+    }
 }
 
 /// An answer that waits until an index is committed.
@@ -289,4 +297,6 @@ pub(super) struct State {
     pub(super) ahead: u8,
     /// The history has ceased to be linearizable.
     pub(super) broken: bool,
+    /// The strict check has let a reply pass which does not show the last write that is finished.
+    pub(super) let_through: bool,
 }

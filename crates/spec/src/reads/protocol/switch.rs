@@ -54,18 +54,28 @@ impl World<'_> {
         }
     }
 
-    /// READ_REPLY of a follower: to the client, unless a write has passed since the READ did, or the session is another one.
-    pub(super) fn pass_follower_reply(&mut self, operation: u8, value: u8, read: Passage) {
-        let Passage { sid, seq, kgroup, switch } = read;
+    /// READ_REPLY of a follower, which shows what the log is up to an index, and the last write to the key group in that: to the client,
+    /// unless another write has passed, or the session is another one.
+    pub(super) fn pass_follower_reply(&mut self, operation: u8, value: u8, shown: u8, reply: Passage) {
+        let Passage { sid, seq, kgroup, switch } = reply;
         if self.scope.reply_check == ReplyCheck::Relaxed {
             return self.answer(operation, value);
         }
         let Some(session) = self.switch(switch).session.as_ref().filter(|session| session.sid == sid) else { return };
-        if session.kgroup(kgroup).seq == seq {
+        let found = session.kgroup(kgroup);
+        if found.seq == seq {
+            self.state.let_through |= found.stable && shown < self.last_write(found.log_index);
             self.answer(operation, value);
         } else {
             self.turn_back(operation, switch);
         }
+    }
+
+    /// The index of the last write that is committed, up to this index.
+    fn last_write(&self, index: u8) -> u8 {
+        let furthest = self.state.replicas.iter().max_by_key(|replica| replica.commit);
+        let committed = furthest.map_or(&[][..], |replica| &replica.log[..usize::from(replica.commit.min(index))]);
+        committed.iter().rposition(|entry| entry.seq().is_some()).map_or(0, |place| place as u8 + 1)
     }
 
     /// READ_REPLY of a leader: to the client, if it is of the present session.

@@ -96,12 +96,6 @@ impl World<'_> {
         }
     }
 
-    /// The key's value, as far as a replica has committed.
-    pub(super) fn value_at(&self, replica: u8) -> u8 {
-        let replica = &self.state.replicas[usize::from(replica)];
-        Applied::of(&replica.log[..usize::from(replica.commit)], self.scope).value
-    }
-
     /// All steps that are possible.
     pub(super) fn steps(&self, steps: &mut Vec<Step>) {
         self.client_steps(steps);
