@@ -91,7 +91,8 @@ impl Replica {
                 self.node.advance_commit(index_known);
                 if self.applied >= index || planted(153) {
                     self.counters.reads_served += 1;
-                    self.out.push_back((from, reads::reply(request, key, self.slot_of(request), &self.state.store)));
+                    let slot = self.slot_of(request);
+                    self.out.push_back((from, reads::reply(request, key, slot, &self.state.store, &self.seqs)));
                 } else {
                     self.wait(from, request, key, Until::Applied(index));
                 }

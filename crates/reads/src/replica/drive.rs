@@ -10,7 +10,7 @@ use super::switches::is_silent;
 use super::{Event, Replica};
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Durable, Endpoint, Lane, Link, Linked, Nanos, Persist};
-use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX, Replica as Row};
+use midflight_wire::reads::{NO_SLOT, REPLICAS_MAX, Replica as Row, key_hash};
 use raft::eraftpb::MessageType;
 use raft::prelude::{Entry, EntryType};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -93,6 +93,7 @@ impl Replica {
         let former = std::mem::replace(&mut self.state, state);
         self.state.store.replace(former.store);
         self.applied = index;
+        self.seqs.begin(&self.state.sessions);
         self.set_image(Image::of(&self.state, self.config.agreed(), index));
         self.counters.restored += 1;
         self.node.set_slot(self.slot());
@@ -120,6 +121,11 @@ impl Replica {
         let outcome = self.state.apply(entry.index, record.clone());
         if self.state.time > before {
             self.time_since = now;
+        }
+        match &record {
+            Record::Session(_) => self.seqs.begin(&self.state.sessions),
+            Record::SeqWrite(seq, write) => self.seqs.applied(key_hash(write.what.key()), *seq),
+            _ => {}
         }
         let Some(sessions) = &mut self.sessions else { return };
         if matches!(record, Record::Session(_)) {

@@ -20,20 +20,28 @@ pub(super) enum Record<'a> {
         /// Where the client is.
         source: Source,
     },
-    /// A client's write.
-    Write {
-        /// The client's id.
-        client: u64,
-        /// The number of the write (R3).
-        number: u64,
-        /// The store's time.
-        time: u64,
-        /// What it does.
-        #[serde(borrow)]
-        what: What<'a>,
-    },
+    /// A client's write, as logs of former versions have it. None is written any more.
+    #[serde(borrow)]
+    Write(ClientWrite<'a>),
     /// All data goes.
     Flush,
+    /// A client's write, with its SEQ in the session whose entry stands before it. (A former version of this program does not know
+    /// this kind, and says so.)
+    SeqWrite(u64, #[serde(borrow)] ClientWrite<'a>),
+}
+
+/// A client's write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ClientWrite<'a> {
+    /// The client's id.
+    pub(super) client: u64,
+    /// The number of the write (R3).
+    pub(super) number: u64,
+    /// The store's time.
+    pub(super) time: u64,
+    /// What it does.
+    #[serde(borrow)]
+    pub(super) what: What<'a>,
 }
 
 /// A session, and where it is. One incarnation of a switch has each SID at most once.
@@ -58,6 +66,12 @@ pub(super) enum What<'a> {
 }
 
 impl<'a> What<'a> {
+    /// The key that it changes.
+    pub(super) fn key(&self) -> &'a [u8] {
+        let (Self::Put { key, .. } | Self::Delete { key } | Self::Cas { key, .. } | Self::Incr { key, .. }) = self;
+        key
+    }
+
     /// What a WRITE asks for; `None` where the command does not exist, or does not take these arguments.
     pub(super) fn of(write: &Write, key: &'a [u8], arguments: &'a [u8]) -> Option<Self> {
         let expected = write.expected_length.get() as usize;
@@ -87,5 +101,20 @@ impl<'a> Record<'a> {
     /// What an entry says; `None` for bytes that are no record.
     pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r2_a_write_of_a_former_version_is_read() {
+        let what = What::Put { key: b"a", value: b"b" };
+        let write = ClientWrite { client: 1, number: 2, time: 3, what };
+        // Its kind, the three numbers, PUT, then key and value with their lengths.
+        let bytes = [3, 1, 2, 3, 0, 1, b'a', 1, b'b'];
+        assert_eq!(Record::decode(&bytes), Some(Record::Write(write.clone())));
+        assert_eq!(Record::decode(&Record::SeqWrite(300, write.clone()).encode()), Some(Record::SeqWrite(300, write)));
     }
 }

@@ -239,7 +239,7 @@ impl Thawing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replica::entry::{Record, What};
+    use crate::replica::entry::{ClientWrite, Record, What};
     use proptest::prelude::*;
 
     fn config() -> ReplicaConfig {
@@ -301,7 +301,8 @@ mod tests {
                     Some(value) => What::Put { key: &key, value },
                     None => What::Delete { key: &key },
                 };
-                state.apply(0, Record::Write { client: 1, number: number as u64 + 1, time: number as u64, what });
+                let write = ClientWrite { client: 1, number: number as u64 + 1, time: number as u64, what };
+                state.apply(0, Record::SeqWrite(number as u64, write));
             };
             for (number, &(key, value)) in keys.iter().enumerate() {
                 write(&mut state, number, key, value);

@@ -6,7 +6,7 @@
 
 use super::Replica;
 use super::config::{ReplicaConfig, Timing};
-use super::entry::{Record, What};
+use super::entry::Record;
 use super::letters::{Letter, Other};
 use super::node::Node;
 use super::writes::kgroup_of;
@@ -76,10 +76,9 @@ impl Held {
             return;
         }
         match Record::decode(entry.get_data()) {
-            Some(Record::Write { what, .. }) => {
-                let (What::Put { key, .. } | What::Delete { key } | What::Cas { key, .. } | What::Incr { key, .. }) =
-                    what;
-                let written = &mut self.written[kgroup_of(key_hash(key), self.kgroup_bits) as usize];
+            Some(Record::Write(write) | Record::SeqWrite(_, write)) => {
+                let hash = key_hash(write.what.key());
+                let written = &mut self.written[kgroup_of(hash, self.kgroup_bits) as usize];
                 *written = entry.index.max(*written);
             }
             Some(Record::Session(_) | Record::Fenced(_) | Record::Open { .. }) => {}

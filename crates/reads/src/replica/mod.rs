@@ -6,6 +6,7 @@
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
 //! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets;
+//!   `seqs`: what its replies say of the last write;
 //! - `read_index` and `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -27,6 +28,7 @@ mod packets;
 mod presence;
 mod read_index;
 mod reads;
+mod seqs;
 mod session;
 mod snapshots;
 mod state;
@@ -70,6 +72,7 @@ pub struct Replica {
     node: Node,
     state: State,
     applied: u64,
+    seqs: seqs::Seqs,
     /// What is committed and not applied: holders of leases do not have it.
     to_apply: VecDeque<Entry>,
     /// What a leader does, while this replica is one.
@@ -200,6 +203,8 @@ impl Replica {
         let image = (applied > 0).then(|| Image::of(&state, config.agreed(), applied));
         let slot = members::slot_of(&state.members, config.id);
         let node = Node::new(&config, recovered.log, applied, slot, now)?;
+        let mut seqs = seqs::Seqs::new(config.kgroup_bits);
+        seqs.begin(&state.sessions);
         let uses_leases = config.mode == Mode::FollowerLease;
         Ok(Self {
             leases: uses_leases.then(|| leases::Leases::new(&config, node.last_index(), now)),
@@ -207,6 +212,7 @@ impl Replica {
             node,
             state,
             applied,
+            seqs,
             to_apply: VecDeque::new(),
             sessions: None,
             presence: presence::Presence::new(&config, now),
@@ -448,7 +454,7 @@ impl Replica {
             present.writes.answer(self.applied, slot, &self.node, &self.state, name.switch, &mut self.out);
         }
         let confirmed = self.node.is_leader().then(|| self.node.confirmed());
-        let answered = self.reads.answer(self.applied, confirmed, slot, &self.state.store, &mut self.out);
+        let answered = self.reads.answer(self.applied, confirmed, slot, &self.state.store, &self.seqs, &mut self.out);
         self.counters.reads_served += answered.served;
         self.counters.reads_refused += answered.refused;
     }

@@ -4,6 +4,7 @@ use super::config::Mode;
 use super::leases::Leases;
 use super::node::Node;
 use super::packets;
+use super::seqs::Seqs;
 use super::session::Datagrams;
 use super::store::Store;
 use midflight_endpoint::Nanos;
@@ -156,6 +157,7 @@ impl Reads {
         confirmed: Option<Nanos>,
         slot: u8,
         store: &Store,
+        seqs: &Seqs,
         out: &mut Datagrams,
     ) -> Answered {
         let mut answered = Answered::default();
@@ -170,7 +172,7 @@ impl Reads {
             };
             if status == Status::Done {
                 answered.served += 1;
-                out.push_back((*from, reply(request, key, slot, store)));
+                out.push_back((*from, reply(request, key, slot, store, seqs)));
             } else {
                 answered.refused += 1;
                 out.push_back((*from, refusal(request, key, slot, status)));
@@ -188,8 +190,10 @@ pub(super) struct Answered {
     pub(super) refused: u64,
 }
 
-/// The value of a key, or that there is none.
-pub(super) fn reply(request: &Request, key: &[u8], slot: u8, store: &Store) -> Vec<u8> {
+/// The value of a key, or that there is none, with the SEQ of the last write that it shows.
+pub(super) fn reply(request: &Request, key: &[u8], slot: u8, store: &Store, seqs: &Seqs) -> Vec<u8> {
+    let seq = seqs.of_reply(request.sid.get(), request.hash.get(), request.seq.get());
+    let request = &Request { seq: seq.into(), ..*request };
     let wants_value = request.flags & FLAG_EXISTS == 0;
     let (status, value) = match store.get(key) {
         Some(value) if wants_value => (Status::Done, &value[..]),

@@ -2,7 +2,7 @@
 
 use super::clients::{Clients, Known};
 use super::config::{Member, ReplicaConfig};
-use super::entry::{Record, SessionName};
+use super::entry::{ClientWrite, Record, SessionName};
 use super::store::{Outcome, Store};
 use midflight_endpoint::MS;
 use midflight_wire::reads::Status;
@@ -50,7 +50,8 @@ impl State {
                 self.time = self.time.max(time);
                 self.clients.open(index, self.time, source)
             }
-            Record::Write { client, number, time, what } => {
+            Record::Write(write) | Record::SeqWrite(_, write) => {
+                let ClientWrite { client, number, time, what } = write;
                 self.time = self.time.max(time);
                 match self.clients.knows(client, number) {
                     Known::New => {
@@ -92,6 +93,10 @@ mod tests {
         SessionName { sid, switch: "10.0.0.1:7700".parse().unwrap(), incarnation: 9 }
     }
 
+    fn write(client: u64, what: What<'_>) -> Record<'_> {
+        Record::SeqWrite(1, ClientWrite { client, number: 1, time: 5, what })
+    }
+
     #[test]
     fn sessions_stay_on_the_list_until_they_are_fenced() {
         let mut state = State::new(&config());
@@ -106,11 +111,11 @@ mod tests {
     fn r3_an_entry_twice_in_the_log_runs_once() {
         let mut state = State::new(&config());
         state.apply(1, Record::Open { time: 0, source: Source::of([1; 16]) });
-        let write = Record::Write { client: 1, number: 1, time: 5, what: What::Incr { key: b"a", by: 1 } };
-        assert_eq!(state.apply(2, write.clone()), Outcome::done(1i64.to_be_bytes().to_vec()));
-        assert_eq!(state.apply(3, write), Outcome::done(1i64.to_be_bytes().to_vec()), "the stored reply");
+        let first = write(1, What::Incr { key: b"a", by: 1 });
+        assert_eq!(state.apply(2, first.clone()), Outcome::done(1i64.to_be_bytes().to_vec()));
+        assert_eq!(state.apply(3, first), Outcome::done(1i64.to_be_bytes().to_vec()), "the stored reply");
         assert_eq!(state.store.get(b"a").map(|value| &value[..]), Some(&b"1"[..]));
-        let unknown = Record::Write { client: 2, number: 1, time: 5, what: What::Delete { key: b"a" } };
+        let unknown = write(2, What::Delete { key: b"a" });
         assert_eq!(state.apply(4, unknown).status, Status::UnknownClient);
         assert_eq!(state.store.keys(), 1, "it did nothing");
     }

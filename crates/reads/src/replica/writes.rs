@@ -5,7 +5,7 @@
 //! log's last when it was made, so answers leave in the order in which they were made.
 
 use super::clients::Source;
-use super::entry::{Record, What};
+use super::entry::{ClientWrite, Record, What};
 use super::node::Node;
 use super::packets;
 use super::session::Datagrams;
@@ -165,7 +165,8 @@ impl Writes {
         if !is_new || self.in_log.get(&client).is_some_and(|&last| last >= number) {
             return Ok(Answer::Lookup { client, number });
         }
-        let answer = self.propose(node, &Record::Write { client, number, time, what })?;
+        let answer =
+            self.propose(node, &Record::SeqWrite(request.seq.get(), ClientWrite { client, number, time, what }))?;
         self.in_log.insert(client, number);
         Ok(answer)
     }
@@ -183,7 +184,7 @@ impl Writes {
 
     /// An entry of this session has been applied.
     pub(super) fn applied(&mut self, index: u64, record: &Record<'_>, outcome: Outcome) {
-        if let Record::Write { client, number, .. } = record
+        if let Record::SeqWrite(_, ClientWrite { client, number, .. }) = record
             && self.in_log.get(client) == Some(number)
         {
             self.in_log.remove(client);

@@ -6,6 +6,7 @@ mod attacks;
 mod balance;
 mod changes;
 mod followers;
+mod hot;
 mod modes;
 mod snapshots;
 mod world;

@@ -5,7 +5,7 @@ use midflight_dataplane::Out;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
 use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos};
 use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
-use midflight_wire::reads::{Command, Operation, Packet, Request, Status, Write, key_hash, parse};
+use midflight_wire::reads::{Command, FLAG_LEADER_ONLY, Operation, Packet, Request, Status, Write, key_hash, parse};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
@@ -32,6 +32,41 @@ struct Node {
     life: u32,
 }
 
+/// What became of replies to READs at a switch with the strict check, but of refusals and of the leader's own.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    /// The SEQ of each READ that was sent as one of a stable key group.
+    read_seq: BTreeMap<u64, u64>,
+    /// The leader's place: it answers for itself, and is not counted.
+    pub(crate) leader: u8,
+    /// They went to the client.
+    pub(crate) passed: u64,
+    /// Of these, those that showed a later write than their READ knew of.
+    pub(crate) passed_later: u64,
+    /// They were asked of the leader.
+    pub(crate) turned_back: u64,
+}
+
+impl Replies {
+    fn note(&mut self, came: &[u8], went: &[u8]) {
+        match (parse(came), parse(went)) {
+            (Ok(Packet::Read(..)), Ok(Packet::Read(read, _)))
+                if read.flags & FLAG_LEADER_ONLY == 0 && read.slot != self.leader =>
+            {
+                self.read_seq.insert(read.request.get(), read.seq.get());
+            }
+            (Ok(Packet::ReadReply(reply, ..)), Ok(went)) if reply.status != Status::Behind as u8 => {
+                let Some(seq) = self.read_seq.remove(&reply.request.get()) else { return };
+                let has_passed = matches!(went, Packet::ReadReply(..));
+                self.passed += u64::from(has_passed);
+                self.passed_later += u64::from(has_passed && reply.seq.get() > seq);
+                self.turned_back += u64::from(!has_passed);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// What becomes of a message on a lane for what is long.
 pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 
@@ -53,6 +88,8 @@ pub(crate) struct World {
     pub(crate) events: Vec<(Nanos, u64, Event)>,
     /// When each switch was last sure that a datagram came from a peer.
     pub(crate) known: BTreeMap<(SocketAddr, SocketAddr), Nanos>,
+    /// Replies of replicas to READs of stable key groups, as they came to a switch.
+    pub(crate) replies: Replies,
     answers: Vec<(Request, Vec<u8>)>,
     cookie: [u8; 8],
     requests: u64,
@@ -105,6 +142,7 @@ impl World {
             switches: BTreeMap::new(),
             events: Vec::new(),
             known: BTreeMap::new(),
+            replies: Replies::default(),
             answers: Vec::new(),
             cookie: [0; 8],
             requests: 77,
@@ -302,12 +340,14 @@ impl World {
         if let Some(engine) = self.switches.get_mut(&to) {
             let Some(engine) = engine else { return };
             let mut out = Out::new();
+            let came = bytes.clone();
             engine.take(now, from, &mut bytes, &mut out);
             if out.is_genuine() {
                 self.known.insert((to, from), now);
             }
             let owed: Vec<_> = out.all(&bytes).map(|(to, bytes)| (to, bytes.to_vec())).collect();
             for (receiver, bytes) in owed {
+                self.replies.note(&came, &bytes);
                 self.schedule(NETWORK, What::Datagram { from: to, to: receiver, bytes });
             }
         } else if to == user() {
