@@ -207,6 +207,8 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             5..=9 => reply.client = FromZeros::new_zeroed(),
             10 => reply.status = self.bytes.next(),
             11 => reply.hash = self.bytes.pick(&HASHES).into(),
+            // Not that either, for a WRITE; a replica that has applied a later write says so of a READ.
+            12..=27 => reply.seq = reply.seq.get().wrapping_add(1).into(),
             _ => {}
         }
     }

@@ -151,7 +151,7 @@ fn members(text: &str, names: &Names) -> Result<Vec<Replica>, String> {
     text.split(',').map(|item| member(item.trim())).collect()
 }
 
-/// `done [index 12] [has AB] [value x]`: the answer to a request as it came.
+/// `done [index 12] [has AB] [seq 2] [value x]`: the answer to a request as it came.
 fn answer(asked: &[u8], slot: u8, status: &str, options: &[&str], changes: &Changes) -> Result<Vec<u8>, String> {
     let (asked, rest) = Request::ref_from_prefix(asked).map_err(|_| "it was no request")?;
     let is_read = asked.header.operation == Operation::Read as u8;
@@ -161,9 +161,10 @@ fn answer(asked: &[u8], slot: u8, status: &str, options: &[&str], changes: &Chan
     for pair in options.chunks(2) {
         match pair {
             ["index", index] => reply.index = number::<u64>(index)?.into(),
+            ["seq", seq] => reply.seq = number::<u64>(seq)?.into(),
             ["has", mask] => reply.replicas = parse_mask(mask)?,
             ["value", given] => value = given,
-            _ => return Err(format!("{pair:?}: say index <number>, has <replicas> or value <value>")),
+            _ => return Err(format!("{pair:?}: say index <number>, has <replicas>, seq <number> or value <value>")),
         }
     }
     if let Some(epoch) = changes.epoch {
