@@ -20,8 +20,9 @@
 MF_INLINE uint64_t hop_hash(const struct mf_address MF_FAR *peer)
 {
     uint64_t salt = MF_CONTROL->next_hop_salt, odd = salt | 1;
-    uint64_t sum = (FAR_LONG(peer->ip + 0) ^ salt) * odd + FAR_LONG(peer->ip + 8) + peer->port * (odd + 2);
-    return sum * odd >> (64 - MF_NEXT_HOPS_BITS);
+    uint64_t high = (FAR_LONG(peer->ip + 0) ^ salt) * odd;
+    high = (high ^ high >> 32) * odd; /* else the highest bits of one half would balance those of the other, whatever the salt */
+    return (high + FAR_LONG(peer->ip + 8) + peer->port * (odd + 2)) * odd >> (64 - MF_NEXT_HOPS_BITS);
 }
 
 MF_INLINE struct mf_next_hop MF_FAR *hop_place(uint64_t hash, uint32_t k)

@@ -32,6 +32,7 @@ fn hash(peer: &Address, salt: u64) -> u64 {
     let half = |at: usize| peer.ip[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
     let odd = salt | 1;
     let port = u64::from(peer.port.get().swap_bytes()).wrapping_mul(odd.wrapping_add(2));
-    let sum = (half(0) ^ salt).wrapping_mul(odd).wrapping_add(half(8)).wrapping_add(port);
-    sum.wrapping_mul(odd) >> (u64::BITS - NEXT_HOPS.ilog2())
+    let high = (half(0) ^ salt).wrapping_mul(odd);
+    let high = (high ^ high >> 32).wrapping_mul(odd);
+    high.wrapping_add(half(8)).wrapping_add(port).wrapping_mul(odd) >> (u64::BITS - NEXT_HOPS.ilog2())
 }

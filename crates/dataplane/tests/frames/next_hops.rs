@@ -161,6 +161,14 @@ fn t13_places_in_the_cache_cannot_be_chosen() {
         for step in [0, 16] {
             assert_eq!(known(stage, &by_sum(step)), 64, "in steps of 2^{step}");
         }
+        // The highest bits of one half of the address could balance those of the other.
+        let by_halves = (0..64_u8).map(|number| {
+            let mut ip = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
+            ip[7] ^= number >> 3 << 5;
+            ip[15] ^= (number & 7) << 5;
+            SocketAddr::new(ip.into(), 4_000)
+        });
+        assert_eq!(known(stage, &by_halves.collect::<Vec<_>>()), 64);
         for salt in [0, 1, u64::MAX] {
             let all = (0..=u32::MAX).map(|number| SocketAddr::from(((0x0b00_0000 | number).to_be_bytes(), 4_000)));
             let neighbours: Vec<_> = all.filter(|&address| place_by(salt, address) == 0).take(64).collect();
@@ -171,13 +179,11 @@ fn t13_places_in_the_cache_cannot_be_chosen() {
 
 /// `hop_hash` of `dataplane/xdp/next_hops.h` with a guessed salt, for IPv4 addresses.
 fn place_by(salt: u64, address: SocketAddr) -> u64 {
-    let mix = |x: u64| {
-        let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    };
     let IpAddr::V4(ip) = address.ip() else { panic!("{address}") };
     let low = u64::from(u32::from_le_bytes(ip.octets())) << 32 | 0xffff_0000;
-    let port = u64::from(address.port().swap_bytes()).wrapping_mul(salt | 1);
-    mix(mix(salt).wrapping_add(low).wrapping_add(port)) % 16_384
+    let odd = salt | 1;
+    let high = salt.wrapping_mul(odd);
+    let high = (high ^ high >> 32).wrapping_mul(odd);
+    let port = u64::from(address.port().swap_bytes()).wrapping_mul(odd.wrapping_add(2));
+    high.wrapping_add(low).wrapping_add(port).wrapping_mul(odd) >> 50
 }
