@@ -31,10 +31,12 @@ impl Default for SocketBuffers {
 /// Buffers filled by one system call.
 const RECEIVE_BATCH: usize = 8;
 /// Places of what `SO_MEMINFO` gives (include/uapi/linux/sock_diag.h).
+#[cfg(feature = "replica")]
 const SK_MEMINFO_RMEM_ALLOC: usize = 0;
 const SK_MEMINFO_DROPS: usize = 8;
 /// What the kernel charges for a received datagram of a few hundred bytes: from 768, on a loopback, to 4,000 where drivers keep a page for
 /// each packet. Who asks wants to know which of two queues is the longer one.
+#[cfg(feature = "replica")]
 const CHARGED_BYTES: u64 = 1_024;
 /// Bytes of one buffer: the most that GRO merges.
 const RECEIVE_BYTES: usize = 65_535;
@@ -166,6 +168,7 @@ impl Socket {
     }
 
     /// About how many datagrams have arrived and wait to be received. The kernel says how many bytes it has charged for them.
+    #[cfg(feature = "replica")]
     pub(crate) fn waiting(&self) -> u64 {
         u64::from(self.memory_info()[SK_MEMINFO_RMEM_ALLOC]) / CHARGED_BYTES
     }
@@ -347,6 +350,7 @@ impl ReceiveBatch {
     }
 
     /// Whether more may wait in the socket.
+    #[cfg(feature = "replica")]
     pub(crate) fn is_full(&self) -> bool {
         self.filled == RECEIVE_BATCH
     }

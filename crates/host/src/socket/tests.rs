@@ -50,6 +50,7 @@ fn t16_what_cannot_be_sent_does_not_end_gso() {
     receive_all(&b, 10);
 }
 
+#[cfg(feature = "replica")]
 #[test]
 fn a_socket_knows_about_how_many_datagrams_wait_in_it() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
