@@ -1,5 +1,6 @@
-//! Gives what can change a cell's result a number: a hash of the sources of the simulator and of all that runs in it. Results that
-//! are kept are reused only with the same number. What cells do not use is left out; figures only choose them, and reduce their results.
+//! Gives two things a number. What can change a cell's result: a hash of the sources of the simulator and of all that runs in it; results
+//! that are kept are reused only with the same number. What cells do not use is left out; figures only choose them, and reduce their
+//! results. And what decides a verdict: constants and rules.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,29 +26,37 @@ const LEFT_OUT: [&str; 4] = [
     "crates/sim/src/tasks/scenario",
 ];
 
+/// What decides a verdict, beside results: constants, and rules.
+const RULES: [&str; 3] =
+    ["crates/papers/src/calibration.rs", "crates/papers/src/figures", "crates/papers/src/findings"];
+
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    println!("cargo::rustc-env=MIDFLIGHT_CELLS_VERSION={:016x}", hash(&root, &SOURCES, &LEFT_OUT)?);
+    println!("cargo::rustc-env=MIDFLIGHT_RULES_VERSION={:016x}", hash(&root, &RULES, &[])?);
+    Ok(())
+}
+
+/// Of these files and folders. FNV-1a: no secret is kept with it, and it needs no library.
+fn hash(root: &Path, sources: &[&str], left_out: &[&str]) -> io::Result<u64> {
     let mut files = Vec::new();
-    for source in SOURCES {
+    for source in sources {
         let path = root.join(source);
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());
             collect(&path, &mut files)?;
         }
     }
-    let left_out = LEFT_OUT.map(|path| root.join(path));
-    files.retain(|file| !left_out.iter().any(|path| file.starts_with(path)));
+    files.retain(|file| !left_out.iter().any(|path| file.starts_with(root.join(path))));
     files.sort();
-    // FNV-1a: no secret is kept with it, and it needs no library.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for file in files {
-        let name = file.strip_prefix(&root).unwrap_or(&file).to_string_lossy().into_owned();
+        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
         for byte in name.bytes().chain([0]).chain(std::fs::read(&file)?) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    println!("cargo::rustc-env=MIDFLIGHT_CELLS_VERSION={hash:016x}");
-    Ok(())
+    Ok(hash)
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

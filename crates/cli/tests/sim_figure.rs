@@ -7,7 +7,7 @@ mod common;
 use common::{Directory, assert_error, run};
 
 /// The smallest of the figures.
-const SMALL: [&str; 6] = ["sim", "figure", "bolt-17", "--quick", "--seeds", "1"];
+const SMALL: [&str; 6] = ["sim", "figure", "bolt-17", "--quick", "--seeds", "2"];
 
 #[test]
 fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
@@ -31,11 +31,13 @@ fn a_figure_goes_from_cells_to_verdicts_plots_and_a_report() {
     // Elsewhere, with the same cells: nothing is run again, and JSON has the same.
     let (elsewhere, cells) = (directory.path("elsewhere"), format!("{out}/cells"));
     let json = run(&[&SMALL[..], &["--out", &elsewhere, "--cells", &cells, "--json"]].concat());
-    assert!(json.stderr.contains("2 of 2 cells have been run before"), "{json:?}");
+    assert!(json.stderr.contains("4 of 4 cells have been run before"), "{json:?}");
     let results = json.results();
     assert_eq!((&results["bench"], &results["bolt-17.fail"]), (&"figure".into(), &0.into()));
     assert_eq!(results["bolt-17.last-end.paper"], 11_000_000.0);
     assert_eq!(results["bolt-17.last-end.verdict"], "pass");
+    assert_eq!(results["bolt-17.last-end.class"], "set");
+    assert_eq!((&results["figures.predicted.total"], &results["figures.hypothetical.total"]), (&0.into(), &4.into()));
     assert!(results["bolt-17.last-end.ours"].as_f64().unwrap() > 9_000_000.0);
     assert!(results["bolt-17.last-end.ratio"].as_f64().unwrap() > 0.8);
     let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();

@@ -295,6 +295,10 @@ pub struct CellResult {
     pub ended: u64,
     /// Delay of the measured tasks.
     pub delay: Percentiles,
+    /// Of each measured job, how long after its submission the last of its tasks started: the largest of their delays. Empty where a
+    /// job has one task.
+    #[serde(default)]
+    pub jobs: Percentiles,
     /// Its parts, where the scheme has them.
     pub steps: BTreeMap<Step, Percentiles>,
     /// The same by priority level, where there is more than one.
@@ -412,6 +416,12 @@ impl Load {
             | Self::Mix { clients, .. } => clients,
             Self::Sw2 | Self::Queue { .. } => 1,
         }
+    }
+
+    /// Whether jobs have several tasks, that are submitted together.
+    #[must_use]
+    pub fn has_jobs(&self) -> bool {
+        matches!(self, Self::Sw1 { .. } | Self::Sw2 | Self::Trace { .. })
     }
 
     /// What tasks do.

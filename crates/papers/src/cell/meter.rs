@@ -23,6 +23,12 @@ pub struct Sample {
     pub steps: [Option<Nanos>; STEPS],
 }
 
+impl Sample {
+    fn delay(&self) -> Nanos {
+        self.started.saturating_sub(self.submitted)
+    }
+}
+
 struct Recorders {
     delay: Recorder,
     steps: [Option<Recorder>; STEPS],
@@ -34,7 +40,7 @@ impl Recorders {
     }
 
     fn record(&mut self, sample: &Sample) {
-        self.delay.record(sample.started.saturating_sub(sample.submitted));
+        self.delay.record(sample.delay());
         for (recorder, step) in self.steps.iter_mut().zip(sample.steps) {
             if let Some(ns) = step {
                 recorder.get_or_insert_with(Recorder::new).record(ns);
@@ -54,6 +60,8 @@ pub struct Meter {
     until: Nanos,
     all: Recorders,
     levels: BTreeMap<u8, Recorders>,
+    /// By the time of its submission, which no two jobs share: a job's largest delay. `None` where a job has one task.
+    jobs: Option<BTreeMap<Nanos, Nanos>>,
     groups: Vec<Vec<u64>>,
     nodes: Vec<u32>,
     started_in_time: u64,
@@ -70,6 +78,7 @@ impl Meter {
             until: cell.duration_ms * 1_000_000,
             all: Recorders::new(),
             levels: BTreeMap::new(),
+            jobs: cell.load.has_jobs().then(BTreeMap::new),
             groups: vec![Vec::new(); cell.cluster.groups.len()],
             nodes: cell.cluster.groups.iter().map(|group| group.nodes).collect(),
             started_in_time: 0,
@@ -89,6 +98,10 @@ impl Meter {
         self.started_in_time += u64::from((self.from..self.until).contains(&sample.started));
         if sample.submitted >= self.from {
             self.all.record(sample);
+            if let Some(jobs) = &mut self.jobs {
+                let largest = jobs.entry(sample.submitted).or_default();
+                *largest = sample.delay().max(*largest);
+            }
             self.levels.entry(sample.level).or_insert_with(Recorders::new).record(sample);
         }
     }
@@ -123,6 +136,9 @@ impl Meter {
         result.last_end_ms = self.last_end as f64 / 1e6;
         result.started_per_s = self.started_in_time as f64 * 1e9 / (self.until - self.from) as f64;
         result.delay = self.all.delay.percentiles();
+        let mut jobs = Recorder::new();
+        self.jobs.iter().flat_map(BTreeMap::values).for_each(|&delay| jobs.record(delay));
+        result.jobs = jobs.percentiles();
         result.steps = self.all.steps();
         if self.levels.len() > 1 {
             let levels = self.levels.iter();
@@ -136,5 +152,37 @@ impl Meter {
         });
         result.groups = series.collect();
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cluster, Load, Scheme, Work};
+
+    #[test]
+    fn a_job_is_as_late_as_its_last_task() {
+        let cell = |load| Cell {
+            scheme: Scheme::Spark,
+            cluster: Cluster::uniform(1, 1),
+            load,
+            seed: 1,
+            warmup_ms: 1,
+            duration_ms: 100,
+            drain_ms: 0,
+        };
+        let tasks = [(0, 900_000), (2_000_000, 2_100_000), (2_000_000, 2_700_000), (5_000_000, 5_300_000)];
+        let measured = |load| {
+            let mut meter = Meter::new(&cell(load));
+            for (submitted, started) in tasks {
+                meter.started(&Sample { submitted, started, level: 1, ..Sample::default() });
+            }
+            meter.result(0)
+        };
+        let jobs = measured(Load::Sw1 { clients: 2, utilisation: 0.5, work: Work::Sleep });
+        assert_eq!((jobs.delay.count, jobs.jobs.count), (3, 2), "the first one was submitted before measuring began");
+        assert!((jobs.jobs.at(1.0) - 0.7).abs() < 1e-3 && (jobs.jobs.at(0.0) - 0.3).abs() < 1e-3, "{:?}", jobs.jobs);
+        let single = measured(Load::Noop { clients: 1, backlog: 1 });
+        assert_eq!((single.delay.count, single.jobs.count), (3, 0));
     }
 }

@@ -3,10 +3,11 @@
 use super::results::{Case, Results};
 use super::{Effort, Figure};
 use crate::cell::{Cell, CellResult, Cluster, Load, Program, Scheme};
-use crate::findings::Paper::{AtMost, Is, Says};
+use crate::findings::Class::Hypothetical;
+use crate::findings::Paper::{AtMost, Says};
 use crate::findings::Unit::{Count, Factor};
 use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
-use crate::findings::{Findings, Row};
+use crate::findings::{Band, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "asic-passes",
@@ -33,8 +34,8 @@ const EMPTIED: u32 = 8_192;
 const MIXES: [u32; 5] = [0, 10, 50, 90, 99];
 /// With the passes of a retrieval from level 4: all levels in one, or one each.
 const PROGRAMS: [(&str, Program, f64); 2] = [("safe", Program::Safe, 1.0), ("published", Program::Published, 4.0)];
-/// Passes by length, for them to be called linear.
-const SLOPE: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+/// Within this factor a number of passes is the expected one.
+const NEAR: f64 = 1.1;
 
 fn place(length: u32, mix: u32) -> String {
     format!("{length}-{mix}")
@@ -70,40 +71,41 @@ fn passes(part: &'static str) -> impl Fn(&CellResult) -> f64 {
 fn reduce(results: &Results) -> Findings {
     let at = |key: &str, length, mix| format!("{key}@{}", place(length, mix));
     let mean = |key: &str, length, mix, part| results.mean(&at(key, length, mix), each(part));
-    let within = |value: f64, of: f64| (value / of - 1.0).abs() < 0.1;
+    let near = |value: f64, of: f64| (value / of - 1.0).abs() < NEAR - 1.0;
     let mut rows = Vec::new();
     for (key, _, of_level_4) in PROGRAMS {
         let row = |unit, name: &str, what: &str, paper| {
-            Row::new(unit, format!("{key}-{name}"), format!("{key}: {what}"), paper)
+            Row::new(Hypothetical, unit, format!("{key}-{name}"), format!("{key}: {what}"), paper)
         };
         let expected = |mix| 100.0 / f64::from(100 - mix);
         let flat = LENGTHS
             .iter()
             .filter(|&&length| length >= 2_048)
-            .all(|&length| MIXES.iter().all(|&mix| within(mean(key, length, mix, "mixed"), expected(mix))));
+            .all(|&length| MIXES.iter().all(|&mix| near(mean(key, length, mix, "mixed"), expected(mix))));
         let mixed = results.estimate(&at(key, LONGEST, 99), each("mixed"));
         let what = "passes a task, where one of 100 may be run, of 32,768";
-        rows.push(row(Count, "mixed", what, Says("100, however long")).found(mixed, flat));
+        rows.push(row(Count, "mixed", what, Says("100, however long", Band::around(100.0, NEAR))).found(mixed, flat));
         let slope = results.estimate(&at(key, LONGEST, 0), |result| passes("vain")(result) / f64::from(LONGEST));
         let linear = LENGTHS
             .iter()
             .filter(|&&length| length >= 128)
-            .all(|&length| SLOPE.contains(&(results.mean(&at(key, length, 0), passes("vain")) / f64::from(length))));
+            .all(|&length| near(results.mean(&at(key, length, 0), passes("vain")), f64::from(length)));
         let what = "passes of a search in vain, by the length";
-        rows.push(row(Factor, "in-vain", what, Says("to the end of the queue")).found(slope, linear));
+        let says = Says("to the end of the queue", Band::around(1.0, NEAR));
+        rows.push(row(Factor, "in-vain", what, says).found(slope, linear));
         let emptied = results.estimate(&at(key, EMPTIED, 50), |result| each("emptied")(result) / f64::from(EMPTIED));
         let halves = MIXES
             .iter()
             .filter(|&&mix| mix > 0)
-            .all(|&mix| within(mean(key, EMPTIED, mix, "emptied"), f64::from(EMPTIED * mix) / 200.0));
+            .all(|&mix| near(mean(key, EMPTIED, mix, "emptied"), f64::from(EMPTIED * mix) / 200.0));
         let what = "passes a task as a queue is emptied, by the length, half may be run";
-        rows.push(row(Factor, "emptied", what, Says("linear")).found(emptied, halves));
+        rows.push(row(Factor, "emptied", what, Says("linear", Band::around(0.25, NEAR))).found(emptied, halves));
         let submit = results.estimate(&at(key, LONGEST, 0), each("submit"));
-        let submit_row = row(Factor, "submit", "passes of a submission, a task", Is(1.0));
-        rows.push(submit_row.found_if(submit, |mean| mean < 1.1));
+        let once = Says("one", Band::between(1.0, NEAR));
+        rows.push(row(Factor, "submit", "passes of a submission, a task", once).found_alone(submit));
         let level = results.estimate(&at(key, 1, 0), passes("level4"));
         let level_row = row(Count, "level-4", "passes of a retrieval from level 4", AtMost(of_level_4));
-        rows.push(level_row.found_if(level, |mean| mean <= of_level_4));
+        rows.push(level_row.found_alone(level));
     }
     Findings { rows, plots: vec![mixed_plot(results), linear_plot(results)], notes: vec![] }
 }

@@ -7,10 +7,11 @@ use super::contenders::{
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::Work;
+use crate::findings::Class::{Hypothetical, Seen};
 use crate::findings::Paper::{AtMost, Is, Says};
 use crate::findings::Unit::{Factor, Time};
 use crate::findings::plot::Mark;
-use crate::findings::{Estimate, Findings, Row};
+use crate::findings::{Band, Findings, Holds, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-13b",
@@ -38,31 +39,33 @@ fn cases(effort: Effort) -> Vec<Case> {
 
 fn reduce(results: &Results) -> Findings {
     let median = |contender: &Contender| results.estimate(&contender.at(PLACE), delay(0.5));
-    let at = |contender: &Contender| results.mean(&contender.at(PLACE), delay(0.5));
-    let least = OTHERS.iter().min_by(|a, b| at(a).total_cmp(&at(b)));
-    let least_by_bolt = least.and_then(|least| results.factor(&least.at(PLACE), &BOLT.at(PLACE), delay(0.5)));
-    let bolt_first = OTHERS.iter().all(|other| at(&BOLT) < at(other));
-    let collapsed = at(&BOLT_SERVER) > at(&SPARROW) && at(&SPARROW) > at(&SPARROW_TWO);
-    let beats: Option<Estimate> =
-        least.and_then(|least| results.factor(&least.at(PLACE), &MIDFLIGHT_SERVER.at(PLACE), delay(0.5)));
+    let above = |over: &Contender, under: &Contender| results.is_above(&over.at(PLACE), &under.at(PLACE), delay(0.5));
+    let by = |under: &Contender| {
+        let at = |contender: &Contender| results.mean(&contender.at(PLACE), delay(0.5));
+        let least = OTHERS.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
+        results.factor(&least.at(PLACE), &under.at(PLACE), delay(0.5))
+    };
+    let bolt_first = OTHERS.iter().fold(Holds::Yes, |first, other| first.and(above(other, &BOLT)));
+    let collapsed = above(&BOLT_SERVER, &SPARROW).and(above(&SPARROW, &SPARROW_TWO));
     let rows = vec![
-        Row::new(Time, "bolt-median", "Bolt, median", Is(0.14e6)).found(median(&BOLT), bolt_first),
-        Row::new(Time, "sparrow-median", "Sparrow, median", Is(40e6)).found(median(&SPARROW), collapsed),
-        Row::new(Time, "sparrow-2-median", "Sparrow with two schedulers, median", Is(14e6))
+        Row::new(Seen, Time, "bolt-median", "Bolt, median", Is(0.14e6)).found(median(&BOLT), bolt_first),
+        Row::new(Seen, Time, "sparrow-median", "Sparrow, median", Is(40e6)).found(median(&SPARROW), collapsed),
+        Row::new(Seen, Time, "sparrow-2-median", "Sparrow with two schedulers, median", Is(14e6))
             .found(median(&SPARROW_TWO), collapsed),
-        Row::new(Time, "bolt-server-median", "Bolt-Server, median: it collapses under polls", Is(370e6))
+        Row::new(Seen, Time, "bolt-server-median", "Bolt-Server, median: it collapses under polls", Is(370e6))
             .found(median(&BOLT_SERVER), collapsed),
-        Row::new(Factor, "factor-median", "The best of the others by Bolt, medians", Is(100.0))
-            .found(least_by_bolt, bolt_first),
-        Row::new(Time, "midflight-median", "Midflight, median", AtMost(0.14e6))
-            .found(median(&MIDFLIGHT), at(&MIDFLIGHT) < at(&SPARROW_TWO)),
+        Row::new(Seen, Factor, "factor-median", "The best of the others by Bolt, medians", Is(100.0))
+            .found(by(&BOLT), bolt_first),
+        Row::new(Hypothetical, Time, "midflight-median", "Midflight, median", AtMost(0.14e6))
+            .found(median(&MIDFLIGHT), above(&SPARROW_TWO, &MIDFLIGHT)),
         Row::new(
+            Hypothetical,
             Factor,
             "midflight-server-beats",
             "The best of the others by Midflight as a server, medians",
-            Says("a server that parks beats all others"),
+            Says("a server that parks beats all others", Band::from(1.0)),
         )
-        .found_if(beats, |mean| mean > 1.0),
+        .found_alone(by(&MIDFLIGHT_SERVER)),
     ];
     let notes = vec![format!("The trace asks for {:.1} % of the cluster's time, as in bolt-13a.", TRACE_LOAD * 100.0)];
     let mark = |x, hue| Mark { x, y: 0.5, hue };

@@ -6,9 +6,10 @@ use super::falcon_9_10::steps_plot;
 use super::results::{Case, Results, delay, mean_step, step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
+use crate::findings::Class::Seen;
 use crate::findings::Paper::{Is, Says};
 use crate::findings::Unit::{Factor, Share};
-use crate::findings::{Findings, Row};
+use crate::findings::{Band, Findings, Holds, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "bolt-14",
@@ -41,22 +42,27 @@ fn reduce(results: &Results) -> Findings {
     let probing = |result: &CellResult| {
         (step(Step::Submit, 0.5)(result) + step(Step::Reservation, 0.5)(result)) / delay(0.5)(result)
     };
+    let by_submit = |result: &CellResult| step(Step::Reservation, 0.5)(result) / step(Step::Submit, 0.5)(result);
     let rows = vec![
-        Row::new(Share, "bolt-queueing", "Bolt: queueing's share of the mean delay", Says("dominates"))
-            .found_if(dominates, |mean| mean > 0.5),
         Row::new(
+            Seen,
+            Share,
+            "bolt-queueing",
+            "Bolt: queueing's share of the mean delay",
+            Says("dominates", Band::from(0.5)),
+        )
+        .found_alone(dominates),
+        Row::new(
+            Seen,
             Factor,
             "bolt-get-task",
             "Bolt: 90th percentile of retrieval by its median",
-            Says("a round trip for 90 %"),
+            Says("a round trip for 90 %", Band::up_to(ROUND_TRIP)),
         )
-        .found_if(round_trip, |mean| mean <= ROUND_TRIP),
-        Row::new(Share, "sparrow-probing", "Sparrow: probing's share of the median delay", Is(0.37)).found(
+        .found_alone(round_trip),
+        Row::new(Seen, Share, "sparrow-probing", "Sparrow: probing's share of the median delay", Is(0.37)).found(
             results.estimate(&SPARROW.at(PLACE), probing),
-            {
-                let of = |which| results.mean(&SPARROW.at(PLACE), step(which, 0.5));
-                of(Step::Reservation) > of(Step::Submit)
-            },
+            Holds::within(results.estimate(&SPARROW.at(PLACE), by_submit), Band::from(1.0)),
         ),
     ];
     let plots = CONTENDERS.iter().map(|contender| steps_plot(results, contender, PLACE)).collect();

@@ -53,7 +53,7 @@ pub enum Effort {
 
 impl Effort {
     /// One of two values.
-    pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
+    pub fn pick<T>(self, full: T, quick: T) -> T {
         match self {
             Self::Full => full,
             Self::Quick => quick,
@@ -79,6 +79,9 @@ pub const ALL: [Figure; 12] = [
 
 /// A hash of the sources of all that decides a result: a result of other sources is not reused.
 pub const VERSION: &str = env!("MIDFLIGHT_CELLS_VERSION");
+
+/// A hash of all constants and rules, which are frozen: by another one, a report's verdicts are not these.
+pub const RULES_VERSION: &str = env!("MIDFLIGHT_RULES_VERSION");
 
 /// The figure of this name.
 #[must_use]

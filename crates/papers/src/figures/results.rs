@@ -1,8 +1,8 @@
 //! The cells of a figure, and what came out of them, seed by seed.
 
 use crate::cell::{Cell, CellResult, Percentiles, QUANTILES, Step};
-use crate::findings::Estimate;
 use crate::findings::plot::{Curve, Hue, Point};
+use crate::findings::{Band, Estimate, Holds};
 use std::collections::BTreeMap;
 
 /// Results are in milliseconds, rows and plots in nanoseconds.
@@ -48,6 +48,12 @@ impl Results {
         Estimate::of(&values)
     }
 
+    /// Whether a quantity of one case is above that of another, seed by seed.
+    #[must_use]
+    pub fn is_above(&self, over: &str, under: &str, quantity: impl Fn(&CellResult) -> f64) -> Holds {
+        Holds::within(self.factor(over, under, quantity), Band::from(1.0))
+    }
+
     /// The mean over the seeds; not a number without results, so that no comparison with it holds.
     #[must_use]
     pub fn mean(&self, case: &str, quantity: impl Fn(&CellResult) -> f64) -> f64 {
@@ -79,6 +85,11 @@ impl Results {
 /// The delay that a share of the tasks does not exceed, in nanoseconds.
 pub(super) fn delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
     move |result| result.delay.at(quantile) * NS_PER_MS
+}
+
+/// The time after which a share of the jobs have all their tasks started, in nanoseconds.
+pub(super) fn job_delay(quantile: f64) -> impl Fn(&CellResult) -> f64 {
+    move |result| result.jobs.at(quantile) * NS_PER_MS
 }
 
 /// The same of a step.

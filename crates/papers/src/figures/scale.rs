@@ -4,10 +4,11 @@ use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Cluster, Load};
+use crate::findings::Class::Hypothetical;
 use crate::findings::Paper::{AtMost, Says};
 use crate::findings::Unit::{Count, Factor, PerSecond};
 use crate::findings::plot::{Axis, Curve, Hue, Plot, Point, Scale};
-use crate::findings::{Findings, Row};
+use crate::findings::{Band, Findings, Row};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "scale",
@@ -60,18 +61,25 @@ fn reduce(results: &Results) -> Findings {
     };
     let of = |executors: u32| MIDFLIGHT.at(executors);
     let flat = |quantile| results.factor(&of(most), &of(least), delay(quantile));
-    let is_flat = |quantile| flat(quantile).is_some_and(|factor| factor.mean <= FLAT);
     let lost = results.estimate(&of(most), |result| result.submitted.abs_diff(result.ended) as f64);
     let packets = results.estimate(&of(most), |result| packets_per_s(result) / f64::from(shards));
+    let is_flat = || Says("flat", Band::up_to(FLAT));
+    let none = Says("none", Band::between(0.0, 0.0));
     let rows = vec![
-        Row::new(Factor, "median-flat", "Median delay, largest cluster by smallest", Says("flat"))
-            .found(flat(0.5), is_flat(0.5)),
-        Row::new(Factor, "p99-flat", "99th percentile, largest cluster by smallest", Says("flat"))
-            .found(flat(0.99), is_flat(0.99)),
-        Row::new(Count, "lost", "Tasks that did not end, or ended twice, largest cluster", Says("none"))
-            .found_if(lost, |mean| mean == 0.0),
-        Row::new(PerSecond, "switch-packets", "Packets a second at each switch, largest cluster", AtMost(SWITCH_LIMIT))
-            .found(packets, true),
+        Row::new(Hypothetical, Factor, "median-flat", "Median delay, largest cluster by smallest", is_flat())
+            .found_alone(flat(0.5)),
+        Row::new(Hypothetical, Factor, "p99-flat", "99th percentile, largest cluster by smallest", is_flat())
+            .found_alone(flat(0.99)),
+        Row::new(Hypothetical, Count, "lost", "Tasks that did not end, or ended twice, largest cluster", none)
+            .found_alone(lost),
+        Row::new(
+            Hypothetical,
+            PerSecond,
+            "switch-packets",
+            "Packets a second at each switch, largest cluster",
+            AtMost(SWITCH_LIMIT),
+        )
+        .found_alone(packets),
     ];
     Findings { rows, plots: vec![delays_plot(results, &sizes), load_plot(results, &sizes)], notes: vec![] }
 }

@@ -2,11 +2,13 @@
 //! it is elsewhere. Nothing in this module knows the simulator, so that live measurements (`midflight bench live`) use the same.
 
 mod estimate;
+mod holds;
 pub mod plot;
 mod row;
 
 pub use estimate::Estimate;
-pub use row::{Paper, Row, Unit, Verdict, WITHIN};
+pub use holds::{Band, Holds};
+pub use row::{Class, Paper, RATIO_WITHIN, Row, SHAPE_WITHIN, Unit, VALUE_WITHIN, Verdict};
 
 use plot::Plot;
 

@@ -1,10 +1,15 @@
-//! A row of a figure: what the paper says, what came out here, and what to think of it.
+//! A row of a figure: what the paper says, what came out here, how the value came about, and what to think of it.
 
 use super::Estimate;
+use super::holds::{Band, Holds};
 use serde::{Deserialize, Serialize};
 
-/// A row whose value is within this factor of the paper's passes.
-pub const WITHIN: f64 = 1.5;
+/// A ratio of two schemes, or a share, is as in the paper within this factor; so is any other value within the other one.
+pub const RATIO_WITHIN: f64 = 1.25;
+/// See [`RATIO_WITHIN`].
+pub const VALUE_WITHIN: f64 = 1.5;
+/// Beyond this factor a value has not even the paper's shape.
+pub const SHAPE_WITHIN: f64 = 3.0;
 
 /// What a quantity is counted in; values are in the unit itself (nanoseconds for [`Unit::Time`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,37 +27,114 @@ pub enum Unit {
     Count,
 }
 
+impl Unit {
+    /// Within which factor of the paper's value a value passes.
+    fn within(self) -> f64 {
+        match self {
+            Self::Factor | Self::Share => RATIO_WITHIN,
+            Self::Time | Self::PerSecond | Self::Count => VALUE_WITHIN,
+        }
+    }
+}
+
+/// How a row's value came about. Only what was predicted is evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// This constant was fitted to the row, which is an input.
+    Set(&'static str),
+    /// The value was in view when a constant or a rule was chosen.
+    Seen,
+    /// Neither.
+    Predicted,
+    /// Of this project's programs, at times that nobody has measured: a Tofino's.
+    Hypothetical,
+}
+
+impl Class {
+    /// One of each, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Predicted, Self::Seen, Self::Set(""), Self::Hypothetical];
+
+    /// As in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set(_) => "set",
+            Self::Seen => "seen",
+            Self::Predicted => "predicted",
+            Self::Hypothetical => "hypothetical",
+        }
+    }
+}
+
 /// What the paper says of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Paper {
-    /// This value: within [`WITHIN`] of it is a pass.
+    /// This value: a pass within [`RATIO_WITHIN`] or [`VALUE_WITHIN`] of it.
     Is(f64),
     /// At least this value.
     AtLeast(f64),
     /// At most this value.
     AtMost(f64),
-    /// A statement without a number; whether it holds is the row's check.
-    Says(&'static str),
+    /// A statement without a number, and where the value lies if it is true.
+    Says(&'static str, Band),
 }
 
-/// What to think of a row.
+impl Paper {
+    /// The value, where there is one.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Self::Is(value) | Self::AtLeast(value) | Self::AtMost(value) => Some(value),
+            Self::Says(..) => None,
+        }
+    }
+
+    /// Where a value lies that is as the paper says.
+    #[must_use]
+    pub fn band(self, unit: Unit) -> Band {
+        match self {
+            Self::Is(value) => Band::around(value, unit.within()),
+            Self::AtLeast(value) => Band::from(value),
+            Self::AtMost(value) => Band::up_to(value),
+            Self::Says(_, band) => band,
+        }
+    }
+
+    /// Where a value lies that has the paper's shape at least; nowhere for a statement.
+    fn shape(self) -> Option<Band> {
+        match self {
+            Self::Is(value) => Some(Band::around(value, SHAPE_WITHIN)),
+            Self::AtLeast(value) => Some(Band::from(value / SHAPE_WITHIN)),
+            Self::AtMost(value) => Some(Band::up_to(value * SHAPE_WITHIN)),
+            Self::Says(..) => None,
+        }
+    }
+}
+
+/// What to think of a row. Its interval decides, not its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As in the paper: the value within a factor of [`WITHIN`], the bound kept, the statement true.
+    /// The 95 % interval lies in the band, or keeps the bound, or the statement is true of all of it.
     Pass,
-    /// The value is another one, but order or bend are as in the paper.
+    /// It straddles.
+    Unsure,
+    /// The value is another one, but within [`SHAPE_WITHIN`], and the order of the schemes is as in the paper.
     Shape,
-    /// Neither.
+    /// None of these.
     Fail,
 }
 
 impl Verdict {
+    /// Each, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Pass, Self::Unsure, Self::Shape, Self::Fail];
+
     /// As in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
+            Self::Unsure => "unsure",
             Self::Shape => "shape",
             Self::Fail => "fail",
         }
@@ -68,54 +150,57 @@ pub struct Row {
     pub what: String,
     /// Of both values.
     pub unit: Unit,
+    /// How the value came about.
+    pub class: Class,
     /// What the paper says.
     pub paper: Paper,
     /// What came out; `None` where nothing did, for example a median of no tasks.
     pub ours: Option<Estimate>,
-    /// Whether order or bend are right, where the value is not; of a statement, whether it holds.
-    pub holds: bool,
+    /// Whether the order of the schemes is as in the paper; of a statement, what must be true beside the value.
+    pub order: Holds,
 }
 
 impl Row {
     /// A row of which nothing has come out yet.
-    pub fn new(unit: Unit, name: impl Into<String>, what: impl Into<String>, paper: Paper) -> Self {
-        Self { name: name.into(), what: what.into(), unit, paper, ours: None, holds: false }
+    pub fn new(class: Class, unit: Unit, name: impl Into<String>, what: impl Into<String>, paper: Paper) -> Self {
+        Self { name: name.into(), what: what.into(), unit, class, paper, ours: None, order: Holds::No }
     }
 
-    /// What came out, and whether order or bend are right, or the statement holds.
+    /// What came out, and whether the order is right.
     #[must_use]
-    pub fn found(self, ours: Option<Estimate>, holds: bool) -> Self {
-        Self { ours, holds, ..self }
+    pub fn found(self, ours: Option<Estimate>, order: impl Into<Holds>) -> Self {
+        Self { ours, order: order.into(), ..self }
     }
 
-    /// The same where the mean alone decides.
+    /// The same where there is no order to keep: the value alone decides.
     #[must_use]
-    pub fn found_if(self, ours: Option<Estimate>, holds: impl FnOnce(f64) -> bool) -> Self {
-        self.found(ours, ours.is_some_and(|ours| holds(ours.mean)))
+    pub fn found_alone(self, ours: Option<Estimate>) -> Self {
+        self.found(ours, Holds::Yes)
     }
 
     /// Ours by the paper's; `None` for statements and where nothing came out.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        let (Paper::Is(paper) | Paper::AtLeast(paper) | Paper::AtMost(paper)) = self.paper else { return None };
+        let paper = self.paper.value()?;
         self.ours.map(|ours| ours.mean / paper).filter(|ratio| ratio.is_finite())
     }
 
     /// What to think of it. A row without a value fails, whatever else holds.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let Some(ours) = self.ours else { return Verdict::Fail };
-        let as_said = match self.paper {
-            Paper::Is(_) => self.ratio().is_some_and(|ratio| (1.0 / WITHIN..=WITHIN).contains(&ratio)),
-            Paper::AtLeast(bound) => ours.mean >= bound,
-            Paper::AtMost(bound) => ours.mean <= bound,
-            Paper::Says(_) if self.holds => true,
-            Paper::Says(_) => return Verdict::Fail,
+        let as_said = Holds::within(self.ours, self.paper.band(self.unit));
+        let Some(shape) = self.paper.shape() else {
+            return match as_said.and(self.order) {
+                Holds::Yes => Verdict::Pass,
+                Holds::Unsure => Verdict::Unsure,
+                Holds::No => Verdict::Fail,
+            };
         };
-        match (as_said, self.holds) {
-            (true, _) => Verdict::Pass,
-            (false, true) => Verdict::Shape,
-            (false, false) => Verdict::Fail,
+        match (as_said, Holds::within(self.ours, shape).and(self.order)) {
+            (Holds::Yes, _) => Verdict::Pass,
+            (Holds::Unsure, _) | (Holds::No, Holds::Unsure) => Verdict::Unsure,
+            (Holds::No, Holds::Yes) => Verdict::Shape,
+            (Holds::No, Holds::No) => Verdict::Fail,
         }
     }
 }
@@ -124,37 +209,60 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn row(paper: Paper, ours: f64, holds: bool) -> Row {
-        Row::new(Unit::Factor, "row", "", paper).found(Estimate::of(&[ours]), holds)
+    /// Ten seeds say this, as exactly as that.
+    fn row(unit: Unit, paper: Paper, (mean, half_width): (f64, f64), order: Holds) -> Verdict {
+        let ours = Some(Estimate { mean, half_width: Some(half_width), seeds: 10 });
+        Row::new(Class::Predicted, unit, "row", "", paper).found(ours, order).verdict()
     }
 
     #[test]
-    fn within_a_factor_of_one_and_a_half_is_a_pass() {
-        let verdict = |ours, holds| row(Paper::Is(30.0), ours, holds).verdict();
-        assert_eq!([20.0, 30.0, 45.0].map(|ours| verdict(ours, false)), [Verdict::Pass; 3]);
-        assert_eq!([19.9, 45.1].map(|ours| verdict(ours, true)), [Verdict::Shape; 2]);
-        assert_eq!([19.9, 45.1].map(|ours| verdict(ours, false)), [Verdict::Fail; 2]);
+    fn a_value_passes_by_its_whole_interval() {
+        let time = |ours, order| row(Unit::Time, Paper::Is(30.0), ours, order);
+        assert_eq!([(30.0, 9.0), (20.0, 0.0), (45.0, 0.0)].map(|ours| time(ours, Holds::No)), [Verdict::Pass; 3]);
+        assert_eq!(time((19.4, 18.9), Holds::Yes), Verdict::Unsure, "the mean alone shows nothing");
+        assert_eq!([(50.0, 1.0), (11.0, 0.5)].map(|ours| time(ours, Holds::Yes)), [Verdict::Shape; 2]);
+        assert_eq!(time((50.0, 1.0), Holds::Unsure), Verdict::Unsure);
+        assert_eq!(time((50.0, 1.0), Holds::No), Verdict::Fail);
+        assert_eq!(time((100.0, 1.0), Holds::Yes), Verdict::Fail, "beyond a factor of three it is no shape");
+        assert_eq!(time((89.0, 3.0), Holds::Yes), Verdict::Unsure);
+    }
+
+    #[test]
+    fn ratios_have_a_narrower_band_than_times() {
+        let of = |unit| row(unit, Paper::Is(10.0), (13.0, 0.1), Holds::Yes);
+        assert_eq!(
+            (of(Unit::Factor), of(Unit::Share), of(Unit::Time)),
+            (Verdict::Shape, Verdict::Shape, Verdict::Pass)
+        );
     }
 
     #[test]
     fn bounds_have_no_slack() {
-        let verdict = |paper, ours| row(paper, ours, true).verdict();
-        assert_eq!(verdict(Paper::AtLeast(14.0), 14.0), Verdict::Pass);
-        assert_eq!(verdict(Paper::AtLeast(14.0), 13.9), Verdict::Shape);
-        assert_eq!(verdict(Paper::AtMost(14.0), 14.0), Verdict::Pass);
-        assert_eq!(verdict(Paper::AtMost(14.0), 14.1), Verdict::Shape);
+        let of = |paper, ours| row(Unit::Time, paper, ours, Holds::Yes);
+        assert_eq!(of(Paper::AtLeast(14.0), (14.5, 0.5)), Verdict::Pass);
+        assert_eq!(of(Paper::AtLeast(14.0), (14.5, 0.6)), Verdict::Unsure);
+        assert_eq!(of(Paper::AtLeast(14.0), (13.0, 0.6)), Verdict::Shape);
+        assert_eq!(of(Paper::AtLeast(14.0), (4.0, 0.6)), Verdict::Fail);
+        assert_eq!(of(Paper::AtMost(14.0), (13.5, 0.5)), Verdict::Pass);
+        assert_eq!(of(Paper::AtMost(14.0), (15.0, 0.5)), Verdict::Shape);
+        assert_eq!(of(Paper::AtMost(14.0), (50.0, 0.5)), Verdict::Fail);
     }
 
     #[test]
     fn a_statement_holds_or_fails() {
-        assert_eq!(row(Paper::Says("flat"), 1.0, true).verdict(), Verdict::Pass);
-        assert_eq!(row(Paper::Says("flat"), 1.0, false).verdict(), Verdict::Fail);
-        assert_eq!(row(Paper::Says("flat"), 1.0, true).ratio(), None);
+        let flat = Paper::Says("flat", Band::around(1.0, 1.25));
+        let of = |ours, order| row(Unit::Factor, flat, ours, order);
+        assert_eq!(of((1.1, 0.1), Holds::Yes), Verdict::Pass);
+        assert_eq!(of((1.1, 0.1), Holds::No), Verdict::Fail);
+        assert_eq!(of((1.2, 0.1), Holds::Yes), Verdict::Unsure);
+        assert_eq!(of((1.4, 0.1), Holds::Yes), Verdict::Fail, "there is no shape of a statement");
+        let row = Row::new(Class::Seen, Unit::Factor, "row", "", flat).found_alone(Estimate::of(&[1.0, 1.0]));
+        assert_eq!((row.ratio(), row.verdict()), (None, Verdict::Pass));
     }
 
     #[test]
     fn what_did_not_come_out_fails() {
-        let nothing = row(Paper::Is(1.0), 1.0, true).found(None, true);
+        let nothing = Row::new(Class::Seen, Unit::Time, "row", "", Paper::Is(1.0)).found(None, true);
         assert_eq!((nothing.verdict(), nothing.ratio()), (Verdict::Fail, None));
     }
 }

@@ -4,8 +4,10 @@
 use super::{chart, document, tiled};
 use anyhow::Result;
 use maud::{Markup, PreEscaped, html};
-use midflight_papers::figures::Figure;
-use midflight_papers::findings::{Estimate, Findings, Paper, Row, Unit, Verdict, WITHIN};
+use midflight_papers::figures::{Figure, RULES_VERSION};
+use midflight_papers::findings::{
+    Class, Estimate, Findings, Paper, RATIO_WITHIN, Row, SHAPE_WITHIN, Unit, VALUE_WITHIN, Verdict,
+};
 use midflight_terminal::envelope::Envelope;
 use midflight_terminal::units;
 
@@ -16,6 +18,8 @@ pub(crate) struct Shown<'a> {
     pub findings: Findings,
     /// Each plot, as SVG.
     pub pictures: Vec<String>,
+    /// Each cell was run with the seeds 1 to this.
+    pub seeds: u64,
     /// What running its cells took.
     pub spent: Spent,
 }
@@ -33,7 +37,10 @@ pub(crate) struct Spent {
 /// How the figures were run.
 #[derive(Debug)]
 pub(crate) struct HowRun {
-    pub seeds: u64,
+    /// What decides the results, as on the command line.
+    pub flags: String,
+    /// Seeds of a figure with a row that stays unsure.
+    pub most: u64,
     pub quick: bool,
     /// The command that produces all of it again.
     pub command: String,
@@ -53,11 +60,12 @@ pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> St
             h1 { "The papers' figures, simulated" }
             p { "What the papers on Falcon and Bolt measured on a cluster with a programmable switch, run again in Midflight's "
                 "simulator: the production code of switch, client and executor, and the schemes it is compared with, in virtual time." }
+            p.remark { (evidence(shown)) }
             @if how.quick {
                 p.remark { "A quick run: short, to see that it works. Values and verdicts may change in a full one." }
             }
         }
-        (tiles(shown, how))
+        (tiles(shown))
         (contents(shown))
         (reading(how))
         @for one in shown {
@@ -72,18 +80,47 @@ pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> St
     document("Midflight: the papers' figures, simulated", &content)
 }
 
-fn tiles(shown: &[Shown<'_>], how: &HowRun) -> Markup {
-    let sum = |verdict| shown.iter().map(|one| one.count(verdict)).sum::<usize>();
+/// The first sentence: only what was predicted is evidence.
+fn evidence(shown: &[Shown<'_>]) -> String {
+    let rows: Vec<&Row> = shown.iter().flat_map(|one| &one.findings.rows).collect();
+    let of = |class: Class| rows.iter().filter(move |row| row.class.name() == class.name());
+    let predicted = |verdict| of(Class::Predicted).filter(|row| row.verdict() == verdict).count();
+    let [pass, unsure, shape, fail] = Verdict::ALL.map(predicted);
+    let counts = [Class::Predicted, Class::Seen, Class::Set(""), Class::Hypothetical].map(|class| of(class).count());
+    let [total, seen, set, hypothetical] = counts;
+    format!(
+        "Of {} rows {total} are predictions, and only these are evidence: {pass} pass, {unsure} unsure, {shape} have the shape, {fail} \
+         fail. {seen} were in view when constants or rules were chosen, {set} were set, {hypothetical} are this project's programs at \
+         times that nobody has measured.",
+        rows.len()
+    )
+}
+
+fn tiles(shown: &[Shown<'_>]) -> Markup {
+    let sum = |verdict| {
+        let predicted = |row: &&Row| row.class == Class::Predicted && row.verdict() == verdict;
+        shown.iter().map(|one| one.findings.rows.iter().filter(predicted).count()).sum::<usize>()
+    };
     let wall_s: f64 = shown.iter().map(|one| one.spent.wall_s).sum();
     let events: u64 = shown.iter().map(|one| one.spent.events).sum();
     let tiles = [
-        ("Pass", sum(Verdict::Pass).to_string(), "as in the paper".to_owned()),
-        ("Shape", sum(Verdict::Shape).to_string(), "order or bend right, value not".into()),
-        ("Fail", sum(Verdict::Fail).to_string(), "neither".into()),
-        ("Seeds", how.seeds.to_string(), "the same arrivals for all schemes".into()),
+        ("Predicted, pass", sum(Verdict::Pass).to_string(), "the whole interval as in the paper".to_owned()),
+        ("Unsure", sum(Verdict::Unsure).to_string(), "the interval straddles".into()),
+        ("Shape", sum(Verdict::Shape).to_string(), "order right and within a factor of 3".into()),
+        ("Fail", sum(Verdict::Fail).to_string(), "none of these".into()),
+        ("Seeds", seeds(shown), "the same arrivals for all schemes".into()),
         ("Simulated", format!("{:.1} G", events as f64 / 1e9), format!("events, in {} of one core", human_s(wall_s))),
     ];
     tiled(&tiles)
+}
+
+/// From the fewest of a figure to the most.
+fn seeds(shown: &[Shown<'_>]) -> String {
+    let all = || shown.iter().map(|one| one.seeds);
+    match (all().min(), all().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
+    }
 }
 
 fn human_s(seconds: f64) -> String {
@@ -97,13 +134,13 @@ fn contents(shown: &[Shown<'_>]) -> Markup {
             nav {
                 div.scroll {
                     table {
-                        thead { tr { th { "figure" } th style="text-align:left" { "shows" } th { "pass" } th { "shape" } th { "fail" } } }
+                        thead { tr { th { "figure" } th style="text-align:left" { "shows" } th { "pass" } th { "unsure" } th { "shape" } th { "fail" } } }
                         tbody {
                             @for one in shown {
                                 tr {
                                     th { a href={ "#" (one.figure.name) } { (one.figure.name) } }
                                     td.what style="text-align:left" { (one.figure.title) }
-                                    @for verdict in [Verdict::Pass, Verdict::Shape, Verdict::Fail] {
+                                    @for verdict in Verdict::ALL {
                                         td { (one.count(verdict)) }
                                     }
                                 }
@@ -121,12 +158,16 @@ fn reading(how: &HowRun) -> Markup {
         section.reading {
             h2 { "How to read it" }
             p { b { "Delay" } " is from the call of submit to the start of the task. " b { "Values" }
-                " are means over " (how.seeds) " seeds, with the half width of their 95 % confidence interval (Student's t). Factors are taken seed by seed. "
-                "The start of each run is left out." }
-            p { b { "Pass" } ": within a factor of " (WITHIN) " of the paper's value, a bound kept, or a statement true. "
-                b { "Shape" } ": the value is another, but the order of the schemes or the bend of the curve is as in the paper. "
-                b { "Fail" } ": neither." }
-            p { "All constants that stand for the papers' hardware and software are in one file, " code { "crates/papers/src/calibration.rs" }
+                " are means over seeds, with the half width of their 95 % confidence interval (Student's t). Factors are taken seed by seed. "
+                "The start of each run is left out. A figure is run with more seeds, up to " (how.most) ", while a row of it is unsure." }
+            p { b { "Classes" } ". " b { "Set" } ": a constant, which is named, was fitted to the row: it is an input. "
+                b { "Seen" } ": the value was in view when a constant or a rule was chosen. " b { "Predicted" } ": neither. "
+                b { "Hypothetical" } ": this project's programs, at times of a switch that they were never run on." }
+            p { b { "Verdicts" } " are by the whole interval. " b { "Pass" } ": within a factor of " (RATIO_WITHIN) " of the paper's ratio or "
+                (VALUE_WITHIN) " of its time, a bound kept, or a statement true. " b { "Unsure" } ": it straddles. "
+                b { "Shape" } ": the value is another, but within a factor of " (SHAPE_WITHIN) ", and the order of the schemes is as in the paper. "
+                b { "Fail" } ": none of these." }
+            p { "Constants and rules are frozen; their hash is " code { (RULES_VERSION) } ". All that stand for the papers' hardware and software are in one file, " code { "crates/papers/src/calibration.rs" }
                 ", each with its reason; no figure has constants of its own but the loads that the papers do not give. "
                 b { "Bolt" } " and " b { "Falcon" } " are the published protocol, whose executors poll; "
                 b { "Midflight" } " is the code of this project, whose executors are parked." }
@@ -135,7 +176,7 @@ fn reading(how: &HowRun) -> Markup {
 }
 
 fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
-    let Shown { figure, findings, pictures, spent } = shown;
+    let Shown { figure, findings, pictures, spent, .. } = shown;
     html! {
         section.reading id=(figure.name) {
             h2 { (figure.name) ": " (figure.title) }
@@ -147,6 +188,7 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
             @for picture in pictures {
                 (PreEscaped(picture))
             }
+            p.caption { "Seeds 1 to " (shown.seeds) }
             (table(&findings.rows))
             h3 { "What differs, and why" }
             p { (figure.differs) }
@@ -158,15 +200,14 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
 }
 
 fn command(figure: &Figure, how: &HowRun) -> String {
-    let quick = if how.quick { " --quick" } else { "" };
-    format!("midflight sim figure {} --seeds {}{quick}", figure.name, how.seeds)
+    format!("midflight sim figure {} {}", figure.name, how.flags)
 }
 
 fn table(rows: &[Row]) -> Markup {
     html! {
         div.scroll {
             table.rows {
-                thead { tr { th { "" } th { "paper" } th { "here" } th { "ratio" } th { "" } } }
+                thead { tr { th { "" } th { "paper" } th { "here" } th { "ratio" } th { "class" } th { "" } } }
                 tbody {
                     @for row in rows {
                         tr {
@@ -174,12 +215,20 @@ fn table(rows: &[Row]) -> Markup {
                             td.says { (paper(row)) }
                             td { (ours(row)) }
                             td { (ratio(row)) }
+                            td { (class(row)) }
                             td { span class={ "verdict " (row.verdict().name()) } { (row.verdict().name()) } }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+fn class(row: &Row) -> Markup {
+    html! {
+        (row.class.name())
+        @if let Class::Set(constant) = row.class { span.off { " by " (constant) } }
     }
 }
 
@@ -197,7 +246,7 @@ pub(crate) fn paper(row: &Row) -> String {
         Paper::Is(number) => value(row.unit, number),
         Paper::AtLeast(number) => format!("at least {}", value(row.unit, number)),
         Paper::AtMost(number) => format!("at most {}", value(row.unit, number)),
-        Paper::Says(words) => words.into(),
+        Paper::Says(words, _) => words.into(),
     }
 }
 
@@ -239,10 +288,11 @@ mod tests {
             .map(|figure| {
                 let findings = (figure.reduce)(&Results::default());
                 let pictures = draw(&findings).unwrap();
-                Shown { figure, findings, pictures, spent: Spent::default() }
+                Shown { figure, findings, pictures, seeds: 10, spent: Spent::default() }
             })
             .collect();
-        let how = HowRun { seeds: 5, quick: false, command: "midflight sim figure --all".into() };
+        let how =
+            HowRun { flags: "--seeds 10".into(), most: 40, quick: false, command: "midflight sim figure --all".into() };
         let page = page(&shown, &how, &Envelope::new("figure", vec![]));
         for figure in &ALL {
             assert!(page.contains(&format!("id=\"{}\"", figure.name)), "{}", figure.name);

@@ -1,27 +1,29 @@
 //! The rows of a figure, simulated or live: as numbers with names, and as a table for a terminal.
 
 use super::figures::{paper, ratio, value};
-use midflight_papers::findings::{Findings, Paper, Row, Unit, Verdict};
+use midflight_papers::findings::{Class, Findings, Paper, Row, Unit, Verdict};
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
 use std::fmt::Write;
 
-const VERDICTS: [Verdict; 3] = [Verdict::Pass, Verdict::Shape, Verdict::Fail];
-
-/// The paper's value, ours, the ratio and the verdict of a row, in this order: `PREFIX.paper` and so on.
-pub(crate) fn measures(prefix: &str, row: &Row) -> [Measure; 4] {
+/// The paper's value, ours with half the width of its interval, the ratio, class and verdict of a row, in this order: `PREFIX.paper` and
+/// so on.
+pub(crate) fn measures(prefix: &str, row: &Row) -> [Measure; 6] {
     let name = |what| format!("{prefix}.{what}");
     let paper = match row.paper {
         Paper::Is(number) | Paper::AtLeast(number) | Paper::AtMost(number) => {
             quantity(&name("paper"), row.unit, number)
         }
-        Paper::Says(words) => Measure::text(&name("paper"), words),
+        Paper::Says(words, _) => Measure::text(&name("paper"), words),
     };
     let ours = row.ours.map_or(f64::NAN, |ours| ours.mean);
+    let half_width = row.ours.and_then(|ours| ours.half_width).unwrap_or(f64::NAN);
     [
         paper,
         quantity(&name("ours"), row.unit, ours),
+        quantity(&name("ours_95"), row.unit, half_width),
         Measure::quantity(&name("ratio"), row.ratio().unwrap_or(f64::NAN), "x"),
+        Measure::text(&name("class"), row.class.name()),
         Measure::text(&name("verdict"), row.verdict().name()),
     ]
 }
@@ -39,28 +41,46 @@ pub(crate) fn quantity(name: &str, unit: Unit, value: f64) -> Measure {
 }
 
 /// How many rows have each verdict: `FIGURE.pass` and so on.
-pub(crate) fn counts(figure: &str, findings: &Findings) -> [Measure; 3] {
-    VERDICTS.map(|verdict| {
+pub(crate) fn counts(figure: &str, findings: &Findings) -> [Measure; 4] {
+    Verdict::ALL.map(|verdict| {
         let count = findings.rows.iter().filter(|row| row.verdict() == verdict).count();
         Measure::count(&format!("{figure}.{}", verdict.name()), count as u64, "rows")
     })
 }
 
+/// How many rows of each class there are, and how many of them have each verdict: `figures.predicted.total`, `.pass` and so on.
+pub(crate) fn by_class(rows: &[&Row]) -> Vec<Measure> {
+    let count = |name: String, number: usize| Measure::count(&name, number as u64, "rows");
+    let of = |class: Class| {
+        let rows: Vec<&&Row> = rows.iter().filter(|row| row.class.name() == class.name()).collect();
+        let name = |what: &str| format!("figures.{}.{what}", class.name());
+        let total = count(name("total"), rows.len());
+        let verdicts = Verdict::ALL
+            .map(|verdict| count(name(verdict.name()), rows.iter().filter(|row| row.verdict() == verdict).count()));
+        [total].into_iter().chain(verdicts).collect::<Vec<_>>()
+    };
+    Class::ALL.into_iter().flat_map(of).collect()
+}
+
 /// The rows and notes for a terminal.
 pub(crate) fn table(name: &str, title: &str, findings: &Findings) -> String {
     let mut text = format!("{name}: {title}\n");
-    let cells: Vec<[String; 5]> = findings.rows.iter().map(cells).collect();
+    let cells: Vec<[String; 7]> = findings.rows.iter().map(cells).collect();
     let notes = findings.notes.iter().map(|note| note.as_str());
-    for line in aligned(&cells, "lrrll").lines().chain(notes) {
+    for line in aligned(&cells, "llrlrll").lines().chain(notes) {
         // A String takes everything that is written.
         let _ = writeln!(text, "  {line}");
     }
     text + "\n"
 }
 
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &Row) -> [String; 7] {
     let ours = row.ours.map_or_else(|| "nothing".into(), |ours| value(row.unit, ours.mean));
     let ratio = ratio(row);
     let times = if ratio.is_empty() { ratio } else { format!("{ratio} of") };
-    [row.verdict().name().into(), ours, times, paper(row), row.what.clone()]
+    let off = row
+        .ours
+        .and_then(|ours| ours.half_width)
+        .map_or_else(String::new, |half| format!("± {}", value(row.unit, half)));
+    [row.verdict().name().into(), row.class.name().into(), ours, off, times, paper(row), row.what.clone()]
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_papers::cell::{Cell, Load};
 use midflight_papers::figures::{self, Case, Effort, Figure, Results};
+use midflight_papers::findings::Verdict;
 use midflight_terminal::machine::cores;
 use midflight_terminal::{stdout, usage};
 use std::num::NonZeroUsize;
@@ -30,8 +31,10 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.paper, FIGURE.ROW.ours  the paper's value, and the mean over the seeds
   FIGURE.ROW.ours_95                 half of the width of its 95 % confidence interval
   FIGURE.ROW.ratio                   ours by the paper's
-  FIGURE.ROW.verdict                 pass, shape or fail
-  FIGURE.pass, FIGURE.shape, FIGURE.fail
+  FIGURE.ROW.class                   predicted, seen, set or hypothetical: how the value came about
+  FIGURE.ROW.verdict                 pass, unsure, shape or fail, by the whole interval
+  FIGURE.pass, .unsure, .shape, .fail
+  figures.CLASS.total, .pass, .unsure, .shape, .fail
 
 Cells are processes. What one has computed is kept in --cells and used again, until the simulator's
 sources change: a run that was interrupted goes on where it was.
@@ -48,9 +51,12 @@ pub(crate) struct Args {
     /// All of them
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Each cell is run with the seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    seeds: u64,
+    /// Each cell is run with the seeds 1 to N; default: 10, with --quick 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    seeds: Option<u64>,
+    /// And with more, up to this seed, while a row of its figure is unsure; default: 40, with --quick no more
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    most_seeds: Option<u64>,
     /// Cells at a time; default: one a core
     #[arg(long, short, value_name = "J")]
     jobs: Option<NonZeroUsize>,
@@ -74,13 +80,26 @@ pub(crate) struct Args {
     list: bool,
 }
 
+/// By how many seeds a figure goes on whose rows are not all sure.
+const MORE_SEEDS: u64 = 5;
+
+/// A figure that is being run.
+struct Study {
+    figure: &'static Figure,
+    cases: Vec<Case>,
+    /// So far, from 1.
+    seeds: u64,
+}
+
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let wanted = wanted(args)?;
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
-    let cases: Vec<(&Figure, Vec<Case>)> = wanted.iter().map(|&figure| (figure, (figure.cases)(effort))).collect();
-    let jobs: Vec<Job> = cases.iter().flat_map(|(figure, cases)| jobs(args, figure, cases)).collect();
+    let seeds = args.seeds.unwrap_or(effort.pick(10, 3));
+    let most = args.most_seeds.unwrap_or(effort.pick(40, seeds)).max(seeds);
+    let study = |figure: &'static Figure| Study { figure, cases: (figure.cases)(effort), seeds };
+    let studies: Vec<Study> = wanted(args)?.into_iter().map(study).collect();
     if args.list {
-        let lines: Vec<String> = jobs.iter().map(|job| serde_json::to_string(&job.cell)).collect::<Result<_, _>>()?;
+        let jobs = studies.iter().flat_map(|study| study.jobs(args));
+        let lines: Vec<String> = jobs.map(|job| serde_json::to_string(&job.cell)).collect::<Result<_, _>>()?;
         stdout::print(&(lines.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -90,12 +109,28 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     // Checked now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
-    let kept = run_all(&jobs, &store, parallel(args.jobs))?;
-    let mut kept = kept.into_iter();
-    let shown = cases.iter().map(|(figure, cases)| show(figure, cases, args.seeds, &mut kept));
-    let shown: Vec<Shown<'_>> = shown.collect::<Result<_>>()?;
-    output::write(&shown, &how(args), &args.out, args.json)?;
+    let shown = until_sure(args, studies, most, &store)?;
+    output::write(&shown, &how(args, seeds, most), &args.out, args.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs all figures, and those with rows that are unsure again with more seeds.
+fn until_sure(args: &Args, mut studies: Vec<Study>, most: u64, store: &Store) -> Result<Vec<Shown<'static>>> {
+    loop {
+        let jobs: Vec<Job> = studies.iter().flat_map(|study| study.jobs(args)).collect();
+        let mut kept = run_all(&jobs, store, parallel(args.jobs))?.into_iter();
+        let shown: Vec<Shown<'_>> = studies.iter().map(|study| study.show(&mut kept)).collect::<Result<_>>()?;
+        let mut is_sure = true;
+        for (study, shown) in studies.iter_mut().zip(&shown) {
+            if shown.count(Verdict::Unsure) > 0 && study.seeds < most {
+                study.seeds = (study.seeds + MORE_SEEDS).min(most);
+                is_sure = false;
+            }
+        }
+        if is_sure {
+            return Ok(shown);
+        }
+    }
 }
 
 /// How many cells to run at a time.
@@ -119,47 +154,43 @@ fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {
     Ok(wanted)
 }
 
-/// The cells of a figure: each case with each seed, seeds of a case side by side.
-fn jobs(args: &Args, figure: &Figure, cases: &[Case]) -> Vec<Job> {
-    let job = |case: &Case, seed| {
-        let mut cell = Cell { seed, ..case.cell.clone() };
-        if let (Load::Trace { file, .. }, Some(trace)) = (&mut cell.load, &args.trace) {
-            *file = Some(trace.clone());
-        }
-        Job { name: format!("{} {} seed {seed}", figure.name, case.name), cell }
-    };
-    cases.iter().flat_map(|case| (1..=args.seeds).map(move |seed| job(case, seed))).collect()
-}
-
-/// Takes as many results as the figure has cells.
-fn show<'a>(
-    figure: &'a Figure,
-    cases: &[Case],
-    seeds: u64,
-    kept: &mut impl Iterator<Item = Kept>,
-) -> Result<Shown<'a>> {
-    let (mut results, mut spent) = (Results::default(), Spent::default());
-    for case in cases {
-        for _ in 0..seeds {
-            let Some(kept) = kept.next() else { break };
-            spent.cells += 1;
-            spent.wall_s += kept.cost.wall_s;
-            spent.peak_mib = spent.peak_mib.max(kept.cost.peak_mib);
-            spent.events += kept.result.events;
-            results.push(&case.name, kept.result);
-        }
+impl Study {
+    /// Its cells: each case with each seed, seeds of a case side by side.
+    fn jobs(&self, args: &Args) -> Vec<Job> {
+        let job = |case: &Case, seed| {
+            let mut cell = Cell { seed, ..case.cell.clone() };
+            if let (Load::Trace { file, .. }, Some(trace)) = (&mut cell.load, &args.trace) {
+                *file = Some(trace.clone());
+            }
+            Job { name: format!("{} {} seed {seed}", self.figure.name, case.name), cell }
+        };
+        self.cases.iter().flat_map(|case| (1..=self.seeds).map(move |seed| job(case, seed))).collect()
     }
-    let findings = (figure.reduce)(&results);
-    let pictures = draw(&findings)?;
-    Ok(Shown { figure, findings, pictures, spent })
+
+    /// Takes as many results as it has cells.
+    fn show(&self, kept: &mut impl Iterator<Item = Kept>) -> Result<Shown<'static>> {
+        let (mut results, mut spent) = (Results::default(), Spent::default());
+        for case in &self.cases {
+            for kept in kept.by_ref().take(self.seeds as usize) {
+                spent.cells += 1;
+                spent.wall_s += kept.cost.wall_s;
+                spent.peak_mib = spent.peak_mib.max(kept.cost.peak_mib);
+                spent.events += kept.result.events;
+                results.push(&case.name, kept.result);
+            }
+        }
+        let findings = (self.figure.reduce)(&results);
+        let pictures = draw(&findings)?;
+        Ok(Shown { figure: self.figure, findings, pictures, seeds: self.seeds, spent })
+    }
 }
 
 /// The command that produces it again.
-fn how(args: &Args) -> HowRun {
+fn how(args: &Args, seeds: u64, most: u64) -> HowRun {
     let names = if args.all { "--all".to_owned() } else { args.names.join(" ") };
     let trace = args.trace.as_ref().map_or(String::new(), |trace| format!(" --trace {}", trace.display()));
     let quick = if args.quick { " --quick" } else { "" };
-    let command =
-        format!("midflight sim figure {names} --seeds {}{quick}{trace} --out {}", args.seeds, args.out.display());
-    HowRun { seeds: args.seeds, quick: args.quick, command }
+    let flags = format!("--seeds {seeds} --most-seeds {most}{quick}{trace}");
+    let command = format!("midflight sim figure {names} {flags} --out {}", args.out.display());
+    HowRun { flags, most, quick: args.quick, command }
 }

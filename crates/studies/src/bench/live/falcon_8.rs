@@ -11,7 +11,7 @@ use midflight_host::clock;
 use midflight_papers::findings::Paper::{AtMost, Is, Says};
 use midflight_papers::findings::Unit::{Factor, Time};
 use midflight_papers::findings::plot::{self, Axis, Curve, Mark, Plot, Scale};
-use midflight_papers::findings::{Findings, Row};
+use midflight_papers::findings::{Band, Class, Findings, Holds, Row};
 use std::time::Duration;
 
 pub(in super::super) const EXAMPLES: &str = "\
@@ -110,9 +110,10 @@ fn reduce(rounds: &Rounds) -> Findings {
 
 fn engine_rows(rounds: &Rounds, who: Contender, engine: &str) -> [Row; 6] {
     let sparrow_by = |place, quantity| rounds.factor((Contender::Sparrow, place), (who, place), quantity);
-    let first =
-        |place, quantity| rounds.median(who, place, quantity) < rounds.median(Contender::Sparrow, place, quantity);
-    let row = |unit, name: &str, what: String, paper| Row::new(unit, format!("{}-{name}", who.key()), what, paper);
+    let first = |place, quantity| Holds::within(sparrow_by(place, quantity), Band::from(1.0));
+    let row = |unit, name: &str, what: String, paper| {
+        Row::new(Class::Seen, unit, format!("{}-{name}", who.key()), what, paper)
+    };
     let time = |name, what: &str, paper, quantity| {
         let row = row(Time, name, format!("{engine}: {what} at 95 %"), AtMost(paper));
         row.found(rounds.estimate(who, 95, quantity), first(95, quantity))
@@ -128,8 +129,8 @@ fn engine_rows(rounds: &Rounds, who: Contender, engine: &str) -> [Row; 6] {
         factor("factor-median-95", "median", 23.0, 95, Quantity::P50),
         factor("factor-p95-95", "95th percentile", 9.7, 95, Quantity::P95),
         factor("factor-median-50", "median", 22.0, 50, Quantity::P50),
-        row(Factor, "flat", format!("{engine}: median at 95 % by that at 50 %"), Says("flat"))
-            .found_if(flat, |mean| mean <= FLAT),
+        row(Factor, "flat", format!("{engine}: median at 95 % by that at 50 %"), Says("flat", Band::up_to(FLAT)))
+            .found_alone(flat),
     ]
 }
 
@@ -137,18 +138,25 @@ fn sparrow_rows(rounds: &Rounds) -> [Row; 3] {
     let who = Contender::Sparrow;
     // Behind everyone else that took part.
     let last = |quantity| {
-        let delay = |contender| rounds.median(contender, 95, quantity);
-        rounds.contenders().filter(|&other| other != who).all(|other| delay(other) < delay(who))
+        let others = rounds.contenders().filter(|&other| other != who);
+        let by = |other| rounds.factor((who, 95), (other, 95), quantity);
+        others.fold(Holds::Yes, |last, other| last.and(Holds::within(by(other), Band::from(1.0))))
     };
     let time = |name, what, paper, quantity| {
-        Row::new(Time, name, what, Is(paper)).found(rounds.estimate(who, 95, quantity), last(quantity))
+        Row::new(Class::Seen, Time, name, what, Is(paper)).found(rounds.estimate(who, 95, quantity), last(quantity))
     };
     let grows = rounds.factor((who, 95), (who, 50), Quantity::P50);
     [
         time("sparrow-median-95", "Sparrow: median at 95 %", 2.22e6, Quantity::P50),
         time("sparrow-p95-95", "Sparrow: 95th percentile at 95 %", 2.68e6, Quantity::P95),
-        Row::new(Factor, "sparrow-grows", "Sparrow: median at 95 % by that at 50 %", Says("grows with the load"))
-            .found_if(grows, |mean| mean > 1.0),
+        Row::new(
+            Class::Seen,
+            Factor,
+            "sparrow-grows",
+            "Sparrow: median at 95 % by that at 50 %",
+            Says("grows with the load", Band::from(1.0)),
+        )
+        .found_alone(grows),
     ]
 }
 
@@ -182,7 +190,7 @@ mod tests {
         let mut rounds = Rounds::default();
         for &(contender, half, full) in delays {
             for (place, us) in [(50, half), (95, full)] {
-                rounds.push(contender, place, Sample::delays(vec![us * 1_000; 20]));
+                (0..3).for_each(|_| rounds.push(contender, place, Sample::delays(vec![us * 1_000; 20])));
             }
         }
         rounds

@@ -4,6 +4,7 @@ use crate::report::chart::standalone;
 use crate::report::figures::{HowRun, Shown, page};
 use crate::report::rows;
 use anyhow::Result;
+use midflight_papers::findings::Row;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
 use midflight_terminal::stdout;
@@ -34,13 +35,11 @@ fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
     for one in shown {
         let figure = one.figure.name;
         for row in &one.findings.rows {
-            let prefix = format!("{figure}.{}", row.name);
-            let [paper, ours, ratio, verdict] = rows::measures(&prefix, row);
-            let half_width = row.ours.and_then(|ours| ours.half_width).unwrap_or(f64::NAN);
-            let half_width = rows::quantity(&format!("{prefix}.ours_95"), row.unit, half_width);
-            measures.extend([paper, ours, half_width, ratio, verdict]);
+            measures.extend(rows::measures(&format!("{figure}.{}", row.name), row));
         }
         measures.extend(rows::counts(figure, &one.findings));
     }
+    let rows: Vec<&Row> = shown.iter().flat_map(|one| &one.findings.rows).collect();
+    measures.extend(rows::by_class(&rows));
     measures
 }

@@ -1,0 +1,104 @@
+//! Each rule can fail: for each row of each figure there are results, with a value for the row, by which it fails.
+
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use midflight_papers::cell::{CellResult, LevelResult, Percentiles, QUANTILES, Series, Step};
+use midflight_papers::figures::{ALL, Effort, Figure, Results};
+use midflight_papers::findings::Verdict;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use std::collections::BTreeSet;
+
+const DRAWS: u64 = 50;
+/// What the reductions read.
+const COUNTERS: [&str; 8] = [
+    "submit.tasks",
+    "submit.passes",
+    "mixed.tasks",
+    "mixed.passes",
+    "emptied.tasks",
+    "emptied.passes",
+    "vain.passes",
+    "level4.passes",
+];
+
+/// From a microsecond to a minute, as likely in each decade.
+fn ms(random: &mut Pcg64) -> f64 {
+    10f64.powf(random.random_range(-3.0..4.8))
+}
+
+fn percentiles(random: &mut Pcg64) -> Percentiles {
+    let mut quantiles_ms: Vec<f64> = QUANTILES.iter().map(|_| ms(random)).collect();
+    quantiles_ms.sort_by(f64::total_cmp);
+    Percentiles { count: 1_000, mean_ms: ms(random), quantiles_ms }
+}
+
+fn steps(random: &mut Pcg64) -> std::collections::BTreeMap<Step, Percentiles> {
+    Step::ALL.into_iter().map(|step| (step, percentiles(random))).collect()
+}
+
+fn drawn(random: &mut Pcg64) -> CellResult {
+    let level = |random: &mut Pcg64| LevelResult { delay: percentiles(random), steps: steps(random) };
+    let series = |random: &mut Pcg64| Series {
+        bucket_ms: 500,
+        ended_per_node_s: (0..400).map(|_| random.random_range(0.0..900.0)).collect(),
+    };
+    let counters = COUNTERS.iter().chain(&["switch.packets"]);
+    CellResult {
+        submitted: random.random_range(1..10_000_000),
+        started: 1,
+        ended: random.random_range(1..10_000_000),
+        delay: percentiles(random),
+        jobs: percentiles(random),
+        steps: steps(random),
+        levels: (1..=4).map(|number| (number, level(random))).collect(),
+        started_per_s: 10f64.powf(random.random_range(2.0..9.0)),
+        groups: (0..3).map(|_| series(random)).collect(),
+        last_end_ms: ms(random),
+        counters: counters.map(|name| ((*name).to_owned(), random.random_range(1..1u64 << 40))).collect(),
+        ..CellResult::default()
+    }
+}
+
+/// Two seeds with the same results, so that no row is unsure.
+fn results(figure: &Figure, random: &mut Pcg64) -> Results {
+    let mut results = Results::default();
+    for case in (figure.cases)(Effort::Full) {
+        let result = drawn(random);
+        (0..2).for_each(|_| results.push(&case.name, result.clone()));
+    }
+    results
+}
+
+#[test]
+fn each_row_fails_by_some_results_that_give_it_a_value() {
+    for figure in &ALL {
+        let random = &mut Pcg64::seed_from_u64(1);
+        let (mut all, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..DRAWS {
+            for row in (figure.reduce)(&results(figure, random)).rows {
+                if row.ours.is_some() && row.verdict() == Verdict::Fail {
+                    failed.insert(row.name.clone());
+                }
+                all.insert(row.name);
+            }
+        }
+        let cannot: Vec<_> = all.difference(&failed).collect();
+        assert!(cannot.is_empty(), "{}: {cannot:?} cannot fail", figure.name);
+    }
+}
+
+/// One seed has no interval.
+#[test]
+fn no_interval_means_that_nothing_is_sure() {
+    for figure in &ALL {
+        let random = &mut Pcg64::seed_from_u64(2);
+        let mut one_seed = Results::default();
+        for case in (figure.cases)(Effort::Full) {
+            one_seed.push(&case.name, drawn(random));
+        }
+        let rows = (figure.reduce)(&one_seed).rows;
+        let sure: Vec<_> = rows.iter().filter(|row| row.verdict() == Verdict::Pass).map(|row| &row.name).collect();
+        assert!(sure.is_empty(), "{}: {sure:?} pass by one seed", figure.name);
+    }
+}
