@@ -89,7 +89,7 @@ lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; a
 	@nice $(MIDFLIGHT) lab reads --runs $(RUNS) $(ARGS)
 
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
-	@nice $(CARGO) run --locked --release --quiet -p midflight-cli --features mutants -- sim mutants $(PROGRAM) $(ARGS)
+	@nice $(CARGO) run --locked --profile mutants --quiet -p midflight-cli --features mutants -- sim mutants $(PROGRAM) $(ARGS)
 
 figures: ## the papers' figures anew into docs/figures: 5 seeds of each, up to an hour; what was run before is kept
 	@nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)

@@ -19,7 +19,8 @@ const SOURCES: [&str; 12] = [
     "crates/papers/src",
     "crates/sim/src",
 ];
-const LEFT_OUT: [&str; 4] = [
+const LEFT_OUT: [&str; 5] = [
+    "crates/papers/src/differences.rs",
     "crates/papers/src/figures",
     "crates/papers/src/findings",
     "crates/sim/src/tasks/check",

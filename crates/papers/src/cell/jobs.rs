@@ -5,6 +5,7 @@ use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
 use midflight_endpoint::{MS, Nanos};
 use midflight_workload::{Shape, Target, Workload, generate, read_file};
 use rand::RngExt;
+use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use std::rc::Rc;
 
@@ -58,9 +59,12 @@ struct Periodic {
 #[derive(Clone)]
 struct Trace {
     workload: Rc<Workload>,
+    /// Of the jobs behind the end of the trace.
     order: Vec<u32>,
-    next: usize,
-    origin: Nanos,
+    /// The job with which it begins. A file's differs by seed; a generated trace is another one for each seed.
+    first: usize,
+    /// From the first arrival to that of the next pass.
+    period: Nanos,
     jobs: u64,
     clients: u32,
     random: Pcg64,
@@ -183,29 +187,30 @@ impl Trace {
         } else {
             workload.set_priorities(1)
         }
-        let order = (0..workload.jobs().len() as u32).collect();
-        let random = stream(cell.seed, 0);
-        Ok(Self { workload: Rc::new(workload), order, next: 0, origin: 0, jobs: 0, clients: *clients, random })
+        let jobs = workload.jobs().len();
+        let mut random = stream(cell.seed, 0);
+        let first = if file.is_some() && jobs > 0 { random.random_range(0..jobs) } else { 0 };
+        let gap = workload.span_ns() / jobs.max(1) as u64;
+        let period = (workload.span_ns() + gap).max(1);
+        let order = (0..jobs as u32).collect();
+        Ok(Self { workload: Rc::new(workload), order, first, period, jobs: 0, clients: *clients, random })
     }
 
-    /// Sorted by time, as the first pass is in the trace's order, and the others keep its times: seeds differ in where the
-    /// trace begins.
+    /// Sorted by time. The first pass has the jobs in their own order, from that of `first` on; what comes behind the end of the trace
+    /// has its times again, with jobs in a random order.
     fn next(&mut self) -> Option<DrawnJob> {
-        use rand::seq::SliceRandom;
-        if self.jobs == 0 || self.next == self.order.len() {
-            if self.jobs > 0 {
-                let gap = self.workload.span_ns() / self.order.len().max(1) as u64;
-                self.origin += (self.workload.span_ns() + gap).max(1);
-            }
+        let jobs = self.workload.jobs();
+        let (pass, place) = (self.jobs / jobs.len().max(1) as u64, self.jobs as usize % jobs.len().max(1));
+        if pass > 0 && place == 0 {
             self.order.shuffle(&mut self.random);
-            self.next = 0;
         }
-        let time = self.workload.jobs().get(self.next)?.arrival_ns;
-        let job = &self.workload.jobs()[self.order[self.next] as usize];
-        let at = self.origin + time.unsigned_abs();
-        self.next += 1;
+        let time = |place: usize| jobs.get(place).map(|job| job.arrival_ns.unsigned_abs());
+        let slot = (self.first + place) % jobs.len().max(1);
+        let wrapped = if slot < self.first { self.period } else { 0 };
+        let at = pass * self.period + time(slot)? + wrapped - time(self.first)?;
+        let job = jobs.get(if pass == 0 { slot } else { self.order[place] as usize })?;
+        let client = (self.jobs % u64::from(self.clients)) as u32;
         self.jobs += 1;
-        let client = ((self.jobs - 1) % u64::from(self.clients)) as u32;
         let task = |task: &midflight_workload::TaskSpec| DrawnTask {
             duration_ns: task.duration_ns,
             level: task.priority.clamp(1, 4),
@@ -266,6 +271,38 @@ mod tests {
         assert_eq!(one, jobs(load, 1));
         assert!(one.windows(2).all(|pair| pair[0].at <= pair[1].at));
         assert!(one.iter().any(|job| job.tasks.iter().any(|task| task.level == 4)));
+    }
+
+    #[test]
+    fn a_file_s_jobs_come_in_their_own_order_from_a_job_that_differs_by_seed() {
+        let file = std::env::temp_dir().join(format!("midflight-jobs-{}.tr", std::process::id()));
+        // Jobs of 1, 2, 3, ... tasks, further and further apart.
+        let line = |n: u32| format!("{} {n} 0.01 {}\n", n * n, "0.01 ".repeat(n as usize));
+        std::fs::write(&file, (1..=20).map(line).collect::<String>()).unwrap();
+        let load = Load::Trace {
+            file: Some(file.clone()),
+            sample: 1.0,
+            median_ms: 10.0,
+            load: 0.2,
+            priorities: false,
+            clients: 2,
+            work: Work::Compute,
+        };
+        let mut begins = std::collections::BTreeSet::new();
+        for seed in 0..5 {
+            let mut trace = Trace::new(&cell(load.clone(), seed)).unwrap();
+            let jobs: Vec<DrawnJob> = (0..40).map(|_| trace.next().unwrap()).collect();
+            let tasks: Vec<usize> = jobs.iter().map(|job| job.tasks.len()).collect();
+            assert!((0..19).all(|i| tasks[i + 1] == tasks[i] % 20 + 1), "{tasks:?}");
+            let mut again = tasks[20..].to_vec();
+            again.sort_unstable();
+            assert_eq!(again, (1..=20).collect::<Vec<_>>(), "all jobs, once more");
+            assert!(jobs.windows(2).all(|pair| pair[0].at < pair[1].at) && jobs[0].at == 0);
+            assert_eq!(jobs[20].at, jobs[0].at + (jobs[21].at - jobs[1].at));
+            begins.insert(tasks[0]);
+        }
+        assert!(begins.len() > 1);
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

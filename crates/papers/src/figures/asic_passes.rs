@@ -3,6 +3,7 @@
 use super::results::{Case, Results};
 use super::{Effort, Figure};
 use crate::cell::{Cell, CellResult, Cluster, Load, Program, Scheme};
+use crate::differences;
 use crate::findings::Class::Hypothetical;
 use crate::findings::Paper::{AtMost, Says};
 use crate::findings::Unit::{Count, Factor};
@@ -17,10 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
              and each of its tasks is one that the asking executor may not run with some probability. Mixed: each retrieval finds \
              the queue as it was drawn. Emptied: the executor goes on until it has had all that it may run, and nothing comes; what \
              it may not run stays at the head. In vain: it may run none of the tasks.",
-    differs: "The thesis publishes no such figure; it says that a search goes on to the end of the queue. So it does, and the mean \
-              hides it: in a queue that is mixed anew all the time a search ends after one task in so many that the executor may \
-              run, whatever the length. But it leaves behind what it passed over, so that the next one is longer; without others \
-              that run these tasks, searches become linear in the length of the queue at any mix.",
+    differs: differences::ASIC_PASSES,
     cases,
     reduce,
 };

@@ -4,6 +4,7 @@ use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, SPARROW_JAVA, media
 use super::results::{Case, Results, delay, job_delay};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Sampling, Scheme, Work};
+use crate::differences;
 use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
 use crate::findings::Paper::{AtMost, Is, Says};
 use crate::findings::Unit::{Factor, Time};
@@ -16,7 +17,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Bolt (thesis, §5.3), figure 12",
     set_up: "SW1 as in figure 8 of Falcon, with tasks that compute, and Sparrow as the thesis rewrote it in C++, with one \
              scheduler. (The thesis speaks of 60 tasks a job at 100 %, which 60 executors cannot run: 30 a job and client fill them.)",
-    differs: "Both medians and their factor come out at 95 %; at 50 % Bolt's is lower than published and the factor with it is larger. The thesis's Sparrow spends its time on locks between its threads, which are a cost for each task here.",
+    differs: differences::BOLT_12,
     cases,
     reduce,
 };

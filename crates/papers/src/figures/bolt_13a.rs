@@ -7,6 +7,7 @@ use super::contenders::{
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Work};
+use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
 use crate::findings::Paper::{AtMost, Is, Says};
 use crate::findings::Unit::{Factor, Time};
@@ -20,7 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "A trace with a median task of 5 ms, on 176 executors on 11 nodes, for three minutes; tasks compute. Sparrow is the C++ one with one \
              scheduler. The thesis gives no load: it is chosen so that bursts begin to wait between the 90th and the 95th percentile of \
              the tasks, as there.",
-    differs: "The medians and their factor come out with jobs as large as a uniform sample makes them (46 tasks in the mean, some of hundreds); with the 20 tasks a job of the generator's default Sparrow's median is 0.9 ms, as its scheduler sends one reservation after the other. The 90th percentile lies where bursts begin to wait for executors, and which side of it depends on the load: Sparrow's is 37 times Bolt's at 18 % load, 19 times at this one, 4 times at 20 %. Bolt-Server's median is three times Bolt's, as polls of 140 idle executors are more than it can answer.",
+    differs: differences::BOLT_13A,
     cases,
     reduce,
 };

@@ -6,6 +6,7 @@ use super::falcon_9_10::steps_plot;
 use super::results::{Case, Results, delay, mean_step, step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
+use crate::differences;
 use crate::findings::Class::Seen;
 use crate::findings::Paper::{Is, Says};
 use crate::findings::Unit::{Factor, Share};
@@ -17,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Bolt (thesis, §5.5), figure 14",
     set_up: "The runs of figure 13a by step. What the thesis calls the reason for 37 % of Sparrow's delay is taken to be the median time of \
              submission and reservation together by the median delay: it divides all of the delay into this, retrieval and queueing.",
-    differs: "Bolt's breakdown comes out. Sparrow's probing is a smaller share: a reservation is sent after those before it, but no request is answered until the last of a job is sent, so that a large job's reservations make its retrievals wait, and are counted there. The thesis does not say how it attributes shares of a delay; here it is the quotient of two medians.",
+    differs: differences::BOLT_14,
     cases,
     reduce,
 };

@@ -4,6 +4,7 @@ use super::contenders::{BOLT, MIDFLIGHT, SHARE_OF_TASKS, computing, trace, trace
 use super::results::{Case, Results, level_step, step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
+use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
 use crate::findings::Paper::{Is, Says};
 use crate::findings::Unit::{Factor, Time};
@@ -17,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "The trace on 176 executors with four levels, of which 1.2, 1.7, 64.6 and 32.2 % of the tasks are, and the same without \
              levels (FIFO). The thesis gives no load, only that it is higher than in figure 13a: it is chosen so that FIFO's \
              median is about the thesis's; the levels follow.",
-    differs: "One number, the load, is set by the median of FIFO; what the levels make of it is the result. It matters who gets a level: in Google's trace the tasks of a job have one, so that bursts queue behind themselves, and the two upper levels wait longer here than published, because jobs of all levels are equally large. With a draw for each task instead, level 1 hardly waits at all.",
+    differs: differences::BOLT_15,
     cases,
     reduce,
 };

@@ -4,6 +4,7 @@ use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, R
 use super::results::{Case, Results, level_step};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
+use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
 use crate::findings::Paper::{AtMost, Is};
 use crate::findings::Unit::Time;
@@ -18,7 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
              level in each pass and recirculates to the next, in a model that charges for it; Midflight's core looks at all levels in one. \
              The asic engines are programs of a pipeline, packet by packet, with executors that poll: asic-published recirculates \
              from level to level, asic-safe finds all levels in one pass. They run for 20 s, as each idle poll is simulated.",
-    differs: "A recirculation always takes the same time in the simulated switch, so that the 90th percentile grows as the median does; the thesis's grows faster. Midflight's core finds the level in one pass, and so does asic-safe. Nothing adds recirculations up for asic-published: a request for level 4 takes four passes because the program does. What one recirculation takes was set by this very figure, so that the sum is no result; the number of passes is.",
+    differs: differences::BOLT_16,
     cases,
     reduce,
 };

@@ -4,6 +4,7 @@ use super::contenders::{BOLT, Contender, MIDFLIGHT, RunTime};
 use super::results::{Case, Results};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Cluster, Group, Load};
+use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
 use crate::findings::Paper::{Is, Says};
 use crate::findings::Unit::{Share, Time};
@@ -17,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "SW2: a job of 90 tasks of 20 ms every 20 ms. All ask resource A for 30 s, then B, then C. G1 has A, G2 A and B, G3 A, B \
              and C. The thesis gives no sizes: each group has three nodes of 18 executors, as the end at 110 s implies for G3 \
              (135,000 tasks in 50 s).",
-    differs: "Nothing: phases and end are the thesis's. The sizes of the groups are inferred from that end, and groups with more resources are busier in the second phase, as tasks go to whichever executor asks first.",
+    differs: differences::BOLT_17,
     cases,
     reduce,
 };

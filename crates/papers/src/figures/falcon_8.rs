@@ -4,6 +4,7 @@ use super::contenders::{Contender, FALCON, MIDFLIGHT, RunTime, SPARROW_JAVA, med
 use super::results::{Case, Results, delay, job_delay};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Scheme, Work};
+use crate::differences;
 use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
 use crate::findings::Paper::{AtMost, Is, Says};
 use crate::findings::Unit::{Factor, Share, Time};
@@ -17,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "SW1: two clients submit a job every 10 ms each, of tasks that sleep for 10 ms, to 60 executors on 10 nodes. The \
              tasks of a job set the utilisation. Sparrow is the Java original, with two schedulers on the clients' nodes. \
              Spark is a central scheduler with a cost for each task, and runs longer.",
-    differs: "Medians, their factors and the order come out. The 95th percentiles do not: Falcon's is half of the published 0.25 ms, which neither polling (at most 50 µs) nor the costs of its programs explain, and none was added for it; Sparrow's is higher, as its executors fall behind between two jobs at 95 %. Midflight does not wait for a poll: a task that finds a parked executor starts a network's way later, at any load.",
+    differs: differences::FALCON_8,
     cases,
     reduce,
 };

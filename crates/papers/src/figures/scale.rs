@@ -4,6 +4,7 @@ use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Cluster, Load};
+use crate::differences;
 use crate::findings::Class::Hypothetical;
 use crate::findings::Paper::{AtMost, Says};
 use crate::findings::Unit::{Count, Factor, PerSecond};
@@ -17,7 +18,7 @@ pub(super) const FIGURE: Figure = Figure {
     set_up: "Midflight's switch and endpoints as they are shipped, tasks of 5 ms at 80 % of the cluster's time, for 50 ms; nodes of \
              64 executors. A switch serves up to 15,625 executors; beyond, nodes and jobs are shared among switches, up to 64. With \
              --quick up to 64,000 executors only.",
-    differs: "Nothing to compare with: the papers' cluster had 13 machines.",
+    differs: differences::SCALE,
     cases,
     reduce,
 };

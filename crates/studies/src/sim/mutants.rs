@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
-  cargo run --release -p midflight-cli --features mutants -- sim mutants tasks
-  cargo run --release -p midflight-cli --features mutants -- sim mutants tasks --only lost-tail
+  cargo run --profile mutants -p midflight-cli --features mutants -- sim mutants tasks
+  cargo run --profile mutants -p midflight-cli --features mutants -- sim mutants tasks --only lost-tail
 
 A mutant is a bug that is planted in the core, in an endpoint, or in what drives it. Each passes the
 unit tests. The campaign must find each within its budget of seeds. docs/internals/mutants.md has
@@ -54,7 +54,7 @@ fn hunt<S: Subject>(args: &Args) -> Result<ExitCode> {
     if !are_planted() {
         return Err(usage::error(format!(
             "this build has no mutants, as every build that is used: run \
-             `cargo run --release -p midflight-cli --features mutants -- sim mutants {}`",
+             `cargo run --profile mutants -p midflight-cli --features mutants -- sim mutants {}`",
             S::NAME
         )));
     }
