@@ -1,31 +1,66 @@
-//! Gives two things a number. What can change a cell's result: a hash of the sources of the simulator and of all that runs in it; results
-//! that are kept are reused only with the same number. What cells do not use is left out; figures only choose them, and reduce their
-//! results. And what decides a verdict: constants and rules.
+//! Gives two things a number. What can change the result of a cell, by the family of its scheme: a hash of the sources of the simulator and
+//! of all that runs in such a cell; results that are kept are reused only with the same number, and a change of one scheme leaves those
+//! of the others. What cells do not use is left out; figures only choose them, and reduce their results. And what decides a verdict:
+//! constants and rules.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 12] = [
-    "Cargo.lock",
-    "dataplane",
-    "crates/wire/src",
-    "crates/dataplane/src",
-    "crates/rmt/src",
-    "crates/tasks/src",
+/// In every cell.
+const COMMON: &[&str] = &[
     "crates/endpoint/src",
-    "crates/baselines",
-    "crates/workload/src",
-    "crates/papers/Cargo.toml",
-    "crates/papers/src",
+    "crates/papers/src/calibration.rs",
+    "crates/papers/src/cell",
+    "crates/papers/src/cell.rs",
     "crates/sim/src",
+    "crates/workload/src",
 ];
-const LEFT_OUT: [&str; 5] = [
-    "crates/papers/src/differences.rs",
-    "crates/papers/src/figures",
-    "crates/papers/src/findings",
+/// In those with this project's switch and endpoints.
+const MIDFLIGHT: &[&str] = &[
+    "crates/dataplane/src",
+    "crates/papers/src/cell/midflight.rs",
+    "crates/sim/src/tasks",
+    "crates/tasks/src",
+    "crates/wire/src",
+    "dataplane/include",
+    "dataplane/src",
+];
+/// In those with a pipeline besides.
+const PIPELINE: &[&str] = &["crates/dataplane/src/asic", "crates/papers/src/cell/passes.rs", "crates/rmt/src"];
+const SPARROW: &[&str] =
+    &["crates/baselines/src", "crates/papers/src/cell/sparrow.rs", "crates/papers/src/schemes/sparrow.rs"];
+const BOLT: &[&str] = &["crates/papers/src/schemes/bolt.rs"];
+const SPARK: &[&str] = &["crates/papers/src/schemes/spark.rs"];
+/// In no cell.
+const NOWHERE: &[&str] = &[
+    "crates/dataplane/src/asic/reads",
+    "crates/dataplane/src/kernel",
+    "crates/dataplane/src/reads",
+    "crates/rmt/src/reads",
+    "crates/rmt/src/tasks/check",
+    "crates/sim/src/check",
+    "crates/sim/src/reads",
     "crates/sim/src/tasks/check",
     "crates/sim/src/tasks/scenario",
+    "crates/wire/src/reads",
+    "dataplane/include/midflight/reads.h",
+    "dataplane/include/midflight/reads_verdict.h",
+    "dataplane/include/midflight/reads_wire.h",
+    "dataplane/src/reads",
+    "dataplane/src/reads.c",
+    "dataplane/src/reads_check.c",
+    "dataplane/src/reads_setup.c",
 ];
+/// Each with the folders and files that its cells have beside the common ones.
+const FAMILIES: [(&str, &[&[&str]]); 5] = [
+    ("MIDFLIGHT", &[MIDFLIGHT]),
+    ("PIPELINE", &[MIDFLIGHT, PIPELINE]),
+    ("SPARROW", &[SPARROW]),
+    ("BOLT", &[BOLT]),
+    ("SPARK", &[SPARK]),
+];
+/// Libraries whose version can change a result.
+const LIBRARIES: [&str; 5] = ["hdrhistogram", "rand", "rand_core", "rand_distr", "rand_pcg"];
 
 /// What decides a verdict, beside results: constants, and rules.
 const RULES: [&str; 3] =
@@ -33,29 +68,52 @@ const RULES: [&str; 3] =
 
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    println!("cargo::rustc-env=MIDFLIGHT_CELLS_VERSION={:016x}", hash(&root, &SOURCES, &LEFT_OUT)?);
+    let parts: Vec<&str> =
+        FAMILIES.iter().flat_map(|(_, parts)| parts.iter().flat_map(|part| part.iter().copied())).collect();
+    for (family, own) in FAMILIES {
+        let own: Vec<&str> = own.iter().flat_map(|part| part.iter().copied()).collect();
+        let sources: Vec<&str> = COMMON.iter().copied().chain(own.iter().copied()).collect();
+        let others = parts.iter().copied().filter(|part| !own.contains(part));
+        let left_out: Vec<&str> = NOWHERE.iter().copied().chain(others).collect();
+        let version = hash(&root, &sources, &left_out)? ^ libraries(&root)?;
+        println!("cargo::rustc-env=MIDFLIGHT_CELLS_{family}={version:016x}");
+    }
     println!("cargo::rustc-env=MIDFLIGHT_RULES_VERSION={:016x}", hash(&root, &RULES, &[])?);
     Ok(())
 }
 
-/// Of these files and folders. FNV-1a: no secret is kept with it, and it needs no library.
+/// Of what the lock file says of the libraries.
+fn libraries(root: &Path) -> io::Result<u64> {
+    let path = root.join("Cargo.lock");
+    println!("cargo::rerun-if-changed={}", path.display());
+    let lock = std::fs::read_to_string(path)?;
+    let is_one = |package: &&str| LIBRARIES.iter().any(|name| package.starts_with(&format!("name = \"{name}\"\n")));
+    let packages = lock.split("[[package]]\n").filter(is_one);
+    Ok(packages.fold(FNV_OFFSET, |hash, package| fnv(hash, package.bytes())))
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a: no secret is kept with it, and it needs no library.
+fn fnv(hash: u64, bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Of these files and folders.
 fn hash(root: &Path, sources: &[&str], left_out: &[&str]) -> io::Result<u64> {
     let mut files = Vec::new();
     for source in sources {
         let path = root.join(source);
-        if path.exists() {
-            println!("cargo::rerun-if-changed={}", path.display());
-            collect(&path, &mut files)?;
-        }
+        println!("cargo::rerun-if-changed={}", path.display());
+        collect(&path, &mut files)?;
     }
     files.retain(|file| !left_out.iter().any(|path| file.starts_with(root.join(path))));
     files.sort();
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    files.dedup();
+    let mut hash = FNV_OFFSET;
     for file in files {
         let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
-        for byte in name.bytes().chain([0]).chain(std::fs::read(&file)?) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        hash = fnv(hash, name.bytes().chain([0]).chain(std::fs::read(&file)?));
     }
     Ok(hash)
 }

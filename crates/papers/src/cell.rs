@@ -73,6 +73,20 @@ pub enum Scheme {
     },
 }
 
+impl Scheme {
+    /// A hash of the sources of all that decides the result of a cell of this scheme: a result of other sources is not reused.
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        match self {
+            Self::Midflight | Self::MidflightServer => env!("MIDFLIGHT_CELLS_MIDFLIGHT"),
+            Self::MidflightAsic(_) | Self::AsicPasses { .. } => env!("MIDFLIGHT_CELLS_PIPELINE"),
+            Self::Bolt(_) | Self::BoltServer(_) => env!("MIDFLIGHT_CELLS_BOLT"),
+            Self::SparrowJava(_) | Self::SparrowCpp(_) => env!("MIDFLIGHT_CELLS_SPARROW"),
+            Self::Spark => env!("MIDFLIGHT_CELLS_SPARK"),
+        }
+    }
+}
+
 /// A switch that is a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

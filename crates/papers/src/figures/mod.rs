@@ -77,9 +77,6 @@ pub const ALL: [Figure; 12] = [
     asic_passes::FIGURE,
 ];
 
-/// A hash of the sources of all that decides a result: a result of other sources is not reused.
-pub const VERSION: &str = env!("MIDFLIGHT_CELLS_VERSION");
-
 /// A hash of all constants and rules, which are frozen: by another one, a report's verdicts are not these.
 pub const RULES_VERSION: &str = env!("MIDFLIGHT_RULES_VERSION");
 

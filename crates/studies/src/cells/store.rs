@@ -3,7 +3,6 @@
 
 use anyhow::{Context, Result};
 use midflight_papers::cell::{Cell, CellResult};
-use midflight_papers::figures;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// What is kept of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// The hash of the sources that decide the result.
+    /// The hash of the sources that decide the result: of its scheme's family.
     version: String,
     pub cell: Cell,
     pub result: CellResult,
@@ -27,7 +26,7 @@ pub(crate) struct Cost {
 
 impl Kept {
     pub(crate) fn new(cell: Cell, result: CellResult, cost: Cost) -> Self {
-        Self { version: figures::VERSION.into(), cell, result, cost }
+        Self { version: cell.scheme.version().into(), cell, result, cost }
     }
 }
 
@@ -60,7 +59,7 @@ impl Store {
     pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
         let text = fs::read(self.path(cell).ok()?).ok()?;
         let kept: Kept = serde_json::from_slice(&text).ok()?;
-        (kept.version == figures::VERSION && kept.cell == *cell).then_some(kept)
+        (kept.version == cell.scheme.version() && kept.cell == *cell).then_some(kept)
     }
 
     /// # Errors
