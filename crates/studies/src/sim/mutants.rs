@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
   cargo run --profile mutants -p midflight-cli --features mutants -- sim mutants tasks
-  cargo run --profile mutants -p midflight-cli --features mutants -- sim mutants tasks --only lost-tail
+  make mutants ARGS='--only lost-tail'           the same build, only this bug
 
 A mutant is a bug that is planted in the core, in an endpoint, or in what drives it. Each passes the
 unit tests. The campaign must find each within its budget of seeds. docs/internals/mutants.md has
