@@ -91,7 +91,7 @@ lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; a
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
 	@nice $(CARGO) run --locked --profile mutants --quiet -p midflight-cli --features mutants -- sim mutants $(PROGRAM) $(ARGS)
 
-figures: ## the papers' figures anew into docs/figures: 5 seeds of each, up to an hour; what was run before is kept
+figures: ## the papers' figures anew into docs/figures: 1 to 5 hours on two cores; goes on where it was
 	@nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
