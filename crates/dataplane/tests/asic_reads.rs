@@ -303,7 +303,8 @@ fn r7_more_key_groups_than_a_pipeline_holds_are_refused() {
         assert_eq!(new(sets, kgroup_bits).err(), None, "{sets}, {kgroup_bits}");
     }
     for (sets, kgroup_bits) in [(33, 12), (1, 15), (65, 2), (0, 2)] {
-        assert!(new(sets, kgroup_bits).is_err(), "{sets}, {kgroup_bits}");
+        let why = new(sets, kgroup_bits).err().unwrap_or_default();
+        assert!(["sets", "kgroup_bits"].iter().all(|key| why.contains(key)), "{sets}, {kgroup_bits}: {why}");
     }
 }
 
@@ -315,4 +316,14 @@ fn hello_is_answered_by_state() {
     let (verdict, sent) = stage.ask(replica(1), hello.as_bytes());
     assert!(matches!(parse(&sent[0].1), Ok(Packet::State(state)) if state.incarnation.get() == INCARNATION));
     assert_eq!(verdict, Verdict::Ok);
+}
+
+/// An empty datagram comes, and comes again: nothing of it can be damaged.
+#[test]
+fn an_empty_datagram_is_repeated() {
+    for how in [0, 81, 255] {
+        let (sets, noise, repeat) = ([0; 10], [239, 0, 0, 0], [219, 0, how]);
+        let outcome = compare(&[&sets[..], &noise, &repeat].concat(), 0);
+        assert_eq!(outcome.map(|stats| stats.reasons[Verdict::Truncated as usize]), Ok(2));
+    }
 }

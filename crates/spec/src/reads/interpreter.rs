@@ -288,6 +288,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
         }
         let (party, mut bytes) = self.sent[usize::from(self.bytes.next()) % self.sent.len()].clone();
         match self.bytes.next() {
+            _ if bytes.is_empty() => {}
             0..=80 => {
                 let at = usize::from(self.bytes.next()) % bytes.len();
                 bytes[at] = self.bytes.next();

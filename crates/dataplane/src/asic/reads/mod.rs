@@ -15,7 +15,7 @@ use crate::reads::{
 use crate::{Datagram, Out};
 use midflight_endpoint::Nanos;
 use midflight_rmt::reads::{Answer, Config, Cut, Did, Group, Kind, Passing, Reads};
-use midflight_rmt::{Machine, Target};
+use midflight_rmt::{Machine, Refusal, Target};
 use midflight_wire::reads::{FLAG_EXISTS, NO_SLOT, Operation, Packet, Request, Status};
 use midflight_wire::{Address, Header, Version};
 use set::Set;
@@ -78,7 +78,9 @@ impl AsicReads {
         }
         let sets = config.sets.next_power_of_two();
         let size = Config { sets, kgroup_bits: config.kgroup_bits.max(1) };
-        let program = Box::new(Reads::build(size, &Target::TOFINO_1).map_err(|refusal| refusal.to_string())?);
+        let too_large =
+            |refusal: Refusal| format!("sets = {}, kgroup_bits = {}: {refusal}", config.sets, config.kgroup_bits);
+        let program = Box::new(Reads::build(size, &Target::TOFINO_1).map_err(too_large)?);
         Ok(Self {
             config: *config,
             machine: program.machine(),
