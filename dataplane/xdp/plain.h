@@ -30,7 +30,8 @@ MF_INLINE int is_served_plainly(uint64_t to, uint64_t from)
 {
     const struct mf_address MF_FAR *address = MF_CONTROL->address;
     uint64_t is_served = MF_ZERO;
-    if (MF_CONTROL->addresses > ADDRESSES_A_ROUND)
+    /* 0: user space writes them just now, and a source that is the switch's own may not be there yet. */
+    if ((uint32_t)MF_CONTROL->addresses - 1 >= ADDRESSES_A_ROUND)
         return 0;
     _Pragma("unroll") for (uint32_t k = 0; k < ADDRESSES_A_ROUND; k++)
     {

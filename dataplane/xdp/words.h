@@ -122,8 +122,9 @@ MF_INLINE void replace_in_sum(struct difference *sum, uint64_t old, uint64_t new
     sum->high += (new >> 32) - (old >> 32);
 }
 
-/* A multiple of 0xffff, which a sum may be changed by, that is larger than any difference here: so no sum falls below zero. */
-#define POSITIVE (0xffffull << 24)
+/* A multiple of 0xffff, which a sum may be changed by, that is larger than any difference here, at most 2^33 for each of 154 long words
+ * (MF_PACKET_MAX): so no sum falls below zero. */
+#define POSITIVE (0xffffull << 28)
 
 /* The difference as a number that can be added to a sum. */
 MF_INLINE uint64_t sum_of_difference(const struct difference *sum)
