@@ -167,7 +167,8 @@ impl Socket {
         self.memory_info()[SK_MEMINFO_DROPS]
     }
 
-    /// About how many datagrams have arrived and wait to be received. The kernel says how many bytes it has charged for them.
+    /// About how many datagrams have arrived and wait to be received, often more. The kernel says how many bytes it has charged for them,
+    /// and charges for those that came together until the last of these is received.
     #[cfg(feature = "replica")]
     pub(crate) fn waiting(&self) -> u64 {
         u64::from(self.memory_info()[SK_MEMINFO_RMEM_ALLOC]) / CHARGED_BYTES
