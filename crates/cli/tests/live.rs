@@ -37,7 +37,8 @@ fn delays_of_all_contenders_become_rows_and_a_plot() {
     }
     assert_eq!(results["live.falcon-8.user-median-95.paper"], 90.0);
     assert!(results["live.falcon-8.user-factor-median-95.ratio"].as_f64().unwrap() > 0.0);
-    let rows = ["pass", "shape", "fail"].map(|what| results[format!("live.falcon-8.{what}")].as_u64().unwrap());
+    let rows =
+        ["pass", "unsure", "shape", "fail"].map(|what| results[format!("live.falcon-8.{what}")].as_u64().unwrap());
     assert_eq!(rows.iter().sum::<u64>() as usize, 6 * contenders.len() - 3);
     let svg = std::fs::read_to_string(svg).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("Sparrow") && svg.contains("user space"));
