@@ -101,6 +101,10 @@ pub trait Subject: Send + Sync + 'static {
     fn held(&self, packet: &Packet) -> Option<u32>;
     /// The level at which a packet that holds nothing asks for a task.
     fn asks(&self, packet: &Packet) -> Option<u8>;
+    /// The level within which a packet searches, if the search is to go on at the next level from its tail.
+    fn searches(&self, _packet: &Packet) -> Option<u8> {
+        None
+    }
     /// Invariants of a level's registers, given how many tasks packets hold.
     fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String>;
     /// Invariants of the registers when no packet is inside.

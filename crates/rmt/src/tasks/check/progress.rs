@@ -10,11 +10,14 @@ const PROGRESS: &str = "progress";
 /// Passes after which packets of so small a queue will not come to rest.
 const MANY: u32 = 1000;
 
+/// Lines that show what goes on and on.
+const TOLD: usize = 8;
+
 impl<S: Subject> World<'_, S> {
     /// At rest no client waits in vain, and the registers hold nothing of a finished packet. And the work can end: the packets
     /// inside come to rest, by steps that the search takes too. So it is enough to check states at rest: clients that send
     /// tasks again and executors that poll must end the work in a few rounds. The search finds other rules that break meanwhile.
-    pub(super) fn finish(mut self) -> Result<(), Broken> {
+    pub(super) fn finish(&mut self) -> Result<(), Broken> {
         let (halves, progress) = (self.setting.instance.halves, self.setting.holds(PROGRESS));
         match () {
             () if !self.between.is_empty() => return Ok(()),
@@ -28,12 +31,28 @@ impl<S: Subject> World<'_, S> {
         self.rounds().or_else(|broken| if broken.rule == PROGRESS { Err(broken) } else { Ok(()) })
     }
 
-    /// T7: a client has an answer for each task that is not in the switch.
+    /// The same as a text: for work that cannot end, what goes on and on.
+    pub(super) fn ends(mut self) -> (String, Option<Broken>) {
+        self.log = Some(String::new());
+        let broken = self.finish().err();
+        let log = self.log.take().unwrap_or_default();
+        if broken.as_ref().is_none_or(|broken| broken.rule != PROGRESS) {
+            return (String::new(), broken);
+        }
+        let more = log.lines().nth(TOLD).map_or("", |_| "   …  and so on\n");
+        let told = log.lines().take(TOLD).fold(String::new(), |text, line| format!("{text}   …  {line}\n"));
+        (told + more, broken)
+    }
+
+    /// T7: a client has an answer for each task that is not in the switch, and an executor for each request.
     fn nobody_waits(&self) -> Result<(), Broken> {
         for (number, client) in self.clients.iter().enumerate() {
             if let Some(tid) = self.unheard(client) {
                 self.ask("T7", format!("task {tid} was not taken, and client {number} never hears of it"))?;
             }
+        }
+        if let Some(number) = self.executors.iter().position(|executor| executor.waits) {
+            self.ask("T7", format!("executor {number} polled, and gets no answer"))?;
         }
         self.setting.subject.at_rest(&self.machine).or_else(|what| self.ask("registers", what))
     }
@@ -41,11 +60,18 @@ impl<S: Subject> World<'_, S> {
     fn rest(&mut self) -> Result<(), Broken> {
         for _ in 0..MANY {
             let Some(packet) = self.flight.pop() else { return Ok(()) };
+            self.log_anew();
+            self.say(|world| format!("{} → …\n", world.setting.subject.describe(&packet)));
             let round = |sent: &Sent| matches!(sent.to, To::Recirculated | To::Copied);
             let again = self.machine.pass(packet).into_iter().filter(round).map(|sent| sent.packet);
             self.flight.splice(0..0, again);
         }
         self.ask(PROGRESS, "packets go round for ever")
+    }
+
+    /// Only the last round is told: the others are like it.
+    fn log_anew(&mut self) {
+        self.log.iter_mut().for_each(String::clear);
     }
 
     fn rounds(&mut self) -> Result<(), Broken> {
@@ -54,6 +80,7 @@ impl<S: Subject> World<'_, S> {
             if self.fates.iter().all(|fate| *fate == Fate::Assigned) {
                 return Ok(());
             }
+            self.log_anew();
             for executor in 0..self.executors.len() {
                 let packet = self.poll(executor as u8);
                 self.pass(packet)?;
@@ -84,6 +111,7 @@ impl<S: Subject> World<'_, S> {
                 return Ok(());
             }
             let packet = self.flight.remove(0);
+            self.say(|world| world.setting.subject.describe(&packet));
             self.pass(packet)?;
         }
         self.ask(PROGRESS, "packets go round for ever")

@@ -181,7 +181,7 @@ impl<'a, S: Subject> World<'a, S> {
         result
     }
 
-    fn say(&mut self, text: impl Fn(&Self) -> String) {
+    pub(super) fn say(&mut self, text: impl Fn(&Self) -> String) {
         if let Some(mut log) = self.log.take() {
             log.push_str(&text(self));
             self.log = Some(log);
@@ -236,9 +236,21 @@ impl<'a, S: Subject> World<'a, S> {
     pub(super) fn pass(&mut self, packet: Packet) -> Result<(), Broken> {
         let subject = &self.setting.subject;
         let asked = subject.asks(&packet).map(|level| (level, self.queues()));
+        let searched = subject.searches(&packet).map(|level| (level, self.queues()));
         let outputs = self.machine.pass(packet);
         let levels = asked.map_or(Ok(()), |(level, queues)| self.levels(level, &queues, &outputs));
-        self.come(outputs, levels)
+        let lower = searched.map_or(Ok(()), |(level, queues)| self.lower_levels(level, &queues, &outputs));
+        self.come(outputs, levels.and(lower))
+    }
+
+    /// T4: a search that ends without a task leaves no lower level that has one.
+    fn lower_levels(&self, level: u8, queues: &[Vec<u32>], outputs: &Outputs) -> Result<(), Broken> {
+        let ends = matches!(self.setting.subject.told(&outputs.packet), Told::NoOp { .. });
+        let mut lower = (level + 1..).zip(queues.iter().skip(level.into())).filter(|(_, queue)| !queue.is_empty());
+        match lower.next() {
+            Some((left, _)) if ends => self.ask("T4", format!("level {left} had tasks, and the search ended above it")),
+            _ => Ok(()),
+        }
     }
 
     /// Records and checks the result of a pass; `known` is the result of the checks before it.
@@ -359,6 +371,6 @@ pub(super) fn narrate<S: Subject>(setting: &Setting<S>, steps: &[Step]) -> (Stri
         }
         super::pack::sort(&mut world);
     }
-    let stuck = world.finish().err();
-    (text, stuck)
+    let (cycle, stuck) = world.ends();
+    (text + &cycle, stuck)
 }

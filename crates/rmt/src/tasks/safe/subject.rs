@@ -90,6 +90,10 @@ impl Subject for Safe {
         (self.kind(packet) == Some(Kind::Retrieve)).then(|| packet.get(self.fields().level) as u8)
     }
 
+    fn searches(&self, packet: &Packet) -> Option<u8> {
+        (self.kind(packet) == Some(Kind::Swap)).then(|| packet.get(self.fields().level) as u8)
+    }
+
     fn sound(&self, machine: &Machine, level: u8, held: usize) -> Result<(), String> {
         let registers = self.level(machine, u32::from(level) - 1);
         let super::Level { add, retrieve, queued, accepted, credit, credit_seen } = registers;
