@@ -171,6 +171,12 @@ impl Builder {
         self.source.bounds.push(Bound { kind: kind.into(), passes: passes.to_string(), why: why.into() });
     }
 
+    /// All tables so far: a check of the program plants its defects there.
+    #[cfg(feature = "check")]
+    pub(crate) fn tables(&mut self) -> &mut [Table] {
+        &mut self.source.tables
+    }
+
     /// Checks the program against the laws and a target's budgets.
     pub fn build(self, target: &Target) -> Result<Program, Refusal> {
         let report = check::check(&self.source, target)?;

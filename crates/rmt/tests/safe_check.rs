@@ -92,6 +92,14 @@ fn t3_one_search_at_a_time_leaves_the_queue_in_order() {
     assert!(seen.assigned > 0 && seen.no_ops > 0 && seen.held > 0);
 }
 
+/// The credit of one level does not serve another; a task is not assigned to an executor that lacks what it needs.
+#[test]
+fn t1_t5_credit_and_resources_are_not_mixed_up() {
+    assert!(searched("credit-small").seen.assigned > 0);
+    let seen = searched("lacking-small").seen;
+    assert!(seen.assigned > 0 && seen.held > 0);
+}
+
 #[test]
 fn t1_t2_t5_t7_crossing_searches_lose_nothing() {
     let instance = named("crossing-small").expect("an instance").instance;

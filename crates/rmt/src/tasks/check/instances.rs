@@ -3,13 +3,15 @@
 use super::{Instance, Order, Verdict, run};
 use crate::Watch;
 use crate::tasks::published::{self, Empty, Published};
-use crate::tasks::safe::{self, Safe};
+use crate::tasks::safe::{self, Planted, Safe};
 use crate::{Refusal, Target};
 
 const A: u8 = 1;
 const B: u8 = 2;
 /// Just before the serial numbers, and the pointers of two levels, wrap.
 const START: u32 = u32::MAX - 2;
+/// The rules of `docs/internals/tasks.md` that are checked, and that the work can end.
+const CONTRACT: [&str; 7] = ["T1", "T2", "T3", "T4", "T5", "T7", "progress"];
 /// Measured memory of a search, the states that it has yet to visit included.
 const BYTES_A_STATE: u64 = 150;
 
@@ -37,6 +39,8 @@ pub enum Program {
     Published(published::Config),
     /// [`Safe`].
     Safe(safe::Config),
+    /// [`Safe`] with a defect, which only a check builds.
+    Planted(safe::Config, Planted),
 }
 
 /// Whether a search found the expected result.
@@ -60,6 +64,9 @@ impl Named {
         Ok(match self.program {
             Program::Published(config) => run(Published::build(config, target)?, &self.instance, threads, watch),
             Program::Safe(config) => run(Safe::build(config, target)?, &self.instance, threads, watch),
+            Program::Planted(config, planted) => {
+                run(Safe::planted(config, target, planted)?, &self.instance, threads, watch)
+            }
         })
     }
 
@@ -92,6 +99,26 @@ impl Named {
 #[must_use]
 pub fn all() -> Vec<Named> {
     [hazards(), hazards_of_four(), kept(), large_kept(), not_kept()].concat()
+}
+
+/// The safe program with each planted defect, in an instance in which it breaks no rule without one.
+///
+/// The invariants of the registers, which find some defects sooner, are asked only where nothing else breaks: what the others break is
+/// a rule for clients and executors.
+#[must_use]
+pub fn planted() -> Vec<Named> {
+    let kept = kept();
+    let within = |name| kept.iter().find(|named| named.name == name).expect("an instance that breaks no rule");
+    let of = |&planted: &Planted| {
+        let within = within(planted.within());
+        let Program::Safe(config) = within.program else { unreachable!("{} is of the safe program", within.name) };
+        let within_contract = planted.finds().is_none_or(|(rule, _)| CONTRACT.contains(&rule));
+        let rules = within_contract.then(|| CONTRACT.to_vec());
+        let instance = Instance { rules, ..within.instance.clone() };
+        let (program, finds) = (Program::Planted(config, planted), planted.finds());
+        Named { name: planted.name(), about: planted.about(), program, instance, finds, large: None }
+    };
+    Planted::ALL.iter().map(of).collect()
 }
 
 /// The one of this name.
@@ -238,9 +265,13 @@ fn kept() -> Vec<Named> {
     let ordered: &[&[(u8, u8)]] = &[&[(1, 0), (1, 0)], &[(1, 0)], &[(1, 0), (2, 0)]];
     let searched: &[&[(u8, u8)]] = &[&[(1, A), (1, B)], &[(1, A), (2, B)], &[(1, B), (1, 0)]];
     let (one, two) = ("one searches: the queue stays in order", &[(B, 2), (A | B, 2)]);
+    let credit: &[&[(u8, u8)]] = &[&[(2, 0)], &[(1, 0), (1, 0)], &[(2, 0), (1, 0)]];
+    let lacking: &[&[(u8, u8)]] = &[&[(1, A), (1, 0)], &[(2, A)]];
     vec![
         safe("ordered-small", "nobody searches", 2, ordered, 1, &[(0, 2), (0, 1)]),
         safe("kept-small", one, 4, &[&[(1, A), (1, B)], &[(1, A)]], 0, two),
+        safe("credit-small", "a level has credit that another lacks", 2, credit, 0, &[(0, 1)]),
+        safe("lacking-small", "an executor without resources", 2, lacking, 0, &[(0, 2), (A, 2)]),
         crossing("crossing-small", "two search, and cross"),
         of(2, 4, crossing("crossing-wide", "the same with whole arguments")),
         of(4, 1, levels),

@@ -1,6 +1,6 @@
 //! The same queue, with pointers that are never wrong: nothing needs repair, and no task is lost.
 //!
-//! `docs/internals/asic.md` shows it stage by stage, and says why it is safe, which rules it breaks, and how that was proved.
+//! `docs/internals/asic.md` shows it stage by stage, and says why it is safe, which rules it breaks, and how that was checked.
 //!
 //! - **One order.** All of the queue is in ingress: packets access each register in the order in which they entered, and no
 //!   traffic manager is between a pointer and its entry.
@@ -18,6 +18,8 @@
 mod entries;
 mod fields;
 mod packets;
+#[cfg(feature = "check")]
+mod planted;
 mod queue;
 mod route;
 #[cfg(feature = "check")]
@@ -29,6 +31,8 @@ use queue::Pointers;
 
 pub use fields::{Fields, Kind, Why};
 pub use packets::{Answer, Task};
+#[cfg(feature = "check")]
+pub use planted::Planted;
 pub use view::Level;
 
 /// The size and variant of the program.
@@ -94,6 +98,11 @@ struct Registers {
 impl Safe {
     /// Builds it; a size that the target has no room for is refused.
     pub fn build(config: Config, target: &Target) -> Result<Self, Refusal> {
+        Self::built(config, target, |_, _| ())
+    }
+
+    /// The same, with a last change before it is checked against the laws.
+    fn built(config: Config, target: &Target, change: impl FnOnce(&mut Builder, &Fields)) -> Result<Self, Refusal> {
         config.check()?;
         let mut b = Builder::new("safe");
         let fields = Fields::declare(&mut b, config);
@@ -102,6 +111,7 @@ impl Safe {
         let credit = route::declare(&mut b, &fields, config);
         let registers = Registers { pointers, credit, entries };
         bounds(&mut b, config);
+        change(&mut b, &fields);
         let program = b.build(target)?;
         Ok(Self { config, machine: Machine::load(&program), program, fields, registers })
     }
