@@ -54,7 +54,36 @@ fn people_get_a_table_and_the_way_if_they_want_it() {
 }
 
 #[test]
+fn planted_defects_are_caught_and_counted() {
+    let said = check(&["--planted", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let results = said.results();
+    assert_eq!(results["asic.safe.planted"], results["asic.safe.planted_caught"]);
+    assert!(results["asic.safe.planted"].as_u64() >= Some(12), "{results}");
+}
+
+#[test]
+fn a_planted_defect_shows_its_steps() {
+    let said = check(&["--planted", "late-credit"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for part in ["ordered-small", "T1 in 6 steps", "T1: task 3 is lost", "   6  REST", "1 of 1 defects", "check asic ·"]
+    {
+        assert!(said.stdout.contains(part), "no {part} in {said:?}");
+    }
+}
+
+/// They exist for the check only.
+#[test]
+fn no_switch_runs_a_planted_defect() {
+    for engine in ["late-credit", "asic-planted", "asic-safe-late-credit"] {
+        assert_error(&run(&["switch", "--engine", engine]), 2, &["--engine", "asic-safe"]);
+    }
+}
+
+#[test]
 fn wrong_usage_is_named() {
+    assert_error(&check(&["--planted", "late-credits"]), 2, &["--planted", "late-credit,", "full-in-silence"]);
+    assert_error(&check(&["--planted", "--full"]), 2, &["--full"]);
     assert_error(&check(&["--instance", "hazard-99"]), 2, &["--instance", "hazard-9", "batches", "lost-rest"]);
     assert_error(&check(&["--instance", "kept", "--full"]), 2, &["--full"]);
     assert_error(&check(&["--limit", "0"]), 2, &["--limit"]);

@@ -1,5 +1,6 @@
 //! `midflight check asic`: the programs of the asic engine, built and measured; those of tasks searched.
 
+use super::planted;
 use super::progress::shown;
 use super::table::Table;
 use crate::memory;
@@ -25,10 +26,14 @@ EXAMPLES
   midflight check asic                                  half a minute
   midflight check asic --full                           millions of states: six minutes, 1.4 GB
   midflight check asic --instance hazard-9 --transcript the fewest steps to a lost task
+  midflight check asic --planted                        does the check find bugs? ten seconds
+  midflight check asic --planted late-credit            how this defect does harm, step by step
   midflight check asic --full --json | jq .results
 
 Every state of small queues on the real programs: packets that recirculate overtake each other in
 all orders. hazard-… are of the published program, all others of the safe one.
+--planted plants defects in the safe program, one at a time: the same search must refute each,
+else it shows nothing.
 docs/internals/asic.md has rules and programs, docs/internals/asic-hazards.md what breaks and how.
 
 RESULTS
@@ -42,11 +47,14 @@ RESULTS
   asic.reads.tables, .registers      of the reads program; FLAIR's has 30 and 12
   asic.reads.sram, .tcam             its share of the blocks, with 4,096 key groups, as FLAIR
   asic.reads.kgroups_max             key groups for which there is room
+With --planted
+  asic.safe.planted                  planted defects that break a rule
+  asic.safe.planted_caught           of these, caught
 
 EXIT CODES
-  0 in what was searched the safe program is sound, and the published one errs as documented;
-  1 a rule broke that should not, or in other steps, or one is no longer broken; 2 wrong usage,
-  130 interrupted";
+  0 in what was searched the safe program is sound, the published one errs as documented, and all
+  planted defects were caught; 1 a rule broke that should not, or in other steps, or one is no
+  longer broken; 2 wrong usage; 130 interrupted";
 
 #[derive(ClapArgs)]
 pub(super) struct Args {
@@ -56,6 +64,9 @@ pub(super) struct Args {
     /// This one only
     #[arg(long, value_name = "NAME", conflicts_with = "full")]
     instance: Option<String>,
+    /// Search the safe program with each planted defect instead, or with this one, and print its steps
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["full", "instance", "limit"])]
+    planted: Option<Option<String>>,
     /// End each search after about so many states, those that are met again included
     #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
     limit: Option<u64>,
@@ -77,6 +88,10 @@ struct Searched {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(name) = &args.planted {
+        let &Args { threads, transcript, json, .. } = args;
+        return planted::run(planted::Wanted { name: name.as_deref(), threads: threads.into(), transcript, json });
+    }
     let chosen = choose(args)?;
     let needed = chosen.iter().map(Named::memory).max().unwrap_or(0);
     memory::check(needed, "bound each search by --limit, or choose one with --instance").map_err(usage::error)?;

@@ -2,6 +2,7 @@
 
 mod asic;
 mod history;
+mod planted;
 mod progress;
 mod reads;
 mod table;
@@ -18,8 +19,8 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The asic engine's programs: what they use of a switch, which rules the published one breaks, and that the safe one
-    /// breaks none
+    /// The asic engine's programs: what they use of a switch, which rules the published one breaks, that the safe one breaks
+    /// none in small queues, and that defects of it are found
     #[command(after_help = asic::EXAMPLES)]
     Asic(asic::Args),
     /// The protocol of reads: no rule breaks in any state of its model, and each planted protocol error is found

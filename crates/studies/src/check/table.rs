@@ -34,7 +34,7 @@ impl Table {
 }
 
 /// The rule that broke; and the rule that was expected to break, if that is another one.
-fn found(named: &Named, verdict: &Verdict) -> String {
+pub(super) fn found(named: &Named, verdict: &Verdict) -> String {
     let way = |rule: &str, steps: usize| format!("{rule} in {steps} steps");
     let found = verdict.violations.first().map(|violation| way(violation.broken.rule, violation.steps));
     let expected = named.finds.map_or("nothing".into(), |(rule, steps)| way(rule, steps));
