@@ -47,9 +47,9 @@ pub(crate) struct HowRun {
 }
 
 impl Shown<'_> {
-    /// How many rows have this verdict.
+    /// How many rows have this verdict; inputs are none.
     pub(crate) fn count(&self, verdict: Verdict) -> usize {
-        self.findings.rows.iter().filter(|row| row.verdict() == verdict).count()
+        self.findings.rows.iter().filter(|row| told(row) == verdict.name()).count()
     }
 }
 
@@ -160,7 +160,7 @@ fn reading(how: &HowRun) -> Markup {
             p { b { "Delay" } " is from the call of submit to the start of the task. " b { "Values" }
                 " are means over seeds, with the half width of their 95 % confidence interval (Student's t). Factors are taken seed by seed. "
                 "The start of each run is left out. A figure is run with more seeds, up to " (how.most) ", while a row of it is unsure." }
-            p { b { "Classes" } ". " b { "Set" } ": a constant, which is named, was fitted to the row: it is an input. "
+            p { b { "Classes" } ". " b { "Set" } ": a constant, which is named, was fitted to the row: it is an input, and shown as one. "
                 b { "Seen" } ": the value was in view when a constant or a rule was chosen. " b { "Predicted" } ": neither. "
                 b { "Hypothetical" } ": this project's programs, at times of a switch that they were never run on." }
             p { b { "Verdicts" } " are by the whole interval. " b { "Pass" } ": within a factor of " (RATIO_WITHIN) " of the paper's ratio or "
@@ -216,12 +216,20 @@ fn table(rows: &[Row]) -> Markup {
                             td { (ours(row)) }
                             td { (ratio(row)) }
                             td { (class(row)) }
-                            td { span class={ "verdict " (row.verdict().name()) } { (row.verdict().name()) } }
+                            td { span class={ "verdict " (told(row)) } { (told(row)) } }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// The verdict for people: a row to which a constant was fitted is an input, if it came out so.
+pub(crate) fn told(row: &Row) -> &'static str {
+    match (row.class, row.verdict()) {
+        (Class::Set(_), Verdict::Pass) => "input",
+        (_, verdict) => verdict.name(),
     }
 }
 

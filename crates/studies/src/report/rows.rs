@@ -1,6 +1,6 @@
 //! The rows of a figure, simulated or live: as numbers with names, and as a table for a terminal.
 
-use super::figures::{paper, ratio, value};
+use super::figures::{paper, ratio, told, value};
 use midflight_papers::findings::{Class, Findings, Paper, Row, Unit, Verdict};
 use midflight_terminal::columns::aligned;
 use midflight_terminal::envelope::Measure;
@@ -82,5 +82,5 @@ fn cells(row: &Row) -> [String; 7] {
         .ours
         .and_then(|ours| ours.half_width)
         .map_or_else(String::new, |half| format!("± {}", value(row.unit, half)));
-    [row.verdict().name().into(), row.class.name().into(), ours, off, times, paper(row), row.what.clone()]
+    [told(row).into(), row.class.name().into(), ours, off, times, paper(row), row.what.clone()]
 }
