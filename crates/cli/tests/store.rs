@@ -36,8 +36,8 @@ fn r7_a_switch_of_a_store_says_what_it_needs() {
     let directory = Directory::new("store-refused");
     let file = directory.write("store.toml", STORE);
     let switch = |more: &[&str]| run(&[&["switch", "--listen", "127.0.0.1:0", "--http", "off"], more].concat());
-    let said = switch(&["--config", &file, "--engine", "asic-safe"]);
-    assert_error(&said, 2, &["reads has no asic engine", "--engine user", "--engine kernel"]);
+    let said = switch(&["--config", &file, "--engine", "asic-published"]);
+    assert_error(&said, 2, &["reads has one program of a pipeline", "--engine asic-safe"]);
     assert_error(&switch(&["--config", &file, "--engine", "kernel"]), 2, &["name them", "--interface eth0"]);
     assert_error(&switch(&["--program", "reads"]), 2, &["no replica set", "[[reads.set]]"]);
     assert_error(&switch(&["--config", &file, "--program", "tasks"]), 2, &["store.toml:2", "`reads`", "`tasks`"]);
