@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn on_few_cores_order_remains_and_lines_end() {
-        let tenth = SERVER.map(|rate| rate / 10.0);
-        let all = [(Contender::Kernel, SERVER), (Contender::User, SERVER), (Contender::Sparrow, tenth)];
+        let [fast, slow] = [20.0, 0.6].map(|by| SERVER.map(|rate| rate * by));
+        let all = [(Contender::Kernel, fast), (Contender::User, fast), (Contender::Sparrow, slow)];
         let findings = reduce(&rounds(&all));
         assert_eq!(findings.verdict("kernel-peak"), Some(Verdict::Shape));
         assert_eq!(findings.verdict("kernel-by-sparrow"), Some(Verdict::Shape));

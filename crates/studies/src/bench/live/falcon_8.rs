@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn order_makes_a_shape_and_its_lack_a_failure() {
-        let slow = reduce(&rounds(&[(Contender::User, 200, 400), (Contender::Sparrow, 500, 900)]));
+        let slow = reduce(&rounds(&[(Contender::User, 40, 100), (Contender::Sparrow, 500, 1_000)]));
         for name in ["user-median-95", "user-factor-median-95", "user-factor-median-50", "sparrow-median-95"] {
             assert_eq!(slow.verdict(name), Some(Verdict::Shape), "{name}");
         }

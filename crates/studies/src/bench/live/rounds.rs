@@ -127,10 +127,10 @@ impl Rounds {
     }
 }
 
-/// A median instead of a mean: one disturbed round does not move it. It has no interval.
+/// A median instead of a mean: one disturbed round does not move it. Its interval is as wide as the mean's, which such a round widens.
 fn estimate(values: Vec<f64>) -> Option<Estimate> {
-    let (rounds, usable) = (values.len(), !values.is_empty() && values.iter().all(|value| value.is_finite()));
-    usable.then(|| Estimate { mean: median(values), half_width: None, seeds: rounds })
+    let of_mean = Estimate::of(&values)?;
+    Some(Estimate { mean: median(values), ..of_mean })
 }
 
 #[cfg(test)]
