@@ -22,7 +22,7 @@ impl AsicReads {
     }
 
     fn set_at(&mut self, place: usize) -> &mut Set {
-        self.sets[place].as_mut().expect("found by its number")
+        self.sets[place].as_mut().expect("place_of has found a set there, and only an order removes one")
     }
 
     fn answer_state(&self, came: Came, place: usize, verdict: Verdict, question: &Header) -> Said {

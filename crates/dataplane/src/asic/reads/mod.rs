@@ -185,7 +185,7 @@ impl AsicReads {
     fn pass(&mut self, came: Came, kind: Kind, place: usize, request: &Request) -> Answer {
         let now = self.units(came.now);
         let Self { sets, program, machine, stats, .. } = self;
-        let set = sets[place].as_mut().expect("found by its number");
+        let set = sets[place].as_mut().expect("place_of has found a set there, and only an order removes one");
         let is_request = matches!(kind, Kind::Read | Kind::Write);
         let passing = Passing {
             kind,
@@ -206,14 +206,14 @@ impl AsicReads {
             flags: request.flags,
         };
         let sent = machine.pass(program.passing(&passing)).packet;
-        let told = program.answer(&sent).expect("a packet of a client or a replica has an answer");
+        let told = program.answer(&sent).expect("only packets of the controller have no answer");
         set.count(&mut stats.sets[place], &told);
         told
     }
 
     /// Writes the header of a packet that goes on. A table of the set's replicas knows their addresses.
     fn deparse(&self, place: usize, mut request: Request, told: &Answer, datagram: &mut [u8]) -> Said {
-        let set = self.sets[place].as_ref().expect("found by its number");
+        let set = self.sets[place].as_ref().expect("place_of has found a set there, and only an order removes one");
         let to = match told.to {
             Some(slot) => set.replica(slot),
             None => Some(SocketAddr::from(request.client)),
