@@ -121,7 +121,11 @@ fn choose(args: &Args) -> Result<Vec<Named>> {
     let mut chosen: Vec<Named> = all.iter().filter(|named| wanted(named)).cloned().collect();
     if chosen.is_empty() {
         let names: Vec<_> = all.iter().map(|named| named.name).collect();
-        return Err(usage::error(format!("--instance: there are {}", names.join(", "))));
+        let unknown = args.instance.as_deref().unwrap_or_default();
+        return Err(usage::error(format!(
+            "--instance: there is no instance `{unknown}`; there are {}",
+            names.join(", ")
+        )));
     }
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     chosen.iter_mut().for_each(|named| named.instance.limit = limit);

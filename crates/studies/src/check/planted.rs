@@ -84,7 +84,8 @@ fn choose(name: Option<&str>) -> Result<Vec<Named>> {
     let chosen: Vec<Named> = all.iter().filter(|named| name.is_none_or(|name| named.name == name)).cloned().collect();
     if chosen.is_empty() {
         let names: Vec<_> = all.iter().map(|named| named.name).collect();
-        return Err(usage::error(format!("--planted: there are {}", names.join(", "))));
+        let unknown = name.unwrap_or_default();
+        return Err(usage::error(format!("--planted: there is no defect `{unknown}`; there are {}", names.join(", "))));
     }
     Ok(chosen)
 }
