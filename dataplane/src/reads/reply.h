@@ -17,34 +17,14 @@ MF_INLINE void clear_address(struct mf_address *address)
     words->port = words->reserved = 0;
 }
 
-/* Two places of a request are written as eight bytes, although not all of them change: the kernel reads them so right afterwards, and a
- * processor that has stored parts of what it loads waits until the stores are done. */
-struct MF_WIRE __attribute__((may_alias)) eight_bytes {
-    uint64_t word;
-};
-
-/* Epoch, in network byte order; the sequence behind it stays. */
-MF_INLINE void put_epoch(struct mf_request *request, uint32_t epoch)
-{
-    struct eight_bytes *both = (struct eight_bytes *)&request->header.epoch;
-    both->word = mf_low_word_first(epoch, request->header.sequence);
-}
-
-/* The end of a request: `port` is the last word of the client's address, as in memory. */
-MF_INLINE void put_end(struct mf_request *request, uint32_t port, uint32_t slot, uint32_t status, uint32_t flags)
-{
-    struct eight_bytes *end = (struct eight_bytes *)&request->client.port;
-    end->word = mf_low_word_first(port, mf_low_byte_first(slot << 8 | status << 16 | flags << 24)); /* `replicas` is 0 */
-}
-
 /* What only replicas are to know, above all the epoch, and what says nothing to a client. */
 MF_INLINE void hide_from_client(struct mf_request *request)
 {
-    struct address_words *client = (struct address_words *)&request->client;
-    put_epoch(request, 0);
+    request->header.epoch = 0;
     request->sid = request->seq = request->index = 0;
-    client->high = client->low = 0;
-    put_end(request, 0, request->slot, request->status, request->flags & MF_FLAG_EXISTS);
+    clear_address(&request->client);
+    request->replicas = 0;
+    request->flags &= MF_FLAG_EXISTS;
 }
 
 /* Answers a request with its own first bytes and a status: never longer than the question. */
@@ -76,12 +56,14 @@ MF_INLINE mf_verdict to_replica(const struct call *call, const struct set *set, 
                                 uint32_t flags)
 {
     struct mf_request *request = request_in(call);
-    uint32_t port = ((const struct mf_first_word *)&request->client.port)->word;
-    put_epoch(request, set->epoch);
+    request->header.epoch = set->epoch;
     request->sid = mf_net64(set->sid);
     request->seq = mf_net64(group->seq);
     request->index = mf_net64(group->index);
-    put_end(request, port, slot, 0, (request->flags & MF_FLAG_EXISTS) | flags);
+    request->replicas = 0;
+    request->slot = (uint8_t)slot;
+    request->status = 0;
+    request->flags = (uint8_t)((request->flags & MF_FLAG_EXISTS) | flags);
     return forward(call->in, call->out, &set->replicas[slot].address, sizeof(*request));
 }
 
