@@ -31,7 +31,7 @@ static int check_session(const struct set *set)
 {
     uint64_t least = UINT64_MAX;
     uint32_t weight = 0;
-    CHECK(set->answered_seq <= set->seq);
+    CHECK(set->answered_seq <= set->seq && set->probes >> MF_REPLICAS_MAX == 0);
     CHECK(set->sid != 0 || (set->lease_ends_ns == 0 && set->seq == 0 && set->stats.sessions == 0));
     CHECK(set->sid == 0 || set->replicas[set->leader].address.port != 0);
     CHECK(set->sid > set->ended || set->lease_ends_ns == 0);

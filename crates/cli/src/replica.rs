@@ -79,7 +79,7 @@ fn answer(process: &Weak<ReplicaProcess>, name: ReplicaName, asked: ToReplica) -
 }
 
 fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
-    let ReplicaReport { status, counters, links, socket } = process.report();
+    let ReplicaReport { status, counters, links, socket, direct } = process.report();
     let shell = [
         ("links_foreign", links.foreign),
         ("links_not_for_us", links.not_for_us),
@@ -97,6 +97,9 @@ fn status(process: &ReplicaProcess, set: u16) -> ReplicaStatus {
         ("sent", socket.sent),
         ("send_errors", socket.send_errors),
         ("send_blocked", socket.send_blocked),
+        ("direct_sent", direct.sent),
+        ("direct_errors", direct.send_errors + direct.send_too_long),
+        ("direct_dropped", direct.send_blocked),
     ];
     let shell: ShellCounters = shell.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
     ReplicaStatus::new(set, &status, &counters, shell)

@@ -5,19 +5,23 @@ use midflight_dataplane::Cookies;
 use midflight_dataplane::Datagram;
 use midflight_dataplane::asic::reads::{AsicReads, SEQ_MARK, UNIT_BITS};
 use midflight_dataplane::program::Engine;
-use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReplyCheck, SetOrder, Stats, Verdict};
+use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReplyCheck, SetOrder, Stats, Verdict};
 use midflight_spec::reads::{Compared, interpret_by};
 use midflight_spec::transcript::EngineExt;
 use midflight_wire::packet;
-use midflight_wire::reads::{Heartbeat, Hello, Operation, Packet, Replica, Request, Status, Write, parse};
+use midflight_wire::reads::{FLAG_DIRECT, Heartbeat, Hello, Operation, Packet, Replica, Request, Status, Write, parse};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// What is compared: all but the listed differences *weights*, *index*, *any replica* and *refresh of SEQ 0*.
-const COMPARED: Compared<'_> = Compared { policies: &[Policy::Random, Policy::LeaderAvoidance], is_given };
+/// What is compared: all but the listed differences *weights*, *index*, *any replica*, *direct* and *refresh of SEQ 0*.
+const COMPARED: Compared<'_> = Compared {
+    policies: &[Policy::Random, Policy::LeaderAvoidance],
+    reply_checks: &[ReplyCheck::Strict, ReplyCheck::Relaxed],
+    is_given,
+};
 
 fn is_given(datagram: &[u8]) -> bool {
     let is_short = |index: u64| index <= u32::MAX.into();
@@ -96,6 +100,20 @@ struct Stage {
     incarnation: u64,
     /// What its HEARTBEATs say.
     any_replica: bool,
+    /// What requests of the client have.
+    flags: u8,
+}
+
+fn set(policy: Policy) -> NewSet {
+    NewSet {
+        number: SET,
+        incarnation: INCARNATION,
+        lease_ns: 0,
+        kgroup_bits: 2,
+        reply_check: ReplyCheck::Strict,
+        policy,
+        replicas: (0..3).map(replica).collect(),
+    }
 }
 
 impl Stage {
@@ -103,17 +121,8 @@ impl Stage {
     fn new(policy: Policy) -> Self {
         let config = ReadsConfig { sets: 1, kgroup_bits: 2, lease_ns: LEASE, ..ReadsConfig::default() };
         let mut engine = AsicReads::new(&config, SECRET, UNIT_BITS).expect("it fits");
-        let set = NewSet {
-            number: SET,
-            incarnation: INCARNATION,
-            lease_ns: 0,
-            kgroup_bits: 2,
-            reply_check: ReplyCheck::Strict,
-            policy,
-            replicas: (0..3).map(replica).collect(),
-        };
-        engine.ask_order(&mut SetOrder::add(&set));
-        Self { engine, now: NOW, incarnation: INCARNATION, any_replica: false }
+        engine.ask_order(&mut SetOrder::add(&set(policy)));
+        Self { engine, now: NOW, incarnation: INCARNATION, any_replica: false, flags: 0 }
     }
 
     fn ask(&mut self, from: SocketAddr, datagram: &[u8]) -> (Verdict, Vec<Datagram>) {
@@ -145,7 +154,7 @@ impl Stage {
     }
 
     fn request(&mut self, operation: Operation) -> Result<(SocketAddr, Request), Verdict> {
-        let mut request = Request { set: SET.into(), ..Request::new(operation) };
+        let mut request = Request { set: SET.into(), flags: self.flags, ..Request::new(operation) };
         let cookie = Cookies::new(SECRET, ReadsConfig::default().cookie_ns).give(self.now, 0, client());
         request.client.ip[..8].copy_from_slice(&cookie.to_be_bytes());
         let write = if operation == Operation::Write { Write::new_zeroed().as_bytes().to_vec() } else { Vec::new() };
@@ -205,6 +214,21 @@ fn r6_a_read_for_any_replica_goes_to_a_consistent_one() {
     stage.request(Operation::Write).expect("a session");
     let (to, read) = stage.request(Operation::Read).expect("a session");
     assert_eq!((to, read.flags), (replica(0), 1), "the leader is asked");
+}
+
+/// R6, difference *direct*: all replies pass the switch, so the flag of a READ is not left.
+#[test]
+fn r6_no_read_is_answered_directly() {
+    let mut stage = with_a_session(Policy::Random);
+    let direct = NewSet { reply_check: ReplyCheck::Direct, ..set(Policy::Random) };
+    let mut order = SetOrder::change(&direct);
+    stage.engine.ask_order(&mut order);
+    assert_eq!(order.outcome(), Outcome::Done);
+    stage.flags = FLAG_DIRECT;
+    for _ in 0..10 {
+        let (_, read) = stage.request(Operation::Read).expect("a session");
+        assert_eq!(read.flags, 0);
+    }
 }
 
 /// R1, difference *seq*: inactive at the last one; and a new session is asked for long before.

@@ -98,6 +98,8 @@ pub(crate) struct Socket {
     local: SocketAddr,
     /// Bytes of the send buffer, with the kernel's own overhead per datagram.
     send_buffer: usize,
+    /// Whether a sender waits a moment for a full send buffer.
+    is_patient: bool,
     counters: SocketCounters,
     /// The user was warned that addresses of the other IP version cannot be reached.
     warned: AtomicBool,
@@ -110,6 +112,16 @@ impl Socket {
 
     pub(crate) fn bind_with(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, Error> {
         Self::open(address, buffers).map_err(|source| Error::Bind { protocol: "UDP", address, source })
+    }
+
+    /// A socket on the same addresses of this machine and any port, only to send what may be lost: where its buffer is full, datagrams are
+    /// dropped at once.
+    #[cfg(feature = "replica")]
+    pub(crate) fn bind_to_send(&self, send_bytes: usize) -> Result<Self, Error> {
+        let any_port = SocketAddr::new(self.local.ip(), 0);
+        // The least that the kernel gives: nobody reads what is sent there.
+        let socket = Self::bind_with(any_port, SocketBuffers { receive_bytes: 0, send_bytes })?;
+        Ok(Self { is_patient: false, ..socket })
     }
 
     fn open(address: SocketAddr, buffers: SocketBuffers) -> io::Result<Self> {
@@ -126,7 +138,7 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         let (gso, local) = (Gso::new(state.max_gso_segments()), socket.local_addr()?);
         let (counters, warned) = (SocketCounters::default(), AtomicBool::new(false));
-        Ok(Self { socket, state, gso, local, send_buffer, counters, warned })
+        Ok(Self { socket, state, gso, local, send_buffer, is_patient: true, counters, warned })
     }
 
     /// Switches off `UDP_GRO`: otherwise the kernel would merge datagrams of one sender before the kernel engine's TC program
@@ -268,7 +280,7 @@ impl Socket {
     /// Returns how many were sent. `Err` means that sending them one by one may work; all other errors are counted here.
     fn try_send(&self, transmit: &Transmit<'_>, datagrams: usize) -> Result<usize, ()> {
         let mut result = self.state.try_send((&self.socket).into(), transmit);
-        if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+        if self.is_patient && result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&SEND_PATIENCE));
             result = self.state.try_send((&self.socket).into(), transmit);
         }

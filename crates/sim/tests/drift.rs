@@ -1,6 +1,7 @@
 //! Clocks that run further apart than the set's bound ρ: leases and fences then measure different times, two switches are active at
 //! once, and the checker notices. The same trials hold with sound clocks, and with a bound that covers the drift.
 
+use midflight_dataplane::reads::ReplyCheck;
 use midflight_sim::check::{Common, Fault, Net, Trial as _, run};
 use midflight_sim::reads::check::{ClientSpec, Mode, Party, ReadsSubject, SetSpec, Trial, What};
 
@@ -36,7 +37,7 @@ fn trial(seed: u64, ppm: i32, bound_ppm: u64) -> Trial {
             kgroup_bits: 6,
             keys: 6,
             mode: Mode::Flair,
-            is_relaxed: false,
+            reply_check: ReplyCheck::Strict,
             avoids_leader: true,
             is_asic: false,
             client_ids: 64,

@@ -30,13 +30,13 @@ proptest! {
 #[test]
 fn inputs_reach_everything() {
     let mut reasons = [0; Verdict::COUNT];
-    let mut events = [0; 8];
+    let mut events = [0; 9];
     for bytes in common::random_inputs(4000) {
         let stats = compare(&bytes, SECRET).expect("agreement");
         add(&mut reasons, stats.reasons);
         for set in stats.sets {
             add(&mut events, [set.to_followers, set.to_leader, set.leader_only, set.turned_back, set.outdated]);
-            add(&mut events[5..], [set.writes, set.closed, set.sessions]);
+            add(&mut events[5..], [set.writes, set.closed, set.sessions, set.direct]);
         }
     }
     for verdict in Verdict::ALL {

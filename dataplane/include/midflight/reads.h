@@ -29,6 +29,7 @@ struct mf_set_stats {
     uint64_t to_followers; /* READs of stable key groups to replicas that do not lead */
     uint64_t to_leader;    /* READs of stable key groups to the leader */
     uint64_t leader_only;  /* READs that only the leader may answer */
+    uint64_t direct;       /* READs whose replies may go to the client directly; they are counted above too */
     uint64_t turned_back;  /* replies of replicas that became such READs */
     uint64_t outdated;     /* replies of the leader that came too late: their clients were told to repeat the request */
     uint64_t writes;       /* WRITEs */
@@ -57,8 +58,9 @@ enum mf_set_outcome {
     MF_SET_FROZEN,  /* CHANGE: the set has another lease, or another number of key groups */
 };
 
-/* Which replies of replicas that do not lead go to the client. STRICT: those whose session and SEQ are still the key group's. */
-enum mf_reply_check { MF_REPLY_STRICT, MF_REPLY_RELAXED };
+/* Which replies of replicas that do not lead go to the client. STRICT: those whose session and SEQ are still the key group's. DIRECT:
+ * all, as with RELAXED, and most of them do not pass the switch. */
+enum mf_reply_check { MF_REPLY_STRICT, MF_REPLY_RELAXED, MF_REPLY_DIRECT, MF_REPLY_END };
 
 /* Which consistent replica gets a READ: a sum. RANDOM: all of them have the same chance. */
 enum mf_read_policy {

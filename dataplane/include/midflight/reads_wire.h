@@ -58,6 +58,9 @@ enum mf_reads_status {
 #define MF_FLAG_LEADER_ONLY 1 /* set by the switch: the key group is unstable, only the leader may answer */
 #define MF_FLAG_EXISTS 2      /* set by the client: the value is not wanted, only whether there is one */
 #define MF_FLAG_ANY_REPLICA 4 /* set by the switch: it does not know whether the replica is up to date; the replica's mode does */
+#define MF_FLAG_DIRECT 8      /* of a READ, set by the client: the reply may come from an address that I do not know; left by the
+                               * switch: send it to the client. A READ_REPLY that came directly has it. One that comes to the switch
+                               * with it is a refusal, or of a replica that could not send it directly */
 
 /* What a WRITE does: `command` of mf_write. The numbers are also those of the entries in the log. */
 enum mf_command {
@@ -79,8 +82,8 @@ struct MF_WIRE mf_request {
                                * times that it sent this request, and an answer repeats the number: so a round trip can be measured */
     uint64_t end_to_end_tag;  /* the place of a signature by client or replica over what no hop changes; 0 until there is a key.
                                * (header.tag is for the hop: its cost does not grow with the value) */
-    uint64_t request;         /* which request of this client; from a random start, so that it never recurs at an address. An answer
-                               * repeats it: who does not see the request cannot forge one */
+    uint64_t request;         /* which request of this client: a random number, so that who sees one knows none of the others. An
+                               * answer repeats it: who does not see the request cannot forge one */
     uint64_t sid;             /* SID: term << 32 | number. Set by the switch; 0 before */
     uint64_t seq;             /* SEQ: of this WRITE, or of the last WRITE to the key group. Set by the switch */
     uint64_t index;           /* LOG_IDX. READ: what the replica must have applied. WRITE_REPLY: what closes the key group */

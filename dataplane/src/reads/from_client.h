@@ -30,6 +30,21 @@ MF_INLINE mf_verdict ask_leader(const struct call *call, struct set *set, const 
     return to_replica(call, set, group, set->leader, MF_FLAG_LEADER_ONLY);
 }
 
+/* MF_FLAG_DIRECT for a READ whose reply may go to the client directly; else 0. A READ that is due as a probe of its replica is answered
+ * through the switch, which learns so that the replica is reached. */
+MF_INLINE uint32_t direct_flag(const struct call *call, struct set *set, uint32_t slot)
+{
+    uint32_t bit = 1u << slot % MF_REPLICAS_MAX;
+    if (MF_LIKELY(set->reply_check != MF_REPLY_DIRECT) || !(request_in(call)->flags & MF_FLAG_DIRECT))
+        return 0;
+    if (set->probes & bit) {
+        set->probes &= ~(uint64_t)bit;
+        return 0;
+    }
+    set->stats.direct++;
+    return MF_FLAG_DIRECT;
+}
+
 MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const struct kgroup *group)
 {
     uint32_t slot = MF_LIKELY(group->is_stable | set->read_flags) ? choose_replica(set, group) : MF_NO_SLOT;
@@ -40,8 +55,9 @@ MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const s
     uint64_t is_leader = is_same_slot(slot, set->leader);
     set->stats.to_leader += is_leader;
     set->stats.to_followers += 1 - is_leader;
-    set->sent[slot]++;
-    return to_replica(call, set, group, slot, set->read_flags);
+    uint32_t direct = direct_flag(call, set, slot);
+    set->sent[slot] += !direct;
+    return to_replica(call, set, group, slot, set->read_flags | direct);
 }
 
 MF_INLINE mf_verdict pass_write(const struct call *call, struct set *set, struct kgroup *group)

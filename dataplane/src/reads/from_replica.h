@@ -67,13 +67,14 @@ MF_INLINE mf_verdict pass_reply_of_leader(const struct call *call, struct set *s
 }
 
 /* Whether a reply goes to the client that is not of the leader alone. A replica to which a READ went as to any knows itself what it may
- * answer. Of a stable key group: the strict check is that of FLAIR; the relaxed one relies on the moment when the READ passed. So whether the session is still active does not matter, and the time need not be known. */
+ * answer. Of a stable key group: the strict check is that of FLAIR; the others rely on the moment when the READ passed. So whether the
+ * session is still active does not matter, and the time need not be known. */
 MF_INLINE int is_good(struct mf_reads *s, struct set *set, const struct call *call)
 {
     const struct mf_request *reply = request_in(call);
     if (reply->status == MF_STATUS_BEHIND)
         return 0;
-    if (set->reply_check == MF_REPLY_RELAXED || reply->flags & MF_FLAG_ANY_REPLICA)
+    if (set->reply_check != MF_REPLY_STRICT || reply->flags & MF_FLAG_ANY_REPLICA)
         return 1;
     if (set->sid != mf_net64(reply->sid))
         return 0;
@@ -111,7 +112,8 @@ MF_FREQUENT_HANDLER mf_verdict handle_read_reply(struct mf_reads *s, const struc
         return verdict;
     if (reply->client.port == 0)
         return MF_V_NO_CLIENT;
-    set->answered[reply->slot % MF_REPLICAS_MAX] += set->sid == mf_net64(reply->sid);
+    uint32_t is_counted = set->sid == mf_net64(reply->sid) && !(reply->flags & MF_FLAG_DIRECT);
+    set->answered[reply->slot % MF_REPLICAS_MAX] += is_counted;
     if (reply->flags & MF_FLAG_LEADER_ONLY)
         return pass_reply_of_leader(call, set);
     return is_good(s, set, call) ? to_client(call) : turn_back(s, set, call);

@@ -14,7 +14,7 @@ MF_INLINE uint32_t order_done(struct mf_reads_order *order, enum mf_set_outcome 
 MF_INLINE int is_within_bounds(const struct mf_reads *s, const struct mf_reads_order *order)
 {
     return order->lease_ns <= MF_LEASE_MAX_NS && order->kgroup_bits <= s->kgroup_bits &&
-           order->reply_check <= MF_REPLY_RELAXED && order->policy <= MF_POLICY_ALL;
+           order->reply_check < MF_REPLY_END && order->policy <= MF_POLICY_ALL;
 }
 
 /* A place without a set, or MF_SETS_MAX. */

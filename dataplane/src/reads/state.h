@@ -55,9 +55,11 @@ struct set {
     uint8_t read_flags;     /* MF_FLAG_ANY_REPLICA where the last HEARTBEAT had `any_replica`; else 0 */
     uint32_t weight;        /* the sum of the replicas' weights */
     uint64_t matched;       /* the least matched index of those with a weight: up to it, all of them are consistent */
+    uint64_t probes;        /* bitmap of the replicas that have got no READ to be answered through the switch since the last
+                             * HEARTBEAT: their next one is such a READ, and shows that they are reached */
     struct replica replicas[MF_REPLICAS_MAX];
-    uint32_t sent[MF_REPLICAS_MAX];     /* READs, since the session began */
-    uint32_t answered[MF_REPLICAS_MAX]; /* READ_REPLYs */
+    uint32_t sent[MF_REPLICAS_MAX];     /* READs to be answered through the switch, since the session began */
+    uint32_t answered[MF_REPLICAS_MAX]; /* their READ_REPLYs */
     uint64_t echoes[MF_REPLICAS_MAX];   /* the latest of a HELLO from each place */
     struct mf_address named[MF_REPLICAS_MAX]; /* by the operator: who may say HELLO before there is a session */
     struct mf_set_stats stats;

@@ -98,8 +98,13 @@ fn of_tasks(p: &TasksStatus) -> Lines {
 /// What was done for a replica set.
 fn of_set(s: &SetStatus) -> Lines {
     let reads = format!(
-        "{} to followers, {} to the leader, {} leader-only, {} turned back, {} outdated",
-        s.reads_to_followers, s.reads_to_leader, s.reads_leader_only, s.reads_turned_back, s.replies_outdated
+        "{} to followers, {} to the leader, {} leader-only; {} may be answered directly; {} turned back, {} outdated",
+        s.reads_to_followers,
+        s.reads_to_leader,
+        s.reads_leader_only,
+        s.reads_direct,
+        s.reads_turned_back,
+        s.replies_outdated
     );
     let groups = format!("{} sessions, {} writes, {} closed; {} unstable", s.sessions, s.writes, s.closed, s.unstable);
     vec![(format!("set {}", s.set), groups), ("  reads".into(), reads)]

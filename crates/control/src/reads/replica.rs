@@ -299,6 +299,7 @@ impl Collector for Collected {
 fn by_name(c: &Counters) -> ShellCounters {
     let all = [
         ("reads_served", c.reads_served),
+        ("reads_direct", c.reads_direct),
         ("reads_as_leader", c.reads_as_leader),
         ("reads_refused", c.reads_refused),
         ("writes", c.writes),

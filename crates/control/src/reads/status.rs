@@ -24,6 +24,8 @@ pub struct SetStatus {
     pub reads_to_leader: u64,
     /// Reads that only the leader could answer.
     pub reads_leader_only: u64,
+    /// Reads to replicas that may answer the client directly; they are counted above too.
+    pub reads_direct: u64,
     /// Replies that became such reads.
     pub reads_turned_back: u64,
     /// Replies of the leader that came too late.
@@ -53,6 +55,7 @@ impl From<&SetStats> for SetStatus {
             reads_to_followers: stats.to_followers,
             reads_to_leader: stats.to_leader,
             reads_leader_only: stats.leader_only,
+            reads_direct: stats.direct,
             reads_turned_back: stats.turned_back,
             replies_outdated: stats.outdated,
             writes: stats.writes,
@@ -68,10 +71,11 @@ impl ProgramStatus for ReadsStatus {
 
     fn encode(&self, e: &mut DescriptorEncoder<'_>) -> fmt::Result {
         type Field = fn(&SetStatus) -> u64;
-        let counts: [(&str, &str, Field); 8] = [
+        let counts: [(&str, &str, Field); 9] = [
             ("reads_to_followers", "Reads of stable key groups to replicas that do not lead", |s| s.reads_to_followers),
             ("reads_to_leader", "Reads of stable key groups to the leader", |s| s.reads_to_leader),
             ("reads_leader_only", "Reads that only the leader could answer", |s| s.reads_leader_only),
+            ("reads_direct", "Of these, reads to replicas that may answer the client directly", |s| s.reads_direct),
             ("reads_turned_back", "Replies of replicas that became such reads", |s| s.reads_turned_back),
             ("replies_outdated", "Replies of the leader that came too late", |s| s.replies_outdated),
             ("writes", "Writes", |s| s.writes),

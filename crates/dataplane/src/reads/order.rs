@@ -17,6 +17,8 @@ pub enum ReplyCheck {
     Strict = 0,
     /// All: a read is right if its key group was stable when it passed.
     Relaxed = 1,
+    /// All, and most of them do not pass the switch: the replica sends them to the client, if the client has asked for that.
+    Direct = 2,
 }
 
 /// Which of the consistent replicas gets a read. A sum of two mechanisms, each of which may be on.
@@ -36,12 +38,16 @@ pub enum Policy {
 }
 
 impl ReplyCheck {
+    /// Each, at the place of its number.
+    pub const ALL: [Self; 3] = [Self::Strict, Self::Relaxed, Self::Direct];
+
     /// As in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Strict => "strict",
             Self::Relaxed => "relaxed",
+            Self::Direct => "direct",
         }
     }
 }
@@ -50,9 +56,10 @@ impl FromStr for ReplyCheck {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let mut all = [Self::Strict, Self::Relaxed].into_iter();
-        all.find(|check| check.name() == name)
-            .ok_or_else(|| format!("{name:?} is no reply check: say strict or relaxed"))
+        Self::ALL
+            .into_iter()
+            .find(|check| check.name() == name)
+            .ok_or_else(|| format!("{name:?} is no reply check: say {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
@@ -219,7 +226,7 @@ impl SetOrder {
     }
 
     fn named(&self) -> Option<NewSet> {
-        let reply_check = [ReplyCheck::Strict, ReplyCheck::Relaxed].get(usize::from(self.reply_check));
+        let reply_check = ReplyCheck::ALL.get(usize::from(self.reply_check));
         let policy = Policy::ALL.get(usize::from(self.policy));
         let replicas = self.replicas.iter().map(|&address| SocketAddr::from(address));
         Some(NewSet {

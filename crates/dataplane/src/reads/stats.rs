@@ -41,6 +41,8 @@ pub struct SetStats {
     pub to_leader: u64,
     /// Reads that only the leader could answer.
     pub leader_only: u64,
+    /// Reads that went to a replica which may answer the client directly. They are counted above too.
+    pub direct: u64,
     /// Replies of replicas that became such reads.
     pub turned_back: u64,
     /// Replies of the leader that came too late, so that the client had to repeat the request.

@@ -26,6 +26,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::{Parts, ReplicaThread};
 
+/// Of answers that wait to be sent to clients directly, with the kernel's overhead.
+const DIRECT_BYTES: usize = 2 << 20;
+
 /// How a replica runs. [`ReplicaOptions::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
@@ -65,6 +68,8 @@ pub struct ReplicaReport {
     pub links: LinkCounters,
     /// Of its UDP socket.
     pub socket: SocketCounts,
+    /// Of the socket for answers that go to clients directly.
+    pub direct: SocketCounts,
 }
 
 /// A replica that runs. Dropping it ends it; its data stays.
@@ -78,6 +83,8 @@ pub struct ReplicaProcess {
 #[derive(Debug)]
 struct Shared {
     socket: Socket,
+    /// For answers that go to clients directly. Those to clients that are gone fill it, and heartbeats must not wait behind them.
+    direct: Socket,
     waker: Arc<Waker>,
     orders: Orders,
     stop: AtomicBool,
@@ -109,6 +116,7 @@ impl ReplicaProcess {
         let directory = Directory::take(&data).map_err(|error| unusable(&error))?;
         let files = directory.read().map_err(|error| unusable(&error))?;
         let (socket, waker) = (Socket::bind_with(address, buffers)?, Arc::new(Waker::new()?));
+        let direct = socket.bind_to_send(DIRECT_BYTES)?;
         let links = Links::start(links, link_options(&config), waking(&waker))?;
         let replica = Replica::new(config, files, clock::now_counting_suspension());
         let replica = replica.map_err(|error| Error::Replica(format!("{}: {error}", data.display())))?;
@@ -122,6 +130,7 @@ impl ReplicaProcess {
         let links_address = links.address();
         let shared = Arc::new(Shared {
             socket,
+            direct,
             waker,
             orders,
             stop: AtomicBool::new(false),
@@ -150,7 +159,8 @@ impl ReplicaProcess {
     #[must_use]
     pub fn report(&self) -> ReplicaReport {
         let Published { status, counters, links } = lock(&self.shared.published).clone();
-        ReplicaReport { status, counters, links, socket: self.shared.socket.counts() }
+        let Shared { socket, direct, .. } = &*self.shared;
+        ReplicaReport { status, counters, links, socket: socket.counts(), direct: direct.counts() }
     }
 
     /// Time since its thread last took a turn, which it does at least every 100 ms.

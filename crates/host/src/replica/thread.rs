@@ -46,6 +46,7 @@ pub(super) struct ReplicaThread {
     up: BTreeSet<Link>,
     peers: Vec<(u64, SocketAddr)>,
     sends: SendQueue,
+    direct_sends: SendQueue,
     packet: Vec<u8>,
     message: Vec<u8>,
     next_publish: Nanos,
@@ -64,6 +65,7 @@ impl ReplicaThread {
             up: BTreeSet::new(),
             peers: Vec::new(),
             sends: SendQueue::default(),
+            direct_sends: SendQueue::default(),
             packet: Vec::with_capacity(PACKET_MAX),
             message: Vec::new(),
             next_publish: 0,
@@ -177,6 +179,11 @@ impl ReplicaThread {
             self.sends.push(socket, to, &self.packet);
         }
         self.sends.flush(socket);
+        let direct = &self.shared.direct;
+        while let Some(to) = self.replica.poll_direct(&mut self.packet) {
+            self.direct_sends.push(direct, to, &self.packet);
+        }
+        self.direct_sends.flush(direct);
         self.shared.turned.store(clock::now(), Ordering::Relaxed);
         if now >= self.next_publish {
             self.next_publish = now + PUBLISH_EVERY;

@@ -1,10 +1,11 @@
-//! Answers. One counts only if it comes from a switch of the list and names an open request, whose id nobody else knows.
+//! Answers. One counts only if it comes from a switch of the list and names an open request, whose number nobody else knows; or, from
+//! anywhere, if that request is a read that has asked for a direct reply.
 
 use super::outcome::{failure, outcome};
 use super::requests::{Body, State};
 use super::{Answer, Client, Event, Failure, OperationKey};
 use midflight_endpoint::Nanos;
-use midflight_wire::reads::{Request as Wire, Status};
+use midflight_wire::reads::{FLAG_DIRECT, Request as Wire, Status};
 use std::net::SocketAddr;
 
 /// A READ_REPLY or WRITE_REPLY.
@@ -18,7 +19,10 @@ pub(super) struct Reply<'a> {
 
 impl Client {
     pub(super) fn handle_reply(&mut self, now: Nanos, from: SocketAddr, reply: &Reply<'_>) {
-        let number = reply.request.request.get().wrapping_sub(self.first);
+        if reply.request.flags & FLAG_DIRECT != 0 {
+            return self.handle_direct(now, reply);
+        }
+        let number = reply.request.request.get();
         let Some(switch) = self.switches.find(from) else {
             self.counters.foreign_address += 1;
             return;
@@ -41,12 +45,45 @@ impl Client {
                 self.counters.old_answers += 1;
             }
         } else {
-            self.answered(now, number, switch, reply);
+            // (Where another switch answers the repeat, the first one has failed.)
+            let is_lost = request.asked_direct == Some(switch) && sequence > 0;
+            if self.answered(now, number, switch, reply) && is_lost {
+                self.counters.direct_lost += 1;
+                self.direct.was_lost(now, number);
+            }
+        }
+    }
+
+    /// A replica's reply that has not come through the switch. It answers the first sending, by which it was asked for.
+    fn handle_direct(&mut self, now: Nanos, reply: &Reply<'_>) {
+        let number = reply.request.request.get();
+        let Some(request) = self.requests.get(number) else {
+            self.counters.unexpected_answers += 1;
+            self.direct.came_late(number);
+            return;
+        };
+        let Some(switch) = request.asked_direct else {
+            self.counters.foreign_address += 1;
+            return;
+        };
+        let is_first = reply.request.header.sequence.get() == 0;
+        let is_good = matches!(reply.status, Status::Done | Status::NotFound);
+        let is_own = is_first && is_good && reply.request.set.get() == self.config.set;
+        if is_own && self.answered(now, number, switch, reply) {
+            self.counters.direct_answers += 1;
+            self.direct.came();
+        } else if !is_own {
+            self.counters.bad_answers += 1;
         }
     }
 
     /// The request is not done, but may be.
     fn refused(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) {
+        // Its repeats do not ask for a direct reply, so they show nothing.
+        self.direct.refused(number);
+        if let Some(request) = self.requests.get_mut(number) {
+            request.asked_direct = None;
+        }
         if reply.status == Status::Cookie {
             return self.handle_cookie(now, number, switch, reply.request);
         }
@@ -89,9 +126,9 @@ impl Client {
         }
     }
 
-    /// A replica has answered for good.
-    fn answered(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) {
-        let Some(request) = self.requests.get(number) else { return };
+    /// A replica has answered for good. Returns whether the answer fits the request.
+    fn answered(&mut self, now: Nanos, number: u64, switch: usize, reply: &Reply<'_>) -> bool {
+        let Some(request) = self.requests.get(number) else { return false };
         let (is_write, measured_from) = (request.is_write(), request.sent_at(reply.request.header.sequence.get()));
         let was_taken = match &request.body {
             Body::Open => self.opening_answered(now, number, reply),
@@ -107,7 +144,7 @@ impl Client {
         };
         if !was_taken {
             self.counters.bad_answers += 1;
-            return;
+            return false;
         }
         if let Some(sent_at) = measured_from {
             let trip = if is_write { &mut self.write_trip } else { &mut self.read_trip };
@@ -117,6 +154,7 @@ impl Client {
         if let Some(switch) = self.switches.served(switch) {
             self.events.push_back(Event::SwitchChanged { switch });
         }
+        true
     }
 
     /// The answer to the opening of a client id. Returns whether it is one.

@@ -21,6 +21,10 @@ pub struct Counters {
     pub sent: u64,
     /// Of these: requests that were sent again.
     pub repeated: u64,
+    /// Reads that a replica has answered directly, and not through the switch.
+    pub direct_answers: u64,
+    /// Reads whose direct replies were lost, so that they were answered when they were repeated.
+    pub direct_lost: u64,
     /// Times that no answer came in time.
     pub unanswered: u64,
     /// Times that the client went to another switch.
@@ -43,7 +47,7 @@ pub struct Counters {
     pub other_version: u64,
     /// Datagrams dropped: an operation that is not for clients.
     pub not_for_client: u64,
-    /// Answers dropped: not from a switch of the list.
+    /// Answers dropped: not from a switch of the list, and not the direct reply to a read that asked for it.
     pub foreign_address: u64,
     /// Answers dropped: nothing waits for them (copies, late or forged ones).
     pub unexpected_answers: u64,

@@ -1,13 +1,14 @@
 //! The client of a linearizable store: operations in, answers out.
 //!
 //! [`Client`] is the state machine. `transmit` writes packets, `answers` handles those that come back, `outcome` reads what they
-//! say, and `clock` handles timers. The data is in `requests` (what is open, and when it is due), `lanes` (client ids) and
-//! `switches`. `docs/internals/reads.md` is the protocol.
+//! say, and `clock` handles timers. The data is in `requests` (what is open, and when it is due), `lanes` (client ids),
+//! `switches`, and `direct` (whether replies can come from replicas themselves). `docs/internals/reads.md` is the protocol.
 
 mod answers;
 mod clock;
 mod config;
 mod counters;
+mod direct;
 mod events;
 mod lanes;
 mod operation;
@@ -22,6 +23,7 @@ pub use events::{Answer, Event, Failure};
 pub use operation::{Operation, OperationKey, SubmitError};
 
 use answers::Reply;
+use direct::Direct;
 use lanes::Lanes;
 use midflight_endpoint::{Backoff, Endpoint, Nanos, RoundTrip};
 use midflight_wire::Reject;
@@ -41,8 +43,6 @@ pub struct Client {
     rng: Pcg32,
     /// What goes on the wire comes from a cipher, so that nobody can compute the seed or later numbers from it.
     secrets: StdRng,
-    /// The id of the first request: random, so that ids never recur at an address.
-    first: u64,
     requests: Requests,
     /// Operations that have not been sent.
     reads: VecDeque<u64>,
@@ -53,6 +53,7 @@ pub struct Client {
     /// While the store has no room for more client ids, and some lane has one, no other is asked for before this time.
     may_open_from: Nanos,
     switches: Switches,
+    direct: Direct,
     read_trip: RoundTrip,
     /// Writes take longer, so their round trip is measured apart.
     write_trip: RoundTrip,
@@ -66,13 +67,11 @@ impl Client {
     /// A [`ConfigError`] that says which field to change.
     pub fn new(config: ClientConfig, _now: Nanos) -> Result<Self, ConfigError> {
         config.check()?;
-        let mut secrets = StdRng::seed_from_u64(config.seed);
         let trip = RoundTrip::new(config.rto_initial, config.rto_min..=config.rto_max);
         Ok(Self {
             counters: Counters::default(),
             rng: Pcg32::seed_from_u64(config.seed),
-            first: secrets.next_u64(),
-            secrets,
+            secrets: StdRng::seed_from_u64(config.seed),
             requests: Requests::default(),
             reads: VecDeque::new(),
             writes: VecDeque::new(),
@@ -80,6 +79,7 @@ impl Client {
             lanes: Lanes::new(config.lanes),
             may_open_from: 0,
             switches: Switches::new(&config.switches, Backoff::new(config.inactive_min..=config.inactive_max)),
+            direct: Direct::new(),
             read_trip: trip.clone(),
             write_trip: trip,
             events: VecDeque::new(),
@@ -100,7 +100,7 @@ impl Client {
         }
         let (is_write, hash) = (operation.is_write(), key_hash(operation.key()));
         let deadline = now.saturating_add(self.config.timeout);
-        let number = self.requests.insert(Request::new(Body::Operation(operation), hash, deadline));
+        let number = self.insert(Request::new(Body::Operation(operation), hash, deadline));
         if is_write {
             self.writes.push_back(number)
         } else {
@@ -108,6 +108,16 @@ impl Client {
         }
         self.counters.submitted += 1;
         Ok(OperationKey(number))
+    }
+
+    /// Adds a request under a random number. It never recurs, and who sees one knows none of the others: an answer counts by it.
+    fn insert(&mut self, request: Request) -> u64 {
+        let mut number = self.secrets.next_u64();
+        while self.requests.get(number).is_some() {
+            number = self.secrets.next_u64();
+        }
+        self.requests.insert(number, request);
+        number
     }
 
     /// Operations that have not ended, and openings of client ids.

@@ -45,6 +45,8 @@ pub(super) struct Request {
     /// Where it was sent last, and with which cookie.
     pub(super) switch: usize,
     pub(super) cookie: u64,
+    /// The switch through which it has asked for a direct reply, if it has.
+    pub(super) asked_direct: Option<usize>,
     /// From this time on a cookie may cause it to be sent again at once.
     pub(super) heeds_cookies_from: Nanos,
     /// The present time for an answer; 0: as measured.
@@ -69,6 +71,7 @@ impl Request {
             last_sent_at: 0,
             switch: 0,
             cookie: 0,
+            asked_direct: None,
             heeds_cookies_from: 0,
             patience: 0,
             pause: 0,
@@ -102,7 +105,6 @@ pub(super) struct Requests {
     open: HashMap<u64, Request>,
     deadlines: Deadlines,
     ready: VecDeque<u64>,
-    next: u64,
 }
 
 impl Requests {
@@ -110,14 +112,11 @@ impl Requests {
         self.open.len()
     }
 
-    /// Adds a request; returns its number, which counts up.
-    pub(super) fn insert(&mut self, request: Request) -> u64 {
-        let number = self.next;
-        self.next += 1;
+    /// Adds a request under a number that no open one has.
+    pub(super) fn insert(&mut self, number: u64, request: Request) {
         let due = request.due;
         self.open.insert(number, request);
         self.schedule(number, due);
-        number
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Request> {

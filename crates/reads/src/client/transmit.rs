@@ -3,7 +3,8 @@
 use super::requests::{Body, Request, State};
 use super::{Client, Operation};
 use midflight_endpoint::Nanos;
-use midflight_wire::reads::{self as wire, Command, FLAG_EXISTS, NO_SLOT};
+use midflight_endpoint::mutants::planted;
+use midflight_wire::reads::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, NO_SLOT};
 use rand::Rng;
 use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
@@ -76,18 +77,27 @@ impl Client {
         let mut opening = Request::new(Body::Open, self.secrets.next_u32(), deadline);
         opening.lane = Some(lane);
         opening.number = self.secrets.next_u64();
-        let number = self.requests.insert(opening);
+        let number = self.insert(opening);
         self.lanes.opening(lane, number);
         self.requests.make_ready(number);
+    }
+
+    /// Whether a request asks for a direct reply now. Without a cookie the switch would ask for that first.
+    fn asks_direct(&mut self, now: Nanos, number: u64, cookie: u64) -> bool {
+        let requests = &self.requests;
+        let may_ask = requests.get(number).is_some_and(|request| request.sent == 0 && !request.is_write());
+        may_ask && cookie != 0 && self.direct.asks(now, number, |read| requests.get(read).is_some())
     }
 
     /// Writes a request, for the first time or again.
     fn send(&mut self, now: Nanos, number: u64, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let timeout = self.timeout_of(number);
         let (switch, address, cookie) = self.switches.current();
+        let asks_direct = self.asks_direct(now, number, cookie);
         let request = self.requests.get_mut(number)?;
+        request.asked_direct = asks_direct.then_some(switch).or(request.asked_direct);
         let mut fixed = first_part(request, cookie);
-        fixed.request = self.first.wrapping_add(number).into();
+        fixed.request = number.into();
         fixed.set = self.config.set.into();
         let client = request.lane.and_then(|lane| self.lanes.id(lane));
         write_packet(&fixed, request, client, buffer);
@@ -116,6 +126,11 @@ fn first_part(request: &Request, cookie: u64) -> wire::Request {
     if let Body::Operation(operation) = &request.body {
         fixed.key_length = (operation.key().len() as u16).into(); // checked when it was submitted
         fixed.flags = if matches!(operation, Operation::Exists { .. }) { FLAG_EXISTS } else { 0 };
+    }
+    // Only the first time: where direct replies are lost, the others must come.
+    let is_first = request.sent == 0 || planted(186);
+    if request.asked_direct.is_some() && is_first {
+        fixed.flags |= FLAG_DIRECT;
     }
     fixed
 }

@@ -5,7 +5,9 @@
 pub struct Counters {
     /// READs answered with a value, or that there is none.
     pub reads_served: u64,
-    /// Of these as the leader, leader-only.
+    /// Of these, answers that went to clients directly.
+    pub reads_direct: u64,
+    /// Of those served, as the leader, leader-only.
     pub reads_as_leader: u64,
     /// READs that this replica could not serve: the switch asks the leader, or the client repeats.
     pub reads_refused: u64,

@@ -1,7 +1,8 @@
 //! What comes from switches: requests, and their answers to a leader's questions.
 
 use super::entry::SessionName;
-use super::reads::{self, Here, Path, Until};
+use super::reads::{Here, Path, Until};
+use super::replies::Replies;
 use super::session::Heard;
 use super::writes::Arrived;
 use super::{Event, Replica, epoch_of, packets};
@@ -90,9 +91,7 @@ impl Replica {
                 let index_known = if planted(152) { self.node.last_index() } else { index };
                 self.node.advance_commit(index_known);
                 if self.applied >= index || planted(153) {
-                    self.counters.reads_served += 1;
-                    let slot = self.slot_of(request);
-                    self.out.push_back((from, reads::reply(request, key, slot, &self.state.store, &self.seqs)));
+                    self.replies_to(request).serve(from, request, key);
                 } else {
                     self.wait(from, request, key, Until::Applied(index));
                 }
@@ -119,13 +118,15 @@ impl Replica {
     }
 
     fn refuse_read(&mut self, from: SocketAddr, request: &Request, key: &[u8], status: Status) {
-        self.counters.reads_refused += 1;
-        self.out.push_back((from, reads::refusal(request, key, self.slot_of(request), status)));
+        self.replies_to(request).refuse(from, request, key, status);
     }
 
-    /// This replica's place. (One that is no member yet has none, and answers no requests.)
-    fn slot_of(&self, request: &Request) -> u8 {
-        if planted(151) { request.slot } else { self.slot() }
+    fn replies_to(&mut self, request: &Request) -> Replies<'_> {
+        let (_, mut replies) = self.replies();
+        if planted(151) {
+            replies.slot = request.slot;
+        }
+        replies
     }
 
     /// Who sends a READ. What a READ says of index and session lets a replica commit: so it must be of a switch that has that session,
@@ -148,7 +149,7 @@ impl Replica {
             self.reads.push(from, request, key, until);
         } else {
             self.counters.overflowed += 1;
-            self.out.push_back((from, reads::refusal(request, key, self.slot(), Status::Busy)));
+            self.refuse_read(from, request, key, Status::Busy);
         }
     }
 

@@ -272,10 +272,7 @@ impl Endpoint for Replica {
     }
 
     fn poll_transmit(&mut self, _now: Nanos, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        let (to, datagram) = self.out.pop_front()?;
-        buffer.clear();
-        buffer.extend_from_slice(&datagram);
-        Some(to)
+        super::pop(&mut self.out, buffer)
     }
 
     fn poll_event(&mut self) -> Option<Event> {

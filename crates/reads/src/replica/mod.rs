@@ -5,8 +5,8 @@
 //! - `transfer`: snapshots on their way to replicas that are far behind; `letters`: what replicas say to each other;
 //! - `session`: a leader's sessions with switches, and the fencing of earlier ones; `switches`: what it knows of them; `presence`: what
 //!   switches hear of other replicas;
-//! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `balance`: how many READs each replica gets;
-//!   `seqs`: what its replies say of the last write;
+//! - `datagrams`: what comes from switches; `writes` and `reads`: what a leader, and any replica, does with requests; `replies`: which way answers to READs go;
+//!   `balance`: how many READs each replica gets; `seqs`: what its replies say of the last write;
 //! - `read_index` and `leases`: two other ways for followers to serve reads.
 //!
 //! [`Replica`] puts them together: an endpoint without I/O, with a disk ([`midflight_endpoint::Durable`]) and links to its peers
@@ -28,6 +28,7 @@ mod packets;
 mod presence;
 mod read_index;
 mod reads;
+mod replies;
 mod seqs;
 mod session;
 mod snapshots;
@@ -50,11 +51,13 @@ use image::Image;
 use letters::Letter;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{File, Lane, MS, Nanos};
+use midflight_wire::reads::NO_SLOT;
 use node::Node;
 use raft::eraftpb::MessageType;
 use raft::prelude::Entry;
 use raft::prelude::Message;
 use reads::Reads;
+use replies::Replies;
 use session::{Datagrams, Sessions};
 use state::State;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -107,7 +110,10 @@ pub struct Replica {
     links: drive::Links,
     /// Switches that have been found to be configured otherwise; at most as many as the configuration names.
     unlike: BTreeSet<SocketAddr>,
+    /// To switches.
     out: Datagrams,
+    /// To clients: answers that do not pass the switch.
+    direct: Datagrams,
     events: VecDeque<Event>,
     counters: Counts,
 }
@@ -233,6 +239,7 @@ impl Replica {
             links: drive::Links::default(),
             unlike: BTreeSet::new(),
             out: Datagrams::new(),
+            direct: Datagrams::new(),
             events: VecDeque::new(),
             counters: Counts::default(),
             config,
@@ -243,6 +250,12 @@ impl Replica {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The next answer that goes to a client directly, and to whom. A driver sends it by a socket of its own, which never waits: what is
+    /// owed to clients that are gone must not hold up a leader's heartbeats.
+    pub fn poll_direct(&mut self, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+        pop(&mut self.direct, buffer)
     }
 
     /// A turn of its driver begins, which leaves about so many datagrams in the socket: a part of this replica's load.
@@ -454,10 +467,33 @@ impl Replica {
             present.writes.answer(self.applied, slot, &self.node, &self.state, name.switch, &mut self.out);
         }
         let confirmed = self.node.is_leader().then(|| self.node.confirmed());
-        let answered = self.reads.answer(self.applied, confirmed, slot, &self.state.store, &self.seqs, &mut self.out);
-        self.counters.reads_served += answered.served;
-        self.counters.reads_refused += answered.refused;
+        let applied = self.applied;
+        let (reads, mut replies) = self.replies();
+        reads.answer(applied, confirmed, &mut replies);
     }
+
+    /// The reads that wait, and what answers to reads need.
+    fn replies(&mut self) -> (&mut Reads, Replies<'_>) {
+        let own = self.state.members.iter().find(|member| member.id == self.config.id);
+        let replies = Replies {
+            slot: own.map_or(NO_SLOT, |own| own.slot),
+            own: own.map(|own| own.address),
+            store: &self.state.store,
+            seqs: &self.seqs,
+            out: &mut self.out,
+            direct: &mut self.direct,
+            counters: &mut self.counters,
+        };
+        (&mut self.reads, replies)
+    }
+}
+
+/// The next datagram of a queue, and where it goes.
+fn pop(queue: &mut Datagrams, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+    let (to, datagram) = queue.pop_front()?;
+    buffer.clear();
+    buffer.extend_from_slice(&datagram);
+    Some(to)
 }
 
 /// What the switch stamps on packets to replicas: the low half of the incarnation, but never 0.

@@ -4,7 +4,6 @@
 use super::Replica;
 use super::letters::{Letter, Other};
 use super::node::Node;
-use super::reads::Answered;
 use super::switches::SILENT_HEARTBEATS;
 use midflight_endpoint::mutants::planted;
 use midflight_endpoint::{Lane, Nanos};
@@ -102,9 +101,8 @@ impl Replica {
 
     /// The switch sends them to the leader.
     fn give_up_reads(&mut self) {
-        let slot = self.slot();
-        let Answered { refused, .. } = self.reads.give_up(slot, &mut self.out);
-        self.counters.reads_refused += refused;
+        let (reads, mut replies) = self.replies();
+        reads.give_up(&mut replies);
     }
 
     /// A follower asks what is committed. Under its lease the leader knows; else a quorum must confirm first that it leads.

@@ -3,13 +3,10 @@
 use super::config::Mode;
 use super::leases::Leases;
 use super::node::Node;
-use super::packets;
-use super::seqs::Seqs;
-use super::session::Datagrams;
-use super::store::Store;
+use super::replies::Replies;
 use midflight_endpoint::Nanos;
 use midflight_endpoint::mutants::planted;
-use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_EXISTS, FLAG_LEADER_ONLY, Operation, Request, Status};
+use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_LEADER_ONLY, Request, Status};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -132,17 +129,14 @@ impl Reads {
     }
 
     /// Refuses what waits for answers of the leader, or for the indexes that it has said.
-    pub(super) fn give_up(&mut self, slot: u8, out: &mut Datagrams) -> Answered {
-        let mut answered = Answered::default();
+    pub(super) fn give_up(&mut self, replies: &mut Replies<'_>) {
         self.waiting.retain(|Waiting { from, request, key, until }| {
             let waits = matches!(until, Until::Answered(_) | Until::Applied(_));
             if waits {
-                answered.refused += 1;
-                out.push_back((*from, refusal(request, key, slot, Status::Behind)));
+                replies.refuse(*from, request, key, Status::Behind);
             }
             !waits
         });
-        answered
     }
 
     /// A read that waits.
@@ -151,59 +145,16 @@ impl Reads {
     }
 
     /// Answers what can be answered; what waited for a leader that leads no more is refused.
-    pub(super) fn answer(
-        &mut self,
-        applied: u64,
-        confirmed: Option<Nanos>,
-        slot: u8,
-        store: &Store,
-        seqs: &Seqs,
-        out: &mut Datagrams,
-    ) -> Answered {
-        let mut answered = Answered::default();
-        self.waiting.retain(|waiting| {
-            let Waiting { from, request, key, until } = waiting;
-            let status = match (*until, confirmed) {
+    pub(super) fn answer(&mut self, applied: u64, confirmed: Option<Nanos>, replies: &mut Replies<'_>) {
+        self.waiting.retain(|Waiting { from, request, key, until }| {
+            match (*until, confirmed) {
                 (Until::Answered(_), _) => return true,
-                (Until::Confirmed(..), None) => Status::NotLeader,
+                (Until::Confirmed(..), None) => replies.refuse(*from, request, key, Status::NotLeader),
                 (Until::Confirmed(round, _), Some(confirmed)) if round > confirmed => return true,
                 (Until::Applied(index) | Until::Confirmed(_, index), _) if index > applied => return true,
-                _ => Status::Done,
-            };
-            if status == Status::Done {
-                answered.served += 1;
-                out.push_back((*from, reply(request, key, slot, store, seqs)));
-            } else {
-                answered.refused += 1;
-                out.push_back((*from, refusal(request, key, slot, status)));
+                _ => replies.serve(*from, request, key),
             }
             false
         });
-        answered
     }
-}
-
-/// Reads that were answered in one call.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Answered {
-    pub(super) served: u64,
-    pub(super) refused: u64,
-}
-
-/// The value of a key, or that there is none, with the SEQ of the last write that it shows.
-pub(super) fn reply(request: &Request, key: &[u8], slot: u8, store: &Store, seqs: &Seqs) -> Vec<u8> {
-    let seq = seqs.of_reply(request.sid.get(), request.hash.get(), request.seq.get());
-    let request = &Request { seq: seq.into(), ..*request };
-    let wants_value = request.flags & FLAG_EXISTS == 0;
-    let (status, value) = match store.get(key) {
-        Some(value) if wants_value => (Status::Done, &value[..]),
-        Some(_) => (Status::Done, &[][..]),
-        None => (Status::NotFound, &[][..]),
-    };
-    packets::reply(request, Operation::ReadReply, slot, status, [key, value])
-}
-
-/// A READ that is not served, with its key, so that the switch can turn it back.
-pub(super) fn refusal(request: &Request, key: &[u8], slot: u8, status: Status) -> Vec<u8> {
-    packets::reply(request, Operation::ReadReply, slot, status, [key, &[]])
 }

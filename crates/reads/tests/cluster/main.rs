@@ -5,6 +5,7 @@
 mod attacks;
 mod balance;
 mod changes;
+mod direct;
 mod followers;
 mod hot;
 mod modes;

@@ -5,7 +5,9 @@ use midflight_dataplane::Out;
 use midflight_dataplane::reads::{NewSet, Outcome, Policy, Reads, ReadsConfig, ReplyCheck, SetOrder};
 use midflight_endpoint::{Change, Durable, Endpoint, File, Lane, Link, Linked, MS, Nanos};
 use midflight_reads::replica::{Event, Member, Replica, ReplicaConfig};
-use midflight_wire::reads::{Command, FLAG_LEADER_ONLY, Operation, Packet, Request, Status, Write, key_hash, parse};
+use midflight_wire::reads::{
+    Command, FLAG_DIRECT, FLAG_LEADER_ONLY, Operation, Packet, Request, Status, Write, key_hash, parse,
+};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
@@ -67,6 +69,14 @@ impl Replies {
     }
 }
 
+/// What the user got.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) from: SocketAddr,
+    pub(crate) reply: Request,
+    pub(crate) value: Vec<u8>,
+}
+
 /// What becomes of a message on a lane for what is long.
 pub(crate) type Mischief = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>;
 
@@ -90,7 +100,7 @@ pub(crate) struct World {
     pub(crate) known: BTreeMap<(SocketAddr, SocketAddr), Nanos>,
     /// Replies of replicas to READs of stable key groups, as they came to a switch.
     pub(crate) replies: Replies,
-    answers: Vec<(Request, Vec<u8>)>,
+    answers: Vec<Answer>,
     cookie: [u8; 8],
     requests: u64,
 }
@@ -178,8 +188,16 @@ impl World {
 
     /// As the operator does it.
     pub(crate) fn change_policy(&mut self, number: u8, policy: Policy) {
+        self.change_set(number, &new_set(0, policy));
+    }
+
+    pub(crate) fn change_reply_check(&mut self, number: u8, reply_check: ReplyCheck) {
+        self.change_set(number, &NewSet { reply_check, ..new_set(0, Policy::Random) });
+    }
+
+    fn change_set(&mut self, number: u8, set: &NewSet) {
         let engine = self.switches.get_mut(&switch(number)).unwrap().as_mut().unwrap();
-        let mut order = SetOrder::change(&new_set(0, policy));
+        let mut order = SetOrder::change(set);
         assert!(engine.order(&mut order) && order.outcome() == Outcome::Done);
     }
 
@@ -264,7 +282,7 @@ impl World {
         }
         let mut buffer = Vec::new();
         let from = member(id).address;
-        while let Some(to) = replica.poll_transmit(now, &mut buffer) {
+        while let Some(to) = replica.poll_transmit(now, &mut buffer).or_else(|| replica.poll_direct(&mut buffer)) {
             all.push((NETWORK, What::Datagram { from, to, bytes: buffer.clone() }));
         }
         for peer in peers.into_iter().filter(|peer| *peer != id) {
@@ -352,8 +370,8 @@ impl World {
             }
         } else if to == user() {
             match parse(&bytes) {
-                Ok(Packet::ReadReply(request, _, _, value) | Packet::WriteReply(request, _, value)) => {
-                    self.answers.push((*request, value.to_vec()));
+                Ok(Packet::ReadReply(reply, _, _, value) | Packet::WriteReply(reply, _, value)) => {
+                    self.answers.push(Answer { from, reply: *reply, value: value.to_vec() });
                 }
                 other => panic!("the user got {other:?}"),
             }
@@ -398,19 +416,28 @@ impl World {
 
     /// Sends a request to a switch, and waits for its answer.
     pub(crate) fn ask(&mut self, at: u8, bytes: &[u8]) -> Option<(Status, Vec<u8>)> {
+        let Answer { reply, value, .. } = self.ask_for_answer(at, bytes)?;
+        Some((Status::from_number(reply.status).unwrap(), value))
+    }
+
+    fn ask_for_answer(&mut self, at: u8, bytes: &[u8]) -> Option<Answer> {
         for _ in 0..3 {
             self.answers.clear();
             self.send(at, bytes);
             self.run(5 * MS);
-            let mine = |(answer, _): &&(Request, Vec<u8>)| answer.request.get() == self.requests;
-            let (answer, value) = self.answers.iter().find(mine)?;
-            let status = Status::from_number(answer.status).unwrap();
-            if status != Status::Cookie {
-                return Some((status, value.clone()));
+            let answer = self.answers.iter().find(|answer| answer.reply.request.get() == self.requests)?.clone();
+            if answer.reply.status != Status::Cookie as u8 {
+                return Some(answer);
             }
-            self.cookie.copy_from_slice(&answer.client.ip[..8]);
+            self.cookie.copy_from_slice(&answer.reply.client.ip[..8]);
         }
         None
+    }
+
+    /// Reads a key, by a request that asks for a direct reply.
+    pub(crate) fn get_directly(&mut self, at: u8, key: &str) -> Option<Answer> {
+        let request = Request { flags: FLAG_DIRECT, ..request(Operation::Read, key) };
+        self.ask_for_answer(at, &[request.as_bytes(), key.as_bytes()].concat())
     }
 
     /// Reads a key again and again, for a while, without waiting for answers. (Ask the switch for something before: it gives a cookie.)

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use midflight_wire::reads::{Command, FLAG_EXISTS, Operation, Packet, Request, Status, Write, parse};
+use midflight_wire::reads::{Command, FLAG_DIRECT, FLAG_EXISTS, Operation, Packet, Request, Status, Write, parse};
+use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 /// A READ or WRITE.
@@ -60,6 +61,7 @@ impl Asked {
         reply.header.operation = operation.into();
         reply.status = status.into();
         reply.key_length = 0.into();
+        reply.flags &= !FLAG_DIRECT;
         reply
     }
 
@@ -71,6 +73,18 @@ impl Asked {
         }
         reply.key_length = (self.key.len() as u16).into();
         [reply.as_bytes(), &self.key, value].concat()
+    }
+
+    /// The answer of a replica that has not come through the switch.
+    pub(crate) fn direct(&self, status: Status, value: &[u8]) -> Vec<u8> {
+        let mut reply = self.answer(status, value);
+        reply[offset_of!(Request, flags)] |= FLAG_DIRECT;
+        reply
+    }
+
+    /// Whether the reply may come directly.
+    pub(crate) fn asks_direct(&self) -> bool {
+        self.request.flags & FLAG_DIRECT != 0
     }
 
     /// The answer of a switch itself.

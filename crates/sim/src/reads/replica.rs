@@ -59,6 +59,9 @@ impl ReplicaActor {
         while let Some(to) = replica.poll_transmit(context.now(), &mut buffer) {
             self.lateness.send(context, to, &buffer);
         }
+        while let Some(to) = replica.poll_direct(&mut buffer) {
+            self.lateness.send(context, to, &buffer);
+        }
         context.drive_replica(&mut **replica);
     }
 }

@@ -10,7 +10,7 @@ use midflight_dataplane::program::{Class, Engine, Verdict as _};
 use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder, Stats, Verdict};
 use midflight_dataplane::{Cookies, Datagram, Out};
 use midflight_wire::reads::{
-    EndSession, FLAG_EXISTS, Heartbeat, Hello, Operation, Packet, Replica, Request, Status, Write, parse,
+    EndSession, FLAG_DIRECT, FLAG_EXISTS, Heartbeat, Hello, Operation, Packet, Replica, Request, Status, Write, parse,
 };
 use midflight_wire::{Header, packet};
 use std::collections::BTreeMap;
@@ -50,7 +50,8 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
     secret: u128,
     start: impl FnOnce(&ReadsConfig) -> E,
 ) -> Result<Stats, String> {
-    interpret_by(bytes, secret, Compared { policies: &Policy::ALL, is_given: |_| true }, start)
+    let all = Compared { policies: &Policy::ALL, reply_checks: &ReplyCheck::ALL, is_given: |_| true };
+    interpret_by(bytes, secret, all, start)
 }
 
 /// What an engine is compared by that differs where its contract allows it.
@@ -58,6 +59,8 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
 pub struct Compared<'a> {
     /// The policies that it has.
     pub policies: &'a [Policy],
+    /// The reply checks that it has.
+    pub reply_checks: &'a [ReplyCheck],
     /// Whether a datagram is given to it.
     pub is_given: fn(&[u8]) -> bool,
 }
@@ -157,7 +160,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             hash: self.bytes.pick(&HASHES).into(),
             set: self.set().into(),
             key_length: (key.len() as u16).into(),
-            flags: self.bytes.pick(&[0, 0, FLAG_EXISTS, 255]),
+            flags: self.bytes.pick(&[0, FLAG_DIRECT, FLAG_EXISTS, 255]),
             ..Request::new(if is_write { Operation::Write } else { Operation::Read })
         };
         request.client.ip[..8].copy_from_slice(&self.cookies.give(cookie_at, 0, from).to_be_bytes());
@@ -331,7 +334,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             incarnation,
             lease_ns: self.bytes.pick(&[0, T, 2 * T, u64::MAX]),
             kgroup_bits: self.bytes.pick(&[2, 2, 2, 2, 2, 2, 2, 3]),
-            reply_check: self.bytes.pick(&[ReplyCheck::Strict, ReplyCheck::Relaxed]),
+            reply_check: self.bytes.pick(self.compared.reply_checks),
             policy: self.bytes.pick(self.compared.policies),
             replicas: (0..REPLICAS - 1).map(replica_address).collect(),
         };

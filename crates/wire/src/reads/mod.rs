@@ -25,6 +25,9 @@ pub const FLAG_LEADER_ONLY: u8 = 1;
 pub const FLAG_EXISTS: u8 = 2;
 /// `flags`, set by the switch: it does not know whether the replica is up to date; the replica's mode does.
 pub const FLAG_ANY_REPLICA: u8 = 4;
+/// `flags` of a READ, set by the client: the reply may come from an address that it does not know; left by the switch: the reply may go
+/// to the client directly, and has the flag then.
+pub const FLAG_DIRECT: u8 = 8;
 /// Bytes that key and arguments of a WRITE may have together. A value that was written fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 

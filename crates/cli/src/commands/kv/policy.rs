@@ -24,6 +24,11 @@ POLICIES
   load-aware                    fewer reads to replicas that have more of them waiting
   load-aware-leader-avoidance   both
 
+REPLY CHECKS
+  strict    replies that show the last write of their key group; for others the leader is asked
+  relaxed   all
+  direct    all, and most of them not through the switch: clients and replicas must reach each other
+
 A change counts at once, and until the switch ends: the configuration says with what it starts.
 Run it on the machine of each switch, as root or as the user who started it.
 
@@ -37,7 +42,7 @@ pub(super) struct Args {
     set: WhichSet,
     /// Which of the replicas that are up to date gets a read
     policy: Option<Policy>,
-    /// Which replies of followers pass: strict or relaxed
+    /// Which replies go to the client: strict, relaxed or direct
     #[arg(long, value_name = "CHECK")]
     reply_check: Option<ReplyCheck>,
     /// Unix socket of the switch, if it is not where it usually is

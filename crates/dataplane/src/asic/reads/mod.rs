@@ -172,7 +172,7 @@ impl AsicReads {
             if reply.client.port.get() == 0 {
                 return Said::Nothing(Verdict::NoClient);
             }
-            set.count_answered(reply.slot, reply.sid.get());
+            set.count_answered(&reply);
         }
         let told = self.pass(came, kind, place, &reply);
         if !told.is_sent {

@@ -3,7 +3,7 @@
 use crate::reads::{NewSet, Outcome, ReplyCheck, SetStats};
 use midflight_endpoint::Nanos;
 use midflight_rmt::reads::{Answer, Did};
-use midflight_wire::reads::{REPLICAS_MAX, Replica, State};
+use midflight_wire::reads::{FLAG_DIRECT, REPLICAS_MAX, Replica, Request, State};
 use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Set {
     }
 
     pub(super) fn is_relaxed(&self) -> bool {
-        self.config.reply_check == ReplyCheck::Relaxed
+        self.config.reply_check != ReplyCheck::Strict
     }
 
     /// The address of a replica of the session.
@@ -88,9 +88,11 @@ impl Set {
         (mix(self.draws + 1) >> 32) as u32
     }
 
-    pub(super) fn count_answered(&mut self, slot: u8, sid: u64) {
-        if let Some(session) = self.session.as_mut().filter(|session| session.sid == sid)
-            && let Some(answered) = session.answered.get_mut(usize::from(slot))
+    /// What is marked as a direct reply, and comes all the same, is not counted.
+    pub(super) fn count_answered(&mut self, reply: &Request) {
+        let (sid, is_direct) = (reply.sid.get(), reply.flags & FLAG_DIRECT != 0);
+        if let Some(session) = self.session.as_mut().filter(|session| session.sid == sid && !is_direct)
+            && let Some(answered) = session.answered.get_mut(usize::from(reply.slot))
         {
             *answered = answered.wrapping_add(1);
         }

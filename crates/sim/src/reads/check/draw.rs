@@ -4,6 +4,7 @@ use super::trial::{ClientSpec, Fault, Kind, Mode, PPM_MAX, Party, SetSpec, Trial
 use super::{changes, scenes};
 use crate::check::{Common, Net};
 use crate::random::{Purpose, stream};
+use midflight_dataplane::reads::ReplyCheck;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -43,6 +44,7 @@ impl Trial {
         if random.random_bool(0.02) {
             scenes::moves_by_clocks_apart(random, &mut trial);
         }
+        return_directly(&mut stream(seed, Purpose::Faults, 5), &mut trial);
         trial
     }
 }
@@ -57,6 +59,24 @@ fn choose_mode(random: &mut Pcg64, trial: &mut Trial) {
     if random.random_bool(0.25) {
         trial.set.mode = mode;
     }
+}
+
+/// In some trials replicas answer clients directly, and in some of these the network does not let it pass: to some clients from all
+/// replicas, or from one replica to all clients.
+fn return_directly(random: &mut Pcg64, trial: &mut Trial) {
+    if random.random_bool(0.75) {
+        return;
+    }
+    trial.set.reply_check = ReplyCheck::Direct;
+    let blocked = match random.random_range(0..4) {
+        0 => (all_replicas(trial), vec![Party::Client(random.random_range(0..trial.clients.len()))]),
+        1 => (vec![Party::Replica(random.random_range(0..trial.places()))], all_clients(trial)),
+        _ => return,
+    };
+    let what = Common::Partition { from: blocked.0, to: blocked.1, both: false }.into();
+    let at_ms = if random.random_bool(0.5) { 0 } else { random.random_range(0..trial.heal_ms) };
+    trial.faults.push(Fault { at_ms, for_ms: trial.heal_ms - at_ms, what });
+    trial.faults.sort_by_key(|fault| fault.at_ms);
 }
 
 /// What some trials have besides: faults that meet, and attackers.
@@ -92,7 +112,7 @@ fn set(random: &mut Pcg64) -> SetSpec {
         kgroup_bits: pick(random, &[0, 1, 6, 6]),
         keys: pick(random, &[1, 2, 3, 6, 12]),
         mode: pick(random, &[Mode::Flair, Mode::Flair, Mode::Flair, Mode::Flair, Mode::Raft, Mode::LeaderLease]),
-        is_relaxed: random.random_bool(0.3),
+        reply_check: if random.random_bool(0.3) { ReplyCheck::Relaxed } else { ReplyCheck::Strict },
         avoids_leader: random.random_bool(0.5),
         is_asic: false,
         client_ids: pick(random, &[2, 8, 1024, 1024]),
@@ -232,11 +252,16 @@ pub(super) fn island(trial: &Trial, on_it: Vec<Party>, both: bool) -> What {
 
 /// Switches, replicas and clients.
 fn all(trial: &Trial) -> Vec<Party> {
-    (0..trial.switches)
-        .map(Party::Switch)
-        .chain((0..trial.places()).map(Party::Replica))
-        .chain((0..trial.clients.len()).map(Party::Client))
-        .collect()
+    let switches = (0..trial.switches).map(Party::Switch);
+    switches.chain(all_replicas(trial)).chain(all_clients(trial)).collect()
+}
+
+fn all_replicas(trial: &Trial) -> Vec<Party> {
+    (0..trial.places()).map(Party::Replica).collect()
+}
+
+fn all_clients(trial: &Trial) -> Vec<Party> {
+    (0..trial.clients.len()).map(Party::Client).collect()
 }
 
 /// All clocks run as far apart as they may, as long as the trial lasts.

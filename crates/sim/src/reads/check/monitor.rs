@@ -10,6 +10,7 @@ use midflight_endpoint::Nanos;
 use midflight_reads::client::{Answer, Failure, Operation, OperationKey};
 use midflight_reads::replica::Event;
 use midflight_spec::reads::history::{Call, History, Outcome, Record};
+use midflight_wire::reads::{Packet, parse};
 use std::any::Any;
 use std::collections::HashMap;
 
@@ -95,6 +96,15 @@ impl Findings {
         record.end_ns = record.result.is_some().then_some(at);
     }
 
+    /// R7: no client learns the epoch. Who has it could answer in a replica's name.
+    fn keeps_secrets(&self, to: NodeId, datagram: &[u8]) -> Checked {
+        let is_client = matches!(self.places.party(to), Some(Party::Client(_)));
+        if let (true, Ok(Packet::ReadReply(reply, ..) | Packet::WriteReply(reply, ..))) = (is_client, parse(datagram)) {
+            holds!(R7, reply.header.epoch.get() == 0, "{:?} learns the epoch of its set", self.places.party(to));
+        }
+        Ok(())
+    }
+
     /// R4: once a request has passed in a session, none passes in an earlier one.
     fn passes(&mut self, node: NodeId, sid: u64) -> Checked {
         if let Some((last, switch)) = self.passed {
@@ -161,7 +171,7 @@ impl check::Findings for Findings {
 
     fn arrived(&mut self, from: NodeId, to: NodeId, datagram: &[u8]) -> Checked {
         self.recent.note(from, to, datagram);
-        Ok(())
+        self.keeps_secrets(to, datagram)
     }
 
     fn handled(&mut self, _at: Nanos, node: NodeId, actor: &dyn Actor, _datagram: Option<&[u8]>) -> Checked {

@@ -46,4 +46,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(183, "two-changes-at-once", "crates/reads/src/replica/node.rs", 1500),
     Mutant::new(184, "newcomer-without-snapshot", "crates/reads/src/replica/members.rs", 1500),
     Mutant::new(185, "change-unsealed", "crates/reads/src/replica/members.rs", 1500),
+    Mutant::new(186, "repeat-asks-directly", "crates/reads/src/client/transmit.rs", 1500),
+    Mutant::new(187, "direct-with-secret", "crates/reads/src/replica/replies.rs", 1500),
 ];

@@ -9,7 +9,7 @@ use super::trial::{ClientSpec, Mode, Party, SetSpec, Trial, What, late};
 use crate::check::{Checked, Mutant, Places, Stage, Subject, add_attacker};
 use crate::reads::{Ask, Late, Load, Order, nodes};
 use crate::{Action, DiskCondition, NodeId, World};
-use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig, ReplyCheck};
+use midflight_dataplane::reads::{NewSet, Policy, ReadsConfig};
 use midflight_endpoint::{MS, Nanos, SECOND};
 use midflight_reads::client::ClientConfig;
 use midflight_reads::replica::{self, Member, Replica, ReplicaConfig, Timing};
@@ -211,7 +211,7 @@ fn new_set(set: &SetSpec, replicas: &[SocketAddr]) -> NewSet {
         incarnation: 0, // drawn at each start
         lease_ns: Timing::default().session_lease,
         kgroup_bits: set.kgroup_bits,
-        reply_check: if set.is_relaxed { ReplyCheck::Relaxed } else { ReplyCheck::Strict },
+        reply_check: set.reply_check,
         policy: if set.avoids_leader { Policy::LeaderAvoidance } else { Policy::Random },
         replicas: replicas.to_vec(),
     }

@@ -3,6 +3,7 @@
 use super::smaller;
 use crate::check::{self, BadTrial, Common, Net, Pass, keep, keep_place};
 use crate::reads::{Late, Work};
+use midflight_dataplane::reads::ReplyCheck;
 use midflight_endpoint::MS;
 use midflight_wire::reads::{Operation, REPLICAS_MAX};
 use serde::{Deserialize, Serialize};
@@ -51,8 +52,8 @@ pub struct SetSpec {
     pub keys: usize,
     /// How reads are served.
     pub mode: Mode,
-    /// Whether replies of followers pass unchecked.
-    pub is_relaxed: bool,
+    /// Which replies of followers pass, and whether they pass the switch.
+    pub reply_check: ReplyCheck,
     /// Whether the leader is avoided while writes are under way.
     pub avoids_leader: bool,
     /// Whether the switches are those of the asic engine.

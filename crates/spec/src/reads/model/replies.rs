@@ -5,7 +5,7 @@ use super::packets::{Came, Said, for_client, refused};
 use super::requests::ask_leader;
 use super::set::{Kgroup, Session, Set};
 use midflight_dataplane::reads::{ReplyCheck, Verdict};
-use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_LEADER_ONLY, Operation, Request, Status};
+use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_LEADER_ONLY, Operation, Request, Status};
 use zerocopy::IntoBytes;
 
 impl Model {
@@ -45,7 +45,8 @@ impl Model {
         if reply.client.port.get() == 0 {
             return refused(Verdict::NoClient);
         }
-        if let Some(session) = set.session.as_mut().filter(|session| session.sid == reply.sid.get()) {
+        let is_direct = reply.flags & FLAG_DIRECT != 0;
+        if let Some(session) = set.session.as_mut().filter(|session| session.sid == reply.sid.get() && !is_direct) {
             let answered = &mut session.answered[usize::from(reply.slot)];
             *answered = answered.wrapping_add(1);
         }
@@ -62,7 +63,7 @@ impl Model {
             Status::Behind => false,
             _ if is_for_leader_only => active.filter(is_own).is_some(),
             _ if reply.flags & FLAG_ANY_REPLICA != 0 => true,
-            _ => set.config.reply_check == ReplyCheck::Relaxed || is_current,
+            _ => set.config.reply_check != ReplyCheck::Strict || is_current,
         };
         if is_good {
             return came.forward(reply.client, &for_client(reply));

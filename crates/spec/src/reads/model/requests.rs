@@ -3,8 +3,10 @@
 use super::packets::{Came, Said, answer, refused};
 use super::set::{Kgroup, Session, Set};
 use super::{IDENTITY, Model};
-use midflight_dataplane::reads::{SetStats, Verdict};
-use midflight_wire::reads::{FLAG_ANY_REPLICA, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Operation, Request, Status};
+use midflight_dataplane::reads::{ReplyCheck, SetStats, Verdict};
+use midflight_wire::reads::{
+    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Operation, Request, Status,
+};
 use zerocopy::IntoBytes;
 
 impl Model {
@@ -84,8 +86,19 @@ pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut
     } else {
         stats.to_followers += 1;
     }
-    count_sent(set, slot);
-    send_to(came, set, request, slot, if is_any { FLAG_ANY_REPLICA } else { 0 })
+    let direct = if is_direct(set, request, slot) { FLAG_DIRECT } else { 0 };
+    if direct == 0 {
+        count_sent(set, slot);
+    } else {
+        stats.direct += 1;
+    }
+    send_to(came, set, request, slot, direct | if is_any { FLAG_ANY_REPLICA } else { 0 })
+}
+
+/// Whether the reply may go to the client directly. The first READ after a HEARTBEAT that could be answered so is a probe of its replica.
+fn is_direct(set: &mut Set, request: &Request, slot: u8) -> bool {
+    let may_be = set.config.reply_check == ReplyCheck::Direct && request.flags & FLAG_DIRECT != 0;
+    may_be && set.session.as_mut().is_some_and(|session| !session.probes.remove(&slot))
 }
 
 fn count_sent(set: &mut Set, slot: u8) {

@@ -2,7 +2,7 @@
 
 use midflight_dataplane::reads::{NewSet, Policy};
 use midflight_wire::reads::{REPLICAS_MAX, Replica, Request, State};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Session {
     pub(super) kgroups: HashMap<u32, Kgroup>,
     pub(super) sent: [u32; REPLICAS_MAX],
     pub(super) answered: [u32; REPLICAS_MAX],
+    /// Replicas to which no probe has gone since the last HEARTBEAT.
+    pub(super) probes: BTreeSet<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -36,6 +36,8 @@ pub(super) struct Changes {
     pub(super) epoch: Option<u32>,
     pub(super) slot: Option<u8>,
     pub(super) is_without_client: bool,
+    /// The flag of a direct return: a client wants it, or a replica's reply has it or not.
+    pub(super) is_direct: Option<bool>,
     pub(super) bytes: Vec<(usize, u8)>,
     pub(super) resize: isize,
     pub(super) every: Option<Every>,
@@ -66,6 +68,8 @@ fn change(changes: &mut Changes, item: &str, names: &Names) -> Result<(), String
         ["any"] => changes.is_any = true,
         ["epoch", value] => changes.epoch = Some(number(value)?),
         ["slot", value] => changes.slot = Some(number(value)?),
+        ["direct"] => changes.is_direct = Some(true),
+        ["not", "direct"] => changes.is_direct = Some(false),
         ["no", "client"] => changes.is_without_client = true,
         ["byte", offset, value] => changes.bytes.push((number(offset)?, number(value)?)),
         ["longer", bytes] => changes.resize = number(bytes)?,

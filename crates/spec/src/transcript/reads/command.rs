@@ -9,7 +9,8 @@ use midflight_dataplane::Cookies;
 use midflight_dataplane::reads::ReadsConfig;
 use midflight_wire::packet;
 use midflight_wire::reads::{
-    Command, EndSession, FLAG_EXISTS, Heartbeat, Hello, Operation, Replica, Request, Status, Write, key_hash,
+    Command, EndSession, FLAG_DIRECT, FLAG_EXISTS, Heartbeat, Hello, Operation, Replica, Request, Status, Write,
+    key_hash,
 };
 use std::net::SocketAddr;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -59,10 +60,19 @@ fn of_client(
         flags,
         ..Request::new(operation)
     };
+    mark_direct(&mut request, changes);
     request.client.ip[..8].copy_from_slice(&cookie(changes.cookie, from, moment).to_be_bytes());
     let write = Write { client: 1.into(), number: 1.into(), command: Command::Put as u8, ..Write::new_zeroed() };
     let write: &[u8] = if operation == Operation::Write { write.as_bytes() } else { b"" };
     Ok([request.as_bytes(), write, key.as_bytes(), value.as_bytes()].concat())
+}
+
+fn mark_direct(request: &mut Request, changes: &Changes) {
+    match changes.is_direct {
+        Some(true) => request.flags |= FLAG_DIRECT,
+        Some(false) => request.flags &= !FLAG_DIRECT,
+        None => {}
+    }
 }
 
 fn cookie(of: CookieOf, from: SocketAddr, moment: &Now<'_>) -> u64 {
@@ -157,6 +167,7 @@ fn answer(asked: &[u8], slot: u8, status: &str, options: &[&str], changes: &Chan
     let is_read = asked.header.operation == Operation::Read as u8;
     let mut reply = Request { slot: changes.slot.unwrap_or(slot), status: status_of(status)? as u8, ..*asked };
     reply.header.operation += 1;
+    mark_direct(&mut reply, changes);
     let mut value = "";
     for pair in options.chunks(2) {
         match pair {

@@ -19,7 +19,7 @@ pub struct ReadsVocabulary {
 }
 
 impl ReadsVocabulary {
-    /// `add set 1 incarnation 7 [relaxed] [random or another policy] [bits 4] [lease 100ms]`: all replicas may say HELLO to it.
+    /// `add set 1 incarnation 7 [relaxed or direct] [random or another policy] [bits 4] [lease 100ms]`: all replicas may say HELLO to it.
     fn new_set(&self, set: &str, options: &[&str]) -> Result<NewSet, String> {
         let mut new = NewSet {
             number: number(set)?,
@@ -38,6 +38,7 @@ impl ReadsVocabulary {
                 "bits" => new.kgroup_bits = number(value()?)?,
                 "lease" => new.lease_ns = parse_duration(value()?)?.as_nanos() as u64,
                 "relaxed" => new.reply_check = ReplyCheck::Relaxed,
+                "direct" => new.reply_check = ReplyCheck::Direct,
                 policy => new.policy = policy.parse().map_err(|_| format!("a set has no {option:?}"))?,
             }
         }

@@ -6,7 +6,7 @@ use super::names::Names;
 use midflight_dataplane::Cookies;
 use midflight_dataplane::reads::{ReadsConfig, SetStats, Stats};
 use midflight_wire::reads::{
-    FLAG_ANY_REPLICA, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Packet, Request, State, Status, parse,
+    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Packet, Request, State, Status, parse,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -90,6 +90,7 @@ fn request_clauses(request: &Request, names: &Names) -> Vec<String> {
     clauses.extend((request.flags & FLAG_LEADER_ONLY != 0).then(|| "leader only".to_owned()));
     clauses.extend((request.flags & FLAG_ANY_REPLICA != 0).then(|| "any replica".to_owned()));
     clauses.extend((request.flags & FLAG_EXISTS != 0).then(|| "exists".to_owned()));
+    clauses.extend((request.flags & FLAG_DIRECT != 0).then(|| "direct".to_owned()));
     clauses.extend((request.header.epoch.get() != right_epoch).then(|| format!("EPOCH {}", request.header.epoch)));
     let slot = names.replicas().nth(request.slot.into());
     clauses.extend(slot.is_none().then(|| format!("SLOT {}", request.slot)));
@@ -112,6 +113,8 @@ fn reply_clauses(
     clauses.extend((!value.is_empty()).then(|| text("value", value)));
     let secrets = [reply.sid.get(), reply.seq.get(), reply.index.get(), reply.header.epoch.get().into()];
     clauses.extend((secrets != [0; 4]).then(|| format!("SECRETS {secrets:?}")));
+    let others = reply.flags & !FLAG_EXISTS;
+    clauses.extend((others != 0).then(|| format!("FLAGS {others}")));
     let cookie = reply.client.ip.first_chunk().map_or(0, |cookie| u64::from_be_bytes(*cookie));
     let right = match status {
         Status::Cookie => Cookies::new(moment.secret, moment.config.cookie_ns).give(moment.now_ns, 0, to),
@@ -161,6 +164,7 @@ fn counts(set: &SetStats) -> String {
         ("to followers", set.to_followers),
         ("to leader", set.to_leader),
         ("leader only", set.leader_only),
+        ("direct", set.direct),
         ("turned back", set.turned_back),
         ("outdated", set.outdated),
         ("writes", set.writes),

@@ -2,111 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may, in helpers too")]
 
-use midflight_dataplane::reads::{NewSet, Outcome, Policy, ReadsConfig, ReadsProgram, ReplyCheck, SetOrder};
-use midflight_host::kv::{Cas, KvClient};
-use midflight_host::replica::{ReplicaOptions, ReplicaOrder, ReplicaProcess};
-use midflight_host::{AsicOptions, Switch, SwitchConfig, SwitchEngine};
-use midflight_reads::replica::{Member, ReplicaConfig, Role};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+mod direct;
+mod world;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-const SET: u16 = 1;
-
-/// A port that was free a moment ago, for replicas that come back on the same one.
-fn free_udp() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-fn free_tcp() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-fn member(id: u64, slot: u8) -> Member {
-    Member { id, slot, address: free_udp(), links: free_tcp() }
-}
-
-struct World {
-    switch: Switch<ReadsProgram>,
-    members: Vec<Member>,
-    replicas: Vec<Option<ReplicaProcess>>,
-    data: PathBuf,
-    snapshot_after: usize,
-}
-
-impl World {
-    fn start(name: &str) -> Self {
-        Self::with(name, 32 << 20, SwitchEngine::User)
-    }
-
-    fn with(name: &str, snapshot_after: usize, engine: SwitchEngine) -> Self {
-        let data = std::env::temp_dir().join(format!("midflight-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&data);
-        let members: Vec<_> = (1..=3).map(|id| member(id, id as u8 - 1)).collect();
-        let replicas = members.iter().map(|member| member.address).collect();
-        let config = SwitchConfig { engine, ..SwitchConfig::of(([127, 0, 0, 1], 0).into(), ReadsConfig::default()) };
-        let switch = Switch::<ReadsProgram>::start(&config).unwrap();
-        let set = NewSet {
-            number: SET,
-            incarnation: rand::random(),
-            lease_ns: 120_000_000,
-            kgroup_bits: 12,
-            reply_check: ReplyCheck::Strict,
-            policy: Policy::LeaderAvoidance,
-            replicas,
-        };
-        assert_eq!(switch.order(SetOrder::add(&set)).unwrap().outcome(), Outcome::Done);
-        let mut world = Self { switch, members, replicas: vec![None, None, None], data, snapshot_after };
-        (0..3).for_each(|i| world.start_replica(i));
-        world
-    }
-
-    fn options(&self, member: &Member, initial: Vec<Member>) -> ReplicaOptions {
-        let mut config = ReplicaConfig::new(7, SET, member.id, initial, vec![self.switch.local_addr()], rand::random());
-        config.founds = true;
-        config.snapshot_after = self.snapshot_after;
-        ReplicaOptions::new(config, member.address, member.links, self.data.join(member.id.to_string()))
-    }
-
-    fn start_replica(&mut self, i: usize) {
-        let options = self.options(&self.members[i], self.members.clone());
-        self.replicas[i] = Some(ReplicaProcess::start(options, || ()).unwrap());
-    }
-
-    fn client(&self) -> KvClient {
-        KvClient::builder().switch(self.switch.local_addr()).set(SET).connect().unwrap()
-    }
-
-    /// Waits for a leader with a session.
-    fn leader(&self) -> usize {
-        let mut leader = None;
-        wait_until("a replica leads", || {
-            let leads = |replica: &Option<ReplicaProcess>| {
-                replica.as_ref().is_some_and(|replica| replica.report().status.session.is_some())
-            };
-            leader = self.replicas.iter().position(leads);
-            leader.is_some()
-        });
-        leader.unwrap()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.replicas.clear();
-        let _ = std::fs::remove_dir_all(&self.data);
-    }
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !so() {
-        assert!(Instant::now() < deadline, "still not so: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use midflight_host::kv::Cas;
+use midflight_host::replica::{ReplicaOrder, ReplicaProcess};
+use midflight_host::{AsicOptions, SwitchEngine};
+use midflight_reads::replica::{Member, Role};
+use world::{World, wait_until};
 
 #[test]
 fn r1_r3_several_threads_read_and_write_through_the_switch() {

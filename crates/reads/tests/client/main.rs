@@ -1,126 +1,19 @@
-//! The client against a switch whose every answer is scripted.
+//! The client against switches and replicas whose every answer is scripted.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod direct;
+mod hand;
 
 use common::packets::Asked;
-use midflight_endpoint::{Endpoint, MS, Nanos, SECOND};
-use midflight_reads::client::{
-    Answer, Client, ClientConfig, Counters, Event, Failure, Operation, OperationKey, SubmitError,
-};
+use hand::{Hand, SET, get, incr, put, switch};
+use midflight_endpoint::{Endpoint, MS, SECOND};
+use midflight_reads::client::{Answer, Client, ClientConfig, Event, Failure, Operation, SubmitError};
 use midflight_wire::Version;
 use midflight_wire::reads::{Status, key_hash};
-use std::net::SocketAddr;
 use zerocopy::{FromZeros, IntoBytes};
-
-const SET: u16 = 3;
-
-fn switch(last: u8) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, last], 7700))
-}
-
-/// A client and the hand that plays its switches.
-struct Hand {
-    client: Client,
-    now: Nanos,
-}
-
-impl Hand {
-    /// With this many switches.
-    fn new(switches: u8, change: impl FnOnce(&mut ClientConfig)) -> Self {
-        let mut config = ClientConfig::new((1..=switches).map(switch).collect(), SET, 7);
-        change(&mut config);
-        let now = 1_000 * SECOND;
-        Self { client: Client::new(config, now).unwrap(), now }
-    }
-
-    /// Has one switch, a round trip of a millisecond and, in its only lane, client id 50.
-    fn settled() -> Self {
-        let mut hand = Self::new(1, |config| config.lanes = 1);
-        hand.submit(put("settled"));
-        hand.submit(get("settled"));
-        let [(_, read), (_, opening)] = &hand.sent()[..] else { panic!("a read and an opening") };
-        hand.now += MS;
-        hand.says(1, &opening.answer(Status::Done, &50_u64.to_be_bytes()));
-        hand.says(1, &read.answer(Status::NotFound, b""));
-        let write = hand.one().1;
-        hand.now += MS;
-        hand.says(1, &write.answer(Status::Done, b""));
-        hand.events();
-        hand
-    }
-
-    fn submit(&mut self, operation: Operation) -> OperationKey {
-        self.client.submit(self.now, operation).unwrap()
-    }
-
-    /// What the client sends now.
-    fn sent(&mut self) -> Vec<(SocketAddr, Asked)> {
-        let mut buffer = Vec::new();
-        let mut sent = Vec::new();
-        while let Some(to) = self.client.poll_transmit(self.now, &mut buffer) {
-            sent.push((to, Asked::read(&buffer)));
-        }
-        sent
-    }
-
-    /// The one packet that the client sends now.
-    fn one(&mut self) -> (SocketAddr, Asked) {
-        let sent = self.sent();
-        let [one] = &sent[..] else { panic!("one packet: {sent:?}") };
-        one.clone()
-    }
-
-    fn says(&mut self, from: u8, datagram: &[u8]) {
-        self.client.handle(self.now, switch(from), datagram);
-    }
-
-    fn events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.client.poll_event()).collect()
-    }
-
-    /// What came of the only operation that has ended.
-    fn outcome(&mut self) -> Result<Answer, Failure> {
-        let mut done = self.events().into_iter().filter_map(|event| match event {
-            Event::Done { outcome, .. } => Some(outcome),
-            _ => None,
-        });
-        let first = done.next().expect("an operation has ended");
-        assert_eq!(done.next(), None);
-        first
-    }
-
-    /// Lets time pass, and timers fire; returns what the client sends, with the time since the start.
-    fn pass(&mut self, time: Nanos) -> Vec<(Nanos, SocketAddr, Asked)> {
-        let (begin, end) = (self.now, self.now + time);
-        let mut sent: Vec<_> = self.sent().into_iter().map(|(to, asked)| (0, to, asked)).collect();
-        while let Some(due) = self.client.poll_timeout().filter(|due| *due <= end) {
-            assert!(due > self.now || sent.len() < 10_000, "timers that are due again at once");
-            self.now = self.now.max(due);
-            self.client.handle_timeout(self.now);
-            sent.extend(self.sent().into_iter().map(|(to, asked)| (self.now - begin, to, asked)));
-        }
-        self.now = end;
-        sent
-    }
-
-    fn counters(&self) -> Counters {
-        *self.client.counters()
-    }
-}
-
-fn get(key: &str) -> Operation {
-    Operation::Get { key: key.into() }
-}
-
-fn put(key: &str) -> Operation {
-    Operation::Put { key: key.into(), value: b"value".to_vec() }
-}
-
-fn incr(key: &str) -> Operation {
-    Operation::Incr { key: key.into(), by: 2 }
-}
 
 #[test]
 fn a_read_carries_set_key_and_hash_and_its_answer_ends_it() {
@@ -553,16 +446,22 @@ fn a_switch_of_another_version_is_told_once() {
     assert_eq!(hand.counters().other_version, 4);
 }
 
+/// R7: who sees one number knows none of the others, so a direct reply, which may come from any address, cannot be forged.
 #[test]
-fn request_ids_begin_at_random_and_count_up() {
-    let first = |seed| {
-        let config = ClientConfig::new(vec![switch(1)], SET, seed);
-        let mut hand = Hand { client: Client::new(config, 0).unwrap(), now: 0 };
-        hand.submit(get("a"));
-        hand.submit(get("a"));
-        let ids: Vec<_> = hand.sent().iter().map(|(_, asked)| asked.request.request.get()).collect();
-        assert_eq!(ids[1], ids[0].wrapping_add(1));
-        ids[0]
+fn r7_the_numbers_of_requests_say_nothing_of_each_other() {
+    let numbers = |seed| {
+        let mut hand = Hand::new(1, |config| config.seed = seed);
+        for _ in 0..1_000 {
+            hand.submit(get("k"));
+        }
+        hand.sent().iter().map(|(_, read)| read.request.request.get()).collect::<Vec<u64>>()
     };
-    assert!(first(1) != first(2) && first(1) == first(1));
+    let (ours, others) = (numbers(7), numbers(8));
+    let all: std::collections::HashSet<u64> = ours.iter().chain(&others).copied().collect();
+    assert_eq!(all.len(), 2_000, "none recurs");
+    // Differences of numbers that follow each other: none is like another one, and half of their bits differ.
+    let steps: std::collections::HashSet<u64> = ours.windows(2).map(|two| two[1].wrapping_sub(two[0])).collect();
+    assert_eq!(steps.len(), 999);
+    let bits: u32 = ours.windows(2).map(|two| (two[0] ^ two[1]).count_ones()).sum();
+    assert!((31 * 999..33 * 999).contains(&bits), "{bits}");
 }

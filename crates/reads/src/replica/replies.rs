@@ -1,0 +1,111 @@
+//! Answers to READs, and which way they go: through the switch, or to the client directly.
+
+use super::counters::Counters;
+use super::packets;
+use super::seqs::Seqs;
+use super::session::Datagrams;
+use super::store::Store;
+use midflight_endpoint::mutants::planted;
+use midflight_wire::Address;
+use midflight_wire::reads::{FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, Operation, Request, Status};
+use std::net::SocketAddr;
+use zerocopy::FromZeros;
+
+/// What answers are made of, and where they are put.
+pub(super) struct Replies<'a> {
+    /// This replica's place, and where switches reach it.
+    pub(super) slot: u8,
+    pub(super) own: Option<SocketAddr>,
+    pub(super) store: &'a Store,
+    pub(super) seqs: &'a Seqs,
+    /// To switches.
+    pub(super) out: &'a mut Datagrams,
+    /// To clients.
+    pub(super) direct: &'a mut Datagrams,
+    pub(super) counters: &'a mut Counters,
+}
+
+impl Replies<'_> {
+    /// The value of a key, or that there is none. Through the switch it goes with the SEQ of the last write that it shows.
+    pub(super) fn serve(&mut self, switch: SocketAddr, request: &Request, key: &[u8]) {
+        let wants_value = request.flags & FLAG_EXISTS == 0;
+        let (status, value) = match self.store.get(key) {
+            Some(value) if wants_value => (Status::Done, &value[..]),
+            Some(_) => (Status::Done, &[][..]),
+            None => (Status::NotFound, &[][..]),
+        };
+        let reply = |request: &Request| packets::reply(request, Operation::ReadReply, self.slot, status, [key, value]);
+        self.counters.reads_served += 1;
+        if let Some(client) = self.own.and_then(|own| direct_way(request, own)) {
+            self.counters.reads_direct += 1;
+            self.direct.push_back((client, reply(&for_client(request))));
+        } else {
+            let seq = self.seqs.of_reply(request.sid.get(), request.hash.get(), request.seq.get());
+            self.out.push_back((switch, reply(&Request { seq: seq.into(), ..*request })));
+        }
+    }
+
+    /// A READ is not served. The switch gets its key, so that it can turn it back.
+    pub(super) fn refuse(&mut self, switch: SocketAddr, request: &Request, key: &[u8], status: Status) {
+        self.counters.reads_refused += 1;
+        self.out.push_back((switch, packets::reply(request, Operation::ReadReply, self.slot, status, [key, &[]])));
+    }
+}
+
+/// Where the answer to a READ goes if it may go to the client directly. Not what only the leader may answer: the switch must say whether
+/// its session goes on.
+fn direct_way(request: &Request, own: SocketAddr) -> Option<SocketAddr> {
+    let is_marked = request.flags & FLAG_DIRECT != 0;
+    let may_be = request.flags & FLAG_LEADER_ONLY == 0;
+    let client = SocketAddr::from(request.client);
+    (is_marked && may_be && is_reached(own, client)).then_some(client)
+}
+
+/// Whether a client's address, as the switch saw it, can mean the client here too.
+fn is_reached(own: SocketAddr, client: SocketAddr) -> bool {
+    let (own, ip) = (own.ip().to_canonical(), client.ip().to_canonical());
+    client.port() != 0
+        && own.is_ipv4() == ip.is_ipv4()
+        && own.is_loopback() == ip.is_loopback()
+        && !(ip.is_unspecified() || ip.is_multicast())
+}
+
+/// A READ without what clients are not to know, or need not: as the switch leaves it in a reply that it forwards. Who has the epoch can
+/// speak for a replica.
+fn for_client(request: &Request) -> Request {
+    let mut seen = Request {
+        sid: 0.into(),
+        seq: 0.into(),
+        index: 0.into(),
+        client: Address::new_zeroed(),
+        replicas: 0,
+        flags: request.flags & (FLAG_EXISTS | FLAG_DIRECT),
+        ..*request
+    };
+    if !planted(187) {
+        seen.header.epoch = 0.into();
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> SocketAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn r7_a_direct_reply_goes_only_where_the_clients_address_can_mean_the_client() {
+        let own = at("10.0.0.1:7710");
+        assert!(is_reached(own, at("10.9.9.9:5000")));
+        assert!(is_reached(own, at("[::ffff:10.9.9.9]:5000")));
+        assert!(is_reached(at("127.0.0.1:7710"), at("127.0.0.1:5000")));
+        for elsewhere in ["127.0.0.1:5000", "[fd00::1]:5000", "0.0.0.0:5000", "224.0.0.1:5000", "10.9.9.9:0"] {
+            assert!(!is_reached(own, at(elsewhere)), "{elsewhere}");
+        }
+        assert!(!is_reached(at("127.0.0.1:7710"), at("10.9.9.9:5000")));
+        assert!(is_reached(at("[fd00::2]:7710"), at("[fd00::1]:5000")));
+    }
+}
