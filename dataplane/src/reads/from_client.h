@@ -47,7 +47,8 @@ MF_INLINE uint32_t direct_flag(const struct call *call, struct set *set, uint32_
 
 MF_INLINE mf_verdict pass_read(const struct call *call, struct set *set, const struct kgroup *group)
 {
-    uint32_t slot = MF_LIKELY(group->is_stable | set->read_flags) ? choose_replica(set, group) : MF_NO_SLOT;
+    uint32_t is_direct = MF_MUTANT(107) && set->reply_check == MF_REPLY_DIRECT;
+    uint32_t slot = MF_LIKELY(group->is_stable | set->read_flags | is_direct) ? choose_replica(set, group) : MF_NO_SLOT;
     if (MF_UNLIKELY(slot == MF_NO_SLOT)) {
         set->stats.leader_only++;
         return ask_leader(call, set, group);

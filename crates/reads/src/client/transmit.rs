@@ -3,7 +3,6 @@
 use super::requests::{Body, Request, State};
 use super::{Client, Operation};
 use midflight_endpoint::Nanos;
-use midflight_endpoint::mutants::planted;
 use midflight_wire::reads::{self as wire, Command, FLAG_DIRECT, FLAG_EXISTS, NO_SLOT};
 use rand::Rng;
 use std::net::SocketAddr;
@@ -128,8 +127,7 @@ fn first_part(request: &Request, cookie: u64) -> wire::Request {
         fixed.flags = if matches!(operation, Operation::Exists { .. }) { FLAG_EXISTS } else { 0 };
     }
     // Only the first time: where direct replies are lost, the others must come.
-    let is_first = request.sent == 0 || planted(186);
-    if request.asked_direct.is_some() && is_first {
+    if request.asked_direct.is_some() && request.sent == 0 {
         fixed.flags |= FLAG_DIRECT;
     }
     fixed

@@ -10,6 +10,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(104, "old-index-kept", "dataplane/src/reads/state.h", 1500),
     Mutant::new(105, "ended-session-revived", "dataplane/src/reads/session.h", 1500),
     Mutant::new(106, "copy-closes", "dataplane/src/reads/from_replica.h", 1500),
+    Mutant::new(107, "unstable-read-directly", "dataplane/src/reads/from_client.h", 1500),
     Mutant::new(121, "fence-without-drift", "crates/reads/src/replica/config.rs", 1500),
     Mutant::new(122, "doubts-not-awaited", "crates/reads/src/replica/session.rs", 1500),
     Mutant::new(123, "heartbeat-without-lease", "crates/reads/src/replica/session.rs", 1500),
@@ -46,6 +47,5 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(183, "two-changes-at-once", "crates/reads/src/replica/node.rs", 1500),
     Mutant::new(184, "newcomer-without-snapshot", "crates/reads/src/replica/members.rs", 1500),
     Mutant::new(185, "change-unsealed", "crates/reads/src/replica/members.rs", 1500),
-    Mutant::new(186, "repeat-asks-directly", "crates/reads/src/client/transmit.rs", 1500),
     Mutant::new(187, "direct-with-secret", "crates/reads/src/replica/replies.rs", 1500),
 ];
