@@ -221,7 +221,7 @@ impl SetTable {
         }
     }
 
-    /// As a table of the configuration, with the keys that have no defaults, and the read mode.
+    /// As a table of the configuration: the keys that have no defaults, and who serves reads and how. (Bounds and times are the defaults.)
     #[must_use]
     pub fn to_toml(&self) -> String {
         let switches: Vec<_> = self.switches.iter().map(|switch| format!("\"{switch}\"")).collect();
@@ -229,11 +229,14 @@ impl SetTable {
             format!("  {{ id = {id}, address = \"{address}\", links = \"{links}\" }},\n")
         };
         format!(
-            "[[reads.set]]\nnumber = {}\ncluster = {}\nswitches = [{}]\nreads = \"{}\"\nreplicas = [\n{}]\n",
+            "[[reads.set]]\nnumber = {}\ncluster = {}\nswitches = [{}]\nreads = \"{}\"\npolicy = \"{}\"\nreply_check = \"{}\"\n\
+             replicas = [\n{}]\n",
             self.number,
             self.cluster,
             switches.join(", "),
             self.reads.name(),
+            self.policy.name(),
+            self.reply_check.name(),
             self.replicas.iter().map(replica).collect::<String>()
         )
     }
@@ -395,8 +398,12 @@ replicas = [
 
     #[test]
     fn a_set_is_written_as_it_is_read() {
-        let set = SetTable::on_loopback(42, 3, 2, 7700);
-        assert_eq!(parse(&set.to_toml()).unwrap().set, [set]);
+        let usual = SetTable::on_loopback(42, 3, 2, 7700);
+        let (reads, policy, reply_check) = (ReadMode::LeaderLease, Policy::LoadAware, ReplyCheck::Direct);
+        let other = SetTable { reads, policy, reply_check, ..usual.clone() };
+        for set in [usual, other] {
+            assert_eq!(parse(&set.to_toml()).unwrap().set, [set]);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::store::cluster::{Cluster, Ground, Size};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use midflight_control::config::DEFAULT_PORT;
+use midflight_dataplane::reads::ReplyCheck;
 use midflight_host::Client;
 use midflight_lab::{Options, Place, SWITCH_IPV4};
 use midflight_terminal::envelope::{Envelope, Measure};
@@ -37,7 +38,9 @@ RESULTS (medians of the runs; ENGINE is user or kernel)
                               three replicas, switch, client
   lab.reads.reads_per_s, lab.reads.cpu_us_per_read
                               one client with 64 reads under way
-  lab.reads.user.…            the same with the switch in user space
+  lab.reads.direct.…          the same, but the replica answers the client directly
+                              (reply check direct)
+  lab.reads.user.…            all of these with the switch in user space
 
 Client, switch, executor and replicas run in a network namespace each, joined by veth links. They
 are gone when it ends, also after Ctrl-C. Where the kernel engine cannot run, a line says why, and
@@ -51,8 +54,8 @@ EXIT CODES
 const CLIENT: Place = Place::Host(0);
 const EXECUTOR: Place = Place::Host(1);
 const HOSTS: usize = 2;
-/// A store of which one client reads.
-const STORE: Size = Size::USUAL;
+/// Stores of which one client reads, and how their results are called.
+const STORES: [(&str, ReplyCheck); 2] = [("", ReplyCheck::Strict), (".direct", ReplyCheck::Direct)];
 /// Of `/proc/stat`: USER_HZ, the same on every Linux that has this ABI.
 const TICKS_PER_S: u64 = 100;
 
@@ -107,19 +110,27 @@ fn tasks(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Mea
 
 /// The same of reads.
 fn reads(engine: LabEngine, effort: &Effort, guard: &LabGuard) -> Result<Vec<Measure>> {
-    let options = Options::new(format!("reads{}", std::process::id()), STORE.hosts());
+    let options = Options::new(format!("reads{}", std::process::id()), Size::USUAL.hosts());
     let lab = guard.up(&options.xdp(engine == LabEngine::Kernel))?;
-    eprintln!("engine {}, reads", engine.name());
-    let store = Cluster::start(Ground::Lab(&lab, engine), STORE)?;
-    guard.remove_too(store.directory());
-    store.wait_until_well()?;
-    let load = Reads::new(store.client(0, |client| client)?)?;
-    let runs = load::runs(&load, effort, busy_time)?;
     let prefix = match engine {
         LabEngine::Kernel => "lab.reads".to_owned(),
         LabEngine::User => format!("lab.reads.{}", engine.name()),
     };
-    let mut measures = load::measures::<Reads>(&prefix, &runs);
+    let mut measures = Vec::new();
+    for (name, reply_check) in STORES {
+        eprintln!("engine {}, reads, reply check {}", engine.name(), reply_check.name());
+        let store = Cluster::start(Ground::Lab(&lab, engine), Size { reply_check, ..Size::USUAL })?;
+        guard.remove_too(store.directory());
+        store.wait_until_well()?;
+        measures.extend(reads_of(&store, &format!("{prefix}{name}"), effort)?);
+    }
+    Ok(measures)
+}
+
+fn reads_of(store: &Cluster<'_>, prefix: &str, effort: &Effort) -> Result<Vec<Measure>> {
+    let load = Reads::new(store.client(0, |client| client)?)?;
+    let runs = load::runs(&load, effort, busy_time)?;
+    let mut measures = load::measures::<Reads>(prefix, &runs);
     let cpu_us = load::median_of(&runs, |run| run.cpu_us);
     measures.push(Measure::quantity(&format!("{prefix}.cpu_us_per_read"), cpu_us, "us"));
     Ok(measures)

@@ -5,7 +5,7 @@ use crate::engines::{LabEngine, at, own_port};
 use crate::processes::{Process, ours};
 use anyhow::{Context, Result, bail};
 use midflight_control::reads::{ReadMode, ReplicaAnswer, ReplicaRequest, ReplicaStatus, ReplicaTable, SetTable};
-use midflight_dataplane::reads::Policy;
+use midflight_dataplane::reads::{Policy, ReplyCheck};
 use midflight_host::kv::{KvBuilder, KvClient};
 use midflight_lab::{Lab, LabError, Place, SWITCH_IPV4};
 use std::fs::File;
@@ -41,6 +41,8 @@ pub(crate) struct Size {
     pub(crate) reads: ReadMode,
     /// Which of the replicas that are up to date gets a read.
     pub(crate) policy: Policy,
+    /// Which way answers go.
+    pub(crate) reply_check: ReplyCheck,
 }
 
 impl Size {
@@ -52,6 +54,7 @@ impl Size {
         small_disks: false,
         reads: ReadMode::Flair,
         policy: Policy::LeaderAvoidance,
+        reply_check: ReplyCheck::Strict,
     };
 
     /// Hosts of a lab for it.
@@ -86,7 +89,7 @@ impl<'l> Cluster<'l> {
             Ground::Loopback => on_loopback(&size)?,
             Ground::Lab(lab, _) => in_lab(lab, &size)?,
         };
-        let set = SetTable { reads: size.reads, policy: size.policy, ..addresses };
+        let set = SetTable { reads: size.reads, policy: size.policy, reply_check: size.reply_check, ..addresses };
         let directory = new_directory()?;
         let (switches, replicas) = (Vec::new(), Vec::new());
         let mut cluster = Self { ground, size, directory, set, switches, replicas, disks: Vec::new() };
