@@ -217,8 +217,16 @@ fn star(racks: u32, host: HostConfig) -> (World, [Place; 2]) {
     (world, places)
 }
 
-const HOST: HostConfig =
-    HostConfig { rack: 0, lanes: 1, send: 1_000, receive: 3_000, receive_buffer: 4, faults: Faults::INSTANT };
+const HOST: HostConfig = HostConfig {
+    rack: 0,
+    lanes: 1,
+    send: 1_000,
+    send_ps_per_byte: 0,
+    receive: 3_000,
+    receive_jitter: 0,
+    receive_buffer: 4,
+    faults: Faults::INSTANT,
+};
 /// A datagram of one byte occupies a link for 53.6 ns.
 const LENGTH: u64 = 54;
 
@@ -247,6 +255,28 @@ fn a_program_of_the_switch_is_half_the_way() {
     let (seen, ear, _) = pair(&mut world, [Place::Switch(0), host], 1, 0, 0);
     world.run(MS, |_| false);
     assert_eq!(times(&seen), [(ear, 1_000 + 500 + LENGTH + 400)]);
+}
+
+#[test]
+fn what_a_host_gets_is_late_for_its_program_by_an_exponential_time() {
+    const EVERY: u64 = 200 * US;
+    let (mut world, [from, to]) = star(1, HostConfig { lanes: 64, ..HOST });
+    let late = Place::Host(world.add_host(HostConfig { lanes: 64, receive_jitter: 4_000, ..HOST }));
+    let (seen, _, _) = pair(&mut world, [late, from], 2_000, EVERY, 0);
+    let (sharp, _, _) = pair(&mut world, [to, late], 2_000, EVERY, 0);
+    world.run(500 * MS, |_| false);
+    let way = 1_000 + 2 * (500 + LENGTH) + 400 + 3_000;
+    let lateness = |seen: &Seen| {
+        let sent = |number: usize| number as u64 * EVERY;
+        times(seen).iter().enumerate().map(|(number, (_, at))| at - sent(number) - way).collect::<Vec<_>>()
+    };
+    assert!(lateness(&sharp).iter().all(|&late| late == 0), "what it sends is not");
+    let mut late = lateness(&seen);
+    late.sort_unstable();
+    let mean = late.iter().sum::<u64>() / late.len() as u64;
+    // Of an exponential distribution: the mean, and the median at ln 2 of it.
+    assert!((3_700..4_300).contains(&mean), "{mean}");
+    assert!((2_500..3_050).contains(&late[1_000]), "{}", late[1_000]);
 }
 
 #[test]

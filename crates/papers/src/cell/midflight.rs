@@ -18,6 +18,7 @@ use midflight_sim::{Actor, Birth, Wake};
 use midflight_sim::{Context, Faults, Happening, Hardware, HostConfig, NodeId, Sink, Topology, World};
 use midflight_tasks::client::{Argument, Client, ClientConfig, Event, Task};
 use midflight_tasks::executor::{Executor, ExecutorConfig};
+use midflight_wire::TaskInfo;
 use rand::RngExt;
 use std::net::SocketAddr;
 
@@ -181,13 +182,15 @@ fn executors(
     Ok(())
 }
 
-/// One for each of the cell's clients and each shard: a client's jobs go to the shards in turn.
+/// One for each of the cell's clients and each shard: a client's jobs go to the shards in turn. It takes as long as Bolt's to write a task
+/// into a packet; a packet's header counts as a task or two.
 fn clients(cell: &Cell, switches: &[SocketAddr], world: &mut World) -> Result<(), CellError> {
     let clients = cell.load.clients();
     let mut hands = deal(Jobs::new(cell)?, clients as usize, switches.len());
     for _ in 0..clients {
         for (shard, &switch) in switches.iter().enumerate() {
-            let host = world.add_host(HostConfig { rack: shard as u32, ..host() });
+            let send_ps_per_byte = SERVER_TASK_NS * 1_000 / size_of::<TaskInfo>() as u64;
+            let host = world.add_host(HostConfig { rack: shard as u32, send_ps_per_byte, ..host() });
             let (cell, mine) = (cell.clone(), std::cell::Cell::new(hands.next()));
             world.add_actor(
                 Place::Host(host),
@@ -330,7 +333,7 @@ impl Measurements {
 /// From a program to the switch, where nothing waits.
 const UP_NS: Nanos = SEND_NS + WAY_NS + PASS_NS;
 /// From the switch to the program, where nothing waits.
-const DOWN_NS: Nanos = WAY_NS + RECEIVE_NS + RECEIVE_JITTER_NS / 2;
+const DOWN_NS: Nanos = WAY_NS + RECEIVE_NS + RECEIVE_JITTER_NS;
 
 /// Submit, queueing, get_task. A slot that was parked had asked long before; then it is the way down that counts.
 fn parked_steps(delay: Nanos, asked_for: Nanos, queueing: Nanos) -> [Nanos; 3] {

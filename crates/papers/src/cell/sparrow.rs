@@ -31,8 +31,13 @@ pub(super) fn hardware() -> Hardware {
 
 /// A node of it.
 pub(super) fn host() -> HostConfig {
-    let faults = Faults { delay_max: RECEIVE_JITTER_NS, ..Faults::INSTANT };
-    HostConfig { rack: 0, lanes: NODE_THREADS, send: SEND_NS, receive: RECEIVE_NS, receive_buffer: 4_096, faults }
+    HostConfig {
+        lanes: NODE_THREADS,
+        send: SEND_NS,
+        receive: RECEIVE_NS,
+        receive_jitter: RECEIVE_JITTER_NS,
+        ..HostConfig::default()
+    }
 }
 
 /// Runs until no task is open, or the cell's time is over: slots that ask by themselves do so for ever.

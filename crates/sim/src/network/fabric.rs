@@ -101,6 +101,12 @@ impl Fabric {
         self.hosts.get(host.0 as usize).map(|host| &host.config.faults)
     }
 
+    /// The mean by which packets to this place are late for their program.
+    pub(crate) fn receive_jitter(&self, place: Place) -> Nanos {
+        let Place::Host(host) = place else { return 0 };
+        self.hosts.get(host.0 as usize).map_or(0, |host| host.config.receive_jitter)
+    }
+
     pub(crate) fn set_faults(&mut self, place: Place, faults: Faults) {
         if let Place::Host(host) = place
             && let Some(host) = self.hosts.get_mut(host.0 as usize)
@@ -147,7 +153,8 @@ impl Fabric {
             (Place::Switch(here), _) => self.pass(now, here, to, bytes, ends),
             (Place::Host(host), _) => {
                 let sender = &mut self.hosts[host.0 as usize];
-                let left = sender.lanes.send(now, sender.config.send);
+                let write = bytes as u64 * sender.config.send_ps_per_byte / PICOSECONDS;
+                let left = sender.lanes.send(now, sender.config.send + write);
                 if from == to {
                     return sender.receive(left);
                 }
@@ -222,6 +229,8 @@ mod tests {
         assert_eq!(fabric.pass(0, 0, Place::Switch(0), 100, ENDS), Next::There { at: 0 }, "a program of this switch");
         assert_eq!(fabric.leave(5, Place::Switch(0), Place::Switch(0), 9, ENDS), Next::Switch { at: 475, switch: 0 });
         assert_eq!(fabric.add_host(host(1)), None, "there is one rack");
+        let writes = Place::Host(fabric.add_host(HostConfig { send_ps_per_byte: 2_500, ..host(0) }).unwrap());
+        assert_eq!(fabric.leave(0, writes, b, 100, ENDS), Next::Switch { at: 1_250 + 500 + 400, switch: 0 });
     }
 
     #[test]

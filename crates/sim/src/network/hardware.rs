@@ -63,8 +63,12 @@ pub struct HostConfig {
     pub lanes: u32,
     /// Time of a lane for a packet that leaves, in nanoseconds.
     pub send: Nanos,
+    /// And for each of its bytes, in picoseconds: its program must write it.
+    pub send_ps_per_byte: u64,
     /// Time of a lane for a packet that arrives, in nanoseconds.
     pub receive: Nanos,
+    /// By how much longer it takes until its program runs: the mean of an exponential distribution, in nanoseconds.
+    pub receive_jitter: Nanos,
     /// Arrived packets that wait for a lane, at most; further ones are dropped.
     pub receive_buffer: u32,
     /// Faults of its datagrams in both directions, in addition to those of all datagrams.
@@ -83,6 +87,15 @@ impl Default for Hardware {
 impl Default for HostConfig {
     /// In the first rack, without costs.
     fn default() -> Self {
-        Self { rack: 0, lanes: 1, send: 0, receive: 0, receive_buffer: 4096, faults: Faults::INSTANT }
+        Self {
+            rack: 0,
+            lanes: 1,
+            send: 0,
+            send_ps_per_byte: 0,
+            receive: 0,
+            receive_jitter: 0,
+            receive_buffer: 4096,
+            faults: Faults::INSTANT,
+        }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) use pool::{PacketId, Pool};
 pub use topology::{Tier, Topology};
 
 use midflight_endpoint::Nanos;
+use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// The network's state, without the parts in the nodes.
@@ -56,6 +57,15 @@ impl Network {
                 copies.swap(0, 1);
             }
         }
+        let jitter = fabric.receive_jitter(to);
+        if jitter > 0 {
+            copies = copies.map(|copy| copy.map(|delay| delay + exponential(random, jitter)));
+        }
         copies
     }
+}
+
+/// Draws from an exponential distribution of this mean.
+fn exponential(random: &mut Pcg64, mean: Nanos) -> Nanos {
+    (-(1.0 - random.random::<f64>()).ln() * mean as f64) as Nanos
 }

@@ -103,7 +103,7 @@ impl Scenario {
             send: self.host.send.0,
             receive: self.host.receive.0,
             receive_buffer: self.host.receive_buffer,
-            faults: Faults::INSTANT,
+            ..HostConfig::default()
         }))
     }
 
