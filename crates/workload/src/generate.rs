@@ -63,15 +63,29 @@ pub fn generate(shape: &Shape, seed: u64) -> Workload {
 }
 
 fn job(shape: &Shape, random: &mut Pcg64) -> Vec<TaskSpec> {
+    let centre = centre(shape, random);
+    let count = within(shape.tasks_max.into(), || 1.0 + (shape.tasks_mean * exponential(random)).floor());
+    (0..count as u32).map(|_| TaskSpec { duration_ns: duration_ns(shape, centre, random), priority: 0 }).collect()
+}
+
+/// About how long the tasks of a job are, in medians.
+fn centre(shape: &Shape, random: &mut Pcg64) -> f64 {
     let is_long = random.random_bool(shape.long_share.clamp(0.0, 1.0));
     // Long jobs are alike in the traces: the spread between jobs is that of the short ones.
-    let centre = if is_long { shape.long_factor } else { (shape.between_jobs * normal(random)).exp() };
-    let count = within(shape.tasks_max.into(), || 1.0 + (shape.tasks_mean * exponential(random)).floor());
-    let task = |_| {
-        let medians = within(shape.longest, || centre * (shape.within_job * normal(random)).exp());
-        TaskSpec { duration_ns: (medians * UNIT_NS).round() as u64, priority: 0 }
-    };
-    (0..count as u32).map(task).collect()
+    if is_long { shape.long_factor } else { (shape.between_jobs * normal(random)).exp() }
+}
+
+fn duration_ns(shape: &Shape, centre: f64, random: &mut Pcg64) -> u64 {
+    let medians = within(shape.longest, || centre * (shape.within_job * normal(random)).exp());
+    (medians * UNIT_NS).round() as u64
+}
+
+/// Gives the tasks of these jobs durations of `shape` instead of their own.
+pub(super) fn redraw(jobs: &mut [Job], shape: &Shape, random: &mut Pcg64) {
+    for job in jobs {
+        let centre = centre(shape, random);
+        job.tasks.iter_mut().for_each(|task| task.duration_ns = duration_ns(shape, centre, random));
+    }
 }
 
 /// Draws until the number is at most `limit`, and gives up with `limit` where that is hopeless.
@@ -80,7 +94,8 @@ fn within(limit: f64, mut draw: impl FnMut() -> f64) -> f64 {
     (0..TRIES).map(|_| draw()).find(|&number| number <= limit).unwrap_or(limit)
 }
 
-fn exponential(random: &mut Pcg64) -> f64 {
+/// With a mean of 1.
+pub(super) fn exponential(random: &mut Pcg64) -> f64 {
     -(1.0 - random.random::<f64>()).ln()
 }
 

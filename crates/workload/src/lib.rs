@@ -12,6 +12,7 @@ mod lines;
 mod numbers;
 mod priority;
 mod read;
+mod sample;
 mod scale;
 mod tr;
 
@@ -21,6 +22,7 @@ pub use ideal::ideal_end_ns;
 pub use lines::{Malformed, Reason};
 pub use priority::{LEVEL_SHARES, LEVELS, draw_level, fold_google_priority};
 pub use read::{Format, ReadError, ReadOptions, Reading, Skip, read, read_file};
+pub use sample::{Replace, Sample};
 pub use scale::{Scale, ScaleError, Target};
 
 /// One task: how long it runs, and how urgent it is.

@@ -56,6 +56,16 @@ const LONGEST_NS: f64 = (1u64 << 62) as f64;
 impl Workload {
     /// Scales durations and arrivals to `target`; the first job then arrives at 0. On an error nothing has changed.
     pub fn scale(&mut self, target: &Target) -> Result<Scale, ScaleError> {
+        let f = self.factor(target)?;
+        let span_s = self.work_s() / f / (target.load * f64::from(target.executors));
+        let g = span_s * 1e9 / self.span_ns() as f64;
+        self.fits(f, 1.0 / g)?;
+        let rounded_to_zero = self.apply(f, g);
+        Ok(Scale { f, g, work_s: self.work_s(), span_s: self.span_ns() as f64 / 1e9, rounded_to_zero })
+    }
+
+    /// By what durations are divided so that the median is the target's.
+    pub(super) fn factor(&self, target: &Target) -> Result<f64, ScaleError> {
         check(target)?;
         let median_ns = self.duration_quantile_ns(0.5).ok_or(ScaleError::NoTasks)?;
         if median_ns == 0 {
@@ -64,18 +74,18 @@ impl Workload {
         if self.span_ns() == 0 {
             return Err(ScaleError::SpanZero);
         }
-        let f = median_ns as f64 / target.median_ns as f64;
-        let span_s = self.work_s() / f / (target.load * f64::from(target.executors));
-        let g = span_s * 1e9 / self.span_ns() as f64;
-        let longest_ns = self.durations_ns().max().unwrap_or(0) as f64 / f;
-        if span_s * 1e9 >= LONGEST_NS || longest_ns >= LONGEST_NS {
-            return Err(ScaleError::TooLong);
-        }
-        let rounded_to_zero = self.apply(f, g);
-        Ok(Scale { f, g, work_s: self.work_s(), span_s: self.span_ns() as f64 / 1e9, rounded_to_zero })
+        Ok(median_ns as f64 / target.median_ns as f64)
     }
 
-    fn apply(&mut self, f: f64, g: f64) -> u64 {
+    /// Whether times still fit if durations are divided by the one number and arrivals by the other.
+    pub(super) fn fits(&self, durations: f64, arrivals: f64) -> Result<(), ScaleError> {
+        let longest_ns = self.durations_ns().max().unwrap_or(0) as f64 / durations;
+        let span_ns = self.span_ns() as f64 / arrivals;
+        if span_ns >= LONGEST_NS || longest_ns >= LONGEST_NS { Err(ScaleError::TooLong) } else { Ok(()) }
+    }
+
+    /// Divides durations by `f` and multiplies arrivals by `g`; the first job then arrives at 0.
+    pub(super) fn apply(&mut self, f: f64, g: f64) -> u64 {
         let origin_ns = self.jobs.first().map_or(0, |job| job.arrival_ns);
         let mut rounded_to_zero = 0;
         for job in &mut self.jobs {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use midflight_workload::{ReadOptions, Reading, Scale, Skip, Target, read_file};
+use midflight_workload::{ReadOptions, Reading, Replace, Sample, Scale, Skip, Target, read_file};
 
 /// `MIDFLIGHT_TRACES`, or `../shared/traces` beside the workspace; `None`, said aloud, where the file is absent.
 fn trace(name: &str) -> Option<PathBuf> {
@@ -59,4 +59,38 @@ fn alibaba_keeps_the_terminated_rows_and_counts_the_others() {
     assert_eq!((reading.malformed, reading.shown[0].line), (1, 54_988), "one row ends before it starts");
     let skipped: Vec<(Skip, u64)> = reading.skipped().collect();
     assert_eq!(skipped, [(Skip::NotTerminated, 13_540)]);
+}
+
+/// Sampled for 34 busy executors, as in Bolt's figure 13a.
+fn sampled(name: &str) -> Option<Sample> {
+    let workload = read_whole(name)?.workload;
+    let target = Target { median_ns: 5_000_000, load: 0.195, executors: 176 };
+    Some(workload.sample(&target, Replace::Nothing, 1).unwrap())
+}
+
+/// The share of the tasks in parts of a thousand, and the milliseconds of a pass.
+fn of(sample: &Sample) -> (f64, f64) {
+    ((sample.rate() * 1e5).round() / 1e2, (sample.period_ns() as f64 / 1e6).round())
+}
+
+/// One minute's jobs: tasks, and the largest job.
+fn minute(sample: Sample) -> (f64, usize) {
+    let jobs: Vec<_> = sample.take_while(|job| job.arrival_ns < 60_000_000_000).collect();
+    let work: u64 = jobs.iter().flat_map(|job| &job.tasks).map(|task| task.duration_ns).sum();
+    (work as f64 / 60e9, jobs.iter().map(|job| job.tasks.len()).max().unwrap())
+}
+
+#[test]
+fn the_samples_for_figure_13a_have_its_load_at_the_trace_s_own_pace() {
+    for (name, share_and_pass, largest) in [
+        ("google-sub.tr", (7.3, 1_487.0), 40..70),
+        ("google-like-80.tr", (359.53, 2_560.0), 40..70),
+        ("alibaba2017-batch_task.csv", (0.27, 1_235.0), 20..50),
+    ] {
+        let Some(sample) = sampled(name) else { continue };
+        assert_eq!((of(&sample), sample.squeezed()), (share_and_pass, 1.0), "{name}");
+        let (busy, most) = minute(sample);
+        assert!((busy / (0.195 * 176.0) - 1.0).abs() < 0.1, "{name}: {busy}");
+        assert!(largest.contains(&most), "{name}: {most}");
+    }
 }
