@@ -12,11 +12,13 @@ mod midflight;
 mod passes;
 mod percentiles;
 mod run;
+mod sampled;
 mod sparrow;
 
 pub use jobs::{DrawnJob, DrawnTask, Jobs};
 pub use meter::{Meter, Sample};
 pub use midflight_dataplane::asic::Program;
+pub use midflight_workload::Replace;
 pub use percentiles::{Percentiles, QUANTILES};
 pub use run::{CellError, run};
 
@@ -252,6 +254,26 @@ pub enum Load {
         /// What tasks do.
         work: Work,
     },
+    /// A uniform sample of a trace, accelerated (Bolt §5.1.3): durations and arrivals are divided by one number, which sets the median, and
+    /// the share of the tasks that is taken sets the load. Where the run is longer than the trace, the trace is sampled anew.
+    Sample {
+        /// In a format of `workload::read_file`; a name without a folder is looked for among the traces ([`Cell::with_traces`]).
+        file: PathBuf,
+        /// Median duration, in milliseconds (Bolt §5.1.3: 5).
+        median_ms: f64,
+        /// Share of the cluster's time that tasks ask for.
+        load: f64,
+        /// Each job has a level from 1 to 4 in the shares of Bolt §5.6, unless the trace has its own; else all tasks are of level 1.
+        priorities: bool,
+        /// Clients, which take turns (2).
+        #[serde(default = "number::<2>")]
+        clients: u32,
+        /// What tasks do.
+        work: Work,
+        /// What of the trace is replaced: for experiments.
+        #[serde(default)]
+        replace: Replace,
+    },
     /// Jobs of one task at random times (Poisson), of two sizes.
     Mix {
         /// Microseconds of a short task (10).
@@ -427,6 +449,7 @@ impl Load {
             Self::Sw1 { clients, .. }
             | Self::Noop { clients, .. }
             | Self::Trace { clients, .. }
+            | Self::Sample { clients, .. }
             | Self::Mix { clients, .. } => clients,
             Self::Sw2 | Self::Queue { .. } => 1,
         }
@@ -435,14 +458,14 @@ impl Load {
     /// Whether jobs have several tasks, that are submitted together.
     #[must_use]
     pub fn has_jobs(&self) -> bool {
-        matches!(self, Self::Sw1 { .. } | Self::Sw2 | Self::Trace { .. })
+        matches!(self, Self::Sw1 { .. } | Self::Sw2 | Self::Trace { .. } | Self::Sample { .. })
     }
 
     /// What tasks do.
     #[must_use]
     pub fn work(&self) -> Work {
         match self {
-            Self::Sw1 { work, .. } | Self::Trace { work, .. } => *work,
+            Self::Sw1 { work, .. } | Self::Trace { work, .. } | Self::Sample { work, .. } => *work,
             Self::Sw2 | Self::Noop { .. } | Self::Mix { .. } | Self::Queue { .. } => Work::Compute,
         }
     }
@@ -458,10 +481,12 @@ impl Load {
             Self::Trace { sample, .. } if !(sample > 0.0 && sample <= 1e3) => {
                 bad("sample must be above 0 and at most 1000")
             }
-            Self::Trace { load, .. } | Self::Mix { load, .. } if !share(load) => {
+            Self::Trace { load, .. } | Self::Sample { load, .. } | Self::Mix { load, .. } if !share(load) => {
                 bad("load must be above 0 and at most 4")
             }
-            Self::Trace { median_ms, .. } if !(median_ms > 0.0 && median_ms <= 3.6e6) => {
+            Self::Trace { median_ms, .. } | Self::Sample { median_ms, .. }
+                if !(median_ms > 0.0 && median_ms <= 3.6e6) =>
+            {
                 bad("median_ms must be above 0 and at most an hour")
             }
             Self::Mix { short_us, long_us, short_share, .. }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use midflight_papers::cell::{CellResult, LevelResult, Percentiles, QUANTILES, Series, Step};
-use midflight_papers::figures::{ALL, Effort, Figure, Results};
+use midflight_papers::figures::{ALL, Effort, Figure, Results, TRACES};
 use midflight_papers::findings::Verdict;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// More than enough for each rule; the search ends as soon as all have failed.
 const DRAWS: u64 = 1_000;
 /// What the reductions read.
-const COUNTERS: [&str; 8] = [
+const COUNTERS: [&str; 9] = [
     "submit.tasks",
     "submit.passes",
     "mixed.tasks",
@@ -21,6 +21,8 @@ const COUNTERS: [&str; 8] = [
     "emptied.passes",
     "vain.passes",
     "level4.passes",
+    // And of traces.
+    "trace.rate_ppm",
 ];
 
 /// From a microsecond to a minute, as likely in each decade.
@@ -64,7 +66,7 @@ fn drawn(random: &mut Pcg64) -> CellResult {
 /// Two seeds with the same results, so that no row is unsure.
 fn results(figure: &Figure, random: &mut Pcg64) -> Results {
     let mut results = Results::default();
-    for case in (figure.cases)(Effort::Full) {
+    for case in figure.cases(Effort::Full, &TRACES) {
         let result = drawn(random);
         (0..2).for_each(|_| results.push(&case.name, result.clone()));
     }
@@ -98,7 +100,7 @@ fn no_interval_means_that_nothing_is_sure() {
     for figure in &ALL {
         let random = &mut Pcg64::seed_from_u64(2);
         let mut one_seed = Results::default();
-        for case in (figure.cases)(Effort::Full) {
+        for case in figure.cases(Effort::Full, &TRACES) {
             one_seed.push(&case.name, drawn(random));
         }
         let rows = (figure.reduce)(&one_seed).rows;

@@ -1,5 +1,6 @@
 //! What a cell submits, job by job. Arrivals depend on load, cluster and seed only, so all schemes see the same ones.
 
+use super::sampled::Sampled;
 use super::{Cell, CellError, Load, Work};
 use crate::calibration::{CLIENT_LATE_NS, SLEEP_LATE_NS};
 use midflight_endpoint::{MS, Nanos};
@@ -45,6 +46,7 @@ enum Source {
     Periodic { clients: Vec<Periodic>, interval: Nanos, duration_ns: Nanos },
     Thirds { next: Nanos, third: Nanos },
     Trace(Box<Trace>),
+    Sample(Box<Sampled>),
     Mix { next: f64, gap: f64, sizes: [Nanos; 2], short_share: f64, random: Pcg64, jobs: u64, clients: u32 },
     Closed,
 }
@@ -94,6 +96,7 @@ impl Jobs {
             Load::Sw2 => Source::Thirds { next: 0, third: cell.duration_ms * MS / 3 },
             Load::Noop { .. } | Load::Queue { .. } => Source::Closed,
             Load::Trace { .. } => Source::Trace(Box::new(Trace::new(cell)?)),
+            Load::Sample { .. } => Source::Sample(Box::new(Sampled::new(cell)?)),
             Load::Mix { short_us, long_us, short_share, load, clients } => {
                 let mean_ns = 1e3 * (short_us * short_share + long_us * (1.0 - short_share));
                 Source::Mix {
@@ -120,6 +123,7 @@ impl Iterator for Jobs {
             Source::Periodic { clients, interval, duration_ns } => periodic(clients, *interval, *duration_ns)?,
             Source::Thirds { next, third } => thirds(next, *third),
             Source::Trace(trace) => trace.next()?,
+            Source::Sample(sampled) => sampled.next()?,
             Source::Mix { next, gap, sizes, short_share, random, jobs, clients } => {
                 *next -= (1.0 - random.random::<f64>()).ln() * *gap;
                 let duration_ns = sizes[usize::from(!random.random_bool(*short_share))];

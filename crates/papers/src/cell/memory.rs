@@ -1,6 +1,6 @@
 //! How much memory a cell will need, so that it can be refused before it starts.
 
-use super::{Cell, Scheme};
+use super::{Cell, Load, Scheme};
 
 /// What a client of Midflight's takes in bytes, measured at 64,000 of them, and rounded up.
 const CLIENT: u64 = 16_000;
@@ -8,6 +8,8 @@ const CLIENT: u64 = 16_000;
 const EXECUTOR: u64 = 2_300;
 /// An executor of the lean models, with its reservations or its task.
 const LEAN_EXECUTOR: u64 = 500;
+/// A trace with ten million tasks, and what scaling it takes; that of the Alibaba trace was measured.
+const TRACE: u64 = 600_000_000;
 /// A program and its tables.
 const LEAST: u64 = 20_000_000;
 
@@ -23,7 +25,8 @@ impl Cell {
             }
             _ => executors.saturating_mul(LEAN_EXECUTOR),
         };
-        parts.saturating_add(LEAST)
+        let trace = if matches!(self.load, Load::Sample { .. }) { TRACE } else { 0 };
+        parts.saturating_add(LEAST + trace)
     }
 }
 

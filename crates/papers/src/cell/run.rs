@@ -1,6 +1,7 @@
 //! Runs a cell.
 
 use super::midflight::CellEngine;
+use super::sampled::facts;
 use super::{Cell, CellResult, Scheme, midflight, passes, sparrow};
 use crate::calibration::{SPARROW_CPP, SPARROW_JAVA};
 use crate::schemes::{bolt, spark};
@@ -52,6 +53,7 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
         Scheme::Spark => spark::run(cell)?,
         Scheme::AsicPasses { program } => passes::run(cell, *program)?,
     };
+    result.counters.extend(facts(cell)?);
     result.wall_ms = began.elapsed().as_secs_f64() * 1e3;
     Ok(result)
 }

@@ -1,7 +1,7 @@
 //! The asic engine's passes: what a search through the queue costs, as the queue gets longer.
 
 use super::results::{Case, Results};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{Cell, CellResult, Cluster, Load, Program, Scheme};
 use crate::differences;
 use crate::findings::Class::Hypothetical;
@@ -20,6 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
              it may not run stays at the head. In vain: it may run none of the tasks.",
     differs: differences::ASIC_PASSES,
     cases,
+    columns: traces::none,
     reduce,
 };
 

@@ -2,7 +2,7 @@
 
 use super::contenders::{BOLT, BOLT_SERVER, Contender, MIDFLIGHT, MIDFLIGHT_SERVER, RunTime};
 use super::results::{Case, Results};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Cluster, Load, Sampling, Scheme};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
@@ -19,6 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
              not probe: its executors ask a scheduler of their own accord. Firmament is quoted from its authors, through the thesis.",
     differs: differences::BOLT_11,
     cases,
+    columns: traces::none,
     reduce,
 };
 

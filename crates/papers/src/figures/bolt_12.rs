@@ -2,7 +2,7 @@
 
 use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, SPARROW_JAVA, medians_plot, sw1_cases};
 use super::results::{Case, Results, delay, job_delay};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Sampling, Scheme, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
@@ -19,6 +19,7 @@ pub(super) const FIGURE: Figure = Figure {
              scheduler. (The thesis speaks of 60 tasks a job at 100 %, which 60 executors cannot run: 30 a job and client fill them.)",
     differs: differences::BOLT_12,
     cases,
+    columns: traces::none,
     reduce,
 };
 

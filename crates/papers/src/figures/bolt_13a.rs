@@ -5,6 +5,7 @@ use super::contenders::{
     trace_time,
 };
 use super::results::{Case, Results, delay};
+use super::traces::{TraceFile, shown};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Work};
 use crate::differences;
@@ -23,6 +24,7 @@ pub(super) const FIGURE: Figure = Figure {
              the tasks, as there.",
     differs: differences::BOLT_13A,
     cases,
+    columns,
     reduce,
 };
 
@@ -38,17 +40,40 @@ fn cases(effort: Effort) -> Vec<Case> {
     CONTENDERS.map(|contender| contender.case(PLACE, computing(), load(), trace_time(effort))).to_vec()
 }
 
+fn columns(effort: Effort, trace: &TraceFile) -> Vec<Case> {
+    let load = || trace.load(TRACE_LOAD, Work::Compute, false);
+    CONTENDERS.map(|contender| contender.case(trace.place(PLACE), computing(), load(), trace_time(effort))).to_vec()
+}
+
 fn reduce(results: &Results) -> Findings {
-    let median = |contender: &Contender| results.estimate(&contender.at(PLACE), delay(0.5));
+    let mut rows = rows(results, PLACE);
+    let mut notes = vec![format!("The trace asks for {:.1} % of the cluster's time.", TRACE_LOAD * 100.0)];
+    for trace in shown(results, |trace| BOLT.at(trace.place(PLACE))) {
+        let place = trace.place(PLACE);
+        rows.extend(trace.column(trace.class_of_13a(), self::rows(results, &place)));
+        notes.push(trace.note(results, &BOLT.at(&place)));
+    }
+    let marks = vec![
+        Mark { x: 0.04e6, y: 0.5, hue: BOLT.hue },
+        Mark { x: TAIL, y: 0.95, hue: BOLT.hue },
+        Mark { x: 1.6e6, y: 0.5, hue: SPARROW.hue },
+    ];
+    let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
+    Findings { rows, plots: vec![plot], notes }
+}
+
+/// The rows at one place: with the generated workload, or a real trace.
+fn rows(results: &Results, place: &str) -> Vec<Row> {
+    let median = |contender: &Contender| results.estimate(&contender.at(place), delay(0.5));
     let by = |over: &Contender, under: &Contender, quantile| {
-        results.factor(&over.at(PLACE), &under.at(PLACE), delay(quantile))
+        results.factor(&over.at(place), &under.at(place), delay(quantile))
     };
     let above =
         |over: &Contender, under: &Contender, quantile| Holds::within(by(over, under, quantile), Band::from(1.0));
     let order = above(&SPARROW, &BOLT, 0.5);
     // The tail is nearer to one than the median.
     let tail = |result: &CellResult| delay(0.5)(result) / delay(0.95)(result);
-    let rows = vec![
+    vec![
         Row::new(Seen, Time, "bolt-median", "Bolt, median", Is(0.04e6)).found(median(&BOLT), order),
         Row::new(Set("SAMPLE_TASKS"), Time, "sparrow-median", "Sparrow, median", Is(1.6e6))
             .found(median(&SPARROW), order),
@@ -57,9 +82,9 @@ fn reduce(results: &Results) -> Findings {
         Row::new(Set("TRACE_LOAD"), Factor, "factor-p90", "90th percentiles", Is(13.0))
             .found(by(&SPARROW, &BOLT, 0.9), above(&SPARROW, &BOLT, 0.9)),
         Row::new(Set("TRACE_LOAD"), Factor, "factor-p95", "95th percentiles: bursts", Is(1.0))
-            .found(by(&SPARROW, &BOLT, 0.95), results.is_above(&SPARROW.at(PLACE), &BOLT.at(PLACE), tail)),
+            .found(by(&SPARROW, &BOLT, 0.95), results.is_above(&SPARROW.at(place), &BOLT.at(place), tail)),
         Row::new(Set("TRACE_LOAD"), Time, "bolt-p95", "Bolt, 95th percentile", Is(TAIL))
-            .found(results.estimate(&BOLT.at(PLACE), delay(0.95)), order),
+            .found(results.estimate(&BOLT.at(place), delay(0.95)), order),
         Row::new(
             Seen,
             Factor,
@@ -70,13 +95,5 @@ fn reduce(results: &Results) -> Findings {
         .found(by(&BOLT_SERVER, &BOLT, 0.5), above(&SPARROW, &BOLT_SERVER, 0.5)),
         Row::new(Hypothetical, Time, "midflight-median", "Midflight, median", AtMost(0.04e6))
             .found(median(&MIDFLIGHT), above(&SPARROW, &MIDFLIGHT, 0.5)),
-    ];
-    let notes = vec![format!("The trace asks for {:.1} % of the cluster's time.", TRACE_LOAD * 100.0)];
-    let marks = vec![
-        Mark { x: 0.04e6, y: 0.5, hue: BOLT.hue },
-        Mark { x: TAIL, y: 0.95, hue: BOLT.hue },
-        Mark { x: 1.6e6, y: 0.5, hue: SPARROW.hue },
-    ];
-    let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
-    Findings { rows, plots: vec![plot], notes }
+    ]
 }

@@ -5,10 +5,11 @@ use super::contenders::{
     sleeping, trace,
 };
 use super::results::{Case, Results, delay};
+use super::traces::{TraceFile, shown};
 use super::{Effort, Figure};
 use crate::cell::Work;
 use crate::differences;
-use crate::findings::Class::{Hypothetical, Seen};
+use crate::findings::Class::{Hypothetical, Predicted, Seen};
 use crate::findings::Paper::{AtMost, Is, Says};
 use crate::findings::Unit::{Factor, Time};
 use crate::findings::plot::Mark;
@@ -22,6 +23,7 @@ pub(super) const FIGURE: Figure = Figure {
              large, and with it the jobs. Executors of Bolt and Bolt-Server that find nothing ask again after 50 µs.",
     differs: differences::BOLT_13B,
     cases,
+    columns,
     reduce,
 };
 
@@ -38,17 +40,48 @@ fn cases(effort: Effort) -> Vec<Case> {
     CONTENDERS.map(|contender| contender.case(PLACE, sleeping(), load(), time)).to_vec()
 }
 
+/// A minute: a trace is over after seconds, and is then sampled anew.
+fn columns(effort: Effort, trace: &TraceFile) -> Vec<Case> {
+    let time = effort.pick(
+        RunTime { warmup_ms: 5_000, duration_ms: 65_000, drain_ms: 60_000 },
+        RunTime { warmup_ms: 500, duration_ms: 2_500, drain_ms: 20_000 },
+    );
+    let load = || trace.load(TRACE_LOAD, Work::Sleep, false);
+    CONTENDERS.map(|contender| contender.case(trace.place(PLACE), sleeping(), load(), time)).to_vec()
+}
+
 fn reduce(results: &Results) -> Findings {
-    let median = |contender: &Contender| results.estimate(&contender.at(PLACE), delay(0.5));
-    let above = |over: &Contender, under: &Contender| results.is_above(&over.at(PLACE), &under.at(PLACE), delay(0.5));
+    let mut rows = rows(results, PLACE);
+    let mut notes =
+        vec![format!("The trace asks for {:.1} % of the cluster's time, as in bolt-13a.", TRACE_LOAD * 100.0)];
+    for trace in shown(results, |trace| BOLT.at(trace.place(PLACE))) {
+        let place = trace.place(PLACE);
+        rows.extend(trace.column(Predicted, self::rows(results, &place)));
+        notes.push(trace.note(results, &BOLT.at(&place)));
+    }
+    let mark = |x, hue| Mark { x, y: 0.5, hue };
+    let marks = vec![
+        mark(0.14e6, BOLT.hue),
+        mark(40e6, SPARROW.hue),
+        mark(14e6, SPARROW_TWO.hue),
+        mark(370e6, BOLT_SERVER.hue),
+    ];
+    let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
+    Findings { rows, plots: vec![plot], notes }
+}
+
+/// The rows at one place: with the generated workload, or a real trace.
+fn rows(results: &Results, place: &str) -> Vec<Row> {
+    let median = |contender: &Contender| results.estimate(&contender.at(place), delay(0.5));
+    let above = |over: &Contender, under: &Contender| results.is_above(&over.at(place), &under.at(place), delay(0.5));
     let by = |under: &Contender| {
-        let at = |contender: &Contender| results.mean(&contender.at(PLACE), delay(0.5));
+        let at = |contender: &Contender| results.mean(&contender.at(place), delay(0.5));
         let least = OTHERS.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
-        results.factor(&least.at(PLACE), &under.at(PLACE), delay(0.5))
+        results.factor(&least.at(place), &under.at(place), delay(0.5))
     };
     let bolt_first = OTHERS.iter().fold(Holds::Yes, |first, other| first.and(above(other, &BOLT)));
     let collapsed = above(&BOLT_SERVER, &SPARROW).and(above(&SPARROW, &SPARROW_TWO));
-    let rows = vec![
+    vec![
         Row::new(Seen, Time, "bolt-median", "Bolt, median", Is(0.14e6)).found(median(&BOLT), bolt_first),
         Row::new(Seen, Time, "sparrow-median", "Sparrow, median", Is(40e6)).found(median(&SPARROW), collapsed),
         Row::new(Seen, Time, "sparrow-2-median", "Sparrow with two schedulers, median", Is(14e6))
@@ -67,15 +100,5 @@ fn reduce(results: &Results) -> Findings {
             Says("a server that parks beats all others", Band::from(1.0)),
         )
         .found_alone(by(&MIDFLIGHT_SERVER)),
-    ];
-    let notes = vec![format!("The trace asks for {:.1} % of the cluster's time, as in bolt-13a.", TRACE_LOAD * 100.0)];
-    let mark = |x, hue| Mark { x, y: 0.5, hue };
-    let marks = vec![
-        mark(0.14e6, BOLT.hue),
-        mark(40e6, SPARROW.hue),
-        mark(14e6, SPARROW_TWO.hue),
-        mark(370e6, BOLT_SERVER.hue),
-    ];
-    let plot = delays_plot(results, &CONTENDERS, PLACE, marks);
-    Findings { rows, plots: vec![plot], notes }
+    ]
 }

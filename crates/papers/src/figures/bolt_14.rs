@@ -4,7 +4,7 @@ use super::bolt_13a::PLACE;
 use super::contenders::{BOLT, Contender, MIDFLIGHT, SPARROW, TRACE_LOAD, computing, trace, trace_time};
 use super::falcon_9_10::steps_plot;
 use super::results::{Case, Results, delay, mean_step, step};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::Seen;
@@ -20,6 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
              submission and reservation together by the median delay: it divides all of the delay into this, retrieval and queueing.",
     differs: differences::BOLT_14,
     cases,
+    columns: traces::none,
     reduce,
 };
 

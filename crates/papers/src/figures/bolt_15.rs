@@ -1,11 +1,12 @@
 //! Bolt, figure 15: queueing by priority.
 
-use super::contenders::{BOLT, MIDFLIGHT, SHARE_OF_TASKS, computing, trace, trace_time};
+use super::contenders::{BOLT, Contender, MIDFLIGHT, SHARE_OF_TASKS, computing, trace, trace_time};
 use super::results::{Case, Results, level_step, step};
+use super::traces::{TraceFile, shown};
 use super::{Effort, Figure};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
-use crate::findings::Class::{Hypothetical, Seen, Set};
+use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
 use crate::findings::Paper::{Is, Says};
 use crate::findings::Unit::{Factor, Time};
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Scale};
@@ -20,6 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
              median is about the thesis's; the levels follow.",
     differs: differences::BOLT_15,
     cases,
+    columns,
     reduce,
 };
 
@@ -67,11 +69,32 @@ fn mean_queueing(level: u8, result: &CellResult) -> f64 {
     queueing.map_or(f64::NAN, |queueing| queueing.mean_ms)
 }
 
+fn columns(effort: Effort, trace: &TraceFile) -> Vec<Case> {
+    let of = |place: &str, priorities| {
+        let load = trace.load(LOAD, Work::Compute, priorities);
+        let case = |who: Contender| who.case(trace.place(place), computing(), load.clone(), trace_time(effort));
+        [BOLT, MIDFLIGHT].map(case)
+    };
+    [of(LEVELS, true), of(FIFO, false)].concat()
+}
+
 fn reduce(results: &Results) -> Findings {
-    let level = |level| results.estimate(&BOLT.at(LEVELS), median(Some(level)));
-    let fifo = results.estimate(&BOLT.at(FIFO), median(None));
-    let medians = results.estimate(&BOLT.at(LEVELS), least_step(|level, result| median(Some(level))(result)));
-    let pairs = results.of(&BOLT.at(LEVELS)).iter().zip(results.of(&BOLT.at(FIFO)));
+    let mut rows = rows(results, str::to_owned);
+    let mut notes = vec![format!("The trace asks for {:.0} % of the cluster's time.", LOAD * 100.0)];
+    for trace in shown(results, |trace| BOLT.at(trace.place(LEVELS))) {
+        rows.extend(trace.column(Predicted, self::rows(results, |place| trace.place(place))));
+        notes.push(trace.note(results, &BOLT.at(trace.place(LEVELS))));
+    }
+    Findings { rows, plots: vec![plot(results)], notes }
+}
+
+/// The rows with the generated workload, or in the column of a real trace.
+fn rows(results: &Results, place: impl Fn(&str) -> String) -> Vec<Row> {
+    let [bolt, without] = [LEVELS, FIFO].map(|of| BOLT.at(place(of)));
+    let level = |level| results.estimate(&bolt, median(Some(level)));
+    let fifo = results.estimate(&without, median(None));
+    let medians = results.estimate(&bolt, least_step(|level, result| median(Some(level))(result)));
+    let pairs = results.of(&bolt).iter().zip(results.of(&without));
     // FIFO's median lies between those of the levels 3 and 4.
     let between = pairs.map(|(levels, fifo)| {
         let [third, fourth] = [3, 4].map(|level| median(Some(level))(levels));
@@ -85,12 +108,11 @@ fn reduce(results: &Results) -> Findings {
         .collect();
     let fifo_row = Row::new(Set("LOAD of this figure"), Time, "fifo-median", "Bolt without levels", Is(PAPER_FIFO));
     rows.push(fifo_row.found(fifo, order));
-    let ours = results.estimate(&MIDFLIGHT.at(LEVELS), least_step(mean_queueing));
+    let ours = results.estimate(&MIDFLIGHT.at(place(LEVELS)), least_step(mean_queueing));
     let what = "Midflight: mean queueing of a level by that of the one above, the least";
     let ours_row = Row::new(Hypothetical, Factor, "midflight-order", what, Says("levels in order", Band::from(1.0)));
     rows.push(ours_row.found_alone(ours));
-    let notes = vec![format!("The trace asks for {:.0} % of the cluster's time.", LOAD * 100.0)];
-    Findings { rows, plots: vec![plot(results)], notes }
+    rows
 }
 
 fn plot(results: &Results) -> Plot {

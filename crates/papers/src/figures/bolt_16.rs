@@ -2,7 +2,7 @@
 
 use super::contenders::{ASIC_PUBLISHED, ASIC_SAFE, BOLT, Contender, MIDFLIGHT, RunTime, computing, trace, trace_time};
 use super::results::{Case, Results, level_step};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
@@ -21,6 +21,7 @@ pub(super) const FIGURE: Figure = Figure {
              from level to level, asic-safe finds all levels in one pass. They run for 20 s, as each idle poll is simulated.",
     differs: differences::BOLT_16,
     cases,
+    columns: traces::none,
     reduce,
 };
 

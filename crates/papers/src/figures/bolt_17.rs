@@ -2,7 +2,7 @@
 
 use super::contenders::{BOLT, Contender, MIDFLIGHT, RunTime};
 use super::results::{Case, Results};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Cluster, Group, Load};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen, Set};
@@ -20,6 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
              (135,000 tasks in 50 s).",
     differs: differences::BOLT_17,
     cases,
+    columns: traces::none,
     reduce,
 };
 

@@ -2,7 +2,7 @@
 
 use super::contenders::{Contender, FALCON, MIDFLIGHT, RunTime, SPARROW_JAVA, medians_plot, sixty, sw1, sw1_cases};
 use super::results::{Case, Results, delay, job_delay};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Scheme, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
@@ -20,6 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
              Spark is a central scheduler with a cost for each task, and runs longer.",
     differs: differences::FALCON_8,
     cases,
+    columns: traces::none,
     reduce,
 };
 

@@ -2,7 +2,7 @@
 
 use super::contenders::{Contender, DELAY, FALCON, MIDFLIGHT, SHARE_OF_TASKS, SPARROW_JAVA, sixty, sw1, sw1_time};
 use super::results::{Case, Results, step};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Step, Work};
 use crate::differences;
 use crate::findings::Class::{Hypothetical, Seen};
@@ -20,6 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
              the task.",
     differs: differences::FALCON_9_10,
     cases,
+    columns: traces::none,
     reduce,
 };
 

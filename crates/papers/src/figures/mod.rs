@@ -18,8 +18,10 @@ mod falcon_8;
 mod falcon_9_10;
 mod results;
 mod scale;
+mod traces;
 
 pub use results::{Case, Results};
+pub use traces::{TRACES, TraceFile};
 
 use crate::findings::Findings;
 
@@ -38,8 +40,25 @@ pub struct Figure {
     pub differs: &'static str,
     /// What to run.
     pub cases: fn(Effort) -> Vec<Case>,
-    /// What it shows.
+    /// The same with a real trace in the place of the generated one: a column beside it. None for a figure without a trace.
+    pub columns: fn(Effort, &TraceFile) -> Vec<Case>,
+    /// What it shows; columns of which there are no results are left out.
     pub reduce: fn(&Results) -> Findings,
+}
+
+impl Figure {
+    /// What to run, with columns for these traces.
+    #[must_use]
+    pub fn cases(&self, effort: Effort, traces: &[TraceFile]) -> Vec<Case> {
+        let columns = traces.iter().flat_map(|trace| (self.columns)(effort, trace));
+        (self.cases)(effort).into_iter().chain(columns).collect()
+    }
+
+    /// Whether it has columns for real traces.
+    #[must_use]
+    pub fn has_columns(&self) -> bool {
+        TRACES.iter().any(|trace| !(self.columns)(Effort::Quick, trace).is_empty())
+    }
 }
 
 /// How long to run.

@@ -2,7 +2,7 @@
 
 use super::contenders::{Contender, DELAY, MIDFLIGHT, RunTime};
 use super::results::{Case, Results, delay};
-use super::{Effort, Figure};
+use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Cluster, Load};
 use crate::differences;
 use crate::findings::Class::Hypothetical;
@@ -20,6 +20,7 @@ pub(super) const FIGURE: Figure = Figure {
              --quick up to 64,000 executors only.",
     differs: differences::SCALE,
     cases,
+    columns: traces::none,
     reduce,
 };
 

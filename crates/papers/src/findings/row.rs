@@ -148,6 +148,8 @@ pub struct Row {
     pub name: String,
     /// For people.
     pub what: String,
+    /// The column that it stands in, beside the row without one: the real trace that replaces the generated workload. Its name begins with it.
+    pub column: Option<&'static str>,
     /// Of both values.
     pub unit: Unit,
     /// How the value came about.
@@ -163,7 +165,7 @@ pub struct Row {
 impl Row {
     /// A row of which nothing has come out yet.
     pub fn new(class: Class, unit: Unit, name: impl Into<String>, what: impl Into<String>, paper: Paper) -> Self {
-        Self { name: name.into(), what: what.into(), unit, class, paper, ours: None, order: Holds::No }
+        Self { name: name.into(), what: what.into(), column: None, unit, class, paper, ours: None, order: Holds::No }
     }
 
     /// What came out, and whether the order is right.
@@ -176,6 +178,19 @@ impl Row {
     #[must_use]
     pub fn found_alone(self, ours: Option<Estimate>) -> Self {
         self.found(ours, Holds::Yes)
+    }
+
+    /// The same row in a column of its own.
+    #[must_use]
+    pub fn in_column(self, column: &'static str) -> Self {
+        Self { name: format!("{column}-{}", self.name), column: Some(column), ..self }
+    }
+
+    /// Its name without its column's.
+    #[must_use]
+    pub fn plain_name(&self) -> &str {
+        let own = |column| self.name.strip_prefix(column)?.strip_prefix('-');
+        self.column.and_then(own).unwrap_or(&self.name)
     }
 
     /// Ours by the paper's; `None` for statements and where nothing came out.

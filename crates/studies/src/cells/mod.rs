@@ -11,19 +11,21 @@ use crate::memory;
 use anyhow::Result;
 use midflight_papers::cell::Cell;
 use midflight_terminal::usage::{self, Interrupted};
+use std::path::Path;
 use std::time::Instant;
 
 /// After Ctrl-C, or SIGTERM.
 pub(crate) const INTERRUPTED: Interrupted =
     Interrupted("interrupted; what has been done is kept, and the same command goes on from there");
 
-/// Runs a cell in this process, or returns its result from the store.
-pub(crate) fn run(cell: &Cell, store: Option<&Store>) -> Result<Kept> {
+/// Runs a cell in this process, or returns its result from the store. A trace that it samples from is in the folder `traces`.
+pub(crate) fn run(cell: &Cell, store: Option<&Store>, traces: Option<&Path>) -> Result<Kept> {
     if let Some(kept) = store.and_then(|store| store.load(cell)) {
         return Ok(kept);
     }
     let began = Instant::now();
-    let result = midflight_papers::cell::run(cell).map_err(usage::error)?;
+    let there = traces.map(|traces| cell.with_traces(traces));
+    let result = midflight_papers::cell::run(there.as_ref().unwrap_or(cell)).map_err(usage::error)?;
     // The cost of a run is kept beside its result, because the result is the same on every machine and the cost is not.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
     let kept = Kept::new(cell.clone(), result.deterministic(), cost);

@@ -3,12 +3,14 @@
 use super::INTERRUPTED;
 use super::store::{Kept, Store};
 use crate::processes::ours;
+use crate::sim::traces::VARIABLE;
 use anyhow::{Context, Result, anyhow};
 use midflight_papers::cell::Cell;
 use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -24,12 +26,13 @@ pub(crate) struct Job {
     pub cell: Cell,
 }
 
-/// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`.
+/// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`. Traces that they sample from
+/// are in the folder `traces`, or where the environment says.
 ///
 /// # Errors
 /// The error of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal, which ends
 /// them.
-pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Vec<Kept>> {
+pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize, traces: Option<&Path>) -> Result<Vec<Kept>> {
     let stop = Arc::new(AtomicBool::new(false));
     let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -47,7 +50,7 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Ve
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
                     let Some(job) = missing.get(next.fetch_add(1, SeqCst)) else { break };
-                    let outcome = run_child(job, store, &interrupted);
+                    let outcome = run_child(job, store, traces, &interrupted);
                     progress.advance_by(&job.name);
                     if let Err(error) = outcome {
                         stop.store(true, SeqCst);
@@ -70,9 +73,12 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Ve
         .collect()
 }
 
-fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
+fn run_child(job: &Job, store: &Store, traces: Option<&Path>, interrupted: &AtomicBool) -> Result<()> {
     let mut command = ours()?;
     command.args(["sim", "cell", "--with-parent", "--store"]).arg(store.directory());
+    if let Some(traces) = traces {
+        command.env(VARIABLE, traces);
+    }
     // In a group of its own, so that Ctrl-C reaches us alone; it ends when we do, because its stdin does.
     let mut child = command
         .process_group(0)

@@ -102,7 +102,7 @@ pub(crate) mod tests {
     fn a_result_is_reused_and_of_the_same_cell_only() {
         let store = store("reuse");
         assert_eq!(store.load(&cell(1)), None);
-        let kept = super::super::run(&cell(1), Some(&store)).unwrap();
+        let kept = super::super::run(&cell(1), Some(&store), None).unwrap();
         assert_eq!(store.load(&cell(1)), Some(kept));
         assert_eq!(store.load(&cell(2)), None);
         fs::remove_dir_all(store.directory()).unwrap();
@@ -111,7 +111,7 @@ pub(crate) mod tests {
     #[test]
     fn a_result_of_other_sources_or_a_damaged_one_is_none() {
         let store = store("other");
-        let kept = super::super::run(&cell(1), Some(&store)).unwrap();
+        let kept = super::super::run(&cell(1), Some(&store), None).unwrap();
         store.keep(&Kept { version: "other".into(), ..kept.clone() }).unwrap();
         assert_eq!(store.load(&cell(1)), None);
         let path = store.path(&cell(1)).unwrap();
@@ -123,7 +123,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_kept_comes_back_to_the_bit() {
-        let kept = super::super::run(&cell(3), None).unwrap();
+        let kept = super::super::run(&cell(3), None, None).unwrap();
         let back: Kept = serde_json::from_slice(&serde_json::to_vec(&kept).unwrap()).unwrap();
         assert_eq!(back, kept);
     }

@@ -42,6 +42,8 @@ pub(crate) struct HowRun {
     /// Seeds of a figure with a row that stays unsure.
     pub most: u64,
     pub quick: bool,
+    /// What is left out because a trace is absent.
+    pub absent: Option<String>,
     /// The command that produces all of it again.
     pub command: String,
 }
@@ -63,6 +65,9 @@ pub(crate) fn page(shown: &[Shown<'_>], how: &HowRun, envelope: &Envelope) -> St
             p.remark { (evidence(shown)) }
             @if how.quick {
                 p.remark { "A quick run: short, to see that it works. Values and verdicts may change in a full one." }
+            }
+            @if let Some(absent) = &how.absent {
+                p.remark { (absent) }
             }
         }
         (tiles(shown))
@@ -190,6 +195,7 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
             }
             p.caption { "Seeds 1 to " (shown.seeds) }
             (table(&findings.rows))
+            (columns(&findings.rows))
             h3 { "What differs, and why" }
             p { (figure.differs) }
             pre { (command(figure, how)) }
@@ -209,7 +215,7 @@ fn table(rows: &[Row]) -> Markup {
             table.rows {
                 thead { tr { th { "" } th { "paper" } th { "here" } th { "ratio" } th { "class" } th { "" } } }
                 tbody {
-                    @for row in rows {
+                    @for row in rows.iter().filter(|row| row.column.is_none()) {
                         tr {
                             td.what { (row.what) }
                             td.says { (paper(row)) }
@@ -223,6 +229,40 @@ fn table(rows: &[Row]) -> Markup {
             }
         }
     }
+}
+
+/// The rows again with the real traces in columns beside the generated workload; nothing if there are none.
+fn columns(rows: &[Row]) -> Markup {
+    let mut traces: Vec<&str> = rows.iter().filter_map(|row| row.column).collect();
+    traces.dedup();
+    if traces.is_empty() {
+        return html! {};
+    }
+    let with = |plain: &Row, trace| rows.iter().find(|row| row.column == Some(trace) && row.plain_name() == plain.name);
+    html! {
+        h3 { "With real traces" }
+        div.scroll {
+            table.rows {
+                thead { tr { th { "" } th { "paper" } th { "generated" } @for trace in &traces { th { (trace) } } } }
+                tbody {
+                    @for row in rows.iter().filter(|row| row.column.is_none()) {
+                        tr {
+                            td.what { (row.what) }
+                            td.says { (paper(row)) }
+                            td { (in_column(row)) }
+                            @for trace in &traces {
+                                td { @if let Some(row) = with(row, trace) { (in_column(row)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn in_column(row: &Row) -> Markup {
+    html! { (ours(row)) br; span.off { (row.class.name()) " " } span class={ "verdict " (told(row)) } { (told(row)) } }
 }
 
 /// The verdict for people: a row to which a constant was fitted is an input, if it came out so.
@@ -299,8 +339,13 @@ mod tests {
                 Shown { figure, findings, pictures, seeds: 10, spent: Spent::default() }
             })
             .collect();
-        let how =
-            HowRun { flags: "--seeds 10".into(), most: 40, quick: false, command: "midflight sim figure --all".into() };
+        let how = HowRun {
+            flags: "--seeds 10".into(),
+            most: 40,
+            quick: false,
+            absent: Some("LEFT OUT: all".into()),
+            command: "midflight sim figure --all".into(),
+        };
         let page = page(&shown, &how, &Envelope::new("figure", vec![]));
         for figure in &ALL {
             assert!(page.contains(&format!("id=\"{}\"", figure.name)), "{}", figure.name);
@@ -309,6 +354,7 @@ mod tests {
         assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
         assert!(!page.contains("<script"));
         assert!(page.contains("prefers-color-scheme: dark"));
+        assert!(page.contains("LEFT OUT: all") && !page.contains("With real traces"));
     }
 
     #[test]

@@ -82,5 +82,6 @@ fn cells(row: &Row) -> [String; 7] {
         .ours
         .and_then(|ours| ours.half_width)
         .map_or_else(String::new, |half| format!("± {}", value(row.unit, half)));
-    [told(row).into(), row.class.name().into(), ours, off, times, paper(row), row.what.clone()]
+    let what = row.column.map_or_else(|| row.what.clone(), |column| format!("{column}: {}", row.what));
+    [told(row).into(), row.class.name().into(), ours, off, times, paper(row), what]
 }

@@ -1,6 +1,6 @@
 //! `midflight sim cell`: runs one cell: a description in, a result out. Figures and sweeps run each of their cells like this.
 
-use super::SMALLER;
+use super::{SMALLER, traces};
 use crate::cells::{self, Store};
 use crate::memory;
 use anyhow::{Context, Result};
@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Keep the result in this directory, and take it from there if it was run before
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// The folder with the traces that cells sample from; default: MIDFLIGHT_TRACES
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
     /// Start even if memory seems too small
     #[arg(long)]
     force: bool,
@@ -51,7 +54,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         end_with_stdin();
     }
     let store = args.store.as_deref().map(Store::open).transpose()?;
-    let kept = cells::run(&cell, store.as_ref())?;
+    let traces = traces::folder(args.traces.as_deref())?;
+    let kept = cells::run(&cell, store.as_ref(), traces.as_deref())?;
     stdout::print(&format!("{}\n", serde_json::to_string(&kept)?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 mod output;
 
+use super::traces::{self, Columns};
 use crate::cells::{Job, Kept, Store, run_all};
 use crate::report::figures::{HowRun, Shown, Spent, draw};
 use anyhow::{Context, Result};
@@ -35,6 +36,11 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.verdict                 pass, unsure, shape or fail, by the whole interval
   FIGURE.pass, .unsure, .shape, .fail
   figures.CLASS.total, .pass, .unsure, .shape, .fail
+  figures.traces                     the real traces that have columns
+
+REAL TRACES
+  bolt-13a, bolt-13b and bolt-15 have a column for each of google-sub.tr, google-like-80.tr and
+  alibaba2017-batch_task.csv that is in the folder --traces; its rows are FIGURE.TRACE-ROW.
 
 Cells are processes. What one has computed is kept in --cells and used again, until the simulator's
 sources change: a run that was interrupted goes on where it was.
@@ -69,6 +75,9 @@ pub(crate) struct Args {
     /// A trace instead of the generated one, for the figures with a trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// The folder with the real traces that have columns; default: MIDFLIGHT_TRACES; without: no columns
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
     /// Shorter runs, to see that it works
     #[arg(long)]
     quick: bool,
@@ -95,8 +104,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     let seeds = args.seeds.unwrap_or(effort.pick(10, 3));
     let most = args.most_seeds.unwrap_or(effort.pick(40, seeds)).max(seeds);
-    let study = |figure: &'static Figure| Study { figure, cases: (figure.cases)(effort), seeds };
+    let columns = Columns::in_folder(traces::folder(args.traces.as_deref())?);
+    let study = |figure: &'static Figure| Study { figure, cases: figure.cases(effort, &columns.present), seeds };
     let studies: Vec<Study> = wanted(args)?.into_iter().map(study).collect();
+    let absent = columns.absent().filter(|_| studies.iter().any(|study| study.figure.has_columns()));
+    if let Some(absent) = &absent {
+        eprintln!("{absent}");
+    }
     if args.list {
         let jobs = studies.iter().flat_map(|study| study.jobs(args));
         let lines: Vec<String> = jobs.map(|job| serde_json::to_string(&job.cell)).collect::<Result<_, _>>()?;
@@ -109,16 +123,22 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     // Checked now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
-    let shown = until_sure(args, studies, most, &store)?;
-    output::write(&shown, &how(args, seeds, most), &args.out, args.json)?;
+    let shown = until_sure(args, studies, most, &store, &columns)?;
+    output::write(&shown, &how(args, seeds, most, &columns, absent), &args.out, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs all figures, and those with rows that are unsure again with more seeds.
-fn until_sure(args: &Args, mut studies: Vec<Study>, most: u64, store: &Store) -> Result<Vec<Shown<'static>>> {
+fn until_sure(
+    args: &Args,
+    mut studies: Vec<Study>,
+    most: u64,
+    store: &Store,
+    columns: &Columns,
+) -> Result<Vec<Shown<'static>>> {
     loop {
         let jobs: Vec<Job> = studies.iter().flat_map(|study| study.jobs(args)).collect();
-        let mut kept = run_all(&jobs, store, parallel(args.jobs))?.into_iter();
+        let mut kept = run_all(&jobs, store, parallel(args.jobs), columns.folder.as_deref())?.into_iter();
         let shown: Vec<Shown<'_>> = studies.iter().map(|study| study.show(&mut kept)).collect::<Result<_>>()?;
         let mut is_sure = true;
         for (study, shown) in studies.iter_mut().zip(&shown) {
@@ -186,11 +206,14 @@ impl Study {
 }
 
 /// The command that produces it again.
-fn how(args: &Args, seeds: u64, most: u64) -> HowRun {
+fn how(args: &Args, seeds: u64, most: u64, columns: &Columns, absent: Option<String>) -> HowRun {
     let names = if args.all { "--all".to_owned() } else { args.names.join(" ") };
     let trace = args.trace.as_ref().map_or(String::new(), |trace| format!(" --trace {}", trace.display()));
     let quick = if args.quick { " --quick" } else { "" };
-    let flags = format!("--seeds {seeds} --most-seeds {most}{quick}{trace}");
+    // A folder of the environment is this machine's.
+    let asked = args.traces.as_ref().map_or_else(|| "DIR".into(), |folder| folder.display().to_string());
+    let traces = if columns.present.is_empty() { String::new() } else { format!(" --traces {asked}") };
+    let flags = format!("--seeds {seeds} --most-seeds {most}{quick}{trace}{traces}");
     let command = format!("midflight sim figure {names} {flags} --out {}", args.out.display());
-    HowRun { flags, most, quick: args.quick, command }
+    HowRun { flags, most, quick: args.quick, absent, command }
 }

@@ -6,6 +6,7 @@ mod figure;
 mod mutants;
 mod run;
 mod sweep;
+pub(crate) mod traces;
 
 use clap::{Args as ClapArgs, Subcommand};
 use midflight_terminal::progress::Progress;

@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let store = Store::open(&args.out.join("cells"))?;
-    let kept = run_all(&jobs, &store, parallel(args.jobs))?;
+    let kept = run_all(&jobs, &store, parallel(args.jobs), None)?;
     results::write(&spec, &points, &kept, &args.out, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -27,7 +27,8 @@ pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -
     }
     let table = |one: &Shown<'_>| rows::table(one.figure.name, one.figure.title, &one.findings);
     let tables: String = shown.iter().map(table).collect();
-    stdout::print(&format!("{tables}report: {}\n{}", report.display(), envelope.footer()))
+    let absent = how.absent.as_ref().map_or_else(String::new, |absent| format!("{absent}\n"));
+    stdout::print(&format!("{tables}{absent}report: {}\n{}", report.display(), envelope.footer()))
 }
 
 fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
@@ -41,5 +42,9 @@ fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
     }
     let rows: Vec<&Row> = shown.iter().flat_map(|one| &one.findings.rows).collect();
     measures.extend(rows::by_class(&rows));
+    let mut traces: Vec<&str> = rows.iter().filter_map(|row| row.column).collect();
+    traces.sort_unstable();
+    traces.dedup();
+    measures.push(Measure::text("figures.traces", &traces.join(" ")));
     measures
 }
