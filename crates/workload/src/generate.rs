@@ -80,11 +80,11 @@ fn duration_ns(shape: &Shape, centre: f64, random: &mut Pcg64) -> u64 {
     (medians * UNIT_NS).round() as u64
 }
 
-/// Gives the tasks of these jobs durations of `shape` instead of their own.
+/// Gives the tasks of these jobs durations of `shape` instead of their own, each drawn by itself.
 pub(super) fn redraw(jobs: &mut [Job], shape: &Shape, random: &mut Pcg64) {
-    for job in jobs {
+    for task in jobs.iter_mut().flat_map(|job| &mut job.tasks) {
         let centre = centre(shape, random);
-        job.tasks.iter_mut().for_each(|task| task.duration_ns = duration_ns(shape, centre, random));
+        task.duration_ns = duration_ns(shape, centre, random);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A uniform sample of a trace, accelerated by one factor, as the Bolt thesis makes its own (§5.1.3): durations and arrivals are divided by
 //! the same number, which sets the median, and the share of the tasks that is taken sets the load. A job keeps that share of its tasks.
 
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
@@ -19,8 +20,10 @@ pub enum Replace {
     Times,
     /// Times and jobs: each task is a job of its own, drawn from all tasks, as a Poisson process of the same rate.
     Jobs,
-    /// The durations: those of the generator ([`Shape`]) instead of the trace's.
+    /// The durations: each task draws one of the generator's ([`Shape`]).
     Durations,
+    /// Whose duration is whose: the trace's durations, shuffled among all its tasks.
+    Order,
 }
 
 /// Endless jobs: pass after pass through the trace in its own order, each pass another sample. See [`Workload::sample`].
@@ -54,16 +57,20 @@ impl Workload {
     /// As [`Workload::scale`].
     pub fn sample(mut self, target: &Target, replace: Replace, seed: u64) -> Result<Sample, ScaleError> {
         let mut random = Pcg64::seed_from_u64(seed);
-        if replace == Replace::Durations {
-            redraw(&mut self.jobs, &Shape::default(), &mut random);
-        }
+        // By the trace's own durations, so that it keeps its pace whatever replaces them.
         let f = self.factor(target)?;
+        match replace {
+            Replace::Durations => redraw(&mut self.jobs, &Shape::default(), &mut random),
+            Replace::Order => shuffle(&mut self.jobs, &mut random),
+            Replace::Nothing | Replace::Times | Replace::Jobs => {}
+        }
+        let durations = self.factor(target)?;
         let gaps = (self.jobs.len() as u64).saturating_sub(1).max(1);
         let period_ns = (self.span_ns() + self.span_ns() / gaps) as f64 / f;
-        let wanted = target.load * f64::from(target.executors) * period_ns / (self.work_s() * 1e9 / f);
+        let wanted = target.load * f64::from(target.executors) * period_ns / (self.work_s() * 1e9 / durations);
         let squeezed = wanted.max(1.0);
-        self.fits(f, f * squeezed)?;
-        self.apply(f, 1.0 / (f * squeezed));
+        self.fits(durations, f * squeezed)?;
+        self.apply(durations, 1.0 / (f * squeezed));
         let first = random.random_range(0..self.jobs.len());
         let mut sample = Sample {
             rate: wanted.min(1.0),
@@ -105,10 +112,10 @@ impl Sample {
     }
 
     fn prepare(&mut self) {
-        self.skip = self.to_pass_by();
+        self.skip = self.draw_skip();
         let sizes = || self.workload.jobs.iter().map(|job| job.tasks.len());
         let a_pass = match self.replace {
-            Replace::Nothing | Replace::Durations => return,
+            Replace::Nothing | Replace::Durations | Replace::Order => return,
             // Jobs of which at least one task is taken.
             Replace::Times => sizes().map(|tasks| 1.0 - (1.0 - self.rate).powf(tasks as f64)).sum::<f64>(),
             Replace::Jobs => self.rate * self.workload.tasks() as f64,
@@ -124,7 +131,7 @@ impl Sample {
     }
 
     /// Tasks that are not taken before the next one that is: geometric.
-    fn to_pass_by(&mut self) -> u64 {
+    fn draw_skip(&mut self) -> u64 {
         if self.rate >= 1.0 {
             return 0;
         }
@@ -158,7 +165,7 @@ impl Sample {
         let mut tasks = Vec::new();
         while self.skip < length {
             tasks.push(self.workload.jobs[slot].tasks[self.skip as usize]);
-            self.skip += 1 + self.to_pass_by();
+            self.skip += 1 + self.draw_skip();
         }
         self.skip -= length;
         tasks
@@ -173,13 +180,20 @@ impl Sample {
     }
 }
 
+fn shuffle(jobs: &mut [Job], random: &mut Pcg64) {
+    let mut all: Vec<u64> = jobs.iter().flat_map(|job| job.tasks.iter().map(|task| task.duration_ns)).collect();
+    all.shuffle(random);
+    let tasks = jobs.iter_mut().flat_map(|job| &mut job.tasks);
+    tasks.zip(all).for_each(|(task, duration_ns)| task.duration_ns = duration_ns);
+}
+
 impl Iterator for Sample {
     type Item = Job;
 
     /// `None` only where the time has become too large for an `i64`.
     fn next(&mut self) -> Option<Job> {
         let tasks = match self.replace {
-            Replace::Nothing | Replace::Durations => return self.next_job(),
+            Replace::Nothing | Replace::Durations | Replace::Order => return self.next_job(),
             Replace::Times => self.next_job()?.tasks,
             Replace::Jobs => vec![self.any_task()?],
         };
@@ -279,14 +293,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_leaves_the_load() {
-        for replace in [Replace::Times, Replace::Jobs, Replace::Durations] {
+    fn what_is_replaced_leaves_the_load_and_the_trace_s_pace() {
+        let pace = sample(0.2, 1, Replace::Nothing, 1);
+        for replace in [Replace::Times, Replace::Jobs, Replace::Durations, Replace::Order] {
             let sample = sample(0.2, 1, replace, 1);
+            assert_eq!(sample.period_ns(), pace.period_ns(), "{replace:?}");
             let got = load(&sample, 60);
             assert!((got / 0.2 - 1.0).abs() < 0.15, "{replace:?}: {got}");
             let sizes: Vec<usize> = jobs(&sample, 60).iter().map(|job| job.tasks.len()).collect();
             assert_eq!(sizes.iter().all(|&tasks| tasks == 1), replace == Replace::Jobs, "{replace:?}");
         }
+    }
+
+    #[test]
+    fn shuffled_durations_are_the_trace_s_in_other_jobs() {
+        let durations = |jobs: &[Job]| -> Vec<u64> {
+            jobs.iter().flat_map(|job| job.tasks.iter().map(|task| task.duration_ns)).collect()
+        };
+        let whole = workload();
+        let mut jobs = whole.jobs().to_vec();
+        shuffle(&mut jobs, &mut Pcg64::seed_from_u64(1));
+        assert_ne!(durations(&jobs), durations(whole.jobs()));
+        let sorted = |mut all: Vec<u64>| {
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(sorted(durations(&jobs)), sorted(durations(whole.jobs())));
     }
 
     #[test]
