@@ -6,6 +6,8 @@ FUZZ_SECONDS ?= 600
 PROGRAM ?= tasks
 # How often `make lab-reads` lets each fault happen.
 RUNS ?= 20
+# Where `make figures` finds the real traces that have columns; they are no part of the project.
+MIDFLIGHT_TRACES ?= $(wildcard ../shared/traces)
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
 # The kernel engine is built where its tools are: `make KERNEL=no` leaves it out, KERNEL=yes insists on it.
@@ -92,8 +94,8 @@ lab-reads: release ## a store in a lab whose parts fail, RUNS (20) times each; a
 mutants: ## plant known bugs, one at a time, and see check-faults find each; a build of its own
 	@nice $(CARGO) run --locked --profile mutants --quiet -p midflight-cli --features mutants -- sim mutants $(PROGRAM) $(ARGS)
 
-figures: ## the papers' figures anew into docs/figures: 1 to 5 hours on two cores; goes on where it was
-	@nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)
+figures: ## the papers' figures anew into docs/figures: 1 to 6 hours on two cores; goes on where it was
+	@$(if $(MIDFLIGHT_TRACES),MIDFLIGHT_TRACES="$(MIDFLIGHT_TRACES)") nice $(MIDFLIGHT) sim figure --all --out docs/figures $(ARGS)
 
 transcripts: ## regenerate the answers in transcripts/; then read the difference
 	UPDATE_TRANSCRIPTS=1 $(CARGO) test --locked -p midflight-spec --test transcripts

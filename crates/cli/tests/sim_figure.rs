@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Directory, assert_error, run};
+use common::{Directory, Said, assert_error, run};
+use std::path::{Path, PathBuf};
 
 /// The smallest of the figures.
 const SMALL: [&str; 6] = ["sim", "figure", "bolt-17", "--quick", "--seeds", "2"];
@@ -76,4 +77,112 @@ fn the_cells_of_a_figure_can_be_listed_with_a_trace_of_ones_own() {
     assert_eq!(cells.len(), 10);
     assert!(cells.iter().all(|cell| cell["load"]["file"] == "mine.tr"));
     assert_eq!(cells.iter().filter(|cell| cell["seed"] == 2).count(), 5);
+}
+
+/// A published trace; `None`, said aloud, where it is absent.
+fn trace(name: &str) -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let path = std::env::var_os("MIDFLIGHT_TRACES").map_or_else(beside, Into::into).join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: {} is absent; set MIDFLIGHT_TRACES to the directory that holds the traces", path.display());
+    None
+}
+
+const TRACES: [&str; 3] = ["google-sub.tr", "google-like-80.tr", "alibaba2017-batch_task.csv"];
+
+fn cells(said: &Said) -> Vec<serde_json::Value> {
+    said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn traces_that_are_there_have_columns_and_the_others_are_said_to_be_left_out() {
+    let directory = Directory::new("figure-traces");
+    let folder = directory.path("");
+    let listed = || run(&["sim", "figure", "bolt-13a", "--list", "--seeds", "1", "--traces", &folder]);
+    let none = listed();
+    assert_eq!(cells(&none).len(), 5);
+    assert!(none.stderr.contains("LEFT OUT") && none.stderr.contains("google-sub, google-like, alibaba"), "{none:?}");
+    directory.write(TRACES[0], "");
+    let one = listed();
+    assert!(!one.stderr.contains("google-sub,") && one.stderr.contains("google-like, alibaba"), "{one:?}");
+    let column: Vec<_> = cells(&one).into_iter().filter(|cell| cell["load"]["name"] == "sample").collect();
+    assert_eq!(column.len(), 5);
+    // Without its folder, so that results that are kept are the same wherever the file is.
+    assert!(column.iter().all(|cell| cell["load"]["file"] == TRACES[0]));
+    TRACES.iter().for_each(|file| drop(directory.write(file, "")));
+    let all = listed();
+    assert_eq!((cells(&all).len(), all.stderr.contains("LEFT OUT")), (20, false));
+    // A figure without a trace has nothing to leave out.
+    assert!(!run(&["sim", "figure", "bolt-17", "--list"]).stderr.contains("LEFT OUT"));
+    assert_error(&run(&["sim", "figure", "bolt-13a", "--traces", "/nonexistent"]), 2, &["--traces", "/nonexistent"]);
+}
+
+#[test]
+fn a_cell_samples_the_trace_in_the_folder_that_is_named() {
+    let directory = Directory::new("cell-traces");
+    let folder = directory.path("");
+    directory.write("mine.tr", &(0..50).map(|n| format!("{n} 4 1 1 1 1 1\n")).collect::<String>());
+    let cell = r#"{"scheme":{"name":"bolt"},"cluster":{"groups":[{"nodes":2,"executors":2}]},"seed":1,"warmup_ms":0,"duration_ms":1000,
+        "load":{"name":"sample","file":"mine.tr","median_ms":5,"load":0.5,"priorities":false,"work":"compute"}}"#;
+    let cell = directory.write("cell.json", cell);
+    let said = run(&["sim", "cell", &cell, "--traces", &folder]);
+    let result: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(result["cell"]["load"]["file"], "mine.tr");
+    assert_eq!(result["result"]["counters"]["trace.squeezed_ppm"], 1_000_000);
+    let jobs = result["result"]["counters"]["trace.jobs"].as_u64().unwrap();
+    assert!(jobs > 50, "{said:?}");
+    assert_error(&run(&["sim", "cell", &cell]), 2, &["mine.tr"]);
+}
+
+/// The smallest of them.
+#[test]
+fn a_published_trace_gives_rows_beside_the_generated_workload() {
+    let Some(trace) = trace(TRACES[1]) else { return };
+    let directory = Directory::new("figure-columns");
+    let (out, folder) = (directory.path("out"), directory.path(""));
+    std::os::unix::fs::symlink(trace, directory.path(TRACES[1])).unwrap();
+    let asked = ["sim", "figure", "bolt-15", "--quick", "--seeds", "1", "--out", &out, "--traces", &folder, "--json"];
+    let said = run(&asked);
+    assert!(said.stderr.contains("google-sub, alibaba. "), "{said:?}");
+    let results = said.results();
+    assert_eq!(results["figures.traces"], "google-like");
+    assert!(results["bolt-15.google-like-level-3-median.ours"].is_number());
+    assert_eq!(results["bolt-15.google-like-fifo-median.class"], "predicted");
+    let page = std::fs::read_to_string(format!("{out}/index.html")).unwrap();
+    for part in ["With real traces", "<th>google-like</th>", "LEFT OUT"] {
+        assert!(page.contains(part), "no {part} in the report");
+    }
+}
+
+#[test]
+fn verdicts_are_compared_with_those_of_other_seeds() {
+    let directory = Directory::new("figure-compare");
+    let (out, again) = (directory.path("out"), directory.path("again"));
+    assert_eq!(run(&[&SMALL[..], &["--out", &out]].concat()).code, Some(0));
+    let former = format!("{out}/results.json");
+    let others = ["--first-seed", "101", "--out", &again, "--json", "--compare"];
+    let said = run(&[&SMALL[..], &others, &[&former]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let results = said.results();
+    assert_eq!(results["figures.compared.verdict"], "pass");
+    assert_eq!(results["figures.compared.rows"], results["figures.compared.equal"]);
+    assert!(said.stderr.contains("verdicts are equal"), "{said:?}");
+    let page = std::fs::read_to_string(format!("{again}/index.html")).unwrap();
+    assert!(page.contains("Seeds 101 to 102") && page.contains("--first-seed 101"));
+
+    // A row that failed there.
+    let text = std::fs::read_to_string(&former).unwrap();
+    let mut report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rows = report["results"].as_array_mut().unwrap();
+    let last_end = rows.iter_mut().find(|row| row["name"] == "bolt-17.last-end.verdict").unwrap();
+    last_end["value"] = "fail".into();
+    let failed = directory.write("failed.json", &report.to_string());
+    let said = run(&[&SMALL[..], &["--out", &out, "--compare", &failed]].concat());
+    assert_eq!(said.code, Some(1), "{said:?}");
+    for part in ["bolt-17.last-end: pass, and was fail", "FAILED: 1 turned"] {
+        assert!(said.stdout.contains(part), "no {part} in {said:?}");
+    }
+    assert_error(&run(&[&SMALL[..], &["--compare", "/nonexistent"]].concat()), 2, &["--compare", "/nonexistent"]);
 }

@@ -180,6 +180,7 @@ fn a_column_is_run_with_the_generated_workload_s_schemes_clusters_and_loads() {
         for trace in &TRACES {
             for Case { name: plain, cell } in (figure.cases)(Effort::Full) {
                 let column = cases.iter().find(|case| case.name == format!("{plain}-{}", trace.name)).unwrap();
+                assert_eq!(column.column(), Some(trace.name));
                 assert_eq!((&column.cell.scheme, &column.cell.cluster), (&cell.scheme, &cell.cluster));
                 let (Load::Sample { file, median_ms, load, priorities, clients, work, replace }, Load::Trace { .. }) =
                     (&column.cell.load, &cell.load)

@@ -75,6 +75,11 @@ impl Envelope {
         &self.results
     }
 
+    /// And these results.
+    pub fn extend(&mut self, results: impl IntoIterator<Item = Measure>) {
+        self.results.extend(results);
+    }
+
     /// The number that has this name.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.results.iter().find(|result| result.name == name)?.value.as_f64()

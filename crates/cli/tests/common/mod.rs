@@ -41,9 +41,9 @@ pub(crate) fn midflight_at(lab: &Lab, place: Place, args: &[impl AsRef<OsStr>]) 
     quiet(lab.command(place, MIDFLIGHT), args)
 }
 
-/// With these arguments and no input; it logs only errors.
+/// With these arguments and no input; it logs only errors, and knows of no traces.
 fn quiet(mut command: Command, args: &[impl AsRef<OsStr>]) -> Command {
-    command.args(args).env("RUST_LOG", "error").stdin(Stdio::null());
+    command.args(args).env("RUST_LOG", "error").env_remove("MIDFLIGHT_TRACES").stdin(Stdio::null());
     command
 }
 

@@ -1,6 +1,7 @@
 //! The cells of a figure, and what came out of them, seed by seed.
 
-use crate::cell::{Cell, CellResult, Percentiles, QUANTILES, Step};
+use super::traces::TRACES;
+use crate::cell::{Cell, CellResult, Load, Percentiles, QUANTILES, Step};
 use crate::findings::plot::{Curve, Hue, Point};
 use crate::findings::{Band, Estimate, Holds};
 use std::collections::BTreeMap;
@@ -15,6 +16,15 @@ pub struct Case {
     pub name: String,
     /// With any seed.
     pub cell: Cell,
+}
+
+impl Case {
+    /// The real trace in whose column it stands; none for the generated workload.
+    #[must_use]
+    pub fn column(&self) -> Option<&'static str> {
+        let Load::Sample { file, .. } = &self.cell.load else { return None };
+        TRACES.iter().find(|trace| file.ends_with(trace.file)).map(|trace| trace.name)
+    }
 }
 
 /// What came out, by the name of the case; one result a seed, in the order of the seeds.

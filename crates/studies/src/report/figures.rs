@@ -18,7 +18,9 @@ pub(crate) struct Shown<'a> {
     pub findings: Findings,
     /// Each plot, as SVG.
     pub pictures: Vec<String>,
-    /// Each cell was run with the seeds 1 to this.
+    /// The first seed of each cell.
+    pub first_seed: u64,
+    /// How many seeds most of its cells were run with; a column whose rows were sure before, with fewer.
     pub seeds: u64,
     /// What running its cells took.
     pub spent: Spent,
@@ -193,7 +195,7 @@ fn section(shown: &Shown<'_>, how: &HowRun) -> Markup {
             @for picture in pictures {
                 (PreEscaped(picture))
             }
-            p.caption { "Seeds 1 to " (shown.seeds) }
+            p.caption { "Seeds " (shown.first_seed) " to " (shown.first_seed + shown.seeds - 1) }
             (table(&findings.rows))
             (columns(&findings.rows))
             h3 { "What differs, and why" }
@@ -336,7 +338,7 @@ mod tests {
             .map(|figure| {
                 let findings = (figure.reduce)(&Results::default());
                 let pictures = draw(&findings).unwrap();
-                Shown { figure, findings, pictures, seeds: 10, spent: Spent::default() }
+                Shown { figure, findings, pictures, first_seed: 1, seeds: 10, spent: Spent::default() }
             })
             .collect();
         let how = HowRun {
@@ -355,6 +357,25 @@ mod tests {
         assert!(!page.contains("<script"));
         assert!(page.contains("prefers-color-scheme: dark"));
         assert!(page.contains("LEFT OUT: all") && !page.contains("With real traces"));
+    }
+
+    #[test]
+    fn real_traces_stand_in_columns_beside_the_generated_workload() {
+        let row = |name: &str| Row::new(Class::Predicted, Unit::Time, name, format!("what {name} is"), Paper::Is(1e6));
+        let value = |ns: f64| Estimate::of(&[ns, ns]);
+        let rows = [
+            row("median").found_alone(value(1e6)),
+            row("tail").found_alone(value(1e6)),
+            row("median").found_alone(value(2e6)).in_column("google-sub"),
+            row("tail").found_alone(value(3e6)).in_column("google-sub"),
+            row("tail").found_alone(value(4e6)).in_column("alibaba"),
+        ];
+        let text = columns(&rows).into_string();
+        for part in ["<th>google-sub</th><th>alibaba</th>", "2.00 ms", "3.00 ms", "4.00 ms", "<td></td>"] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
+        assert!(columns(&rows[..2]).into_string().is_empty());
+        assert_eq!(table(&rows).into_string().matches("what median is").count(), 1);
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! `midflight sim figure`: reproduces the papers' figures in the simulator.
 
+mod compare;
 mod output;
 
 use super::traces::{self, Columns};
 use crate::cells::{Job, Kept, Store, run_all};
-use crate::report::figures::{HowRun, Shown, Spent, draw};
+use crate::report::figures::{HowRun, Shown, Spent, draw, told};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use midflight_papers::cell::{Cell, Load};
 use midflight_papers::figures::{self, Case, Effort, Figure, Results};
 use midflight_papers::findings::Verdict;
+use midflight_terminal::envelope::Envelope;
 use midflight_terminal::machine::cores;
 use midflight_terminal::{stdout, usage};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +25,7 @@ EXAMPLES
   midflight sim figure falcon-8 bolt-13a --quick
   midflight sim figure --all -j 8 --out docs/figures
   midflight sim figure bolt-13b --json
+  midflight sim figure --all --first-seed 1001 --out again --compare figures/results.json
   midflight sim figure scale --list              its cells, one JSON object a line, to run elsewhere
 
 FIGURES
@@ -36,7 +40,8 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.verdict                 pass, unsure, shape or fail, by the whole interval
   FIGURE.pass, .unsure, .shape, .fail
   figures.CLASS.total, .pass, .unsure, .shape, .fail
-  figures.traces                     the real traces that have columns
+  figures.traces, .rules             the real traces that have columns; the hash of constants and rules
+  figures.compared.rows, .equal, .turned, .verdict   with --compare
 
 REAL TRACES
   bolt-13a, bolt-13b and bolt-15 have a column for each of google-sub.tr, google-like-80.tr and
@@ -46,8 +51,8 @@ Cells are processes. What one has computed is kept in --cells and used again, un
 sources change: a run that was interrupted goes on where it was.
 
 EXIT CODES
-  0 all were run, whatever their verdicts, 1 a cell failed or a file cannot be written,
-  2 wrong usage, 130 interrupted";
+  0 all were run, whatever their verdicts, 1 a cell failed, a file cannot be written or --compare
+  failed, 2 wrong usage, 130 interrupted";
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -57,12 +62,19 @@ pub(crate) struct Args {
     /// All of them
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Each cell is run with the seeds 1 to N; default: 10, with --quick 3
+    /// Each cell is run with N seeds; default: 10, with --quick 3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: Option<u64>,
-    /// And with more, up to this seed, while a row of its figure is unsure; default: 40, with --quick no more
+    /// And with more, up to N, while a row of its figure is unsure; default: 40, with --quick no more
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     most_seeds: Option<u64>,
+    /// The first seed; the others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1 << 40))]
+    first_seed: u64,
+    /// The results.json of a former run, with other seeds: exit code 1 if a row turned from pass to fail
+    /// or back, or fewer than 90 % of the verdicts are equal
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
     /// Cells at a time; default: one a core
     #[arg(long, short, value_name = "J")]
     jobs: Option<NonZeroUsize>,
@@ -96,8 +108,8 @@ const MORE_SEEDS: u64 = 5;
 struct Study {
     figure: &'static Figure,
     cases: Vec<Case>,
-    /// So far, from 1.
-    seeds: u64,
+    /// How many so far, by column: one of which no row is unsure needs no more because another does.
+    seeds: BTreeMap<Option<&'static str>, u64>,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -105,13 +117,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let seeds = args.seeds.unwrap_or(effort.pick(10, 3));
     let most = args.most_seeds.unwrap_or(effort.pick(40, seeds)).max(seeds);
     let columns = Columns::in_folder(traces::folder(args.traces.as_deref())?);
-    let study = |figure: &'static Figure| Study { figure, cases: figure.cases(effort, &columns.present), seeds };
+    let study = |figure| Study::new(figure, effort, &columns, seeds);
     let studies: Vec<Study> = wanted(args)?.into_iter().map(study).collect();
     let absent = columns.absent().filter(|_| studies.iter().any(|study| study.figure.has_columns()));
-    if let Some(absent) = &absent {
-        eprintln!("{absent}");
-    }
+    let complain = || absent.iter().for_each(|absent| eprintln!("{absent}"));
     if args.list {
+        complain();
         let jobs = studies.iter().flat_map(|study| study.jobs(args));
         let lines: Vec<String> = jobs.map(|job| serde_json::to_string(&job.cell)).collect::<Result<_, _>>()?;
         stdout::print(&(lines.join("\n") + "\n"))?;
@@ -120,12 +131,18 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(trace) = &args.trace {
         std::fs::File::open(trace).map_err(|error| usage::error(format!("--trace {}: {error}", trace.display())))?;
     }
+    let before = args.compare.as_deref().map(compare::read).transpose()?;
+    complain();
     // Checked now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
     let shown = until_sure(args, studies, most, &store, &columns)?;
-    output::write(&shown, &how(args, seeds, most, &columns, absent), &args.out, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    let envelope = Envelope::new("figure", output::measures(&shown));
+    let compared = before.map(|before| compare::compare(&before, &envelope));
+    let how = how(args, seeds, most, &columns, absent);
+    output::write(&shown, &how, envelope, compared.as_ref().zip(args.compare.as_deref()), &args.out, args.json)?;
+    let holds = compared.is_none_or(|compared| compared.holds());
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs all figures, and those with rows that are unsure again with more seeds.
@@ -139,13 +156,11 @@ fn until_sure(
     loop {
         let jobs: Vec<Job> = studies.iter().flat_map(|study| study.jobs(args)).collect();
         let mut kept = run_all(&jobs, store, parallel(args.jobs), columns.folder.as_deref())?.into_iter();
-        let shown: Vec<Shown<'_>> = studies.iter().map(|study| study.show(&mut kept)).collect::<Result<_>>()?;
+        let shown: Vec<Shown<'_>> =
+            studies.iter().map(|study| study.show(&mut kept, args.first_seed)).collect::<Result<_>>()?;
         let mut is_sure = true;
         for (study, shown) in studies.iter_mut().zip(&shown) {
-            if shown.count(Verdict::Unsure) > 0 && study.seeds < most {
-                study.seeds = (study.seeds + MORE_SEEDS).min(most);
-                is_sure = false;
-            }
+            is_sure &= !study.take_more(shown, most);
         }
         if is_sure {
             return Ok(shown);
@@ -175,6 +190,29 @@ fn wanted(args: &Args) -> Result<Vec<&'static Figure>> {
 }
 
 impl Study {
+    fn new(figure: &'static Figure, effort: Effort, columns: &Columns, seeds: u64) -> Self {
+        let cases = figure.cases(effort, &columns.present);
+        let seeds = cases.iter().map(|case| (case.column(), seeds)).collect();
+        Self { figure, cases, seeds }
+    }
+
+    fn seeds_of(&self, case: &Case) -> u64 {
+        self.seeds.get(&case.column()).copied().unwrap_or(0)
+    }
+
+    /// Whether there are columns that go on with more seeds, as rows of theirs are unsure.
+    fn take_more(&mut self, shown: &Shown<'_>, most: u64) -> bool {
+        let mut takes_more = false;
+        for (column, seeds) in &mut self.seeds {
+            let mut rows = shown.findings.rows.iter().filter(|row| row.column == *column);
+            if *seeds < most && rows.any(|row| told(row) == Verdict::Unsure.name()) {
+                *seeds = (*seeds + MORE_SEEDS).min(most);
+                takes_more = true;
+            }
+        }
+        takes_more
+    }
+
     /// Its cells: each case with each seed, seeds of a case side by side.
     fn jobs(&self, args: &Args) -> Vec<Job> {
         let job = |case: &Case, seed| {
@@ -184,14 +222,15 @@ impl Study {
             }
             Job { name: format!("{} {} seed {seed}", self.figure.name, case.name), cell }
         };
-        self.cases.iter().flat_map(|case| (1..=self.seeds).map(move |seed| job(case, seed))).collect()
+        let seeds = |case: &Case| (0..self.seeds_of(case)).map(|nth| args.first_seed + nth);
+        self.cases.iter().flat_map(|case| seeds(case).map(move |seed| job(case, seed))).collect()
     }
 
     /// Takes as many results as it has cells.
-    fn show(&self, kept: &mut impl Iterator<Item = Kept>) -> Result<Shown<'static>> {
+    fn show(&self, kept: &mut impl Iterator<Item = Kept>, first_seed: u64) -> Result<Shown<'static>> {
         let (mut results, mut spent) = (Results::default(), Spent::default());
         for case in &self.cases {
-            for kept in kept.by_ref().take(self.seeds as usize) {
+            for kept in kept.by_ref().take(self.seeds_of(case) as usize) {
                 spent.cells += 1;
                 spent.wall_s += kept.cost.wall_s;
                 spent.peak_mib = spent.peak_mib.max(kept.cost.peak_mib);
@@ -201,7 +240,8 @@ impl Study {
         }
         let findings = (self.figure.reduce)(&results);
         let pictures = draw(&findings)?;
-        Ok(Shown { figure: self.figure, findings, pictures, seeds: self.seeds, spent })
+        let seeds = self.seeds.values().copied().max().unwrap_or(0);
+        Ok(Shown { figure: self.figure, findings, pictures, first_seed, seeds, spent })
     }
 }
 
@@ -213,7 +253,8 @@ fn how(args: &Args, seeds: u64, most: u64, columns: &Columns, absent: Option<Str
     // A folder of the environment is this machine's.
     let asked = args.traces.as_ref().map_or_else(|| "DIR".into(), |folder| folder.display().to_string());
     let traces = if columns.present.is_empty() { String::new() } else { format!(" --traces {asked}") };
-    let flags = format!("--seeds {seeds} --most-seeds {most}{quick}{trace}{traces}");
+    let first = if args.first_seed == 1 { String::new() } else { format!(" --first-seed {}", args.first_seed) };
+    let flags = format!("--seeds {seeds} --most-seeds {most}{first}{quick}{trace}{traces}");
     let command = format!("midflight sim figure {names} {flags} --out {}", args.out.display());
     HowRun { flags, most, quick: args.quick, absent, command }
 }

@@ -13,11 +13,15 @@ pub(crate) const VARIABLE: &str = "MIDFLIGHT_TRACES";
 /// # Errors
 /// If a folder that was asked for is none.
 pub(crate) fn folder(asked: Option<&Path>) -> Result<Option<PathBuf>> {
-    let Some(asked) = asked else { return Ok(std::env::var_os(VARIABLE).map(PathBuf::from)) };
+    let Some(asked) = asked else { return Ok(of_the_environment()) };
     if asked.is_dir() {
         return Ok(Some(asked.to_owned()));
     }
     Err(usage::error(format!("--traces {}: no such folder", asked.display())))
+}
+
+fn of_the_environment() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// Which traces have columns in the figures.

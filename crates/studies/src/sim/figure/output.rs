@@ -1,17 +1,30 @@
 //! The output of figures: a table on stdout, or one JSON object; plots, and a report.
 
+use super::compare::{Comparison, RULES};
 use crate::report::chart::standalone;
 use crate::report::figures::{HowRun, Shown, page};
 use crate::report::rows;
 use anyhow::Result;
+use midflight_papers::figures::RULES_VERSION;
 use midflight_papers::findings::Row;
 use midflight_terminal::envelope::{Envelope, Measure};
 use midflight_terminal::files;
 use midflight_terminal::stdout;
 use std::path::Path;
 
-pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -> Result<()> {
-    let envelope = Envelope::new("figure", measures(shown));
+/// `compared` is with the run of this file.
+pub(super) fn write(
+    shown: &[Shown<'_>],
+    how: &HowRun,
+    mut envelope: Envelope,
+    compared: Option<(&Comparison, &Path)>,
+    out: &Path,
+    json: bool,
+) -> Result<()> {
+    if let Some((compared, _)) = compared {
+        envelope.extend(compared.measures());
+    }
+    let compared = compared.map_or_else(String::new, |(compared, with)| compared.table(with));
     for one in shown {
         for (plot, picture) in one.findings.plots.iter().zip(&one.pictures) {
             files::write(&out.join(format!("{}.{}.svg", one.figure.name, plot.name)), &standalone(picture))?;
@@ -22,16 +35,17 @@ pub(super) fn write(shown: &[Shown<'_>], how: &HowRun, out: &Path, json: bool) -
     files::write(&report, &page(shown, how, &envelope))?;
     if json {
         envelope.print(true)?;
+        eprint!("{compared}");
         eprintln!("report: {}", report.display());
         return Ok(());
     }
     let table = |one: &Shown<'_>| rows::table(one.figure.name, one.figure.title, &one.findings);
     let tables: String = shown.iter().map(table).collect();
     let absent = how.absent.as_ref().map_or_else(String::new, |absent| format!("{absent}\n"));
-    stdout::print(&format!("{tables}{absent}report: {}\n{}", report.display(), envelope.footer()))
+    stdout::print(&format!("{tables}{absent}{compared}report: {}\n{}", report.display(), envelope.footer()))
 }
 
-fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
+pub(super) fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
     let mut measures = Vec::new();
     for one in shown {
         let figure = one.figure.name;
@@ -46,5 +60,6 @@ fn measures(shown: &[Shown<'_>]) -> Vec<Measure> {
     traces.sort_unstable();
     traces.dedup();
     measures.push(Measure::text("figures.traces", &traces.join(" ")));
+    measures.push(Measure::text(RULES, RULES_VERSION));
     measures
 }
