@@ -40,7 +40,7 @@ RESULTS (docs/figures.md explains every figure, row and verdict)
   FIGURE.ROW.verdict                 pass, unsure, shape or fail, by the whole interval
   FIGURE.pass, .unsure, .shape, .fail
   figures.CLASS.total, .pass, .unsure, .shape, .fail
-  figures.traces, .rules             the real traces that have columns; the hash of constants and rules
+  figures.traces, .rules             real traces with columns; the hash of constants and rules
   figures.compared.rows, .equal, .turned, .verdict   with --compare
 
 REAL TRACES
