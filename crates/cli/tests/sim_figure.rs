@@ -151,7 +151,7 @@ fn a_published_trace_gives_rows_beside_the_generated_workload() {
     assert!(results["bolt-15.google-like-level-3-median.ours"].is_number());
     assert_eq!(results["bolt-15.google-like-fifo-median.class"], "predicted");
     let page = std::fs::read_to_string(format!("{out}/index.html")).unwrap();
-    for part in ["With real traces", "<th>google-like</th>", "LEFT OUT"] {
+    for part in ["<h3>With real traces", "<th>google-like</th>", "LEFT OUT"] {
         assert!(page.contains(part), "no {part} in the report");
     }
 }

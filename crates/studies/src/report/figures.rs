@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
         assert!(!page.contains("<script"));
         assert!(page.contains("prefers-color-scheme: dark"));
-        assert!(page.contains("LEFT OUT: all") && !page.contains("With real traces"));
+        assert!(page.contains("LEFT OUT: all") && !page.contains("<h3>With real traces"));
     }
 
     #[test]
