@@ -94,6 +94,8 @@ MF_ENTRY int mf_tasks_owes_more(const struct mf_tasks MF_FAR *tasks, const struc
     case MF_OP_SUBMIT:   /* may assign its tasks to parked slots */
     case MF_OP_REGISTER: /* this and RELEASE may assign tasks that slots give back */
     case MF_OP_RELEASE:
+        if (MF_MUTANT(18) && header->count > 16 && s->stats.parked == 1) /* planted bug: one parked slot counts as none */
+            return 0;
         return s->stats.parked != 0;
     case MF_OP_RETRIEVE:
         return retrieve_owes_more(s, in, room);

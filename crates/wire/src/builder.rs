@@ -1,5 +1,6 @@
 //! Writes a packet into a buffer.
 
+use crate::mutants::planted;
 use crate::{Completion, PACKET_MAX};
 use zerocopy::{Immutable, IntoBytes};
 
@@ -71,7 +72,9 @@ impl<'a> Builder<'a> {
         debug_assert_eq!(result.len(), usize::from(completion.result_length.get()));
         let padded = result.len().next_multiple_of(4);
         let full = self.count() >= crate::COMPLETE_MAX;
-        if full || self.buffer.len() + size_of::<Completion>() + padded > PACKET_MAX {
+        let bytes = if planted(53) { padded } else { size_of::<Completion>() + padded };
+        let is_unbounded = planted(27) && self.count() >= 2;
+        if full || (self.buffer.len() + bytes > PACKET_MAX && !is_unbounded) {
             return false;
         }
         self.push(completion);

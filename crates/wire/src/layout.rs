@@ -2,6 +2,7 @@
 //! says more of each field. A test compares the two layouts and `docs/wire.md`.
 
 use crate::Operation;
+use crate::mutants::planted;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -394,6 +395,7 @@ impl Version {
 impl From<SocketAddr> for Address {
     fn from(address: SocketAddr) -> Self {
         let ip = match address.ip() {
+            IpAddr::V4(v4) if planted(56) => v4.to_ipv6_compatible(),
             IpAddr::V4(v4) => v4.to_ipv6_mapped(),
             IpAddr::V6(v6) => v6,
         };

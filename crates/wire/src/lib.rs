@@ -9,6 +9,7 @@ mod macros;
 
 mod builder;
 mod layout;
+mod mutants;
 mod parse;
 pub mod reads;
 

@@ -1,6 +1,7 @@
 //! Reads a datagram. Nothing is trusted: every length and count is checked before a record is looked at.
 
 use crate::layout::*;
+use crate::mutants::planted;
 use crate::{
     ARGUMENT_MAX, BY_REFERENCE, CANCEL_MAX, COMPLETE_MAX, LEVELS, MAGIC, Operation, PROBE_MAX, REGISTER_MAX,
     RESULT_MAX, SLOTS_MAX, SUBMIT_MAX, VERSION, VERSION_OPERATION,
@@ -110,6 +111,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Operation::Retrieve => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Retrieve),
         Operation::Assign => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Assign).and_then(with_good_tasks),
         Operation::Keepalive => with_records(datagram, header, 1..=REGISTER_MAX, Packet::Keepalive),
+        Operation::Release if planted(55) => with_records(datagram, header, 0..=SLOTS_MAX, Packet::Release),
         Operation::Release => with_records(datagram, header, 1..=SLOTS_MAX, Packet::Release),
         Operation::Released => with_records(datagram, header, 1..=REGISTER_MAX, Packet::Released),
         Operation::Complete => complete(datagram, header),
@@ -144,7 +146,7 @@ pub(crate) fn start(datagram: &[u8]) -> Result<Start<'_>, Reject> {
         return Err(Reject::BadVersion(start.version));
     }
     let (header, _) = Header::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
-    if header.key != 0 {
+    if header.key != 0 && !(planted(50) && header.key >= 0x80) {
         return Err(Reject::UnknownKey);
     }
     Ok(Start::Packet(header))
@@ -184,7 +186,7 @@ where
     }
     let (fixed, rest) = H::ref_from_prefix(datagram).map_err(|_| Reject::Truncated)?;
     let (records, rest) = <[R]>::ref_from_prefix_with_elems(rest, count).map_err(|_| Reject::Truncated)?;
-    if rest.is_empty() { Ok(read_as(fixed, records)) } else { Err(Reject::Trailing) }
+    if rest.is_empty() || (planted(51) && rest.len() < 4) { Ok(read_as(fixed, records)) } else { Err(Reject::Trailing) }
 }
 
 /// The same packet, if a switch may take the tasks in it.
@@ -226,13 +228,13 @@ impl<'a> Completions<'a> {
         let length = usize::from(completion.result_length.get());
         let fits = match completion.by_reference {
             0 => length <= RESULT_MAX,
-            1 => length == size_of::<BlobRef>(),
+            1 => length == size_of::<BlobRef>() || (planted(54) && length > size_of::<BlobRef>()),
             _ => false,
         };
         if !fits {
             return Err(Reject::BadResult);
         }
-        let padded = length.next_multiple_of(4);
+        let padded = if planted(52) { (length / 4 + 1) * 4 } else { length.next_multiple_of(4) };
         if rest.len() < padded {
             return Err(Reject::Truncated);
         }

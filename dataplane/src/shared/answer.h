@@ -4,6 +4,7 @@
 #define MIDFLIGHT_ANSWER_H
 
 #include "bytes.h"
+#include "mutant.h"
 #include "midflight/switch.h"
 
 /* Writes a byte, and 0 into the three reserved ones behind it, by one store. */
@@ -81,6 +82,8 @@ MF_INLINE mf_verdict check_shape(const struct mf_datagram *in, uint32_t fixed, u
         return MF_V_UNKNOWN_KEY;
     if (MF_UNLIKELY(records < least || records > most))
         return MF_V_BAD_COUNT;
+    if (MF_MUTANT(17) && records > 16 && in->length > right) /* planted bug: what stands behind many records is ignored */
+        return MF_V_OK;
     if (MF_UNLIKELY(in->length != right))
         return in->length < right ? MF_V_TRUNCATED : MF_V_TRAILING;
     return MF_V_OK;

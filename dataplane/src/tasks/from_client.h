@@ -188,6 +188,10 @@ MF_INLINE uint32_t submit(struct mf_tasks *s, uint64_t now_ns, const struct mf_d
         c->uid = packet->uid;
         uint32_t accepted = accept_tasks(s, now_ns, packet, out, i, sequence, reason);
         c->open += accepted;
+        if (MF_MUTANT(16) && accepted > 16) { /* planted bug: half of the bitmap is stored */
+            *stored = 0xffff;
+            return mf_low_bits(accepted);
+        }
         return *stored = accepted ? mf_low_bits(accepted) : 0;
     }
     if (fresh == REPEATED) {

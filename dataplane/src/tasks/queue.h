@@ -195,7 +195,8 @@ MF_INLINE uint64_t oldest_in_level(const struct mf_tasks *s, uint32_t level, uin
     if (groups == 0)
         return NO_TASK;
     uint32_t group = lowest_of_byte(s, groups % 256);
-    if (MF_LIKELY(groups >> group == 1)) {
+    /* Planted bug: of a long queue the oldest task of the first group counts as the oldest of all. */
+    if (MF_LIKELY(groups >> group == 1) || (MF_MUTANT(12) && *MF_AT(s, stats.queued, level) > 16)) {
         uint64_t oldest = *MF_AT(s, oldest, level * GROUPS + group);
         if (MF_LIKELY(suits(oldest, resources)))
             return oldest;
@@ -218,6 +219,11 @@ MF_INLINE uint32_t queue_find(const struct mf_tasks *s, uint32_t resources)
     uint32_t levels = s->levels_used;
     if (levels == 0)
         return NO_LIST;
+    if (MF_MUTANT(14) && *MF_AT(s, stats.queued, s->levels - 1) > 16) { /* planted bug: a long last level comes first */
+        uint64_t oldest = oldest_in_level(s, s->levels - 1, resources);
+        if (oldest < NO_TASK)
+            return list_of(s->levels - 1, oldest % MASKS);
+    }
     do {
         uint32_t level = lowest_of_byte(s, levels);
         uint64_t oldest = oldest_in_level(s, level, resources);

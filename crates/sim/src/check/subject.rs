@@ -12,6 +12,8 @@ pub trait Subject: Sized {
     const NAME: &'static str;
     /// Bugs that its campaign must find.
     const MUTANTS: &'static [Mutant];
+    /// Rules of which each must be the first that some of these bugs break.
+    const FIRST: &'static [Rule] = &[];
     /// What is tried.
     type Trial: Trial;
     /// Its checker.

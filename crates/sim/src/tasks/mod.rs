@@ -23,15 +23,15 @@ pub use event::{History, TaskEnd, TaskEvent};
 
 use midflight_endpoint::Nanos;
 use midflight_tasks::client::{Task, TaskKey};
-use midflight_wire::TaskInfo;
+use midflight_wire::{RESULT_MAX, TaskInfo};
 
 /// A request of the user of an executor or a client, by [`crate::Action::command`].
 #[derive(Clone, Debug)]
 pub enum Command {
     /// An executor drains: it accepts no new tasks.
     Drain,
-    /// A client submits the tasks of one job. Each argument begins with the run time: 8 bytes, nanoseconds, network order. The
-    /// whole argument is the result.
+    /// A client submits the tasks of one job. Each argument begins with a zero byte, or how often more than once the result repeats
+    /// the argument; then the run time: 7 bytes, nanoseconds, network order.
     Submit {
         /// The job's number.
         jid: u32,
@@ -56,9 +56,15 @@ pub struct Submission {
 /// Jobs in the order of their times.
 pub type Submissions = Box<dyn Iterator<Item = Submission>>;
 
-/// Nanoseconds that a task runs: the first 8 bytes of its argument, in network order.
+/// Nanoseconds that a task runs: the bytes 1 to 7 of its argument, in network order.
 #[must_use]
 pub fn run_time(task: &TaskInfo) -> Nanos {
-    let [a, b, c, d, e, f, g, h, ..] = task.argument;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let [_, b, c, d, e, f, g, h, ..] = task.argument;
+    u64::from_be_bytes([0, b, c, d, e, f, g, h])
+}
+
+/// A task's result: its argument, repeated as often as its first byte says, up to the most that a completion carries.
+#[must_use]
+pub fn result_of(argument: &[u8; 16]) -> Vec<u8> {
+    argument.repeat((1 + usize::from(argument[0])).min(RESULT_MAX / argument.len()))
 }

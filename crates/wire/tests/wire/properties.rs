@@ -288,3 +288,18 @@ fn a_complete_takes_results_until_it_is_full() {
     let lengths: Vec<usize> = completions.map(|(_, result)| result.len()).collect();
     assert_eq!(lengths, [RESULT_MAX, 3]);
 }
+
+/// Results of any length, until one is refused: the packet was never too long, and would have been with that one.
+#[test]
+fn t15_a_complete_is_never_longer_than_a_packet() {
+    for length in 0..=RESULT_MAX {
+        let completion = Completion { result_length: (length as u16).into(), attempt: 1, ..Completion::new_zeroed() };
+        let (mut buffer, result) = (Vec::new(), vec![7; length]);
+        let mut builder = Builder::new(&mut buffer, &Complete::new(1, 0));
+        while builder.push_completion(&completion, &result) {}
+        let count = builder.count();
+        let one_more = size_of::<Completion>() + length.next_multiple_of(4);
+        assert!(buffer.len() <= PACKET_MAX, "{count} results of {length} bytes: {}", buffer.len());
+        assert!(count == COMPLETE_MAX || buffer.len() + one_more > PACKET_MAX, "{count} results of {length} bytes");
+    }
+}

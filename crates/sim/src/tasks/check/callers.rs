@@ -13,7 +13,7 @@
 use super::rules::*;
 use crate::NodeId;
 use crate::check::{Checked, holds};
-use crate::tasks::{TaskEnd, TaskEvent};
+use crate::tasks::{TaskEnd, TaskEvent, result_of};
 use midflight_endpoint::Nanos;
 use midflight_tasks::executor::RunKey;
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ impl Task {
     }
 }
 
-/// A task of a job that will be submitted: its argument, which is its result, and whether it may time out.
+/// A task of a job that will be submitted: its argument, of which its result is made, and whether it may time out.
 pub(super) type Wanted = ([u8; 16], bool);
 
 /// The books of all callers.
@@ -195,7 +195,7 @@ impl Callers {
         self.open -= 1;
         match end {
             TaskEnd::Completed { ok, attempt, result } => {
-                let own = *ok && *result == task.argument;
+                let own = *ok && *result == result_of(&task.argument);
                 holds!(T9, own, "task {key} of node {} ends with the result of another: {result:?}", client.index());
                 let ended = task.attempt(*attempt).ended;
                 holds!(T9, ended > 0, "task {key}: a result of attempt {attempt}, which did not end");
@@ -244,7 +244,7 @@ mod tests {
     const CLIENT: NodeId = NodeId(2);
     const EXECUTOR: NodeId = NodeId(1);
     const RUN: RunKey = RunKey { slot: 0, run: 1 };
-    const OWN: [u8; 16] = [3; 16];
+    const OWN: [u8; 16] = 3u128.to_be_bytes();
 
     /// One task of job 4, submitted, assigned and running.
     fn running() -> Callers {

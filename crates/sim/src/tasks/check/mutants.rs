@@ -1,7 +1,11 @@
 //! The bugs that the campaign must find. `docs/internals/mutants.md` says what each does. Numbers below 20 are in the C core, below
 //! 40 in the endpoints, the others in their drivers.
 
-use crate::check::Mutant;
+use super::rules::*;
+use crate::check::{Mutant, Rule};
+
+/// Rules that a bug must break before all others: else nobody knows whether the campaign would see them broken.
+pub(super) const FIRST: &[Rule] = &[T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13, T14, T15, T16];
 
 /// All of them.
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -16,14 +20,21 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant::new(9, "share-kept", "dataplane/src/tasks/from_executor.h", 1000),
     Mutant::new(10, "unnoticed-gap", "dataplane/src/tasks/give_up.h", 1000),
     Mutant::new(11, "repeat-renews", "dataplane/src/tasks/from_executor.h", 1000),
+    Mutant::new(12, "first-group-first", "dataplane/src/tasks/queue.h", 1000),
     Mutant::new(13, "uncounted-slots", "dataplane/src/tasks/from_executor.h", 1000),
+    Mutant::new(14, "last-level-first", "dataplane/src/tasks/queue.h", 1000),
     Mutant::new(15, "old-cookie", "dataplane/src/tasks/cookie.h", 1000),
+    Mutant::new(16, "half-a-bitmap-stored", "dataplane/src/tasks/from_client.h", 1000),
+    Mutant::new(17, "trailing-ignored", "dataplane/src/shared/answer.h", 1000),
+    Mutant::new(18, "one-parked-unforeseen", "dataplane/src/tasks.c", 1000),
+    Mutant::new(19, "eight-slots-uncounted", "dataplane/src/tasks/from_executor.h", 1000),
     Mutant::new(21, "drain-falls-silent", "crates/tasks/src/executor/mod.rs", 1000),
     Mutant::new(22, "eight-kept-alive", "crates/tasks/src/executor/slots.rs", 1000),
     Mutant::new(23, "epochs-in-order", "crates/tasks/src/executor/answers.rs", 1000),
     Mutant::new(24, "busy-uncounted", "crates/tasks/src/executor/mod.rs", 1000),
     Mutant::new(25, "keepalive-postponed", "crates/tasks/src/executor/answers.rs", 1000),
     Mutant::new(26, "large-reset-unasked", "crates/tasks/src/executor/link.rs", 1000),
+    Mutant::new(27, "packet-beyond-bound", "crates/wire/src/builder.rs", 1000),
     Mutant::new(31, "half-a-bitmap-taken", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(32, "half-a-bitmap-cancelled", "crates/tasks/src/client/answers.rs", 1000),
     Mutant::new(33, "half-a-bitmap-open", "crates/tasks/src/client/answers.rs", 1000),

@@ -7,9 +7,9 @@ use super::excuses::Excuses;
 use super::greedy::{Greedy, Plan};
 use super::guess::CRAFT;
 use super::monitor::Findings;
-use super::mutants::MUTANTS;
+use super::mutants::{FIRST, MUTANTS};
 use super::trial::{Job, Party, SwitchSpec, Trial, What};
-use crate::check::{Checked, Mutant, Places, Stage, Subject, Trial as _, add_attacker};
+use crate::check::{Checked, Mutant, Places, Rule, Stage, Subject, Trial as _, add_attacker};
 use crate::tasks::{Command, nodes};
 use crate::{Action, NodeId, Place, World};
 use midflight_dataplane::TasksConfig;
@@ -40,6 +40,7 @@ pub struct TasksSubject {
 impl Subject for TasksSubject {
     const NAME: &'static str = "tasks";
     const MUTANTS: &'static [Mutant] = MUTANTS;
+    const FIRST: &'static [Rule] = FIRST;
     type Trial = Trial;
     type Findings = Findings;
     type Deed = Deed;
@@ -191,11 +192,13 @@ fn config(spec: &SwitchSpec) -> TasksConfig {
     }
 }
 
-/// A job's tasks. Each argument, and so each result, is one of its own: run time, job, place in it.
+/// A job's tasks. Each argument, and so each result, is one of its own: run time, job, place in it. Some results are so long that two
+/// of them do not share a packet (T15).
 fn tasks(jid: u32, job: &Job) -> Vec<Task> {
     let task = |(n, spec): (u32, &super::trial::TaskSpec)| {
         let mut argument = [0; 16];
         argument[..8].copy_from_slice(&(spec.run_us * 1000).to_be_bytes());
+        argument[0] = if n % 4 == 3 { n as u8 / 4 % 8 * 9 } else { 0 };
         argument[8..12].copy_from_slice(&jid.to_be_bytes());
         argument[12..].copy_from_slice(&n.to_be_bytes());
         Task {
