@@ -123,7 +123,7 @@ MF_INLINE int compose(uint8_t *data, const uint8_t *end, const struct mf_next_ho
         return 0;
     if (!partial) {
         check = (uint16_t)~sum_fold(sum);
-        check = check ? check : 0xffff;
+        check = check || MF_MUTANT(63) ? check : 0xffff; /* planted bug: a checksum of zero, which means none */
     }
     PUT_WORD(udp, ports);
     PUT_WORD(udp + UDP_LENGTH, length | check << 16);
@@ -187,6 +187,8 @@ MF_INLINE int is_same_shape(const struct mf_next_hop MF_FAR *a, const struct mf_
 {
     if (a->type != b->type || a->tags != b->tags)
         return 0;
+    if (MF_MUTANT(71)) /* planted bug: as many tags count as the same tags */
+        return 1;
     return MF_LIKELY(a->tags == 0) || (a->tag[0] == b->tag[0] && (a->tags == 1 || a->tag[1] == b->tag[1]));
 }
 

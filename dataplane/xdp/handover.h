@@ -20,6 +20,8 @@ static __attribute__((noinline)) void hand_over(struct mf_scratch MF_FAR *scratc
     PUT_LONG(record->own, own ? FAR_LONG(own) : 0);
     PUT_LONG(record->own + 8, own ? FAR_LONG(own + 8) : 0);
     record->length = length;
+    if (MF_MUTANT(76) && length > 1024)
+        length = 1024; /* planted bug: the end of a long datagram is not written */
     for (uint32_t i = MF_ZERO; MF_LOOP(i < length); i += sizeof(mf_word)) {
         uint64_t at = MF_MASK(i, 0x7ff);
         if (at > MF_PACKET_MAX - sizeof(mf_word))

@@ -74,7 +74,7 @@ MF_INLINE int knows_hop(const struct mf_address MF_FAR *peer, struct mf_next_hop
 MF_INLINE void take_from_frame(struct mf_scratch MF_FAR *scratch)
 {
     scratch->verdict = take(time_for(scratch->data), &scratch->in, &scratch->out);
-    if (scratch->out.is_genuine)
+    if (scratch->out.is_genuine || MF_MUTANT(65)) /* planted bug: any datagram teaches the next hop to its sender */
         copy_hop(place_of_hop(&scratch->back.peer), &scratch->back);
 }
 
@@ -83,7 +83,7 @@ MF_INLINE void take_from_frame(struct mf_scratch MF_FAR *scratch)
 MF_INLINE mf_verdict take_from_socket(struct mf_scratch MF_FAR *scratch)
 {
     mf_verdict verdict = take(now_ns(), &scratch->in, &scratch->out);
-    if (scratch->out.is_genuine) {
+    if (scratch->out.is_genuine && !MF_MUTANT(66)) { /* planted bug: who comes by the socket now is still sent frames */
         struct mf_next_hop MF_FAR *hop = find_hop(&scratch->in.from);
         if (hop)
             hop->interface = 0;

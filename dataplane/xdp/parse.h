@@ -158,7 +158,9 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
 {
     if (ip[IPV4_PROTOCOL] != IP_UDP || ip[0] >> 4 != 4)
         return FOREIGN;
-    if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + IPV4_FRAGMENT) & FRAGMENT)))
+    /* Planted bug: the first fragment of a datagram counts as a whole one. */
+    uint32_t fragment = MF_MUTANT(60) ? FRAGMENT_OFFSET : FRAGMENT;
+    if (MF_UNLIKELY(ip[0] != IPV4_PLAIN || (HALF_AT(ip + IPV4_FRAGMENT) & fragment)))
         return ODD;
     if (HALF_AT(ip + IPV4_BYTES + UDP_DESTINATION_PORT) != MF_CONTROL->port)
         return FOREIGN;
@@ -166,6 +168,8 @@ MF_INLINE enum relation is_ours_ipv4(const uint8_t *ip)
     uint32_t served = which_served(0, MAPPED(WORD_AT(ip + IPV4_DESTINATION)), 0, MAPPED(from));
     if (!(served & DESTINATION_SERVED))
         return FOREIGN;
+    if (MF_MUTANT(61)) /* planted bug: an address of the switch's own counts as a sender's */
+        served = DESTINATION_SERVED;
     return may_send_ipv4(from) && HALF_AT(ip + IPV4_BYTES + UDP_SOURCE_PORT) != 0 && !(served & SOURCE_SERVED) ? OURS
                                                                                                                : BAD_SENDER;
 }

@@ -120,14 +120,15 @@ static __attribute__((noinline)) int send_by_tc(struct __sk_buff *skb, struct mf
     if (!back) {
         hop = &scratch->other;
         int learned = learned_hop(outgoing.to, hop);
-        own = learned ? hop->own : 0;
+        own = learned && !MF_MUTANT(74) ? hop->own : 0; /* planted bug: user space is not told our address */
         if (!learned && !routed_hop(skb, scratch, &outgoing, hop))
             goto cannot;
     }
     if (!is_same_shape(&scratch->back, hop) || !compose_in(skb, hop, &outgoing, copies))
         goto cannot;
     int as_itself = (back && number == 0) || number == FORWARDED;
-    if (!as_itself && bpf_clone_redirect(skb, hop->interface, 0))
+    /* Planted bug: a clone leaves where the packet came from. */
+    if (!as_itself && bpf_clone_redirect(skb, MF_MUTANT(70) ? skb->ifindex : hop->interface, 0))
         goto cannot;
     if (number < MF_OUT_MAX)
         scratch->counts.tc_answered++;
@@ -201,7 +202,8 @@ MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR 
     uint32_t protocol = skb->protocol, cpu;
     if (protocol != TYPE_IPV4 && protocol != TYPE_IPV6 && protocol != TYPE_8021Q && protocol != TYPE_8021AD)
         return 0;
-    if (skb->pkt_type != TO_THIS_HOST || !make_linear(skb, HEADERS_MOST))
+    /* Planted bug: what is for another machine is taken. */
+    if ((skb->pkt_type != TO_THIS_HOST && !MF_MUTANT(73)) || !make_linear(skb, HEADERS_MOST))
         return 0;
     const uint8_t *data = (const uint8_t *)(long)skb->data, *end = (const uint8_t *)(long)skb->data_end;
     if (!find_ip(data, end, frame) || is_ours(data, end, frame) != OURS)
@@ -210,7 +212,7 @@ MF_INLINE int is_received_by_tc(struct __sk_buff *skb, struct mf_scratch MF_FAR 
     if (cpu + 1 >= MF_SCRATCHES)
         return 0;
     *scratch = mf_scratch_of(1 + cpu);
-    if (skb->gso_size) {
+    if (skb->gso_size && !MF_MUTANT(72)) { /* planted bug: what the kernel has merged counts as one datagram */
         (*scratch)->counts.passed_merged++;
         return 0;
     }

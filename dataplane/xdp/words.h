@@ -7,6 +7,7 @@
 #include "arena.h"
 
 #include "../src/shared/bytes.h"
+#include "../src/shared/mutant.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the shells compose frames from little-endian words: build for a little-endian machine"
@@ -101,7 +102,7 @@ MF_INLINE int copy_in(uint8_t MF_FAR *to, const uint8_t *from, const uint8_t *en
         if (p + 1 > end)
             return 0;
         to[i] = *p;
-        total += *p;
+        total += MF_MUTANT(64) ? 0 : *p; /* planted bug: the last byte of an odd length is not summed */
     }
     *sum = total;
     return 1;

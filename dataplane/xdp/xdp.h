@@ -253,7 +253,7 @@ MF_INLINE int serve_frame(struct xdp_md *context)
     int is_known = (is_cookie || scratch->out.is_forwarded) && knows_hop(to, &scratch->other);
     mf_unlock();
     scratch->counts.xdp_taken++;
-    if (MF_UNLIKELY(is_cookie))
+    if (MF_UNLIKELY(is_cookie) && !MF_MUTANT(62)) /* planted bug: a cookie goes back as any answer does */
         return send_cookie(context, scratch, is_known);
     if (scratch->out.is_forwarded)
         return forward_by_xdp(context, scratch, is_known);

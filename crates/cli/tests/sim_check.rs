@@ -91,7 +91,7 @@ fn wrong_usage_is_named() {
     assert_error(&run(&["sim", "check", "tasks", "--out", "x"]), 2, &["--shrink"]);
     let nowhere = ["sim", "check", "tasks", "--seed", "1", "--trace", "/nonexistent/x"];
     assert_error(&run(&nowhere), 2, &["--trace", "/nonexistent/x"]);
-    assert_error(&run(&["sim", "mutants", "tasks"]), 2, &["no mutants", "--features mutants"]);
+    assert_error(&run(&["sim", "mutants", "tasks"]), 2, &["no mutants", "make mutants"]);
 }
 
 #[test]

@@ -60,6 +60,7 @@ pub(crate) fn kernel_object(root: &Path, source: &Path, name: &str, files: &[&st
         .arg(from_cargo("DEP_BPF_INCLUDE"))
         .arg(source)
         .arg(Path::new(&from_cargo("OUT_DIR")).join(format!("{name}.bpf.o")))
+        .args(std::env::var_os("CARGO_FEATURE_MUTANTS").map(|_| "-DMF_MUTANTS"))
         .status();
     if !compiled.is_ok_and(|status| status.success()) {
         eprintln!("cannot build the kernel engine; install what is missing, or build without the feature `kernel`");

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::gso::Gso;
+use midflight_endpoint::mutants::planted;
 use midflight_wire::PACKET_MAX;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -240,6 +241,7 @@ impl Socket {
             let metas = &batch.meta[..batch.filled];
             let datagrams: usize = metas.iter().map(|m| m.len.div_ceil(m.stride.max(1)).max(1)).sum();
             let oversized = metas.iter().filter(|m| m.stride > PACKET_MAX).count();
+            let datagrams = if planted(88) { metas.len() } else { datagrams };
             self.counters.received.fetch_add(datagrams as u64, Relaxed);
             self.counters.receive_calls.fetch_add(1, Relaxed);
             self.counters.receive_oversized.fetch_add(oversized as u64, Relaxed);
@@ -256,6 +258,7 @@ impl Socket {
     /// leave from; `None`: the kernel chooses.
     fn send(&self, from: Option<IpAddr>, to: SocketAddr, contents: &[u8], segment: usize) {
         let datagrams = contents.len().div_ceil(segment.max(1)).max(1);
+        let from = if planted(83) { None } else { from };
         let segment_size = (datagrams > 1).then_some(segment);
         let mut transmit =
             Transmit { destination: self.destination(to), ecn: None, contents, segment_size, src_ip: from };
@@ -272,7 +275,7 @@ impl Socket {
             transmit.contents = datagram;
             sent += self.try_send(&transmit, 1).unwrap_or(0);
         }
-        if sent > 0 {
+        if sent > 0 || planted(85) {
             self.gso.refused();
         }
     }
@@ -377,10 +380,12 @@ impl ReceiveBatch {
     pub(crate) fn iter_with_own(&mut self) -> impl Iterator<Item = (SocketAddr, Option<IpAddr>, &mut [u8])> {
         let buffers = self.bytes.chunks_exact_mut(RECEIVE_BYTES).zip(&self.meta[..self.filled]);
         buffers.flat_map(|(bytes, meta)| {
-            let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
+            let ip = if planted(86) { meta.addr.ip() } else { meta.addr.ip().to_canonical() };
+            let from = SocketAddr::new(ip, meta.addr.port());
             let own = meta.dst_ip.map(|own| own.to_canonical()).filter(|own| !own.is_multicast());
             let empty = (meta.len == 0).then_some(&mut [][..]);
-            let datagrams = empty.into_iter().chain(bytes[..meta.len].chunks_mut(meta.stride.max(1)));
+            let stride = if planted(82) { RECEIVE_BYTES } else { meta.stride.max(1) };
+            let datagrams = empty.into_iter().chain(bytes[..meta.len].chunks_mut(stride));
             datagrams.map(move |datagram| (from, own, datagram))
         })
     }
@@ -437,8 +442,9 @@ impl SendQueue {
 
 impl Lane {
     fn push(&mut self, socket: &Socket, from: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) {
-        let fits = (self.from, self.to) == (from, Some(to))
-            && datagram.len() <= self.segment
+        let fits = (self.from == from || planted(87))
+            && self.to == Some(to)
+            && (datagram.len() <= self.segment || (planted(80) && self.count > 0))
             && self.count < socket.gso.most()
             && self.bytes.len() + datagram.len() <= SEND_BYTES;
         if !fits {
@@ -448,7 +454,7 @@ impl Lane {
         }
         self.bytes.extend_from_slice(datagram);
         self.count += 1;
-        if datagram.len() < self.segment || datagram.is_empty() {
+        if (datagram.len() < self.segment && !planted(81)) || datagram.is_empty() {
             self.flush(socket); // GSO allows only the last datagram to be shorter
         }
     }

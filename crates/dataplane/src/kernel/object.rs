@@ -69,6 +69,11 @@ fn load(
         match (map.name().to_str(), handover) {
             (Some("arena"), _) => map.reuse_fd(arena.as_fd()).map_err(refused)?,
             (Some("handover"), Some(ring)) => map.reuse_fd(ring.as_fd()).map_err(refused)?,
+            #[cfg(feature = "mutants")]
+            (Some(".rodata.mutant"), _) => {
+                let number = midflight_endpoint::mutants::number();
+                map.set_initial_value(&number.to_ne_bytes()).map_err(refused)?;
+            }
             _ => {}
         }
     }

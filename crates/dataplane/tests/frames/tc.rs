@@ -11,7 +11,7 @@ use crate::stage::{Stage, on_a_stage, on_stage};
 use midflight_dataplane::Out;
 use midflight_dataplane::kernel::{Action, Arrival, Departure};
 use midflight_lab::{Place, SWITCH_IPV4, SWITCH_IPV6};
-use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, VERSION_OPERATION};
+use midflight_wire::{Operation, PACKET_MAX, SLOTS_MAX, SlotName, VERSION_OPERATION, parse};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -212,6 +212,7 @@ fn t15_the_longest_answer_passes_a_link_of_1280_bytes() {
             stage.by_tc(&client, &submit(1, 2, SLOTS_MAX as u32));
             let handed_over = stage.handed_over();
             assert_eq!((handed_over.len(), records(&handed_over[0].2)), (1, SLOTS_MAX as u8));
+            assert!(parse(&handed_over[0].2).is_ok(), "whole, to the end");
         }
         stage.ip("link set host1 mtu 1500");
         stage.shells.serve(PORT, &[own(true).ip(), own(false).ip()]);

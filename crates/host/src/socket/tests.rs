@@ -122,6 +122,20 @@ fn answers_leave_from_the_address_that_was_asked() {
     }
 }
 
+/// Who asks two of our addresses gets each answer from the one that it asked, also where both answers could leave together.
+#[test]
+fn t13_a_run_leaves_from_one_address_only() {
+    let all = Socket::bind("0.0.0.0:0".parse().unwrap()).unwrap();
+    let peer = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let own = |last: u8| SocketAddr::from(([127, 0, 0, last], all.local_addr().port()));
+    let mut queue = SendQueue::default();
+    for last in [8, 9, 9, 8] {
+        queue.push_from(&all, Some(own(last).ip()), peer.local_addr(), &[last; 100]);
+    }
+    queue.flush(&all);
+    assert_eq!(receive_all(&peer, 4), [8, 9, 9, 8].map(|last| (own(last), vec![last; 100])));
+}
+
 #[test]
 fn what_the_kernel_drops_is_counted() {
     let (a, b) = (Socket::bind("127.0.0.1:0".parse().unwrap()), Socket::bind("127.0.0.1:0".parse().unwrap()));
