@@ -75,7 +75,7 @@ pub(super) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "MODE", default_values = ReadMode::ALL.map(ReadMode::name))]
     modes: Vec<ReadMode>,
     /// Which of the replicas that are up to date gets a read, in mode flair
-    #[arg(long, value_name = "POLICY", default_value = Policy::LoadAware.name())]
+    #[arg(long, value_name = "POLICY", default_value = Policy::LeaderAvoidance.name())]
     policy: Policy,
     /// How long each measurement takes, after a half of it to warm up; default: 2s, with --quick 500ms
     #[arg(long, value_name = "DURATION", value_parser = usage::duration)]

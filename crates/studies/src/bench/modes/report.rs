@@ -31,7 +31,7 @@ fn ratio(name: &str, this: &[f64], other: &[f64]) -> Vec<Measure> {
     vec![measure("", value), measure(".low", low), measure(".high", high)]
 }
 
-/// What flair could do on workload B, by what follower-lease did. Nothing if flair was not measured.
+/// What flair could do on workload B, and, where follower-lease was measured, by what that did. Nothing if flair was not measured.
 fn bound(samples: &Samples, share: f64) -> Vec<Measure> {
     if samples.of("writes", FLAIR).is_empty() {
         return Vec::new();
@@ -40,11 +40,14 @@ fn bound(samples: &Samples, share: f64) -> Vec<Measure> {
     let allowed = costs.bound(super::REPLICAS, share, &Mix::B);
     let done = |mode| median(samples.rates("B", mode));
     let cost = |what, us| Measure::quantity(&format!("modes.cost.{what}_us"), us, "us");
-    vec![
+    let mut measures = vec![
         cost("read", costs.read),
         cost("write_leader", costs.write_leader),
         cost("write_follower", costs.write_follower),
-        Measure::quantity("modes.B.bound", allowed / done(FOLLOWER_LEASE), ""),
         Measure::quantity("modes.B.flair_over_bound", done(FLAIR) / allowed, ""),
-    ]
+    ];
+    if !samples.of("B", FOLLOWER_LEASE).is_empty() {
+        measures.push(Measure::quantity("modes.B.bound", allowed / done(FOLLOWER_LEASE), ""));
+    }
+    measures
 }
