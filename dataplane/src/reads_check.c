@@ -31,12 +31,13 @@ static int check_session(const struct set *set)
 {
     uint64_t least = UINT64_MAX;
     uint32_t weight = 0;
-    CHECK(set->answered_seq <= set->seq && set->probes >> MF_REPLICAS_MAX == 0);
+    CHECK(set->answered_seq <= set->seq);
     CHECK(set->sid != 0 || (set->lease_ends_ns == 0 && set->seq == 0 && set->stats.sessions == 0));
     CHECK(set->sid == 0 || set->replicas[set->leader].address.port != 0);
     CHECK(set->sid > set->ended || set->lease_ends_ns == 0);
     for (uint32_t slot = 0; slot < MF_REPLICAS_MAX; slot++) {
         const struct replica *replica = &set->replicas[slot];
+        CHECK((set->probes >> 8 * slot & 0xff) <= MF_PROBES);
         weight += replica->weight;
         if (replica->weight && replica->matched < least)
             least = replica->matched;

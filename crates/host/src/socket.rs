@@ -112,7 +112,10 @@ impl Socket {
     }
 
     pub(crate) fn bind_with(address: SocketAddr, buffers: SocketBuffers) -> Result<Self, Error> {
-        Self::open(address, buffers).map_err(|source| Error::Bind { protocol: "UDP", address, source })
+        let bind = |source| Error::Bind { protocol: "UDP", address, source };
+        let socket = Self::open(address, buffers).map_err(bind)?;
+        warn_if_small(&socket, buffers).map_err(bind)?;
+        Ok(socket)
     }
 
     /// A socket on the same addresses of this machine and any port, only to send what may be lost: where its buffer is full, datagrams are
@@ -121,7 +124,8 @@ impl Socket {
     pub(crate) fn bind_to_send(&self, send_bytes: usize) -> Result<Self, Error> {
         let any_port = SocketAddr::new(self.local.ip(), 0);
         // The least that the kernel gives: nobody reads what is sent there.
-        let socket = Self::bind_with(any_port, SocketBuffers { receive_bytes: 0, send_bytes })?;
+        let opened = Self::open(any_port, SocketBuffers { receive_bytes: 0, send_bytes });
+        let socket = opened.map_err(|source| Error::Bind { protocol: "UDP", address: any_port, source })?;
         Ok(Self { is_patient: false, ..socket })
     }
 
@@ -133,7 +137,6 @@ impl Socket {
         socket.set_recv_buffer_size(buffers.receive_bytes)?;
         socket.set_send_buffer_size(buffers.send_bytes)?;
         socket.bind(&address.into())?;
-        warn_if_small(&socket, buffers)?;
         let send_buffer = socket.send_buffer_size()?;
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new((&socket).into())?;
@@ -335,7 +338,8 @@ impl AsFd for Socket {
     }
 }
 
-fn warn_if_small(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<()> {
+fn warn_if_small(socket: &Socket, wanted: SocketBuffers) -> io::Result<()> {
+    let socket = socket2::SockRef::from(&socket.socket);
     // The kernel doubles what is asked for, to cover its own overhead.
     let (receive, send) = (socket.recv_buffer_size()? / 2, socket.send_buffer_size()? / 2);
     let SocketBuffers { receive_bytes, send_bytes } = wanted;

@@ -13,6 +13,7 @@
 #define MF_SETS_MAX 64
 #define MF_LEASE_MAX_NS (1ull << 42) /* more than an hour: sums of a lease and a time do not wrap */
 #define MF_ORDER_KGROUPS 4096        /* key groups that one call of an order clears */
+#define MF_PROBES 4                  /* READs to each replica after a HEARTBEAT that are not answered directly */
 
 struct mf_reads; /* all replica sets of a switch */
 

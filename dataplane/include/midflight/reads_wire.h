@@ -61,6 +61,7 @@ enum mf_reads_status {
 #define MF_FLAG_DIRECT 8      /* of a READ, set by the client: the reply may come from an address that I do not know; left by the
                                * switch: send it to the client. A READ_REPLY that came directly has it. One that comes to the switch
                                * with it is a refusal, or of a replica that could not send it directly */
+#define MF_FLAG_OFFERS_DIRECT 16 /* of a reply to a client, set by the switch: READs may ask for direct replies */
 
 /* What a WRITE does: `command` of mf_write. The numbers are also those of the entries in the log. */
 enum mf_command {

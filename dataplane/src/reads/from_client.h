@@ -34,11 +34,11 @@ MF_INLINE mf_verdict ask_leader(const struct call *call, struct set *set, const 
  * through the switch, which learns so that the replica is reached. */
 MF_INLINE uint32_t direct_flag(const struct call *call, struct set *set, uint32_t slot)
 {
-    uint32_t bit = 1u << slot % MF_REPLICAS_MAX;
+    uint32_t shift = 8 * (slot % MF_REPLICAS_MAX);
     if (MF_LIKELY(set->reply_check != MF_REPLY_DIRECT) || !(request_in(call)->flags & MF_FLAG_DIRECT))
         return 0;
-    if (set->probes & bit) {
-        set->probes &= ~(uint64_t)bit;
+    if (set->probes >> shift & 0xff) {
+        set->probes -= 1ull << shift;
         return 0;
     }
     set->stats.direct++;

@@ -52,7 +52,7 @@ MF_HANDLER mf_verdict handle_write_reply(struct mf_reads *s, const struct call *
     if (is_present(set, call->now_ns, mf_net64(reply->sid)) || MF_MUTANT(101))
         close_kgroup(s, set, reply);
     /* A REFRESH answers nobody. */
-    return reply->client.port ? to_client(call) : MF_V_OK;
+    return reply->client.port ? to_client(call, set) : MF_V_OK;
 }
 
 /* A reply to a READ that only the leader may answer. If its session is over, another leader may have taken writes since. It is never
@@ -61,9 +61,9 @@ MF_INLINE mf_verdict pass_reply_of_leader(const struct call *call, struct set *s
 {
     const struct mf_request *reply = request_in(call);
     if (is_present(set, call->now_ns, mf_net64(reply->sid)) && reply->status != MF_STATUS_BEHIND)
-        return to_client(call);
+        return to_client(call, set);
     set->stats.outdated++;
-    return to_client_without_value(call, is_active(set, call->now_ns) ? MF_STATUS_NOT_LEADER : MF_STATUS_INACTIVE);
+    return to_client_without_value(call, set, is_active(set, call->now_ns) ? MF_STATUS_NOT_LEADER : MF_STATUS_INACTIVE);
 }
 
 /* Whether a reply goes to the client that is not of the leader alone. A replica to which a READ went as to any knows itself what it may
@@ -87,7 +87,7 @@ MF_INLINE mf_verdict turn_back(struct mf_reads *s, struct set *set, const struct
     struct mf_request *reply = request_in(call);
     if (!is_active(set, MF_TIME_AFTER_ALL(call))) {
         set->stats.outdated++;
-        return to_client_without_value(call, MF_STATUS_INACTIVE);
+        return to_client_without_value(call, set, MF_STATUS_INACTIVE);
     }
     set->stats.turned_back++;
     reply->header.operation = MF_OP_READ;
@@ -116,7 +116,7 @@ MF_FREQUENT_HANDLER mf_verdict handle_read_reply(struct mf_reads *s, const struc
     set->answered[reply->slot % MF_REPLICAS_MAX] += is_counted;
     if (reply->flags & MF_FLAG_LEADER_ONLY)
         return pass_reply_of_leader(call, set);
-    return is_good(s, set, call) ? to_client(call) : turn_back(s, set, call);
+    return is_good(s, set, call) ? to_client(call, set) : turn_back(s, set, call);
 }
 
 #endif

@@ -68,19 +68,21 @@ MF_INLINE mf_verdict to_replica(const struct call *call, const struct set *set, 
 }
 
 /* Forwards a reply to the client that it names. */
-MF_INLINE mf_verdict to_client(const struct call *call)
+MF_INLINE mf_verdict to_client(const struct call *call, const struct set *set)
 {
     struct mf_request *request = request_in(call);
     mf_verdict verdict = forward(call->in, call->out, &request->client, sizeof(*request));
     hide_from_client(request);
+    if (MF_UNLIKELY(set->reply_check == MF_REPLY_DIRECT))
+        request->flags |= MF_FLAG_OFFERS_DIRECT;
     return verdict;
 }
 
 /* Makes of a reply one without key and value, by which the client learns that it must ask again. */
-MF_INLINE mf_verdict to_client_without_value(const struct call *call, enum mf_reads_status status)
+MF_INLINE mf_verdict to_client_without_value(const struct call *call, const struct set *set, enum mf_reads_status status)
 {
     struct mf_request *request = request_in(call);
-    mf_verdict verdict = to_client(call);
+    mf_verdict verdict = to_client(call, set);
     request->status = (uint8_t)status;
     request->key_length = 0;
     call->out->forward.length = sizeof(*request);

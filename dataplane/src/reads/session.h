@@ -117,7 +117,7 @@ MF_INLINE void take_heartbeat(struct set *set, const struct call *call, const st
         begin_session(set, beat);
     update_replicas(set, replicas, beat->header.count);
     set->read_flags = beat->any_replica ? MF_FLAG_ANY_REPLICA : 0;
-    set->probes = (1u << MF_REPLICAS_MAX) - 1;
+    set->probes = MF_PROBES * 0x0101010101010101ull;
     if (beat->is_idle)
         set->answered_seq = set->seq;
     if (ends_ns > set->lease_ends_ns) {

@@ -55,8 +55,8 @@ struct set {
     uint8_t read_flags;     /* MF_FLAG_ANY_REPLICA where the last HEARTBEAT had `any_replica`; else 0 */
     uint32_t weight;        /* the sum of the replicas' weights */
     uint64_t matched;       /* the least matched index of those with a weight: up to it, all of them are consistent */
-    uint64_t probes;        /* bitmap of the replicas that have got no READ to be answered through the switch since the last
-                             * HEARTBEAT: their next one is such a READ, and shows that they are reached */
+    uint64_t probes;        /* a byte for each replica: so many of its next READs are answered through the switch, which shows that
+                             * it is reached. Each HEARTBEAT makes it MF_PROBES */
     struct replica replicas[MF_REPLICAS_MAX];
     uint32_t sent[MF_REPLICAS_MAX];     /* READs to be answered through the switch, since the session began */
     uint32_t answered[MF_REPLICAS_MAX]; /* their READ_REPLYs */

@@ -5,7 +5,7 @@ use super::outcome::{failure, outcome};
 use super::requests::{Body, State};
 use super::{Answer, Client, Event, Failure, OperationKey};
 use midflight_endpoint::Nanos;
-use midflight_wire::reads::{FLAG_DIRECT, Request as Wire, Status};
+use midflight_wire::reads::{FLAG_DIRECT, FLAG_OFFERS_DIRECT, NO_SLOT, Request as Wire, Status};
 use std::net::SocketAddr;
 
 /// A READ_REPLY or WRITE_REPLY.
@@ -31,6 +31,9 @@ impl Client {
             self.counters.unexpected_answers += 1;
             return;
         };
+        if reply.request.slot != NO_SLOT {
+            self.switches.keep_offer(switch, reply.request.flags & FLAG_OFFERS_DIRECT != 0);
+        }
         let sequence = reply.request.header.sequence.get();
         if sequence >= request.sent || reply.request.set.get() != self.config.set {
             self.counters.bad_answers += 1;
@@ -57,7 +60,7 @@ impl Client {
     /// A replica's reply that has not come through the switch. It answers the first sending, by which it was asked for.
     fn handle_direct(&mut self, now: Nanos, reply: &Reply<'_>) {
         let number = reply.request.request.get();
-        let Some(request) = self.requests.get(number) else {
+        let Some(request) = self.requests.get(number).filter(|_| reply.key.is_some()) else {
             self.counters.unexpected_answers += 1;
             self.direct.came_late(number);
             return;

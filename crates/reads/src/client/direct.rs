@@ -6,7 +6,9 @@ use std::ops::RangeInclusive;
 
 /// READs in a row whose direct replies were lost, after which the client stops asking for them.
 const LOSSES: usize = 3;
-/// For so long it does not ask then: twice as long each time, until a direct reply comes.
+/// Direct replies in a row after which all is well again.
+const WELL: u32 = 100;
+/// For so long it does not ask then: twice as long each time, until all is well.
 const PAUSE: RangeInclusive<Nanos> = 10 * SECOND..=600 * SECOND;
 
 /// What is known of the way from the replicas.
@@ -26,13 +28,15 @@ pub(super) struct Direct {
     trust: Trust,
     /// The last READs in a row whose direct replies have not come.
     lost: Vec<u64>,
+    /// Direct replies since the last loss.
+    came: u32,
     /// The next pause.
     pause: Nanos,
 }
 
 impl Direct {
     pub(super) fn new() -> Self {
-        Self { trust: Trust::Untried, lost: Vec::new(), pause: *PAUSE.start() }
+        Self { trust: Trust::Untried, lost: Vec::new(), came: 0, pause: *PAUSE.start() }
     }
 
     /// Whether this READ, which has not been sent before, asks for a direct reply. `is_open` says which READs have not ended: one that
@@ -53,17 +57,25 @@ impl Direct {
 
     /// A direct reply has come.
     pub(super) fn came(&mut self) {
-        if !matches!(self.trust, Trust::NotBefore(_)) {
-            *self = Self { trust: Trust::Works, ..Self::new() };
+        if matches!(self.trust, Trust::NotBefore(_)) {
+            return;
+        }
+        self.trust = Trust::Works;
+        self.lost.clear();
+        self.came = self.came.saturating_add(1);
+        if self.came >= WELL {
+            self.pause = *PAUSE.start();
         }
     }
 
     /// This READ asked for a direct reply, and was answered only when it was repeated through the same switch.
     pub(super) fn was_lost(&mut self, now: Nanos, read: u64) {
         let is_trial = self.trust == Trust::Trying(read);
-        if is_trial || self.trust == Trust::Works {
-            self.lost.push(read);
+        if !is_trial && self.trust != Trust::Works {
+            return;
         }
+        self.lost.push(read);
+        self.came = 0;
         if is_trial || self.lost.len() >= LOSSES {
             self.trust = Trust::NotBefore(now.saturating_add(self.pause));
             self.pause = (2 * self.pause).min(*PAUSE.end());
@@ -73,7 +85,9 @@ impl Direct {
     /// A direct reply to a READ that has ended. If it was counted as lost, it was only late: replicas or this client were busy.
     pub(super) fn came_late(&mut self, read: u64) {
         if self.lost.contains(&read) {
-            *self = Self { trust: Trust::Works, ..Self::new() };
+            self.trust = Trust::Works;
+            self.lost.clear();
+            self.pause = (self.pause / 2).max(*PAUSE.start());
         }
     }
 
@@ -108,7 +122,8 @@ mod tests {
         let (mut direct, mut now, open) = (Direct::new(), 0, |_| true);
         for seconds in [10, 20, 40, 80, 160, 320, 600, 600] {
             assert!(direct.asks(now, 1, open));
-            direct.was_lost(now, 1);
+            // All that were under way at once are lost with it.
+            (1..20).for_each(|read| direct.was_lost(now, read));
             now += seconds * SECOND;
             assert!(!direct.asks(now - 1, 2, open), "{seconds} s");
         }
@@ -120,11 +135,14 @@ mod tests {
         }
         direct.came();
         (4..7).for_each(|read| direct.was_lost(now, read));
-        assert!(!direct.asks(now, 7, open));
+        assert!(!direct.asks(now + 600 * SECOND - 1, 7, open), "single replies do not make it short");
         direct.came();
-        direct.came_late(3);
         assert!(!direct.asks(now, 8, open), "other replies come, but these three have not");
-        assert!(direct.asks(now + 10 * SECOND, 9, open), "it had worked, so the pause is the shortest");
+        now += 600 * SECOND;
+        assert!(direct.asks(now, 9, open));
+        (0..WELL).for_each(|_| direct.came());
+        (10..13).for_each(|read| direct.was_lost(now, read));
+        assert!(direct.asks(now + 10 * SECOND, 13, open), "it had worked well");
     }
 
     #[test]

@@ -13,6 +13,8 @@ struct Switch {
     address: SocketAddr,
     /// The last cookie that it gave us; 0 before the first.
     cookie: u64,
+    /// Whether its last reply of a replica has said that READs may ask for direct ones.
+    offers_direct: bool,
 }
 
 pub(super) struct Switches {
@@ -37,7 +39,7 @@ pub(super) struct Switches {
 impl Switches {
     pub(super) fn new(addresses: &[SocketAddr], backoff: Backoff) -> Self {
         Self {
-            list: addresses.iter().map(|&address| Switch { address, cookie: 0 }).collect(),
+            list: addresses.iter().map(|&address| Switch { address, cookie: 0, offers_direct: false }).collect(),
             current: 0,
             serving: None,
             heard_at: None,
@@ -63,6 +65,16 @@ impl Switches {
 
     pub(super) fn keep_cookie(&mut self, switch: usize, cookie: u64) {
         self.list[switch].cookie = cookie;
+    }
+
+    /// What the switch's last reply of a replica says of direct replies.
+    pub(super) fn keep_offer(&mut self, switch: usize, offers_direct: bool) {
+        self.list[switch].offers_direct = offers_direct;
+    }
+
+    /// Whether READs through the current switch may ask for direct replies.
+    pub(super) fn offers_direct(&self) -> bool {
+        self.list[self.current].offers_direct
     }
 
     /// When requests may be sent that have not been sent before.

@@ -81,18 +81,18 @@ impl Client {
         self.requests.make_ready(number);
     }
 
-    /// Whether a request asks for a direct reply now. Without a cookie the switch would ask for that first.
-    fn asks_direct(&mut self, now: Nanos, number: u64, cookie: u64) -> bool {
+    /// Whether a request asks for a direct reply now: only where the switch offers that.
+    fn asks_direct(&mut self, now: Nanos, number: u64) -> bool {
         let requests = &self.requests;
         let may_ask = requests.get(number).is_some_and(|request| request.sent == 0 && !request.is_write());
-        may_ask && cookie != 0 && self.direct.asks(now, number, |read| requests.get(read).is_some())
+        may_ask && self.switches.offers_direct() && self.direct.asks(now, number, |read| requests.get(read).is_some())
     }
 
     /// Writes a request, for the first time or again.
     fn send(&mut self, now: Nanos, number: u64, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
         let timeout = self.timeout_of(number);
         let (switch, address, cookie) = self.switches.current();
-        let asks_direct = self.asks_direct(now, number, cookie);
+        let asks_direct = self.asks_direct(now, number);
         let request = self.requests.get_mut(number)?;
         request.asked_direct = asks_direct.then_some(switch).or(request.asked_direct);
         let mut fixed = first_part(request, cookie);

@@ -11,17 +11,17 @@ fn replica() -> SocketAddr {
     "10.0.7.7:4321".parse().unwrap()
 }
 
-/// The switch has given the client a cookie, and served it.
+/// The switch has given the client a cookie, and served it: so it has offered direct replies.
 fn known(switches: u8) -> Hand {
     let mut hand = Hand::new(switches, |_: &mut ClientConfig| {});
     hand.submit(get("k"));
     let (_, first) = hand.one();
-    assert!(!first.asks_direct(), "without a cookie there is no answer yet");
+    assert!(!first.asks_direct(), "nobody has offered it");
     hand.says(1, &first.want_cookie(9));
     let (_, again) = hand.one();
     assert!(!again.asks_direct(), "it is a repeat");
     hand.now += MS;
-    hand.says(1, &again.answer(Status::Done, b"v"));
+    hand.says(1, &again.answer_with_offer(Status::Done, b"v"));
     hand.events();
     hand
 }
@@ -65,7 +65,7 @@ fn r6_a_read_whose_reply_is_lost_is_answered_by_its_repeat_and_direct_return_wai
         let repeats = hand.pass(10 * MS);
         let (_, _, repeat) = repeats.last().expect("it was sent again");
         assert!(repeats.iter().all(|(_, _, repeat)| !repeat.asks_direct()), "repeats must come through the switch");
-        hand.says(1, &repeat.answer(Status::Done, b"v"));
+        hand.says(1, &repeat.answer_with_offer(Status::Done, b"v"));
         assert_eq!(hand.outcome(), Ok(Answer::Value(b"v".to_vec())));
         assert!(!read(&mut hand).asks_direct());
         hand.pass(wait * SECOND);
@@ -80,7 +80,7 @@ fn r6_three_losses_in_a_row_end_it_and_fewer_do_not() {
     let lose = |hand: &mut Hand| {
         assert!(read(hand).asks_direct());
         let repeat = hand.pass(10 * MS).pop().expect("it was sent again").2;
-        hand.says(1, &repeat.answer(Status::Done, b"v"));
+        hand.says(1, &repeat.answer_with_offer(Status::Done, b"v"));
         hand.events();
     };
     (0..2).for_each(|_| lose(&mut hand));
@@ -96,7 +96,7 @@ fn r6_a_reply_through_the_switch_shows_that_it_works_no_less() {
     let mut hand = trusting(1);
     for _ in 0..5 {
         let probe = read(&mut hand);
-        hand.says(1, &probe.answer(Status::Done, b"v"));
+        hand.says(1, &probe.answer_with_offer(Status::Done, b"v"));
     }
     assert!(read(&mut hand).asks_direct());
     assert_eq!(hand.counters().direct_lost, 0);
@@ -111,7 +111,7 @@ fn r5_a_switch_that_dies_does_not_end_direct_return() {
     for _ in 0..100 {
         for (_, to, repeat) in hand.pass(MS) {
             if to == switch(2) {
-                hand.says(2, &repeat.answer(Status::Done, b"v"));
+                hand.says(2, &repeat.answer_with_offer(Status::Done, b"v"));
             }
         }
     }
@@ -120,7 +120,7 @@ fn r5_a_switch_that_dies_does_not_end_direct_return() {
     let first = read(&mut hand);
     hand.says(2, &first.want_cookie(5));
     let again = hand.one().1;
-    hand.says(2, &again.answer(Status::Done, b"v"));
+    hand.says(2, &again.answer_with_offer(Status::Done, b"v"));
     assert!(read(&mut hand).asks_direct());
 }
 
@@ -130,7 +130,7 @@ fn r1_the_first_answer_counts_whichever_way_it_came() {
     let first = read(&mut hand);
     let repeat = hand.pass(10 * MS).pop().expect("it was sent again").2;
     replies(&mut hand, &first.direct(Status::Done, b"direct"));
-    hand.says(1, &repeat.answer(Status::Done, b"later"));
+    hand.says(1, &repeat.answer_with_offer(Status::Done, b"later"));
     assert_eq!(hand.outcome(), Ok(Answer::Value(b"direct".to_vec())));
     replies(&mut hand, &first.direct(Status::Done, b"copy"));
     assert_eq!(hand.counters().unexpected_answers, 2);
@@ -167,4 +167,39 @@ fn r7_a_direct_reply_must_be_asked_for_and_fit() {
     assert_eq!((hand.counters().bad_answers, hand.client.open()), (4, 2));
     replies(&mut hand, &asks.direct(Status::Done, b"v"));
     assert_eq!(hand.outcome(), Ok(Answer::Value(b"v".to_vec())));
+}
+
+/// R7: where the operator does not want it, no reply is taken but those of switches, and nothing is learned from losses.
+#[test]
+fn r7_a_client_asks_only_while_its_switch_offers_it() {
+    let mut hand = trusting(1);
+    let last = read(&mut hand);
+    assert!(last.asks_direct());
+    hand.says(1, &last.answer(Status::Done, b"v"));
+    for _ in 0..10 {
+        let plain = read(&mut hand);
+        assert!(!plain.asks_direct(), "the setting has changed");
+        replies(&mut hand, &plain.direct(Status::Done, b"forged"));
+        let repeat = hand.pass(10 * MS).pop().expect("it was sent again").2;
+        hand.says(1, &repeat.answer(Status::Done, b"v"));
+    }
+    assert_eq!((hand.counters().foreign_address, hand.counters().direct_lost), (10, 0));
+    let offered = read(&mut hand);
+    hand.says(1, &offered.answer_with_offer(Status::Done, b"v"));
+    assert!(read(&mut hand).asks_direct(), "it works still");
+}
+
+/// R5: many reads under way are lost at once: that is one loss, not many, to the time for which nobody asks.
+#[test]
+fn r5_a_burst_of_losses_makes_one_short_pause() {
+    let mut hand = trusting(1);
+    let lost: Vec<Asked> = (0..50).map(|_| read(&mut hand)).collect();
+    assert!(lost.iter().all(Asked::asks_direct));
+    for (_, _, repeat) in hand.pass(10 * MS) {
+        hand.says(1, &repeat.answer_with_offer(Status::Done, b"v"));
+    }
+    assert_eq!((hand.client.open(), hand.counters().direct_lost), (0, 50));
+    assert!(!read(&mut hand).asks_direct());
+    hand.pass(10 * SECOND);
+    assert!(read(&mut hand).asks_direct());
 }

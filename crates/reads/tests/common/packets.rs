@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use midflight_wire::reads::{Command, FLAG_DIRECT, FLAG_EXISTS, Operation, Packet, Request, Status, Write, parse};
+use midflight_wire::reads::{
+    Command, FLAG_DIRECT, FLAG_EXISTS, FLAG_OFFERS_DIRECT, Operation, Packet, Request, Status, Write, parse,
+};
 use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
@@ -65,9 +67,9 @@ impl Asked {
         reply
     }
 
-    /// The answer of a replica.
+    /// The answer of a replica, as the switch forwards it.
     pub(crate) fn answer(&self, status: Status, value: &[u8]) -> Vec<u8> {
-        let mut reply = self.reply(status);
+        let mut reply = Request { slot: 1, ..self.reply(status) };
         if self.write.is_some() {
             return [reply.as_bytes(), value].concat();
         }
@@ -79,6 +81,13 @@ impl Asked {
     pub(crate) fn direct(&self, status: Status, value: &[u8]) -> Vec<u8> {
         let mut reply = self.answer(status, value);
         reply[offset_of!(Request, flags)] |= FLAG_DIRECT;
+        reply
+    }
+
+    /// The same, where the switch offers direct replies.
+    pub(crate) fn answer_with_offer(&self, status: Status, value: &[u8]) -> Vec<u8> {
+        let mut reply = self.answer(status, value);
+        reply[offset_of!(Request, flags)] |= FLAG_OFFERS_DIRECT;
         reply
     }
 

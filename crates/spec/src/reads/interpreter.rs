@@ -50,9 +50,13 @@ pub fn interpret<E: Engine<Program = ReadsProgram>>(
     secret: u128,
     start: impl FnOnce(&ReadsConfig) -> E,
 ) -> Result<Stats, String> {
-    let all = Compared { policies: &Policy::ALL, reply_checks: &ReplyCheck::ALL, is_given: |_| true };
+    let all = Compared { policies: &Policy::ALL, reply_checks: &MOSTLY_DIRECT, is_given: |_| true };
     interpret_by(bytes, secret, all, start)
 }
+
+/// Each, and the one most often whose rules have the most cases.
+const MOSTLY_DIRECT: [ReplyCheck; 4] =
+    [ReplyCheck::Strict, ReplyCheck::Relaxed, ReplyCheck::Direct, ReplyCheck::Direct];
 
 /// What an engine is compared by that differs where its contract allows it.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +164,7 @@ impl<E: Engine<Program = ReadsProgram>> Stage<'_, E> {
             hash: self.bytes.pick(&HASHES).into(),
             set: self.set().into(),
             key_length: (key.len() as u16).into(),
-            flags: self.bytes.pick(&[0, FLAG_DIRECT, FLAG_EXISTS, 255]),
+            flags: self.bytes.pick(&[FLAG_DIRECT, FLAG_DIRECT, FLAG_EXISTS, 255]),
             ..Request::new(if is_write { Operation::Write } else { Operation::Read })
         };
         request.client.ip[..8].copy_from_slice(&self.cookies.give(cookie_at, 0, from).to_be_bytes());

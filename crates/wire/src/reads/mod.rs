@@ -28,6 +28,8 @@ pub const FLAG_ANY_REPLICA: u8 = 4;
 /// `flags` of a READ, set by the client: the reply may come from an address that it does not know; left by the switch: the reply may go
 /// to the client directly, and has the flag then.
 pub const FLAG_DIRECT: u8 = 8;
+/// `flags` of a reply to a client, set by the switch: READs may ask for direct replies.
+pub const FLAG_OFFERS_DIRECT: u8 = 16;
 /// Bytes that key and arguments of a WRITE may have together. A value that was written fits a READ_REPLY with its key.
 pub const DATA_MAX: usize = crate::PACKET_MAX - size_of::<Request>() - size_of::<Write>();
 

@@ -146,6 +146,7 @@ fn of_reads() -> Format {
         ("MF_FLAG_EXISTS", u64::from(reads::FLAG_EXISTS)),
         ("MF_FLAG_ANY_REPLICA", u64::from(reads::FLAG_ANY_REPLICA)),
         ("MF_FLAG_DIRECT", u64::from(reads::FLAG_DIRECT)),
+        ("MF_FLAG_OFFERS_DIRECT", u64::from(reads::FLAG_OFFERS_DIRECT)),
     ]);
     numbers.extend(codes("OP", reads::Operation::ALL));
     numbers.extend(codes("STATUS", reads::Status::ALL));

@@ -100,7 +100,7 @@ fn request(random: &mut Pcg64, key: &[u8], cookie: [u8; 8]) -> Vec<u8> {
         set: SET.into(),
         key_length: (key.len() as u16).into(),
         replicas: random.random(),
-        slot: if random.random_bool(0.5) { NO_SLOT } else { random.random_range(0..4) },
+        slot: if random.random_bool(0.5) { NO_SLOT } else { random.random_range(0..32) },
         flags: random.random_range(0..4),
         ..Request::new_zeroed()
     };

@@ -1,7 +1,7 @@
 //! READ_REPLY and WRITE_REPLY: what replicas answer, and whether it passes or closes its key group.
 
 use super::Model;
-use super::packets::{Came, Said, for_client, refused};
+use super::packets::{Came, Said, refused};
 use super::requests::ask_leader;
 use super::set::{Kgroup, Session, Set};
 use midflight_dataplane::reads::{ReplyCheck, Verdict};
@@ -28,12 +28,12 @@ impl Model {
             Err(verdict) => return refused(verdict),
         };
         let has_closed = close(came.now, set, reply, status);
-        let place = set.place;
+        let (place, seen) = (set.place, set.for_client(reply));
         self.stats.sets[place].closed += u64::from(has_closed);
         if reply.client.port.get() == 0 {
             return refused(Verdict::Ok);
         }
-        came.forward(reply.client, &for_client(reply))
+        came.forward(reply.client, &seen)
     }
 
     pub(super) fn read_reply(&mut self, came: Came<'_>, reply: &Request, status: Status) -> Said {
@@ -66,9 +66,9 @@ impl Model {
             _ => set.config.reply_check != ReplyCheck::Strict || is_current,
         };
         if is_good {
-            return came.forward(reply.client, &for_client(reply));
+            return came.forward(reply.client, &set.for_client(reply));
         }
-        let (is_active, place) = (active.is_some(), set.place);
+        let (is_active, place, seen) = (active.is_some(), set.place, set.for_client(reply));
         if is_active && !is_for_leader_only {
             let stats = &mut self.stats.sets[place];
             stats.turned_back += 1;
@@ -76,7 +76,7 @@ impl Model {
         }
         self.stats.sets[place].outdated += 1;
         let status = if is_active { Status::NotLeader } else { Status::Inactive };
-        let told = Request { status: status as u8, key_length: 0.into(), ..for_client(reply) };
+        let told = Request { status: status as u8, key_length: 0.into(), ..seen };
         (Verdict::Forwarded, vec![(reply.client.into(), told.as_bytes().to_vec())])
     }
 

@@ -95,10 +95,14 @@ pub(super) fn read(came: Came<'_>, set: &mut Set, request: &Request, stats: &mut
     send_to(came, set, request, slot, direct | if is_any { FLAG_ANY_REPLICA } else { 0 })
 }
 
-/// Whether the reply may go to the client directly. The first READ after a HEARTBEAT that could be answered so is a probe of its replica.
+/// Whether the reply may go to the client directly. The first READs after a HEARTBEAT that could be answered so are probes of their replica.
 fn is_direct(set: &mut Set, request: &Request, slot: u8) -> bool {
     let may_be = set.config.reply_check == ReplyCheck::Direct && request.flags & FLAG_DIRECT != 0;
-    may_be && set.session.as_mut().is_some_and(|session| !session.probes.remove(&slot))
+    let Some(session) = set.session.as_mut().filter(|_| may_be) else { return false };
+    let left = &mut session.probes[usize::from(slot)];
+    let is_probe = *left > 0;
+    *left = left.saturating_sub(1);
+    !is_probe
 }
 
 fn count_sent(set: &mut Set, slot: u8) {

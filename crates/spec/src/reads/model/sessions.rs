@@ -5,7 +5,7 @@ use super::packets::{Came, Said, refused};
 use super::set::{Session, Set};
 use midflight_dataplane::reads::Verdict;
 use midflight_wire::reads::{EndSession, Heartbeat, Hello, REPLICAS_MAX, Replica};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use zerocopy::FromZeros;
 
 impl Model {
@@ -102,14 +102,14 @@ fn take_heartbeat(set: &mut Set, beat: &Heartbeat, replicas: &[Replica]) {
         kgroups: HashMap::new(),
         sent: [0; REPLICAS_MAX],
         answered: [0; REPLICAS_MAX],
-        probes: BTreeSet::new(),
+        probes: [0; REPLICAS_MAX],
     };
     let session = set.session.take().filter(|session| session.sid == sid).unwrap_or_else(new);
     let session = set.session.insert(session);
     session.lease_ends_ns = session.lease_ends_ns.max(lease_ends_ns);
     session.replicas = std::array::from_fn(|slot| replicas.get(slot).copied().unwrap_or(Replica::new_zeroed()));
     session.is_any = beat.any_replica != 0;
-    session.probes = (0..REPLICAS_MAX as u8).collect();
+    session.probes = [4; REPLICAS_MAX];
     if beat.is_idle != 0 {
         session.answered_seq = session.seq;
     }

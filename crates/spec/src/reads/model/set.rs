@@ -1,8 +1,9 @@
 //! A set, its session and its key groups.
 
-use midflight_dataplane::reads::{NewSet, Policy};
-use midflight_wire::reads::{REPLICAS_MAX, Replica, Request, State};
-use std::collections::{BTreeSet, HashMap};
+use super::packets::for_client;
+use midflight_dataplane::reads::{NewSet, Policy, ReplyCheck};
+use midflight_wire::reads::{FLAG_OFFERS_DIRECT, REPLICAS_MAX, Replica, Request, State};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 #[derive(Clone, Debug)]
@@ -33,8 +34,8 @@ pub(super) struct Session {
     pub(super) kgroups: HashMap<u32, Kgroup>,
     pub(super) sent: [u32; REPLICAS_MAX],
     pub(super) answered: [u32; REPLICAS_MAX],
-    /// Replicas to which no probe has gone since the last HEARTBEAT.
-    pub(super) probes: BTreeSet<u8>,
+    /// Of each replica: READs that are still to be answered through the switch, until the next HEARTBEAT.
+    pub(super) probes: [u32; REPLICAS_MAX],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +75,13 @@ impl Session {
 impl Set {
     pub(super) fn active(&self, now: u64) -> Option<&Session> {
         self.session.as_ref().filter(|session| now < session.lease_ends_ns)
+    }
+
+    /// What a client may see of a reply: beside what it has asked for, whether direct replies are offered.
+    pub(super) fn for_client(&self, reply: &Request) -> Request {
+        let offers = if self.config.reply_check == ReplyCheck::Direct { FLAG_OFFERS_DIRECT } else { 0 };
+        let seen = for_client(reply);
+        Request { flags: seen.flags | offers, ..seen }
     }
 
     pub(super) fn epoch(&self) -> u32 {

@@ -6,7 +6,8 @@ use super::names::Names;
 use midflight_dataplane::Cookies;
 use midflight_dataplane::reads::{ReadsConfig, SetStats, Stats};
 use midflight_wire::reads::{
-    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, NO_SLOT, Packet, Request, State, Status, parse,
+    FLAG_ANY_REPLICA, FLAG_DIRECT, FLAG_EXISTS, FLAG_LEADER_ONLY, FLAG_OFFERS_DIRECT, NO_SLOT, Packet, Request, State,
+    Status, parse,
 };
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -113,7 +114,8 @@ fn reply_clauses(
     clauses.extend((!value.is_empty()).then(|| text("value", value)));
     let secrets = [reply.sid.get(), reply.seq.get(), reply.index.get(), reply.header.epoch.get().into()];
     clauses.extend((secrets != [0; 4]).then(|| format!("SECRETS {secrets:?}")));
-    let others = reply.flags & !FLAG_EXISTS;
+    clauses.extend((reply.flags & FLAG_OFFERS_DIRECT != 0).then(|| "offers direct".to_owned()));
+    let others = reply.flags & !(FLAG_EXISTS | FLAG_OFFERS_DIRECT);
     clauses.extend((others != 0).then(|| format!("FLAGS {others}")));
     let cookie = reply.client.ip.first_chunk().map_or(0, |cookie| u64::from_be_bytes(*cookie));
     let right = match status {
