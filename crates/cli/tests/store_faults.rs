@@ -231,7 +231,7 @@ fn r1_r2_r7_a_full_disk_ends_a_replica_with_a_precise_error_and_nothing_is_forgo
     store.replicas[0] = Some(Running::spawn(piped(store.replica(1))));
     store.wait_until_whole();
     if store.leader() != 1 {
-        assert_eq!(store.kv(&["members", "transfer", "1"]), (Some(0), "begun\n".into()));
+        assert_eq!(store.kv(&["members", "transfer", "1"]), (Some(0), "done\n".into()));
         wait_until("the one with the least room leads", || store.leader() == 1);
     }
     survives(&mut store, |store, tally| {
