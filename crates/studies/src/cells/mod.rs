@@ -1,6 +1,7 @@
 //! Cells of the simulator as processes of their own: a crash, a lack of memory or Ctrl-C ends only one cell, and the
 //! results of finished cells are kept. Figures and sweeps are lists of cells.
 
+mod pack;
 mod pool;
 mod store;
 

@@ -43,7 +43,8 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize, traces: Opti
         flag.store(true, SeqCst);
         stopper.store(true, SeqCst);
     });
-    let missing: Vec<&Job> = jobs.iter().filter(|job| store.load(&job.cell).is_none()).collect();
+    let before = store.results()?;
+    let missing: Vec<&Job> = jobs.iter().filter(|job| before.get(&job.cell).is_none()).collect();
     let progress = progress(jobs.len(), jobs.len() - missing.len());
     std::thread::scope(|scope| {
         for _ in 0..parallel.clamp(1, missing.len().max(1)) {
@@ -62,15 +63,16 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize, traces: Opti
     });
     progress.finish();
     unwatch();
+    let packed = store.pack();
     if interrupted.load(SeqCst) {
         return Err(INTERRUPTED.into());
     }
     if let Some(error) = first_error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    jobs.iter()
-        .map(|job| store.load(&job.cell).with_context(|| format!("{}: its result was deleted meanwhile", job.name)))
-        .collect()
+    let results = packed?;
+    let of = |job: &Job| results.get(&job.cell).cloned();
+    jobs.iter().map(|job| of(job).with_context(|| format!("{}: its result was deleted meanwhile", job.name))).collect()
 }
 
 fn run_child(job: &Job, store: &Store, traces: Option<&Path>, interrupted: &AtomicBool) -> Result<()> {

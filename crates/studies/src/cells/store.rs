@@ -1,10 +1,12 @@
-//! A directory of results, one file per cell. A file is reused if it is for the same cell and the same sources; otherwise
-//! it is replaced. Files are written atomically.
+//! A directory of results: a file for each cell that was run lately, and packs, a file a scheme with a line for each cell that was run
+//! before. A result is reused if it is for the same cell and the same sources; otherwise it is replaced. Files are written atomically.
 
+use super::pack::{self, Results};
 use anyhow::{Context, Result};
 use midflight_papers::cell::{Cell, CellResult};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What is kept of a cell.
@@ -28,6 +30,11 @@ impl Kept {
     pub(crate) fn new(cell: Cell, result: CellResult, cost: Cost) -> Self {
         Self { version: cell.scheme.version().into(), cell, result, cost }
     }
+
+    /// Whether it is of today's sources.
+    pub(super) fn is_current(&self) -> bool {
+        self.version == self.cell.scheme.version()
+    }
 }
 
 /// A directory of results.
@@ -45,33 +52,43 @@ impl Store {
         &self.0
     }
 
-    /// Where the result of `cell` is kept.
+    /// Where the result of `cell` is kept until it is packed.
     pub(crate) fn path(&self, cell: &Cell) -> Result<PathBuf> {
-        let spec = serde_json::to_vec(cell)?;
-        // FNV-1a: the cell itself is compared too.
-        let hash = spec
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Ok(self.0.join(format!("{hash:016x}.json")))
+        Ok(self.0.join(format!("{}.json", pack::key(cell)?)))
     }
 
     /// The stored result of `cell`. Files that are damaged, of other sources or of another cell are ignored.
     pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
-        let text = fs::read(self.path(cell).ok()?).ok()?;
-        let kept: Kept = serde_json::from_slice(&text).ok()?;
-        (kept.version == cell.scheme.version() && kept.cell == *cell).then_some(kept)
+        let alone = || serde_json::from_slice(&fs::read(self.path(cell).ok()?).ok()?).ok();
+        let is_its = |kept: &Kept| kept.is_current() && kept.cell == *cell;
+        alone().filter(is_its).or_else(|| pack::find(&self.0, cell))
+    }
+
+    /// All results, to look for many cells.
+    pub(crate) fn results(&self) -> Result<Results> {
+        Results::read(&self.0)
+    }
+
+    /// Moves the results of single cells into the packs, and drops those of other sources.
+    ///
+    /// # Errors
+    /// Where a pack cannot be written; then no result is lost.
+    pub(crate) fn pack(&self) -> Result<Results> {
+        pack::pack(&self.0)
     }
 
     /// # Errors
     /// Where it cannot be written, for example because the disk is full; then nothing is left of it.
     pub(crate) fn keep(&self, kept: &Kept) -> Result<()> {
-        let path = self.path(&kept.cell)?;
-        let part = path.with_extension(format!("{}.part", std::process::id()));
-        let written = fs::write(&part, serde_json::to_vec(kept)?).and_then(|()| fs::rename(&part, &path));
-        written
-            .inspect_err(|_| drop(fs::remove_file(&part)))
-            .with_context(|| format!("cannot write {}", path.display()))
+        write_whole(&self.path(&kept.cell)?, &serde_json::to_vec(kept)?)
     }
+}
+
+/// Whoever reads the file sees all of it, or what was there before.
+pub(super) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let written: io::Result<()> = fs::write(&part, text).and_then(|()| fs::rename(&part, path));
+    written.inspect_err(|_| drop(fs::remove_file(&part))).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]
@@ -92,7 +109,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn store(name: &str) -> Store {
+    pub(crate) fn store(name: &str) -> Store {
         let directory = std::env::temp_dir().join(format!("midflight-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
         Store::open(&directory).unwrap()

@@ -1,0 +1,168 @@
+//! Results of many cells in few files: a scheme has a file with a line of JSON for each of its cells, in the order of their keys, so that it
+//! may be kept under version control and goes on another machine.
+
+use super::store::{Kept, write_whole};
+use anyhow::{Context, Result};
+use midflight_papers::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// The end of a pack's name.
+const PACK: &str = "jsonl";
+/// The end of the name of a single cell's file.
+const ALONE: &str = "json";
+
+/// Results of today's sources by their key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Results(BTreeMap<String, Kept>);
+
+/// What a cell is found by. The cell itself is compared too.
+pub(super) fn key(cell: &Cell) -> Result<String> {
+    // FNV-1a.
+    let add = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    Ok(format!("{:016x}", serde_json::to_vec(cell)?.iter().fold(0xcbf2_9ce4_8422_2325_u64, add)))
+}
+
+/// The pack in which the results of a cell's scheme are.
+fn name(cell: &Cell) -> Result<String> {
+    let scheme = serde_json::to_value(&cell.scheme)?;
+    let name = scheme.get("name").and_then(|name| name.as_str()).context("a scheme without a name")?;
+    Ok(format!("{name}.{PACK}"))
+}
+
+/// The result of one cell.
+pub(super) fn find(directory: &Path, cell: &Cell) -> Option<Kept> {
+    let pack = fs::read(directory.join(name(cell).ok()?)).ok()?;
+    lines(&pack).find(|kept| kept.is_current() && kept.cell == *cell)
+}
+
+/// Lines that are damaged are ignored: their cells are run again.
+fn lines(pack: &[u8]) -> impl Iterator<Item = Kept> {
+    pack.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+impl Results {
+    pub(super) fn read(directory: &Path) -> Result<Self> {
+        let mut all = Self::default();
+        for pack in files(directory, PACK)? {
+            lines(&read(&pack)?).try_for_each(|kept| all.add(kept))?;
+        }
+        for alone in files(directory, ALONE)? {
+            serde_json::from_slice(&read(&alone)?).ok().map_or(Ok(()), |kept| all.add(kept))?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, kept: Kept) -> Result<()> {
+        if kept.is_current() {
+            self.0.insert(key(&kept.cell)?, kept);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, cell: &Cell) -> Option<&Kept> {
+        self.0.get(&key(cell).ok()?).filter(|kept| kept.cell == *cell)
+    }
+}
+
+/// Another process may do the same at the same time.
+pub(super) fn pack(directory: &Path) -> Result<Results> {
+    let lock = directory.join("lock");
+    let locked = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+    let _locked = locked.with_context(|| format!("cannot lock {}", lock.display()))?;
+    let alone = files(directory, ALONE)?;
+    let results = Results::read(directory)?;
+    let mut packs: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for kept in results.0.values() {
+        let pack = packs.entry(name(&kept.cell)?).or_default();
+        serde_json::to_writer(&mut *pack, kept)?;
+        pack.push(b'\n');
+    }
+    for (name, pack) in &packs {
+        let path = directory.join(name);
+        if fs::read(&path).ok().as_ref() != Some(pack) {
+            write_whole(&path, pack)?;
+        }
+    }
+    let written: BTreeSet<PathBuf> = packs.keys().map(|name| directory.join(name)).collect();
+    let old = files(directory, PACK)?.into_iter().filter(|path| !written.contains(path));
+    // They are in the packs, or of other sources; a file that stays does no harm.
+    alone.into_iter().chain(old).for_each(|path| drop(fs::remove_file(path)));
+    Ok(results)
+}
+
+fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let what = || format!("cannot read {}", directory.display());
+    let entries = fs::read_dir(directory).with_context(what)?;
+    let paths = entries.map(|entry| Ok(entry.with_context(what)?.path()));
+    paths.filter(|path| path.as_ref().map_or(true, |path| path.extension().is_some_and(|its| its == end))).collect()
+}
+
+/// A file that has gone meanwhile was packed.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::tests::{cell, store};
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn results_of_single_cells_move_into_the_pack_of_their_scheme_and_are_found_there() {
+        let store = store("pack");
+        let kept: Vec<Kept> = [1, 2].map(|seed| super::super::run(&cell(seed), Some(&store), None).unwrap()).into();
+        let results = store.pack().unwrap();
+        assert_eq!(names(store.directory()), ["lock", "spark.jsonl"]);
+        for kept in &kept {
+            assert_eq!(results.get(&kept.cell), Some(kept));
+            assert_eq!(store.load(&kept.cell).as_ref(), Some(kept));
+        }
+        assert_eq!(store.results().unwrap().get(&cell(3)), None);
+        // A later one joins them.
+        let third = super::super::run(&cell(3), Some(&store), None).unwrap();
+        let results = store.pack().unwrap();
+        assert_eq!((results.get(&cell(3)), results.get(&cell(1))), (Some(&third), Some(&kept[0])));
+        fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_line_costs_its_own_result_only() {
+        let store = store("pack-damaged");
+        for seed in [1, 2] {
+            super::super::run(&cell(seed), Some(&store), None).unwrap();
+        }
+        store.pack().unwrap();
+        let path = store.directory().join("spark.jsonl");
+        let text = fs::read(&path).unwrap();
+        fs::write(&path, &text[..text.len() - 10]).unwrap();
+        let results = store.results().unwrap();
+        assert_eq!([1, 2].map(|seed| results.get(&cell(seed)).is_some()).iter().filter(|&&is| is).count(), 1);
+        fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    #[test]
+    fn a_pack_of_other_sources_goes_when_the_next_one_is_written() {
+        let store = store("pack-old");
+        super::super::run(&cell(1), Some(&store), None).unwrap();
+        store.pack().unwrap();
+        let path = store.directory().join("spark.jsonl");
+        let text = String::from_utf8(fs::read(&path).unwrap()).unwrap();
+        fs::write(&path, text.replace(cell(1).scheme.version(), "another")).unwrap();
+        assert!(store.load(&cell(1)).is_none());
+        store.pack().unwrap();
+        assert_eq!(names(store.directory()), ["lock"]);
+        fs::remove_dir_all(store.directory()).unwrap();
+    }
+}
