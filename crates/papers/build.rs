@@ -31,25 +31,42 @@ const SPARROW: &[&str] =
     &["crates/baselines/src", "crates/papers/src/cell/sparrow.rs", "crates/papers/src/schemes/sparrow.rs"];
 const BOLT: &[&str] = &["crates/papers/src/schemes/bolt.rs"];
 const SPARK: &[&str] = &["crates/papers/src/schemes/spark.rs"];
-/// In no cell.
+/// In no cell. (`lib.rs` only names modules.)
 const NOWHERE: &[&str] = &[
     "crates/dataplane/src/asic/reads",
+    "crates/dataplane/src/asic/replicas",
     "crates/dataplane/src/kernel",
+    "crates/dataplane/src/lib.rs",
     "crates/dataplane/src/reads",
+    "crates/dataplane/src/replicas",
+    "crates/rmt/src/lib.rs",
     "crates/rmt/src/reads",
+    "crates/rmt/src/replicas",
     "crates/rmt/src/tasks/check",
     "crates/sim/src/check",
+    "crates/sim/src/lib.rs",
     "crates/sim/src/reads",
+    "crates/sim/src/replicas",
     "crates/sim/src/tasks/check",
     "crates/sim/src/tasks/scenario",
+    "crates/tasks/src/lib.rs",
     "crates/wire/src/reads",
+    "crates/wire/src/replicas",
+    "crates/workload/src/lib.rs",
     "dataplane/include/midflight/reads.h",
     "dataplane/include/midflight/reads_verdict.h",
     "dataplane/include/midflight/reads_wire.h",
+    "dataplane/include/midflight/replicas.h",
+    "dataplane/include/midflight/replicas_verdict.h",
+    "dataplane/include/midflight/replicas_wire.h",
     "dataplane/src/reads",
     "dataplane/src/reads.c",
     "dataplane/src/reads_check.c",
     "dataplane/src/reads_setup.c",
+    "dataplane/src/replicas",
+    "dataplane/src/replicas.c",
+    "dataplane/src/replicas_check.c",
+    "dataplane/src/replicas_setup.c",
 ];
 /// Each with the folders and files that its cells have beside the common ones.
 const FAMILIES: [(&str, &[&[&str]]); 5] = [
