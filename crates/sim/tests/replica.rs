@@ -171,7 +171,11 @@ impl Sink for History {
 
 /// Nodes 0 to `count`, whose names for each other are 100, 101 and so on.
 fn toys(seed: u64, count: u8, long: usize) -> (World, Vec<NodeId>) {
-    let mut world = World::new(seed, Faults::NONE);
+    toys_with(Faults::NONE, seed, count, long)
+}
+
+fn toys_with(faults: Faults, seed: u64, count: u8, long: usize) -> (World, Vec<NodeId>) {
+    let mut world = World::new(seed, faults);
     world.set_sink(Box::new(History::default()));
     let nodes = (0..count).map(|own| {
         let peers = move || {
@@ -247,6 +251,22 @@ fn links_carry_messages_in_order_and_come_back_with_another_generation() {
                 .iter()
                 .any(|(at, what)| matches!(what, Saw::Broken(node, _) if *node == nodes[0] && *at < 700 * MS))
         );
+    }
+}
+
+#[test]
+fn a_link_that_breaks_before_it_is_up_comes_back() {
+    let slow = Faults { delay_min: 100 * MS, delay_max: 300 * MS, ..Faults::NONE };
+    for seed in 0..40 {
+        let (mut world, nodes) = toys_with(slow, seed, 2, 8);
+        let cut = Action::Partition { from: vec![nodes[0]], to: vec![nodes[1]], both: true };
+        world.at(50 * MS, cut);
+        world.at(450 * MS, Action::Heal);
+        run_to(&mut world, 3 * SECOND);
+        for node in nodes {
+            let heard = &world.actor::<ToyActor>(node).unwrap().0.heard;
+            assert!(heard.keys().any(|link| link.generation >= 2), "seed {seed}: {heard:?}");
+        }
     }
 }
 

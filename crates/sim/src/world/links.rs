@@ -54,6 +54,8 @@ struct End {
     peer: Option<u64>,
     /// The link is up, as far as this end knows.
     is_open: bool,
+    /// This end knows that the link has broken: if it was not up yet, it will not be.
+    is_broken: bool,
     sent: u64,
     /// Messages beyond are lost.
     arriving: u64,
@@ -329,13 +331,18 @@ impl World {
     }
 
     fn link_up(&mut self, ends: Ends, end: usize) {
-        self.core.pair(ends).ends[end].is_open = true;
+        let state = &mut self.core.pair(ends).ends[end];
+        if state.is_broken {
+            return;
+        }
+        state.is_open = true;
         self.tell(ends, end, LinkEvent::Up);
     }
 
     fn link_broken(&mut self, ends: Ends, end: usize) {
         let link = self.core.pair(ends).link(ends, end);
-        self.core.pair(ends).ends[end].is_open = false;
+        let state = &mut self.core.pair(ends).ends[end];
+        (state.is_open, state.is_broken) = (false, true);
         self.tell_of(ends, end, link, LinkEvent::Broken);
         self.core.attempt(ends);
     }
