@@ -12,6 +12,7 @@ mod layout;
 mod mutants;
 mod parse;
 pub mod reads;
+pub mod replicas;
 
 pub use builder::{Builder, counting, packet};
 pub use layout::*;

@@ -1,7 +1,7 @@
 //! The formats of the programs, as this crate has them, and where the others have them.
 
 use crate::agreement::{C, compile};
-use midflight_wire::{Field, Reject, reads};
+use midflight_wire::{Field, Reject, reads, replicas};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{LazyLock, OnceLock};
@@ -28,8 +28,10 @@ pub(crate) struct Format {
     pub(crate) codes: &'static [(&'static str, &'static str)],
     pub(crate) operations: usize,
     /// What its parser rejects for reasons that a switch has too.
-    pub(crate) rejects: &'static [Reject],
-    pub(crate) has_bad_count: fn(&[u8]) -> bool,
+    pub(crate) rejects: Vec<String>,
+    /// Whether its packets begin with the header that all programs have but one: `None` for that one, whose fields lie where a paper
+    /// puts them.
+    pub(crate) has_bad_count: Option<fn(&[u8]) -> bool>,
     in_c: OnceLock<C>,
 }
 
@@ -40,9 +42,18 @@ impl Format {
     }
 }
 
-pub(crate) fn formats() -> &'static [Format; 2] {
-    static FORMATS: LazyLock<[Format; 2]> = LazyLock::new(|| [of_tasks(), of_reads()]);
+pub(crate) fn formats() -> &'static [Format; 3] {
+    static FORMATS: LazyLock<[Format; 3]> = LazyLock::new(|| [of_tasks(), of_reads(), of_replicas()]);
     &FORMATS
+}
+
+/// Those whose packets begin with the house's header.
+pub(crate) fn with_header() -> impl Iterator<Item = (&'static Format, fn(&[u8]) -> bool)> {
+    formats().iter().filter_map(|format| Some((format, format.has_bad_count?)))
+}
+
+fn names<T: ToString>(rejects: &[T]) -> Vec<String> {
+    rejects.iter().map(ToString::to_string).collect()
 }
 
 /// `SubmitAck` → `submit_ack`.
@@ -119,7 +130,7 @@ fn of_tasks() -> Format {
             ("### Knowledge", "KNOWN"),
         ],
         operations: Operation::ALL.len(),
-        rejects: &[
+        rejects: names(&[
             Reject::Truncated,
             Reject::Trailing,
             Reject::BadMagic,
@@ -129,8 +140,8 @@ fn of_tasks() -> Format {
             Reject::BadCount,
             Reject::BadPriority,
             Reject::BadArgument,
-        ],
-        has_bad_count: |packet| parse(packet).err() == Some(Reject::BadCount),
+        ]),
+        has_bad_count: Some(|packet| parse(packet).err() == Some(Reject::BadCount)),
         in_c: OnceLock::new(),
     }
 }
@@ -162,8 +173,36 @@ fn of_reads() -> Format {
         numbers,
         codes: &[("## Operations", "OP"), ("### Statuses", "STATUS"), ("### Commands", "COMMAND")],
         operations: reads::Operation::ALL.len(),
-        rejects: &[Reject::BadKey, Reject::BadStatus],
-        has_bad_count: |packet| reads::parse(packet).err() == Some(Reject::BadCount),
+        rejects: names(&[Reject::BadKey, Reject::BadStatus]),
+        has_bad_count: Some(|packet| reads::parse(packet).err() == Some(Reject::BadCount)),
+        in_c: OnceLock::new(),
+    }
+}
+
+fn of_replicas() -> Format {
+    let mut numbers = constants([
+        ("MF_NETRS_MAGIC", u64::from(replicas::NETRS_MAGIC)),
+        ("MF_NETRS_VERSION", u64::from(replicas::NETRS_VERSION)),
+        ("MF_NETRS_STATUS_MAX", replicas::NETRS_STATUS_MAX as u64),
+        ("MF_CANDIDATES_MAX", replicas::CANDIDATES_MAX as u64),
+        ("MF_NO_RSNODE", u64::from(replicas::NO_RSNODE)),
+        ("MF_ILLEGAL_RSNODE", u64::from(replicas::ILLEGAL_RSNODE)),
+        ("MF_NETRS_XOR", u64::from(replicas::NETRS_XOR)),
+    ]);
+    numbers.extend(codes("KIND", replicas::Kind::ALL));
+    Format {
+        name: "replicas",
+        headers: &["replicas_wire.h"],
+        verdict_header: "replicas_verdict.h",
+        verdict_lists: "MF_REPLICAS_VERDICTS(X)",
+        page: "docs/replicas-wire.md",
+        troubleshooting: "## Verdicts of the replicas program",
+        layouts: layouts(replicas::structures()),
+        numbers,
+        codes: &[("## Kinds", "KIND")],
+        operations: replicas::Kind::ALL.len(),
+        rejects: names(&[replicas::Reject::LongStatus]),
+        has_bad_count: None,
         in_c: OnceLock::new(),
     }
 }

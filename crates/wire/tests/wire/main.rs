@@ -9,3 +9,4 @@ mod golden;
 mod owned;
 mod properties;
 mod reads;
+mod replicas;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* The verdicts of the replicas program on a datagram, besides the common ones (verdict.h). */
+#ifndef MIDFLIGHT_REPLICAS_VERDICT_H
+#define MIDFLIGHT_REPLICAS_VERDICT_H
+
+#include "midflight/verdict.h"
+
+#define MF_REPLICAS_VERDICTS(X)                                                                                   \
+    X(UNKNOWN_SENDER, REFUSED, "from an address that is no host of this rack, no server and no operator")         \
+    X(UNKNOWN_CLIENT, REFUSED, "an answer for a client that is in no rack that this operator knows")              \
+    X(UNKNOWN_SERVER, REFUSED, "a request whose backup is no server, when it was needed")                         \
+    X(LONG_STATUS, REFUSED, "an answer with a longer status than a server may send")
+
+enum mf_replicas_verdict {
+    MF_V_BEFORE_REPLICAS = MF_V_COMMON_END - 1,
+#define X(name, class, text) MF_V_##name,
+    MF_REPLICAS_VERDICTS(X)
+#undef X
+    MF_V_REPLICAS_END
+};
+
+#endif

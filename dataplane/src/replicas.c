@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/*
+ * The replicas program of the soft engine: its entry points, which find the handler of a datagram. replicas_setup.c initialises
+ * its memory.
+ *
+ *   shared/              used by all programs: bytes, SipHash, answers
+ *
+ *   replicas/state.h     the tables that the controller fills
+ *   replicas/packet.h    the parts of a datagram
+ *   replicas/cookie.h    cookies: proof that a client receives what is sent to its address
+ *   replicas/request.h   REQUEST
+ *   replicas/response.h  RESPONSE, MONITORED
+ *   replicas/order.h     the controller's orders
+ */
+#include "midflight/replicas.h"
+
+#include "replicas/order.h"
+#include "replicas/request.h"
+#include "replicas/response.h"
+
+/* Answers a packet of another version with the version that this switch speaks. */
+MF_INLINE mf_verdict put_netrs_version(const struct call *call)
+{
+    struct mf_netrs *start = (struct mf_netrs *)first_packet(call->out, &call->in->from, sizeof(*start))->data;
+    start->rsnode = start->retained = 0;
+    start->magic = mf_net32(MF_NETRS_MAGIC);
+    start->version = MF_NETRS_VERSION;
+    start->kind = MF_KIND_VERSION;
+    return MF_V_BAD_VERSION;
+}
+
+/* What is wrong with the beginning of a datagram, or OK. */
+MF_INLINE mf_verdict check_netrs_start(const struct call *call)
+{
+    const struct mf_netrs *start = start_of(call);
+    if (MF_UNLIKELY(call->in->length < sizeof(*start)))
+        return MF_V_TRUNCATED;
+    if (MF_UNLIKELY(start->magic != mf_net32(MF_NETRS_MAGIC)))
+        return MF_V_BAD_MAGIC;
+    if (MF_UNLIKELY(call->in->length > MF_PACKET_MAX))
+        return MF_V_TRAILING;
+    if (MF_UNLIKELY(start->kind == MF_KIND_VERSION))
+        return MF_V_NOT_FOR_SWITCH;
+    if (MF_UNLIKELY(start->version != MF_NETRS_VERSION))
+        return put_netrs_version(call);
+    return MF_LIKELY((start->kind & ~MF_NETRS_XOR) < MF_KIND_END) ? MF_V_OK : MF_V_UNKNOWN_OPERATION;
+}
+
+MF_INLINE mf_verdict handle(struct mf_replicas *s, const struct call *call)
+{
+    mf_verdict verdict = check_netrs_start(call);
+    if (MF_UNLIKELY(verdict != MF_V_OK))
+        return verdict;
+    uint32_t kind = start_of(call)->kind;
+    /* What is on its way to a server comes to no switch. */
+    if (MF_UNLIKELY(kind & MF_NETRS_XOR))
+        return MF_V_NOT_FOR_SWITCH;
+    s->stats.packets[kind % MF_KIND_END]++;
+    switch (kind) {
+    case MF_KIND_REQUEST:
+        return handle_request(s, call);
+    case MF_KIND_RESPONSE:
+    case MF_KIND_MONITORED:
+        return handle_response(s, call);
+    default:
+        return MF_V_NOT_FOR_SWITCH;
+    }
+}
+
+MF_ENTRY mf_verdict mf_replicas_packet(struct mf_replicas MF_FAR *replicas, uint64_t now_ns,
+                                       const struct mf_datagram MF_FAR *datagram, struct mf_out MF_FAR *owed)
+{
+    struct mf_replicas *s = (struct mf_replicas *)replicas;
+    struct mf_out *out = (struct mf_out *)owed;
+    struct call call = {now_ns, (const struct mf_datagram *)datagram, out};
+    owe_nothing(out);
+    mf_verdict verdict = handle(s, &call);
+    s->stats.reasons[verdict]++;
+    return verdict;
+}
+
+MF_ENTRY int mf_replicas_owes_more(const struct mf_replicas MF_FAR *replicas, const struct mf_datagram MF_FAR *datagram,
+                                   uint32_t room)
+{
+    const struct mf_datagram *in = (const struct mf_datagram *)datagram;
+    const struct mf_replicas *s = (const struct mf_replicas *)replicas;
+    const struct mf_netrs *start = (const struct mf_netrs *)in->data;
+    (void)room;
+    return in->length >= sizeof(*start) && start->kind == MF_KIND_RESPONSE && s->selector.port != 0;
+}
+
+MF_ENTRY uint32_t mf_replicas_tick(struct mf_replicas MF_FAR *replicas, uint64_t now_ns, struct mf_out MF_FAR *owed)
+{
+    (void)replicas, (void)now_ns;
+    owe_nothing((struct mf_out *)owed);
+    return 0;
+}
+
+MF_ENTRY uint32_t mf_replicas_order(struct mf_replicas MF_FAR *replicas, struct mf_replicas_order MF_FAR *ordered)
+{
+    return obey((struct mf_replicas *)replicas, (struct mf_replicas_order *)ordered);
+}

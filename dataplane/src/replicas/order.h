@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* The controller's orders: rules are set and removed, each at once. */
+#ifndef MIDFLIGHT_REPLICAS_ORDER_H
+#define MIDFLIGHT_REPLICAS_ORDER_H
+
+#include "state.h"
+
+MF_INLINE uint32_t order_done(struct mf_replicas_order *order, uint32_t outcome)
+{
+    order->outcome = (uint8_t)outcome;
+    return 1;
+}
+
+/* A place for an address that has none: free, or of what has gone. 0: those near its hash are in use. */
+MF_INLINE struct place *new_place(struct mf_replicas *s, const struct mf_address *address)
+{
+    uint32_t at = (uint32_t)hash_address(s, address, address->port);
+    for (uint32_t i = MF_ZERO; MF_LOOP(i < PLACES_NEAR); i++) {
+        struct place *place = place_at(s, (at + i) & s->place_mask);
+        if (place->kind == PLACE_NONE || place->kind == PLACE_GONE)
+            return place;
+    }
+    return 0;
+}
+
+MF_INLINE uint32_t set_place(struct mf_replicas *s, struct mf_replicas_order *order, uint32_t kind)
+{
+    struct place *place = find_place(s, &order->address, order->address.port);
+    /* A host is found by port 0, all others by their own. */
+    if ((kind == PLACE_HOST) != (order->address.port == 0))
+        return order_done(order, MF_RULE_BAD);
+    if (kind != PLACE_OPERATOR && order->rack >= s->racks)
+        return order_done(order, MF_RULE_BAD);
+    if (kind == PLACE_HOST && order->group >= s->groups && order->group != MF_NO_GROUP)
+        return order_done(order, MF_RULE_BAD);
+    if (place == 0) {
+        place = s->places < s->places_max ? new_place(s, &order->address) : 0;
+        if (place == 0)
+            return order_done(order, MF_RULE_NO_ROOM);
+        s->places++;
+    }
+    MF_COPY(&place->address, &order->address);
+    place->rack = order->rack;
+    place->group = order->group;
+    place->kind = kind;
+    return order_done(order, MF_RULE_DONE);
+}
+
+MF_INLINE uint32_t remove_place(struct mf_replicas *s, struct mf_replicas_order *order)
+{
+    struct place *place = find_place(s, &order->address, order->address.port);
+    if (place) {
+        place->kind = PLACE_GONE;
+        s->places--;
+    }
+    return order_done(order, MF_RULE_DONE);
+}
+
+MF_INLINE uint32_t set_self(struct mf_replicas *s, struct mf_replicas_order *order)
+{
+    if (order->rack >= s->racks && order->rack != MF_NO_RACK)
+        return order_done(order, MF_RULE_BAD);
+    s->rack = order->rack;
+    MF_COPY(&s->selector, &order->address);
+    return order_done(order, MF_RULE_DONE);
+}
+
+MF_INLINE uint32_t set_rack(struct mf_replicas *s, struct mf_replicas_order *order)
+{
+    if (order->rack >= s->racks)
+        return order_done(order, MF_RULE_BAD);
+    struct rack *rack = rack_at(s, order->rack);
+    MF_COPY(&rack->address, &order->address);
+    rack->marker = mf_net32(order->marker);
+    return order_done(order, MF_RULE_DONE);
+}
+
+MF_INLINE uint32_t set_rsnode(struct mf_replicas *s, struct mf_replicas_order *order, uint32_t is_here)
+{
+    if (order->rsnode == MF_NO_RSNODE || order->rsnode > s->rsnodes)
+        return order_done(order, MF_RULE_BAD);
+    struct rsnode *rsnode = rsnode_at(s, order->rsnode);
+    MF_COPY(&rsnode->address, &order->address);
+    rsnode->is_here = is_here;
+    return order_done(order, MF_RULE_DONE);
+}
+
+MF_INLINE uint32_t set_group(struct mf_replicas *s, struct mf_replicas_order *order)
+{
+    uint32_t is_id = order->rsnode <= s->rsnodes || order->rsnode == MF_ILLEGAL_RSNODE;
+    if (order->group >= s->groups || !is_id)
+        return order_done(order, MF_RULE_BAD);
+    group_at(s, order->group)->rsnode = order->rsnode;
+    return order_done(order, MF_RULE_DONE);
+}
+
+MF_INLINE uint32_t obey(struct mf_replicas *s, struct mf_replicas_order *order)
+{
+    switch (order->what) {
+    case MF_RULE_SELF:
+        return set_self(s, order);
+    case MF_RULE_RACK:
+        return set_rack(s, order);
+    case MF_RULE_HOST:
+        return set_place(s, order, PLACE_HOST);
+    case MF_RULE_SERVER:
+        return set_place(s, order, PLACE_SERVER);
+    case MF_RULE_OPERATOR:
+        return set_place(s, order, PLACE_OPERATOR);
+    case MF_RULE_GONE:
+        return remove_place(s, order);
+    case MF_RULE_RSNODE:
+        return set_rsnode(s, order, 0);
+    case MF_RULE_SERVE:
+        return set_rsnode(s, order, 1);
+    case MF_RULE_GROUP:
+        return set_group(s, order);
+    default:
+        return order_done(order, MF_RULE_BAD);
+    }
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* The parts of a datagram, and what is put into them. */
+#ifndef MIDFLIGHT_REPLICAS_PACKET_H
+#define MIDFLIGHT_REPLICAS_PACKET_H
+
+#include "state.h"
+
+MF_INLINE struct mf_netrs *start_of(const struct call *call)
+{
+    return (struct mf_netrs *)call->in->data;
+}
+
+/* The ends of a request. */
+MF_INLINE struct mf_ends *ends_of_request(const struct call *call)
+{
+    return (struct mf_ends *)(call->in->data + sizeof(struct mf_netrs_request));
+}
+
+MF_INLINE uint32_t status_length(const struct call *call)
+{
+    return mf_net16(((const struct mf_netrs_response *)call->in->data)->status_length);
+}
+
+/* The ends of a response whose status has this length. */
+MF_INLINE struct mf_ends *ends_of_response(const struct call *call, uint32_t status)
+{
+    return (struct mf_ends *)(call->in->data + sizeof(struct mf_netrs_response) + status);
+}
+
+/* Bytes at the start of a datagram that may have been rewritten: a multiple of 4, as the shells want it. */
+MF_INLINE uint32_t rewritten(const struct call *call, uint32_t bytes)
+{
+    uint32_t padded = (bytes + 3) & ~3u;
+    return padded <= call->in->length ? padded : bytes & ~3u;
+}
+
+MF_INLINE mf_verdict check_request(const struct call *call)
+{
+    return call->in->length < sizeof(struct mf_netrs_request) + sizeof(struct mf_ends) ? MF_V_TRUNCATED : MF_V_OK;
+}
+
+MF_INLINE mf_verdict check_response(const struct call *call)
+{
+    if (call->in->length < sizeof(struct mf_netrs_response) + sizeof(struct mf_ends))
+        return MF_V_TRUNCATED;
+    uint32_t status = status_length(call);
+    if (status > MF_NETRS_STATUS_MAX)
+        return MF_V_LONG_STATUS;
+    return call->in->length < sizeof(struct mf_netrs_response) + status + sizeof(struct mf_ends) ? MF_V_TRUNCATED : MF_V_OK;
+}
+
+/* Passes a request on. The first bytes up to its ends may have been rewritten. */
+MF_INLINE mf_verdict pass_request(const struct call *call, const struct mf_address *to)
+{
+    return forward(call->in, call->out, to, rewritten(call, sizeof(struct mf_netrs_request) + sizeof(struct mf_ends)));
+}
+
+/* Passes an answer on, whose start and marker may have been rewritten. */
+MF_INLINE mf_verdict pass_response(const struct call *call, const struct mf_address *to)
+{
+    return forward(call->in, call->out, to, sizeof(struct mf_netrs_response));
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* REQUEST: it gets the id of its RSNode and goes there; at the RSNode it goes to the selector. */
+#ifndef MIDFLIGHT_REPLICAS_REQUEST_H
+#define MIDFLIGHT_REPLICAS_REQUEST_H
+
+#include "cookie.h"
+
+/* Nobody selects for this request: it goes to the client's backup, as a packet that no operator treats; the answer is counted by the
+ * monitor. The client names any address as its backup, so only those of servers are used. */
+MF_INLINE mf_verdict degrade(struct mf_replicas *s, const struct call *call, uint64_t *counter)
+{
+    struct mf_ends *ends = ends_of_request(call);
+    const struct place *place = find_place(s, &ends->server, ends->server.port);
+    if (MF_UNLIKELY(place == 0 || place->kind != PLACE_SERVER))
+        return MF_V_UNKNOWN_SERVER;
+    start_of(call)->rsnode = mf_net16(MF_ILLEGAL_RSNODE);
+    start_of(call)->kind = MF_KIND_MONITORED | MF_NETRS_XOR;
+    (*counter)++;
+    return pass_request(call, &place->address);
+}
+
+MF_INLINE mf_verdict select_here(struct mf_replicas *s, const struct call *call)
+{
+    if (MF_UNLIKELY(s->selector.port == 0))
+        return degrade(s, call, &s->stats.orphaned);
+    s->stats.selected++;
+    return pass_request(call, &s->selector);
+}
+
+/* From a host of this rack: whatever it says of an RSNode, its traffic group decides. */
+MF_INLINE mf_verdict label(struct mf_replicas *s, const struct call *call, const struct place *host)
+{
+    if (MF_UNLIKELY(!has_cookie(s, call)))
+        return put_cookie(s, call);
+    MF_COPY(&ends_of_request(call)->client, &call->in->from);
+    call->out->is_genuine = 1;
+    uint32_t id = host->group < s->groups ? group_at(s, host->group)->rsnode : MF_NO_RSNODE;
+    if (MF_UNLIKELY(id == MF_NO_RSNODE || id == MF_ILLEGAL_RSNODE))
+        return degrade(s, call, &s->stats.degraded);
+    const struct rsnode *rsnode = find_rsnode(s, id);
+    if (MF_UNLIKELY(rsnode == 0))
+        return degrade(s, call, &s->stats.orphaned);
+    start_of(call)->rsnode = mf_net16((uint16_t)id);
+    s->stats.labelled++;
+    return rsnode->is_here ? select_here(s, call) : pass_request(call, &rsnode->address);
+}
+
+/* From another operator: it is for this RSNode. If it is not, or not any more, the request is not sent round in circles. */
+MF_INLINE mf_verdict take_labelled(struct mf_replicas *s, const struct call *call)
+{
+    const struct rsnode *rsnode = find_rsnode(s, mf_net16(start_of(call)->rsnode));
+    return rsnode && rsnode->is_here ? select_here(s, call) : degrade(s, call, &s->stats.orphaned);
+}
+
+MF_FREQUENT_HANDLER mf_verdict handle_request(struct mf_replicas *s, const struct call *call)
+{
+    mf_verdict verdict = check_request(call);
+    if (MF_UNLIKELY(verdict != MF_V_OK))
+        return verdict;
+    const struct place *sender = find_sender(s, &call->in->from);
+    if (MF_UNLIKELY(sender == 0))
+        return MF_V_UNKNOWN_SENDER;
+    if (sender->kind == PLACE_OPERATOR)
+        return take_labelled(s, call);
+    if (MF_UNLIKELY(sender->kind != PLACE_HOST || sender->rack != s->rack))
+        return MF_V_UNKNOWN_SENDER;
+    return label(s, call, sender);
+}
+
+#endif

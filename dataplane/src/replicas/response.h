@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only */
+/* RESPONSE and MONITORED: the RSNode's selector gets a copy, the client's operator counts it, the client gets it. */
+#ifndef MIDFLIGHT_REPLICAS_RESPONSE_H
+#define MIDFLIGHT_REPLICAS_RESPONSE_H
+
+#include "packet.h"
+
+/* The monitor: a request's answer leaves the network. */
+MF_INLINE void count(struct mf_replicas *s, const struct call *call, uint32_t group)
+{
+    const struct rack *rack = find_rack(s, s->rack);
+    if (MF_UNLIKELY(rack == 0 || group >= s->groups))
+        return;
+    uint32_t marker = ((const struct mf_netrs_response *)call->in->data)->marker;
+    group_at(s, group)->counts[tier_of(s, marker, rack->marker) % MF_TIERS_MAX]++;
+}
+
+/* To the client, or to the operator of its rack: once only, so that no answer is sent round in circles. */
+MF_INLINE mf_verdict pass_to_client(struct mf_replicas *s, const struct call *call, uint32_t is_from_operator)
+{
+    const struct mf_ends *ends = ends_of_response(call, status_length(call));
+    const struct place *host = find_place(s, &ends->client, 0);
+    if (MF_UNLIKELY(host == 0 || ends->client.port == 0))
+        return MF_V_UNKNOWN_CLIENT;
+    if (host->rack == s->rack) {
+        count(s, call, host->group);
+        s->stats.delivered++;
+        return pass_response(call, &ends->client);
+    }
+    const struct rack *rack = is_from_operator ? 0 : find_rack(s, host->rack);
+    return rack ? pass_response(call, &rack->address) : MF_V_UNKNOWN_CLIENT;
+}
+
+/* An answer that no selector needs to see (any more). The RSNode itself passes it to the operator of the client's rack. */
+MF_INLINE mf_verdict pass_monitored(struct mf_replicas *s, const struct call *call, uint32_t is_from_operator)
+{
+    start_of(call)->kind = MF_KIND_MONITORED;
+    return pass_to_client(s, call, is_from_operator);
+}
+
+MF_INLINE mf_verdict note_here(struct mf_replicas *s, const struct call *call)
+{
+    mf_verdict verdict = pass_monitored(s, call, 0);
+    if (MF_UNLIKELY(verdict != MF_V_FORWARDED || s->selector.port == 0))
+        return verdict;
+    MF_COPY(&call->out->forward.copy_to, &s->selector);
+    s->stats.noted++;
+    return verdict;
+}
+
+MF_FREQUENT_HANDLER mf_verdict handle_response(struct mf_replicas *s, const struct call *call)
+{
+    mf_verdict verdict = check_response(call);
+    if (MF_UNLIKELY(verdict != MF_V_OK))
+        return verdict;
+    const struct place *sender = find_place(s, &call->in->from, call->in->from.port);
+    if (MF_UNLIKELY(sender == 0))
+        return MF_V_UNKNOWN_SENDER;
+    uint32_t is_from_operator = sender->kind == PLACE_OPERATOR;
+    if (!is_from_operator) {
+        const struct rack *rack = find_rack(s, sender->rack);
+        ((struct mf_netrs_response *)call->in->data)->marker = rack ? rack->marker : 0;
+    }
+    if (start_of(call)->kind == MF_KIND_MONITORED)
+        return pass_to_client(s, call, is_from_operator);
+    const struct rsnode *rsnode = find_rsnode(s, mf_net16(start_of(call)->rsnode));
+    if (MF_LIKELY(rsnode && rsnode->is_here))
+        return note_here(s, call);
+    if (rsnode && !is_from_operator)
+        return pass_response(call, &rsnode->address);
+    s->stats.unnoted++;
+    return pass_monitored(s, call, 0);
+}
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) OR GPL-2.0-only
+/* For tests: walks all tables and checks that they agree with themselves. Not built for the kernel. */
+#include "replicas/cookie.h"
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return __LINE__;                                                                       \
+    } while (0)
+
+/* Each place is found by its address, and is within the bounds. */
+static int check_places(struct mf_replicas *s)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i <= s->place_mask; i++) {
+        const struct place *place = place_at(s, i);
+        CHECK(place->kind <= PLACE_OPERATOR);
+        if (place->kind == PLACE_NONE || place->kind == PLACE_GONE)
+            continue;
+        used++;
+        CHECK(find_place(s, &place->address, place->address.port) == place);
+        CHECK((place->kind == PLACE_HOST) == (place->address.port == 0));
+        CHECK(place->kind == PLACE_OPERATOR || place->rack < s->racks);
+        CHECK(place->kind != PLACE_HOST || place->group < s->groups || place->group == MF_NO_GROUP);
+    }
+    CHECK(used == s->places && used <= s->places_max);
+    return 0;
+}
+
+static int check_rules(struct mf_replicas *s)
+{
+    CHECK(s->rack < s->racks || s->rack == MF_NO_RACK);
+    CHECK(rsnode_at(s, MF_NO_RSNODE)->is_here == 0 && rsnode_at(s, MF_NO_RSNODE)->address.port == 0);
+    for (uint32_t id = 1; id <= s->rsnodes; id++)
+        CHECK(rsnode_at(s, id)->is_here <= 1);
+    for (uint32_t i = 0; i < s->groups; i++) {
+        uint32_t rsnode = group_at(s, i)->rsnode;
+        CHECK(rsnode <= s->rsnodes || rsnode == MF_ILLEGAL_RSNODE);
+    }
+    return 0;
+}
+
+/* What was forwarded is counted by what became of it. */
+static int check_counts(const struct mf_replicas *s)
+{
+    const struct mf_replicas_stats *stats = &s->stats;
+    uint64_t requests = stats->labelled + stats->degraded + stats->orphaned;
+    CHECK(stats->noted <= stats->packets[MF_KIND_RESPONSE] && stats->unnoted <= stats->packets[MF_KIND_RESPONSE]);
+    CHECK(stats->labelled <= stats->packets[MF_KIND_REQUEST] && requests <= 2 * stats->packets[MF_KIND_REQUEST]);
+    CHECK(stats->selected <= stats->packets[MF_KIND_REQUEST]);
+    CHECK(stats->delivered <= stats->reasons[MF_V_FORWARDED]);
+    return 0;
+}
+
+/* Clients that are known stand in their places, with their cookies. */
+static int check_known(struct mf_replicas *s)
+{
+    for (uint32_t i = 0; i < KNOWN_CLIENTS; i++) {
+        const struct known_client *known = &s->known[i];
+        if (known->until_ns == 0)
+            continue;
+        CHECK(known_place(s, &known->from) == known && known->until_ns % s->cookie_ns == 0);
+        CHECK(known->cookie == cookie_of(s, known->until_ns / s->cookie_ns - 2, &known->from));
+    }
+    return 0;
+}
+
+int mf_replicas_check(const struct mf_replicas *replicas)
+{
+    /* The cast drops `const`, because the accessors are the engine's, which writes through them; nothing is written here. */
+    struct mf_replicas *s = (struct mf_replicas *)replicas;
+    int line = check_places(s);
+    line = line ? line : check_rules(s);
+    line = line ? line : check_counts(s);
+    return line ? line : check_known(s);
+}
+
+/* For a test of the Rust side: its declarations must have the layout of those in C. */
+void mf_replicas_layout(uint64_t layout[10])
+{
+    const uint64_t here[10] = {
+        sizeof(struct mf_replicas_config), sizeof(struct mf_replicas_stats), sizeof(struct mf_replicas_order),
+        MF_KIND_END,                      MF_TIERS_MAX,                     MF_PLACES_MAX,
+        MF_RACKS_MAX,                      MF_GROUPS_MAX,                    MF_RSNODES_MAX,
+        MF_RULE_END,
+    };
+    __builtin_memcpy(layout, here, sizeof(here));
+}
