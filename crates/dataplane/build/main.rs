@@ -5,7 +5,7 @@ mod soft;
 use std::path::Path;
 
 /// Each program, with the files that define the layout of its state and the meaning of its contents.
-const PROGRAMS: [(&str, &[&str]); 2] = [
+const PROGRAMS: [(&str, &[&str]); 3] = [
     (
         "tasks",
         &[
@@ -28,6 +28,16 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
             "include/midflight/reads_wire.h",
             "src/reads/state.h",
             "src/reads_setup.c",
+        ],
+    ),
+    (
+        "replicas",
+        &[
+            "include/midflight/replicas.h",
+            "include/midflight/replicas_verdict.h",
+            "include/midflight/replicas_wire.h",
+            "src/replicas/state.h",
+            "src/replicas_setup.c",
         ],
     ),
 ];

@@ -25,6 +25,7 @@ mod out;
 pub mod program;
 mod raw;
 pub mod reads;
+pub mod replicas;
 pub mod tasks;
 mod verdict;
 mod xdp_mode;

@@ -47,7 +47,7 @@ struct mf_replicas_stats {
 
 /* The controller's order: a rule is set or removed. */
 enum mf_replicas_what {
-    MF_RULE_SELF,     /* this operator: its rack, or MF_NO_RACK; where its selector is (`address`), port 0: it has none */
+    MF_RULE_OWN,     /* this operator: its rack, or MF_NO_RACK; where its selector is (`address`), port 0: it has none */
     MF_RULE_RACK,     /* a rack: its operator (`address`), its marker; port 0: it is not any more */
     MF_RULE_HOST,     /* a host (`address`, port 0): its rack and traffic group */
     MF_RULE_SERVER,   /* a server (`address`): its rack */

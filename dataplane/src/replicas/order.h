@@ -56,7 +56,7 @@ MF_INLINE uint32_t remove_place(struct mf_replicas *s, struct mf_replicas_order 
     return order_done(order, MF_RULE_DONE);
 }
 
-MF_INLINE uint32_t set_self(struct mf_replicas *s, struct mf_replicas_order *order)
+MF_INLINE uint32_t set_own(struct mf_replicas *s, struct mf_replicas_order *order)
 {
     if (order->rack >= s->racks && order->rack != MF_NO_RACK)
         return order_done(order, MF_RULE_BAD);
@@ -97,8 +97,8 @@ MF_INLINE uint32_t set_group(struct mf_replicas *s, struct mf_replicas_order *or
 MF_INLINE uint32_t obey(struct mf_replicas *s, struct mf_replicas_order *order)
 {
     switch (order->what) {
-    case MF_RULE_SELF:
-        return set_self(s, order);
+    case MF_RULE_OWN:
+        return set_own(s, order);
     case MF_RULE_RACK:
         return set_rack(s, order);
     case MF_RULE_HOST:

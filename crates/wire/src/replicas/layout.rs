@@ -63,7 +63,13 @@ impl Netrs {
     /// A packet of this kind, not labelled.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
-        Self { rsnode: 0.into(), magic: NETRS_MAGIC.into(), version: NETRS_VERSION, kind: kind as u8, retained: 0.into() }
+        Self {
+            rsnode: 0.into(),
+            magic: NETRS_MAGIC.into(),
+            version: NETRS_VERSION,
+            kind: kind as u8,
+            retained: 0.into(),
+        }
     }
 
     /// The same on the way to a server: f of its magic field.

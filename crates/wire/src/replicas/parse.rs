@@ -82,7 +82,9 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Reject> {
         Kind::Request => request(datagram).map(|(request, ends, asked)| Packet::Request(request, ends, asked)),
         Kind::Response | Kind::Monitored | Kind::Direct => response(datagram, kind),
         // Nothing stands behind its ends.
-        Kind::Cookie => Ends::ref_from_bytes(rest).map(|ends| Packet::Cookie(start, ends)).map_err(|_| Reject::Truncated),
+        Kind::Cookie => {
+            Ends::ref_from_bytes(rest).map(|ends| Packet::Cookie(start, ends)).map_err(|_| Reject::Truncated)
+        }
     }
 }
 

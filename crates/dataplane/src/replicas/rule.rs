@@ -1,0 +1,193 @@
+//! The controller's orders to an operator: rules, which are set and removed one at a time.
+
+use midflight_wire::Address;
+use midflight_wire::replicas::{ILLEGAL_RSNODE, NO_RSNODE};
+use std::net::{IpAddr, SocketAddr};
+use zerocopy::FromZeros;
+
+/// `MF_NO_RACK`: an operator that no host is connected to.
+const NO_RACK: u16 = 65535;
+/// `MF_NO_GROUP`: a host that sends no requests.
+const NO_GROUP: u16 = 65535;
+
+/// What a rule says. Racks and groups are numbered from 0, RSNode ids from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// This operator's rack, if hosts are connected to it, and where its selector is, if it has one.
+    Own {
+        /// Its rack.
+        rack: Option<u16>,
+        /// Where requests that it selects for are sent.
+        selector: Option<SocketAddr>,
+    },
+    /// A rack.
+    Rack {
+        /// Its number.
+        rack: u16,
+        /// Its operator; `None`: there is no such rack any more.
+        operator: Option<SocketAddr>,
+        /// What answers of its servers are marked with.
+        marker: u32,
+    },
+    /// A host.
+    Host {
+        /// Its address.
+        ip: IpAddr,
+        /// Its rack.
+        rack: u16,
+        /// The traffic group of its requests, if it sends any.
+        group: Option<u16>,
+    },
+    /// A server.
+    Server {
+        /// Where it is.
+        address: SocketAddr,
+        /// Its rack.
+        rack: u16,
+    },
+    /// Another operator: what comes from there is not a host's.
+    Operator(SocketAddr),
+    /// There is no server and no operator at this address any more; with port 0: no host.
+    Gone(SocketAddr),
+    /// Who is behind an RSNode id.
+    RsNode {
+        /// The id.
+        id: u16,
+        /// Its operator; `None`: it is not any more, or does not answer.
+        operator: Option<SocketAddr>,
+    },
+    /// An RSNode id is this operator's.
+    Serve(u16),
+    /// Who selects for a traffic group.
+    Group {
+        /// Its number.
+        group: u16,
+        /// The RSNode's id; `None`: the group is degraded.
+        rsnode: Option<u16>,
+    },
+}
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// It is carried out.
+    Done = 0,
+    /// There are as many places as the configuration admits, or too many whose hashes are near.
+    NoRoom = 1,
+    /// Beyond a bound of the configuration.
+    Bad = 2,
+}
+
+/// An order: `struct mf_replicas_order`.
+#[repr(C)]
+#[derive(Clone, Copy, FromZeros)]
+pub struct RuleOrder {
+    address: Address,
+    marker: u32,
+    rack: u16,
+    group: u16,
+    rsnode: u16,
+    what: u8,
+    outcome: u8,
+}
+
+/// `enum mf_replicas_what`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum What {
+    Own = 0,
+    Rack = 1,
+    Host = 2,
+    Server = 3,
+    Operator = 4,
+    Gone = 5,
+    RsNode = 6,
+    Serve = 7,
+    Group = 8,
+}
+
+/// `MF_RULE_END`.
+#[cfg(test)]
+pub(super) const RULES: usize = 9;
+
+impl From<Rule> for RuleOrder {
+    fn from(rule: Rule) -> Self {
+        let mut order = Self::new_zeroed();
+        let at = |address: Option<SocketAddr>| address.map_or_else(Address::new_zeroed, Address::from);
+        match rule {
+            Rule::Own { rack, selector } => {
+                (order.what, order.rack, order.address) = (What::Own as u8, rack.unwrap_or(NO_RACK), at(selector));
+            }
+            Rule::Rack { rack, operator, marker } => {
+                (order.what, order.rack, order.address, order.marker) = (What::Rack as u8, rack, at(operator), marker);
+            }
+            Rule::Host { ip, rack, group } => {
+                (order.what, order.rack, order.group) = (What::Host as u8, rack, group.unwrap_or(NO_GROUP));
+                order.address = SocketAddr::new(ip, 0).into();
+            }
+            Rule::Server { address, rack } => {
+                (order.what, order.rack, order.address) = (What::Server as u8, rack, address.into());
+            }
+            Rule::Operator(address) => (order.what, order.address) = (What::Operator as u8, address.into()),
+            Rule::Gone(address) => (order.what, order.address) = (What::Gone as u8, address.into()),
+            Rule::RsNode { id, operator } => {
+                (order.what, order.rsnode, order.address) = (What::RsNode as u8, id, at(operator));
+            }
+            Rule::Serve(id) => (order.what, order.rsnode) = (What::Serve as u8, id),
+            Rule::Group { group, rsnode } => {
+                (order.what, order.group, order.rsnode) = (What::Group as u8, group, rsnode.unwrap_or(ILLEGAL_RSNODE));
+            }
+        }
+        order
+    }
+}
+
+impl std::fmt::Debug for RuleOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RuleOrder").field(&self.rule()).finish()
+    }
+}
+
+impl RuleOrder {
+    /// What it says, for engines in Rust; `None` where it says nothing.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        let address = SocketAddr::from(self.address);
+        let at = (address.port() != 0).then_some(address);
+        Some(match self.what {
+            what if what == What::Own as u8 => {
+                Rule::Own { rack: (self.rack != NO_RACK).then_some(self.rack), selector: at }
+            }
+            what if what == What::Rack as u8 => Rule::Rack { rack: self.rack, operator: at, marker: self.marker },
+            what if what == What::Host as u8 => {
+                Rule::Host { ip: address.ip(), rack: self.rack, group: (self.group != NO_GROUP).then_some(self.group) }
+            }
+            what if what == What::Server as u8 => Rule::Server { address, rack: self.rack },
+            what if what == What::Operator as u8 => Rule::Operator(address),
+            what if what == What::Gone as u8 => Rule::Gone(address),
+            what if what == What::RsNode as u8 => Rule::RsNode { id: self.rsnode, operator: at },
+            what if what == What::Serve as u8 => Rule::Serve(self.rsnode),
+            what if what == What::Group as u8 => {
+                let rsnode = ![ILLEGAL_RSNODE, NO_RSNODE].contains(&self.rsnode);
+                Rule::Group { group: self.group, rsnode: rsnode.then_some(self.rsnode) }
+            }
+            _ => return None,
+        })
+    }
+
+    /// What became of it, once it is done.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self.outcome {
+            0 => Outcome::Done,
+            1 => Outcome::NoRoom,
+            _ => Outcome::Bad,
+        }
+    }
+
+    /// Says what became of it: for engines in Rust.
+    pub fn set_outcome(&mut self, outcome: Outcome) {
+        self.outcome = outcome as u8;
+    }
+}

@@ -1,0 +1,36 @@
+//! What the replicas program counts: `struct mf_replicas_stats`.
+
+use super::Verdict;
+use zerocopy::FromZeros;
+
+/// `MF_KIND_END`: kinds are numbered from 0.
+pub const KINDS: usize = 6;
+/// `MF_TIERS_MAX`: tiers of switches.
+pub const TIERS_MAX: usize = 4;
+
+/// By their numbers.
+pub(super) const KIND_NAMES: [&str; KINDS] = ["version", "request", "response", "monitored", "cookie", "direct"];
+
+/// What an operator has counted: `struct mf_replicas_stats`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromZeros)]
+pub struct Stats {
+    /// Datagrams with a valid start, by the number of their kind.
+    pub packets: [u64; KINDS],
+    /// Datagrams by the number of the [`Verdict`] on them.
+    pub reasons: [u64; Verdict::COUNT],
+    /// Requests of hosts of this rack that got the id of an RSNode.
+    pub labelled: u64,
+    /// Requests that went to their backup: their group is degraded, or has no RSNode.
+    pub degraded: u64,
+    /// Requests that went to their backup: their RSNode is not, or not any more.
+    pub orphaned: u64,
+    /// Requests that went to this operator's selector.
+    pub selected: u64,
+    /// Answers of which this operator's selector got a copy.
+    pub noted: u64,
+    /// Answers whose RSNode is not, or not any more: no selector got a copy.
+    pub unnoted: u64,
+    /// Answers that went to clients of this rack.
+    pub delivered: u64,
+}
