@@ -27,13 +27,6 @@ MF_INLINE struct mf_ends *ends_of_response(const struct call *call, uint32_t sta
     return (struct mf_ends *)(call->in->data + sizeof(struct mf_netrs_response) + status);
 }
 
-/* Bytes at the start of a datagram that may have been rewritten: a multiple of 4, as the shells want it. */
-MF_INLINE uint32_t rewritten(const struct call *call, uint32_t bytes)
-{
-    uint32_t padded = (bytes + 3) & ~3u;
-    return padded <= call->in->length ? padded : bytes & ~3u;
-}
-
 MF_INLINE mf_verdict check_request(const struct call *call)
 {
     return call->in->length < sizeof(struct mf_netrs_request) + sizeof(struct mf_ends) ? MF_V_TRUNCATED : MF_V_OK;
@@ -49,10 +42,14 @@ MF_INLINE mf_verdict check_response(const struct call *call)
     return call->in->length < sizeof(struct mf_netrs_response) + status + sizeof(struct mf_ends) ? MF_V_TRUNCATED : MF_V_OK;
 }
 
-/* Passes a request on. The first bytes up to its ends may have been rewritten. */
+/* What may be rewritten of a request: up to the client's address, in words of 4 bytes. */
+#define REQUEST_REWRITTEN 36u
+
+_Static_assert(sizeof(struct mf_netrs_request) + sizeof(struct mf_address) <= REQUEST_REWRITTEN, "all of it");
+
 MF_INLINE mf_verdict pass_request(const struct call *call, const struct mf_address *to)
 {
-    return forward(call->in, call->out, to, rewritten(call, sizeof(struct mf_netrs_request) + sizeof(struct mf_ends)));
+    return forward(call->in, call->out, to, REQUEST_REWRITTEN);
 }
 
 /* Passes an answer on, whose start and marker may have been rewritten. */

@@ -54,7 +54,7 @@ MF_FREQUENT_HANDLER mf_verdict handle_response(struct mf_replicas *s, const stru
     if (MF_UNLIKELY(verdict != MF_V_OK))
         return verdict;
     const struct place *sender = find_place(s, &call->in->from, call->in->from.port);
-    if (MF_UNLIKELY(sender == 0))
+    if (MF_UNLIKELY(sender == 0 || sender->kind == PLACE_HOST))
         return MF_V_UNKNOWN_SENDER;
     uint32_t is_from_operator = sender->kind == PLACE_OPERATOR;
     if (!is_from_operator) {

@@ -60,6 +60,12 @@ impl<P: SoftProgram> CheckedNative<P> {
     pub fn new(config: &P::Config, epoch: u32, secret: u128) -> Result<Self, ConfigError> {
         Ok(Self(Native::new(config, epoch, secret)?))
     }
+
+    /// The engine itself.
+    #[must_use]
+    pub fn native(&self) -> &Native<P> {
+        &self.0
+    }
 }
 
 impl<P: SoftProgram> Engine for CheckedNative<P> {
