@@ -1,16 +1,18 @@
-//! A directory of results, one file per cell. A file is reused if it is for the same cell and the same sources; otherwise
-//! it is replaced. Files are written atomically.
+//! A directory of results, one file per cell. A file is reused if it is for the same cell, the same sources and the same content of
+//! the cell's trace; otherwise it is replaced. Files are written atomically.
 
 use anyhow::{Context, Result};
 use midflight_papers::cell::{Cell, CellResult};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// What is kept of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// The hash of the sources that decide the result: of its scheme's family.
+    /// What decides the result beside the cell ([`version`]).
     version: String,
     pub cell: Cell,
     pub result: CellResult,
@@ -25,41 +27,79 @@ pub(crate) struct Cost {
 }
 
 impl Kept {
-    pub(crate) fn new(cell: Cell, result: CellResult, cost: Cost) -> Self {
-        Self { version: cell.scheme.version().into(), cell, result, cost }
+    pub(crate) fn new(version: String, cell: Cell, result: CellResult, cost: Cost) -> Self {
+        Self { version, cell, result, cost }
     }
 }
 
+/// What decides the result of a cell beside the cell itself: the hash of the sources of its scheme's family and, as a cell only names its
+/// trace, the length and the hash of that file's content. A cell with a trace without a folder in its name has it in the folder `traces`.
+///
+/// # Errors
+/// Where the trace cannot be read.
+pub(super) fn version(cell: &Cell, traces: Option<&Path>) -> Result<String> {
+    let there = traces.map(|traces| cell.with_traces(traces));
+    let sources = cell.scheme.version();
+    let Some(file) = there.as_ref().unwrap_or(cell).load.file() else { return Ok(sources.into()) };
+    let content = fs::read(file).with_context(|| format!("load.file {}", file.display()))?;
+    Ok(format!("{sources}, trace of {} bytes {:016x}", content.len(), fnv(&content)))
+}
+
+/// FNV-1a: finds out what changed by itself, not what someone changed on purpose.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// A directory of results.
-#[derive(Clone, Debug)]
-pub(crate) struct Store(PathBuf);
+#[derive(Debug)]
+pub(crate) struct Store {
+    directory: PathBuf,
+    /// The folder with the traces that cells sample from.
+    traces: Option<PathBuf>,
+    /// By sources and file of the trace.
+    versions: Mutex<HashMap<(&'static str, PathBuf), String>>,
+}
 
 impl Store {
     /// The directory is made where it is not there.
-    pub(crate) fn open(directory: &Path) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, traces: Option<&Path>) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
-        Ok(Self(directory.to_owned()))
+        Ok(Self { directory: directory.to_owned(), traces: traces.map(Path::to_owned), versions: Mutex::default() })
     }
 
     pub(crate) fn directory(&self) -> &Path {
-        &self.0
+        &self.directory
+    }
+
+    pub(crate) fn traces(&self) -> Option<&Path> {
+        self.traces.as_deref()
     }
 
     /// Where the result of `cell` is kept.
     pub(crate) fn path(&self, cell: &Cell) -> Result<PathBuf> {
         let spec = serde_json::to_vec(cell)?;
-        // FNV-1a: the cell itself is compared too.
-        let hash = spec
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Ok(self.0.join(format!("{hash:016x}.json")))
+        // The cell itself is compared too.
+        Ok(self.directory.join(format!("{:016x}.json", fnv(&spec))))
     }
 
-    /// The stored result of `cell`. Files that are damaged, of other sources or of another cell are ignored.
+    /// What decides the result of `cell` beside the cell, each trace read once.
+    fn version(&self, cell: &Cell) -> Option<String> {
+        let Some(file) = cell.load.file() else { return version(cell, None).ok() };
+        let key = (cell.scheme.version(), file.to_owned());
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = versions.get(&key) {
+            return Some(version.clone());
+        }
+        let version = version(cell, self.traces.as_deref()).ok()?;
+        versions.insert(key, version.clone());
+        Some(version)
+    }
+
+    /// The stored result of `cell`. Files that are damaged, of other sources, of another trace or of another cell are ignored.
     pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
         let text = fs::read(self.path(cell).ok()?).ok()?;
         let kept: Kept = serde_json::from_slice(&text).ok()?;
-        (kept.version == cell.scheme.version() && kept.cell == *cell).then_some(kept)
+        (kept.cell == *cell && self.version(cell)? == kept.version).then_some(kept)
     }
 
     /// # Errors
@@ -77,7 +117,7 @@ impl Store {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use midflight_papers::cell::{Cluster, Load, Scheme, Work};
+    use midflight_papers::cell::{Cluster, Load, Replace, Scheme, Work};
 
     /// A cell that takes no time.
     pub(crate) fn cell(seed: u64) -> Cell {
@@ -95,7 +135,7 @@ pub(crate) mod tests {
     fn store(name: &str) -> Store {
         let directory = std::env::temp_dir().join(format!("midflight-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
-        Store::open(&directory).unwrap()
+        Store::open(&directory, None).unwrap()
     }
 
     #[test]
@@ -119,6 +159,39 @@ pub(crate) mod tests {
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         assert_eq!(store.load(&cell(1)), None);
         fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    /// A cell only names its trace.
+    #[test]
+    fn a_result_of_another_content_of_the_trace_is_none() {
+        let traces = store("traces").directory().to_owned();
+        let file = traces.join("a.tr");
+        let line = |n: usize, ms: u32| format!("{n} 2 0.0{ms} 0.0{ms} 0.0{ms}\n");
+        let write = |ms| std::fs::write(&file, (0..50).map(|n| line(n, ms)).collect::<String>()).unwrap();
+        let load = |file: &Path| Load::Sample {
+            file: file.to_owned(),
+            median_ms: 5.0,
+            load: 0.5,
+            priorities: false,
+            clients: 2,
+            work: Work::Sleep,
+            replace: Replace::Nothing,
+        };
+        // By its name in the folder, and by its path.
+        for (name, file) in [("named", Path::new("a.tr")), ("path", &file)] {
+            write(1);
+            let directory = store(name).directory().to_owned();
+            let opened = || Store::open(&directory, Some(&traces)).unwrap();
+            let cell = Cell { load: load(file), ..cell(1) };
+            let kept = super::super::run(&cell, Some(&opened()), Some(&traces)).unwrap();
+            assert_eq!(opened().load(&cell), Some(kept));
+            write(2);
+            assert_eq!(opened().load(&cell), None, "{name}: as long as before, with other numbers");
+            std::fs::remove_file(traces.join("a.tr")).unwrap();
+            assert_eq!(opened().load(&cell), None, "{name}: gone");
+            fs::remove_dir_all(directory).unwrap();
+        }
+        fs::remove_dir_all(traces).unwrap();
     }
 
     #[test]
