@@ -24,7 +24,7 @@ const fn contender(key: &'static str, label: &'static str, hue: Hue, scheme: fn(
 
 /// The production code, in the switch: no Tofino can run it, so that this is hypothetical.
 pub(super) const MIDFLIGHT: Contender =
-    contender("midflight", "Midflight at a Tofino's pass time (hypothetical)", Hue::Ours, || Scheme::Midflight);
+    contender("midflight", "Midflight at Tofino times (hypothetical)", Hue::Ours, || Scheme::Midflight);
 /// The production code in the kernel of a Linux machine, on Linux hosts.
 pub(super) const MIDFLIGHT_KERNEL: Contender =
     contender("midflight-kernel", "Midflight in the kernel (measured costs)", Hue::OursKernel, || {
