@@ -19,6 +19,7 @@ const COMMON: &[&str] = &[
 const MIDFLIGHT: &[&str] = &[
     "crates/dataplane/src",
     "crates/papers/src/cell/midflight.rs",
+    "crates/papers/src/cell/site.rs",
     "crates/sim/src/tasks",
     "crates/tasks/src",
     "crates/wire/src",
@@ -29,7 +30,7 @@ const MIDFLIGHT: &[&str] = &[
 const PIPELINE: &[&str] = &["crates/dataplane/src/asic", "crates/papers/src/cell/passes.rs", "crates/rmt/src"];
 const SPARROW: &[&str] =
     &["crates/baselines/src", "crates/papers/src/cell/sparrow.rs", "crates/papers/src/schemes/sparrow.rs"];
-const BOLT: &[&str] = &["crates/papers/src/schemes/bolt.rs"];
+const BOLT: &[&str] = &["crates/papers/src/schemes/bolt", "crates/papers/src/schemes/bolt.rs"];
 const SPARK: &[&str] = &["crates/papers/src/schemes/spark.rs"];
 /// In no cell. (`lib.rs` only names modules.)
 const NOWHERE: &[&str] = &[

@@ -13,6 +13,7 @@ mod passes;
 mod percentiles;
 mod run;
 mod sampled;
+mod site;
 mod sparrow;
 
 pub use jobs::{DrawnJob, DrawnTask, Jobs};
@@ -25,7 +26,7 @@ pub use run::{CellError, run};
 use crate::calibration::{PACKET_TASKS, POLL_AGAIN_NS, SUBMIT_AGAIN_NS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One run. What it leaves open has the papers' values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,8 @@ pub enum Scheme {
     Midflight,
     /// The same as a process on a host.
     MidflightServer,
+    /// The production switch in the kernel of a Linux machine, and the production endpoints on others, at costs that were measured.
+    MidflightKernel(Linux),
     /// The production endpoints at an asic engine in the switch: executors poll, packets go round.
     MidflightAsic(Pipelined),
     /// The published protocol in the switch: executors poll.
@@ -80,13 +83,23 @@ impl Scheme {
     #[must_use]
     pub fn version(&self) -> &'static str {
         match self {
-            Self::Midflight | Self::MidflightServer => env!("MIDFLIGHT_CELLS_MIDFLIGHT"),
+            Self::Midflight | Self::MidflightServer | Self::MidflightKernel(_) => env!("MIDFLIGHT_CELLS_MIDFLIGHT"),
             Self::MidflightAsic(_) | Self::AsicPasses { .. } => env!("MIDFLIGHT_CELLS_PIPELINE"),
             Self::Bolt(_) | Self::BoltServer(_) => env!("MIDFLIGHT_CELLS_BOLT"),
             Self::SparrowJava(_) | Self::SparrowCpp(_) => env!("MIDFLIGHT_CELLS_SPARROW"),
             Self::Spark => env!("MIDFLIGHT_CELLS_SPARK"),
         }
     }
+}
+
+/// Linux machines, of which one is the switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Linux {
+    /// Cores that clients and executors share, as in a lab on one machine; 0: each host has its own.
+    pub shared_cores: u32,
+    /// What being woken up takes, in nanoseconds; none: [`crate::calibration::LINUX_WAKE_NS`].
+    pub wake_ns: Option<u32>,
 }
 
 /// A switch that is a pipeline.
@@ -404,6 +417,14 @@ impl Cell {
         }
         match &self.scheme {
             Scheme::Bolt(polling) | Scheme::BoltServer(polling) => polling.check()?,
+            Scheme::MidflightKernel(linux)
+                if linux.shared_cores > 4_096 || linux.wake_ns.is_some_and(|wake_ns| wake_ns > 1_000_000_000) =>
+            {
+                return bad("scheme: shared_cores must be at most 4,096, and wake_ns at most a second".into());
+            }
+            Scheme::MidflightKernel(Linux { shared_cores: 1.., .. }) if self.cluster.shards > 1 => {
+                return bad("scheme: shared_cores need one switch, so cluster.shards 1".into());
+            }
             Scheme::MidflightAsic(Pipelined { interval_us: 0, .. }) => {
                 return bad("scheme: interval_us must be 1 to 65,535".into());
             }
@@ -452,6 +473,16 @@ impl Load {
             | Self::Sample { clients, .. }
             | Self::Mix { clients, .. } => clients,
             Self::Sw2 | Self::Queue { .. } => 1,
+        }
+    }
+
+    /// The file of its trace.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Trace { file, .. } => file.as_deref(),
+            Self::Sample { file, .. } => Some(file),
+            Self::Sw1 { .. } | Self::Sw2 | Self::Noop { .. } | Self::Mix { .. } | Self::Queue { .. } => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What holds for a cell of any scheme.
 
 use midflight_papers::cell::{
-    Cell, CellError, Cluster, Group, Load, Pipelined, Polling, Program, Sampling, Scheme, Step, Work, run,
+    Cell, CellError, Cluster, Group, Linux, Load, Pipelined, Polling, Program, Sampling, Scheme, Step, Work, run,
 };
 
 fn asic(program: Program) -> Scheme {
@@ -13,6 +13,8 @@ fn schemes() -> Vec<Scheme> {
     vec![
         Scheme::Midflight,
         Scheme::MidflightServer,
+        Scheme::MidflightKernel(Linux::default()),
+        Scheme::MidflightKernel(Linux { shared_cores: 2, ..Linux::default() }),
         asic(Program::Safe),
         asic(Program::Published),
         Scheme::Bolt(Polling::default()),
@@ -97,6 +99,34 @@ fn t5_resources_are_kept_by_those_who_have_them() {
     }
 }
 
+/// A core of the kernel takes each packet and each of its records, one after the other.
+#[test]
+fn the_kernel_s_one_core_bounds_what_many_executors_get() {
+    let load = || Load::Noop { clients: 8, backlog: 32 };
+    let rate = |scheme, per_node| {
+        let cell =
+            Cell { cluster: Cluster::uniform(10, per_node), warmup_ms: 5, duration_ms: 15, ..cell(scheme, load()) };
+        run(&cell).unwrap().started_per_s
+    };
+    let kernel = |per_node| rate(Scheme::MidflightKernel(Linux::default()), per_node);
+    let (few, many) = (kernel(1), kernel(48));
+    assert!(many < 24.0 * few, "it stays linear: {few} and {many} a second");
+    assert!(rate(Scheme::Midflight, 48) > 2.0 * many, "a pipeline is not faster than {many} a second");
+}
+
+/// The hosts of a lab share the cores of one machine.
+#[test]
+fn hosts_that_share_few_cores_wait_for_each_other() {
+    let load = || Load::Sw1 { clients: 2, utilisation: 0.5, work: Work::Sleep };
+    let median = |shared_cores, wake_ns| {
+        let scheme = Scheme::MidflightKernel(Linux { shared_cores, wake_ns });
+        run(&Cell { cluster: Cluster::uniform(10, 6), ..cell(scheme, load()) }).unwrap().delay.median_ms()
+    };
+    assert!(median(2, None) > 1.5 * median(0, None), "{} and {} ms", median(2, None), median(0, None));
+    assert!(median(2, Some(30_000)) > 1.5 * median(2, Some(0)), "being woken up takes time");
+    assert!((median(1_000, None) / median(0, None) - 1.0).abs() < 0.2, "{} ms", median(1_000, None));
+}
+
 #[test]
 fn shards_take_an_even_part() {
     let cluster = Cluster { shards: 4, ..Cluster::uniform(8, 4) };
@@ -113,6 +143,10 @@ fn what_makes_no_sense_says_what_would() {
     let said = |cell: Cell| run(&cell).unwrap_err().to_string();
     assert!(said(Cell { cluster: Cluster::uniform(0, 4), ..good.clone() }).contains("no executors"));
     assert!(said(Cell { warmup_ms: 500, ..good.clone() }).contains("less than duration_ms"));
+    let lab = |shared_cores| Scheme::MidflightKernel(Linux { shared_cores, wake_ns: None });
+    assert!(said(Cell { scheme: lab(5_000), ..good.clone() }).contains("at most 4,096"));
+    let racks = Cluster { shards: 2, ..Cluster::uniform(5, 4) };
+    assert!(said(Cell { scheme: lab(2), cluster: racks, ..good.clone() }).contains("one switch"));
     let sampling = Sampling { ratio: 0.5, ..Sampling::default() };
     assert!(said(Cell { scheme: Scheme::SparrowCpp(sampling), ..good.clone() }).contains("ratio 1 to 64"));
     let shards = Cluster { shards: 2, ..Cluster::uniform(5, 4) };

@@ -32,6 +32,6 @@ pub use happening::{Happening, Observer, Sink};
 pub use network::{
     Faults, Hardware, HostConfig, HostId, LinkConfig, NetworkCounters, Place, SwitchConfig, Tier, Topology,
 };
-pub use random::{Purpose, stream};
+pub use random::{Purpose, exponential, stream};
 pub use switch::{ProgramSwitch, TICK};
 pub use world::{Action, Context, DiskCondition, DiskTimes, NodeId, World};

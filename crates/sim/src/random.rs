@@ -1,6 +1,8 @@
 //! Randomness from one seed, in streams that do not disturb each other: a draw more for one purpose, or by one node,
 //! changes no draw of another.
 
+use midflight_endpoint::Nanos;
+use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// What a stream is for.
@@ -35,6 +37,12 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Pcg64 {
     Pcg64::new(next() << 64 | next(), next() << 64 | u128::from(index))
 }
 
+/// Draws from an exponential distribution of this mean.
+#[must_use]
+pub fn exponential(random: &mut Pcg64, mean: Nanos) -> Nanos {
+    (-(1.0 - random.random::<f64>()).ln() * mean as f64) as Nanos
+}
+
 /// Steele, Lea and Flood's SplitMix64.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -47,7 +55,6 @@ fn split_mix(state: &mut u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::RngExt;
     use std::collections::BTreeSet;
 
     #[test]

@@ -20,7 +20,7 @@ impl Cell {
         let executors = self.cluster.executors();
         let clients = u64::from(self.load.clients()) * u64::from(self.cluster.shards);
         let parts = match self.scheme {
-            Scheme::Midflight | Scheme::MidflightServer | Scheme::MidflightAsic(_) => {
+            Scheme::Midflight | Scheme::MidflightServer | Scheme::MidflightKernel(_) | Scheme::MidflightAsic(_) => {
                 executors.saturating_mul(EXECUTOR).saturating_add(clients.saturating_mul(CLIENT))
             }
             _ => executors.saturating_mul(LEAN_EXECUTOR),

@@ -1,10 +1,11 @@
 //! A cell of Midflight itself: the production switch and endpoints; the switch as a program of a switch, as a
-//! process on a host, or as a pipeline.
+//! process on a host, in the kernel of a Linux machine, or as a pipeline.
 
 use super::closed::Closed;
 use super::dealer::{Hand, deal};
-use super::sparrow::{hardware, host, run_out};
-use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Meter, Pipelined, Sample};
+use super::site::{Site, Ways};
+use super::sparrow::run_out;
+use super::{Cell, CellError, CellResult, DrawnJob, Jobs, Linux, Meter, Pipelined, Sample};
 use crate::calibration::*;
 use midflight_dataplane::asic::AsicConfig;
 use midflight_dataplane::{Tasks, TasksConfig};
@@ -35,6 +36,8 @@ pub(super) enum CellEngine {
     Soft,
     /// The same as a process on a host.
     Server,
+    /// The same in the kernel of a Linux machine.
+    Kernel(Linux),
     /// A pipeline.
     Asic(Pipelined),
 }
@@ -42,15 +45,19 @@ pub(super) enum CellEngine {
 /// Runs a cell.
 pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellError> {
     let (tally, polled) = (Tally::default(), matches!(engine, CellEngine::Asic(_)));
-    let hardware = Hardware { topology: Topology::racks(cell.cluster.shards), ..hardware() };
+    let mut site = match engine {
+        CellEngine::Kernel(linux) => Site::linux(linux, &cell.load),
+        CellEngine::Soft | CellEngine::Server | CellEngine::Asic(_) => Site::papers(),
+    };
+    let hardware = Hardware { topology: Topology::racks(cell.cluster.shards), ..site.hardware() };
     let mut world = World::with_hardware(cell.seed, Faults::INSTANT, &hardware);
-    let switches = switches(cell, engine, &tally, &mut world)?;
+    let switches = switches(cell, engine, &site, &tally, &mut world)?;
     let addresses: Vec<_> = switches.iter().map(|&switch| world.address(switch)).collect();
     let mut groups = vec![0; switches.len()];
-    executors(cell, &addresses, &mut world, &mut groups)?;
+    executors(cell, &addresses, &mut site, &mut world, &mut groups)?;
     // A client's first job may be submitted as it starts.
-    world.set_sink(Box::new(Measurements { meter: Meter::new(cell), groups, polled }));
-    clients(cell, &addresses, &mut world)?;
+    world.set_sink(Box::new(Measurements { meter: Meter::new(cell), groups, polled, ways: site.ways() }));
+    clients(cell, &addresses, &mut site, &mut world)?;
 
     run_out(cell, &mut world, |world| world.sink::<Measurements>().is_some_and(|kept| kept.meter.open() > 0));
     let (events, network) = (world.events(), *world.network());
@@ -69,7 +76,7 @@ pub(super) fn run(cell: &Cell, engine: CellEngine) -> Result<CellResult, CellErr
 
 /// What the switches' programs took, and the tasks that they queued again.
 fn count_at_switches(world: &World, switches: &[NodeId], result: &mut CellResult) {
-    let process = |node| world.actor::<Server>(node).map(|Server(switch)| switch);
+    let process = |node| world.actor::<Costed>(node).map(|costed| &costed.switch);
     let switches = switches.iter().filter_map(|&node| world.actor::<Switch>(node).or_else(|| process(node)));
     for stats in switches.map(|switch| switch.tasks().stats()) {
         let mut count = |name: &str, number: u64| *result.counters.entry(name.into()).or_default() += number;
@@ -120,12 +127,20 @@ fn pipelines(
     (0..cell.cluster.shards).map(add).collect()
 }
 
-fn switches(cell: &Cell, engine: CellEngine, tally: &Tally, world: &mut World) -> Result<Vec<NodeId>, CellError> {
-    let server = match engine {
+fn switches(
+    cell: &Cell,
+    engine: CellEngine,
+    site: &Site,
+    tally: &Tally,
+    world: &mut World,
+) -> Result<Vec<NodeId>, CellError> {
+    let cost: Option<fn(u8) -> Nanos> = match engine {
         CellEngine::Asic(pipelined) => return pipelines(cell, pipelined, tally, world),
-        CellEngine::Server => true,
-        CellEngine::Soft => false,
+        CellEngine::Server => Some(in_a_process),
+        CellEngine::Kernel(_) => Some(in_the_kernel),
+        CellEngine::Soft => None,
     };
+    let server = matches!(engine, CellEngine::Server);
     let slots = cell.cluster.executors().div_ceil(u64::from(cell.cluster.shards)) as u32;
     let room = |least: u32, wanted: u32| wanted.saturating_mul(2).clamp(least, 1 << 20);
     let default = TasksConfig::default();
@@ -135,7 +150,7 @@ fn switches(cell: &Cell, engine: CellEngine, tally: &Tally, world: &mut World) -
     let mut nodes = Vec::new();
     for shard in 0..cell.cluster.shards {
         let place = if server {
-            Place::Host(world.add_host(HostConfig { rack: shard, ..host() }))
+            Place::Host(world.add_host(HostConfig { rack: shard, ..site.host() }))
         } else {
             Place::Switch(shard)
         };
@@ -144,7 +159,10 @@ fn switches(cell: &Cell, engine: CellEngine, tally: &Tally, world: &mut World) -
             Box::new(move |birth: &mut Birth| {
                 let (epoch, secret) = (birth.random.random_range(1..=u32::MAX), birth.random.random());
                 let switch = Switch::new(Origin { config, epoch, secret }).expect("checked above");
-                if server { Box::new(Server(switch)) as Box<dyn Actor> } else { Box::new(switch) }
+                match cost {
+                    Some(cost) => Box::new(Costed { switch, cost }) as Box<dyn Actor>,
+                    None => Box::new(switch),
+                }
             }),
         );
         nodes.push(node);
@@ -156,6 +174,7 @@ fn switches(cell: &Cell, engine: CellEngine, tally: &Tally, world: &mut World) -
 fn executors(
     cell: &Cell,
     switches: &[SocketAddr],
+    site: &mut Site,
     world: &mut World,
     groups: &mut Vec<usize>,
 ) -> Result<(), CellError> {
@@ -164,7 +183,7 @@ fn executors(
         for _ in 0..g.nodes {
             let shard = number % switches.len();
             number += 1;
-            let host = world.add_host(HostConfig { rack: shard as u32, ..host() });
+            let host = site.add_host(world, HostConfig { rack: shard as u32, ..site.host() });
             let config = ExecutorConfig::new(0, 0, vec![switches[shard]], g.executors, g.resources);
             config.check().map_err(|error| CellError::Bad(format!("cluster.groups: {error}")))?;
             world.add_actor(
@@ -184,13 +203,13 @@ fn executors(
 
 /// One for each of the cell's clients and each shard: a client's jobs go to the shards in turn. It takes as long as Bolt's to write a task
 /// into a packet; a packet's header counts as a task or two.
-fn clients(cell: &Cell, switches: &[SocketAddr], world: &mut World) -> Result<(), CellError> {
+fn clients(cell: &Cell, switches: &[SocketAddr], site: &mut Site, world: &mut World) -> Result<(), CellError> {
     let clients = cell.load.clients();
     let mut hands = deal(Jobs::new(cell)?, clients as usize, switches.len());
     for _ in 0..clients {
         for (shard, &switch) in switches.iter().enumerate() {
             let send_ps_per_byte = SERVER_TASK_NS * 1_000 / size_of::<TaskInfo>() as u64;
-            let host = world.add_host(HostConfig { rack: shard as u32, send_ps_per_byte, ..host() });
+            let host = site.add_host(world, HostConfig { rack: shard as u32, send_ps_per_byte, ..site.host() });
             let (cell, mine) = (cell.clone(), std::cell::Cell::new(hands.next()));
             world.add_actor(
                 Place::Host(host),
@@ -209,26 +228,42 @@ fn clients(cell: &Cell, switches: &[SocketAddr], world: &mut World) -> Result<()
     Ok(())
 }
 
-/// The switch as a process: a thread that takes its time.
-struct Server(Switch);
+/// The switch as one core that takes its time, one packet after the other.
+struct Costed {
+    switch: Switch,
+    /// For a packet of so many records.
+    cost: fn(u8) -> Nanos,
+}
 
-impl Actor for Server {
+impl Actor for Costed {
     fn start(&mut self, context: &mut Context<'_>) {
-        self.0.start(context);
+        self.switch.start(context);
     }
 
     fn datagram(&mut self, context: &mut Context<'_>, from: SocketAddr, datagram: &[u8]) {
-        self.0.datagram(context, from, datagram);
+        self.switch.datagram(context, from, datagram);
     }
 
     fn wake(&mut self, context: &mut Context<'_>, wake: Wake) {
-        self.0.wake(context, wake);
+        self.switch.wake(context, wake);
     }
 
     fn cost(&self, _from: SocketAddr, datagram: &[u8]) -> Nanos {
-        let records = datagram.get(4).copied().unwrap_or(0);
-        SERVER_REQUEST_NS + Nanos::from(records) * SERVER_TASK_NS
+        (self.cost)(datagram.get(RECORDS_AT).copied().unwrap_or(0))
     }
+}
+
+/// Where a packet's header says how many records follow.
+const RECORDS_AT: usize = 4;
+
+/// A thread of a process.
+fn in_a_process(records: u8) -> Nanos {
+    SERVER_REQUEST_NS + Nanos::from(records) * SERVER_TASK_NS
+}
+
+/// A core of the kernel. A record may be answered by a frame of its own, so it pays for one.
+fn in_the_kernel(records: u8) -> Nanos {
+    XDP_PACKET_NS + XDP_FRAME_NS + Nanos::from(records) * (XDP_RECORD_NS + XDP_FRAME_NS)
 }
 
 /// The production client, with a cell's jobs.
@@ -322,6 +357,7 @@ struct Measurements {
     groups: Vec<usize>,
     /// Whether executors poll.
     polled: bool,
+    ways: Ways,
 }
 
 impl Measurements {
@@ -330,20 +366,15 @@ impl Measurements {
     }
 }
 
-/// From a program to the switch, where nothing waits.
-const UP_NS: Nanos = SEND_NS + WAY_NS + PASS_NS;
-/// From the switch to the program, where nothing waits.
-const DOWN_NS: Nanos = WAY_NS + RECEIVE_NS + RECEIVE_JITTER_NS;
-
 /// Submit, queueing, get_task. A slot that was parked had asked long before; then it is the way down that counts.
-fn parked_steps(delay: Nanos, asked_for: Nanos, queueing: Nanos) -> [Nanos; 3] {
-    let get_task = if queueing == 0 { asked_for.min(DOWN_NS) } else { asked_for };
-    [delay.saturating_sub(queueing + get_task.min(DOWN_NS)), queueing, get_task]
+fn parked_steps(ways: Ways, delay: Nanos, asked_for: Nanos, queueing: Nanos) -> [Nanos; 3] {
+    let get_task = if queueing == 0 { asked_for.min(ways.down) } else { asked_for };
+    [delay.saturating_sub(queueing + get_task.min(ways.down)), queueing, get_task]
 }
 
 /// The same where an entry has no time: what is neither the way in nor the request that got the task is queueing.
-fn polled_steps(delay: Nanos, asked_for: Nanos) -> [Nanos; 3] {
-    let submit = UP_NS.min(delay);
+fn polled_steps(ways: Ways, delay: Nanos, asked_for: Nanos) -> [Nanos; 3] {
+    let submit = ways.up.min(delay);
     [submit, delay.saturating_sub(submit + asked_for), asked_for]
 }
 
@@ -358,9 +389,9 @@ impl Sink for Measurements {
                 let submitted = Nanos::from_be_bytes(rest);
                 let delay = at.saturating_sub(submitted);
                 let [submit, queueing, get_task] = if self.polled {
-                    polled_steps(delay, *asked_for)
+                    polled_steps(self.ways, delay, *asked_for)
                 } else {
-                    parked_steps(delay, *asked_for, Nanos::from(*waited_us) * 1_000)
+                    parked_steps(self.ways, delay, *asked_for, Nanos::from(*waited_us) * 1_000)
                 };
                 let steps = [Some(submit), None, Some(queueing), Some(get_task)];
                 self.meter.started(&Sample { submitted, started: at, level: *priority, steps });

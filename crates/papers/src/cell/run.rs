@@ -45,6 +45,7 @@ pub fn run(cell: &Cell) -> Result<CellResult, CellError> {
     let mut result = match &cell.scheme {
         Scheme::Midflight => midflight::run(cell, CellEngine::Soft)?,
         Scheme::MidflightServer => midflight::run(cell, CellEngine::Server)?,
+        Scheme::MidflightKernel(linux) => midflight::run(cell, CellEngine::Kernel(*linux))?,
         Scheme::MidflightAsic(pipelined) => midflight::run(cell, CellEngine::Asic(*pipelined))?,
         Scheme::SparrowJava(sampling) => sparrow::run(cell, sampling, &SPARROW_JAVA)?,
         Scheme::SparrowCpp(sampling) => sparrow::run(cell, sampling, &SPARROW_CPP)?,

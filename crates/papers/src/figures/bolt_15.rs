@@ -109,7 +109,7 @@ fn rows(results: &Results, place: impl Fn(&str) -> String) -> Vec<Row> {
     let fifo_row = Row::new(Set("LOAD of this figure"), Time, "fifo-median", "Bolt without levels", Is(PAPER_FIFO));
     rows.push(fifo_row.found(fifo, order));
     let ours = results.estimate(&MIDFLIGHT.at(place(LEVELS)), least_step(mean_queueing));
-    let what = "Midflight: mean queueing of a level by that of the one above, the least";
+    let what = "Midflight at a Tofino's pass time: mean queueing of a level by that of the one above, the least";
     let ours_row = Row::new(Hypothetical, Factor, "midflight-order", what, Says("levels in order", Band::from(1.0)));
     rows.push(ours_row.found_alone(ours));
     rows

@@ -73,7 +73,7 @@ fn reduce(results: &Results) -> Findings {
             Hypothetical,
             Time,
             "midflight-level-4",
-            "Midflight: median at level 4, less that at level 1",
+            "Midflight at a Tofino's pass time: median at level 4, less that at level 1",
             AtMost(2e3),
         )
         .found_alone(results.estimate(&MIDFLIGHT.at(PLACE), longer(4, 1, 0.5))),

@@ -97,8 +97,13 @@ fn reduce(results: &Results) -> Findings {
     };
     let mut rows = phases(&BOLT, Seen, "", "Bolt");
     rows.push(last_end(&BOLT, Set("sizes of the groups"), "last-end", "Bolt: the last task ends"));
-    rows.extend(phases(&MIDFLIGHT, Hypothetical, "midflight-", "Midflight"));
-    rows.push(last_end(&MIDFLIGHT, Hypothetical, "midflight-last-end", "Midflight: the last task ends"));
+    rows.extend(phases(&MIDFLIGHT, Hypothetical, "midflight-", "Midflight at a Tofino's pass time"));
+    rows.push(last_end(
+        &MIDFLIGHT,
+        Hypothetical,
+        "midflight-last-end",
+        "Midflight at a Tofino's pass time: the last task ends",
+    ));
     Findings { rows, plots: CONTENDERS.iter().map(|contender| plot(results, contender)).collect(), notes: vec![] }
 }
 

@@ -3,8 +3,9 @@
 use super::Effort;
 use super::results::{Case, Results, delay};
 use crate::calibration::{SAMPLE_TASKS, SPARROW_JAVA as SPARROW_JAVA_COSTS};
-use crate::cell::{Cell, Cluster, Load, Pipelined, Polling, Program, Sampling, Scheme, Work};
+use crate::cell::{Cell, Cluster, Linux, Load, Pipelined, Polling, Program, Sampling, Scheme, Work};
 use crate::findings::plot::{Axis, Curve, Hue, Mark, Plot, Point, Scale};
+use crate::findings::{Band, Class, Holds, Paper, RATIO_WITHIN, Row, Unit};
 
 /// One of those that are compared.
 #[derive(Clone, Copy)]
@@ -21,17 +22,25 @@ const fn contender(key: &'static str, label: &'static str, hue: Hue, scheme: fn(
     Contender { key, label, hue, scheme }
 }
 
-/// The production code, in the switch.
-pub(super) const MIDFLIGHT: Contender = contender("midflight", "Midflight", Hue::Ours, || Scheme::Midflight);
-/// The production code, as a server.
+/// The production code, in the switch: no Tofino can run it, so that this is hypothetical.
+pub(super) const MIDFLIGHT: Contender =
+    contender("midflight", "Midflight at Tofino times (hypothetical)", Hue::Ours, || Scheme::Midflight);
+/// The production code in the kernel of a Linux machine, on Linux hosts.
+pub(super) const MIDFLIGHT_KERNEL: Contender =
+    contender("midflight-kernel", "Midflight in the kernel (measured costs)", Hue::OursKernel, || {
+        Scheme::MidflightKernel(Linux::default())
+    });
+/// The production code, as a server with the costs of Bolt-Server's.
 pub(super) const MIDFLIGHT_SERVER: Contender =
-    contender("midflight-server", "Midflight as a server", Hue::OursServer, || Scheme::MidflightServer);
+    contender("midflight-server", "Midflight as a server (hypothetical)", Hue::OursServer, || Scheme::MidflightServer);
 /// The production endpoints at a pipeline with our program.
 pub(super) const ASIC_SAFE: Contender =
-    contender("asic-safe", "Midflight, asic-safe", Hue::AsicSafe, || pipelined(Program::Safe));
+    contender("asic-safe", "Midflight, asic-safe (hypothetical)", Hue::AsicSafe, || pipelined(Program::Safe));
 /// And with the papers'.
 pub(super) const ASIC_PUBLISHED: Contender =
-    contender("asic-published", "Midflight, asic-published", Hue::AsicPublished, || pipelined(Program::Published));
+    contender("asic-published", "Midflight, asic-published (hypothetical)", Hue::AsicPublished, || {
+        pipelined(Program::Published)
+    });
 /// The published protocol, which Falcon and Bolt share.
 pub(super) const BOLT: Contender =
     contender("bolt", "Bolt as published", Hue::Published, || Scheme::Bolt(Polling::default()));
@@ -69,6 +78,52 @@ impl Contender {
         let RunTime { warmup_ms, duration_ms, drain_ms } = time;
         let scheme = (self.scheme)();
         Case { name: self.at(place), cell: Cell { scheme, cluster, load, seed: 0, warmup_ms, duration_ms, drain_ms } }
+    }
+}
+
+/// Our switches that stand beside the published one, with the classes of their rows.
+pub(super) const OURS: [(Contender, Class); 2] =
+    [(MIDFLIGHT_KERNEL, Class::Measured), (ASIC_SAFE, Class::Hypothetical)];
+/// From this share of another one's speed on, a scheme is as fast.
+pub(super) const AS_FAST: f64 = 1.0 / RATIO_WITHIN;
+
+/// Rows of one of ours beside the published switch, by their medians at one place: its own, held against the paper's value of that switch, and
+/// that switch's here by its own. The end of names and the words for people say which place it is.
+pub(super) struct Beside<'a> {
+    pub published: &'a Contender,
+    /// The paper's median of it, in nanoseconds.
+    pub paper_ns: f64,
+    /// Who must be slower, for the order to be right.
+    pub slower: &'a Contender,
+    pub place: &'a str,
+    pub name_end: &'a str,
+    pub words_end: &'a str,
+}
+
+impl Beside<'_> {
+    pub(super) fn rows(&self, results: &Results, (who, class): (Contender, Class)) -> [Row; 2] {
+        let Self { published, paper_ns, slower, place, name_end, words_end } = self;
+        let Contender { key, label, .. } = who;
+        let by = |over: &Contender| results.factor(&over.at(place), &who.at(place), delay(0.5));
+        let fast = Paper::Says("as fast as the published switch", Band::from(AS_FAST));
+        [
+            Row::new(
+                class,
+                Unit::Time,
+                format!("{key}-median{name_end}"),
+                format!("{label}, median{words_end}"),
+                Paper::AtMost(*paper_ns),
+            )
+            .found(results.estimate(&who.at(place), delay(0.5)), Holds::within(by(slower), Band::from(1.0))),
+            Row::new(
+                class,
+                Unit::Factor,
+                format!("{key}-keeps-up{name_end}"),
+                format!("{}, median by that of {label}{words_end}", published.label),
+                fast,
+            )
+            .found_alone(by(published)),
+        ]
     }
 }
 

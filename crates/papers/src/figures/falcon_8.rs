@@ -1,11 +1,14 @@
 //! Falcon, figure 8: scheduling delay against load.
 
-use super::contenders::{Contender, FALCON, MIDFLIGHT, RunTime, SPARROW_JAVA, medians_plot, sixty, sw1, sw1_cases};
+use super::contenders::{
+    ASIC_SAFE, Beside, Contender, FALCON, MIDFLIGHT, MIDFLIGHT_KERNEL, OURS, RunTime, SPARROW_JAVA, medians_plot,
+    sixty, sw1, sw1_cases,
+};
 use super::results::{Case, Results, delay, job_delay};
 use super::{Effort, Figure, traces};
 use crate::cell::{CellResult, Scheme, Work};
 use crate::differences;
-use crate::findings::Class::{Hypothetical, Predicted, Seen, Set};
+use crate::findings::Class::{Hypothetical, Measured, Predicted, Seen, Set};
 use crate::findings::Paper::{AtMost, Is, Says};
 use crate::findings::Unit::{Factor, Share, Time};
 use crate::findings::plot::{Hue, Mark};
@@ -25,8 +28,11 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 const UTILISATIONS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
-const CONTENDERS: [Contender; 3] = [MIDFLIGHT, FALCON, SPARROW_JAVA];
+const CONTENDERS: [Contender; 5] = [MIDFLIGHT, MIDFLIGHT_KERNEL, ASIC_SAFE, FALCON, SPARROW_JAVA];
 const SPARK: Contender = Contender { key: "spark", label: "Spark", hue: Hue::Other, scheme: || Scheme::Spark };
+const EVERYWHERE: [Contender; 4] = [MIDFLIGHT, MIDFLIGHT_KERNEL, FALCON, SPARROW_JAVA];
+/// A polled pipeline is run at both ends only: none of its idle polls is left out.
+const ENDS: [f64; 2] = [0.5, 0.95];
 /// A median at 95 % within this factor of that at 50 % is flat.
 const FLAT: f64 = 1.25;
 /// SW1's tasks.
@@ -35,7 +41,8 @@ const TASK_NS: f64 = 10e6;
 const UNBOUNDED: f64 = 1.25;
 
 fn cases(effort: Effort) -> Vec<Case> {
-    let mut cases = sw1_cases(&CONTENDERS, &UTILISATIONS, Work::Sleep, effort);
+    let mut cases = sw1_cases(&EVERYWHERE, &UTILISATIONS, Work::Sleep, effort);
+    cases.extend(sw1_cases(&[ASIC_SAFE], &ENDS, Work::Sleep, effort));
     let warmup_ms = effort.pick(5_000, 2_000);
     let seconds =
         |measured_s: u64| RunTime { warmup_ms, duration_ms: warmup_ms + measured_s * 1_000, drain_ms: 120_000 };
@@ -100,14 +107,39 @@ fn reduce(results: &Results) -> Findings {
             Is(0.25),
         )
         .found(results.factor("sparrow@0.95", "bolt@0.95", time_of_a_task).map(less_one), falcon_first),
-        Row::new(Hypothetical, Time, "midflight-median-95", "Midflight, median at 95 %", AtMost(0.09e6))
-            .found(time("midflight@0.95", 0.5), first("midflight", "0.95", 0.5)),
-        Row::new(Hypothetical, Time, "midflight-p95-95", "Midflight, 95th percentile at 95 %", AtMost(0.25e6))
+        Row::new(
+            Hypothetical,
+            Time,
+            "midflight-median-95",
+            "Midflight at a Tofino's pass time, median at 95 %",
+            AtMost(0.09e6),
+        )
+        .found(time("midflight@0.95", 0.5), first("midflight", "0.95", 0.5)),
+        Row::new(Hypothetical, Time, "midflight-p95-95", "the same, 95th percentile at 95 %", AtMost(0.25e6))
             .found(time("midflight@0.95", 0.95), first("midflight", "0.95", 0.95)),
-        Row::new(Hypothetical, Factor, "midflight-flat", "Midflight's median at 95 % by that at 50 %", flat())
+        Row::new(Hypothetical, Factor, "midflight-flat", "the same, median at 95 % by that at 50 %", flat())
             .found_alone(rise("midflight")),
+        Row::new(
+            Measured,
+            Time,
+            "midflight-kernel-p95-95",
+            "Midflight in the kernel, 95th percentile at 95 %",
+            AtMost(0.25e6),
+        )
+        .found(time("midflight-kernel@0.95", 0.95), first("midflight-kernel", "0.95", 0.95)),
+        Row::new(Measured, Factor, "midflight-kernel-flat", "the same, median at 95 % by that at 50 %", flat())
+            .found_alone(rise("midflight-kernel")),
     ];
-    let rows = rows.into_iter().chain(of_jobs(results)).collect();
+    let beside = Beside {
+        published: &FALCON,
+        paper_ns: 0.09e6,
+        slower: &SPARROW_JAVA,
+        place: "0.95",
+        name_end: "-95",
+        words_end: ", 95 %",
+    };
+    let ours = OURS.into_iter().flat_map(|who| beside.rows(results, who));
+    let rows = rows.into_iter().chain(ours).chain(of_jobs(results)).collect();
     let marks = [(0.09e6, FALCON.hue), (2.22e6, SPARROW_JAVA.hue)].map(|(y, hue)| Mark { x: 0.95, y, hue });
     let plot = medians_plot(results, &CONTENDERS, &UTILISATIONS, marks.into());
     Findings { rows, plots: vec![plot], notes: vec![] }

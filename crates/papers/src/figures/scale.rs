@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "scale",
     title: "Clusters of up to a million executors",
     source: "beyond the papers",
-    set_up: "Midflight's switch and endpoints as they are shipped, tasks of 5 ms at 80 % of the cluster's time, for 50 ms; nodes of \
+    set_up: "Midflight's switch and endpoints as they are shipped, at a Tofino's pass time (hypothetical), tasks of 5 ms at 80 % of the cluster's time, for 50 ms; nodes of \
              64 executors. A switch serves up to 15,625 executors; beyond, nodes and jobs are shared among switches, up to 64. With \
              --quick up to 64,000 executors only.",
     differs: differences::SCALE,

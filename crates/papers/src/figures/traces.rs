@@ -46,11 +46,11 @@ impl TraceFile {
         if self.name.starts_with("google") { Class::Seen } else { Class::Predicted }
     }
 
-    /// Rows for the generated workload as rows of this column. What is hypothetical stays so.
+    /// Rows for the generated workload as rows of this column. Those of our own programs stay so.
     pub(super) fn column(&self, class: Class, rows: Vec<Row>) -> impl Iterator<Item = Row> {
         let name = self.name;
         rows.into_iter().map(move |row| {
-            let class = if row.class == Class::Hypothetical { row.class } else { class };
+            let class = if row.class.is_ours() { row.class } else { class };
             Row { class, ..row.in_column(name) }
         })
     }

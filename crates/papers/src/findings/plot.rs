@@ -95,6 +95,8 @@ pub struct Mark {
 pub enum Hue {
     /// Midflight in the switch.
     Ours,
+    /// Midflight in the kernel of a Linux machine.
+    OursKernel,
     /// Midflight as a server.
     OursServer,
     /// Midflight at a pipeline with the program whose pointers never err.

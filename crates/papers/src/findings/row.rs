@@ -46,13 +46,21 @@ pub enum Class {
     Seen,
     /// Neither.
     Predicted,
+    /// Of this project's programs, at costs that were measured on Linux and were in view; no machine ran it as a whole.
+    Measured,
     /// Of this project's programs, at times that nobody has measured: a Tofino's.
     Hypothetical,
 }
 
 impl Class {
     /// One of each, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Predicted, Self::Seen, Self::Set(""), Self::Hypothetical];
+    pub const ALL: [Self; 5] = [Self::Predicted, Self::Seen, Self::Set(""), Self::Measured, Self::Hypothetical];
+
+    /// Whether the row is of this project's programs: no evidence of the papers, whatever workload it has.
+    #[must_use]
+    pub fn is_ours(self) -> bool {
+        matches!(self, Self::Measured | Self::Hypothetical)
+    }
 
     /// As in results.
     #[must_use]
@@ -61,6 +69,7 @@ impl Class {
             Self::Set(_) => "set",
             Self::Seen => "seen",
             Self::Predicted => "predicted",
+            Self::Measured => "measured",
             Self::Hypothetical => "hypothetical",
         }
     }

@@ -15,8 +15,8 @@ pub(crate) use partition::Partitions;
 pub(crate) use pool::{PacketId, Pool};
 pub use topology::{Tier, Topology};
 
+use crate::random::exponential;
 use midflight_endpoint::Nanos;
-use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// The network's state, without the parts in the nodes.
@@ -63,9 +63,4 @@ impl Network {
         }
         copies
     }
-}
-
-/// Draws from an exponential distribution of this mean.
-fn exponential(random: &mut Pcg64, mean: Nanos) -> Nanos {
-    (-(1.0 - random.random::<f64>()).ln() * mean as f64) as Nanos
 }

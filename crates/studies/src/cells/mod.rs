@@ -25,11 +25,13 @@ pub(crate) fn run(cell: &Cell, store: Option<&Store>, traces: Option<&Path>) -> 
         return Ok(kept);
     }
     let began = Instant::now();
+    // Before the run: if the trace changes meanwhile, the result is not that of the new one.
+    let version = store::version(cell, traces);
     let there = traces.map(|traces| cell.with_traces(traces));
     let result = midflight_papers::cell::run(there.as_ref().unwrap_or(cell)).map_err(usage::error)?;
     // The cost of a run is kept beside its result, because the result is the same on every machine and the cost is not.
     let cost = Cost { wall_s: began.elapsed().as_secs_f64(), peak_mib: peak_mib() };
-    let kept = Kept::new(cell.clone(), result.deterministic(), cost);
+    let kept = Kept::new(version?, cell.clone(), result.deterministic(), cost);
     if let Some(store) = store {
         store.keep(&kept)?;
     }

@@ -1,7 +1,7 @@
 //! Results of many cells in few files: a scheme has a file with a line of JSON for each of its cells, in the order of their keys, so that it
 //! may be kept under version control and goes on another machine.
 
-use super::store::{Kept, write_whole};
+use super::store::{Kept, fnv, write_whole};
 use anyhow::{Context, Result};
 use midflight_papers::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +19,7 @@ pub(crate) struct Results(BTreeMap<String, Kept>);
 
 /// What a cell is found by. The cell itself is compared too.
 pub(super) fn key(cell: &Cell) -> Result<String> {
-    // FNV-1a.
-    let add = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    Ok(format!("{:016x}", serde_json::to_vec(cell)?.iter().fold(0xcbf2_9ce4_8422_2325_u64, add)))
+    Ok(format!("{:016x}", fnv(&serde_json::to_vec(cell)?)))
 }
 
 /// The pack in which the results of a cell's scheme are.

@@ -10,7 +10,6 @@ use midflight_terminal::progress::Progress;
 use midflight_terminal::signals::Shutdown;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -26,13 +25,12 @@ pub(crate) struct Job {
     pub cell: Cell,
 }
 
-/// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`. Traces that they sample from
-/// are in the folder `traces`, or where the environment says.
+/// Runs the cells that the store does not have, `parallel` at a time, and returns all results in the order of `jobs`.
 ///
 /// # Errors
 /// The error of the first cell that fails, after the running ones have ended; [`INTERRUPTED`] after a signal, which ends
 /// them.
-pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize, traces: Option<&Path>) -> Result<Vec<Kept>> {
+pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize) -> Result<Vec<Kept>> {
     let stop = Arc::new(AtomicBool::new(false));
     let (next, first_error) = (AtomicUsize::new(0), Mutex::new(None));
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -44,14 +42,14 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize, traces: Opti
         stopper.store(true, SeqCst);
     });
     let before = store.results()?;
-    let missing: Vec<&Job> = jobs.iter().filter(|job| before.get(&job.cell).is_none()).collect();
+    let missing: Vec<&Job> = jobs.iter().filter(|job| store.find(&before, &job.cell).is_none()).collect();
     let progress = progress(jobs.len(), jobs.len() - missing.len());
     std::thread::scope(|scope| {
         for _ in 0..parallel.clamp(1, missing.len().max(1)) {
             scope.spawn(|| {
                 while !stop.load(SeqCst) {
                     let Some(job) = missing.get(next.fetch_add(1, SeqCst)) else { break };
-                    let outcome = run_child(job, store, traces, &interrupted);
+                    let outcome = run_child(job, store, &interrupted);
                     progress.advance_by(&job.name);
                     if let Err(error) = outcome {
                         stop.store(true, SeqCst);
@@ -71,14 +69,14 @@ pub(crate) fn run_all(jobs: &[Job], store: &Store, parallel: usize, traces: Opti
         return Err(error);
     }
     let results = packed?;
-    let of = |job: &Job| results.get(&job.cell).cloned();
+    let of = |job: &Job| store.find(&results, &job.cell).cloned();
     jobs.iter().map(|job| of(job).with_context(|| format!("{}: its result was deleted meanwhile", job.name))).collect()
 }
 
-fn run_child(job: &Job, store: &Store, traces: Option<&Path>, interrupted: &AtomicBool) -> Result<()> {
+fn run_child(job: &Job, store: &Store, interrupted: &AtomicBool) -> Result<()> {
     let mut command = ours()?;
     command.args(["sim", "cell", "--with-parent", "--store"]).arg(store.directory());
-    if let Some(traces) = traces {
+    if let Some(traces) = store.traces() {
         command.env(VARIABLE, traces);
     }
     // In a group of its own, so that Ctrl-C reaches us alone; it ends when we do, because its stdin does.

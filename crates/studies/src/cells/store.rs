@@ -1,18 +1,21 @@
 //! A directory of results: a file for each cell that was run lately, and packs, a file a scheme with a line for each cell that was run
-//! before. A result is reused if it is for the same cell and the same sources; otherwise it is replaced. Files are written atomically.
+//! before. A result is reused if it is for the same cell, the same sources and the same content of the cell's trace; otherwise it is
+//! replaced. Files are written atomically.
 
 use super::pack::{self, Results};
 use anyhow::{Context, Result};
 use midflight_papers::cell::{Cell, CellResult};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// What is kept of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// The hash of the sources that decide the result: of its scheme's family.
+    /// What decides the result beside the cell ([`version`]).
     version: String,
     pub cell: Cell,
     pub result: CellResult,
@@ -27,46 +30,94 @@ pub(crate) struct Cost {
 }
 
 impl Kept {
-    pub(crate) fn new(cell: Cell, result: CellResult, cost: Cost) -> Self {
-        Self { version: cell.scheme.version().into(), cell, result, cost }
+    pub(crate) fn new(version: String, cell: Cell, result: CellResult, cost: Cost) -> Self {
+        Self { version, cell, result, cost }
     }
 
-    /// Whether it is of today's sources.
+    /// Whether it is of today's sources, whatever has become of its trace.
     pub(super) fn is_current(&self) -> bool {
-        self.version == self.cell.scheme.version()
+        self.version.split(',').next() == Some(self.cell.scheme.version())
     }
 }
 
+/// What decides the result of a cell beside the cell itself: the hash of the sources of its scheme's family and, as a cell only names its
+/// trace, the length and the hash of that file's content. A cell with a trace without a folder in its name has it in the folder `traces`.
+///
+/// # Errors
+/// Where the trace cannot be read.
+pub(super) fn version(cell: &Cell, traces: Option<&Path>) -> Result<String> {
+    let there = traces.map(|traces| cell.with_traces(traces));
+    let sources = cell.scheme.version();
+    let Some(file) = there.as_ref().unwrap_or(cell).load.file() else { return Ok(sources.into()) };
+    let content = fs::read(file).with_context(|| format!("load.file {}", file.display()))?;
+    Ok(format!("{sources}, trace of {} bytes {:016x}", content.len(), fnv(&content)))
+}
+
+/// FNV-1a: finds out what changed by itself, not what someone changed on purpose.
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// A directory of results.
-#[derive(Clone, Debug)]
-pub(crate) struct Store(PathBuf);
+#[derive(Debug)]
+pub(crate) struct Store {
+    directory: PathBuf,
+    /// The folder with the traces that cells sample from.
+    traces: Option<PathBuf>,
+    /// By sources and file of the trace.
+    versions: Mutex<HashMap<(&'static str, PathBuf), String>>,
+}
 
 impl Store {
     /// The directory is made where it is not there.
-    pub(crate) fn open(directory: &Path) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, traces: Option<&Path>) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
-        Ok(Self(directory.to_owned()))
+        Ok(Self { directory: directory.to_owned(), traces: traces.map(Path::to_owned), versions: Mutex::default() })
     }
 
     pub(crate) fn directory(&self) -> &Path {
-        &self.0
+        &self.directory
+    }
+
+    pub(crate) fn traces(&self) -> Option<&Path> {
+        self.traces.as_deref()
     }
 
     /// Where the result of `cell` is kept until it is packed.
     pub(crate) fn path(&self, cell: &Cell) -> Result<PathBuf> {
-        Ok(self.0.join(format!("{}.json", pack::key(cell)?)))
+        Ok(self.directory.join(format!("{}.json", pack::key(cell)?)))
     }
 
-    /// The stored result of `cell`. Files that are damaged, of other sources or of another cell are ignored.
+    /// What decides the result of `cell` beside the cell, each trace read once.
+    fn version(&self, cell: &Cell) -> Option<String> {
+        let Some(file) = cell.load.file() else { return version(cell, None).ok() };
+        let key = (cell.scheme.version(), file.to_owned());
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = versions.get(&key) {
+            return Some(version.clone());
+        }
+        let version = version(cell, self.traces.as_deref()).ok()?;
+        versions.insert(key, version.clone());
+        Some(version)
+    }
+
+    /// The stored result of `cell`. Files that are damaged, of other sources, of another trace or of another cell are ignored.
     pub(crate) fn load(&self, cell: &Cell) -> Option<Kept> {
         let alone = || serde_json::from_slice(&fs::read(self.path(cell).ok()?).ok()?).ok();
-        let is_its = |kept: &Kept| kept.is_current() && kept.cell == *cell;
-        alone().filter(is_its).or_else(|| pack::find(&self.0, cell))
+        let version = self.version(cell)?;
+        let is_its = |kept: &Kept| kept.version == version && kept.cell == *cell;
+        alone().filter(is_its).or_else(|| pack::find(&self.directory, cell).filter(is_its))
     }
 
-    /// All results, to look for many cells.
+    /// All results of today's sources, to look for many cells.
     pub(crate) fn results(&self) -> Result<Results> {
-        Results::read(&self.0)
+        Results::read(&self.directory)
+    }
+
+    /// The result of `cell` among them.
+    pub(crate) fn find<'a>(&self, results: &'a Results, cell: &Cell) -> Option<&'a Kept> {
+        let version = self.version(cell)?;
+        results.get(cell).filter(|kept| kept.version == version)
     }
 
     /// Moves the results of single cells into the packs, and drops those of other sources.
@@ -74,7 +125,7 @@ impl Store {
     /// # Errors
     /// Where a pack cannot be written; then no result is lost.
     pub(crate) fn pack(&self) -> Result<Results> {
-        pack::pack(&self.0)
+        pack::pack(&self.directory)
     }
 
     /// # Errors
@@ -94,7 +145,7 @@ pub(super) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use midflight_papers::cell::{Cluster, Load, Scheme, Work};
+    use midflight_papers::cell::{Cluster, Load, Replace, Scheme, Work};
 
     /// A cell that takes no time.
     pub(crate) fn cell(seed: u64) -> Cell {
@@ -112,7 +163,7 @@ pub(crate) mod tests {
     pub(crate) fn store(name: &str) -> Store {
         let directory = std::env::temp_dir().join(format!("midflight-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
-        Store::open(&directory).unwrap()
+        Store::open(&directory, None).unwrap()
     }
 
     #[test]
@@ -136,6 +187,39 @@ pub(crate) mod tests {
         fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         assert_eq!(store.load(&cell(1)), None);
         fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    /// A cell only names its trace.
+    #[test]
+    fn a_result_of_another_content_of_the_trace_is_none() {
+        let traces = store("traces").directory().to_owned();
+        let file = traces.join("a.tr");
+        let line = |n: usize, ms: u32| format!("{n} 2 0.0{ms} 0.0{ms} 0.0{ms}\n");
+        let write = |ms| std::fs::write(&file, (0..50).map(|n| line(n, ms)).collect::<String>()).unwrap();
+        let load = |file: &Path| Load::Sample {
+            file: file.to_owned(),
+            median_ms: 5.0,
+            load: 0.5,
+            priorities: false,
+            clients: 2,
+            work: Work::Sleep,
+            replace: Replace::Nothing,
+        };
+        // By its name in the folder, and by its path.
+        for (name, file) in [("named", Path::new("a.tr")), ("path", &file)] {
+            write(1);
+            let directory = store(name).directory().to_owned();
+            let opened = || Store::open(&directory, Some(&traces)).unwrap();
+            let cell = Cell { load: load(file), ..cell(1) };
+            let kept = super::super::run(&cell, Some(&opened()), Some(&traces)).unwrap();
+            assert_eq!(opened().load(&cell), Some(kept));
+            write(2);
+            assert_eq!(opened().load(&cell), None, "{name}: as long as before, with other numbers");
+            std::fs::remove_file(traces.join("a.tr")).unwrap();
+            assert_eq!(opened().load(&cell), None, "{name}: gone");
+            fs::remove_dir_all(directory).unwrap();
+        }
+        fs::remove_dir_all(traces).unwrap();
     }
 
     #[test]

@@ -74,6 +74,7 @@ pub(crate) fn colour(hue: Hue) -> RGBColor {
     ];
     match hue {
         Hue::Ours => RGBColor(13, 148, 136),
+        Hue::OursKernel => RGBColor(101, 163, 13),
         Hue::OursServer => RGBColor(59, 130, 246),
         Hue::AsicSafe => RGBColor(37, 99, 235),
         Hue::AsicPublished => RGBColor(234, 88, 12),

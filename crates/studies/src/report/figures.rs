@@ -93,12 +93,12 @@ fn evidence(shown: &[Shown<'_>]) -> String {
     let of = |class: Class| rows.iter().filter(move |row| row.class.name() == class.name());
     let predicted = |verdict| of(Class::Predicted).filter(|row| row.verdict() == verdict).count();
     let [pass, unsure, shape, fail] = Verdict::ALL.map(predicted);
-    let counts = [Class::Predicted, Class::Seen, Class::Set(""), Class::Hypothetical].map(|class| of(class).count());
-    let [total, seen, set, hypothetical] = counts;
+    let counts = Class::ALL.map(|class| of(class).count());
+    let [total, seen, set, measured, hypothetical] = counts;
     format!(
         "Of {} rows {total} are predictions, and only these are evidence: {pass} pass, {unsure} unsure, {shape} have the shape, {fail} \
-         fail. {seen} were in view when constants or rules were chosen, {set} were set, {hypothetical} are this project's programs at \
-         times that nobody has measured.",
+         fail. {seen} were in view when constants or rules were chosen, {set} were set, {measured} are this project's programs at \
+         costs measured on Linux, {hypothetical} at times that nobody has measured, such as a Tofino's.",
         rows.len()
     )
 }
@@ -169,6 +169,8 @@ fn reading(how: &HowRun) -> Markup {
                 "The start of each run is left out. A figure is run with more seeds, up to " (how.most) ", while a row of it is unsure." }
             p { b { "Classes" } ". " b { "Set" } ": a constant, which is named, was fitted to the row: it is an input, and shown as one. "
                 b { "Seen" } ": the value was in view when a constant or a rule was chosen. " b { "Predicted" } ": neither. "
+                b { "Measured" } ": this project's programs, at costs measured on Linux: of a decision in its kernel by " code { "bench xdp" }
+                ", of hosts and links in a lab by " code { "bench lab" } ". "
                 b { "Hypothetical" } ": this project's programs, at times of a switch that they were never run on." }
             p { b { "Verdicts" } " are by the whole interval. " b { "Pass" } ": within a factor of " (RATIO_WITHIN) " of the paper's ratio or "
                 (VALUE_WITHIN) " of its time, a bound kept, or a statement true. " b { "Unsure" } ": it straddles. "

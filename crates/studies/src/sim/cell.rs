@@ -53,8 +53,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if args.with_parent {
         end_with_stdin();
     }
-    let store = args.store.as_deref().map(Store::open).transpose()?;
     let traces = traces::folder(args.traces.as_deref())?;
+    let store = args.store.as_deref().map(|store| Store::open(store, traces.as_deref())).transpose()?;
     let kept = cells::run(&cell, store.as_ref(), traces.as_deref())?;
     stdout::print(&format!("{}\n", serde_json::to_string(&kept)?))?;
     Ok(ExitCode::SUCCESS)

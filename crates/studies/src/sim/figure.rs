@@ -135,8 +135,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     complain();
     // Checked now, not after hours of cells.
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
-    let store = Store::open(&args.cells.clone().unwrap_or_else(|| args.out.join("cells")))?;
-    let shown = until_sure(args, studies, most, &store, &columns)?;
+    let cells = args.cells.clone().unwrap_or_else(|| args.out.join("cells"));
+    let store = Store::open(&cells, columns.folder.as_deref())?;
+    let shown = until_sure(args, studies, most, &store)?;
     let envelope = Envelope::new("figure", output::measures(&shown));
     let compared = before.map(|before| compare::compare(&before, &envelope));
     let how = how(args, seeds, most, &columns, absent);
@@ -146,16 +147,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Runs all figures, and those with rows that are unsure again with more seeds.
-fn until_sure(
-    args: &Args,
-    mut studies: Vec<Study>,
-    most: u64,
-    store: &Store,
-    columns: &Columns,
-) -> Result<Vec<Shown<'static>>> {
+fn until_sure(args: &Args, mut studies: Vec<Study>, most: u64, store: &Store) -> Result<Vec<Shown<'static>>> {
     loop {
         let jobs: Vec<Job> = studies.iter().flat_map(|study| study.jobs(args)).collect();
-        let mut kept = run_all(&jobs, store, parallel(args.jobs), columns.folder.as_deref())?.into_iter();
+        let mut kept = run_all(&jobs, store, parallel(args.jobs))?.into_iter();
         let shown: Vec<Shown<'_>> =
             studies.iter().map(|study| study.show(&mut kept, args.first_seed)).collect::<Result<_>>()?;
         let mut is_sure = true;

@@ -3,7 +3,7 @@
 mod results;
 mod spec;
 
-use super::figure::parallel;
+use super::{figure::parallel, traces};
 use crate::cells::{Job, Store, run_all};
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -76,8 +76,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         stdout::print(&(lines.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let store = Store::open(&args.out.join("cells"))?;
-    let kept = run_all(&jobs, &store, parallel(args.jobs), None)?;
+    let store = Store::open(&args.out.join("cells"), traces::folder(None)?.as_deref())?;
+    let kept = run_all(&jobs, &store, parallel(args.jobs))?;
     results::write(&spec, &points, &kept, &args.out, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use super::queue::Queued;
 use crate::calibration::{RECEIVE_JITTER_NS, SOCKET_DATAGRAMS};
 use crate::cell::DrawnTask;
 use midflight_endpoint::Nanos;
+use midflight_sim::exponential;
 use midflight_sim::time::Calendar;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -150,7 +151,7 @@ impl Jitter {
     }
 
     pub(super) fn draw(&mut self) -> Nanos {
-        (-(1.0 - self.0.random::<f64>()).ln() * RECEIVE_JITTER_NS as f64) as Nanos
+        exponential(&mut self.0, RECEIVE_JITTER_NS)
     }
 
     pub(super) fn below(&mut self, bound: Nanos) -> Nanos {

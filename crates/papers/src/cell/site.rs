@@ -1,0 +1,69 @@
+//! Where a cell of Midflight runs: what its hosts, links and switches take.
+
+use super::sparrow::{hardware, host};
+use super::{Linux, Load};
+use crate::calibration::*;
+use midflight_endpoint::Nanos;
+use midflight_sim::{Hardware, HostConfig, HostId, LinkConfig, SwitchConfig, World};
+
+/// Machines and what lies between them.
+pub(super) struct Site {
+    hardware: Hardware,
+    host: HostConfig,
+    /// Clients and executors are all on one machine: its cores, and once there is one, the machine.
+    shared: Option<(u32, Option<HostId>)>,
+}
+
+/// What a packet takes where nothing waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ways {
+    /// From a program to the switch.
+    pub up: Nanos,
+    /// From the switch to the program.
+    pub down: Nanos,
+}
+
+impl Site {
+    /// The papers' testbed.
+    pub(super) fn papers() -> Self {
+        Self { hardware: hardware(), host: host(), shared: None }
+    }
+
+    /// Linux machines; the one that is the switch joins the others.
+    pub(super) fn linux(linux: Linux, load: &Load) -> Self {
+        let hardware = hardware();
+        let link = LinkConfig { latency: LINUX_WAY_NS, ..hardware.link };
+        // The time of a pass is that of the core that is the switch.
+        let switch = SwitchConfig { pass: 0, packets_per_second: 0, ..hardware.switch };
+        // Where tasks take no time, packets come so often that all programs poll their sockets.
+        let asleep = !matches!(load, Load::Noop { .. });
+        let wake = if asleep { linux.wake_ns.map_or(LINUX_WAKE_NS, Nanos::from) } else { 0 };
+        let host = HostConfig {
+            send: LINUX_SEND_NS,
+            receive: LINUX_RECEIVE_NS + wake,
+            receive_jitter: LINUX_JITTER_NS,
+            ..host()
+        };
+        let shared = (linux.shared_cores > 0).then_some((linux.shared_cores, None));
+        Self { hardware: Hardware { link, trunk: link, switch, ..hardware }, host, shared }
+    }
+
+    pub(super) fn hardware(&self) -> Hardware {
+        self.hardware.clone()
+    }
+
+    pub(super) fn host(&self) -> HostConfig {
+        self.host
+    }
+
+    /// A host for a program, or the one that is shared.
+    pub(super) fn add_host(&mut self, world: &mut World, config: HostConfig) -> HostId {
+        let Some((cores, machine)) = &mut self.shared else { return world.add_host(config) };
+        *machine.get_or_insert_with(|| world.add_host(HostConfig { lanes: *cores, ..config }))
+    }
+
+    pub(super) fn ways(&self) -> Ways {
+        let (link, host) = (self.hardware.link.latency, self.host);
+        Ways { up: host.send + link + self.hardware.switch.pass, down: link + host.receive + host.receive_jitter }
+    }
+}
