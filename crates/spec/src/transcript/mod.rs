@@ -34,6 +34,7 @@
 
 mod engines;
 mod reads;
+mod replicas;
 mod runner;
 mod steps;
 mod tasks;
@@ -44,6 +45,7 @@ pub use engines::{CheckedNative, EngineExt};
 #[cfg(feature = "kernel")]
 pub use engines::{KernelOnce, Spare};
 pub use reads::ReadsVocabulary;
+pub use replicas::ReplicasVocabulary;
 pub use runner::{AnyEngine, Start, TranscriptError, run, run_asic};
 pub use tasks::{PollingAsic, TasksVocabulary};
 pub use vocabulary::{ConfigOf, Every, Moment, OrderOf, Sending, StatsOf, Vocabulary};

@@ -4,4 +4,5 @@
 
 mod files;
 mod reads;
+mod replicas;
 mod tasks;
