@@ -1,0 +1,120 @@
+//! The selectors' names, and how to make one of them.
+
+use super::{C3, HotCold, LeastOutstanding, PeakEwma, PowerOfTwo, Random, RoundRobin, Selector, Tars};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// A selector that needs no truth: all but the oracle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// [`Random`].
+    Random,
+    /// [`RoundRobin`].
+    RoundRobin,
+    /// [`LeastOutstanding`].
+    LeastOutstanding,
+    /// [`PowerOfTwo`].
+    PowerOfTwo,
+    /// [`PeakEwma`].
+    PeakEwma,
+    /// [`C3`] without rate control.
+    #[default]
+    C3,
+    /// [`C3`] with it.
+    C3RateControl,
+    /// [`Tars`].
+    Tars,
+    /// [`HotCold`].
+    HotCold,
+}
+
+/// There is none of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no selector is called {name:?}; there are {all}", all = names())]
+pub struct UnknownAlgorithm {
+    name: String,
+}
+
+fn names() -> String {
+    Algorithm::ALL.map(Algorithm::name).join(", ")
+}
+
+impl Algorithm {
+    /// From the one that knows least to those that know most.
+    pub const ALL: [Self; 9] = [
+        Self::Random,
+        Self::RoundRobin,
+        Self::LeastOutstanding,
+        Self::PowerOfTwo,
+        Self::PeakEwma,
+        Self::C3,
+        Self::C3RateControl,
+        Self::Tars,
+        Self::HotCold,
+    ];
+
+    /// As users write it, and configuration files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::RoundRobin => "round-robin",
+            Self::LeastOutstanding => "least-outstanding",
+            Self::PowerOfTwo => "power-of-two",
+            Self::PeakEwma => "peak-ewma",
+            Self::C3 => "c3",
+            Self::C3RateControl => "c3-rate-control",
+            Self::Tars => "tars",
+            Self::HotCold => "hot-cold",
+        }
+    }
+
+    /// A selector for so many servers, one of so many selectors, with the parameters that its file gives sources for. It knows nothing yet.
+    #[must_use]
+    pub fn selector(self, servers: u16, selectors: u32) -> Box<dyn Selector + Send> {
+        match self {
+            Self::Random => Box::new(Random::new(servers)),
+            Self::RoundRobin => Box::new(RoundRobin::new(servers)),
+            Self::LeastOutstanding => Box::new(LeastOutstanding::new(servers)),
+            Self::PowerOfTwo => Box::new(PowerOfTwo::new(servers)),
+            Self::PeakEwma => Box::new(PeakEwma::new(servers)),
+            Self::C3 => Box::new(C3::new(servers, selectors)),
+            Self::C3RateControl => Box::new(C3::with_rate_control(servers, selectors)),
+            Self::Tars => Box::new(Tars::new(servers, selectors)),
+            Self::HotCold => Box::new(HotCold::new(servers)),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAlgorithm> {
+        let named = Self::ALL.into_iter().find(|algorithm| algorithm.name() == text);
+        named.ok_or_else(|| UnknownAlgorithm { name: text.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_same_in_commands_and_files() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.name().parse(), Ok(algorithm));
+            assert_eq!(serde_json::to_string(&algorithm).unwrap(), format!("\"{algorithm}\""));
+        }
+        let error = "c4".parse::<Algorithm>().unwrap_err().to_string();
+        assert!(error.contains("\"c4\"") && error.contains("c3-rate-control"), "{error}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Selectors: which of a key's replicas gets a read. A client may hold one, or an operator on the path (NetRS IV-C); neither I/O, nor
+//! clocks, nor sources of randomness are in here, and no choice allocates.
+//!
+//! | where | what |
+//! |---|---|
+//! | `algorithm` | their names, and how to make one |
+//! | `candidates` | servers, and the replicas of a key |
+//! | `status` | what a server says of itself, and what of it is believed |
+//! | `servers` | what all selectors keep of each server |
+//! | `pick` | the least of some, or two at random; ties |
+//! | `random`, `round_robin`, `least_outstanding`, `power_of_two`, `peak_ewma`, `c3` with `rate`, `tars`, `hot_cold` | one selector each |
+//! | `oracle` | for simulations: it knows the truth |
+//!
+//! `docs/internals/replicas-selectors.md` has the formulas beside each other, and what each is worth.
+
+mod algorithm;
+mod c3;
+mod candidates;
+mod hot_cold;
+mod least_outstanding;
+mod oracle;
+mod peak_ewma;
+mod pick;
+mod power_of_two;
+mod random;
+mod rate;
+mod round_robin;
+mod servers;
+mod status;
+mod tars;
+
+use midflight_endpoint::Nanos;
+
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use c3::C3;
+pub use candidates::{CANDIDATES_MAX, Candidates, CandidatesError, Server};
+pub use hot_cold::HotCold;
+pub use least_outstanding::LeastOutstanding;
+pub use oracle::{Oracle, Truth};
+pub use peak_ewma::PeakEwma;
+pub use power_of_two::PowerOfTwo;
+pub use random::Random;
+pub use round_robin::RoundRobin;
+pub use servers::{Counts, ESTIMATE_LIFETIME};
+pub use status::{SERVICE_MAX_US, Status};
+pub use tars::Tars;
+
+/// What to do with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Send it to this server, one of the candidates. It counts as outstanding.
+    Send(Server),
+    /// Keep it, and ask again at this time, which is later than now: rate control lets it go to none of them earlier. It does not
+    /// count as outstanding.
+    Wait(Nanos),
+}
+
+/// Chooses servers for requests, and learns from their responses.
+pub trait Selector {
+    /// One of the candidates for a request that leaves now. All bits of `random` must be random: they break ties.
+    fn choose(&mut self, now: Nanos, candidates: &Candidates, random: u64) -> Choice;
+
+    /// A response came. `took`: nanoseconds since its request was sent; `status`: what the server said of itself, if anything.
+    /// What cannot be believed changes no estimate, and is counted.
+    fn answered(&mut self, now: Nanos, server: Server, took: Nanos, status: Option<Status>);
+
+    /// A request will not be answered any more: it is not outstanding. Its response, if it comes after all, is not passed to `answered`.
+    fn expired(&mut self, now: Nanos, server: Server);
+
+    /// Requests to this server that were neither answered nor have expired; 0 of a server that this selector does not know.
+    fn outstanding(&self, server: Server) -> u32;
+
+    /// What was not believed so far.
+    fn counts(&self) -> Counts;
+
+    /// How many selectors choose among the same servers, from now on. Only those care that weigh their own requests by it.
+    fn set_selectors(&mut self, _selectors: u32) {}
+}

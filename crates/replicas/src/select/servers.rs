@@ -1,0 +1,263 @@
+//! What every selector keeps of each server: its requests without a response, and when and what it said last. What only one selector
+//! keeps stands beside it.
+
+use super::{Server, Status};
+use midflight_endpoint::{MS, Nanos, SECOND};
+
+/// Estimates of a server that has not answered for this long say nothing about it any more: it counts as one without statistics, which is
+/// tried. Otherwise a selector would shun a server for ever after one bad spell, or one absurd status, because only requests bring
+/// news. Ten seconds are Finagle's default memory of a slow server; the C3 papers have no such bound, and their implementations send a
+/// tenth of all reads to all replicas instead (read repair).
+pub const ESTIMATE_LIFETIME: Nanos = 10 * SECOND;
+
+/// Statuses are compared by sequence for this long. Packets do not overtake each other by more, and a server that has
+/// started again, or whose numbers have wrapped, is not ignored for longer.
+const SEQUENCE_LIFETIME: Nanos = 100 * MS;
+
+/// A response that took longer counts as this long, so that one of them does not decide for hours.
+const TOOK_MAX: Nanos = 60 * SECOND;
+
+/// What was not believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Statuses with values that no server can have.
+    pub statuses_absurd: u64,
+    /// Statuses that a later one of the same server had overtaken.
+    pub statuses_outdated: u64,
+    /// Responses and expiries without a request that was outstanding.
+    pub answers_unasked: u64,
+    /// Requests, responses and expiries of servers outside of the table.
+    pub servers_unknown: u64,
+}
+
+/// The methods of a selector that are the same in all: its `servers` do them.
+macro_rules! kept_in_servers {
+    () => {
+        fn expired(&mut self, _now: Nanos, server: Server) {
+            self.servers.expired(server);
+        }
+
+        fn outstanding(&self, server: Server) -> u32 {
+            self.servers.outstanding(server)
+        }
+
+        fn counts(&self) -> super::Counts {
+            self.servers.counts()
+        }
+    };
+}
+pub(super) use kept_in_servers;
+
+/// All servers of a selector that keeps `T` of each.
+#[derive(Clone, Debug)]
+pub(super) struct Servers<T> {
+    entries: Box<[Entry<T>]>,
+    counts: Counts,
+    lifetime: Nanos,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry<T> {
+    /// Of the last response.
+    answered_at: Option<Nanos>,
+    /// When the last status was believed.
+    status_at: Option<Nanos>,
+    outstanding: u32,
+    /// Of that status.
+    sequence: u16,
+    own: T,
+}
+
+/// A server, as its selector looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a, T> {
+    pub(super) outstanding: u32,
+    /// What the selector keeps of it; `None` of a server without statistics, or where they are too old.
+    pub(super) known: Option<&'a T>,
+}
+
+/// A response that was believed.
+pub(super) struct Answer<'a, T> {
+    /// What the selector keeps of the server.
+    pub(super) own: &'a mut T,
+    /// Nanoseconds.
+    pub(super) took: f64,
+    /// If there was one, and it was believed.
+    pub(super) status: Option<Status>,
+    /// After this response.
+    pub(super) outstanding: u32,
+    /// Whether there were no statistics, or they were too old.
+    pub(super) is_first: bool,
+}
+
+impl<T: Clone + Default> Servers<T> {
+    /// Estimates last [`ESTIMATE_LIFETIME`].
+    pub(super) fn new(servers: u16) -> Self {
+        Self::with_lifetime(servers, ESTIMATE_LIFETIME)
+    }
+
+    pub(super) fn with_lifetime(servers: u16, lifetime: Nanos) -> Self {
+        let entries = vec![Entry::default(); usize::from(servers)].into_boxed_slice();
+        Self { entries, counts: Counts::default(), lifetime }
+    }
+}
+
+impl<T> Servers<T> {
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(super) fn outstanding(&self, server: Server) -> u32 {
+        self.entries.get(usize::from(server.0)).map_or(0, |entry| entry.outstanding)
+    }
+
+    /// A server outside of the table looks as one of which nothing is known.
+    pub(super) fn see(&self, now: Nanos, server: Server) -> Seen<'_, T> {
+        match self.entries.get(usize::from(server.0)) {
+            Some(entry) => {
+                let known = entry.is_known(now, self.lifetime).then_some(&entry.own);
+                Seen { outstanding: entry.outstanding, known }
+            }
+            None => Seen { outstanding: 0, known: None },
+        }
+    }
+
+    /// Whatever its age.
+    pub(super) fn own(&self, server: Server) -> Option<&T> {
+        self.entries.get(usize::from(server.0)).map(|entry| &entry.own)
+    }
+
+    /// Whatever its age.
+    pub(super) fn own_mut(&mut self, server: Server) -> Option<&mut T> {
+        self.entries.get_mut(usize::from(server.0)).map(|entry| &mut entry.own)
+    }
+
+    pub(super) fn sent(&mut self, server: Server) {
+        match self.entries.get_mut(usize::from(server.0)) {
+            Some(entry) => entry.outstanding = entry.outstanding.saturating_add(1),
+            None => self.counts.servers_unknown += 1,
+        }
+    }
+
+    /// `None`: nobody asked that server.
+    pub(super) fn answered(
+        &mut self,
+        now: Nanos,
+        server: Server,
+        took: Nanos,
+        status: Option<Status>,
+    ) -> Option<Answer<'_, T>> {
+        let entry = take_back(&mut self.entries, &mut self.counts, server)?;
+        let is_first = !entry.is_known(now, self.lifetime);
+        entry.answered_at = Some(now);
+        let status = status.filter(|status| entry.believe(now, *status, &mut self.counts));
+        let took = took.min(TOOK_MAX) as f64;
+        Some(Answer { own: &mut entry.own, took, status, outstanding: entry.outstanding, is_first })
+    }
+
+    pub(super) fn expired(&mut self, server: Server) {
+        take_back(&mut self.entries, &mut self.counts, server);
+    }
+}
+
+/// One outstanding request less.
+fn take_back<'a, T>(entries: &'a mut [Entry<T>], counts: &mut Counts, server: Server) -> Option<&'a mut Entry<T>> {
+    let Some(entry) = entries.get_mut(usize::from(server.0)) else {
+        counts.servers_unknown += 1;
+        return None;
+    };
+    match entry.outstanding.checked_sub(1) {
+        Some(left) => entry.outstanding = left,
+        None => {
+            counts.answers_unasked += 1;
+            return None;
+        }
+    }
+    Some(entry)
+}
+
+impl<T> Entry<T> {
+    fn is_known(&self, now: Nanos, lifetime: Nanos) -> bool {
+        self.answered_at.is_some_and(|at| now.saturating_sub(at) < lifetime)
+    }
+
+    fn believe(&mut self, now: Nanos, status: Status, counts: &mut Counts) -> bool {
+        if !status.is_believable() {
+            counts.statuses_absurd += 1;
+            return false;
+        }
+        let is_recent = self.status_at.is_some_and(|at| now.saturating_sub(at) < SEQUENCE_LIFETIME);
+        if is_recent && !status.is_later_than(self.sequence) {
+            counts.statuses_outdated += 1;
+            return false;
+        }
+        self.status_at = Some(now);
+        self.sequence = status.sequence;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Server = Server(1);
+
+    fn status(sequence: u16) -> Option<Status> {
+        Some(Status { queue: 2, service_us: 1_000, sequence })
+    }
+
+    fn asked(times: usize) -> Servers<()> {
+        let mut servers = Servers::new(2);
+        (0..times).for_each(|_| servers.sent(ONE));
+        servers
+    }
+
+    #[test]
+    fn outstanding_requests_end_by_response_or_expiry_and_are_never_less_than_none() {
+        let mut servers = asked(2);
+        assert!(servers.answered(5, ONE, 5, None).is_some());
+        servers.expired(ONE);
+        assert_eq!(servers.outstanding(ONE), 0);
+        servers.expired(ONE);
+        assert!(servers.answered(6, ONE, 5, status(1)).is_none());
+        assert_eq!((servers.outstanding(ONE), servers.counts().answers_unasked), (0, 2));
+    }
+
+    #[test]
+    fn n8_servers_outside_of_the_table_change_nothing() {
+        let mut servers = asked(1);
+        servers.sent(Server(2));
+        servers.expired(Server(2));
+        assert!(servers.answered(5, Server(2), 5, status(1)).is_none());
+        assert_eq!((servers.outstanding(Server(2)), servers.counts().servers_unknown), (0, 3));
+    }
+
+    #[test]
+    fn n8_a_status_that_was_overtaken_is_not_believed_but_the_response_counts() {
+        let mut servers = asked(4);
+        assert!(servers.answered(1, ONE, 1, status(65_535)).unwrap().status.is_some());
+        assert!(servers.answered(2, ONE, 1, status(1)).unwrap().status.is_some(), "later: numbers wrap");
+        assert!(servers.answered(3, ONE, 1, status(0)).unwrap().status.is_none());
+        assert!(servers.answered(4, ONE, 1, status(1)).unwrap().status.is_none(), "the same once more");
+        assert_eq!((servers.outstanding(ONE), servers.counts().statuses_outdated), (0, 2));
+    }
+
+    #[test]
+    fn n8_a_server_that_starts_again_is_ignored_for_a_tenth_of_a_second_at_most() {
+        let mut servers = asked(3);
+        assert!(servers.answered(0, ONE, 1, status(30_000)).unwrap().status.is_some());
+        assert!(servers.answered(SEQUENCE_LIFETIME - 1, ONE, 1, status(5)).unwrap().status.is_none());
+        assert!(servers.answered(SEQUENCE_LIFETIME, ONE, 1, status(6)).unwrap().status.is_some());
+    }
+
+    #[test]
+    fn estimates_end_with_their_lifetime() {
+        let mut servers = asked(2);
+        assert!(servers.see(0, ONE).known.is_none());
+        assert!(servers.answered(7, ONE, 1, None).unwrap().is_first);
+        assert!(servers.see(6 + ESTIMATE_LIFETIME, ONE).known.is_some());
+        assert!(servers.see(7 + ESTIMATE_LIFETIME, ONE).known.is_none());
+        assert!(servers.answered(7 + ESTIMATE_LIFETIME, ONE, 1, None).unwrap().is_first);
+    }
+}
