@@ -61,9 +61,9 @@ struct MF_PACKED mf_netrs_response {
 
 /* SS: what a server says of itself. Another length is no status of this version: it is not read. */
 struct MF_PACKED mf_server_status {
-    uint16_t queue;      /* requests that wait or are served, without this one */
+    uint16_t queue;      /* requests that wait, without those that are being served */
     uint16_t sequence;   /* counts the server's answers: an older one than the last is not read */
-    uint32_t service_us; /* how long serving takes now, in the mean; 0: not known */
+    uint32_t service_us; /* how long this request was served, without its wait; 0: not known */
 };
 
 /* The ends of a request: what opens the application's payload. A response repeats it. */

@@ -38,11 +38,11 @@ layout! {
 
     /// SS: what a server says of itself.
     pub struct ServerStatus {
-        /// Requests that wait or are served, without this one.
+        /// Requests that wait, without those that are being served.
         pub queue: U16,
         /// Counts the server's answers.
         pub sequence: U16,
-        /// How long serving takes now; 0: not known.
+        /// How long this request was served, without its wait; 0: not known.
         pub service_us: U32,
     }
 

@@ -24,8 +24,7 @@ impl Vocabulary for ReplicasVocabulary {
 
     /// `switch places=64 racks=4 groups=4 rsnodes=8 cookie=5s`
     fn configure(&self, settings: &[(&str, &str)]) -> Result<ReplicasConfig, String> {
-        let mut config =
-            ReplicasConfig { places: 64, racks: 4, groups: 4, rsnodes: 8, ..ReplicasConfig::default() };
+        let mut config = ReplicasConfig { places: 64, racks: 4, groups: 4, rsnodes: 8, ..ReplicasConfig::default() };
         for &(name, value) in settings {
             match name {
                 "places" => config.places = number(value)?,

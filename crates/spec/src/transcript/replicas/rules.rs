@@ -18,9 +18,7 @@ pub(super) fn parse(words: &[&str], names: &Names) -> Result<Option<Rule>, Strin
             let operator = Some(names.anybody(operator)?);
             Rule::Rack { rack: number(rack)?, operator, marker: parse_marker(marker)? }
         }
-        ["host", name, "rack", rack] => {
-            Rule::Host { ip: names.anybody(name)?.ip(), rack: number(rack)?, group: None }
-        }
+        ["host", name, "rack", rack] => Rule::Host { ip: names.anybody(name)?.ip(), rack: number(rack)?, group: None },
         ["host", name, "rack", rack, "group", group] => {
             Rule::Host { ip: names.anybody(name)?.ip(), rack: number(rack)?, group: Some(number(group)?) }
         }
