@@ -182,7 +182,7 @@ impl Model {
             _ => return Err(Verdict::UnknownSender),
         };
         if kind == Kind::Monitored {
-            return self.to_client(&answer, !is_from_operator);
+            return self.deliver(&answer, !is_from_operator);
         }
         let rsnode = self.rsnodes.get(&answer.response.start.rsnode.get()).copied();
         if let (Some(RsNode::At(operator)), false) = (rsnode, is_from_operator) {
@@ -193,7 +193,7 @@ impl Model {
         if !is_here {
             self.stats.unnoted += 1;
         }
-        let mut sent = self.to_client(&answer, true)?;
+        let mut sent = self.deliver(&answer, true)?;
         if let (true, Some(selector)) = (is_here, self.selector) {
             self.stats.noted += 1;
             sent.push((selector, joined(&answer)));
@@ -202,7 +202,7 @@ impl Model {
     }
 
     /// To the client, or to the operator of its rack, if the answer has not come from another operator for this rack.
-    fn to_client(&mut self, answer: &Answer<'_>, may_pass: bool) -> Said {
+    fn deliver(&mut self, answer: &Answer<'_>, may_pass: bool) -> Said {
         let client = SocketAddr::from(answer.ends.client);
         let host = self.places.get(&SocketAddr::new(client.ip(), 0)).copied();
         let Some(Place::Host { rack, group }) = host.filter(|_| client.port() != 0) else {
