@@ -29,6 +29,8 @@ pub trait ProgramTable: Clone + Default + PartialEq {
     const NAME: &'static str;
     /// Its commented default.
     const DEFAULT_TOML: &'static str;
+    /// Where there is a file to start from: what an error about a missing one says.
+    const EXAMPLE: &'static str = EXAMPLE;
 
     /// Reads it.
     ///
@@ -171,7 +173,7 @@ impl<T: ProgramTable> Config<T> {
     /// # Errors
     /// An unreadable file, an unknown key, a value of a wrong type or outside its bounds.
     pub fn load(file: &Path) -> Result<Self, FileError> {
-        let text = file::read(file, EXAMPLE)?;
+        let text = file::read(file, T::EXAMPLE)?;
         Self::parse(&text, file)
     }
 

@@ -322,6 +322,7 @@ impl TimingTable {
 impl ProgramTable for ReadsTable {
     const NAME: &'static str = "reads";
     const DEFAULT_TOML: &'static str = include_str!("reads.toml");
+    const EXAMPLE: &'static str = "`midflight kv init` prints a file to start from";
 
     fn read(table: Table<'_>) -> Result<Self, toml::de::Error> {
         table.rest()
