@@ -7,6 +7,7 @@
 //! | [`figures`] | the papers' figures: which cells to run, and what their results say |
 //! | `differences` | for the report: what comes out differently, and why |
 //! | [`findings`] | rows with verdicts, estimates over seeds, and plots, as data: they know nothing of the simulator |
+//! | [`netrs`] | the world of the replicas program's figures |
 //! | [`calibration`] | every constant that stands for the papers' hardware or software, each with its reason |
 
 pub mod calibration;
@@ -14,5 +15,6 @@ pub mod cell;
 mod differences;
 pub mod figures;
 pub mod findings;
+pub mod netrs;
 
 mod schemes;

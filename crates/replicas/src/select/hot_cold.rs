@@ -40,9 +40,11 @@ struct Report {
     latency: f64,
 }
 
-/// Lower is better: cold before hot, then by its own measure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-struct Rank(bool, f64);
+/// Added to the requests in flight of a hot server: more than any latency. A float of this size still tells them from each other.
+const HOT: f64 = (1_u64 << 52) as f64;
+
+/// Stands for the latency of a server that has requests and no statistics: more than any other.
+const UNKNOWN: f64 = (1_u64 << 51) as f64;
 
 impl HotCold {
     /// For so many servers.
@@ -51,15 +53,16 @@ impl HotCold {
         Self { servers: Servers::with_lifetime(servers, LIFETIME), recent: Recent::default() }
     }
 
-    fn rank(&self, now: Nanos, server: Server) -> Rank {
+    /// Lower is better: cold before hot, then by its own measure.
+    fn rank(&self, now: Nanos, server: Server) -> f64 {
         let Seen { outstanding, known } = self.servers.see(now, server);
         let (queue, latency) = match known {
             Some(report) => (report.queue, report.latency),
             None if outstanding == 0 => (0, 0.0),
-            None => (0, f64::INFINITY),
+            None => (0, UNKNOWN),
         };
         let in_flight = u32::from(queue).saturating_add(outstanding);
-        if in_flight > self.recent.threshold { Rank(true, f64::from(in_flight)) } else { Rank(false, latency) }
+        if in_flight > self.recent.threshold { HOT + f64::from(in_flight) } else { latency }
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `candidates` | servers, and the replicas of a key |
 //! | `status` | what a server says of itself, and what of it is believed |
 //! | `servers` | what all selectors keep of each server |
+//! | `decay` | e^−x |
 //! | `pick` | the least of some, or two at random; ties |
 //! | `random`, `round_robin`, `least_outstanding`, `power_of_two`, `peak_ewma`, `c3` with `rate`, `tars`, `hot_cold` | one selector each |
 //! | `oracle` | for simulations: it knows the truth |
@@ -16,6 +17,7 @@
 mod algorithm;
 mod c3;
 mod candidates;
+mod decay;
 mod hot_cold;
 mod least_outstanding;
 mod oracle;

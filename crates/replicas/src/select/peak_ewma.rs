@@ -1,6 +1,7 @@
 //! Peak-EWMA: `PeakEwma.scala` of Twitter's Finagle, with its balancer of two choices (`P2CPeakEwma`).
 
-use super::pick::two;
+use super::decay::{decay, float};
+use super::pick::{either, two};
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::{Nanos, SECOND};
@@ -45,7 +46,7 @@ impl PeakEwma {
 
 impl Cost {
     fn weight(&self, now: Nanos) -> f64 {
-        (-(now.saturating_sub(self.at) as f64) / DECAY as f64).exp()
+        decay(float(now.saturating_sub(self.at)) * (1.0 / DECAY as f64))
     }
 
     fn decayed(&self, now: Nanos) -> f64 {
@@ -58,7 +59,7 @@ impl Selector for PeakEwma {
         // Which of a tie comes first is random already.
         let [first, second] = two(candidates, random);
         let is_second_lower = self.load(now, second) < self.load(now, first);
-        let server = if is_second_lower { second } else { first };
+        let server = either(is_second_lower, second, first);
         self.servers.sent(server);
         Choice::Send(server)
     }
@@ -95,10 +96,10 @@ mod tests {
     fn the_cost_jumps_up_and_comes_down_slowly() {
         let mut ewma = PeakEwma::new(2);
         answer(&mut ewma, 0, A, 8 * MS);
-        assert_eq!(load_ms(&ewma, 0, A), 8.0);
+        assert!((load_ms(&ewma, 0, A) - 8.0).abs() < 1e-6);
         // A longer one counts whole at once: 20 ms.
         answer(&mut ewma, 0, A, 20 * MS);
-        assert_eq!(load_ms(&ewma, 0, A), 20.0);
+        assert!((load_ms(&ewma, 0, A) - 20.0).abs() < 1e-6);
         // 10 s later, w = e⁻¹ = 0.36788: 20 × 0.36788 + 4 × 0.63212 = 9.886 ms.
         answer(&mut ewma, DECAY, A, 4 * MS);
         assert!((load_ms(&ewma, DECAY, A) - 9.886).abs() < 0.001);

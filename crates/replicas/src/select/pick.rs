@@ -1,31 +1,38 @@
-//! The least of some candidates, or two of them at random. Random bits break ties, each with the same probability but for less than
-//! 2⁻²⁸, and nothing else is random in them.
+//! The least of some candidates, or two of them at random. Random bits break ties: all of them are chosen alike.
 
-use super::{CANDIDATES_MAX, Candidates, Server};
+use super::{Candidates, Server};
+
+/// Every tie is broken by other bits.
+const TIE_BITS: u32 = 23;
 
 /// The candidate with the least key. Keys must be ordered: no NaN.
-pub(super) fn least<K: PartialOrd + Copy + Default>(
+pub(super) fn least<K: PartialOrd + Copy>(
     candidates: &Candidates,
     random: u64,
     mut key: impl FnMut(Server) -> K,
 ) -> Server {
     let servers = candidates.servers();
-    let mut keys = [K::default(); CANDIDATES_MAX];
-    let (mut best, mut ties) = (0, 0);
-    for (i, &server) in servers.iter().enumerate() {
-        keys[i] = key(server);
-        if i == 0 || keys[i] < keys[best] {
-            (best, ties) = (i, 1);
-        } else if keys[i] == keys[best] {
-            ties += 1;
-        }
+    let mut best = servers[0];
+    let mut least = key(best);
+    let mut ties = 1;
+    let mut random = random;
+    for &server in &servers[1..] {
+        let key = key(server);
+        let (is_less, is_tie) = (key < least, key == least);
+        ties = if is_less { 1 } else { ties + usize::from(is_tie) };
+        random = random.rotate_left(TIE_BITS);
+        // The newest of k takes the place with a probability of 1/k; then each of them has it with that probability.
+        best = either(is_less | (is_tie & (below(random as u32, ties) == ties - 1)), server, best);
+        least = if is_less { key } else { least };
     }
-    if ties > 1 {
-        let nth = below(random as u32, ties);
-        let mut tied = (best..servers.len()).filter(|&i| keys[i] == keys[best]);
-        best = tied.nth(nth).unwrap_or(best);
-    }
-    servers[best]
+    best
+}
+
+/// The first one if it `is_so`. Without a branch: nobody can foresee which it is, and where the processor takes the wrong one it waits for
+/// all that the condition needs.
+pub(super) fn either(is_so: bool, first: Server, second: Server) -> Server {
+    let mask = u16::from(is_so).wrapping_neg();
+    Server((first.0 & mask) | (second.0 & !mask))
 }
 
 /// Two different candidates, all pairs alike; the same one twice where there is no other.
@@ -53,6 +60,8 @@ fn below(random: u32, count: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
 
     fn candidates(servers: &[u16]) -> Candidates {
         Candidates::new(&servers.iter().copied().map(Server).collect::<Vec<_>>()).unwrap()
@@ -68,12 +77,16 @@ mod tests {
 
     #[test]
     fn random_bits_break_ties_evenly() {
-        // Of keys 3, 2, 2, 9, 2 three are least. The lower 32 bits decide: a third of them each.
-        let keys = [3, 2, 2, 9, 2];
-        let of = |random| least(&candidates(&[0, 1, 2, 3, 4]), random, |server| keys[usize::from(server.0)]);
-        let third = u64::from(u32::MAX / 3);
-        assert_eq!([of(0), of(third + 1), of(2 * third + 2)], [Server(1), Server(2), Server(4)]);
-        assert_eq!([of(third), of(u64::from(u32::MAX))], [Server(1), Server(4)]);
+        // Of keys 3, 2, 2, 9, 2, 2 four are least.
+        let keys = [3, 2, 2, 9, 2, 2];
+        let six = candidates(&[0, 1, 2, 3, 4, 5]);
+        let mut random = Pcg64::seed_from_u64(1);
+        let mut chosen = [0; 6];
+        for _ in 0..40_000 {
+            chosen[usize::from(least(&six, random.random(), |server| keys[usize::from(server.0)]).0)] += 1;
+        }
+        assert!([1, 2, 4, 5].iter().all(|&i: &usize| (9_700..10_300).contains(&chosen[i])), "{chosen:?}");
+        assert_eq!((chosen[0], chosen[3]), (0, 0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Power of two choices: Mitzenmacher, "The power of two choices in randomized load balancing", IEEE TPDS 12(10), 2001.
 
-use super::pick::two;
+use super::pick::{either, two};
 use super::servers::{Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
 use midflight_endpoint::Nanos;
@@ -25,7 +25,7 @@ impl Selector for PowerOfTwo {
         // Which of a tie comes first is random already.
         let [first, second] = two(candidates, random);
         let is_second_shorter = self.servers.outstanding(second) < self.servers.outstanding(first);
-        let server = if is_second_shorter { second } else { first };
+        let server = either(is_second_shorter, second, first);
         self.servers.sent(server);
         Choice::Send(server)
     }

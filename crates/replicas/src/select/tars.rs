@@ -2,6 +2,7 @@
 //! 2017. Its point: a report of a queue is worth less the older it is, and C3 takes an average of reports of any age for the present.
 
 use super::c3::{Estimate, unknown};
+use super::decay::float;
 use super::pick::least;
 use super::servers::{Seen, Servers, kept_in_servers};
 use super::{Candidates, Choice, Selector, Server, Status};
@@ -10,6 +11,9 @@ use midflight_endpoint::{MS, Nanos};
 /// Half of what a report says beyond the long average is believed at this age: about the time in which a queue of some requests of some
 /// milliseconds empties. Ours: Tars derives the change from rates of arrival and service that its servers report and ours do not.
 const HALF_AGE: Nanos = 20 * MS;
+
+/// The same as a float.
+const HALF: f64 = HALF_AGE as f64;
 
 /// Weight of a report in the long average of a server's queue. Ours.
 const LONG: f64 = 0.05;
@@ -34,9 +38,9 @@ struct Aged {
 
 impl Aged {
     fn queue(&self, now: Nanos) -> f64 {
-        let age = now.saturating_sub(self.at) as f64 / HALF_AGE as f64;
+        let age = float(now.saturating_sub(self.at));
         let usual = self.estimate.queue();
-        usual + (self.queue - usual) / (1.0 + age)
+        usual + (self.queue - usual) * HALF / (HALF + age)
     }
 }
 

@@ -14,6 +14,7 @@ mod peers;
 mod ratio;
 mod reads_load;
 mod reads_packets;
+mod select;
 mod sim;
 mod workload;
 mod xdp;
@@ -54,6 +55,9 @@ enum Bench {
     /// The simulator: events a second
     #[command(after_help = against::help(sim::EXAMPLES))]
     Sim(Comparable),
+    /// The selectors of replicas: nanoseconds a choice
+    #[command(after_help = against::help(select::EXAMPLES))]
+    Select(Comparable),
     /// Deaths of leader, follower and switch of a store: how long its client waits
     #[command(after_help = failover::EXAMPLES)]
     Failover(failover::Args),
@@ -131,7 +135,7 @@ impl Args {
     pub fn ends_with_its_reader(&self) -> bool {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
-            Bench::Loop(args) | Bench::Sim(args) => args.against.other.is_none(),
+            Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) => args.against.other.is_none(),
             Bench::Lab(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
@@ -152,6 +156,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Falcon8(args) => live::run(&live::FALCON_8, &args),
         Bench::Bolt11(args) => live::run(&live::BOLT_11, &args),
         Bench::Sim(args) => args.run("sim", &[], sim::run),
+        Bench::Select(args) => args.run("select", &[], select::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
         Bench::Peers(args) => peers::run(&args),
