@@ -2,6 +2,8 @@
 
 /// How many steps the exact search may take.
 const STEPS: u32 = 200_000;
+/// How many steps the search for what fills a bin best may take.
+const SUBSET_STEPS: u32 = 5_000;
 /// Above this many items the exact search is not worth its steps.
 const EXACT_MAX: usize = 60;
 
@@ -40,7 +42,8 @@ pub(crate) enum Packed {
     Unknown,
 }
 
-/// Packs these loads into at most so many bins: first-fit decreasing, best-fit decreasing, then a bounded exact search.
+/// Packs these loads into at most so many bins: first-fit decreasing, best-fit decreasing, minimum bin slack, then a
+/// bounded exact search.
 pub(crate) fn pack(loads: &[u64], capacity: u64, bins: usize) -> Packed {
     if loads.iter().any(|&load| load > capacity) || l2(loads, capacity) > bins {
         return Packed::Impossible;
@@ -49,8 +52,8 @@ pub(crate) fn pack(loads: &[u64], capacity: u64, bins: usize) -> Packed {
     order.sort_by_key(|&item| (std::cmp::Reverse(loads[item]), item));
     let first = |_free: u64| 0;
     let best = |free: u64| free;
-    if let Some(found) = fit(loads, &order, capacity, bins, first).or_else(|| fit(loads, &order, capacity, bins, best))
-    {
+    let quick = fit(loads, &order, capacity, bins, first).or_else(|| fit(loads, &order, capacity, bins, best));
+    if let Some(found) = quick.or_else(|| fill(loads, &order, capacity, bins)) {
         return Packed::Into(found);
     }
     if loads.len() > EXACT_MAX {
@@ -90,6 +93,54 @@ fn fit(loads: &[u64], order: &[usize], capacity: u64, bins: usize, rank: impl Fn
         bin_of[item] = bin;
     }
     Some(bin_of)
+}
+
+/// Minimum bin slack (Gupta and Ho): one bin after the other gets the largest item that is left, and of the others those that
+/// fill it best.
+fn fill(loads: &[u64], order: &[usize], capacity: u64, bins: usize) -> Option<Vec<usize>> {
+    let mut left = order.to_vec();
+    let mut bin_of = vec![0; loads.len()];
+    for bin in 0..bins {
+        let Some((&largest, others)) = left.split_first() else { break };
+        let mut subset = Subset { loads, items: others, best: vec![], most: 0, chosen: vec![], steps: SUBSET_STEPS };
+        let rest = others.iter().map(|&item| loads[item]).sum();
+        subset.search(0, capacity - loads[largest], 0, rest);
+        let chosen = subset.best;
+        std::iter::once(&largest).chain(&chosen).for_each(|&item| bin_of[item] = bin);
+        left.retain(|item| *item != largest && !chosen.contains(item));
+    }
+    left.is_empty().then_some(bin_of)
+}
+
+/// The items that fill a space best: tried with each item, then without it.
+struct Subset<'a> {
+    loads: &'a [u64],
+    items: &'a [usize],
+    best: Vec<usize>,
+    most: u64,
+    chosen: Vec<usize>,
+    steps: u32,
+}
+
+impl Subset<'_> {
+    /// `rest` is the load of this item and those behind it.
+    fn search(&mut self, at: usize, free: u64, sum: u64, rest: u64) {
+        if sum > self.most || (self.best.is_empty() && !self.chosen.is_empty()) {
+            self.most = sum;
+            self.best.clone_from(&self.chosen);
+        }
+        if at == self.items.len() || sum + rest.min(free) <= self.most || self.steps == 0 {
+            return;
+        }
+        self.steps -= 1;
+        let load = self.loads[self.items[at]];
+        if load <= free {
+            self.chosen.push(self.items[at]);
+            self.search(at + 1, free - load, sum + load, rest - load);
+            self.chosen.pop();
+        }
+        self.search(at + 1, free, sum, rest - load);
+    }
 }
 
 /// The exact search: items in falling order, each into every bin of another free space; bins in use come first.

@@ -169,7 +169,7 @@ mod with_ilp {
     use crate::classes::Classes;
     use crate::ilp::aggregate::{self, Aggregated, Goal, Relaxed};
     use crate::ilp::full::{self, Full};
-    use crate::ilp::patterns::{Patterns, choose_division};
+    use crate::ilp::patterns::{Aim, Patterns, choose_division};
     use crate::instance::Instance;
     use crate::packing::Function;
     use crate::plan::Plan;
@@ -181,10 +181,10 @@ mod with_ilp {
     /// The full form of a larger network is not tried: to read it takes longer than there is time.
     const BINARIES_MAX: usize = 50_000;
     /// The same of the form that is solved pod by pod.
-    const PATTERN_ROUNDS: u32 = 4;
+    const PATTERN_ROUNDS: u32 = 10;
 
-    /// A quarter of the time is for the first solution of the aggregated form, a quarter for all later ones, half for the full
-    /// form. No clock is read here: what is not used is given back.
+    /// A quarter of the time is for the first solution, a quarter for the full form, half for what is between them. No clock is
+    /// read here: what is not used is given back.
     pub(super) fn solve(instance: &Instance, classes: &Classes, mut best: Best, options: &Options) -> Outcome {
         if matches!(options.methods, Use::Best | Use::Aggregated) {
             let by_patterns = match Patterns::of(instance, classes) {
@@ -208,7 +208,7 @@ mod with_ilp {
             Use::Full => (None, 0),
             _ => (best.plan.as_ref().map(|(plan, _)| plan), best.bound),
         };
-        let share = if options.methods == Use::Full { 1 } else { 2 };
+        let share = if options.methods == Use::Full { 1 } else { 4 };
         match full::solve(instance, classes, start, least, options.time_limit / share) {
             Full::Infeasible => return Outcome::Infeasible,
             Full::OutOfTime(bound) => best.bound = best.bound.max(bound),
@@ -236,8 +236,9 @@ mod with_ilp {
             if best.is_certain() {
                 return true;
             }
-            let share = if round == 0 { 4 } else { 4 * (PATTERN_ROUNDS - 1) };
-            let solved = patterns.solve(instance, classes, &functions, options.time_limit / share);
+            let share = if round == 0 { 4 } else { 24 };
+            let limit = options.time_limit / share;
+            let solved = patterns.solve(instance, classes, &functions, Aim::Fewest, limit);
             let Some((solution, bound)) = solved else { return round > 0 };
             best.bound = best.bound.max(bound);
             if let Some(plan) = unpack(instance, classes, &solution).plan {
@@ -249,7 +250,14 @@ mod with_ilp {
             let top = patterns.top();
             match Function::against(&loads, classes.classes[top].limit, solution.in_use[top]) {
                 Some(function) if !functions.contains(&function) => functions.push(function),
-                _ => return true,
+                _ => break,
+            }
+        }
+        if !best.is_certain() {
+            let aim = Aim::EasiestOf(best.bound);
+            let solved = patterns.solve(instance, classes, &functions, aim, options.time_limit / 8);
+            if let Some(plan) = solved.and_then(|(solution, _)| unpack(instance, classes, &solution).plan) {
+                best.offer(instance, plan, Method::Aggregated);
             }
         }
         true

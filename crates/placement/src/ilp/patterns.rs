@@ -23,6 +23,15 @@ const GROUPS_MAX: usize = 12;
 /// Values of functions are compared as integers.
 const SCALE: f64 = 1e9;
 
+/// What the program is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The fewest operators.
+    Fewest,
+    /// At most so many operators, and the least load at the top: such a solution is the easiest to unpack.
+    EasiestOf(usize),
+}
+
 /// The groups of one pod.
 struct Pod {
     groups: Vec<usize>,
@@ -89,11 +98,12 @@ impl Patterns {
         instance: &Instance,
         classes: &Classes,
         functions: &[Function],
+        aim: Aim,
         limit: Duration,
     ) -> Option<(Aggregated, usize)> {
         let of_pod = |pod: &Pod| undominated(all_patterns(instance, classes, self.top, functions, pod));
         let patterns = self.pods.iter().map(of_pod).collect();
-        choose(instance, classes, self.top, functions, patterns, limit)
+        choose(instance, classes, self.top, functions, patterns, aim, limit)
     }
 }
 
@@ -109,7 +119,7 @@ pub(crate) fn choose_division(
     let pattern = |division: Division| of_division(instance, classes, top, &functions, division);
     let of_pod = |divisions: Vec<Division>| undominated(divisions.into_iter().filter_map(pattern).collect());
     let patterns = divisions.into_iter().map(of_pod).collect();
-    choose(instance, classes, top, &functions, patterns, limit).map(|(solution, _)| solution)
+    choose(instance, classes, top, &functions, patterns, Aim::Fewest, limit).map(|(solution, _)| solution)
 }
 
 /// The program: a pattern for each pod.
@@ -119,14 +129,21 @@ fn choose(
     top_class: usize,
     functions: &[Function],
     patterns: Vec<Vec<Pattern>>,
+    aim: Aim,
     limit: Duration,
 ) -> Option<(Aggregated, usize)> {
     let top = &classes.classes[top_class];
     let mut problem = RowProblem::new();
-    let in_use = problem.add_integer_column(1.0, 0.0..=top.operators.len() as f64);
+    let price = if aim == Aim::Fewest { 1.0 } else { 0.0 };
+    let in_use = problem.add_integer_column(price, 0.0..=top.operators.len() as f64);
     let mut columns: Vec<Vec<(Col, Pattern)>> = Vec::new();
     for pod in patterns {
-        let column = |pattern: Pattern| (problem.add_integer_column(pattern.operators as f64, 0..=1), pattern);
+        let cost = |pattern: &Pattern| match aim {
+            Aim::Fewest => pattern.operators as f64,
+            // In thousandths of what an operator may get.
+            Aim::EasiestOf(_) => 1e3 * pattern.top_load as f64 / top.limit.max(1) as f64,
+        };
+        let column = |pattern: Pattern| (problem.add_integer_column(cost(&pattern), 0..=1), pattern);
         columns.push(pod.into_iter().map(column).collect());
     }
     for pod in &columns {
@@ -140,6 +157,10 @@ fn choose(
     problem.add_row(..=1.0, sum(&|pattern| pattern.hops as f64 / budget));
     let load = sum(&|pattern| pattern.top_load as f64 / top.limit.max(1) as f64);
     problem.add_row(..=0.0, load.into_iter().chain([(in_use, -1.0)]));
+    if let Aim::EasiestOf(operators) = aim {
+        let of_pods = sum(&|pattern| pattern.operators as f64);
+        problem.add_row(..=operators as f64, of_pods.into_iter().chain([(in_use, 1.0)]));
+    }
     for number in 0..functions.len() {
         let sums = sum(&|pattern| pattern.sums[number] as f64 / SCALE);
         problem.add_row(..=0.0, sums.into_iter().chain([(in_use, -1.0)]));
