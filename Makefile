@@ -10,21 +10,29 @@ RUNS ?= 20
 MIDFLIGHT_TRACES ?= $(wildcard ../shared/traces)
 # Fuzzing needs a nightly compiler.
 FUZZ_CARGO ?= $(CARGO) +nightly
-# The kernel engine is built where its tools are: `make KERNEL=no` leaves it out, KERNEL=yes insists on it.
+# The kernel engine and the ILP are built where their tools are: `make KERNEL=no ILP=no` leaves them out, yes insists on one.
 KERNEL ?= auto
+ILP ?= auto
 ifeq ($(filter auto yes no,$(KERNEL)),)
 $(error KERNEL is auto, yes or no, and not "$(KERNEL)")
+endif
+ifeq ($(filter auto yes no,$(ILP)),)
+$(error ILP is auto, yes or no, and not "$(ILP)")
 endif
 ifeq ($(if $(filter bench-against,$(MAKECMDGOALS)),$(AGAINST),unasked),)
 $(error bench-against needs another build: make bench-against AGAINST=../before/target/release/midflight)
 endif
-FEATURES_no =
-FEATURES_yes = --features midflight-cli/kernel
-# The whole workspace has a program of its own in the tests.
-ALL = --workspace $(if $(FEATURES),$(FEATURES) --features midflight-echo/kernel)
+KERNEL_no =
+KERNEL_yes = midflight-cli/kernel
+ILP_no =
+ILP_yes = midflight-cli/ilp
 # Asked once, and only by a target that builds.
-FEATURES_auto = $(eval FEATURES_auto := $(shell .ci/features))$(FEATURES_auto)
-FEATURES = $(FEATURES_$(KERNEL))
+KERNEL_auto = $(eval KERNEL_auto := $(shell .ci/features kernel))$(KERNEL_auto)
+ILP_auto = $(eval ILP_auto := $(shell .ci/features ilp))$(ILP_auto)
+HAS_KERNEL = $(KERNEL_$(KERNEL))
+FEATURES = $(addprefix --features ,$(HAS_KERNEL) $(ILP_$(ILP)))
+# The whole workspace has a program of its own in the tests.
+ALL = --workspace $(FEATURES) $(if $(HAS_KERNEL),--features midflight-echo/kernel)
 MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES) --
 
 .DEFAULT_GOAL := help
@@ -33,6 +41,7 @@ MIDFLIGHT = $(CARGO) run --locked --release --quiet -p midflight-cli $(FEATURES)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 	@echo "  KERNEL=no     behind any of them: without the kernel engine, which is built where its tools are"
+	@echo "  ILP=no        the same for the ILP of midflight plan"
 
 # With cargo's progress: the first time takes minutes.
 release:
@@ -45,7 +54,7 @@ test: ## unit, property, transcript and end-to-end tests; then the C core once m
 	$(CARGO) test --locked $(ALL)
 	$(CARGO) test --locked -p midflight-dataplane -p midflight-spec --features midflight-dataplane/sanitize
 
-lint: ## formatting, Clippy (with and without the kernel engine), and the C compilers' warnings, all as errors
+lint: ## formatting, Clippy (with and without the kernel engine and the ILP), and the C compilers' warnings, all as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
@@ -61,7 +70,7 @@ define benchmarks
 @$(MIDFLIGHT) bench core $(1)
 @$(MIDFLIGHT) bench loop $(1)
 @if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: bench xdp and bench lab, which need root" >&2; exit; fi; \
-set -e; $(if $(FEATURES),$(MIDFLIGHT) bench xdp $(1);) $(MIDFLIGHT) bench lab $(1)
+set -e; $(if $(HAS_KERNEL),$(MIDFLIGHT) bench xdp $(1);) $(MIDFLIGHT) bench lab $(1)
 endef
 
 bench: release ## the core, then client, switch and executor on this machine; as root also the kernel engine, and a lab

@@ -3,7 +3,7 @@
 #
 #     ./do demo     the main job       ./do test     all tests       ./do          what else there is
 #
-# KERNEL=no ./do TARGET leaves the kernel engine out, and what it needs.
+# KERNEL=no ./do TARGET leaves the kernel engine out, and what it needs; ILP=no the solver of `midflight plan`.
 # Does nothing that is done already, and says nothing when there is nothing to do.
 set -eu
 cd "$(dirname "$0")"
@@ -49,15 +49,17 @@ install_packages() {
 
 # What all else works without, one line each.
 lacking() {
-    [ "${KERNEL:-auto}" != auto ] || .ci/features 2>&1 >/dev/null
+    [ "${KERNEL:-auto}" != auto ] || .ci/features kernel 2>&1 >/dev/null
+    [ "${ILP:-auto}" != auto ] || .ci/features ilp 2>&1 >/dev/null
     have ip || echo "without labs: ip is missing (package iproute2)"
 }
 
-# The Debian packages for that; none for the kernel engine where no clang is new enough.
+# The Debian packages for that; of the kernel engine's none where no clang is new enough.
 lacking_packages() {
     case $(lacking) in
     *kernel*) if clang_package; then echo libelf-dev zlib1g-dev pkg-config linux-libc-dev; fi ;;
     esac
+    case $(lacking) in *ILP*) echo cmake g++ libclang-dev ;; esac
     have ip || echo iproute2
 }
 
@@ -87,6 +89,7 @@ install_lacking() {
     lacking | while read -r line; do say "$line"; done
     # Said once is enough: make says it too.
     case $(lacking) in *kernel*) export KERNEL=no ;; esac
+    case $(lacking) in *ILP*) export ILP=no ;; esac
 }
 
 # The first of two dotted versions is at least the second.

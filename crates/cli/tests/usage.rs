@@ -21,7 +21,8 @@ fn every_subcommand_has_examples_and_exit_codes() {
     let plain = [&plain[..], &["lab down", "lab run", "sim run", "check history"]].concat();
     let plain = [&plain[..], &["replica", "kv", "kv status", "kv members", "kv policy", "kv init"]].concat();
     let with_results = ["check asic", "sim check", "sim mutants", "sim figure", "sim sweep", "bench loop"];
-    let with_results = [&with_results[..], &["bench falcon-8", "bench bolt-11", "kv load"]].concat();
+    let with_results =
+        [&with_results[..], &["bench falcon-8", "bench bolt-11", "bench ilp", "plan", "kv load"]].concat();
     for (commands, parts) in
         [(plain, &["EXAMPLES", "EXIT CODES"][..]), (with_results, &["EXAMPLES", "RESULTS", "EXIT CODES"])]
     {

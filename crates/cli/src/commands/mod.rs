@@ -6,6 +6,7 @@ mod executor;
 mod kv;
 mod lab;
 mod map;
+mod plan;
 mod purge;
 mod replica;
 mod status;
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Purge(purge::Args),
     /// Hosts and a switch on this machine, in network namespaces: to try, test and measure in
     Lab(lab::Args),
+    /// Plan where replicas are selected: operators for traffic groups, as few as possible
+    Plan(plan::Args),
     /// Measure this machine
     Bench(bench::Args),
     /// Schedulers to compare Midflight with, over real sockets: Sparrow
@@ -65,7 +68,7 @@ impl Command {
     /// Whether a closed pipe (`| head`) ends it at once. Commands that run children end them first.
     pub(crate) fn ends_with_its_reader(&self) -> bool {
         match self {
-            Self::Status(_) | Self::Submit(_) | Self::Replay(_) => true,
+            Self::Status(_) | Self::Submit(_) | Self::Replay(_) | Self::Plan(_) => true,
             Self::Kv(args) => args.ends_with_its_reader(),
             Self::Bench(args) => args.ends_with_its_reader(),
             Self::Lab(args) => args.ends_with_its_reader(),
@@ -88,6 +91,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(&args),
         Command::Purge(args) => purge::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Baseline(args) => baseline::run(&args),
         Command::Sim(args) => sim::run(&args),

@@ -4,6 +4,7 @@ mod against;
 mod core;
 mod core_reads;
 mod failover;
+mod ilp;
 mod keeper;
 mod lab;
 mod live;
@@ -64,6 +65,9 @@ enum Bench {
     /// The read modes of a store side by side: operations a second with small replicas, and what follower reads are worth
     #[command(after_help = modes::EXAMPLES)]
     Modes(modes::Args),
+    /// Plans of RSNodes: how long they take, and how often they are proven optimal
+    #[command(after_help = ilp::EXAMPLES)]
+    Ilp(How),
     /// The same no-op tasks on Ray, Dask, HyperQueue, NATS and Midflight: installs them, measures each, prints a table
     #[command(after_help = peers::EXAMPLES)]
     Peers(peers::Args),
@@ -136,6 +140,7 @@ impl Args {
         match &self.bench {
             Bench::Core(args) | Bench::Xdp(args) => args.comparable.against.other.is_none(),
             Bench::Loop(args) | Bench::Sim(args) | Bench::Select(args) => args.against.other.is_none(),
+            Bench::Ilp(_) => true,
             Bench::Lab(_)
             | Bench::Falcon8(_)
             | Bench::Bolt11(_)
@@ -159,6 +164,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Bench::Select(args) => args.run("select", &[], select::run),
         Bench::Failover(args) => failover::run(&args),
         Bench::Modes(args) => modes::run(&args),
+        Bench::Ilp(how) => ilp::run(&how),
         Bench::Peers(args) => peers::run(&args),
     }
 }

@@ -1,0 +1,131 @@
+//! A plan in the making: loads and extra hops kept up to date, so that each step is checked against the constraints at once.
+
+use crate::instance::Instance;
+use crate::plan::Plan;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Draft<'a> {
+    pub instance: &'a Instance,
+    pub plan: Plan,
+    /// What each accelerator may still get.
+    free: Vec<u64>,
+    hops_left: u64,
+    /// How many groups have each operator as their RSNode.
+    groups_at: Vec<usize>,
+}
+
+impl<'a> Draft<'a> {
+    /// Nothing is placed yet.
+    pub(crate) fn empty(instance: &'a Instance) -> Self {
+        Self {
+            instance,
+            plan: Plan::degraded(instance.groups().len()),
+            free: instance.topology().accelerators().iter().map(|accelerator| accelerator.limit()).collect(),
+            hops_left: instance.limits().extra_hops,
+            groups_at: vec![0; instance.topology().operators().len()],
+        }
+    }
+
+    /// A plan that is in force, whether or not it still keeps the constraints; what is used up is then nothing, not negative.
+    /// For adding groups only.
+    pub(crate) fn in_force(instance: &'a Instance, plan: &Plan) -> Self {
+        let mut draft = Self::empty(instance);
+        let topology = instance.topology();
+        for (group, rsnode) in plan.rsnodes.iter().enumerate() {
+            let Some(operator) = *rsnode else { continue };
+            let free = &mut draft.free[topology.operators()[operator].accelerator];
+            *free = free.saturating_sub(instance.load(group));
+            let hops = instance.extra_hops(group, topology.tier(operator));
+            draft.hops_left = draft.hops_left.saturating_sub(hops);
+            draft.groups_at[operator] += 1;
+            draft.plan.rsnodes[group] = Some(operator);
+        }
+        draft
+    }
+
+    pub(crate) fn in_use(&self, operator: usize) -> bool {
+        self.groups_at[operator] > 0
+    }
+
+    pub(crate) fn operators_in_use(&self) -> Vec<usize> {
+        (0..self.groups_at.len()).filter(|&operator| self.in_use(operator)).collect()
+    }
+
+    /// What the accelerator of an operator may still get.
+    pub(crate) fn free(&self, operator: usize) -> u64 {
+        self.free[self.instance.topology().operators()[operator].accelerator]
+    }
+
+    /// Whether the limits of load and extra hops allow it; the operator must be on the group's path.
+    pub(crate) fn may_place(&self, group: usize, operator: usize) -> bool {
+        let tier = self.instance.topology().tier(operator);
+        self.instance.load(group) <= self.free(operator) && self.instance.extra_hops(group, tier) <= self.hops_left
+    }
+
+    /// Places a group if the limits allow it.
+    pub(crate) fn place(&mut self, group: usize, operator: usize) -> bool {
+        if !self.may_place(group, operator) {
+            return false;
+        }
+        let topology = self.instance.topology();
+        self.free[topology.operators()[operator].accelerator] -= self.instance.load(group);
+        self.hops_left -= self.instance.extra_hops(group, topology.tier(operator));
+        self.groups_at[operator] += 1;
+        self.plan.rsnodes[group] = Some(operator);
+        true
+    }
+
+    /// Takes a group from its RSNode.
+    pub(crate) fn remove(&mut self, group: usize) {
+        let Some(operator) = self.plan.rsnodes[group].take() else { return };
+        let topology = self.instance.topology();
+        self.free[topology.operators()[operator].accelerator] += self.instance.load(group);
+        self.hops_left += self.instance.extra_hops(group, topology.tier(operator));
+        self.groups_at[operator] -= 1;
+    }
+
+    /// Places a group where it fits best: with operators in use first, those with the least room first.
+    pub(crate) fn place_anywhere(&mut self, group: usize, only_in_use: bool) -> bool {
+        let candidates = self.instance.on_path(group).filter(|&operator| self.may_place(group, operator));
+        let candidates = candidates.filter(|&operator| !only_in_use || self.in_use(operator));
+        let best = candidates.min_by_key(|&operator| {
+            // An operator not in use yet: the one that costs least extra hops.
+            let hops = self.instance.extra_hops(group, self.instance.topology().tier(operator));
+            let unused = !self.in_use(operator);
+            (unused, if unused { hops } else { 0 }, self.free(operator), operator)
+        });
+        best.is_some_and(|operator| self.place(group, operator))
+    }
+
+    /// Empties RSNodes, those with the least load first, as long as all groups of one fit at others that are in use.
+    pub(crate) fn close(&mut self) {
+        loop {
+            let mut closed = false;
+            let mut operators = self.operators_in_use();
+            operators.sort_by_key(|&operator| (std::cmp::Reverse(self.free(operator)), operator));
+            for operator in operators {
+                closed |= self.close_one(operator);
+            }
+            if !closed {
+                return;
+            }
+        }
+    }
+
+    fn close_one(&mut self, operator: usize) -> bool {
+        let rsnodes = self.plan.rsnodes.iter().enumerate();
+        let mut groups: Vec<usize> = rsnodes.filter(|(_, at)| **at == Some(operator)).map(|(group, _)| group).collect();
+        groups.sort_by_key(|&group| (std::cmp::Reverse(self.instance.load(group)), group));
+        groups.iter().for_each(|&group| self.remove(group));
+        for (done, &group) in groups.iter().enumerate() {
+            if !self.place_anywhere(group, true) {
+                groups[..done].iter().for_each(|&group| self.remove(group));
+                groups.iter().for_each(|&group| {
+                    self.place(group, operator);
+                });
+                return false;
+            }
+        }
+        true
+    }
+}

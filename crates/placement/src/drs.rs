@@ -1,0 +1,101 @@
+//! Degraded replica selection (DRS): which groups go without an RSNode if no plan serves all (N5, section III-C).
+//!
+//! Groups that no operator can take even alone have no choice. Of the others the heaviest go first, as the paper says, and as
+//! few of them as make a plan possible. Going by weight need not give the fewest groups, so the least possible number stands
+//! beside it.
+
+use crate::classes::Classes;
+use crate::instance::Instance;
+use crate::plan::Plan;
+use crate::solve::{Method, Options, Outcome, Solved, solve};
+
+/// How few groups could be under DRS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Least {
+    /// No plan has fewer groups under DRS.
+    pub number: usize,
+    /// Whether a plan with this many is known.
+    pub exact: bool,
+}
+
+/// A plan that keeps all constraints, perhaps with groups under DRS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Degraded {
+    /// The plan; cost and bound are those of the groups that it serves.
+    pub solved: Solved,
+    /// The groups under DRS, the heaviest first.
+    pub groups: Vec<usize>,
+    /// The least possible number of them.
+    pub least: Least,
+}
+
+/// Plans for all groups, or, if there is no such plan (or none is found), for all but some.
+#[must_use]
+pub fn solve_or_degrade(instance: &Instance, options: &Options) -> Degraded {
+    let outcome = solve(instance, options);
+    if let Outcome::Solved(solved) = outcome {
+        return Degraded { solved, groups: vec![], least: Least { number: 0, exact: true } };
+    }
+    let classes = Classes::of(instance);
+    let mut order: Vec<usize> = (0..instance.groups().len()).collect();
+    // A group that fits nowhere is under DRS in every plan, whatever its weight.
+    let fits = |group: usize| !classes.options[group].is_empty();
+    order.sort_by_key(|&group| (fits(group), std::cmp::Reverse(instance.load(group)), group));
+    let homeless = classes.homeless().count();
+    let probes = usize::BITS - order.len().leading_zeros() + 1;
+    let options = Options { time_limit: options.time_limit / (probes + 1), ..*options };
+    // With fewer groups a plan stays possible, so the least prefix is found by halving.
+    let (mut low, mut high) = (homeless, order.len());
+    let mut best = Solved { plan: Plan::degraded(order.len()), bound: 0, method: Method::FirstFit };
+    while low < high {
+        let middle = low.midpoint(high);
+        match without(instance, &order[..middle], &options) {
+            Some(solved) => (best, high) = (solved, middle),
+            None => low = middle + 1,
+        }
+    }
+    let mut groups = order[..high].to_vec();
+    groups.sort_by_key(|&group| (std::cmp::Reverse(instance.load(group)), group));
+    let known = usize::from(outcome == Outcome::Infeasible).max(homeless);
+    let least = least(instance, &classes, &options, known, groups.len());
+    Degraded { solved: best, groups, least }
+}
+
+/// A plan for all but these groups.
+fn without(instance: &Instance, groups: &[usize], options: &Options) -> Option<Solved> {
+    let served: Vec<usize> = (0..instance.groups().len()).filter(|group| !groups.contains(group)).collect();
+    let mut part = instance.clone();
+    part.groups = served.iter().map(|&group| instance.groups()[group].clone()).collect();
+    let solved = solve(&part, options).solved()?;
+    let mut plan = Plan::degraded(instance.groups().len());
+    served.iter().zip(solved.plan.rsnodes).for_each(|(&group, rsnode)| plan.rsnodes[group] = rsnode);
+    Some(Solved { plan, ..solved })
+}
+
+/// By the aggregated form with a slack for each group: its optimum is a bound, and exact if its solution can be unpacked.
+#[cfg(feature = "ilp")]
+fn least(instance: &Instance, classes: &Classes, options: &Options, known: usize, found: usize) -> Least {
+    use crate::check::violations;
+    use crate::ilp::aggregate::{Goal, Relaxed, solve as solve_aggregate};
+    use crate::solve::Use;
+    let plain = Least { number: known, exact: known == found };
+    if options.methods == Use::FirstFit {
+        return plain;
+    }
+    match solve_aggregate(instance, classes, Goal::Degraded, &[], None, options.time_limit) {
+        Relaxed::Solved(solution, bound) => {
+            let degraded = solution.class_of.iter().filter(|class| class.is_none()).count();
+            let number = bound.max(known);
+            let unpacked = crate::unpack::pack_all(instance, classes, &solution);
+            let is_plan = degraded == number && unpacked.is_some_and(|plan| violations(instance, &plan).is_empty());
+            Least { number, exact: is_plan || number == found }
+        }
+        Relaxed::OutOfTime(bound) => Least { number: bound.max(known), exact: bound.max(known) == found },
+        Relaxed::Infeasible => plain,
+    }
+}
+
+#[cfg(not(feature = "ilp"))]
+fn least(_: &Instance, _: &Classes, _: &Options, known: usize, found: usize) -> Least {
+    Least { number: known, exact: known == found }
+}

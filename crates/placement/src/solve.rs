@@ -1,0 +1,322 @@
+//! The planner: which method is tried when, and what is proven about its plan (N5).
+
+use crate::check::violations;
+use crate::classes::Classes;
+use crate::first_fit;
+use crate::instance::Instance;
+use crate::plan::Plan;
+use std::time::Duration;
+
+/// How a plan was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// First-fit decreasing; the bound too came without a solver.
+    FirstFit,
+    /// The aggregated form, unpacked.
+    Aggregated,
+    /// The full form.
+    Full,
+}
+
+/// Which methods may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// The best there is: the ILP if it was built in, otherwise first-fit.
+    Best,
+    /// First-fit only.
+    FirstFit,
+    /// First the aggregated form, then no other.
+    Aggregated,
+    /// The full form only, as the paper has it.
+    Full,
+}
+
+/// How to plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which methods.
+    pub methods: Use,
+    /// How long the solver may take in all; first-fit takes milliseconds and needs no limit.
+    pub time_limit: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { methods: Use::Best, time_limit: Duration::from_secs(5) }
+    }
+}
+
+/// Whether this build has the ILP.
+pub const HAS_ILP: bool = cfg!(feature = "ilp");
+
+/// A plan that serves all groups and keeps all constraints, and how good it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solved {
+    /// The plan.
+    pub plan: Plan,
+    /// No plan has fewer RSNodes than this.
+    pub bound: usize,
+    /// How the plan was found.
+    pub method: Method,
+}
+
+impl Solved {
+    /// Whether no plan has fewer RSNodes.
+    #[must_use]
+    pub fn is_optimal(&self) -> bool {
+        self.plan.cost() == self.bound
+    }
+
+    /// How many RSNodes fewer the best plan may have, at most.
+    #[must_use]
+    pub fn gap(&self) -> usize {
+        self.plan.cost() - self.bound
+    }
+}
+
+/// What came of planning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A plan.
+    Solved(Solved),
+    /// No plan serves all groups: proven.
+    Infeasible,
+    /// No plan was found, and none is excluded.
+    Unknown,
+}
+
+impl Outcome {
+    /// The plan, if there is one.
+    #[must_use]
+    pub fn solved(self) -> Option<Solved> {
+        match self {
+            Self::Solved(solved) => Some(solved),
+            Self::Infeasible | Self::Unknown => None,
+        }
+    }
+}
+
+/// Plans for all groups.
+#[must_use]
+pub fn solve(instance: &Instance, options: &Options) -> Outcome {
+    if instance.groups().is_empty() {
+        return Outcome::Solved(Solved { plan: Plan::degraded(0), bound: 0, method: Method::FirstFit });
+    }
+    let classes = Classes::of(instance);
+    if classes.homeless().next().is_some() || too_much_load(instance, &classes) {
+        return Outcome::Infeasible;
+    }
+    let first_fit = first_fit::first_fit(instance, &classes).filter(|plan| violations(instance, plan).is_empty());
+    #[cfg_attr(feature = "ilp", allow(unused_mut, reason = "the ILP asks for the bound of pods where it needs it"))]
+    let mut bound = first_fit::bound(instance, &classes);
+    #[cfg(not(feature = "ilp"))]
+    if let Some(pods) = crate::pods::Pods::of(instance, &classes) {
+        bound = bound.max(pods.bound(instance, &classes).0);
+    }
+    let best = Best { plan: first_fit.map(|plan| (plan, Method::FirstFit)), bound };
+    #[cfg(feature = "ilp")]
+    return with_ilp::solve(instance, &classes, best, options);
+    #[cfg(not(feature = "ilp"))]
+    {
+        let _ = options;
+        best.outcome()
+    }
+}
+
+/// Whether the load is more than all accelerators together may get.
+fn too_much_load(instance: &Instance, classes: &Classes) -> bool {
+    let all: u128 = (0..instance.groups().len()).map(|group| u128::from(instance.load(group))).sum();
+    let mut counted = std::collections::BTreeSet::new();
+    let limits =
+        classes.classes.iter().filter(|class| class.joint.is_none_or(|accelerator| counted.insert(accelerator)));
+    all > limits.map(|class| u128::from(class.limit) * class.operators.len() as u128).sum()
+}
+
+/// The best plan so far, and the best bound.
+struct Best {
+    plan: Option<(Plan, Method)>,
+    bound: usize,
+}
+
+impl Best {
+    fn outcome(self) -> Outcome {
+        let bound = self.bound;
+        match self.plan {
+            Some((plan, method)) => Outcome::Solved(Solved { bound: bound.min(plan.cost()), plan, method }),
+            None => Outcome::Unknown,
+        }
+    }
+
+    /// Takes a plan if it keeps the constraints, exactly, and is better.
+    #[cfg(feature = "ilp")]
+    fn offer(&mut self, instance: &Instance, plan: Plan, method: Method) {
+        let better = self.plan.as_ref().is_none_or(|(best, _)| plan.cost() < best.cost());
+        let serves_all = plan.under_drs().next().is_none();
+        if better && serves_all && violations(instance, &plan).is_empty() {
+            self.plan = Some((plan, method));
+        }
+    }
+
+    #[cfg(feature = "ilp")]
+    fn is_certain(&self) -> bool {
+        self.plan.as_ref().is_some_and(|(plan, _)| plan.cost() <= self.bound)
+    }
+}
+
+#[cfg(feature = "ilp")]
+mod with_ilp {
+    use super::{Best, Method, Options, Outcome, Use};
+    use crate::classes::Classes;
+    use crate::ilp::aggregate::{self, Aggregated, Goal, Relaxed};
+    use crate::ilp::full::{self, Full};
+    use crate::ilp::patterns::{Aim, Patterns, choose_division};
+    use crate::instance::Instance;
+    use crate::packing::Function;
+    use crate::plan::Plan;
+    use crate::pods::Pods;
+    use crate::unpack::{Unpacked, unpack};
+
+    /// How often the aggregated form is solved again with cuts that its last solution breaks.
+    const ROUNDS: u32 = 12;
+    /// The full form of a larger network is not tried: to read it takes longer than there is time.
+    const BINARIES_MAX: usize = 50_000;
+    /// The same of the form that is solved pod by pod.
+    const PATTERN_ROUNDS: u32 = 10;
+
+    /// A quarter of the time is for the first solution, a quarter for the full form, half for what is between them. No clock is
+    /// read here: what is not used is given back.
+    pub(super) fn solve(instance: &Instance, classes: &Classes, mut best: Best, options: &Options) -> Outcome {
+        if matches!(options.methods, Use::Best | Use::Aggregated) {
+            let by_patterns = match Patterns::of(instance, classes) {
+                Some(patterns) => pod_by_pod(instance, classes, &patterns, &mut best, options),
+                None => large_pods(instance, classes, &mut best, options),
+            };
+            if !by_patterns && aggregated(instance, classes, &mut best, options) {
+                return Outcome::Infeasible;
+            }
+        }
+        if best.is_certain() && options.methods != Use::Full
+            || matches!(options.methods, Use::FirstFit | Use::Aggregated)
+        {
+            return best.outcome();
+        }
+        let binaries: usize = (0..instance.groups().len()).map(|group| instance.on_path(group).count()).sum();
+        if options.methods == Use::Best && binaries > BINARIES_MAX {
+            return best.outcome();
+        }
+        let (start, least) = match options.methods {
+            Use::Full => (None, 0),
+            _ => (best.plan.as_ref().map(|(plan, _)| plan), best.bound),
+        };
+        let share = if options.methods == Use::Full { 1 } else { 4 };
+        match full::solve(instance, classes, start, least, options.time_limit / share) {
+            Full::Infeasible => return Outcome::Infeasible,
+            Full::OutOfTime(bound) => best.bound = best.bound.max(bound),
+            Full::Solved(plan, bound) => {
+                best.bound = best.bound.max(bound);
+                if options.methods == Use::Full {
+                    best.plan = None;
+                }
+                best.offer(instance, plan, Method::Full);
+            }
+        }
+        best.outcome()
+    }
+
+    /// The aggregated form pod by pod; whether the solver ended in time.
+    fn pod_by_pod(
+        instance: &Instance,
+        classes: &Classes,
+        patterns: &Patterns,
+        best: &mut Best,
+        options: &Options,
+    ) -> bool {
+        let mut functions = vec![Function::Steps(1)];
+        for round in 0..PATTERN_ROUNDS {
+            if best.is_certain() {
+                return true;
+            }
+            let share = if round == 0 { 4 } else { 24 };
+            let limit = options.time_limit / share;
+            let solved = patterns.solve(instance, classes, &functions, Aim::Fewest, limit);
+            let Some((solution, bound)) = solved else { return round > 0 };
+            best.bound = best.bound.max(bound);
+            if let Some(plan) = unpack(instance, classes, &solution).plan {
+                best.offer(instance, plan, Method::Aggregated);
+            }
+            // Only the groups at the top may not fit: those of pods were counted out.
+            let at_top = solution.class_of.iter().enumerate().filter(|(_, class)| **class == Some(patterns.top()));
+            let loads: Vec<u64> = at_top.map(|(group, _)| instance.load(group)).collect();
+            let top = patterns.top();
+            match Function::against(&loads, classes.classes[top].limit, solution.in_use[top]) {
+                Some(function) if !functions.contains(&function) => functions.push(function),
+                _ => break,
+            }
+        }
+        if !best.is_certain() {
+            let aim = Aim::EasiestOf(best.bound);
+            let solved = patterns.solve(instance, classes, &functions, aim, options.time_limit / 8);
+            if let Some(plan) = solved.and_then(|(solution, _)| unpack(instance, classes, &solution).plan) {
+                best.offer(instance, plan, Method::Aggregated);
+            }
+        }
+        true
+    }
+
+    /// For pods that are too large to count out: prices for a bound and for divisions, of which the solver chooses; whether that
+    /// left at most one RSNode between plan and bound, which the plain form would hardly better.
+    fn large_pods(instance: &Instance, classes: &Classes, best: &mut Best, options: &Options) -> bool {
+        let Some(pods) = Pods::of(instance, classes) else { return false };
+        let (bound, divisions) = pods.bound(instance, classes);
+        best.bound = best.bound.max(bound);
+        if best.is_certain() {
+            return true;
+        }
+        let chosen = choose_division(instance, classes, pods.top, divisions, options.time_limit / 4);
+        if let Some(plan) = chosen.and_then(|solution| unpack(instance, classes, &solution).plan) {
+            best.offer(instance, plan, Method::Aggregated);
+        }
+        best.plan.as_ref().is_some_and(|(plan, _)| plan.cost() <= best.bound + 1)
+    }
+
+    /// The plain aggregated form; whether it proves that there is no plan.
+    fn aggregated(instance: &Instance, classes: &Classes, best: &mut Best, options: &Options) -> bool {
+        let mut cuts = Vec::new();
+        for round in 0..ROUNDS {
+            if best.is_certain() {
+                return false;
+            }
+            let share = if round == 0 { 4 } else { 4 * (ROUNDS - 1) };
+            let start = best.plan.as_ref().map(|(plan, _)| of_plan(classes, plan));
+            let limit = options.time_limit / share;
+            match aggregate::solve(instance, classes, Goal::Operators, &cuts, start.as_ref(), limit) {
+                Relaxed::Infeasible => return true,
+                Relaxed::OutOfTime(bound) => {
+                    best.bound = best.bound.max(bound);
+                    return false;
+                }
+                Relaxed::Solved(solution, bound) => {
+                    best.bound = best.bound.max(bound);
+                    let Unpacked { plan, cuts: broken } = unpack(instance, classes, &solution);
+                    if let Some(plan) = plan {
+                        best.offer(instance, plan, Method::Aggregated);
+                    }
+                    if broken.is_empty() {
+                        return false;
+                    }
+                    cuts.extend(broken);
+                }
+            }
+        }
+        false
+    }
+
+    /// A plan as a solution of the aggregated form.
+    fn of_plan(classes: &Classes, plan: &Plan) -> Aggregated {
+        let class = classes.of_operators();
+        let mut in_use = vec![0; classes.classes.len()];
+        plan.in_use().iter().filter_map(|operator| class.get(operator)).for_each(|&class| in_use[class] += 1);
+        let class_of = plan.rsnodes.iter().map(|rsnode| rsnode.and_then(|operator| class.get(&operator).copied()));
+        Aggregated { class_of: class_of.collect(), in_use }
+    }
+}
